@@ -108,6 +108,8 @@ describe("removed previews", () => {
     expect(await requests()).to.deep.equal([[401, "UNAUTHORIZED"], [403, "FORBIDDEN"], 404]);
     expect([await scheduled(), await logTriggers()]).to.deep.equal([0, 0]);
     expect([await isListed("admin"), await isListed("editor")]).to.deep.equal([false, false]);
+    const published = await service.rest("POST", `/v1/apps/${id}/publish`, { as: "admin" });
+    expect(refusalOf(published)).to.deep.equal([404, "APP_NOT_FOUND"]);
     const again = await service.rest("DELETE", `/v1/apps/${service.appId}/stages/${id}`, { as: "admin" });
     expect(again.body.status).to.equal("NOT_FOUND");
   });

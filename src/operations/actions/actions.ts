@@ -7,7 +7,7 @@ import { foldCase, foldCaseSql } from "../../rules/comparable-text.js";
 import { parsePageLimits, type ReserveResponseBytes, type SizedRow, selectIdsThatFit } from "../../rules/page.js";
 import { NO_PACKAGES } from "../packages/packages.js";
 import { recordChange } from "../records/audit.js";
-import { runInChangeSlot, transactWithAppLock } from "../settings/app-lock.js";
+import { runInAppTurn, transactWithAppLock } from "../settings/app-lock.js";
 import {
   type Action,
   type ConvertActionRow,
@@ -161,6 +161,6 @@ export class Actions {
       const { name } = draftRow;
       await recordChange(manager, caller, { appId, type: "appAction.v3.remove", actionId: id, data: { name } });
     };
-    await runInChangeSlot(db, appId, () => db.transaction(removeDraft));
+    await runInAppTurn(db, appId, () => db.transaction(removeDraft));
   }
 }

@@ -9,7 +9,7 @@ import { computeUpdatedAt } from "../../rules/precondition.js";
 import { findTakenRouteError, writeRoutes } from "../http/routes.js";
 import { NO_PACKAGES, type ResolvedPackages } from "../packages/packages.js";
 import { recordChange } from "../records/audit.js";
-import { runInChangeSlot, transactWithAppLock } from "../settings/app-lock.js";
+import { runInAppTurn, transactWithAppLock } from "../settings/app-lock.js";
 import type { TriggerIndex } from "../triggers/trigger-index.js";
 import {
   type Action,
@@ -176,6 +176,6 @@ export class ActionPublisher {
   unpublish(caller: Caller, target: DraftTarget): Promise<void> {
     const { db } = this.options;
     const unpublishDraft = (manager: EntityManager) => this.unpublishLocked(manager, caller, target);
-    return runInChangeSlot(db, target.appId, () => db.transaction(unpublishDraft));
+    return runInAppTurn(db, target.appId, () => db.transaction(unpublishDraft));
   }
 }

@@ -19,7 +19,7 @@ import type { IdOrName } from "../../rules/reference.js";
 import { recordChange } from "../records/audit.js";
 import { type HashQueueKey, hashQueueKeyOf } from "../records/hashes.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
-import { runInChangeSlot, transactWithAppLock } from "../settings/app-lock.js";
+import { runInAppTurn, transactWithAppLock } from "../settings/app-lock.js";
 import {
   checkDataSource,
   DATA_SOURCE_COLUMNS,
@@ -199,9 +199,7 @@ export class DataSources {
     receivedDataLimiter.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)));
     const target = { appId, id, precondition };
     const saveDefinition = () =>
-      runInChangeSlot(db, appId, () =>
-        db.transaction((manager) => definitions.change(manager, caller, target, fields)),
-      );
+      runInAppTurn(db, appId, () => db.transaction((manager) => definitions.change(manager, caller, target, fields)));
     try {
       const key = { appId, id };
       await definitions.withIndexes(requestedIndexes ? [{ key, requestedIndexes, before }] : [], saveDefinition);
@@ -233,7 +231,7 @@ export class DataSources {
       });
       await sources.notifyChanged(manager, appId);
     };
-    await runInChangeSlot(db, appId, () => db.transaction(removeSource));
+    await runInAppTurn(db, appId, () => db.transaction(removeSource));
     sources.clearCache();
     definitions.dropIndexes(source);
   }

@@ -18,7 +18,7 @@ import {
 import type { HookVerb } from "../../rules/entries/sending-hooks.js";
 import { NEXT_UPDATED_AT } from "../../rules/precondition.js";
 import type { LogEventEmitter, LogEvents } from "../records/log-events.js";
-import { runInChangeSlot } from "../settings/app-lock.js";
+import { runInEntrySlot } from "../settings/app-lock.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import type { StoredEntry } from "./entry.js";
 import { requireEntryQuota } from "./entry-quota.js";
@@ -327,7 +327,7 @@ export class EntryChanges {
       if (columnsAdded) await sources.notifyChanged(manager, source.appId);
       return done;
     };
-    const result = await runInChangeSlot(db, source.appId, () => db.transaction(change)).catch((error: unknown) => {
+    const result = await runInEntrySlot(db, source.appId, () => db.transaction(change)).catch((error: unknown) => {
       throw toCallerError(error, source, writer);
     });
     if (columnsAdded) sources.clearCache();

@@ -6,7 +6,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { EntityManager } from "typeorm";
 import { type Db, isDeadlock, isUniqueViolation } from "../../data/database.js";
-import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError, type PathFault } from "../../errors.js";
 import { JSON_MAX_DEPTH, MANIFEST_MAX_BYTES } from "../../limits.js";
 import type { Caller, Operation } from "../../rules/access.js";
@@ -44,6 +43,7 @@ import {
 } from "./current-manifest.js";
 import { listSourceNames, planSources, readSources, type SourcesPlan } from "./data-sources-part.js";
 import type { ApplyMode, DefinitionChange, DefinitionsPlan, PlanContext } from "./definitions-plan.js";
+import { LargeReads } from "./large-reads.js";
 import { planSettings } from "./settings-part.js";
 
 export interface ManifestItem {
@@ -175,8 +175,7 @@ interface ManifestsOptions {
 }
 
 export class Manifests {
-  /** Slot of the transactions that read more than MANIFEST_MAX_BYTES of definitions, which one app at a time can do. */
-  private readonly largeReadSlot = new FairSemaphore(1, 1);
+  private readonly largeReads = new LargeReads(this.options.db);
 
   constructor(private readonly options: ManifestsOptions) {}
 
@@ -194,17 +193,6 @@ export class Manifests {
         sizes.reduce((sum, bytes) => sum + bytes),
       ),
     );
-  }
-
-  /** Calls `read`, which reads all definitions of an app. If the app has many, waits until no other such call runs. */
-  private async readInTurn<T>(appId: number, read: () => Promise<T>): Promise<T> {
-    if ((await readManifestBytes(this.options.db, appId)) <= MANIFEST_MAX_BYTES) return read();
-    const releaseSlot = await this.largeReadSlot.enter(appId);
-    try {
-      return await read();
-    } finally {
-      releaseSlot();
-    }
   }
 
   private async planDefinitions(
@@ -286,7 +274,7 @@ export class Manifests {
       await options.onApplied?.(manager, { plan, manifestBefore: before.manifest, manifestAfter: after.manifest });
       return { plan, tag: after.tag, sourcesPlan };
     };
-    return this.readInTurn(appId, () =>
+    return this.largeReads.readInTurn(appId, () =>
       isPlan ? db.transaction(applyParts) : transactWithAppLock(db, appId, applyParts),
     );
   }
@@ -358,7 +346,7 @@ export class Manifests {
 
   /** Returns the entity tag of the app's manifest, also if the manifest is too large to be exported. */
   async readTag(appId: number): Promise<string> {
-    return this.readInTurn(appId, async () => (await this.readTaggedManifest(appId)).tag);
+    return this.largeReads.readInTurn(appId, async () => (await this.readTaggedManifest(appId)).tag);
   }
 
   /**

@@ -4,9 +4,9 @@
  */
 import type { Logger } from "pino";
 import { type Db, rows, type SqlClient } from "../../data/database.js";
+import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import { MEDIA_BLOB_MIN_BYTES } from "../../limits.js";
-import { runInChangeSlot } from "../settings/app-lock.js";
 
 /**
  * Duration of the lease of a blob during its upload. If the process crashes during the upload, another process can
@@ -15,6 +15,16 @@ import { runInChangeSlot } from "../settings/app-lock.js";
 const LEASE_SECONDS = 60;
 /** Interval at which a process renews the leases of the blobs that it is uploading. */
 const RENEW_INTERVAL_MS = 15_000;
+
+/**
+ * Maximum number of database writes for uploads that this process runs at the same time. Writes of one app block each
+ * other, because they lock the app's row of used bytes. Without this limit, hundreds of uploads would occupy all
+ * database connections of the process. Uploads wait for no other changes, because a picture waits while it occupies the
+ * processor of pictures of all apps.
+ */
+const CONCURRENT_WRITES_MAX = 2;
+/** Maximum number of database writes for uploads of one app that this process runs at the same time. */
+const CONCURRENT_WRITES_PER_APP = 1;
 
 const NEW_LEASE_END_SQL = `now() + ${LEASE_SECONDS} * interval '1 second'`;
 
@@ -65,6 +75,7 @@ interface MediaBlobsOptions {
 /** Counts and finds blobs. */
 export class MediaBlobs {
   private readonly leasedKeys = new Set<string>();
+  private readonly writeSlots = new FairSemaphore(CONCURRENT_WRITES_MAX, CONCURRENT_WRITES_PER_APP);
   private timer: NodeJS.Timeout | undefined;
 
   constructor(private readonly options: MediaBlobsOptions) {}
@@ -90,6 +101,12 @@ export class MediaBlobs {
     this.timer ??= setInterval(() => this.renewLeases(), RENEW_INTERVAL_MS).unref();
   }
 
+  /** Runs a database write for an upload as soon as a slot is free. Slots go to the waiting apps in turn. */
+  private async writeInTurn(appId: number, sql: string, values: unknown[]): Promise<unknown[]> {
+    const freeSlot = await this.writeSlots.enter(appId);
+    return rows(this.options.db, sql, values).finally(freeSlot);
+  }
+
   /**
    * Returns how many bytes of the app's quota a blob of this size uses. Small blobs count as MEDIA_BLOB_MIN_BYTES.
    */
@@ -102,10 +119,10 @@ export class MediaBlobs {
    * @throws ActionError PAYLOAD_TOO_LARGE if the app would exceed its quota
    */
   async reserve(appId: number, key: string, bytes: number): Promise<void> {
-    const { db, quotaBytes } = this.options;
+    const { quotaBytes } = this.options;
     const quotaOrNull = quotaBytes === 0 ? null : quotaBytes;
     this.startRenewing(key);
-    const [reserved] = await runInChangeSlot(db, appId, () => rows(db, RESERVE_BLOB, [appId, bytes, quotaOrNull, key]));
+    const [reserved] = await this.writeInTurn(appId, RESERVE_BLOB, [appId, bytes, quotaOrNull, key]);
     if (reserved) return;
     const message = `the media of one app can use at most ${quotaBytes / 2 ** 20} MB, and this file exceeds the remaining quota; delete files first`;
     throw new ActionError("PAYLOAD_TOO_LARGE", message);
@@ -142,12 +159,11 @@ export class MediaBlobs {
    *   time
    */
   async removeUnlessUsed(key: string, remove: (key: string) => Promise<void>, appId = 0): Promise<void> {
-    const { db } = this.options;
     this.leasedKeys.delete(key);
-    const abandonedBlobs = await runInChangeSlot(db, appId, () => rows(db, MARK_BLOB_UNUSED, [key]));
+    const abandonedBlobs = await this.writeInTurn(appId, MARK_BLOB_UNUSED, [key]);
     if (abandonedBlobs.length === 0) return;
     await remove(key);
-    await runInChangeSlot(db, appId, () => rows(db, DELETE_BLOB, [key]));
+    await this.writeInTurn(appId, DELETE_BLOB, [key]);
   }
 
   /** Returns the keys of up to `limit` unused blobs, including blobs whose upload lease has expired. */

@@ -3,32 +3,31 @@
  * other, and limits the database connections that the changes of one app use.
  */
 import type { EntityManager } from "typeorm";
+import { isClosedSql } from "../../data/app.js";
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import { OVERLOADED_RETRY_SECONDS } from "../../limits.js";
 
 /**
- * Maximum number of transactions that change apps or their entries, in total and per app. The statements of these
- * transactions can be slow, or wait for the locks of each other. So they leave some of the POOL_CONNECTIONS for other
- * requests, and one app cannot use all of theirs. A further transaction waits.
+ * Maximum number of transactions that change apps, in total and per app. Those of one app run one after the other, so more of
+ * them would only occupy connections. Together with ENTRY_CHANGES_MAX, they leave some of the POOL_CONNECTIONS for other
+ * requests, unless many apps change at once.
  */
-const CONCURRENT_CHANGES_MAX = 8;
-const CONCURRENT_CHANGES_PER_APP = 4;
-/**
- * Maximum number of transactions of one app that hold the app's lock or wait for it in the database. They run one after
- * the other, so more of them would only occupy connections.
- */
-const LOCKING_CHANGES_PER_APP = 2;
-/** Maximum number of further transactions of one app that wait in memory for the app's lock. */
+const APP_CHANGES_MAX = 5;
+const APP_CHANGES_PER_APP = 2;
+/** Maximum number of further changes of one app that wait in memory. */
 const WAITING_CHANGES_PER_APP = 100;
-/** Maximum time in milliseconds that a transaction waits in memory for the app's lock. */
+/** Maximum time in milliseconds that a change waits in memory. */
 const CHANGE_WAIT_MAX_MS = 30_000;
+/** Maximum number of transactions that change entries, in total and per app. They can be slow, or wait for each other's locks. */
+const ENTRY_CHANGES_MAX = 8;
+const ENTRY_CHANGES_PER_APP = 4;
 
-/** Limits the changes of the apps in one database. A transaction takes a turn to lock its app before it takes a slot. */
+/** Limits the changes in one database. Changes of an app do not wait for changes of entries, which visitors can make. */
 class ChangeLimits {
-  readonly lockTurns = new FairSemaphore(Number.POSITIVE_INFINITY, LOCKING_CHANGES_PER_APP);
-  readonly slots = new FairSemaphore(CONCURRENT_CHANGES_MAX, CONCURRENT_CHANGES_PER_APP, "halved");
+  readonly ofApps = new FairSemaphore(APP_CHANGES_MAX, APP_CHANGES_PER_APP, "halved");
+  readonly ofEntries = new FairSemaphore(ENTRY_CHANGES_MAX, ENTRY_CHANGES_PER_APP, "halved");
 }
 
 const limitsByDb = new WeakMap<Db, ChangeLimits>();
@@ -39,13 +38,35 @@ function changeLimitsOf(db: Db): ChangeLimits {
   return limits;
 }
 
-/**
- * Runs a statement or transaction that changes an app or its entries, as soon as a slot is free. Slots go to the
- * waiting apps in turn. `work` must not call this function or `transactWithAppLock`.
- */
-export async function runInChangeSlot<T>(db: Db, appId: number, work: () => Promise<T>): Promise<T> {
-  const freeSlot = await changeLimitsOf(db).slots.enter(appId);
+/** Runs a transaction that changes entries of an app, as soon as a slot is free. Slots go to the waiting apps in turn. */
+export async function runInEntrySlot<T>(db: Db, appId: number, work: () => Promise<T>): Promise<T> {
+  const freeSlot = await changeLimitsOf(db).ofEntries.enter(appId);
   return work().finally(freeSlot);
+}
+
+const overloadedError = () =>
+  new ActionError(
+    "OVERLOADED",
+    `too many requests wait to change this app; try again in ${OVERLOADED_RETRY_SECONDS} s`,
+    {
+      retryAfter: OVERLOADED_RETRY_SECONDS,
+    },
+  );
+
+/**
+ * Runs a transaction that changes an app, its actions or data sources, as soon as the app has a turn. Turns go to the
+ * waiting apps one after the other. `work` must not call this function or `transactWithAppLock`.
+ * @throws OVERLOADED if too many changes of the app wait, or if it waits for too long
+ */
+export async function runInAppTurn<T>(db: Db, appId: number, work: () => Promise<T>): Promise<T> {
+  const { ofApps } = changeLimitsOf(db);
+  if (ofApps.countWaiting(appId) >= WAITING_CHANGES_PER_APP) throw overloadedError();
+  const endTurn = await ofApps
+    .enter(appId, () => AbortSignal.timeout(CHANGE_WAIT_MAX_MS))
+    .catch(() => {
+      throw overloadedError();
+    });
+  return work().finally(endTurn);
 }
 
 /**
@@ -62,7 +83,9 @@ export async function lockOrganizationOfApp(executor: SqlClient, appId: number):
 
 async function lockApp(executor: SqlClient, appId: number): Promise<void> {
   const locked = await rows(executor, "SELECT FROM app WHERE id = $1 FOR NO KEY UPDATE", [appId]);
-  if (locked.length === 0) throw new ActionError("APP_NOT_FOUND");
+  // Read after the app is locked, because another transaction may have closed the stage meanwhile.
+  const closed = await rows(executor, `SELECT WHERE ${isClosedSql("$1::bigint")}`, [appId]);
+  if (locked.length === 0 || closed.length > 0) throw new ActionError("APP_NOT_FOUND");
 }
 
 /**
@@ -72,22 +95,13 @@ async function lockApp(executor: SqlClient, appId: number): Promise<void> {
  */
 export const lockFirstAppOfGroup = lockApp;
 
-const overloadedError = () =>
-  new ActionError(
-    "OVERLOADED",
-    `too many requests wait to change this app; try again in ${OVERLOADED_RETRY_SECONDS} s`,
-    {
-      retryAfter: OVERLOADED_RETRY_SECONDS,
-    },
-  );
-
 /**
  * Runs `work` in a transaction that has locked the app's row. No other function locks it with this lock. Such
  * transactions run one after the other, so they cannot deadlock with each other. Code that removes or unpublishes one
  * action, changes a data source, or writes entries, runs or messages, does not take this lock. Deadlocks with such code
  * are still possible.
  * @param beforeLock takes locks that must be taken before the app's, such as `lockOrganizationOfApp`
- * @throws APP_NOT_FOUND if another request has deleted the app; OVERLOADED if too many requests wait for the lock
+ * @throws APP_NOT_FOUND if another request has deleted the app or closed the stage; the errors of `runInAppTurn`
  */
 export async function transactWithAppLock<T>(
   db: Db,
@@ -95,17 +109,10 @@ export async function transactWithAppLock<T>(
   work: (manager: EntityManager) => Promise<T>,
   beforeLock?: (manager: EntityManager) => Promise<void>,
 ): Promise<T> {
-  const { lockTurns } = changeLimitsOf(db);
-  if (lockTurns.countWaiting(appId) >= WAITING_CHANGES_PER_APP) throw overloadedError();
-  const endTurn = await lockTurns
-    .enter(appId, () => AbortSignal.timeout(CHANGE_WAIT_MAX_MS))
-    .catch(() => {
-      throw overloadedError();
-    });
   const change = async (manager: EntityManager) => {
     await beforeLock?.(manager);
     await lockApp(manager, appId);
     return work(manager);
   };
-  return runInChangeSlot(db, appId, () => db.transaction(change)).finally(endTurn);
+  return runInAppTurn(db, appId, () => db.transaction(change));
 }
