@@ -42,11 +42,10 @@ const referringTo = (table: string, column: string) => `${column} IN (SELECT id 
 const OF_APP = "app_id = $1";
 const OF_ACTION = referringTo("action", "action_id");
 
-/**
- * Tables that can have many or large rows of one app, and the condition for the rows of the app $1. Each table is listed
- * before the tables to which it refers. Tables whose rows can send something are listed first.
- */
-export const BATCHED_TABLES: readonly [table: string, condition: string, batchSize?: number][] = [
+type BatchedTable = readonly [table: string, condition: string, batchSize?: number];
+
+/** Tables whose rows make the service send something, and the tables that refer to them. */
+const SENDING_TABLES: readonly BatchedTable[] = [
   ["message", OF_APP],
   ["push_delivery", referringTo("notification", "notification_id")],
   ["push_subscription", OF_APP],
@@ -56,6 +55,14 @@ export const BATCHED_TABLES: readonly [table: string, condition: string, batchSi
   ["alert_delivery", referringTo("alert_rule", "rule_id")],
   ["alert_state", referringTo("alert_rule", "rule_id")],
   ["alert_rule", OF_APP],
+];
+
+/**
+ * Tables that can have many or large rows of one app, and the condition for the rows of the app $1. Each table is listed
+ * before the tables to which it refers.
+ */
+export const BATCHED_TABLES: readonly BatchedTable[] = [
+  ...SENDING_TABLES,
   ["http_event", OF_ACTION],
   ["http_refusal", OF_ACTION],
   ["payload_preset", OF_ACTION, LARGE_ROWS_BATCH_SIZE],
@@ -120,6 +127,24 @@ export async function cancelRunsOfStage(db: Db, stageId: number, isOver: () => b
   await rows(db, CANCEL_RUNNING_RUNS, [stageId]);
 }
 
+type DeleteRows = (sql: string) => Promise<unknown[]>;
+
+const createDeleteRows =
+  (db: Db, stageId: number): DeleteRows =>
+  (sql) =>
+    transactWithShortWaits(db, (manager) => rows(manager, sql, [stageId]));
+
+async function deleteBatches(deleteRows: DeleteRows, tables: readonly BatchedTable[], isOver: () => boolean) {
+  for (const [table, condition, batchSize = BATCH_SIZE] of tables) {
+    const sql = createBatchSql(table, condition, batchSize);
+    while (!isOver() && (await deleteRows(sql)).length > 0);
+  }
+}
+
+/** Deletes what a closed stage could still send: messages, notifications and alerts. */
+export const deleteSendingRows = (db: Db, stageId: number, isOver: () => boolean): Promise<void> =>
+  deleteBatches(createDeleteRows(db, stageId), SENDING_TABLES, isOver);
+
 /**
  * Deletes a closed stage and its data, one transaction for each batch. Stops after a batch when `isOver` returns true;
  * the next call continues.
@@ -131,11 +156,8 @@ export async function deleteClosedStage(
   stageId: number,
   isOver: () => boolean,
 ): Promise<void> {
-  const deleteRows = (sql: string) => transactWithShortWaits(db, (manager) => rows(manager, sql, [stageId]));
-  for (const [table, condition, batchSize = BATCH_SIZE] of BATCHED_TABLES) {
-    const sql = createBatchSql(table, condition, batchSize);
-    while (!isOver() && (await deleteRows(sql)).length > 0);
-  }
+  const deleteRows = createDeleteRows(db, stageId);
+  await deleteBatches(deleteRows, BATCHED_TABLES, isOver);
   if (isOver()) return;
   await deleteRows(DELETE_CLOSED_STAGE);
   definitions.dropIndexes({ appId: stageId });

@@ -22,7 +22,13 @@ import type { Manifests } from "../manifest/manifests.js";
 import { recordChange } from "../records/audit.js";
 import { lockFirstAppOfGroup, lockOrganizationOfApp, transactWithAppLock } from "../settings/app-lock.js";
 import { createFailureSkipper } from "../upkeep/skipped-failures.js";
-import { cancelRunsOfStage, closeStage, deleteClosedStage, transactWithShortWaits } from "./stage-removal.js";
+import {
+  cancelRunsOfStage,
+  closeStage,
+  deleteClosedStage,
+  deleteSendingRows,
+  transactWithShortWaits,
+} from "./stage-removal.js";
 
 /** Maximum number of stages in the group of one app. */
 const STAGES_MAX = 50;
@@ -113,20 +119,16 @@ const COPY_PEOPLE = [
   "INSERT INTO app_member (app_id, person_id, role) SELECT $2, person_id, role FROM app_member WHERE app_id = $1",
 ];
 
-/**
- * Deletes roles on the new stage $2 of people who have lost their role on the app $1 since the stage copied it. First waits
- * for removals that are in progress: they do not find the stage, because it belongs to no group yet.
- */
-const DELETE_LOST_ROLES = [
-  ...["app_editor", "app_member"].map(
-    (table) => `SELECT FROM ${table} WHERE app_id = $1 ORDER BY person_id FOR KEY SHARE`,
-  ),
-  ...["app_editor", "app_member"].map(
-    (table) => `
-    DELETE FROM ${table} WHERE app_id = $2 AND person_id NOT IN (
-      SELECT person_id FROM app_editor WHERE app_id = $1 UNION SELECT person_id FROM app_member WHERE app_id = $1)`,
-  ),
-];
+const ROLE_TABLES = ["app_editor", "app_member"] as const;
+const LOCK_ROLES = ROLE_TABLES.map(
+  (table) => `SELECT FROM ${table} WHERE app_id = $1 ORDER BY person_id FOR KEY SHARE`,
+);
+/** Deletes roles on the new stage $2 of people who have lost their role on the app $1 since the stage copied it. */
+const DELETE_LOST_ROLES = ROLE_TABLES.map(
+  (table) => `
+  DELETE FROM ${table} WHERE app_id = $2 AND person_id NOT IN (
+    SELECT person_id FROM app_editor WHERE app_id = $1 UNION SELECT person_id FROM app_member WHERE app_id = $1)`,
+);
 
 const IS_EXPIRED = `expires_at < now() AND expires_at <> ${CLOSED_SQL}`;
 const LIST_EXPIRED_STAGES = `SELECT app_id AS id FROM app_stage WHERE ${IS_EXPIRED} ORDER BY app_id`;
@@ -272,8 +274,10 @@ export class Stages {
           await requireStageAllowed(manager, rootId, name);
           const finished = await rows(manager, FINISH_STAGE, [stageId, expiresInHours, rootId]);
           if (finished.length === 0) throw new ActionError("APP_NOT_FOUND");
-          for (const sql of DELETE_LOST_ROLES)
-            await rows(manager, sql, sql.includes("$2") ? [appId, stageId] : [appId]);
+          // Waits for removals that are in progress, which do not find the new stage, because it belongs to no group
+          // yet. They delete the roles on the first app of the group first.
+          for (const lockedId of [rootId, appId]) for (const sql of LOCK_ROLES) await rows(manager, sql, [lockedId]);
+          for (const sql of DELETE_LOST_ROLES) await rows(manager, sql, [appId, stageId]);
         },
       });
     } catch (error) {
@@ -322,6 +326,7 @@ export class Stages {
     if (expiredIds.length > 0) await credentials.clearCallerCaches();
     const closedIds = await listIds(LIST_CLOSED_STAGES);
     for (const id of closedIds) if (!isOver()) await skipFailure(cancelRunsOfStage(db, id, isOver));
+    for (const id of closedIds) if (!isOver()) await skipFailure(deleteSendingRows(db, id, isOver));
     for (const id of closedIds) if (!isOver()) await skipFailure(deleteClosedStage(db, definitions, id, isOver));
     return endsAt;
   }
