@@ -119,6 +119,17 @@ describe("access of programs that people allowed", () => {
     expect((await requestsOf(late)).slice(0, 2)).to.deep.equal([403, 403]);
   });
 
+  it("does not end if its person loses the role but is an administrator", async () => {
+    const { token } = administrator;
+    const { id, appId } = await organization();
+    const person = await join(id, "reader", appId);
+    expect((await as(token, "PUT", `/v1/admin/administrators/${person.id}`)).http).to.equal(200);
+    const program = await signedIn(["read"], person.token, appId);
+    expect((await as(token, "DELETE", `${appMembers(appId)}/${person.id}`)).http).to.equal(200);
+    const [, , error] = await requestsOf(program);
+    expect(error).to.equal(undefined);
+  });
+
   it("cannot be allowed while the person loses the role", async () => {
     const { token } = administrator;
     const { id, appId } = await organization();

@@ -45,11 +45,14 @@ describe("roles on stages", () => {
     const member = await newPerson("grouped-member");
     const guest = await newPerson("grouped-guest");
     const late = await newPerson("grouped-late");
+    const readingEditor = await newPerson("grouped-reading-editor");
     const memberPath = (app: number, { id }: { id: number }) => `${appPath(app)}/members/${id}`;
     const setRole = async (app: number, person: { id: number }, role: string) =>
       expect((await asAdmin("PUT", memberPath(app, person), { role })).http).to.equal(200);
     for (const person of [editor, late]) await setRole(root, person, "editor");
-    await setRole(root, member, "reader");
+    for (const person of [member, readingEditor]) await setRole(root, person, "reader");
+    const editors = `${appPath(root)}/editors`;
+    expect((await asAdmin("POST", editors, { userId: readingEditor.id })).http).to.equal(200);
     const first = (await asAdmin("POST", `${appPath(root)}/stages`, { name: "first" })).body.app.id as number;
     const second = (await asAdmin("POST", `${appPath(first)}/stages`, { name: "second" })).body.app.id as number;
     await setRole(first, guest, "editor");
@@ -61,8 +64,13 @@ describe("roles on stages", () => {
       return (await Promise.all(answers)).map(({ http }) => http);
     };
     expect(await mayRead(editor)).to.deep.equal([200, 200]);
-    const removal = await asAdmin("DELETE", `${appPath(root)}/editors`, { userId: editor.id });
-    expect(removal.http).to.equal(200);
+    for (const { id } of [editor, readingEditor])
+      expect((await asAdmin("DELETE", editors, { userId: id })).http).to.equal(200);
+    const stageRoles = "SELECT role FROM app_role WHERE app_id = ANY ($1) AND person_id = $2";
+    expect(await rows(service.db, stageRoles, [[first, second], readingEditor.id])).to.deep.equal([
+      { role: "reader" },
+      { role: "reader" },
+    ]);
     expect(await mayRead(editor)).to.deep.equal([401, 401]);
     expect((await asAdmin("DELETE", memberPath(root, member))).http).to.equal(200);
     expect(await mayRead(member)).to.deep.equal([401, 401]);

@@ -10,13 +10,15 @@ const IS_APP_IN_SCOPE = `($2::bigint IS NULL OR ${isAppOrStageSql("app.id", "$2"
 
 /**
  * Revokes the OAuth grants of the person $3 on apps where the person has no role any more: on the app $2 and its stages, or
- * if $2 is null on all apps of the organization $1 (null: of all organizations).
+ * if $2 is null on all apps of the organization $1 (null: of all organizations). An administrator can use all apps
+ * without a role.
  */
 const REVOKE_GRANTS = `
   UPDATE oauth_grant SET revoked_at = now() FROM app
    WHERE app.id = app_id AND ($1::bigint IS NULL OR app.organization_id = $1) AND ${IS_APP_IN_SCOPE}
      AND person_id = $3 AND revoked_at IS NULL
-     AND NOT EXISTS (SELECT FROM app_role WHERE app_role.app_id = app.id AND app_role.person_id = $3)`;
+     AND NOT EXISTS (SELECT FROM app_role WHERE app_role.app_id = app.id AND app_role.person_id = $3)
+     AND NOT EXISTS (SELECT FROM person WHERE id = $3 AND is_administrator)`;
 /**
  * Revokes the tokens that act for the person $3 on apps where the person has no role any more: on the app $2, or if $2
  * is null on all apps of the organization $1.

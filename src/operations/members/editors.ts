@@ -38,12 +38,17 @@ const ADD_EDITOR = `
   SELECT app.id, person.id FROM app JOIN person ON ${BELONGS_TO_APP_SQL} WHERE app.id = $1 AND person.id = $2
   ON CONFLICT (app_id, person_id) DO UPDATE SET person_id = excluded.person_id RETURNING xmax = 0 AS "isNew"`;
 const REMOVE_EDITOR = "DELETE FROM app_editor WHERE app_id = $1 AND person_id = $2 RETURNING person_id";
-/* Removes roles up to editor on the stages of the app $1, unless the person has another role on the app itself. */
-const REMOVE_STAGE_ROLES = ["app_editor", "app_member"].map(
-  (table) => `
-  DELETE FROM ${table} WHERE app_id IN (SELECT app_id FROM app_stage WHERE root_id = $1) AND person_id = $2
-     ${table === "app_member" ? "AND role IN ('operator', 'reader')" : ""}
-     AND NOT EXISTS (SELECT FROM app_member AS other WHERE other.app_id = $1 AND other.person_id = $2)`,
+/*
+ * Removes roles on the stages of the app $1: editor, unless the person still has a higher role on the app itself, and lower
+ * roles, unless the person still has any.
+ */
+const REMOVE_STAGE_ROLES = [
+  ["app_editor", "TRUE", "other.role IN ('owner', 'admin')"],
+  ["app_member", "role IN ('operator', 'reader')", "TRUE"],
+].map(
+  ([table, isRemoved, isKept]) => `
+  DELETE FROM ${table} WHERE app_id IN (SELECT app_id FROM app_stage WHERE root_id = $1) AND person_id = $2 AND ${isRemoved}
+     AND NOT EXISTS (SELECT FROM app_member AS other WHERE other.app_id = $1 AND other.person_id = $2 AND ${isKept})`,
 );
 const SELECT_ORGANIZATION_OF_APP = `SELECT organization_id AS "organizationId" FROM app WHERE id = $1`;
 

@@ -288,8 +288,10 @@ export class Members {
           "NOT_FOUND",
           "this person is not a member of this organization or app, so there is no role to remove",
         );
-      if (heldRoles.some(({ role }) => isRoleAbove(role, callerRole))) {
-        throw new ActionError("FORBIDDEN", "permission denied: this role is above your own role");
+      const tooHigh = heldRoles.find(({ role }) => isRoleAbove(role, callerRole));
+      if (tooHigh) {
+        const what = tooHigh.isOnStage ? "the person's role on a stage of this app" : "this role";
+        throw new ActionError("FORBIDDEN", `permission denied: ${what} is above your own role`);
       }
       await requireUnchangedMember(manager, scope, personId, precondition);
       await requireOtherOwner(manager, scope, personId);
