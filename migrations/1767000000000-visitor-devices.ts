@@ -5,15 +5,14 @@ const INDEXES = [
   ["push_subscription_visitor_block", "(app_id, visitor_block, id) WHERE visitor_block IS NOT NULL"],
 ] as const;
 
-/** Hash of the network address range of the visitor who subscribed a device, by which the service limits devices. */
+/** Indexes by which the service finds the devices of visitors who are not signed in, of an app and of an address range. */
 export class VisitorDevices1767000000000 implements MigrationInterface {
   /** PostgreSQL builds an index without blocking writes only outside a transaction. */
   readonly transaction = false;
 
   async up(runner: QueryRunner): Promise<void> {
-    // An interrupted attempt leaves the column, and perhaps invalid indexes.
-    await runner.query("ALTER TABLE push_subscription ADD COLUMN IF NOT EXISTS visitor_block bytea");
     for (const [name, columns] of INDEXES) {
+      // An interrupted attempt can leave an invalid index.
       await runner.query(`DROP INDEX CONCURRENTLY IF EXISTS ${name}`);
       await runner.query(`CREATE INDEX CONCURRENTLY ${name} ON push_subscription ${columns}`);
     }
@@ -21,6 +20,5 @@ export class VisitorDevices1767000000000 implements MigrationInterface {
 
   async down(runner: QueryRunner): Promise<void> {
     for (const [name] of INDEXES) await runner.query(`DROP INDEX CONCURRENTLY IF EXISTS ${name}`);
-    await runner.query("ALTER TABLE push_subscription DROP COLUMN visitor_block");
   }
 }

@@ -81,6 +81,7 @@ import { GitConnections1766600000000 } from "../../migrations/1766600000000-git-
 import { GitPullOrder1766700000000 } from "../../migrations/1766700000000-git-pull-order.js";
 import { GitWebhooks1766800000000 } from "../../migrations/1766800000000-git-webhooks.js";
 import { GitWebhookPulls1766900000000 } from "../../migrations/1766900000000-git-webhook-pulls.js";
+import { VisitorBlocks1766990000000 } from "../../migrations/1766990000000-visitor-blocks.js";
 import { VisitorDevices1767000000000 } from "../../migrations/1767000000000-visitor-devices.js";
 import { MediaOrphans1767100000000 } from "../../migrations/1767100000000-media-orphans.js";
 
@@ -164,6 +165,7 @@ export const MIGRATIONS = [
   GitPullOrder1766700000000,
   GitWebhooks1766800000000,
   GitWebhookPulls1766900000000,
+  VisitorBlocks1766990000000,
   VisitorDevices1767000000000,
   MediaOrphans1767100000000,
 ];

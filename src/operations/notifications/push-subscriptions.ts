@@ -26,8 +26,11 @@ export interface PushDevice {
   createdAt: string;
 }
 
-/** Maximum number of devices of an app's visitors who are not signed in, from one network address. */
-export const VISITOR_DEVICES_PER_ADDRESS = 100;
+/**
+ * Maximum number of devices of an app's visitors who are not signed in, from one network address. It is as large as the
+ * number of their sessions, because many people can share an address.
+ */
+export const VISITOR_DEVICES_PER_ADDRESS = 1_000;
 
 /**
  * Stores a device. A device that subscribes again keeps its row, even if another user is signed in to its page now. The

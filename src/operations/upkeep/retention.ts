@@ -272,11 +272,6 @@ const DELETE_REPLACED_SETTINGS = `
 /** Hours for which replaced values of settings stay stored. */
 const REPLACED_SETTINGS_HOURS = 1;
 
-/* Deletes devices of visitors whose session is no longer stored. No visitor can see or remove such a device. */
-const DELETE_DEVICES_OF_GONE_VISITORS = `
-  DELETE FROM push_subscription WHERE id IN (
-    SELECT id FROM push_subscription WHERE credential_id IS NULL AND ${IS_VISITOR_SQL} LIMIT $1) RETURNING id`;
-
 /* Deletes trace contexts of runs that were never executed. */
 const DELETE_OLD_TRACES = "DELETE FROM run_trace WHERE created_at < now() - interval '1 day'";
 
@@ -338,7 +333,6 @@ export function createDataRetention(options: { db: Db; days: number; log: Pick<L
       for (const partitionedDelete of PARTITIONED_DELETES) await skipFailure(deletePartitioned(partitionedDelete));
       for (const batch of BATCH_DELETES) await skipFailure(deleteAll(batch, days));
       for (const [batch, bound] of BOUNDED_DELETES) await skipFailure(deleteAll(batch, bound));
-      await skipFailure(deleteAll(DELETE_DEVICES_OF_GONE_VISITORS));
       for (const keptRows of KEPT_ROWS) {
         if (isStopped) break;
         const owners = rows<{ id: number }>(db, fullOwnersSql(keptRows), [keptRows.kept]);
