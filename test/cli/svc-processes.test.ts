@@ -133,6 +133,12 @@ if (/\\btsc$/.test(process.argv[1] ?? "")) while (existsSync(${JSON.stringify(ho
     expect(dev.child.exitCode, dev.printed()).to.equal(1);
   });
 
+  /** Returns the apps in which `svc test` runs. A removed one is in no list, and is deleted later. */
+  async function testApps(): Promise<{ id: number; name: string }[]> {
+    const { apps } = (await service.rest("GET", "/v1/apps", { as: "admin" })).body;
+    return apps.filter(({ name }: { name: string }) => name.includes("(test-"));
+  }
+
   it("test runs in a temporary app with the folder's definitions, which it deletes", async () => {
     const { folder, app } = await newProject();
     write(folder, "data/guests.json", '{"columns": ["Name"]}');
@@ -152,8 +158,7 @@ if (/\\btsc$/.test(process.argv[1] ?? "")) while (existsSync(${JSON.stringify(ho
     expect((await manifestOf(app)).dataSources ?? []).to.deep.equal([]);
     const { stages } = (await service.rest("GET", `/v1/apps/${app}/stages`)).body;
     expect(stages.map(({ appId }: { appId: number }) => appId)).to.deep.equal([app]);
-    const { apps } = (await service.rest("GET", "/v1/apps", { as: "admin" })).body;
-    expect(apps.filter(({ name }: { name: string }) => name.includes("(test-"))).to.deep.equal([]);
+    expect(await testApps()).to.deep.equal([]);
   });
 
   longTest("tests a pulled action whose code declares execute without exporting it, and diff stays empty", async () => {
@@ -197,15 +202,13 @@ test("greets", async () => equal(await execute({ payload: { name: "Ann" } }), "H
   });
 
   longTest(
-    "test --watch stops on a signal while tests run, and deletes their app also on a second signal",
+    "test --watch stops on a signal while tests run, and removes their app also on a second signal",
     async () => {
-      const testApps = () => service.db.query("SELECT id FROM app WHERE name LIKE '%(test-%'");
-      const isRunning = async () =>
-        (
-          await service.db.query(
-            "SELECT FROM run WHERE state = 'running' AND app_id IN (SELECT id FROM app WHERE name LIKE '%(test-%')",
-          )
-        ).length > 0;
+      const isRunning = async () => {
+        const ids = (await testApps()).map(({ id }) => id);
+        const sql = "SELECT FROM run WHERE state = 'running' AND app_id = ANY ($1)";
+        return (await service.db.query(sql, [ids])).length > 0;
+      };
       const { folder } = await newProject();
       const text = `import { test } from "svc/test";
 test("waits", () => new Promise((resolve) => setTimeout(resolve, 60_000)));
