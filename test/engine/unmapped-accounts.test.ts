@@ -30,8 +30,7 @@ const PROGRAM = `
 
 describe("a container in which only root has an ID", () => {
   it("decodes pictures and bundles packages under root's account, with a warning for each", function () {
-    // Only Linux has user namespaces.
-    if (process.platform !== "linux") this.skip();
+    if (process.platform !== "linux") this.skip(); // Only Linux has user namespaces.
     const run = [process.execPath, "--input-type=module", "-e", PROGRAM];
     const output = execFileSync("unshare", ["--user", "--map-root-user", ...run], { cwd: ROOT, encoding: "utf8" });
     const { picture, global, warnings } = JSON.parse(output);

@@ -12,10 +12,10 @@ import {
   createFolderWithRules,
   issueMediaTokens,
   type Media,
+  type MediaCaller,
   type MediaTokens,
   mediaOf,
-  refused,
-  type Who,
+  refusalStatusOf,
 } from "./support.js";
 
 const LOCK_APP = "SELECT FROM app WHERE id = $1 FOR NO KEY UPDATE";
@@ -49,12 +49,12 @@ describe("media: access", () => {
   });
   after(() => service.stop());
 
-  const caller = (who: Who) => mediaOf(service, tokens.get(who) ?? null);
-  const TRUSTED_CALLERS: readonly Who[] = ["editor", "admin", "api", "task"];
+  const caller = (who: MediaCaller) => mediaOf(service, tokens.get(who) ?? null);
+  const TRUSTED_CALLERS: readonly MediaCaller[] = ["editor", "admin", "api", "task"];
 
   const folderWith = (rules: unknown) => createFolderWithRules(editor, rules);
 
-  const FORMS: Record<string, { rule: (right: MediaRight) => object[] | null; granted: readonly Who[] }> = {
+  const FORMS: Record<string, { rule: (right: MediaRight) => object[] | null; granted: readonly MediaCaller[] }> = {
     "no rules": { rule: () => null, granted: [] },
     "an empty list": { rule: () => [], granted: [] },
     all: { rule: (right) => [{ type: [right], allow: "all" }], granted: CALLERS_WITH_RULES },
@@ -71,7 +71,7 @@ describe("media: access", () => {
       rule: (right) => [{ type: [right], allow: { user: { email: { notequals: email } } } }],
       granted: [],
     },
-    "a column that nobody has": {
+    "a column that no user has": {
       rule: (right) => [{ type: [right], allow: { user: { Role: { notequals: "guest" } } } }],
       granted: [],
     },
@@ -83,7 +83,7 @@ describe("media: access", () => {
   };
 
   for (const [form, { rule, granted }] of Object.entries(FORMS)) {
-    it(`grants each right by ${form} to ${granted.join(", ") || "nobody"}`, async () => {
+    it(`grants each right by ${form} to ${granted.join(", ") || "no token"}`, async () => {
       for (const right of RIGHTS) {
         const place = await folderWith(rule(right));
         for (const who of CALLERS_WITH_RULES) {
@@ -92,7 +92,7 @@ describe("media: access", () => {
               ? (await editor.upload("d", "x", { folderId: String(place.folderId) })).id
               : place.fileId;
           const http = await CALLS[right](caller(who), { ...place, fileId });
-          const expected = granted.includes(who) ? (right === "create" ? 201 : 200) : refused(who);
+          const expected = granted.includes(who) ? (right === "create" ? 201 : 200) : refusalStatusOf(who);
           expect([right, who, http]).to.deep.equal([right, who, expected]);
         }
       }
@@ -112,9 +112,9 @@ describe("media: access", () => {
     const { id } = source.body.dataSource;
     const entry = { Email: "ann@example.com", Password: "a password", Role: "staff" };
     expect((await service.rest("POST", `${root}/data-sources/${id}/entries`, { body: entry })).http).to.equal(201);
-    const visitor = caller("visitor without a name");
+    const visitor = caller("unnamed live");
     expect((await visitor.contents(fileId)).status, "not signed in").to.equal(403);
-    const as = tokens.get("visitor without a name")!;
+    const as = tokens.get("unnamed live")!;
     const where = { Email: entry.Email, Password: entry.Password };
     const signIn = await service.rest("POST", `${root}/session`, { as, body: { dataSourceId: id, where } });
     expect(signIn.http, JSON.stringify(signIn.body)).to.equal(200);
@@ -141,17 +141,17 @@ describe("media: access", () => {
     const { folderId } = await folderWith([{ type: ["read"], allow: "all" }]);
     const inner = await editor.folder("inner", folderId);
     const file = await editor.upload("f", "x", { folderId: String(inner) });
-    const nobody = caller("nobody");
-    expect((await nobody.contents(file.id)).status, "the outer folder's").to.equal(200);
+    const withoutToken = caller("no token");
+    expect((await withoutToken.contents(file.id)).status, "the outer folder's").to.equal(200);
     await editor.rest("PUT", `/folders/${inner}/accessRules`, []);
-    expect((await nobody.contents(file.id)).status, "the inner folder's").to.equal(401);
+    expect((await withoutToken.contents(file.id)).status, "the inner folder's").to.equal(401);
     await editor.rest("PUT", `/files/${file.id}/accessRules`, { accessRules: [{ type: ["read"], allow: "all" }] });
-    expect((await nobody.contents(file.id)).status, "its own").to.equal(200);
+    expect((await withoutToken.contents(file.id)).status, "its own").to.equal(200);
     expect((await editor.rest("GET", `/files/${file.id}/accessRules`)).body).to.deep.equal({
       accessRules: [{ type: ["read"], allow: "all" }],
     });
     await editor.rest("PUT", `/files/${file.id}/accessRules`, { accessRules: null });
-    expect((await nobody.contents(file.id)).status, "none of its own").to.equal(401);
+    expect((await withoutToken.contents(file.id)).status, "none of its own").to.equal(401);
   });
 
   it("rejects a move that gives a right that the file or folder did not grant before", async () => {
@@ -162,25 +162,25 @@ describe("media: access", () => {
     for (const who of CALLERS_WITH_RULES) {
       const { rest } = caller(who);
       const move = async (path: string, body: object) => (await rest("PUT", path, body)).http;
-      expect(await move(`/files/${source.fileId}`, { folderId: target.folderId }), who).to.equal(refused(who));
-      expect(await move(`/folders/${inner}`, { parentId: target.folderId }), who).to.equal(refused(who));
+      expect(await move(`/files/${source.fileId}`, { folderId: target.folderId }), who).to.equal(refusalStatusOf(who));
+      expect(await move(`/folders/${inner}`, { parentId: target.folderId }), who).to.equal(refusalStatusOf(who));
       expect(await move(`/files/${source.fileId}`, { folderId: alike.folderId }), who).to.equal(200);
       expect(await move(`/files/${source.fileId}`, { folderId: source.folderId }), who).to.equal(200);
     }
     await editor.rest("PUT", `/files/${source.fileId}/accessRules`, [{ type: ["update"], allow: "all" }]);
-    const own = await caller("nobody").rest("PUT", `/files/${source.fileId}`, { folderId: target.folderId });
+    const own = await caller("no token").rest("PUT", `/files/${source.fileId}`, { folderId: target.folderId });
     expect(own.http, "its own rules go along").to.equal(200);
-    expect((await caller("nobody").contents(source.fileId)).status).to.equal(401);
+    expect((await caller("no token").contents(source.fileId)).status).to.equal(401);
   });
 
   it("lists what may be read, without revealing the number of others", async () => {
     const { folderId, fileId } = await folderWith([{ type: ["read"], allow: "all" }]);
     const hidden = await editor.upload("hidden", "x", { folderId: String(folderId) });
     await editor.rest("PUT", `/files/${hidden.id}/accessRules`, []);
-    const { body } = await caller("nobody").rest("GET", `?folderId=${folderId}`);
+    const { body } = await caller("no token").rest("GET", `?folderId=${folderId}`);
     expect(body.files.map(({ id }: { id: number }) => id)).to.deep.equal([fileId]);
     expect(body.pagination).to.deep.equal({ total: 1, hasMore: false });
-    const search = (await caller("nobody").rest("GET", "?name=hidden")).body;
+    const search = (await caller("no token").rest("GET", "?name=hidden")).body;
     expect(search.status).to.equal("UNAUTHORIZED");
   });
 
@@ -199,7 +199,7 @@ describe("media: access", () => {
       );
       const bodies = answers.map(({ http, body }) => JSON.stringify([http, body]));
       expect(new Set(bodies).size, who).to.equal(1);
-      expect(answers[0]!.http).to.equal(refused(who));
+      expect(answers[0]!.http).to.equal(refusalStatusOf(who));
     }
   });
 
@@ -207,8 +207,8 @@ describe("media: access", () => {
     const { folderId, fileId } = await folderWith([{ type: [...RIGHTS], allow: "all" }]);
     for (const who of CALLERS_WITH_RULES) {
       for (const path of [`/files/${fileId}/accessRules`, `/folders/${folderId}/accessRules`]) {
-        expect((await caller(who).rest("GET", path)).http).to.equal(refused(who));
-        expect((await caller(who).rest("PUT", path, [])).http).to.equal(refused(who));
+        expect((await caller(who).rest("GET", path)).http).to.equal(refusalStatusOf(who));
+        expect((await caller(who).rest("PUT", path, [])).http).to.equal(refusalStatusOf(who));
       }
     }
   });

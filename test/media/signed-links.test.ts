@@ -13,7 +13,7 @@ import {
   type Media,
   type MediaTokens,
   mediaOf,
-  refused,
+  refusalStatusOf,
 } from "./support.js";
 
 describe("media: signed links", () => {
@@ -81,7 +81,7 @@ describe("media: signed links", () => {
     }
     for (const who of CALLERS_WITH_RULES) {
       expect((await mediaOf(service, tokens.get(who) ?? null).rest("POST", `/files/${fileId}/link`)).http).to.equal(
-        refused(who),
+        refusalStatusOf(who),
       );
     }
   });

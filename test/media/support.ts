@@ -59,26 +59,30 @@ export function mediaOf(service: TestService, as: string | null = "editor") {
   };
 }
 
-export type Who = CredentialKind | "visitor without a name" | "nobody";
+/** Kinds of callers. "unnamed live" is a live page whose session belongs to no person; "no token" sends no credential. */
+export type MediaCaller = CredentialKind | "unnamed live" | "no token";
 
-/** Token of each caller; null for nobody. */
-export type MediaTokens = ReadonlyMap<Who, string | null>;
+/** Token of each caller; null for a caller without one. */
+export type MediaTokens = ReadonlyMap<MediaCaller, string | null>;
 
 /** Callers that need a rule for each right. */
-export const CALLERS_WITH_RULES: readonly Who[] = ["viewer", "live", "visitor without a name", "nobody"];
+export const CALLERS_WITH_RULES: readonly MediaCaller[] = ["viewer", "live", "unnamed live", "no token"];
 
 /** Returns the HTTP status with which the service refuses a request of this caller. */
-export const refused = (who: Who): number => (who === "nobody" ? 401 : 403);
+export const refusalStatusOf = (who: MediaCaller): number => (who === "no token" ? 401 : 403);
 
 /** Issues the tokens that the set-up of the app has not created: that of a task, and that of a live page without a person. */
 export async function issueMediaTokens({ db, appId, tokens }: TestService): Promise<MediaTokens> {
-  const nameless = generateToken("live");
-  await db.query("INSERT INTO credential (kind, hash, app_id) VALUES ('live', $1, $2)", [hashToken(nameless), appId]);
-  return new Map<Who, string | null>([
-    ...(Object.entries(tokens) as [Who, string][]),
+  const unnamedLive = generateToken("live");
+  await db.query("INSERT INTO credential (kind, hash, app_id) VALUES ('live', $1, $2)", [
+    hashToken(unnamedLive),
+    appId,
+  ]);
+  return new Map<MediaCaller, string | null>([
+    ...(Object.entries(tokens) as [MediaCaller, string][]),
     ["task", await issueTaskToken(db, appId)],
-    ["nobody", null],
-    ["visitor without a name", nameless],
+    ["no token", null],
+    ["unnamed live", unnamedLive],
   ]);
 }
 

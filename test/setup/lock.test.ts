@@ -84,8 +84,7 @@ describe("the lock of the set-up", () => {
   });
 
   it("names the package with the program that it needs", async function () {
-    // On macOS, the set-up locks the folder by `open` and needs no program.
-    if (process.platform === "darwin") this.skip();
+    if (process.platform === "darwin") this.skip(); // On macOS, the set-up locks the folder by `open` and needs no program.
     const path = process.env["PATH"];
     process.env["PATH"] = root;
     try {

@@ -88,8 +88,7 @@ describe("the installation of packages by the set-up", () => {
   }
 
   it("keeps the packages of a mounted node_modules, and names the remedy", function () {
-    // macOS has no mount namespaces and no `unshare`, with which the test mounts a folder without root rights.
-    if (process.platform === "darwin") this.skip();
+    if (process.platform === "darwin") this.skip(); // macOS has no `unshare`, with which the test mounts a folder without root rights.
     const install = [process.execPath, "--input-type=module", "--eval", INSTALL, root];
     const withMount = ["--user", "--map-root-user", "--mount", "sh", "-c", WITH_MOUNT, root, ...install];
     const { stdout } = spawnSync("unshare", withMount, { encoding: "utf8" });

@@ -20,7 +20,7 @@ describe("stages that are not finished or are removed", () => {
   });
   after(() => service.stop());
 
-  // Sends each request as the administrator, because nobody else has a role on a removed stage.
+  // Sends each request as the administrator, who is the only caller with rights on a removed stage.
   const send = (method: string, path: string, body?: object) => service.rest(method, path, { as: "admin", body });
   const create = (name: string, from = service.appId) =>
     send("POST", `/v1/apps/${from}/stages`, { name, expiresInHours: 1 });

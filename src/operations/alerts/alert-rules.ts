@@ -124,7 +124,6 @@ export class AlertRules {
     const input = parseAlertInput(body);
     await this.checkReferences(appId, input);
     const id = await this.writeRule(caller, appId, "create", async (manager) => {
-      // Locks the app, so that concurrent requests cannot exceed the maximum number of rules.
       if ((await readAlertRules(manager, appId)).length >= ALERT_RULES_PER_APP) {
         throw new ActionError(
           "REQUEST_INVALID",

@@ -96,10 +96,10 @@ async function lockApp(executor: SqlClient, appId: number): Promise<void> {
 export const lockFirstAppOfGroup = lockApp;
 
 /**
- * Runs `work` in a transaction that has locked the app's row. No other function locks it with this lock. Such
- * transactions run one after the other, so they cannot deadlock with each other. Code that removes or unpublishes one
- * action, changes a data source, or writes entries, runs or messages, does not take this lock. Deadlocks with such code
- * are still possible.
+ * Runs `work` in a transaction that has locked the app's row. Only `lockFirstAppOfGroup` and the closing of a stage also
+ * take this lock. Such transactions of one app run one after the other, so they cannot deadlock with each other. Code
+ * that removes or unpublishes one action, changes a data source, or writes entries, runs or messages, does not take this
+ * lock. Deadlocks with such code are still possible.
  * @param beforeLock takes locks that must be taken before the app's, such as `lockOrganizationOfApp`
  * @throws APP_NOT_FOUND if another request has deleted the app or closed the stage; the errors of `runInAppTurn`
  */
