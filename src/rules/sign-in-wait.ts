@@ -31,7 +31,7 @@ export const getBlockedUntil = ({ blockedUntil }: SignInAttemptState, now: numbe
  * Adds a sign-in attempt that starts at `now`. The attempt counts as failed until it succeeds. The tenth failed attempt
  * within ten minutes starts a wait.
  */
-export function addAttempt(state: SignInAttemptState, now: number): SignInAttemptState {
+export function recordAttemptStart(state: SignInAttemptState, now: number): SignInAttemptState {
   const failures = [...state.failures.filter((failedAt) => failedAt > now - FAILURE_WINDOW_MS), now].slice(
     -FAILURES_BEFORE_WAIT,
   );
@@ -40,8 +40,8 @@ export function addAttempt(state: SignInAttemptState, now: number): SignInAttemp
 }
 
 /**
- * Removes the attempt that started at `attemptedAt`, because it succeeded. If this attempt started a wait, also ends
- * the wait.
+ * Removes the attempt that started at `attemptedAt`, because it did not fail: it succeeded, or the service could not
+ * check it. If this attempt started a wait, also ends the wait.
  */
 export function removeAttempt(state: SignInAttemptState, attemptedAt: number): SignInAttemptState {
   const failures = state.failures.filter((failure) => failure !== attemptedAt);

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { readConfig } from "../../src/config.js";
 import { toSafeNextPath } from "../../src/rules/next-path.js";
 import {
-  addAttempt,
+  recordAttemptStart,
   getBlockedUntil,
   removeAttempt,
   type SignInAttemptState,
@@ -16,7 +16,7 @@ const START_TIME = 1_800_000_000_000;
 describe("waits after failed sign-ins", () => {
   const fresh: SignInAttemptState = { failures: [], level: 0, blockedUntil: null };
   const failing = (state: SignInAttemptState, count: number, from: number, everyMs = 0): SignInAttemptState =>
-    Array.from({ length: count }, (_, at) => from + at * everyMs).reduce(addAttempt, state);
+    Array.from({ length: count }, (_, at) => from + at * everyMs).reduce(recordAttemptStart, state);
 
   it("start with the tenth failure in ten minutes and double up to an hour", () => {
     expect(getBlockedUntil(failing(fresh, 9, START_TIME), START_TIME)).to.equal(null);
@@ -29,7 +29,7 @@ describe("waits after failed sign-ins", () => {
       now = until;
       expect(getBlockedUntil(state, now)).to.equal(null);
       // If the wait was longer than the window, the earlier failures do not count any more. So the next wait needs more attempts.
-      while (getBlockedUntil(state, now) === null) state = addAttempt(state, now);
+      while (getBlockedUntil(state, now) === null) state = recordAttemptStart(state, now);
     }
     expect(waits).to.deep.equal([1, 2, 4, 8, 16, 32, 60, 60, 60]);
   });
@@ -41,9 +41,9 @@ describe("waits after failed sign-ins", () => {
 
   it("count a failure for ten minutes", () => {
     const nine = failing(fresh, 9, START_TIME);
-    const blockedAt = (now: number) => getBlockedUntil(addAttempt(nine, now), now) !== null;
+    const blockedAt = (now: number) => getBlockedUntil(recordAttemptStart(nine, now), now) !== null;
     expect([blockedAt(START_TIME + 599_999), blockedAt(START_TIME + 600_000)]).to.deep.equal([true, false]);
-    expect(addAttempt(nine, START_TIME + 600_000).failures).to.deep.equal([START_TIME + 600_000]);
+    expect(recordAttemptStart(nine, START_TIME + 600_000).failures).to.deep.equal([START_TIME + 600_000]);
     expect(STATE_LIFETIME_MS).to.equal(24 * 60 * MINUTE_MS);
   });
 
@@ -60,7 +60,7 @@ describe("waits after failed sign-ins", () => {
 
   it("end with the attempt that started them, if it succeeds", () => {
     const nine = failing(fresh, 9, START_TIME, 1);
-    const ten = addAttempt(nine, START_TIME + 100);
+    const ten = recordAttemptStart(nine, START_TIME + 100);
     expect(getBlockedUntil(ten, START_TIME + 100)).to.not.equal(null);
     expect(removeAttempt(ten, START_TIME + 100)).to.deep.equal(nine);
   });

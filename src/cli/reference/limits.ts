@@ -119,7 +119,7 @@ The limits that most apps meet first:
 | entries that one query returns | ${ENTRIES_MAX.toLocaleString("en")} |
 | one uploaded file | ${limits.MEDIA_MAX_MB} MB |
 
-The tables below leave out these limits, which are not single constants:
+The tables below do not contain these limits:
 
 - **Runs at the same time.** A runner executes up to four times \`RUNNER_CONCURRENCY\` runs of all apps at once. One app can have \`RUNNER_CONCURRENCY\` minus one of these runs, but at least one. Further runs wait in the [queue](../operate/queue.md).
 - **Apps, organizations and people.** The number of each has no limit.

@@ -26,7 +26,8 @@ const PLATFORM_GLOBALS =
 const COMMON_DOCUMENT_GLOBALS = "FinalizationRegistry structuredClone performance";
 
 /**
- * Members of `navigator` that code can read in a trial, which is a first attempt of a run in an isolate (trials.ts).
+ * Members of `navigator` that code can read during a trial. In a trial, the service executes a run in an isolate first,
+ * before it uses another mode (trials.ts). Access to any other member ends the trial.
  */
 export const NAVIGATOR_MEMBERS: readonly string[] =
   "appCodeName appName appVersion deviceMemory hardwareConcurrency language languages onLine platform product userAgent".split(

@@ -8,8 +8,8 @@ import { type Db, rows } from "../../data/database.js";
 import { rateLimitError } from "../../errors.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import {
-  addAttempt,
   getBlockedUntil,
+  recordAttemptStart,
   removeAttempt,
   type SignInAttemptState,
   STATE_LIFETIME_MS,
@@ -84,7 +84,8 @@ export class PersonSignInAttempts {
       if (until > 0) {
         throw rateLimitError("too many failed sign-ins", Math.max(1, Math.ceil((until - now) / 1000)));
       }
-      for (const row of lockedRows) await saveAttempts(manager, row.subject, addAttempt(toAttemptState(row), now));
+      for (const row of lockedRows)
+        await saveAttempts(manager, row.subject, recordAttemptStart(toAttemptState(row), now));
       await rows(manager, DELETE_OLD_FAILURES, []);
       return now;
     });

@@ -112,7 +112,7 @@ export function parseKeys(part: ArchiveFile): Buffer[] {
   const { keys } = parsePart(part);
   const keyBytes = isList<string>(keys, isShortText) ? keys.map((key) => Buffer.from(key, "base64")) : [];
   if (keyBytes.length > 0 && keyBytes.every(({ length }) => length === 32)) return keyBytes;
-  throw new ArchiveError("the file is not a backup of this service: its keys.json contains no valid keys");
+  throw new ArchiveError("the file is not a backup of this service: its keys.json contains no key or an invalid key");
 }
 
 export const createJsonFile = (name: string, value: object): ArchiveFile => ({

@@ -63,7 +63,7 @@ export const findPendingInvitation = async (executor: SqlClient, organizationId:
     ])
   )[0];
 
-export const readInvitationOfLink = async (executor: SqlClient, linkId: number): Promise<Invitation> =>
+export const readInvitationByLinkId = async (executor: SqlClient, linkId: number): Promise<Invitation> =>
   (await findInvitations(executor, "link_id = $1", [linkId]))[0]!;
 
 const INSERT_INVITATION = `
@@ -76,7 +76,7 @@ export async function insertInvitation(
   { email, role }: { email: string; role: Role },
 ): Promise<Invitation> {
   await rows(executor, INSERT_INVITATION, [linkId, organizationId, appId, email, role]);
-  return readInvitationOfLink(executor, linkId);
+  return readInvitationByLinkId(executor, linkId);
 }
 
 const REVOKE_INVITATION = `

@@ -27,7 +27,7 @@ import {
   type Invitation,
   insertInvitation,
   listPendingInvitations,
-  readInvitationOfLink,
+  readInvitationByLinkId,
   revokeInvitation,
 } from "./invitation-rows.js";
 import type { Members } from "./members.js";
@@ -205,7 +205,7 @@ export class Invitations {
   async accept(request: SignInRequest, body: Record<string, unknown>): Promise<AcceptedInvitation> {
     const { db, credentials, members, accounts, links } = this.options;
     const link = await links.readValidLink(body["token"], "invitation");
-    const invitation = await readInvitationOfLink(db, link.id);
+    const invitation = await readInvitationByLinkId(db, link.id);
     const { email, organizationId, appId, role } = invitation;
     const [owner] = await rows<{ id: number }>(db, "SELECT id FROM person WHERE lower(email) = lower($1)", [email]);
     if (owner) {

@@ -47,7 +47,7 @@ export const CONSOLE_FULL_MESSAGE = "The console is full: further lines are not 
 const CHANNELS_MAX = 8;
 /** Maximum number of messages that a document or worker may send to broadcast channels. */
 const CHANNEL_MESSAGES_MAX = 1_000;
-/** Maximum number of locks that a document or worker may request. */
+/** Maximum number of locks that a document may request. Workers have no limit (bounds.ts). */
 const LOCKS_MAX = 1_000;
 
 /**

@@ -69,7 +69,7 @@ export function onSessionExpiry(listener: ExpiryListener): () => void {
  * Calls `fetch`. If the service responds with 401 because the session has expired, waits until the person has signed in again and repeats
  * the request.
  */
-export async function fetchSignedIn(input: URL, init?: RequestInit): Promise<Response> {
+export async function fetchWithSignInRetry(input: URL, init?: RequestInit): Promise<Response> {
   for (;;) {
     const before = renewalTotal;
     const response = await fetch(input, init);

@@ -19,8 +19,8 @@ export interface StartedRun {
 
 export interface ActionRunner {
   run: StartedRun | null;
-  /** Runs an action. @param copy version to run: "master" (the default) is the draft, "production" the live version */
-  startRun(id: number, payload: unknown, copy?: "master" | "production"): Promise<void>;
+  /** Runs an action. @param version "master" (the default) is the draft, "production" the live version */
+  startRun(id: number, payload: unknown, version?: "master" | "production"): Promise<void>;
   cancelRun(): Promise<void>;
 }
 
@@ -66,7 +66,7 @@ export function useRun(api: ApiClient, appId: number): ActionRunner {
   useEffect(() => () => current.current.abort(), []);
 
   const startRun = useCallback(
-    async (id: number, payload: unknown, copy: "master" | "production" | null = null) => {
+    async (id: number, payload: unknown, version: "master" | "production" | null = null) => {
       current.current.abort();
       current.current = new AbortController();
       const { signal } = current.current;
@@ -75,7 +75,7 @@ export function useRun(api: ApiClient, appId: number): ActionRunner {
       const addLines = (lines: ConsoleLine[]) =>
         signal.aborted || setRun((old) => old && { ...old, consoleLines: old.consoleLines.concat(lines) });
       try {
-        const { runId } = (await api.request(RunAction, { appId, id, payload, copy })).run;
+        const { runId } = (await api.request(RunAction, { appId, id, payload, copy: version })).run;
         if (signal.aborted) return;
         change({ runId });
         // Waits until the console ends, which happens when the run ends.

@@ -4,7 +4,7 @@
  */
 import { useRef, useState } from "react";
 import { resolveServiceUrl } from "../../service-address.js";
-import { fetchSignedIn } from "../accounts/session-renewal.js";
+import { fetchWithSignInRetry } from "../accounts/session-renewal.js";
 import { ApiError, asApiError } from "../shared/api.js";
 import type { ManifestPlan } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";
@@ -38,7 +38,7 @@ async function sendManifest(
 ): Promise<ManifestToImport> {
   const address = resolveServiceUrl(`/v1/apps/${appId}/manifest${isPlan ? "?plan=true" : ""}`);
   const headers = { "content-type": "application/json", ...(tag !== undefined && { "if-match": tag }) };
-  const response = await fetchSignedIn(address, { method: "PUT", headers, body: manifestText });
+  const response = await fetchWithSignInRetry(address, { method: "PUT", headers, body: manifestText });
   const body = (await response.json()) as {
     plan: ManifestPlan;
     status?: string;

@@ -5,7 +5,7 @@
 import { useRef, useState } from "react";
 import type { CellType } from "../../../rules/csv-types.js";
 import { resolveServiceUrl } from "../../service-address.js";
-import { fetchSignedIn } from "../accounts/session-renewal.js";
+import { fetchWithSignInRetry } from "../accounts/session-renewal.js";
 import { capitalize } from "../shared/format.js";
 import { CELL_TYPE_LABELS, type ColumnTypes, type CsvPreview, PreviewTable, readPreview } from "./import-preview.js";
 
@@ -45,7 +45,7 @@ export async function importFile(appId: number, id: number, chosen: FileToImport
   const types = Object.entries(chosen.columnTypes).filter(([, type]) => type !== "text");
   if (types.length > 0) query.set("types", JSON.stringify(Object.fromEntries(types)));
   const path = `/v1/apps/${appId}/data-sources/${id}/import?${query}`;
-  const response = await fetchSignedIn(resolveServiceUrl(path), { method: "POST", body: form });
+  const response = await fetchWithSignInRetry(resolveServiceUrl(path), { method: "POST", body: form });
   const body = (await response.json()) as ImportResult & { error?: string };
   if (!response.ok)
     throw new Error(body.error ?? `the import failed: the service responded with HTTP status ${response.status}`);

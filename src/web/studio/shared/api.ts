@@ -5,7 +5,12 @@
 import { type Client, createClient } from "graphql-ws/client";
 import type { Document } from "../../document.js";
 import { resolveServiceUrl } from "../../service-address.js";
-import { fetchSignedIn, getRenewalCount, shouldWaitForRenewal, waitForRenewal } from "../accounts/session-renewal.js";
+import {
+  fetchWithSignInRetry,
+  getRenewalCount,
+  shouldWaitForRenewal,
+  waitForRenewal,
+} from "../accounts/session-renewal.js";
 
 const GRAPHQL_ADDRESS = resolveServiceUrl("/graphql");
 
@@ -259,7 +264,7 @@ export function createApiClient(): ApiClient {
       }
     },
     async readBytes(address) {
-      const response = await fetchSignedIn(resolveServiceUrl(address.slice(address.indexOf("/v1/apps/"))));
+      const response = await fetchWithSignInRetry(resolveServiceUrl(address.slice(address.indexOf("/v1/apps/"))));
       if (!response.ok) throw new ApiError("FILE_NOT_FOUND", "the file could not be loaded from the service");
       return response.blob();
     },
@@ -290,7 +295,9 @@ export function createApiClient(): ApiClient {
       return () => void forbidden.delete(listener);
     },
     async isCurrent(path, updatedAt) {
-      const response = await fetchSignedIn(resolveServiceUrl(path), { headers: { "if-none-match": `"${updatedAt}"` } });
+      const response = await fetchWithSignInRetry(resolveServiceUrl(path), {
+        headers: { "if-none-match": `"${updatedAt}"` },
+      });
       return response.status === 304;
     },
     close: () => void client.dispose(),

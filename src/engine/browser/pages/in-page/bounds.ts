@@ -61,8 +61,8 @@ export function limitScope(
   BroadcastChannel.prototype.constructor = scope.BroadcastChannel;
   const messages = `An action can send at most ${messagesMax} messages over BroadcastChannels`;
   boundMethod(BroadcastChannel.prototype, "postMessage", messagesMax, messages);
-  // `LockManager` exists only in a secure context. A worker gets it after this script has run, so watch/floods.ts
-  // limits the worker's locks.
+  // `LockManager` exists only in a secure context. A worker gets it after this script has run, so this script does
+  // not limit a worker's locks. watch/floods.ts stops a renderer that sends too many requests to the browser process.
   if (LockManager)
     boundMethod(LockManager.prototype, "request", locksMax, `An action can request at most ${locksMax} locks`);
 
