@@ -114,10 +114,10 @@ isolate, \`document\` does the same in an empty document, \`svc-barcode\` draws 
 ${formatCostTable(lines)}
 
 - **Times** in the table of costs are processor time, summed over all cores.
-- **WAL** is the write-ahead log, which PostgreSQL writes before it changes data. The column excludes one part of it: after each
-  checkpoint, PostgreSQL writes a whole page of data when the page changes for the first time.
-- **Background work** is part of the costs. In each second, an idle service with all roles takes ${formatNumber(idleCosts.get("Node")!)} ms of Node, ${formatNumber(idleCosts.get("PostgreSQL")!)} ms of PostgreSQL and
-  ${formatNumber(idleCosts.get("statements")!)} SQL statements. The more runs share this work, the less each of them costs.
+- **WAL** is the write-ahead log, which PostgreSQL writes before it changes data. The numbers exclude the whole pages that PostgreSQL writes
+  to this log when a page first changes after a checkpoint.
+- **Background work** of the service is part of the costs in the table. In each second, an idle service with all roles takes ${formatNumber(idleCosts.get("Node")!)} ms of Node, ${formatNumber(idleCosts.get("PostgreSQL")!)} ms of PostgreSQL and
+  ${formatNumber(idleCosts.get("statements")!)} SQL statements. The more runs a service executes in a second, the smaller is the share of this work in the cost of each run.
 - **Measured** ${day} with 8 callers, Node ${node}, ${cores} cores, ${rounds === 1 ? "one round" : `medians of ${rounds} rounds`}.${busy}
 
 ## Machines for a number of runs
@@ -125,9 +125,10 @@ ${formatCostTable(lines)}
 This table says how many runs a machine can execute, for several sizes of machines. It assumes that runs use ${USABLE_SHARE * 100} % of the processor
 time of the machine. The other ${100 - USABLE_SHARE * 100} % are for peaks, vacuum, checkpoints and backups.
 
-- **One machine** with all roles and the embedded PostgreSQL: this share of its processor time, divided by the time that a run costs in Node,
-  Chromium and PostgreSQL together.
-- **Database server**: this share of its processor time, divided by the time that a run costs in PostgreSQL. Runners are on other machines.
+- **One machine** has all roles and the embedded PostgreSQL. Its number of runs is ${USABLE_SHARE * 100} % of its processor time, divided by the time that a
+  run costs in Node, Chromium and PostgreSQL together.
+- **Database server**: the number of runs is ${USABLE_SHARE * 100} % of the processor time of the server, divided by the time that a run costs in PostgreSQL. The
+  runners are on other machines.
 - **Runner cores**: the cores of all runners together, computed from the time that a run costs in Node and Chromium.
 
 By default, calls can start only [30 runs of an app in 60 s](../guides/runs-at-once.md) (\`RATE_LIMIT_RUN\`). To reach the numbers of runs in
@@ -137,10 +138,10 @@ ${formatPlanTable(lines)}
 
 The numbers of runs in this table are computed from the costs, not measured:
 
-- The costs were measured on one machine. Measure on a machine of your own before you buy others.
-- The database server needs a disk that writes at least twice the MB a second in the column of WAL, and flushes in less than 1 ms.
+- The costs were measured on one machine. Measure on one of your own machines before you buy more machines.
+- The disk of the database server must write at least twice the MB a second in the column of WAL, and flush data in less than 1 ms.
 - With more cores, PostgreSQL loses more time to locks and cache misses. With 64 cores, expect fewer runs than the table says.
-- A run that reads many entries of a data source costs more than the runs of the table.
+- A run that reads many entries of a data source costs more than the runs of the table of [costs](#costs-of-a-run).
 - A database server of ${small} cores that executes \`language\` runs all day writes about ${formatRounded((stored * languageCosts.get("WAL")!) / 1e9)} GB of WAL in a day. \`LOG_MAX_MB\` limits the stored history of each app, not the WAL.
 
 ${NEXT_STEPS}`;
