@@ -3,8 +3,8 @@ import { expect } from "chai";
 import { readConfig } from "../../src/config.js";
 import { toSafeNextPath } from "../../src/rules/next-path.js";
 import {
-  recordAttemptStart,
   getBlockedUntil,
+  recordAttemptStart,
   removeAttempt,
   type SignInAttemptState,
   STATE_LIFETIME_MS,
