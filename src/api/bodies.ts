@@ -7,7 +7,7 @@ import type { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
 import { BODY_MAX_BYTES, SMALL_BODY_BYTES } from "../limits.js";
-import { readLargeReport } from "../operations/client/large-reports.js";
+import { parseLargeRunReport } from "../operations/client/large-reports.js";
 import { isPageCaller } from "../rules/access.js";
 import { containsInfinity } from "../rules/describe-value.js";
 import type { FairTaskQueue } from "./fair-task-queue.js";
@@ -241,7 +241,7 @@ export function registerBodyParsing(
     const sender = getSenderKey(request.context);
     try {
       if (body.length > BODY_MAX_BYTES) {
-        if (request.routeOptions.config.isReport) return await readLargeReport(sender, decodeUtf8(body));
+        if (request.routeOptions.config.isReport) return await parseLargeRunReport(sender, decodeUtf8(body));
         return await parseJsonInParts(body, (step) => taskQueue.runInTurn(sender, step));
       }
       return await taskQueue.runInTurn(sender, () => parseBody(body, request));

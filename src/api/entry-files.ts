@@ -10,10 +10,10 @@ import { BODY_MAX_BYTES, LARGE_BODY_MAX_BYTES } from "../limits.js";
 import { type ExportFormat, parseExportFormat } from "../operations/data-sources/entry-export.js";
 import {
   createCsvLayout,
+  type ImportFormat,
   parseColumnTypes,
-  parseDelimiter,
-  type RowFormat,
-  readRows,
+  parseCsvDelimiter,
+  parseImportRows,
 } from "../operations/data-sources/row-streams.js";
 import { createQuotaHeaders } from "./context.js";
 import { rejectInvalidUtf8, toFormError } from "./form-refusal.js";
@@ -39,7 +39,7 @@ const CONTENT_TYPES: Record<ExportFormat, string> = {
   jsonl: "application/x-ndjson; charset=utf-8",
 };
 
-const FORMATS_BY_TYPE: readonly (readonly [RegExp, RowFormat])[] = [
+const FORMATS_BY_TYPE: readonly (readonly [RegExp, ImportFormat])[] = [
   [/^(?:text\/csv|application\/csv|application\/vnd\.ms-excel)\b/i, "csv"],
   [/^application\/(?:x-ndjson|jsonl|json-?lines|x-jsonlines)\b/i, "jsonl"],
   [/^application\/json\b/i, "json"],
@@ -49,9 +49,9 @@ const FORMATS_BY_TYPE: readonly (readonly [RegExp, RowFormat])[] = [
  * Returns the file format by the content type, otherwise by the file name's extension.
  * @throws ActionError REQUEST_INVALID for an unknown format
  */
-function readFileFormat(type: string, name = ""): RowFormat {
+function readFileFormat(type: string, name = ""): ImportFormat {
   const byName = /\.(csv|json|jsonl|ndjson)$/i.exec(name)?.[1]?.toLowerCase();
-  const namedFormat = byName === "ndjson" ? "jsonl" : (byName as RowFormat | undefined);
+  const namedFormat = byName === "ndjson" ? "jsonl" : (byName as ImportFormat | undefined);
   const foundFormat = namedFormat ?? FORMATS_BY_TYPE.find(([pattern]) => pattern.test(type))?.[1];
   if (foundFormat) return foundFormat;
   throw new ActionError(
@@ -94,7 +94,7 @@ function limitUpload(bytes: Readable, max: number, { raw }: FastifyRequest): Rea
   return bytes.pipe(countingStream);
 }
 
-async function readUploadedFile(request: FastifyRequest): Promise<{ bytes: Readable; format: RowFormat }> {
+async function readUploadedFile(request: FastifyRequest): Promise<{ bytes: Readable; format: ImportFormat }> {
   if (!request.isMultipart()) {
     return { bytes: request.raw, format: readFileFormat(request.headers["content-type"] ?? "") };
   }
@@ -110,17 +110,17 @@ async function importFile(request: FastifyRequest, reply: FastifyReply, entries:
   const append = q.queryFlag("append");
   const delimiter = q.queryText("delimiter");
   const typesText = q.queryText("types");
-  const layout = createCsvLayout(q.check(() => parseDelimiter(delimiter)) ?? null);
+  const layout = createCsvLayout(q.check(() => parseCsvDelimiter(delimiter)) ?? null);
   const types = q.check(() => parseColumnTypes(typesText)) ?? {};
   // A visitor of an app's page may import at most as many bytes as a usual request may contain.
   const isVisitor = context.caller === null || context.caller.kind === "live" || context.caller.kind === "viewer";
-  const mostOf = (format: RowFormat) => {
+  const mostOf = (format: ImportFormat) => {
     if (isVisitor) return BODY_MAX_BYTES;
     return format === "json" ? LARGE_BODY_MAX_BYTES : Number.POSITIVE_INFINITY;
   };
   const rows = async function* () {
     const { bytes, format } = await readUploadedFile(request);
-    yield* readRows(limitUpload(bytes, mostOf(format), request), format, { layout, types, mayBeEmpty: append });
+    yield* parseImportRows(limitUpload(bytes, mostOf(format), request), format, { layout, types, mayBeEmpty: append });
   };
   try {
     const importResult = await entries.importEntryFile(context, q.pathId("appId"), q.pathReference("ds"), {

@@ -9,7 +9,7 @@ import { type Config, readConfig } from "../config.js";
 import { StartError } from "../errors.js";
 import { createFirstAppIfEmpty, type FirstCredentials } from "../operations/access/bootstrap.js";
 import { People } from "../operations/access/people.js";
-import { createPeopleAccounts } from "../operations/accounts/people-accounts.js";
+import { createAccountModules } from "../operations/accounts/people-accounts.js";
 import { type CommandDatabase, readArguments, runCommand, withDatabase } from "./command.js";
 
 /** Returns the service's URL. With PORT=0 the configuration has no port, so the URL comes from the file of credentials. */
@@ -24,7 +24,7 @@ function serviceAddressOf({ publicUrl, dataDir, host, port }: Config): string {
 
 async function createAdministratorLink({ db, credentials }: CommandDatabase, baseUrl: string): Promise<string> {
   const people = new People({ db });
-  const { accounts } = createPeopleAccounts({ db, credentials, people, baseUrl });
+  const { accounts } = createAccountModules({ db, credentials, people, baseUrl });
   return (await accounts.createSetupLink()).link;
 }
 

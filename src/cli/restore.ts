@@ -12,7 +12,7 @@ import { openBlobStore } from "../engine/blob-store.js";
 import { computeKeyFingerprint } from "../engine/cipher.js";
 import { readKeyFile, writeKeyFile } from "../engine/key-ring.js";
 import { StartError } from "../errors.js";
-import { type RestoreReport, restoreBackup } from "../operations/backup/restore.js";
+import { type BackupRestoreReport, restoreBackup } from "../operations/backup/restore.js";
 import { EntryIndexes } from "../operations/data-sources/entry-indexes.js";
 import { settingsKeyFile } from "../operations/settings/data-keys.js";
 import { BACKUP_SECRET_OPTIONS, readBackupSecret } from "./backup-secret.js";
@@ -50,7 +50,7 @@ async function storeKeys(config: Config, keys: readonly Buffer[]): Promise<void>
   writeKeyFile(settingsKeyFile(config.dataDir), [...keys, ...otherKeys]);
 }
 
-function warnAboutMissingKey(config: Config, { manifest, hadKeys }: RestoreReport): void {
+function warnAboutMissingKey(config: Config, { manifest, hadKeys }: BackupRestoreReport): void {
   if (hadKeys || manifest.settingsKey === null) return;
   if (readAvailableKeys(config).some((key) => computeKeyFingerprint(key) === manifest.settingsKey)) return;
   writeWarning(

@@ -4,9 +4,9 @@
  */
 import { CREDENTIAL_CHANNEL } from "./access/credentials.js";
 import { ACTION_EDITED_CHANNEL } from "./actions/action-feed.js";
-import { ALERT_CHANNEL } from "./alerts/alert-rows.js";
-import { ACTION_CHANNEL } from "./client/client-feed.js";
-import { MESSAGE_CHANNEL } from "./communicate/outbox.js";
+import { QUEUED_ALERT_CHANNEL } from "./alerts/alert-rows.js";
+import { CLIENT_ACTION_CHANNEL } from "./client/client-feed.js";
+import { QUEUED_MESSAGE_CHANNEL } from "./communicate/outbox.js";
 import { DATA_SOURCE_CHANNEL } from "./data-sources/data-source-rows.js";
 import { ENTRY_CHANNEL } from "./data-sources/entry-changes.js";
 import { NOTIFICATION_CHANNEL } from "./notifications/notification-rows.js";
@@ -26,14 +26,14 @@ export const DATABASE_CHANNELS = [
   LIMITS_CHANNEL,
   QUEUED_CHANNEL,
   SCHEDULE_CHANNEL,
-  ACTION_CHANNEL,
+  CLIENT_ACTION_CHANNEL,
   ACTION_EDITED_CHANNEL,
   DATA_SOURCE_CHANNEL,
   ENTRY_CHANNEL,
-  MESSAGE_CHANNEL,
+  QUEUED_MESSAGE_CHANNEL,
   NOTIFICATION_CHANNEL,
   READER_CHANNEL,
-  ALERT_CHANNEL,
+  QUEUED_ALERT_CHANNEL,
 ];
 
 /**

@@ -5,9 +5,9 @@
 import type { SecretScannerCache } from "../engine/secret-scan.js";
 import type { Caller } from "../rules/access.js";
 import type { AccessChecks } from "./access/access-checks.js";
-import { createAlerts } from "./alerts/alerts.js";
+import { createAlertModules } from "./alerts/alerts.js";
 import { createMessagingModules } from "./communicate/communicate.js";
-import { readOperatorMail } from "./communicate/destinations.js";
+import { readOperatorMailServer } from "./communicate/destinations.js";
 import type { OutboxWriter } from "./communicate/outbox-writer.js";
 import type { HookMessageStore } from "./data-sources/hook-messages.js";
 import type { DataSourceModules } from "./data-sources/store.js";
@@ -34,7 +34,11 @@ export function createMessaging(
   const { sessionOf, appUsers } = store;
   const { allowPrivateNetwork, mailFrom } = config;
   const sharedParts = { db, allowPrivateNetwork, baseUrl, now, log };
-  const communicate = createMessagingModules({ ...sharedParts, ...parts, operatorMail: readOperatorMail(config) });
+  const communicate = createMessagingModules({
+    ...sharedParts,
+    ...parts,
+    operatorMail: readOperatorMailServer(config),
+  });
   const connections = communicate.checked;
   const notify = createNotificationModules({
     ...sharedParts,
@@ -52,7 +56,7 @@ export function createMessaging(
     communicate,
     notify,
     verification: new AppUserVerification({ db, ...store, settings, userChanged, outboxWriter }),
-    alerts: createAlerts({ ...sharedParts, settings, notice: communicate.notice }),
+    alerts: createAlertModules({ ...sharedParts, settings, notice: communicate.notice }),
 
     /**
      * Releases claimed messages and push messages, so that they are sent later. Releases messages that this process has

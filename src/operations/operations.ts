@@ -13,14 +13,14 @@ import { Credentials } from "./access/credentials.js";
 import { People } from "./access/people.js";
 import { RejectionDelay } from "./access/refusal-delay.js";
 import { ToolCallLog } from "./access/tool-calls.js";
-import { createPeopleAccounts } from "./accounts/people-accounts.js";
-import { createInvitationMailer, createServiceMail } from "./accounts/service-mail.js";
+import { createAccountModules } from "./accounts/people-accounts.js";
+import { createInvitationMailer, createServiceMailer } from "./accounts/service-mail.js";
 import { ActionFeed } from "./actions/action-feed.js";
 import { createAuthoringModules } from "./actions/authoring.js";
 import { Ai } from "./ai/ai.js";
 import { AppVersions } from "./apps/app-versions.js";
 import { Apps } from "./apps/apps.js";
-import { createClients } from "./client/clients.js";
+import { createClientModules } from "./client/clients.js";
 import { createDataSourceModules } from "./data-sources/store.js";
 import { GitConnections } from "./git/git-connections.js";
 import { GitWebhookQueue } from "./git/git-deliveries.js";
@@ -148,10 +148,10 @@ function createTriggerModules(
 /** Creates the modules that identify callers, check their rights, and manage people. */
 function createAccessModules({ config, db, notifications, diskSpace, baseUrl, log }: ProcessDependencies) {
   const { openIdProviders: providers } = config;
-  const mail = createServiceMail(config, log);
+  const mail = createServiceMailer(config, log);
   const credentials = new Credentials({ db, notifications });
   const people = new People({ db });
-  const accounts = createPeopleAccounts({ db, credentials, people, baseUrl, mail, providers });
+  const accounts = createAccountModules({ db, credentials, people, baseUrl, mail, providers });
   const members = new Members({ db, credentials });
   return {
     credentials,
@@ -281,7 +281,8 @@ export async function createOperations(processDependencies: ProcessDependencies)
   const ofMessaging = { settings, store, scannerCache, ...ofEvents, userChanged, processId: lease.holder };
   const messaging = createMessaging(processDependencies, ofMessaging);
   const ofClients = { credentials, notifications, repository, ...ofEvents, diskSpace, addAssetUrls, userOf };
-  const clients = createClients({ db, ...ofClients, timeoutMs: clientTimeoutMs, allowHttp: allowPrivateNetwork, log });
+  const clientConfig = { timeoutMs: clientTimeoutMs, allowHttp: allowPrivateNetwork };
+  const clients = createClientModules({ db, ...ofClients, ...clientConfig, log });
   const ofMedia = { ring, processId: lease.holder, ...ofEvents, appUserOf: userOf };
   const media = await createMedia({ config, db, read: store.read, ...ofMedia, baseUrl, log });
   const ofManifests = { db, settings, ...ofEvents, apps, packages, ...store, ...authoring, ...integrations };

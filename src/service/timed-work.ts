@@ -2,8 +2,8 @@
 import { runInBackground } from "../background.js";
 import type { DatabaseNotifications } from "../engine/notifications.js";
 import { createTicker, type Ticker } from "../engine/ticker.js";
-import { ALERT_CHANNEL } from "../operations/alerts/alert-rows.js";
-import { MESSAGE_CHANNEL } from "../operations/communicate/outbox.js";
+import { QUEUED_ALERT_CHANNEL } from "../operations/alerts/alert-rows.js";
+import { QUEUED_MESSAGE_CHANNEL } from "../operations/communicate/outbox.js";
 import { NOTIFICATION_CHANNEL } from "../operations/notifications/notification-rows.js";
 import type { Operations } from "../operations/operations.js";
 import { SCHEDULE_CHANNEL } from "../operations/triggers/trigger-index.js";
@@ -56,7 +56,7 @@ export async function startSendingMessages(
   const tickerOptions = isScheduler ? {} : { sleepMaxMs: ALERTS_INTERVAL_MS };
   const ticker = createTicker({ work: sendDue, msUntil: clock.msUntil, ...tickerOptions, log });
   sender.whenFree(ticker.wake);
-  notifications.listen(MESSAGE_CHANNEL, ticker.wake);
+  notifications.listen(QUEUED_MESSAGE_CHANNEL, ticker.wake);
   notifications.onGap(ticker.wake);
   await ticker.start();
   releases.add("messages", () => ticker.stop().then(() => sender.drain(gracePeriodEnded)));
@@ -76,7 +76,7 @@ export async function startAlerts(
   const [, delivering] = tickers;
   delivery.whenFree(() => delivering!.wake());
   for (const ticker of tickers) {
-    notifications.listen(ALERT_CHANNEL, ticker.wake);
+    notifications.listen(QUEUED_ALERT_CHANNEL, ticker.wake);
     await ticker.start();
   }
   releases.add("alerts", () => stopTickers(tickers).then(() => delivery.drain(gracePeriodEnded)));

@@ -2,7 +2,7 @@
 import { request } from "node:http";
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
-import type { PeopleAccounts } from "../../src/operations/accounts/people-accounts.js";
+import type { AccountModules } from "../../src/operations/accounts/people-accounts.js";
 import { untilLockWait } from "../harness/lock-waits.js";
 import { type MailServer, startMailServer } from "../harness/mail-server.js";
 import { createAccounts, PASSPHRASE, signedInPerson } from "../harness/people.js";
@@ -15,7 +15,7 @@ const cookieOf = ({ headers }: Answer): string => /auth_token=([^;]*)/.exec(head
 
 describe("accounts of people", () => {
   let service: TestService;
-  let made: PeopleAccounts;
+  let made: AccountModules;
   let mail: MailServer;
   before(async () => {
     mail = await startMailServer();

@@ -1,7 +1,7 @@
 /** Tests set-up links that several processes create at the same time. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
-import type { PeopleAccounts } from "../../src/operations/accounts/people-accounts.js";
+import type { AccountModules } from "../../src/operations/accounts/people-accounts.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 import { overlap } from "../harness/lock-waits.js";
 import { createAccounts, PASSPHRASE } from "../harness/people.js";
@@ -13,7 +13,7 @@ const STOP_SETUP = "LOCK TABLE access_event IN ACCESS EXCLUSIVE MODE";
 
 describe("set-up links", () => {
   let database: ConnectedDatabase;
-  let accounts: PeopleAccounts["accounts"];
+  let accounts: AccountModules["accounts"];
   before(async () => {
     database = await connectedDatabase(CONNECTIONS);
     const { db, url: databaseUrl } = database;

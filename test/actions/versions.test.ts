@@ -3,7 +3,7 @@ import { Writable } from "node:stream";
 import { expect } from "chai";
 import { pino } from "pino";
 import { ActionRow } from "../../src/data/action.js";
-import { recordVersion } from "../../src/operations/actions/versions.js";
+import { storeDraftVersion } from "../../src/operations/actions/versions.js";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { API_CLIENTS, type ApiClient, createRestApiClient } from "./api-clients.js";
@@ -304,7 +304,7 @@ describe("versions of an action", () => {
       const allowAgain = await refuseSnapshots(service);
       const taken = await service.db.transaction(async (manager) => {
         const row = await manager.findOneByOrFail(ActionRow, { id });
-        return recordVersion(manager, log, row, { occasion: "update", personId: null });
+        return storeDraftVersion(manager, log, row, { occasion: "update", personId: null });
       });
       await allowAgain();
       expect(taken).to.equal(null);

@@ -6,8 +6,12 @@ import { rows } from "../../src/data/database.js";
 import { STATUS } from "../../src/errors.js";
 import { AlertRules } from "../../src/operations/alerts/alert-rules.js";
 import type { StoredDataSource } from "../../src/operations/data-sources/data-source-rows.js";
-import { type EntryChange, EntryChanges, type EntryWriter } from "../../src/operations/data-sources/entry-changes.js";
-import { insertEntryTexts } from "../../src/operations/data-sources/entry-statements.js";
+import {
+  type EntryChange,
+  EntryChangeTransactions,
+  type EntryWritingCaller,
+} from "../../src/operations/data-sources/entry-changes.js";
+import { insertEntriesAsJson } from "../../src/operations/data-sources/entry-statements.js";
 import type { Caller } from "../../src/rules/access.js";
 import { untilLockWait } from "../harness/lock-waits.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
@@ -149,19 +153,19 @@ describe("errors that callers get", () => {
   it("404 and a line in the log: a commit of entries that refers to a missing data source or app", async () => {
     const messenger = { createCollector: async () => ({}) };
     const parts = { db: service.db, messenger, quotaBytes: 0 } as unknown as ConstructorParameters<
-      typeof EntryChanges
+      typeof EntryChangeTransactions
     >[0];
-    const changes = new EntryChanges(parts);
+    const changes = new EntryChangeTransactions(parts);
     const source = { id: 999_999_999, appId: 999_999_999, columns: [] } as unknown as StoredDataSource;
     const lines: { foreignKey?: string }[] = [];
     const log = pino({}, { write: (line: string) => lines.push(JSON.parse(line)) });
     const statusAfter = async (work: (change: EntryChange) => Promise<unknown>) => {
-      const error = await changes.commit(source, {} as EntryWriter, work).catch((caught: unknown) => caught);
+      const error = await changes.commit(source, {} as EntryWritingCaller, work).catch((caught: unknown) => caught);
       return createErrorReply(error, log).body.status;
     };
     const insertUsage = "INSERT INTO media_usage (app_id, bytes) VALUES ($1, 0)";
     const statuses = [
-      await statusAfter(({ executor }) => insertEntryTexts(executor, source, ["{}"])),
+      await statusAfter(({ executor }) => insertEntriesAsJson(executor, source, ["{}"])),
       await statusAfter(({ executor }) => rows(executor, insertUsage, [source.appId])),
     ];
     expect(statuses).to.deep.equal(["DATA_SOURCE_NOT_FOUND", "APP_NOT_FOUND"]);

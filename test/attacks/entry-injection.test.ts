@@ -159,7 +159,7 @@ describe("SQL in a query", () => {
     async function attempt(text: string, at: number): Promise<void> {
       const query = QUERY_POSITIONS[at % QUERY_POSITIONS.length]!(text);
       const answer: unknown = await fixture.entryReader
-        .find(people, query, fixture.readLimits())
+        .find(people, query, fixture.readAccess())
         .catch((error: unknown) => error);
       if (!(answer instanceof Error)) {
         expect(JSON.stringify(answered(answer)), JSON.stringify(query)).not.to.include(CANARY);

@@ -94,7 +94,7 @@ describe("the memory of the database", () => {
   for (const [name, query] of sampleOf(Object.entries(QUERIES), 1, 3)) {
     it(`is not filled by ${name}`, async () => {
       const answer: unknown = await fixture.entryReader
-        .find(key, query, fixture.readLimits())
+        .find(key, query, fixture.readAccess())
         .catch((error: unknown) => error);
       if (answer instanceof Error) {
         expect(answer).to.be.instanceOf(ActionError);

@@ -33,7 +33,7 @@ describe("a column that the caller may not read", () => {
    */
   async function both(query: object): Promise<[unknown, unknown]> {
     const answer = (key: DataSourceKey, seen: EntryScope) =>
-      fixture.entryReader.find(key, query, fixture.readLimits(seen)).then(
+      fixture.entryReader.find(key, query, fixture.readAccess(seen)).then(
         (found) => plain(answered(found)),
         (error: Error) => error.message,
       );
@@ -87,7 +87,7 @@ describe("a column that the caller may not read", () => {
       const options = { on: { [left]: right }, required, ...shown };
       const ask = (dataSourceName: string) => ({ join: { J: { dataSourceName, ...options } }, limit: 20 });
       const answer = async (key: DataSourceKey, name: string, seen: EntryScope) =>
-        stripVolatileValues(plain(answered(await fixture.entryReader.find(key, ask(name), fixture.readLimits(seen)))));
+        stripVolatileValues(plain(answered(await fixture.entryReader.find(key, ask(name), fixture.readAccess(seen)))));
       const hidden = await answer(whole, "Whole", scope);
       expect(hidden, JSON.stringify(options)).to.deep.equal(await answer(without, "Without", FULL_SCOPE));
     }

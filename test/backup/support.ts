@@ -8,7 +8,7 @@ import type { BackupSecret } from "../../src/engine/archive/encryption.js";
 import { openBlobStore } from "../../src/engine/blob-store.js";
 import { readKeyFile, writeKeyFile } from "../../src/engine/key-ring.js";
 import { type BackupReport, createBackup } from "../../src/operations/backup/backup.js";
-import { type RestoreReport, restoreBackup } from "../../src/operations/backup/restore.js";
+import { type BackupRestoreReport, restoreBackup } from "../../src/operations/backup/restore.js";
 import { EntryIndexes } from "../../src/operations/data-sources/entry-indexes.js";
 import { Partitions } from "../../src/operations/upkeep/partitions.js";
 import type { TestService } from "../harness/service.js";
@@ -107,7 +107,7 @@ export interface RestoreTo {
   warnings?: string[];
 }
 
-export function restoreTo(to: RestoreTo, path: string): Promise<RestoreReport> {
+export function restoreTo(to: RestoreTo, path: string): Promise<BackupRestoreReport> {
   const { url, dataDir, replace = false, secret = KEY, warnings = [] } = to;
   mkdirSync(dataDir, { recursive: true });
   return restoreBackup({

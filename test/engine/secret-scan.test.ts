@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { SecretScan } from "../../src/engine/secret-scan/scan.js";
 import { createScanThreadQueue } from "../../src/engine/secret-scan/thread-queue.js";
 import type { SecretScanner } from "../../src/engine/secret-scan.js";
-import { CompletionParts } from "../../src/operations/ai/completion-parts.js";
+import { StreamedCompletionReader } from "../../src/operations/ai/completion-parts.js";
 import { findSecretsOfSetting } from "../../src/rules/secrets.js";
 
 const SECRET = 'k3y/+ü"\\ of many?parts=1&2';
@@ -46,7 +46,7 @@ describe("the secret scan", () => {
   async function passedOn(text: string, size: number, by = scan): Promise<string[]> {
     const passed: string[] = [];
     const stream = { push: (event: unknown) => event as string, characterCount: () => 0, finish: () => null as never };
-    const parts = new CompletionParts(
+    const parts = new StreamedCompletionReader(
       stream,
       { maskBeginning: async (part) => by.maskBeginning(part) },
       async (part) => {
@@ -136,7 +136,7 @@ describe("the secret scan", () => {
       },
     };
     const stream = { push: (event: unknown) => event as string, characterCount: () => 0, finish: () => null as never };
-    const parts = new CompletionParts(stream, counting, async (part) => {
+    const parts = new StreamedCompletionReader(stream, counting, async (part) => {
       passed.push(part);
     });
     for (let at = 0; at < 10_000; at += 1) await parts.push(Buffer.from(`data: "abcdefghij"\n\n`));

@@ -3,7 +3,7 @@ import { pino } from "pino";
 import { createNotifications } from "../../src/engine/notifications.js";
 import { CREDENTIAL_CHANNEL, Credentials } from "../../src/operations/access/credentials.js";
 import { People } from "../../src/operations/access/people.js";
-import { createPeopleAccounts, type PeopleAccounts } from "../../src/operations/accounts/people-accounts.js";
+import { type AccountModules, createAccountModules } from "../../src/operations/accounts/people-accounts.js";
 import type { TestService } from "./service.js";
 
 export const PASSPHRASE = "seven lamps of the harbour";
@@ -13,11 +13,11 @@ export function createAccounts({
   db,
   databaseUrl,
   url,
-}: Pick<TestService, "db" | "databaseUrl" | "url">): PeopleAccounts {
+}: Pick<TestService, "db" | "databaseUrl" | "url">): AccountModules {
   const log = pino({ level: "silent" });
   const notifications = createNotifications({ url: databaseUrl, channels: [CREDENTIAL_CHANNEL], log });
   const credentials = new Credentials({ db, notifications });
-  return createPeopleAccounts({ db, credentials, people: new People({ db }), baseUrl: url });
+  return createAccountModules({ db, credentials, people: new People({ db }), baseUrl: url });
 }
 
 let made = 0;

@@ -6,11 +6,11 @@ import fastify from "fastify";
 import { Pool } from "pg";
 import { rows } from "../../src/data/database.js";
 import {
-  DATA_SOURCE_COLUMNS,
+  DATA_SOURCE_COLUMNS_SQL,
   DataSourceRows,
   type StoredDataSource,
 } from "../../src/operations/data-sources/data-source-rows.js";
-import { EntryChanges } from "../../src/operations/data-sources/entry-changes.js";
+import { EntryChangeTransactions } from "../../src/operations/data-sources/entry-changes.js";
 import { EntryReader } from "../../src/operations/data-sources/entry-reads.js";
 import { EntryRightsResolver } from "../../src/operations/data-sources/entry-rights.js";
 import type { DataSourceKey } from "../../src/operations/data-sources/entry-rows.js";
@@ -74,7 +74,7 @@ describe("a million entries beside a thousand", function () {
   }
   const idIn = (key: Pick<DataSourceKey, "id">, count: number, n: number) =>
     firstIds.get(key.id)! + ((n * 7_919) % count);
-  const find = (key: DataSourceKey, query: object) => fixture.entryReader.find(key, query, fixture.readLimits());
+  const find = (key: DataSourceKey, query: object) => fixture.entryReader.find(key, query, fixture.readAccess());
 
   before(async () => {
     fixture = await startFixture();
@@ -95,7 +95,7 @@ describe("a million entries beside a thousand", function () {
 
   it("one by its ID takes at most half as long again", async () => {
     const byId = (key: DataSourceKey, count: number) => (n: number) =>
-      fixture.entryReader.findById(key, idIn(key, count, n), fixture.readLimits());
+      fixture.entryReader.findById(key, idIn(key, count, n), fixture.readAccess());
     const figures = await measureInTurns(ROUNDS, byId(many, MANY), byId(few, FEW));
     console.log("      findById", figures);
     expect(figures.ratio).to.be.below(1.5);
@@ -103,7 +103,7 @@ describe("a million entries beside a thousand", function () {
 
   it("an insert and an update take at most half as long again, with events, counts and audit log", async () => {
     const sourceOf = async (key: DataSourceKey) => {
-      const sql = `SELECT ${DATA_SOURCE_COLUMNS} FROM data_source WHERE id = $1`;
+      const sql = `SELECT ${DATA_SOURCE_COLUMNS_SQL} FROM data_source WHERE id = $1`;
       return (await rows<StoredDataSource>(fixture.db, sql, [key.id]))[0]!;
     };
     const receivedDataLimiter = new ReceivedDataLimiter({
@@ -111,7 +111,7 @@ describe("a million entries beside a thousand", function () {
       diskSpace: { level: () => "enough" } as never,
     });
     const notifications = { listen: () => undefined, onGap: () => undefined, isHealthy: () => true } as never;
-    const changes = new EntryChanges({
+    const changes = new EntryChangeTransactions({
       db: fixture.db,
       logEvents: new LogEvents({
         db: fixture.db,
@@ -195,7 +195,7 @@ describe("a million entries beside a thousand", function () {
         return fixture.pool.read(appId, sql, values);
       },
     });
-    await recordingReader.find(many, query, fixture.readLimits());
+    await recordingReader.find(many, query, fixture.readAccess());
     app.get("/bare", async (_, reply) => {
       const { rows } = await pool.query(asked!.sql, [...asked!.values]);
       return reply

@@ -8,7 +8,7 @@ import { parseJsonInParts } from "../../src/api/json-in-parts.js";
 import { HARNESS_NAME, removeHarnessFrames } from "../../src/engine/browser/pages/answer.js";
 import { detectContentType } from "../../src/engine/content-type.js";
 import { toDetailLine } from "../../src/engine/smtp/outcome.js";
-import { type RowFormat, readRows } from "../../src/operations/data-sources/row-streams.js";
+import { type ImportFormat, parseImportRows } from "../../src/operations/data-sources/row-streams.js";
 import { getAddressBlock } from "../../src/rules/address-block.js";
 import { fillColumnConditions } from "../../src/rules/caller-rules.js";
 import { parseScript } from "../../src/rules/code-parser.js";
@@ -40,11 +40,11 @@ import { createArtifactKey } from "../../src/rules/setting-tiers.js";
 
 type Parser = (text: string) => unknown;
 
-async function rowsOf(text: string, format: RowFormat): Promise<void> {
+async function rowsOf(text: string, format: ImportFormat): Promise<void> {
   const packets = Array.from({ length: Math.ceil(text.length / 4_096) }, (_, at) =>
     text.slice(at * 4_096, (at + 1) * 4_096),
   );
-  for await (const _ of readRows(Readable.from(packets.map((packet) => Buffer.from(packet))), format));
+  for await (const _ of parseImportRows(Readable.from(packets.map((packet) => Buffer.from(packet))), format));
 }
 
 const source = { documentSql: "doc", entryAlias: "e", canSeeColumn: () => true };

@@ -7,7 +7,7 @@ import { ManifestResolver } from "../../src/api/graphql/manifest-resolver.js";
 import { StageResolver } from "../../src/api/graphql/stage-resolver.js";
 import { ActionError } from "../../src/errors.js";
 import { MANIFEST_MAX_BYTES } from "../../src/limits.js";
-import { ImportSteps } from "../../src/operations/actions/import-steps.js";
+import { ActionImporter } from "../../src/operations/actions/import-steps.js";
 import { Manifests } from "../../src/operations/manifest/manifests.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 
@@ -35,7 +35,7 @@ describe("the memory for manifests", () => {
   });
   after(() => database.stop());
 
-  const createManifests = (importSteps: Pick<ImportSteps, "listDrafts">) =>
+  const createManifests = (importSteps: Pick<ActionImporter, "listDrafts">) =>
     new Manifests({ db: database.db, importSteps } as never);
 
   it("is reserved before a plan, an apply, a promotion, a rollback and a new stage, which are else rejected", async () => {
@@ -89,7 +89,7 @@ describe("the memory for manifests", () => {
   });
 
   it("holds no text of the whole manifest for its tag, which is the hash of this text", async () => {
-    const manifests = createManifests(new ImportSteps({ db: database.db } as never));
+    const manifests = createManifests(new ActionImporter({ db: database.db } as never));
     const { tag, manifest } = await manifests.get(appIds.small);
     expect(manifest.actions).to.have.length(1);
     const hash = createHash("sha256").update(JSON.stringify(manifest)).digest("base64url");

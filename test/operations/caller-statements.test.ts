@@ -4,7 +4,7 @@ import { pino } from "pino";
 import { type Db, POOL_CONNECTIONS } from "../../src/data/database.js";
 import { AppUsers } from "../../src/operations/data-sources/app-users.js";
 import type { StoredDataSource } from "../../src/operations/data-sources/data-source-rows.js";
-import { EntryChanges } from "../../src/operations/data-sources/entry-changes.js";
+import { EntryChangeTransactions } from "../../src/operations/data-sources/entry-changes.js";
 import { Lease } from "../../src/operations/runs/lease.js";
 import { connectedDatabase } from "../harness/connected-database.js";
 import { countLockWaits } from "../harness/lock-waits.js";
@@ -50,7 +50,7 @@ describe("writes of entries", () => {
     const open: { appId: number; end: () => void }[] = [];
     let appId = 0;
     const createChanges = () =>
-      new EntryChanges({
+      new EntryChangeTransactions({
         db: {
           transaction: () =>
             new Promise<void>((resolve) => {
@@ -59,13 +59,13 @@ describe("writes of entries", () => {
         },
         messenger: { createCollector: async () => ({}) },
         sources: {},
-      } as unknown as ConstructorParameters<typeof EntryChanges>[0]);
+      } as unknown as ConstructorParameters<typeof EntryChangeTransactions>[0]);
     const changes = createChanges();
     const ends: Promise<unknown>[] = [];
     const start = async (id: number, count: number) => {
       appId = id;
       const source = { appId: id, id: 1 } as StoredDataSource;
-      const writer = { emitter: {} } as Parameters<EntryChanges["commit"]>[1];
+      const writer = { emitter: {} } as Parameters<EntryChangeTransactions["commit"]>[1];
       for (let number = 0; number < count; number += 1)
         ends.push(changes.commit(source, writer, async () => undefined));
       await settled();

@@ -4,7 +4,7 @@ import { pino } from "pino";
 import type { Db } from "../../src/data/database.js";
 import type { DatabaseNotifications } from "../../src/engine/notifications.js";
 import { type ClientAction, ClientActions } from "../../src/operations/client/client-actions.js";
-import { type ClientChange, createClientFeed } from "../../src/operations/client/client-feed.js";
+import { type ClientActionUpdate, createClientActionFeed } from "../../src/operations/client/client-feed.js";
 import { BROWSER_HOLDER_ID, RunRepository } from "../../src/operations/runs/run-repository.js";
 import { compileScript } from "../../src/rules/compile-script.js";
 import { clientActions } from "../api/client-actions.js";
@@ -16,7 +16,7 @@ const ignoreEnd = () => undefined;
 function feedOf() {
   const reads: ((actions: ClientAction[]) => void)[] = [];
   const list = () => new Promise<ClientAction[]>((resolve) => reads.push(resolve));
-  const feed = createClientFeed({
+  const feed = createClientActionFeed({
     clientActions: { list } as unknown as ClientActions,
     notifications: { listen: () => ignoreEnd, onGap: () => ignoreEnd } as unknown as DatabaseNotifications,
     log: pino({ level: "silent" }),
@@ -37,7 +37,7 @@ describe("subscribers to client actions", () => {
       await settled();
     }
     expect(reads.length).to.equal(1);
-    const received: ClientChange[] = [];
+    const received: ClientActionUpdate[] = [];
     const stop = feed.follow(7, "production").listen((change) => received.push(change), ignoreEnd);
     reads[0]!([action]);
     await settled();

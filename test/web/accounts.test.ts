@@ -3,7 +3,7 @@
  */
 import { expect } from "chai";
 import type { Browser, BrowserContext, Page } from "puppeteer";
-import type { PeopleAccounts } from "../../src/operations/accounts/people-accounts.js";
+import type { AccountModules } from "../../src/operations/accounts/people-accounts.js";
 import { countLockWaits } from "../harness/lock-waits.js";
 import { type MailServer, startMailServer } from "../harness/mail-server.js";
 import { type OpenIdProviderServer, startOpenIdProvider } from "../harness/open-id-provider.js";
@@ -21,7 +21,7 @@ describe("accounts in Studio", () => {
   let browser: Browser;
   let provider: OpenIdProviderServer;
   let mail: MailServer;
-  let accounts: PeopleAccounts;
+  let accounts: AccountModules;
   let context: BrowserContext;
   let page: Page;
   let studio: StudioPage;

@@ -10,8 +10,8 @@ import type { AccessLogPage } from "../../operations/accounts/access-events.js";
 import type { SignInResult } from "../../operations/accounts/accounts.js";
 import type { CallerAccess } from "../../operations/accounts/caller-access.js";
 import type { ProviderIdentity } from "../../operations/accounts/identities.js";
-import type { Passkey, PasskeyPage, SignedInRequest } from "../../operations/accounts/passkeys.js";
-import type { PeopleAccounts } from "../../operations/accounts/people-accounts.js";
+import type { Passkey, PasskeyPageOrigin, SignedInRequest } from "../../operations/accounts/passkeys.js";
+import type { AccountModules } from "../../operations/accounts/people-accounts.js";
 import type { PersonSession } from "../../operations/accounts/person-sessions.js";
 import type { Caller } from "../../rules/access.js";
 import { type RequestContext, toSignInRequest } from "../context.js";
@@ -43,7 +43,7 @@ function startBrowserSession({ browser }: RequestContext, { user, session }: Sig
 export class AuthResolver {
   constructor(
     private readonly accessChecks: AccessChecks,
-    private readonly service: PeopleAccounts,
+    private readonly service: AccountModules,
   ) {}
 
   /** Checks that the caller is a person with a session, and returns the data of the request for operations on the person's account. */
@@ -55,7 +55,7 @@ export class AuthResolver {
    * Returns the browser page that sent the request, because WebAuthn checks the origin of this page.
    * @throws REQUEST_INVALID for a websocket
    */
-  private requirePasskeyPage({ browser }: RequestContext): PasskeyPage {
+  private requirePasskeyPage({ browser }: RequestContext): PasskeyPageOrigin {
     if (browser) return browser;
     throw new ActionError(
       "REQUEST_INVALID",

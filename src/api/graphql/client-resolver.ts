@@ -5,7 +5,7 @@ import type { Trigger } from "../../data/action-types.js";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { Analytics } from "../../operations/client/analytics.js";
 import type { ClientAction, ClientActions, CompiledScript } from "../../operations/client/client-actions.js";
-import type { ClientChange, ClientFeed } from "../../operations/client/client-feed.js";
+import type { ClientActionFeed, ClientActionUpdate } from "../../operations/client/client-feed.js";
 import type { ClientRuns } from "../../operations/client/client-runs.js";
 import { guardLiveSource } from "../../operations/records/live-source.js";
 import type { RequestContext } from "../context.js";
@@ -59,7 +59,7 @@ class ReportedRunType {
  */
 export interface ClientFeedContext extends RequestContext {
   accessChecks: AccessChecks;
-  clientFeed: ClientFeed;
+  clientFeed: ClientActionFeed;
 }
 
 @Resolver()
@@ -146,7 +146,7 @@ export class ClientActionResolver {
       });
     },
   })
-  clientTriggers(@Root() change: ClientChange, @AppId() _appId: number): ClientChange {
+  clientTriggers(@Root() change: ClientActionUpdate, @AppId() _appId: number): ClientActionUpdate {
     return change;
   }
 }

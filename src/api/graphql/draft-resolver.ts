@@ -3,7 +3,7 @@ import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { PayloadPreset, PayloadPresets } from "../../operations/actions/presets.js";
-import type { CodeProblem, CodeProblems } from "../../operations/actions/problems.js";
+import type { CodeProblem, CodeProblemFinder } from "../../operations/actions/problems.js";
 import type { StoredScripts } from "../../operations/packages/kept-scripts.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
@@ -34,7 +34,7 @@ export class DraftResolver {
   constructor(
     private readonly accessChecks: AccessChecks,
     private readonly presets: PayloadPresets,
-    private readonly problems: CodeProblems,
+    private readonly problems: CodeProblemFinder,
     private readonly scripts: Pick<StoredScripts, "declarations">,
   ) {}
 

@@ -5,11 +5,11 @@
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Int, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
-import type { Entries, ImportFile } from "../../operations/data-sources/entries.js";
+import type { Entries, EntryImportFile } from "../../operations/data-sources/entries.js";
 import type { Entry } from "../../operations/data-sources/entry.js";
-import type { CommitResult } from "../../operations/data-sources/entry-commits.js";
+import type { EntryCommitResult } from "../../operations/data-sources/entry-commits.js";
 import type { EntryExportOptions } from "../../operations/data-sources/entry-export.js";
-import type { ImportResult } from "../../operations/data-sources/entry-imports.js";
+import type { EntryImportResult } from "../../operations/data-sources/entry-imports.js";
 import type { FindEntriesResult } from "../../operations/data-sources/entry-reads.js";
 import type { EntryChangeMessage } from "../../operations/data-sources/entry-subscribers.js";
 import { guardLiveSource } from "../../operations/records/live-source.js";
@@ -217,7 +217,7 @@ export class EntryResolver {
     @Arg("commit", () => CommitInput, { nullable: true, description: "Entries to insert, update and delete." })
     commit: unknown,
     @ReferenceKindArgument() _by?: ReferenceKind | null,
-  ): Promise<CommitResult> {
+  ): Promise<EntryCommitResult> {
     const visit = await this.accessChecks.admitAppRequest(context, "writeEntries", appId);
     return this.service.commit(visit, { appId, ref }, commit);
   }
@@ -236,7 +236,7 @@ export class EntryResolver {
     })
     append?: boolean,
     @ReferenceKindArgument() _by?: ReferenceKind | null,
-  ): Promise<ImportResult> {
+  ): Promise<EntryImportResult> {
     const visit = await this.accessChecks.admitAppRequest(context, "writeEntries", appId);
     const rows = async function* () {
       yield* entries;
@@ -255,8 +255,8 @@ export class EntryResolver {
     context: RequestContext,
     appId: number,
     ref: IdOrName,
-    file: ImportFile,
-  ): Promise<ImportResult> {
+    file: EntryImportFile,
+  ): Promise<EntryImportResult> {
     const visit = await this.accessChecks.admitAppRequest(context, "writeEntries", appId);
     return this.service.import(visit, { appId, ref }, file);
   }

@@ -15,7 +15,7 @@ import type {
 } from "../../data/action-types.js";
 import type { RunState } from "../../data/run.js";
 import type { APP_TOKEN_KINDS } from "../../operations/access/app-tokens.js";
-import type { MESSAGE_DECISIONS } from "../../operations/communicate/messages.js";
+import type { UNKNOWN_DELIVERY_DECISIONS } from "../../operations/communicate/messages.js";
 import type { MessageKind, MessageStatus } from "../../operations/communicate/outbox.js";
 import type { TokenScope } from "../../rules/access.js";
 import type { ActionInput } from "../../rules/action-input.js";
@@ -129,7 +129,7 @@ export const MessageStatusEnum = createEnum<MessageStatus>("MessageStatus", "Del
   unknown: "Possibly sent; the service does not retry it until a person decides.",
 });
 
-export const MessageDecisionEnum = createEnum<(typeof MESSAGE_DECISIONS)[number]>(
+export const MessageDecisionEnum = createEnum<(typeof UNKNOWN_DELIVERY_DECISIONS)[number]>(
   "MessageDecision",
   "Resolution of a message with the status `unknown`.",
   { sent: "Mark the message as sent.", again: "Send the message again." },

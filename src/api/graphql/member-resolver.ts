@@ -6,7 +6,7 @@ import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import { ActionError } from "../../errors.js";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { User } from "../../operations/access/people.js";
-import type { PeopleAccounts } from "../../operations/accounts/people-accounts.js";
+import type { AccountModules } from "../../operations/accounts/people-accounts.js";
 import type { Invitation } from "../../operations/members/invitation-rows.js";
 import {
   type AcceptedInvitation,
@@ -38,7 +38,7 @@ const UserId = () => Arg("userId", () => Int, { description: "ID of the person."
 export class MemberResolver {
   constructor(
     private readonly accessChecks: AccessChecks,
-    private readonly service: { members: Members; invitations: Invitations; people: PeopleAccounts },
+    private readonly service: { members: Members; invitations: Invitations; people: AccountModules },
   ) {}
 
   private async requireOrganizationAccess(

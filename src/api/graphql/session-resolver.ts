@@ -6,7 +6,7 @@ import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { AppUserSessions } from "../../operations/data-sources/sessions.js";
-import type { AppUserVerification, CodeSentResponse } from "../../operations/data-sources/verification.js";
+import type { AppUserVerification, VerificationCodeSentResponse } from "../../operations/data-sources/verification.js";
 import type { AppSession } from "../../rules/env-script.js";
 import type { IdOrName, ReferenceKind } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";
@@ -115,7 +115,7 @@ export class AppSessionResolver {
     context: RequestContext,
     appId: number,
     body: unknown,
-  ): Promise<CodeSentResponse | { session: AppSession }> {
+  ): Promise<VerificationCodeSentResponse | { session: AppSession }> {
     const caller = await this.accessChecks.requireAppAccess(context, "verifyAppUser", appId);
     const verificationAnswer = await this.verification.verify(caller, appId, body);
     return verificationAnswer ?? { session: await this.service.session(caller, appId) };

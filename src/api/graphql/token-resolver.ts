@@ -2,7 +2,7 @@
 import { Arg, Ctx, Field, InputType, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { CredentialKind } from "../../data/credential.js";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
-import type { AppTokens, TaggedToken } from "../../operations/access/app-tokens.js";
+import type { AppTokens, VersionedTokenSummary } from "../../operations/access/app-tokens.js";
 import type { TokenScope } from "../../rules/access.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
@@ -57,7 +57,7 @@ export class TokenResolver {
   ) {}
 
   @Query(() => [TokenType], { description: "Lists the valid tokens of the app without their secrets, newest first." })
-  async tokens(@Ctx() context: RequestContext, @AppId() appId: number): Promise<TaggedToken[]> {
+  async tokens(@Ctx() context: RequestContext, @AppId() appId: number): Promise<VersionedTokenSummary[]> {
     await this.accessChecks.requireAppAccess(context, "manageTokens", appId);
     return this.service.list(appId);
   }

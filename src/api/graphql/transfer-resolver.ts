@@ -2,7 +2,7 @@
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { ActionImportFault } from "../../errors.js";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
-import type { ActionTransfer, TransferDocument } from "../../operations/actions/transfer.js";
+import type { ActionTransfer, ActionTransferDocument } from "../../operations/actions/transfer.js";
 import type { ActionInput } from "../../rules/action-input.js";
 import type { RequestContext } from "../context.js";
 import { ImportDocumentInput } from "./action-inputs.js";
@@ -52,7 +52,7 @@ export class ActionTransferResolver {
   ) {}
 
   @Query(() => ExportDocumentType, { description: "Exports the drafts of all actions of the app." })
-  async exportActions(@Ctx() context: RequestContext, @AppId() appId: number): Promise<TransferDocument> {
+  async exportActions(@Ctx() context: RequestContext, @AppId() appId: number): Promise<ActionTransferDocument> {
     await this.accessChecks.requireAppAccess(context, "exportActions", appId);
     return this.service.export(appId, context.responseBudget?.reserveBytes);
   }

@@ -3,7 +3,7 @@ import { Arg, Ctx, FieldResolver, ID, Int, Mutation, Query, Resolver, Root } fro
 import { VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX } from "../../limits.js";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { ActionComparison, ActionComparisons } from "../../operations/actions/comparison.js";
-import type { DraftRestorer, RestoreResult } from "../../operations/actions/restoring.js";
+import type { DraftRestoreResult, DraftRestorer } from "../../operations/actions/restoring.js";
 import type { ActionVersions, Version } from "../../operations/actions/versions.js";
 import type { TriggerEndpoints } from "../../operations/http/endpoints.js";
 import { listChangedScripts, type ScriptChange } from "../../rules/action-diff.js";
@@ -65,7 +65,7 @@ export class ActionVersionResolver {
     @Arg("actionId", () => Int, { description: "ID of the action's draft." }) actionId: number,
     @Arg("versionId", () => Int, { description: "ID of the version." }) versionId: number,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
-  ): Promise<RestoreResult> {
+  ): Promise<DraftRestoreResult> {
     const caller = await this.accessChecks.requireAppAccess(context, "restoreVersion", appId);
     const target = { appId, id: actionId, precondition: toExpectedTags(ifUpdatedAt) };
     const restoredAction = await this.services.restoring.restore(caller, target, versionId);

@@ -2,7 +2,7 @@
 import { Field, ID, Int, ObjectType } from "type-graphql";
 import type { Asset, Environment } from "../../data/action-types.js";
 import type { Person } from "../../data/person.js";
-import type { ComparedState } from "../../operations/actions/comparison.js";
+import type { ComparedVersionSelector } from "../../operations/actions/comparison.js";
 import type { Snapshot, VersionSummary } from "../../operations/actions/versions.js";
 import type { ComparedScript } from "../../rules/action-diff.js";
 import type { ActionInput } from "../../rules/action-input.js";
@@ -134,11 +134,11 @@ export class ActionDiffType {
   @Field(() => ID, {
     description: "First state: master for the draft, production for the live version, or the ID of a version.",
   })
-  from: ComparedState;
+  from: ComparedVersionSelector;
   @Field(() => ID, {
     description: "Second state: master for the draft, production for the live version, or the ID of a version.",
   })
-  to: ComparedState;
+  to: ComparedVersionSelector;
   @Field(() => ActionConfigurationType, { description: "Configuration in the first state." }) before: ActionInput;
   @Field(() => ActionConfigurationType, { description: "Configuration in the second state." }) after: ActionInput;
   @Field(() => String, { nullable: true, description: "Unified diff of the code; null if it is equal." })

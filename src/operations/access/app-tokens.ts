@@ -44,13 +44,13 @@ type TokenRow = Omit<TokenSummary, "createdAt" | "expiresAt" | "lastUsedAt"> & {
 };
 
 /** A token of an app, with the `updatedAt` from which its ETag is computed. */
-export type TaggedToken = TokenSummary & ListItemVersion;
+export type VersionedTokenSummary = TokenSummary & ListItemVersion;
 
 /**
  * Adds `updatedAt`, from which the ETag of the token is computed. `updatedAt` equals `createdAt`, because a token can
  * be revoked but not changed.
  */
-const addUpdatedAt = (token: TokenSummary): TaggedToken => ({ ...token, updatedAt: token.createdAt });
+const addUpdatedAt = (token: TokenSummary): VersionedTokenSummary => ({ ...token, updatedAt: token.createdAt });
 
 const IS_VALID_TOKEN =
   "kind <> 'task' AND NOT page_session AND grant_id IS NULL AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())";
@@ -127,7 +127,7 @@ function parseExpiry(value: unknown): Date | null {
 }
 
 /** The token that a request revokes, and the ETags that the request accepts (`If-Match`). */
-export interface TokenTarget {
+export interface TokenToRevoke {
   appId: number;
   id: number;
   precondition?: ExpectedETags;
@@ -144,7 +144,7 @@ export class AppTokens {
   constructor(private readonly options: AppTokensOptions) {}
 
   /** Lists the app's valid tokens, the newest first. */
-  async list(appId: number): Promise<TaggedToken[]> {
+  async list(appId: number): Promise<VersionedTokenSummary[]> {
     return (await selectValidTokens(this.options.db, "app_id = $1", appId)).map(addUpdatedAt);
   }
 
@@ -177,7 +177,7 @@ export class AppTokens {
   }
 
   /** Revokes a token; every process of the service then rejects it. @throws NOT_FOUND, FORBIDDEN, RESOURCE_CHANGED */
-  async revoke(caller: Caller, { appId, id, precondition }: TokenTarget): Promise<void> {
+  async revoke(caller: Caller, { appId, id, precondition }: TokenToRevoke): Promise<void> {
     const { db, credentials } = this.options;
     await db.transaction(async (manager) => {
       await lockOrganizationOfApp(manager, appId);

@@ -13,7 +13,7 @@ export interface User extends Person {
  * SQL condition that is true if the person and the app belong to the same organization, or if the person has a role on
  * the app.
  */
-export const BELONGS_TO_APP_SQL = `(person.organization_id = app.organization_id
+export const PERSON_BELONGS_TO_APP_SQL = `(person.organization_id = app.organization_id
   OR EXISTS (SELECT FROM app_role WHERE app_role.app_id = app.id AND app_role.person_id = person.id))`;
 
 const SELECT_PERSON = `SELECT id, first_name AS "firstName", last_name AS "lastName", email FROM person WHERE id = $1`;
@@ -48,7 +48,7 @@ export class People {
     if (userId === null) return;
     const personRows = await rows(
       executor,
-      `SELECT 1 FROM person JOIN app ON ${BELONGS_TO_APP_SQL} WHERE person.id = $1 AND app.id = $2`,
+      `SELECT 1 FROM person JOIN app ON ${PERSON_BELONGS_TO_APP_SQL} WHERE person.id = $1 AND app.id = $2`,
       [userId, appId],
     );
     if (personRows.length === 0)

@@ -17,9 +17,9 @@ import { lockAdministrators } from "../access/administrator-right.js";
 import type { People, User } from "../access/people.js";
 import { type HashQueueKey, hashText, matchesHash } from "../records/hashes.js";
 import { recordAccessEvent } from "./access-events.js";
-import { lockPersonAndLinks } from "./invalid-links.js";
-import type { IssuedLink, OneTimeLinks } from "./links.js";
-import type { NewSession, PersonSessions, SessionOrigin } from "./person-sessions.js";
+import { lockPersonAndOneTimeLinks } from "./invalid-links.js";
+import type { IssuedOneTimeLink, OneTimeLinks } from "./links.js";
+import type { NewSession, PersonSessions, SessionClientInfo } from "./person-sessions.js";
 import type { PersonSignInAttempts } from "./sign-in-attempts.js";
 import { lockCallersSignInMethods, lockPassphrase } from "./sign-in-methods.js";
 
@@ -27,7 +27,7 @@ import { lockCallersSignInMethods, lockPassphrase } from "./sign-in-methods.js";
  * Sign-in request of a browser. `caller` is the caller of the browser's previous session; null if the browser had no
  * session.
  */
-export interface SignInRequest extends SessionOrigin {
+export interface SignInRequest extends SessionClientInfo {
   caller: Caller | null;
 }
 
@@ -82,7 +82,7 @@ interface PersonRow extends User {
   passphraseHash: string | null;
 }
 
-const hashQueueKeyFor = ({ address }: SessionOrigin): HashQueueKey => ({
+const hashQueueKeyFor = ({ address }: SessionClientInfo): HashQueueKey => ({
   appId: 0,
   sender: getAddressBlock(address ?? ""),
 });
@@ -125,7 +125,7 @@ export class Accounts {
   }
 
   /** Revokes all unused set-up links and creates one. The transaction must have called `lockAdministrators`. */
-  private async replaceSetupLink(manager: EntityManager): Promise<IssuedLink> {
+  private async replaceSetupLink(manager: EntityManager): Promise<IssuedOneTimeLink> {
     const { links } = this.options;
     await links.revokeAll("setup", null, manager);
     return links.issue({ kind: "setup", lifetimeMs: SETUP_LINK_MS }, manager);
@@ -157,7 +157,7 @@ export class Accounts {
    * Creates the one-time link with which an administrator creates an account. Revokes earlier set-up links that are
    * unused, so that only one set-up link is valid.
    */
-  async createSetupLink(): Promise<IssuedLink> {
+  async createSetupLink(): Promise<IssuedOneTimeLink> {
     return this.options.db.transaction(async (manager) => {
       await lockAdministrators(manager);
       return this.replaceSetupLink(manager);
@@ -165,7 +165,7 @@ export class Accounts {
   }
 
   /** Same as `createSetupLink`, for the first administrator. Returns null if the service has an administrator. */
-  async createFirstSetupLink(): Promise<IssuedLink | null> {
+  async createFirstSetupLink(): Promise<IssuedOneTimeLink | null> {
     return this.options.db.transaction(async (manager) => {
       await lockAdministrators(manager);
       return (await rows(manager, HAS_ADMINISTRATOR)).length > 0 ? null : this.replaceSetupLink(manager);
@@ -305,7 +305,7 @@ export class Accounts {
     personId: number,
     createdBy: number | null,
     check: (manager: EntityManager) => Promise<void>,
-  ): Promise<IssuedLink> {
+  ): Promise<IssuedOneTimeLink> {
     const { db, links } = this.options;
     return db.transaction(async (manager) => {
       await check(manager);
@@ -326,7 +326,7 @@ export class Accounts {
     const { id: linkId, personId } = await links.readValidLink(body["token"], "reset");
     const passphraseHash = await hashText(passphrase, hashQueueKeyFor(request));
     await db.transaction(async (manager) => {
-      await lockPersonAndLinks(manager, personId!, linkId);
+      await lockPersonAndOneTimeLinks(manager, personId!, linkId);
       await links.redeem(body["token"], "reset", manager);
       refuseUnknownFields(body, RESET_CONFIRMATION_BODY_SHAPE);
       await manager.query(SET_PASSPHRASE, [personId, passphraseHash]);

@@ -33,7 +33,7 @@ const SELECT_APPS = `
 
 export type ReadCallerAccess = (caller: Caller) => Promise<CallerAccess>;
 
-export function createCallerAccess({ db }: { db: Db }): ReadCallerAccess {
+export function createCallerAccessReader({ db }: { db: Db }): ReadCallerAccess {
   /**
    * Returns the organizations or apps in which the person has a role. An administrator of the service counts as the
    * owner of all organizations and apps.

@@ -9,9 +9,9 @@ import { isRoleAbove, type Role } from "../../rules/roles.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccessEvent } from "./access-events.js";
-import { revokeInvalidLinks, revokeReceivedInvitations } from "./invalid-links.js";
-import { endLostAccess } from "./lost-roles.js";
-import { requireFreeMembership } from "./member-limit.js";
+import { revokeInvalidOneTimeLinks, revokeReceivedInvitations } from "./invalid-links.js";
+import { revokeLostAccess } from "./lost-roles.js";
+import { requireMemberCapacity } from "./member-limit.js";
 import type { SignedInRequest } from "./passkeys.js";
 import { lockSignInMethods, requireSignInMethod } from "./sign-in-methods.js";
 
@@ -127,14 +127,14 @@ export class IdentityStore {
     const { count, before } = owners!;
     if (before === "owner" && count === 0 && role !== "owner") return;
     const scope = { organizationId, appId: null };
-    if (role !== null) await requireFreeMembership(executor, scope, id);
+    if (role !== null) await requireMemberCapacity(executor, scope, id);
     const changedRows =
       role === null
         ? await rows(executor, REMOVE_ROLE, [organizationId, id])
         : await rows(executor, SET_ROLE, [organizationId, id, role]);
     if (changedRows.length === 0) return;
-    if (role === null) await endLostAccess(executor, scope, id);
-    else await revokeInvalidLinks(executor, id);
+    if (role === null) await revokeLostAccess(executor, scope, id);
+    else await revokeInvalidOneTimeLinks(executor, id);
     if (role !== null && before !== null && isRoleAbove(before, role))
       await revokeReceivedInvitations(executor, scope, id);
     await recordAccessEvent(executor, {

@@ -35,7 +35,7 @@ const LOCK_LINKS = `
  * link `linkId`. Call it before a transaction changes the person and also uses or revokes a link. Such transactions
  * then lock the same rows in the same order, so they cannot deadlock.
  */
-export async function lockPersonAndLinks(
+export async function lockPersonAndOneTimeLinks(
   executor: SqlClient,
   personId: number,
   linkId: number | null = null,
@@ -75,8 +75,8 @@ const REVOKE_RESETS = `
  * create, and reset links by or for the person. Call it after the change, in the same transaction. Otherwise a former
  * administrator could regain a role with a link, or take over the account of a person who now has a higher role.
  */
-export async function revokeInvalidLinks(executor: SqlClient, personId: number): Promise<void> {
-  await lockPersonAndLinks(executor, personId);
+export async function revokeInvalidOneTimeLinks(executor: SqlClient, personId: number): Promise<void> {
+  await lockPersonAndOneTimeLinks(executor, personId);
   await executor.query(REVOKE_INVITATIONS, [personId]);
   await executor.query(REVOKE_RESETS, [personId]);
 }
@@ -91,6 +91,6 @@ export async function revokeReceivedInvitations(
   { organizationId, appId }: RoleScope,
   personId: number,
 ): Promise<void> {
-  await lockPersonAndLinks(executor, personId);
+  await lockPersonAndOneTimeLinks(executor, personId);
   await executor.query(REVOKE_RECEIVED_INVITATIONS, [personId, organizationId, appId]);
 }

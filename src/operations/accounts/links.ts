@@ -7,10 +7,10 @@ import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { generateSecret, hashToken } from "../access/tokens.js";
 
-export type LinkKind = "setup" | "invitation" | "reset";
+export type OneTimeLinkKind = "setup" | "invitation" | "reset";
 
 /** Page of Studio that each kind of link opens. */
-const PAGE_BY_LINK_KIND: Record<LinkKind, string> = { setup: "setup", invitation: "invitation", reset: "reset" };
+const PAGE_BY_LINK_KIND: Record<OneTimeLinkKind, string> = { setup: "setup", invitation: "invitation", reset: "reset" };
 
 const INSERT_LINK = `
   INSERT INTO one_time_link (kind, hash, person_id, created_by, expires_at)
@@ -25,8 +25,8 @@ const REVOKE_LINKS_OF_PERSON = `
   UPDATE one_time_link SET revoked_at = now()
    WHERE kind = $1 AND person_id IS NOT DISTINCT FROM $2 AND used_at IS NULL AND revoked_at IS NULL`;
 
-export interface NewLink {
-  kind: LinkKind;
+export interface NewOneTimeLink {
+  kind: OneTimeLinkKind;
   /** Person who can use the link; null if the person has no account yet. */
   personId?: number | null;
   /** Person who created the link; null if the service created it. */
@@ -34,7 +34,7 @@ export interface NewLink {
   lifetimeMs: number;
 }
 
-export interface IssuedLink {
+export interface IssuedOneTimeLink {
   id: number;
   /** Token of the link. Only this object contains the token: the database stores only a hash. */
   token: string;
@@ -43,13 +43,13 @@ export interface IssuedLink {
   expiresAt: string;
 }
 
-export interface RedeemedLink {
+export interface RedeemedOneTimeLink {
   id: number;
   personId: number | null;
 }
 
 /** Returns `row`. @throws LINK_EXPIRED if `row` is undefined */
-function requireValidLink(row: RedeemedLink | undefined): RedeemedLink {
+function requireValidLink(row: RedeemedOneTimeLink | undefined): RedeemedOneTimeLink {
   if (row) return row;
   throw new ActionError("LINK_EXPIRED");
 }
@@ -64,12 +64,20 @@ export class OneTimeLinks {
   constructor(private readonly options: OneTimeLinksOptions) {}
 
   /** Creates a one-time link. For an invitation, pass the executor of the transaction that creates the invitation. */
-  async issue({ kind, personId = null, createdBy = null, lifetimeMs }: NewLink, executor: SqlClient = this.options.db) {
+  async issue(
+    { kind, personId = null, createdBy = null, lifetimeMs }: NewOneTimeLink,
+    executor: SqlClient = this.options.db,
+  ) {
     const token = generateSecret(`svc_${kind}`);
     const values = [kind, hashToken(token), personId, createdBy, lifetimeMs];
     const [row] = await rows<{ id: number; expiresAt: Date }>(executor, INSERT_LINK, values);
     const linkUrl = `${this.options.baseUrl}/studio/${PAGE_BY_LINK_KIND[kind]}#token=${token}`;
-    const issuedLink: IssuedLink = { id: row!.id, token, link: linkUrl, expiresAt: row!.expiresAt.toISOString() };
+    const issuedLink: IssuedOneTimeLink = {
+      id: row!.id,
+      token,
+      link: linkUrl,
+      expiresAt: row!.expiresAt.toISOString(),
+    };
     return issuedLink;
   }
 
@@ -79,16 +87,24 @@ export class OneTimeLinks {
    * @throws REQUEST_INVALID if `token` is not a string; LINK_EXPIRED if the link is unknown, of another kind, used,
    *   revoked or expired
    */
-  async redeem(token: unknown, kind: LinkKind, executor: SqlClient = this.options.db): Promise<RedeemedLink> {
+  async redeem(
+    token: unknown,
+    kind: OneTimeLinkKind,
+    executor: SqlClient = this.options.db,
+  ): Promise<RedeemedOneTimeLink> {
     return requireValidLink(
-      (await rows<RedeemedLink>(executor, REDEEM_LINK, [hashToken(requireTokenText(token)), kind]))[0],
+      (await rows<RedeemedOneTimeLink>(executor, REDEEM_LINK, [hashToken(requireTokenText(token)), kind]))[0],
     );
   }
 
   /** Reads a valid link without marking it as used. @throws the same errors as `redeem` */
-  async readValidLink(token: unknown, kind: LinkKind, executor: SqlClient = this.options.db): Promise<RedeemedLink> {
+  async readValidLink(
+    token: unknown,
+    kind: OneTimeLinkKind,
+    executor: SqlClient = this.options.db,
+  ): Promise<RedeemedOneTimeLink> {
     return requireValidLink(
-      (await rows<RedeemedLink>(executor, SELECT_VALID_LINK, [hashToken(requireTokenText(token)), kind]))[0],
+      (await rows<RedeemedOneTimeLink>(executor, SELECT_VALID_LINK, [hashToken(requireTokenText(token)), kind]))[0],
     );
   }
 
@@ -101,7 +117,11 @@ export class OneTimeLinks {
    * Revokes all unused links of this kind that the person can use. If `personId` is null, revokes the links for
    * people without an account.
    */
-  async revokeAll(kind: LinkKind, personId: number | null, executor: SqlClient = this.options.db): Promise<void> {
+  async revokeAll(
+    kind: OneTimeLinkKind,
+    personId: number | null,
+    executor: SqlClient = this.options.db,
+  ): Promise<void> {
     await executor.query(REVOKE_LINKS_OF_PERSON, [kind, personId]);
   }
 }

@@ -4,7 +4,7 @@
  */
 import type { SqlClient } from "../../data/database.js";
 import type { RoleScope } from "../../rules/roles.js";
-import { isAppOrStageSql, revokeInvalidLinks, revokeReceivedInvitations } from "./invalid-links.js";
+import { isAppOrStageSql, revokeInvalidOneTimeLinks, revokeReceivedInvitations } from "./invalid-links.js";
 
 const IS_APP_IN_SCOPE = `($2::bigint IS NULL OR ${isAppOrStageSql("app.id", "$2")})`;
 
@@ -39,7 +39,7 @@ const REVOKE_SESSIONS = `
  * Ends the OAuth grants of a person who is no administrator of the service any more, on the apps where the person has no
  * role. Call it before `endSessionsIfNoRoleLeft`: the end of a grant by its person locks rows in this order too.
  */
-export const endGrantsWithoutRole = (executor: SqlClient, personId: number) =>
+export const revokeGrantsWithoutRole = (executor: SqlClient, personId: number) =>
   executor.query(REVOKE_GRANTS, [null, null, personId]);
 
 /** Ends the sessions of a person who has no role any more, and the tokens that act for this person on all apps. */
@@ -51,9 +51,9 @@ export const endSessionsIfNoRoleLeft = (executor: SqlClient, personId: number) =
  * Call it after the removal, in the same transaction, which must have locked the organization. Afterwards, clear the
  * caches of callers.
  */
-export async function endLostAccess(executor: SqlClient, scope: RoleScope, personId: number): Promise<void> {
+export async function revokeLostAccess(executor: SqlClient, scope: RoleScope, personId: number): Promise<void> {
   const { organizationId, appId } = scope;
-  await revokeInvalidLinks(executor, personId);
+  await revokeInvalidOneTimeLinks(executor, personId);
   await revokeReceivedInvitations(executor, scope, personId);
   await executor.query(REVOKE_GRANTS, [organizationId, appId, personId]);
   await executor.query(REVOKE_TOKENS, [organizationId, appId, personId]);

@@ -14,7 +14,7 @@ const COUNT_OF_APP = `${COUNT_MEMBERS} FROM app_role WHERE app_id = $1 AND NOT o
  * organization.
  * @throws REQUEST_INVALID
  */
-export async function requireFreeMembership(
+export async function requireMemberCapacity(
   executor: SqlClient,
   { organizationId, appId }: RoleScope,
   personId: number,

@@ -38,7 +38,7 @@ export interface Passkey {
 }
 
 /** Page that requests a passkey from the browser. A passkey only works on the host name of the page's origin. */
-export interface PasskeyPage {
+export interface PasskeyPageOrigin {
   origin: string;
 }
 
@@ -162,7 +162,7 @@ export class Passkeys {
 
   private async verifyRegistration(
     { caller }: SignedInRequest,
-    { origin }: PasskeyPage,
+    { origin }: PasskeyPageOrigin,
     body: Record<string, unknown>,
   ) {
     const verification = await (await loadWebAuthn())
@@ -182,7 +182,10 @@ export class Passkeys {
   }
 
   /** Returns the passkey that signed a valid challenge of this service; null if the signature is not valid. */
-  private async verifySignIn({ origin }: PasskeyPage, body: Record<string, unknown>): Promise<UsedPasskey | null> {
+  private async verifySignIn(
+    { origin }: PasskeyPageOrigin,
+    body: Record<string, unknown>,
+  ): Promise<UsedPasskey | null> {
     type FoundPasskey = {
       id: number;
       personId: number;
@@ -232,7 +235,7 @@ export class Passkeys {
   /** Returns the WebAuthn options with which the browser creates a passkey. @throws RATE_LIMIT_EXCEEDED */
   async registrationOptions(
     { caller, address }: SignedInRequest,
-    { origin }: PasskeyPage,
+    { origin }: PasskeyPageOrigin,
   ): Promise<PublicKeyCredentialCreationOptionsJSON> {
     const { db } = this.options;
     const [user] = await rows<User>(db, SELECT_USER, [caller.personId]);
@@ -254,7 +257,7 @@ export class Passkeys {
    * rights.
    * @throws REQUEST_INVALID
    */
-  async register(request: SignedInRequest, page: PasskeyPage, body: Record<string, unknown>): Promise<Passkey> {
+  async register(request: SignedInRequest, page: PasskeyPageOrigin, body: Record<string, unknown>): Promise<Passkey> {
     const { db, sessions } = this.options;
     const { caller, address } = request;
     const { personId, credentialId } = caller;
@@ -290,7 +293,7 @@ export class Passkeys {
    */
   async authenticationOptions(
     { address }: SignInRequest,
-    { origin }: PasskeyPage,
+    { origin }: PasskeyPageOrigin,
   ): Promise<PublicKeyCredentialRequestOptionsJSON> {
     const registrationOptions = await (await loadWebAuthn()).generateAuthenticationOptions({
       rpID: new URL(origin).hostname,
@@ -304,7 +307,7 @@ export class Passkeys {
    * Signs in the person whose passkey signed the challenge.
    * @throws REQUEST_INVALID; SIGN_IN_FAILED; RATE_LIMIT_EXCEEDED
    */
-  async signIn(request: SignInRequest, page: PasskeyPage, body: Record<string, unknown>): Promise<SignInResult> {
+  async signIn(request: SignInRequest, page: PasskeyPageOrigin, body: Record<string, unknown>): Promise<SignInResult> {
     const { db, attempts } = this.options;
     checkWebAuthnResponse(body);
     const { address } = request;

@@ -9,7 +9,7 @@ import type { Credentials } from "../access/credentials.js";
 import type { People, User } from "../access/people.js";
 import { createAccessLogLister } from "./access-events.js";
 import { Accounts } from "./accounts.js";
-import { createCallerAccess } from "./caller-access.js";
+import { createCallerAccessReader } from "./caller-access.js";
 import { IdentityStore } from "./identities.js";
 import { OneTimeLinks } from "./links.js";
 import { OpenId } from "./open-id.js";
@@ -18,7 +18,7 @@ import { PersonSessions } from "./person-sessions.js";
 import type { SendServiceMail } from "./service-mail.js";
 import { PersonSignInAttempts } from "./sign-in-attempts.js";
 
-export type PeopleAccounts = ReturnType<typeof createPeopleAccounts>;
+export type AccountModules = ReturnType<typeof createAccountModules>;
 
 /**
  * Returns the base URL for links that people open. Replaces loopback and wildcard addresses by `localhost`, because
@@ -36,7 +36,7 @@ ${link}
 If it was not you, ignore this e-mail: your passphrase stays as it is.
 `;
 
-export function createPeopleAccounts(options: {
+export function createAccountModules(options: {
   db: Db;
   credentials: Credentials;
   people: People;
@@ -67,7 +67,7 @@ export function createPeopleAccounts(options: {
     passkeys: new Passkeys({ db, accounts, sessions, attempts }),
     identities,
     openId: new OpenId({ db, providers, accounts, identities }),
-    whoAmI: createCallerAccess({ db }),
+    whoAmI: createCallerAccessReader({ db }),
     listAccess: createAccessLogLister({ db }),
     mail,
   };

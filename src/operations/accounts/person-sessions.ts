@@ -13,7 +13,7 @@ import type { Credentials } from "../access/credentials.js";
 import { lockSignInMethods } from "./sign-in-methods.js";
 
 /** Network address and user agent of the request that started a session. */
-export interface SessionOrigin {
+export interface SessionClientInfo {
   address?: string | undefined;
   userAgent?: string | undefined;
 }
@@ -112,7 +112,7 @@ export class PersonSessions {
    */
   async beginSession(
     personId: number,
-    { address, userAgent }: SessionOrigin,
+    { address, userAgent }: SessionClientInfo,
     { replacedCaller = null, isProvisional = false, provider = null }: NewSessionOptions = {},
     executor: SqlClient = this.options.db,
   ): Promise<NewSession> {

@@ -23,7 +23,7 @@ const SMTP_IDLE_TIMEOUT_MS = 60_000;
 const LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "::1"];
 
 /** Creates the function that sends the service's e-mails. Returns null if no mail server is configured. */
-export function createServiceMail(
+export function createServiceMailer(
   { smtpUrl, mailFrom }: Pick<Config, "smtpUrl" | "mailFrom">,
   log: Logger,
 ): SendServiceMail | null {

@@ -162,7 +162,7 @@ export async function isNameTaken(
 }
 
 /** Returns the error for a name that another draft of the app already has. */
-export const nameTakenError = (name: string) =>
+export const createNameTakenError = (name: string) =>
   new ActionError(
     "NAME_ALREADY_EXISTS",
     `another action of this app is already named ${JSON.stringify(name)}; choose another name`,

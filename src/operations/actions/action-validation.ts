@@ -22,10 +22,10 @@ import {
   type ResolvedPackages,
 } from "../packages/packages.js";
 import type { ScriptQuotaRequest } from "../packages/script-quota.js";
-import { authoredFieldsOf, isNameTaken, nameTakenError } from "./action-rows.js";
+import { authoredFieldsOf, createNameTakenError, isNameTaken } from "./action-rows.js";
 import type { CodeChecker } from "./code-checker.js";
 import type { BuiltSource, SourceBuilds } from "./source-builds.js";
-import type { StoredSnapshot } from "./versions.js";
+import type { StoredDraftSnapshot } from "./versions.js";
 
 export interface ValidatedAction {
   input: ActionInput;
@@ -80,7 +80,7 @@ async function withFreeNameAndPaths(
     // Checks the name for duplicates only if the validation table lists `error` after NAME_ALREADY_EXISTS. The name
     // itself is then valid, because the table lists an invalid name earlier.
     if (isAfter("NAME_ALREADY_EXISTS") && isText(name) && (await isNameTaken(manager, appId, name, exceptId))) {
-      throw nameTakenError(name);
+      throw createNameTakenError(name);
     }
     if (isAfter("TRIGGERS_INVALID") && findTriggersFault(triggers) === null) {
       throw (await findTakenRouteError(manager, draftFilter, toStoredTriggers(triggers))) ?? error;
@@ -263,7 +263,7 @@ export class ActionValidation {
    */
   async prepareRestore(
     author: ScriptQuotaRequest,
-    snapshot: StoredSnapshot,
+    snapshot: StoredDraftSnapshot,
     current: ActionRow,
   ): Promise<ResolvedPackages> {
     const { codeChecker, packages } = this.options;
@@ -283,7 +283,7 @@ export class ActionValidation {
   async validateRestore(
     manager: EntityManager,
     current: ActionRow,
-    snapshot: StoredSnapshot,
+    snapshot: StoredDraftSnapshot,
     resolved: ResolvedPackages,
   ): Promise<ValidatedAction> {
     const { appId, id } = current;

@@ -12,9 +12,9 @@ import { Actions } from "./actions.js";
 import { CodeChecker } from "./code-checker.js";
 import { ActionComparisons } from "./comparison.js";
 import { DraftWriter } from "./draft-writer.js";
-import { ImportSteps } from "./import-steps.js";
+import { ActionImporter } from "./import-steps.js";
 import { PayloadPresets } from "./presets.js";
-import { createCodeProblems } from "./problems.js";
+import { createCodeProblemFinder } from "./problems.js";
 import { ActionPublisher } from "./publishing.js";
 import { DraftRestorer } from "./restoring.js";
 import { createSecretRotation } from "./secret-rotation.js";
@@ -50,7 +50,7 @@ export function createAuthoringModules(options: AuthoringOptions) {
     allowPrivateNetwork,
   });
   const draftWriter = new DraftWriter({ log, endpoints, quota: packages.quota });
-  const importSteps = new ImportSteps({ db, validation: actionValidation, draftWriter, packages });
+  const importSteps = new ActionImporter({ db, validation: actionValidation, draftWriter, packages });
   return {
     actions: new Actions({ db, validation: actionValidation, draftWriter, convertRow, lockDraft }),
     publishing: new ActionPublisher({
@@ -69,7 +69,7 @@ export function createAuthoringModules(options: AuthoringOptions) {
     importSteps,
     transfer: new ActionTransfer({ db, steps: importSteps }),
     presets: new PayloadPresets({ db }),
-    problems: createCodeProblems({ codeChecker }),
+    problems: createCodeProblemFinder({ codeChecker }),
     /** Stops the compiler of the code check. Waits for compilations that are in progress. */
     closeCodeCheck: isolateCheck.close,
   };

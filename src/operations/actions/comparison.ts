@@ -18,11 +18,11 @@ import { findVersion } from "./versions.js";
  * One of the two states that are compared: the ID of a saved version, "master" for the draft, or "production" for the
  * live version.
  */
-export type ComparedState = number | "master" | "production";
+export type ComparedVersionSelector = number | "master" | "production";
 
 export interface ActionComparison extends ActionDiff {
-  from: ComparedState;
-  to: ComparedState;
+  from: ComparedVersionSelector;
+  to: ComparedVersionSelector;
   /** All fields of the state `from`, the first of the two compared states. */
   before: ActionInput;
   /** All fields of the state `to`, the second of the two compared states. */
@@ -30,7 +30,7 @@ export interface ActionComparison extends ActionDiff {
 }
 
 interface ActionState {
-  side: ComparedState;
+  side: ComparedVersionSelector;
   input: ActionInput;
   /** Scripts of the action's npm packages; missing if the comparison ignores scripts. */
   assets?: ComparedScript[];
@@ -50,7 +50,7 @@ const fieldsAfterRestore = (version: ActionInput, { access }: ActionInput): Acti
   access: version.access ?? access,
 });
 
-const sideLabel = (side: ComparedState): string => (typeof side === "number" ? `version ${side}` : side);
+const sideLabel = (side: ComparedVersionSelector): string => (typeof side === "number" ? `version ${side}` : side);
 
 /**
  * Maximum length of both codes together, up to which they are compared on the main thread. Longer code is compared in
@@ -91,7 +91,7 @@ async function compareStates(appId: number, from: ActionState, to: ActionState):
   return { from: from.side, to: to.side, before, after, ...(await diffInThread(appId, compared)) };
 }
 
-function parseSide(against: string): ComparedState {
+function parseSide(against: string): ComparedVersionSelector {
   if (against === "master" || against === "production") return against;
   if (/^[1-9]\d{0,15}$/.test(against)) return Number(against);
   throw new ActionError("REQUEST_INVALID", '"against" must be "master", "production" or the ID of a version');
@@ -108,7 +108,7 @@ export class ActionComparisons {
   }
 
   /** Reads one of the two states to compare. @throws VERSION_NOT_FOUND, ACTION_NOT_PUBLISHED */
-  private async readState(masterId: number, master: ActionInput, side: ComparedState): Promise<ActionState> {
+  private async readState(masterId: number, master: ActionInput, side: ComparedVersionSelector): Promise<ActionState> {
     if (side === "master") return { side, input: master };
     if (side !== "production")
       return { side, input: fieldsAfterRestore((await findVersion(this.options.db, masterId, side)).data, master) };
@@ -138,7 +138,7 @@ export class ActionComparisons {
     const master =
       foundAction.masterId === null ? foundAction : await findAction(db.manager, appId, foundAction.masterId);
     const production = await this.readProduction(master.id);
-    const stateOf = (side: ComparedState, row: ActionRow): ActionState => ({
+    const stateOf = (side: ComparedVersionSelector, row: ActionRow): ActionState => ({
       side,
       input: authoredFieldsOf(row),
       assets: comparedScriptsOf(row),

@@ -20,12 +20,12 @@ import { type AuditRecord, recordChange } from "../records/audit.js";
 import {
   assignAuthoredFields,
   authoredFieldsOf,
-  nameTakenError,
+  createNameTakenError,
   rejectDuplicateName,
   writeActionRow,
 } from "./action-rows.js";
 import type { ValidatedAction } from "./action-validation.js";
-import { recordVersion } from "./versions.js";
+import { storeDraftVersion } from "./versions.js";
 
 /** Returns the names of those fields whose values differ between `before` and `after`. */
 export function findChangedFields(before: ActionInput, after: ActionInput): string[] {
@@ -44,7 +44,7 @@ function findAddedScripts(assets: readonly StoredAsset[], before: readonly Store
  * version of a package.
  * @param before scripts that the action had before the change
  */
-export function auditFactsOfAddedScripts(
+export function createAddedScriptAuditRecords(
   { assets }: Pick<ActionRow, "assets">,
   before: readonly StoredAsset[],
 ): AuditRecord[] {
@@ -70,7 +70,7 @@ const sizeOf = ({ code, source }: Pick<ActionInput, "code" | "source">): number 
  * @param after the values that will be written to the row
  * @throws REQUEST_INVALID if the total exceeds ACTIONS_MAX_BYTES
  */
-export async function checkTotalSize(
+export async function checkTotalActionSize(
   manager: EntityManager,
   row: Pick<ActionRow, "appId"> & Partial<Pick<ActionRow, "id" | "code" | "source">>,
   after: Pick<ActionInput, "code" | "source">,
@@ -102,10 +102,10 @@ export class DraftWriter {
    *   DEPENDENCY_UNRESOLVED if their scripts are
    */
   async store(manager: EntityManager, row: ActionRow, { input, assets }: ValidatedAction): Promise<void> {
-    await checkTotalSize(manager, row, input);
+    await checkTotalActionSize(manager, row, input);
     const addedScripts = findAddedScripts(assets, row.assets ?? []);
     Object.assign(assignAuthoredFields(row, input), { assets, updatedAt: computeUpdatedAt(row.updatedAt) });
-    await rejectDuplicateName(writeActionRow(manager, row), nameTakenError(input.name));
+    await rejectDuplicateName(writeActionRow(manager, row), createNameTakenError(input.name));
     await this.options.quota.checkSavedScripts(manager, row.appId, addedScripts);
     await writeRoutes(manager, row);
     await this.options.endpoints.ensureSecret(manager, row.appId, row.id, input.triggers);
@@ -119,9 +119,9 @@ export class DraftWriter {
     const row = Object.assign(new ActionRow(), { appId, masterId: null, actionVersion: "v3" });
     await this.store(manager, row, validated);
     const { id: actionId, name } = row;
-    await recordVersion(manager, this.options.log, row, { ...caller, occasion: "create" });
+    await storeDraftVersion(manager, this.options.log, row, { ...caller, occasion: "create" });
     const entry = { appId, type: "appAction.v3.create", actionId, data: { name } };
-    await recordChange(manager, caller, entry, auditFactsOfAddedScripts(row, []));
+    await recordChange(manager, caller, entry, createAddedScriptAuditRecords(row, []));
     return row;
   }
 
@@ -140,9 +140,9 @@ export class DraftWriter {
     const { assets: before } = row;
     await this.store(manager, row, validated);
     const { appId, id: actionId } = row;
-    await recordVersion(manager, this.options.log, row, { ...caller, occasion: "update" });
+    await storeDraftVersion(manager, this.options.log, row, { ...caller, occasion: "update" });
     const entry = { appId, type: "appAction.v3.update", actionId, data: { fields } };
-    await recordChange(manager, caller, entry, auditFactsOfAddedScripts(row, before));
+    await recordChange(manager, caller, entry, createAddedScriptAuditRecords(row, before));
     return row;
   }
 }

@@ -35,7 +35,7 @@ export interface ImportedAction {
 }
 
 /** A validated action of an imported document, ready to be written. */
-export interface ImportStep {
+export interface ActionImportStep {
   /** The draft to replace; null to create a draft. */
   current: ActionRow | null;
   validated: ValidatedAction;
@@ -74,15 +74,15 @@ export const actionNameOrNull = (data: unknown): string | null =>
 export const storableActionNames = (all: readonly unknown[]): string[] =>
   all.map(actionNameOrNull).filter((name): name is string => name !== null && !name.includes("\0"));
 
-interface ImportStepsOptions {
+interface ActionImporterOptions {
   db: Db;
   validation: ActionValidation;
   draftWriter: DraftWriter;
   packages: DependencyResolver;
 }
 
-export class ImportSteps {
-  constructor(private readonly options: ImportStepsOptions) {}
+export class ActionImporter {
+  constructor(private readonly options: ActionImporterOptions) {}
 
   /** Returns all drafts of the app, sorted by name. */
   async listDrafts(manager: EntityManager, appId: number): Promise<ActionRow[]> {
@@ -137,7 +137,7 @@ export class ImportSteps {
     { data, resolved }: ImportedAction,
     row: ActionRow | null,
     rewrittenIds: readonly number[],
-  ): Promise<ImportStep> {
+  ): Promise<ActionImportStep> {
     const { validation } = this.options;
     if (!row) {
       const createdAction = await validation.validateCreate(manager, appId, data, resolved, rewrittenIds);
@@ -157,7 +157,12 @@ export class ImportSteps {
    * Writes the validated actions. The transaction must have locked the app.
    * @throws NAME_ALREADY_EXISTS, REQUEST_INVALID if the app's actions together are too large
    */
-  async apply(manager: EntityManager, caller: Caller, appId: number, steps: readonly ImportStep[]): Promise<void> {
+  async apply(
+    manager: EntityManager,
+    caller: Caller,
+    appId: number,
+    steps: readonly ActionImportStep[],
+  ): Promise<void> {
     const { draftWriter } = this.options;
     // Writes the actions in the order of their names. Two concurrent imports then insert into the index of names in
     // the same order, so that they cannot deadlock.

@@ -28,9 +28,13 @@ function toCodeProblem(fault: string, dependency: string | null): CodeProblem {
  * but `dependencies` does not list.
  * @throws REQUEST_INVALID
  */
-export type CodeProblems = (appId: number, code: unknown, dependencies: readonly unknown[]) => Promise<CodeProblem[]>;
+export type CodeProblemFinder = (
+  appId: number,
+  code: unknown,
+  dependencies: readonly unknown[],
+) => Promise<CodeProblem[]>;
 
-export function createCodeProblems({ codeChecker }: { codeChecker: CodeChecker }): CodeProblems {
+export function createCodeProblemFinder({ codeChecker }: { codeChecker: CodeChecker }): CodeProblemFinder {
   return async (appId, code, dependencies) => {
     if (typeof code !== "string" || Buffer.byteLength(code) > BODY_MAX_BYTES) {
       refuseField("code", `a text of at most ${BODY_MAX_BYTES} bytes`, code);

@@ -24,12 +24,12 @@ import {
   writeActionRow,
 } from "./action-rows.js";
 import type { ActionValidation } from "./action-validation.js";
-import { auditFactsOfAddedScripts, checkTotalSize, type DraftWriter } from "./draft-writer.js";
+import { checkTotalActionSize, createAddedScriptAuditRecords, type DraftWriter } from "./draft-writer.js";
 import { rethrowWithStatus } from "./failures.js";
-import { markVersionPublished, wasVersionPublished } from "./versions.js";
+import { markVersionPublished, wasDraftStatePublished } from "./versions.js";
 
 /** The draft to publish, and the caller's claim that its tests have passed. */
-export interface PublishTarget extends DraftTarget {
+export interface PublishRequest extends DraftTarget {
   /** True if the caller states that the tests of the draft have passed. */
   tested: boolean;
 }
@@ -58,7 +58,7 @@ async function requirePublishable(
   master: ActionRow,
 ): Promise<void> {
   if (!app.isPublished) throw new ActionError("APP_NOT_PUBLISHED");
-  if (app.requiresTests && !tested && !(await wasVersionPublished(manager, master)))
+  if (app.requiresTests && !tested && !(await wasDraftStatePublished(manager, master)))
     throw new ActionError("TESTS_REQUIRED");
 }
 
@@ -95,7 +95,7 @@ export class ActionPublisher {
   private async publishResolved(
     manager: EntityManager,
     caller: Caller,
-    target: PublishTarget,
+    target: PublishRequest,
     resolved: ResolvedPackages,
   ): Promise<Action> {
     const { validation, draftWriter, convertRow, lockDraft, triggerIndex } = this.options;
@@ -108,10 +108,10 @@ export class ActionPublisher {
     const publishedAction = validation.validatePublish(master, resolved);
     // If a dependency got a new script, first saves the draft with this script as a new version. The draft and its live
     // version must have the same scripts.
-    if (auditFactsOfAddedScripts(publishedAction, master.assets).length > 0)
+    if (createAddedScriptAuditRecords(publishedAction, master.assets).length > 0)
       await draftWriter.replace(manager, caller, master, publishedAction);
     const currentLiveVersion = await findLiveVersion(manager, id);
-    await checkTotalSize(manager, currentLiveVersion ?? { appId }, authoredFieldsOf(master));
+    await checkTotalActionSize(manager, currentLiveVersion ?? { appId }, authoredFieldsOf(master));
     const liveVersion = overwriteLiveVersion(currentLiveVersion, master);
     const { name } = master;
     const refusal = new ActionError(
@@ -127,7 +127,7 @@ export class ActionPublisher {
     return convertRow(liveVersion);
   }
 
-  private async prepareAndPublish(caller: Caller, target: PublishTarget): Promise<Action> {
+  private async prepareAndPublish(caller: Caller, target: PublishRequest): Promise<Action> {
     const { db, validation } = this.options;
     const stored = await readDraft(db, target);
     const author = { caller, appId: target.appId };
@@ -153,7 +153,7 @@ export class ActionPublisher {
    *   APP_NOT_PUBLISHED, TESTS_REQUIRED, ACTION_CHANGED, NAME_ALREADY_EXISTS if another live version has this name,
    *   DEPENDENCY_UNRESOLVED, PUBLISH_FAILED, REQUEST_INVALID if the app's actions together are too large
    */
-  publish(caller: Caller, target: PublishTarget): Promise<Action> {
+  publish(caller: Caller, target: PublishRequest): Promise<Action> {
     return rethrowWithStatus("PUBLISH_FAILED", this.options.log, this.prepareAndPublish(caller, target));
   }
 

@@ -17,11 +17,11 @@ import {
   readDraft,
 } from "./action-rows.js";
 import type { ActionValidation, ValidatedAction } from "./action-validation.js";
-import { auditFactsOfAddedScripts, type DraftWriter } from "./draft-writer.js";
+import { createAddedScriptAuditRecords, type DraftWriter } from "./draft-writer.js";
 import { rethrowWithStatus } from "./failures.js";
-import { findVersion, recordVersion, type StoredVersion } from "./versions.js";
+import { findVersion, type StoredVersion, storeDraftVersion } from "./versions.js";
 
-export interface RestoreResult {
+export interface DraftRestoreResult {
   action: Action & { isPublished: boolean };
   restoredFromVersionId: number;
   /**
@@ -69,19 +69,19 @@ export class DraftRestorer {
     target: DraftTarget,
     versionId: number,
     resolved: ResolvedPackages,
-  ): Promise<RestoreResult> {
+  ): Promise<DraftRestoreResult> {
     const { draftWriter, log, convertRow, lockDraft } = this.options;
     const { appId, id: actionId } = target;
     const row = await lockDraft(manager, target, "CANNOT_RESTORE_PRODUCTION");
     const version = await findVersion(manager, actionId, versionId);
     const restoredAction = await this.validateVersion(manager, row, version, resolved);
     const { personId } = caller;
-    const preRestoreVersionId = await recordVersion(manager, log, row, { occasion: "pre-restore", personId });
+    const preRestoreVersionId = await storeDraftVersion(manager, log, row, { occasion: "pre-restore", personId });
     const { assets: before } = row;
     await draftWriter.store(manager, row, restoredAction);
     const ids = { restoredFromVersionId: versionId, preRestoreVersionId };
     const entry = { appId, type: "appAction.v3.restore", actionId, data: ids };
-    await recordChange(manager, caller, entry, auditFactsOfAddedScripts(row, before));
+    await recordChange(manager, caller, entry, createAddedScriptAuditRecords(row, before));
     const isPublished = (await findLiveVersion(manager, actionId)) !== null;
     return { action: { ...convertRow(row), isPublished }, ...ids };
   }
@@ -108,7 +108,7 @@ export class DraftRestorer {
    *   VERSION_NOT_FOUND, NAME_ALREADY_EXISTS, RESTORE_FAILED (also for a version that is invalid by the current
    *   rules), REQUEST_INVALID if the app's actions together are too large
    */
-  restore(caller: Caller, target: DraftTarget, versionId: number): Promise<RestoreResult> {
+  restore(caller: Caller, target: DraftTarget, versionId: number): Promise<DraftRestoreResult> {
     return rethrowWithStatus("RESTORE_FAILED", this.options.log, this.prepareAndRestore(caller, target, versionId));
   }
 }

@@ -15,11 +15,11 @@ import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields
 import { createRouteClaims } from "../http/routes.js";
 import { transactWithAppLock } from "../settings/app-lock.js";
 import {
+  type ActionImporter,
+  type ActionImportStep,
   actionNameOrNull,
   type ExportedAction,
   type ImportedAction,
-  type ImportStep,
-  type ImportSteps,
   storableActionNames,
   toExportedAction,
 } from "./import-steps.js";
@@ -43,7 +43,7 @@ const SUM_EXPORTED_BYTES = `
  * Document that an export returns. The actions are sorted by name, and contain only the fields that authors can write.
  * They contain no IDs and no times.
  */
-export interface TransferDocument {
+export interface ActionTransferDocument {
   format: typeof TRANSFER_FORMAT;
   actions: ExportedAction[];
 }
@@ -61,7 +61,7 @@ export interface ImportReport {
 }
 
 interface ValidatedImport {
-  steps: ImportStep[];
+  steps: ActionImportStep[];
   faults: ActionImportFault[];
   /** Seconds after which a retry may fix all faults; Infinity if a retry cannot fix one of them. */
   retryAfter: number;
@@ -84,7 +84,7 @@ function readActions(document: unknown): unknown[] {
 }
 
 function createImportReport({ steps, faults }: ValidatedImport, dryRun: boolean): ImportReport {
-  const namesOfSteps = (isListed: (step: ImportStep) => boolean) =>
+  const namesOfSteps = (isListed: (step: ActionImportStep) => boolean) =>
     steps.filter(isListed).map(({ validated }) => validated.input.name);
   return {
     dryRun,
@@ -107,7 +107,7 @@ function importError({ steps, faults, retryAfter }: ValidatedImport): ActionErro
 }
 
 export class ActionTransfer {
-  constructor(private readonly options: { db: Db; steps: ImportSteps }) {}
+  constructor(private readonly options: { db: Db; steps: ActionImporter }) {}
 
   private async planOf(manager: EntityManager, appId: number, entries: ImportedAction[]): Promise<ValidatedImport> {
     const { steps } = this.options;
@@ -149,7 +149,7 @@ export class ActionTransfer {
    * @param reserve reserves memory for the response
    * @throws REQUEST_INVALID if the document would be larger than GRAPHQL_RESPONSE_MAX_BYTES, and the errors of `reserve`
    */
-  async export(appId: number, reserve: ReserveResponseBytes = async () => undefined): Promise<TransferDocument> {
+  async export(appId: number, reserve: ReserveResponseBytes = async () => undefined): Promise<ActionTransferDocument> {
     const { db, steps } = this.options;
     const [{ bytes }] = (await rows<{ bytes: number }>(db, SUM_EXPORTED_BYTES, [appId])) as [{ bytes: number }];
     if (bytes > GRAPHQL_RESPONSE_MAX_BYTES) {

@@ -20,11 +20,11 @@ import { authoredFieldsOf, findAction, findLiveVersion, isStorableId } from "./a
  * Reason for saving a version: after the draft was created ("create") or updated ("update"), or before a restore
  * ("pre-restore").
  */
-export type VersionReason = "create" | "update" | "pre-restore";
+export type ActionVersionReason = "create" | "update" | "pre-restore";
 
 /** All fields of a draft in the form in which the database stores a version. */
-export interface StoredSnapshot extends ActionInput {
-  action: VersionReason;
+export interface StoredDraftSnapshot extends ActionInput {
+  action: ActionVersionReason;
   functions: [];
   assets: StoredAsset[];
   widgetInstanceIds: [];
@@ -35,7 +35,7 @@ export interface StoredSnapshot extends ActionInput {
 }
 
 /** All fields of a draft in the form in which callers receive a version (field `data`). */
-export type Snapshot = Omit<StoredSnapshot, "assets"> & { assets: Asset[] };
+export type Snapshot = Omit<StoredDraftSnapshot, "assets"> & { assets: Asset[] };
 
 interface VersionHead {
   id: number;
@@ -48,7 +48,7 @@ interface VersionHead {
 }
 
 export interface VersionSummary extends VersionHead {
-  action: VersionReason;
+  action: ActionVersionReason;
   name: string;
   description: string | null;
   active: boolean;
@@ -63,7 +63,7 @@ export interface Version extends VersionHead {
 }
 
 export interface StoredVersion extends VersionHead {
-  data: StoredSnapshot;
+  data: StoredDraftSnapshot;
 }
 
 export interface VersionPagination {
@@ -73,7 +73,11 @@ export interface VersionPagination {
   hasMore: boolean;
 }
 
-function createSnapshot(row: ActionRow, occasion: VersionReason, productionTaskId: number | null): StoredSnapshot {
+function createSnapshot(
+  row: ActionRow,
+  occasion: ActionVersionReason,
+  productionTaskId: number | null,
+): StoredDraftSnapshot {
   const { assets, masterId: masterTaskId, actionVersion } = row;
   const links = { masterTaskId, productionTaskId, functions: [] as [], widgetInstanceIds: [] as [] };
   return { action: occasion, ...authoredFieldsOf(row), assets, actionVersion, ...links };
@@ -106,7 +110,7 @@ const DELETE_OLD_VERSIONS = `
 
 /** Reason for a snapshot, and the person and Git commit that caused it. */
 interface SnapshotOrigin extends Pick<Caller, "personId" | "commit"> {
-  occasion: VersionReason;
+  occasion: ActionVersionReason;
 }
 
 async function writeSnapshot(manager: EntityManager, row: ActionRow, { occasion, personId, commit }: SnapshotOrigin) {
@@ -133,7 +137,7 @@ async function writeSnapshot(manager: EntityManager, row: ActionRow, { occasion,
  * @param manager a transaction that has locked or created the draft
  * @returns the ID of the version; null if it could not be stored
  */
-export async function recordVersion(
+export async function storeDraftVersion(
   manager: EntityManager,
   log: Logger,
   row: ActionRow,
@@ -175,7 +179,7 @@ const SELECT_PUBLISHED_VERSION =
  * True if a version that equals the draft was live before.
  * @param manager a transaction that has locked the draft
  */
-export async function wasVersionPublished(manager: EntityManager, master: ActionRow): Promise<boolean> {
+export async function wasDraftStatePublished(manager: EntityManager, master: ActionRow): Promise<boolean> {
   return (await rows(manager, SELECT_PUBLISHED_VERSION, [master.id, draftStateHash(master)])).length > 0;
 }
 
@@ -198,7 +202,7 @@ const toVersionHead = ({ id, createdAt, userId, user, commitId }: VersionHeadRow
 export async function findVersion(executor: SqlClient, actionId: number, versionId: number): Promise<StoredVersion> {
   const sql = `SELECT ${VERSION_HEAD_COLUMNS}, version.data ${FROM_VERSIONS} WHERE version.action_id = $1 AND version.id = $2`;
   const [versionRows] = isStorableId(versionId)
-    ? await rows<VersionHeadRow & { data: StoredSnapshot }>(executor, sql, [actionId, versionId])
+    ? await rows<VersionHeadRow & { data: StoredDraftSnapshot }>(executor, sql, [actionId, versionId])
     : [];
   if (!versionRows) throw new ActionError("VERSION_NOT_FOUND");
   // Old versions lack the field `integrationOrigins`. The returned version then has an empty list.

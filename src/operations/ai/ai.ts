@@ -25,7 +25,7 @@ import { normalizeOrigin } from "../../rules/integration-origins.js";
 import { findSecretsOfSetting } from "../../rules/secrets.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { Settings } from "../settings/settings.js";
-import { CompletionParts } from "./completion-parts.js";
+import { StreamedCompletionReader } from "./completion-parts.js";
 import { AiUsageRecorder } from "./usage.js";
 
 /**
@@ -189,7 +189,7 @@ export class Ai {
   private async sendRequest(
     { appId, runId, setting, model, signal }: ModelRequest,
     requested: AiOptions,
-    parts: CompletionParts | null,
+    parts: StreamedCompletionReader | null,
   ): Promise<AiAnswer> {
     const { path, headers, body } = PROVIDER_APIS[setting.provider].buildRequest(requested, model, setting.key);
     const url = new URL(setting.baseUrl.href.replace(/\/$/, "") + path);
@@ -244,12 +244,12 @@ export class Ai {
     const settle = await this.usage.reserve(appId, expected, setting);
     const started = performance.now();
     let used = 0;
-    let parts: CompletionParts | null = null;
+    let parts: StreamedCompletionReader | null = null;
     try {
       const signal = disconnectSignal?.() ?? new AbortController().signal;
       if (requested.call === "completions" && requested.stream) {
         const passOn = onTextPart ?? (async () => undefined);
-        parts = new CompletionParts(
+        parts = new StreamedCompletionReader(
           PROVIDER_APIS[setting.provider].createEventReader(model),
           await this.scanOf(appId),
           passOn,

@@ -13,7 +13,7 @@ import { ServerSentEventReader } from "../../rules/ai/provider-json.js";
  */
 const ALWAYS_SCANNED_CHARACTERS = 1_024;
 
-export class CompletionParts {
+export class StreamedCompletionReader {
   private readonly events = new ServerSentEventReader();
   private text = "";
   private from = 0;

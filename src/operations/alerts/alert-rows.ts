@@ -5,7 +5,7 @@ import type { AlertInput } from "../../rules/alert-input.js";
 import { NEXT_UPDATED_AT } from "../../rules/precondition.js";
 
 /** PostgreSQL notification channel. A message on it means that an alert is waiting to be sent. */
-export const ALERT_CHANNEL = "svc_alert";
+export const QUEUED_ALERT_CHANNEL = "svc_alert";
 
 /**
  * The action for which an alert rule is firing now; if `actionId` is null, the rule is firing for the whole app. Times

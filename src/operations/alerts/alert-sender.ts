@@ -5,7 +5,7 @@
 import { rows, type SqlClient } from "../../data/database.js";
 import type { AlertChannel } from "../../rules/alert-input.js";
 import type { SendNotice } from "../communicate/notices.js";
-import { ALERT_CHANNEL } from "./alert-rows.js";
+import { QUEUED_ALERT_CHANNEL } from "./alert-rows.js";
 import { type AlertFacts, composeAlertBody, composeMailText } from "./alert-texts.js";
 
 /** Channel and destination to which the service sends the messages of an alert rule. */
@@ -30,7 +30,7 @@ export function createAlertSender(options: { notice: SendNotice; baseUrl: string
       rows(executor, INSERT_DELIVERY, [appId, ruleId, channel, setting, JSON.stringify(body), status, detail]);
     if (channel !== "email") {
       await storeDelivery("queued", null);
-      await rows(executor, `SELECT pg_notify('${ALERT_CHANNEL}', '')`);
+      await rows(executor, `SELECT pg_notify('${QUEUED_ALERT_CHANNEL}', '')`);
       return;
     }
     const receipt = await notice(executor, appId, { to, subject: body.text, text: composeMailText(body) });

@@ -13,9 +13,9 @@ import { AlertWatch } from "./alert-watch.js";
 
 const HTTPS_PORT = 443;
 
-export type Alerts = ReturnType<typeof createAlerts>;
+export type Alerts = ReturnType<typeof createAlertModules>;
 
-export function createAlerts(options: {
+export function createAlertModules(options: {
   db: Db;
   settings: Settings;
   notice: SendNotice;

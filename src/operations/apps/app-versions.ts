@@ -27,7 +27,7 @@ import { type AppTarget, parseAppChanges, pickSnapshotFields, writeAppChanges } 
  * Reason for taking a snapshot: a request ("create"), the publishing of the app ("publish"), or a restore, before which
  * the service takes a snapshot ("pre-restore").
  */
-export type AppVersionAction = "create" | "publish" | "pre-restore";
+export type AppVersionReason = "create" | "publish" | "pre-restore";
 
 /** A version of an app in a list. Times are ISO 8601. */
 export interface AppVersion {
@@ -35,7 +35,7 @@ export interface AppVersion {
   createdAt: string;
   userId: number | null;
   user: Person | null;
-  action: AppVersionAction;
+  action: AppVersionReason;
   /** Name of the app at the time of the snapshot. */
   name: string | null;
 }
@@ -109,7 +109,7 @@ async function storeAppSnapshot(
   manager: EntityManager,
   caller: Caller,
   appId: number,
-  action: AppVersionAction,
+  action: AppVersionReason,
 ): Promise<number> {
   const app = await manager.findOneByOrFail(AppRow, { id: appId });
   const [made] = await rows<{ id: number }>(
@@ -134,7 +134,7 @@ export async function createAppSnapshot(
   manager: EntityManager,
   caller: Caller,
   appId: number,
-  action: AppVersionAction,
+  action: AppVersionReason,
 ): Promise<number> {
   const versionId = await storeAppSnapshot(manager, caller, appId, action);
   await rows(manager, DELETE_OLD_VERSIONS, [appId]);

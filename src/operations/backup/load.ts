@@ -12,7 +12,7 @@ import { from as copyFrom } from "pg-copy-streams";
 import { ArchiveError } from "../../engine/archive/failure.js";
 import type { ArchiveFile } from "../../engine/archive/tar.js";
 import { type BlobStore, isBlobKey } from "../../engine/blob-store/blob.js";
-import { type BackupManifest, type BackupSummary, parseSummary, SUMMARY_FILE } from "./manifest.js";
+import { type BackupManifest, type BackupSummary, parseBackupSummary, SUMMARY_FILE } from "./manifest.js";
 import {
   type BackupTable,
   type PartitionBounds,
@@ -26,7 +26,7 @@ import {
 const inconsistentBackup = (reason: string): ArchiveError =>
   new ArchiveError(`the backup is not consistent, so nothing was restored: ${reason}`);
 
-export interface LoadOptions {
+export interface BackupLoadOptions {
   client: Client;
   manifest: BackupManifest;
   openStore: (space: string) => Promise<BlobStore>;
@@ -69,7 +69,7 @@ export class BackupLoader {
   private store: BlobStore | null = null;
   private tables: readonly BackupTable[] = [];
 
-  constructor(private readonly options: LoadOptions) {}
+  constructor(private readonly options: BackupLoadOptions) {}
 
   /**
    * Checks that the backup and the schema have the same tables and columns. Ignores additional tables in the backup,
@@ -191,7 +191,7 @@ export class BackupLoader {
     const byName = new Map(this.tables.map((table) => [`tables/${table.name}`, table]));
     const { value, done } = await parts.next();
     for (let part: ArchiveFile | null = done ? null : value; part !== null; ) {
-      if (part.name === SUMMARY_FILE) return parseSummary(part);
+      if (part.name === SUMMARY_FILE) return parseBackupSummary(part);
       const group = new PartGroup(part.name.slice(0, part.name.lastIndexOf("/")), parts, part);
       if (group.name.startsWith("tables/")) await this.copyTable(group, byName.get(group.name));
       else if (group.name.startsWith("blobs/")) await this.writeMediaFile(group);

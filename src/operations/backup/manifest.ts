@@ -89,7 +89,7 @@ function parsePart({ name, content }: ArchiveFile): Record<string, unknown> {
 }
 
 /** Parses the first part of a backup. @throws ArchiveError if it is not a manifest, or of another format version */
-export function parseManifest(part: ArchiveFile | undefined): BackupManifest {
+export function parseBackupManifest(part: ArchiveFile | undefined): BackupManifest {
   if (part?.name !== MANIFEST_FILE) throw new ArchiveError("the file is not a backup of this service");
   const text = parsePart(part);
   if (text["format"] !== BACKUP_FORMAT)
@@ -101,14 +101,14 @@ export function parseManifest(part: ArchiveFile | undefined): BackupManifest {
 }
 
 /** Parses the last part of a backup. @throws ArchiveError if it is not a summary */
-export function parseSummary(part: ArchiveFile): BackupSummary {
+export function parseBackupSummary(part: ArchiveFile): BackupSummary {
   const text = parsePart(part);
   if (isBackupSummary(text)) return text as unknown as BackupSummary;
   throw new ArchiveError("the file is not a backup of this service: its summary.json has unexpected content");
 }
 
 /** Returns the master keys of the settings from the part keys.json. @throws ArchiveError if it contains no keys */
-export function parseKeys(part: ArchiveFile): Buffer[] {
+export function parseMasterKeys(part: ArchiveFile): Buffer[] {
   const { keys } = parsePart(part);
   const keyBytes = isList<string>(keys, isShortText) ? keys.map((key) => Buffer.from(key, "base64")) : [];
   if (keyBytes.length > 0 && keyBytes.every(({ length }) => length === 32)) return keyBytes;

@@ -17,16 +17,16 @@ import {
   type BackupManifest,
   type BackupSummary,
   KEYS_FILE,
-  parseKeys,
-  parseManifest,
-  parseSummary,
+  parseBackupManifest,
+  parseBackupSummary,
+  parseMasterKeys,
   SUMMARY_FILE,
 } from "./manifest.js";
 
 /** Name of the schema that holds the previous tables until the restore is complete. */
 const PREVIOUS_TABLES_SCHEMA = "svc_before_restore";
 
-export interface RestoreOptions {
+export interface BackupRestoreOptions {
   url: string;
   path: string;
   secret: BackupSecret | null;
@@ -44,7 +44,7 @@ export interface RestoreOptions {
   logWarning: (message: string) => void;
 }
 
-export interface RestoreReport {
+export interface BackupRestoreReport {
   manifest: BackupManifest;
   summary: BackupSummary;
   /** True if the backup contained the keys that encrypt settings. */
@@ -67,9 +67,9 @@ async function readWholeBackup(path: string, secret: BackupSecret | null): Promi
   };
   let last = "";
   for await (const part of readArchive(path, secret)) {
-    if (backupContents.manifest === null) backupContents.manifest = parseManifest(part);
-    else if (part.name === KEYS_FILE) backupContents.keys = parseKeys(part);
-    else if (part.name === SUMMARY_FILE) parseSummary(part);
+    if (backupContents.manifest === null) backupContents.manifest = parseBackupManifest(part);
+    else if (part.name === KEYS_FILE) backupContents.keys = parseMasterKeys(part);
+    else if (part.name === SUMMARY_FILE) parseBackupSummary(part);
     last = part.name;
   }
   if (backupContents.manifest === null || last !== SUMMARY_FILE)
@@ -154,14 +154,14 @@ async function undoRestore(client: Client): Promise<void> {
 
 async function loadParts(
   loader: BackupLoader,
-  options: RestoreOptions,
+  options: BackupRestoreOptions,
   { keys }: BackupContents,
 ): Promise<BackupSummary> {
   const parts = readArchive(options.path, options.secret);
   try {
     // Reads the backup file a second time. The digest at its end proves that the file has not changed since the first
     // reading.
-    parseManifest((await parts.next()).value ?? undefined);
+    parseBackupManifest((await parts.next()).value ?? undefined);
     if (keys !== null) await parts.next();
     return await loader.loadBackup(parts, async () => {
       if (keys !== null) await options.storeKeys(keys);
@@ -191,7 +191,7 @@ async function previousStorePrefix(client: Client): Promise<string | null> {
  */
 async function restoreIntoDatabase(
   client: Client,
-  options: RestoreOptions,
+  options: BackupRestoreOptions,
   backupContents: BackupContents,
 ): Promise<BackupSummary> {
   const { url, logWarning } = options;
@@ -220,7 +220,7 @@ async function restoreIntoDatabase(
  * Restores a backup into an empty database. With `replace`, also into a database whose content may be deleted.
  * @throws ArchiveError if the file is damaged, before anything has changed; StartError if the database cannot be used
  */
-export async function restoreBackup(options: RestoreOptions): Promise<RestoreReport> {
+export async function restoreBackup(options: BackupRestoreOptions): Promise<BackupRestoreReport> {
   const { url, path, secret, replace } = options;
   const backupContents = await readWholeBackup(path, secret);
   requireKnownMigrations(backupContents.manifest);

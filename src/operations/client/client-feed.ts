@@ -15,12 +15,12 @@ import type { ClientAction, ClientActions } from "./client-actions.js";
  * removed. The action ID `0` means that the app was published or unpublished: then all live versions must be read
  * again.
  */
-export const ACTION_CHANNEL = "svc_action";
+export const CLIENT_ACTION_CHANNEL = "svc_action";
 const ALL_ACTIONS_ID = 0;
 
 /** Makes all processes read the live versions of the app again. */
 export async function notifyPublicationChange(executor: SqlClient, appId: number): Promise<void> {
-  await rows(executor, `SELECT pg_notify('${ACTION_CHANNEL}', $1)`, [`${appId}:${ALL_ACTIONS_ID}`]);
+  await rows(executor, `SELECT pg_notify('${CLIENT_ACTION_CHANNEL}', $1)`, [`${appId}:${ALL_ACTIONS_ID}`]);
 }
 
 /** Delay in milliseconds before a failed read of actions is repeated. */
@@ -30,14 +30,14 @@ const RETRY_MS = 1_000;
  * A change of an app's actions in the form that clients receive. If `reset` is true, the client removes all its actions
  * before it applies `actions` and `removed`.
  */
-export interface ClientChange {
+export interface ClientActionUpdate {
   reset: boolean;
   actions: ClientAction[];
   /** IDs of actions that the client can no longer run. */
   removed: number[];
 }
 
-type ChangeListener = (change: ClientChange) => void;
+type ChangeListener = (change: ClientActionUpdate) => void;
 
 /** All subscribers in this process to the drafts or the live versions of one app. */
 interface FeedSubscribers {
@@ -50,7 +50,7 @@ interface FeedSubscribers {
    * First message for new subscribers, with all actions. Created when it is first needed, and set to null when an
    * action changes.
    */
-  snapshot: ClientChange | null;
+  snapshot: ClientActionUpdate | null;
   /**
    * Promise that resolves when the latest read has ended. Each read waits for the previous read, so that an older
    * result never overwrites a newer one.
@@ -58,20 +58,20 @@ interface FeedSubscribers {
   lastRead: Promise<void>;
 }
 
-export interface ClientFeed {
+export interface ClientActionFeed {
   /**
    * Subscribes to the app's active `client` and `any` actions with analytics triggers. `copy` selects drafts or live
    * versions.
    */
-  follow(appId: number, copy: DraftOrLive): LiveSource<ClientChange>;
+  follow(appId: number, copy: DraftOrLive): LiveSource<ClientActionUpdate>;
 }
 
-function getOrCreateSnapshot(audience: FeedSubscribers, actionsById: Map<number, ClientAction>): ClientChange {
+function getOrCreateSnapshot(audience: FeedSubscribers, actionsById: Map<number, ClientAction>): ClientActionUpdate {
   audience.snapshot ??= { reset: true, actions: [...actionsById.values()], removed: [] };
   return audience.snapshot;
 }
 
-function notifySubscribers(audience: FeedSubscribers, change: ClientChange): void {
+function notifySubscribers(audience: FeedSubscribers, change: ClientActionUpdate): void {
   for (const listener of audience.listeners) listener(change);
 }
 
@@ -85,11 +85,11 @@ function applyActionChange(audience: FeedSubscribers, id: number, action: Client
   notifySubscribers(audience, { reset: false, actions: action ? [action] : [], removed: action ? [] : [id] });
 }
 
-export function createClientFeed(options: {
+export function createClientActionFeed(options: {
   clientActions: ClientActions;
   notifications: DatabaseNotifications;
   log: Logger;
-}): ClientFeed {
+}): ClientActionFeed {
   const { clientActions, notifications, log } = options;
   const audiences = new Map<string, FeedSubscribers>();
 
@@ -141,7 +141,7 @@ export function createClientFeed(options: {
     return newAudience;
   }
 
-  notifications.listen(ACTION_CHANNEL, (notice) => {
+  notifications.listen(CLIENT_ACTION_CHANNEL, (notice) => {
     const [appId, id] = notice.split(":").map(Number) as [number, number];
     for (const audience of [audiences.get(`${appId}:master`), audiences.get(`${appId}:production`)]) {
       if (!audience) continue;
@@ -160,7 +160,7 @@ export function createClientFeed(options: {
 
   return {
     follow: (appId, copy) =>
-      createLiveSource<ClientChange>(appId, (listener) => {
+      createLiveSource<ClientActionUpdate>(appId, (listener) => {
         const audience = audienceOf(appId, copy);
         audience.listeners.add(listener);
         // If the actions have not been read yet, the subscriber gets the snapshot after the first read.

@@ -19,7 +19,7 @@ import type { FindAppUser } from "../runs/run-access.js";
 import type { RunRepository } from "../runs/run-repository.js";
 import { Analytics } from "./analytics.js";
 import { ClientActions } from "./client-actions.js";
-import { createClientFeed } from "./client-feed.js";
+import { createClientActionFeed } from "./client-feed.js";
 import { ClientRuns } from "./client-runs.js";
 import { PageSessions } from "./page-sessions.js";
 import { VisitorSessions } from "./visitors.js";
@@ -36,7 +36,7 @@ function createRequestCounter(): (caller: Caller) => void {
   };
 }
 
-export function createClients(options: {
+export function createClientModules(options: {
   db: Db;
   credentials: Credentials;
   notifications: DatabaseNotifications;
@@ -66,7 +66,7 @@ export function createClients(options: {
       allowHttp,
     }),
     clientActions,
-    clientFeed: createClientFeed({ clientActions, notifications, log }),
+    clientFeed: createClientActionFeed({ clientActions, notifications, log }),
     sessions,
     clientRuns: new ClientRuns({ db, repository, timeoutMs, receivedDataLimiter, clientActions, countRequest }),
     analytics: new Analytics({ logEvents, receivedDataLimiter, countRequest }),

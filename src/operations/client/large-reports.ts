@@ -30,7 +30,7 @@ const FAULT_MESSAGES: Record<NonNullable<LargeReport["fault"]>, [Status, string]
  * Parses the JSON text of a report, except its payload and result: these stay JSON texts in the returned object.
  * @throws REQUEST_INVALID, PAYLOAD_INVALID
  */
-export async function readLargeReport(sender: string, text: string): Promise<Record<string, unknown>> {
+export async function parseLargeRunReport(sender: string, text: string): Promise<Record<string, unknown>> {
   const leaveQueue = await reportSemaphore.enter(sender);
   try {
     const threadResult = await reportThreadPool.call(text);

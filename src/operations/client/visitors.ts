@@ -28,7 +28,7 @@ export interface VisitorSession {
 }
 
 /** Request of a page for a visitor's session. */
-export interface VisitorRequest {
+export interface VisitorSessionRequest {
   appId: number;
   /** Header `Origin` of the request; undefined if the client is not a browser. */
   origin: string | undefined;
@@ -183,7 +183,7 @@ export class VisitorSessions {
    * Creates a session for a page on one of the app's listed origins. If the page has a session, extends it instead.
    * @throws FORBIDDEN for other origins, even if the app does not exist; APP_NOT_PUBLISHED, RATE_LIMIT_EXCEEDED
    */
-  async create({ appId, origin, address, current }: VisitorRequest): Promise<VisitorSession> {
+  async create({ appId, origin, address, current }: VisitorSessionRequest): Promise<VisitorSession> {
     const { beginVisit, countVisit } = this.options;
     countVisit(address);
     const app = await this.readOrigins(appId);
@@ -206,7 +206,7 @@ export class VisitorSessions {
  * function deletes the oldest sessions without a signed-in user. If app users are signed in to all sessions of the
  * address, the function throws RATE_LIMIT_EXCEEDED.
  */
-export function createVisitorLimits() {
+export function createVisitorSessionLimiter() {
   let visitorsMade = 0;
   return async function removeOldestVisitors(executor: SqlClient, appId: number, block: Buffer): Promise<void> {
     visitorsMade += 1;

@@ -12,7 +12,7 @@ import type { LogEvents } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import type { Settings } from "../settings/settings.js";
 import { DeliveryReports } from "./delivery-reports.js";
-import { MessageDestinations, type OperatorMail } from "./destinations.js";
+import { MessageDestinations, type OperatorMailServer } from "./destinations.js";
 import { createEmailDelivery } from "./email-delivery.js";
 import { Messages } from "./messages.js";
 import { createNoticeSender } from "./notices.js";
@@ -35,7 +35,7 @@ export function createMessagingModules(options: {
   scannerCache: SecretScannerCache;
   logEvents: LogEvents;
   receivedDataLimiter: ReceivedDataLimiter;
-  operatorMail: OperatorMail;
+  operatorMail: OperatorMailServer;
   allowPrivateNetwork: boolean;
   /** Public URL of the service, for people and for providers' delivery reports. */
   baseUrl: string;

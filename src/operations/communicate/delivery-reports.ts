@@ -16,12 +16,12 @@ import type { LogEvents } from "../records/log-events.js";
 import type { MessageDestinations } from "./destinations.js";
 import type { MessageKind, MessageStatus, Recipient } from "./outbox.js";
 import { createBodySignature } from "./sms-delivery.js";
-import { createMessageEventData, EVENT_BY_STATUS, getMessageEmitter } from "./status-events.js";
+import { createMessageEventData, createMessageEventEmitter, EVENT_TYPE_BY_MESSAGE_STATUS } from "./status-events.js";
 
 /**
  * Request of a provider with delivery reports. `body` is not parsed yet, because the signature covers its exact bytes.
  */
-export interface ReportRequest {
+export interface DeliveryReportRequest {
   /** Network address of the client that sent the request. */
   address: string;
   body: string;
@@ -142,7 +142,7 @@ export class DeliveryReports {
    * Returns the kinds of messages (e-mail, text message) whose secret signed the request.
    * @throws ActionError UNAUTHORIZED if no secret matches the signature
    */
-  private async signedKinds(appId: number, { body, signature: input }: ReportRequest): Promise<MessageKind[]> {
+  private async signedKinds(appId: number, { body, signature: input }: DeliveryReportRequest): Promise<MessageKind[]> {
     const [, seconds = ""] = /^t=(\d{1,12}),v1=[0-9a-f]{64}$/.exec(input ?? "") ?? [];
     if (input === null || Math.abs(Date.now() / 1000 - Number(seconds || Number.NaN)) > SIGNATURE_MAX_AGE_SECONDS)
       throw createSignatureError();
@@ -158,7 +158,10 @@ export class DeliveryReports {
   }
 
   /** Parses the form that Twilio sends as a delivery report, and checks its signature. @throws UNAUTHORIZED */
-  private async twilioReport(appId: number, { body, url, twilioSignature }: ReportRequest): Promise<DeliveryReport[]> {
+  private async twilioReport(
+    appId: number,
+    { body, url, twilioSignature }: DeliveryReportRequest,
+  ): Promise<DeliveryReport[]> {
     const token = await this.options.destinations.reportSecret(appId, "sms", "token");
     const formFields = [...new URLSearchParams(body)].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
     const signedText = url + formFields.map(([name, value]) => name + value).join("");
@@ -206,13 +209,13 @@ export class DeliveryReports {
       if (!(status in STATUS_RANKS) || STATUS_RANKS[to]! <= STATUS_RANKS[status]!) return false;
       await rows(executor, UPDATE_MESSAGE_STATUS, [id, to, detail]);
     }
-    const type = EVENT_BY_STATUS[to];
+    const type = EVENT_TYPE_BY_MESSAGE_STATUS[to];
     if (kind !== "email" || !type) return true;
     const reportedRecipients = recipients.filter(
       ({ address }) => report.recipient === null || address === report.recipient,
     );
     const data = createMessageEventData(id, reportedRecipients, detail);
-    await this.options.logEvents.emit(executor, getMessageEmitter(message), appId, { type, data });
+    await this.options.logEvents.emit(executor, createMessageEventEmitter(message), appId, { type, data });
     return true;
   }
 
@@ -220,7 +223,7 @@ export class DeliveryReports {
    * Stores the delivery reports in a request. `taken` in the result is the number of reports that changed a message.
    * @throws RATE_LIMIT_EXCEEDED if the network address sends too many requests, UNAUTHORIZED, REQUEST_INVALID
    */
-  async report(appId: number, request: ReportRequest): Promise<{ taken: number }> {
+  async report(appId: number, request: DeliveryReportRequest): Promise<{ taken: number }> {
     const retryAfter = this.reportBucket.takeTokens(getAddressBlock(request.address));
     if (retryAfter > 0)
       throw new ActionError("RATE_LIMIT_EXCEEDED", "too many delivery reports from this IP address", { retryAfter });

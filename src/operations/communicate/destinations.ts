@@ -14,14 +14,17 @@ import {
 import type { Settings } from "../settings/settings.js";
 
 /** Mail server of the service's operator. It sends the e-mails of apps that have not configured a mail server. */
-export interface OperatorMail {
+export interface OperatorMailServer {
   server: Pick<SmtpDestination, "host" | "port" | "secure" | "user" | "password"> | null;
   /** Sender address of e-mails; null if no address is configured. */
   from: string | null;
 }
 
 /** Reads the operator's mail server from SMTP_URL and MAIL_FROM. */
-export function readOperatorMail({ smtpUrl, mailFrom }: Pick<Config, "smtpUrl" | "mailFrom">): OperatorMail {
+export function readOperatorMailServer({
+  smtpUrl,
+  mailFrom,
+}: Pick<Config, "smtpUrl" | "mailFrom">): OperatorMailServer {
   if (smtpUrl === null) return { server: null, from: mailFrom };
   const { protocol, hostname, port, username, password } = new URL(smtpUrl);
   const isSecure = protocol === "smtps:";
@@ -50,7 +53,7 @@ const HIDDEN_REPLY = "the reply of the server is not shown, because the service 
 interface MessageDestinationsOptions {
   settings: Settings;
   scannerCache: SecretScannerCache;
-  operatorMail: OperatorMail;
+  operatorMail: OperatorMailServer;
 }
 
 function secretsIn(key: string, value: unknown): { name: string; value: string; whole: boolean }[] {

@@ -10,7 +10,7 @@ import { InvalidDestinationError } from "../../rules/message-destination.js";
 import type { Email } from "../../rules/message-input.js";
 import type { MailDestination, MessageDestinations } from "./destinations.js";
 import type { ClaimedMessage, Recipient } from "./outbox.js";
-import { type AttemptOutcome, createFailedAttemptOutcome } from "./try-outcome.js";
+import { createFailedDeliveryOutcome, type DeliveryAttemptOutcome } from "./try-outcome.js";
 
 /**
  * Controls one attempt to send a message. `markSending` marks the message as being sent. If another process has claimed
@@ -74,7 +74,7 @@ function addDeliveryOutcome(
   });
 }
 
-function toAttemptOutcome(recipients: Recipient[], delivery: DeliveryOutcome, detail: string): AttemptOutcome {
+function toAttemptOutcome(recipients: Recipient[], delivery: DeliveryOutcome, detail: string): DeliveryAttemptOutcome {
   if (delivery.kind === "fenced") return { kind: "fenced" };
   if (delivery.kind === "unsure") return { kind: "done", status: "unknown", recipients, detail };
   const isPending = recipients.some(({ status }) => !status);
@@ -106,17 +106,17 @@ export function createEmailDelivery(options: {
   return async function deliverEmail(
     message: ClaimedMessage,
     { markSending, signal }: DeliveryControl,
-  ): Promise<AttemptOutcome> {
+  ): Promise<DeliveryAttemptOutcome> {
     const { appId, recipients } = message;
     let destination: MailDestination | null;
     try {
       destination = await destinations.mail(appId);
     } catch (error) {
       if (!(error instanceof InvalidDestinationError)) throw error;
-      return createFailedAttemptOutcome(message, error.message);
+      return createFailedDeliveryOutcome(message, error.message);
     }
     if (!destination)
-      return createFailedAttemptOutcome(message, "the app no longer has a mail server; write the setting __smtp");
+      return createFailedDeliveryOutcome(message, "the app no longer has a mail server; write the setting __smtp");
     const email = message.content as Omit<Email, "to">;
     const content = await composeMail(message, email, destination, domain);
     const { connect } = destination.isOperatorServer ? connections.unchecked : connections.checked;

@@ -21,7 +21,7 @@ import type { MessageReceipt, OutboxWriter, ValidatedMessage } from "./outbox-wr
  * Decisions of a person about a message with the status `unknown`, which may or may not have been sent: "sent" counts
  * it as sent, "again" queues it again.
  */
-export const MESSAGE_DECISIONS = ["sent", "again"] as const;
+export const UNKNOWN_DELIVERY_DECISIONS = ["sent", "again"] as const;
 
 interface MessagesOptions {
   db: Db;
@@ -90,7 +90,7 @@ export class Messages {
    */
   async decide(caller: Caller, appId: number, id: number, decision: unknown): Promise<StoredMessage> {
     const { db, outbox, now } = this.options;
-    if (!MESSAGE_DECISIONS.some((allowed) => allowed === decision)) {
+    if (!UNKNOWN_DELIVERY_DECISIONS.some((allowed) => allowed === decision)) {
       refuseField("decision", "sent or again", decision);
     }
     reportUnknownField(caller);

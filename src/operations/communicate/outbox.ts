@@ -7,7 +7,7 @@ import { type Db, rows, type SqlClient } from "../../data/database.js";
 import type { Email, Sms } from "../../rules/message-input.js";
 
 /** PostgreSQL notification channel. A notification means that the outbox contains messages to send. */
-export const MESSAGE_CHANNEL = "svc_message";
+export const QUEUED_MESSAGE_CHANNEL = "svc_message";
 
 export const MESSAGE_STATUSES = [
   "kept",
@@ -66,7 +66,7 @@ export interface ClaimedMessage {
 }
 
 /** Outcome of an attempt to send a message: a final status, or the time of the next attempt. */
-export type StoredAttemptResult = { recipients: readonly Recipient[]; detail: string } & (
+export type StoredDeliveryOutcome = { recipients: readonly Recipient[]; detail: string } & (
   | { status: Exclude<MessageStatus, "kept" | "queued">; providerId?: string | null }
   | { status: "queued"; dueAt: Date }
 );
@@ -174,7 +174,7 @@ export class Outbox {
 
   /** Notifies the senders in all processes about new messages when the transaction of `executor` commits. */
   async announce(executor: SqlClient): Promise<void> {
-    await rows(executor, `SELECT pg_notify('${MESSAGE_CHANNEL}', '')`);
+    await rows(executor, `SELECT pg_notify('${QUEUED_MESSAGE_CHANNEL}', '')`);
   }
 
   /**
@@ -209,7 +209,7 @@ export class Outbox {
     executor: SqlClient,
     holder: string,
     id: number,
-    result: StoredAttemptResult,
+    result: StoredDeliveryOutcome,
   ): Promise<boolean> {
     const { status, recipients, detail } = result;
     const [dueAt, providerId] = result.status === "queued" ? [result.dueAt, null] : [null, result.providerId ?? null];

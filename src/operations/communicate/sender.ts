@@ -8,9 +8,9 @@ import type { Db } from "../../data/database.js";
 import { DeliveryTracker } from "../delivery-tracker.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { DeliveryControl } from "./email-delivery.js";
-import type { ClaimedMessage, Outbox, StoredAttemptResult } from "./outbox.js";
-import { emitStatusEvent } from "./status-events.js";
-import type { AttemptOutcome } from "./try-outcome.js";
+import type { ClaimedMessage, Outbox, StoredDeliveryOutcome } from "./outbox.js";
+import { emitMessageStatusEvent } from "./status-events.js";
+import type { DeliveryAttemptOutcome } from "./try-outcome.js";
 
 /** Maximum number of messages that this process sends at the same time. */
 const SENDER_SLOTS = 100;
@@ -28,7 +28,7 @@ const MAX_RETRY_DELAY_MS = 3_600_000;
 const STORE_ATTEMPTS_MAX = 60;
 const STORE_RETRY_DELAY_MS = 500;
 
-type DeliverMessage = (message: ClaimedMessage, control: DeliveryControl) => Promise<AttemptOutcome>;
+type DeliverMessage = (message: ClaimedMessage, control: DeliveryControl) => Promise<DeliveryAttemptOutcome>;
 
 /**
  * Returns the delay in milliseconds before the next attempt. It doubles with each attempt, up to an hour. Up to a
@@ -57,8 +57,8 @@ export class MessageSender {
 
   private toStoredResult(
     message: ClaimedMessage,
-    outcome: Exclude<AttemptOutcome, { kind: "fenced" }>,
-  ): StoredAttemptResult {
+    outcome: Exclude<DeliveryAttemptOutcome, { kind: "fenced" }>,
+  ): StoredDeliveryOutcome {
     const { recipients, detail } = outcome;
     if (outcome.kind === "done") return outcome;
     const dueAt = new Date(this.options.now() + retryDelayMs(message.attempts));
@@ -68,13 +68,13 @@ export class MessageSender {
   }
 
   /** Stores the status of a message and its log event in one transaction. Retries while the database is unavailable. */
-  private async storeResult(message: ClaimedMessage, result: StoredAttemptResult): Promise<void> {
+  private async storeResult(message: ClaimedMessage, result: StoredDeliveryOutcome): Promise<void> {
     const { db, outbox, logEvents, processId } = this.options;
     for (let attemptsLeft = STORE_ATTEMPTS_MAX - 1; ; attemptsLeft -= 1) {
       try {
         await db.transaction(async (manager) => {
           if (await outbox.storeAttemptResult(manager, processId, message.id, result)) {
-            await emitStatusEvent(logEvents, manager, message, result);
+            await emitMessageStatusEvent(logEvents, manager, message, result);
           }
         });
         return;
@@ -89,7 +89,7 @@ export class MessageSender {
    * Makes one attempt to send a message. Returns an outcome also after an unexpected error, because otherwise the
    * message would stay claimed.
    */
-  private async attemptDelivery(message: ClaimedMessage): Promise<AttemptOutcome> {
+  private async attemptDelivery(message: ClaimedMessage): Promise<DeliveryAttemptOutcome> {
     const { outbox, deliver, processId, log } = this.options;
     let hasBegun = false;
     const markSending = async () => {

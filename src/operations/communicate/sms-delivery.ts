@@ -14,7 +14,7 @@ import type { Sms } from "../../rules/message-input.js";
 import type { MessageDestinations } from "./destinations.js";
 import type { DeliveryControl } from "./email-delivery.js";
 import type { ClaimedMessage } from "./outbox.js";
-import { type AttemptOutcome, createFailedAttemptOutcome } from "./try-outcome.js";
+import { createFailedDeliveryOutcome, type DeliveryAttemptOutcome } from "./try-outcome.js";
 
 const PROVIDER_ID = /^[\x21-\x7e]{1,200}$/;
 /**
@@ -96,7 +96,7 @@ export function createSmsDelivery(options: {
     message: ClaimedMessage,
     response: HttpResponse,
     idField: SmsRequest["idField"],
-  ): Promise<AttemptOutcome> {
+  ): Promise<DeliveryAttemptOutcome> {
     const { appId, recipients } = message;
     const { status } = response;
     const detail = await detailOf(appId, `${status} ${response.body}`);
@@ -113,23 +113,23 @@ export function createSmsDelivery(options: {
   return async function deliverSms(
     message: ClaimedMessage,
     { markSending, signal }: DeliveryControl,
-  ): Promise<AttemptOutcome> {
+  ): Promise<DeliveryAttemptOutcome> {
     const { appId, recipients, content } = message;
     let destination: SmsDestination | null;
     try {
       destination = await destinations.sms(appId);
     } catch (error) {
       if (!(error instanceof InvalidDestinationError)) throw error;
-      return createFailedAttemptOutcome(message, error.message);
+      return createFailedDeliveryOutcome(message, error.message);
     }
     const { provider } = content as Omit<Sms, "to">;
     if (!destination)
-      return createFailedAttemptOutcome(
+      return createFailedDeliveryOutcome(
         message,
         "the app no longer has a provider of text messages; write the setting __sms",
       );
     if (provider !== null && provider !== destination.provider)
-      return createFailedAttemptOutcome(
+      return createFailedDeliveryOutcome(
         message,
         `the message requires the provider ${provider}, but the setting __sms has ${destination.provider}`,
       );
@@ -139,7 +139,7 @@ export function createSmsDelivery(options: {
         ? createTwilioRequest(message, to, destination, reportUrlOf(appId))
         : createWebhookRequest(message, to, destination);
     if (url.protocol !== "https:" && !allowHttp)
-      return createFailedAttemptOutcome(message, "the setting __sms.url must be an https URL");
+      return createFailedDeliveryOutcome(message, "the setting __sms.url must be an https URL");
     if (!(await markSending())) return { kind: "fenced" };
     let response: HttpResponse;
     try {
@@ -147,7 +147,7 @@ export function createSmsDelivery(options: {
     } catch (error) {
       const detail = await detailOf(appId, (error as Error).message);
       if (!(error instanceof NotConnectedError)) return { kind: "done", status: "unknown", recipients, detail };
-      return error.forbidden ? createFailedAttemptOutcome(message, detail) : { kind: "later", recipients, detail };
+      return error.forbidden ? createFailedDeliveryOutcome(message, detail) : { kind: "later", recipients, detail };
     }
     return outcomeOf(message, response, idField);
   };

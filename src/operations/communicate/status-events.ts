@@ -3,7 +3,7 @@
  */
 import type { SqlClient } from "../../data/database.js";
 import type { LogEventEmitter, LogEvents } from "../records/log-events.js";
-import type { ClaimedMessage, MessageStatus, Recipient, StoredAttemptResult } from "./outbox.js";
+import type { ClaimedMessage, MessageStatus, Recipient, StoredDeliveryOutcome } from "./outbox.js";
 
 const MAX_LOGGED_RECIPIENTS = 10;
 
@@ -11,7 +11,7 @@ const MAX_LOGGED_RECIPIENTS = 10;
  * Returns the emitter of a log event about a message. The event gets the run that sent the message as its cause. So the
  * limit on chains of runs also counts runs that these events start.
  */
-export const getMessageEmitter = ({
+export const createMessageEventEmitter = ({
   runId,
   personId,
 }: Pick<ClaimedMessage, "runId" | "personId">): LogEventEmitter => ({
@@ -22,7 +22,7 @@ export const getMessageEmitter = ({
 });
 
 /** Type of the log event that a message's new status causes. */
-export const EVENT_BY_STATUS: Partial<Record<MessageStatus | "delayed", string>> = {
+export const EVENT_TYPE_BY_MESSAGE_STATUS: Partial<Record<MessageStatus | "delayed", string>> = {
   delivered: "email.delivered",
   delayed: "email.delayed",
   bounced: "email.bounced",
@@ -43,11 +43,11 @@ export function createMessageEventData(
  * Emits the log event `email.delayed` after the first temporary rejection of an e-mail, and `email.rejected` if the
  * server permanently rejected recipients.
  */
-export async function emitStatusEvent(
+export async function emitMessageStatusEvent(
   logEvents: LogEvents,
   executor: SqlClient,
   message: ClaimedMessage,
-  result: StoredAttemptResult,
+  result: StoredDeliveryOutcome,
 ): Promise<void> {
   const { id, appId, content, recipients: before, wasDelayed } = message;
   if (content.kind !== "email") return;
@@ -57,7 +57,10 @@ export async function emitStatusEvent(
     (recipient) => recipient.status === "rejected" && !settledBefore.has(recipient.address),
   );
   const emitEvent = (type: string, of: readonly Recipient[]) =>
-    logEvents.emit(executor, getMessageEmitter(message), appId, { type, data: createMessageEventData(id, of, detail) });
+    logEvents.emit(executor, createMessageEventEmitter(message), appId, {
+      type,
+      data: createMessageEventData(id, of, detail),
+    });
   if (status === "queued" && !wasDelayed)
     await emitEvent(
       "email.delayed",

@@ -1,7 +1,7 @@
 /** Type of the outcome of one attempt to send an e-mail or a text message. */
 import type { ClaimedMessage, MessageStatus, Recipient } from "./outbox.js";
 
-export type AttemptOutcome =
+export type DeliveryAttemptOutcome =
   /** Final outcome: the service does not try again to send the message. */
   | {
       kind: "done";
@@ -16,6 +16,6 @@ export type AttemptOutcome =
   | { kind: "fenced" };
 
 /** Returns a final outcome for a message that cannot be sent with the app's current settings. */
-export function createFailedAttemptOutcome({ recipients }: ClaimedMessage, detail: string): AttemptOutcome {
+export function createFailedDeliveryOutcome({ recipients }: ClaimedMessage, detail: string): DeliveryAttemptOutcome {
   return { kind: "done", status: "failed", recipients, detail };
 }

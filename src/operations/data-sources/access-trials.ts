@@ -23,7 +23,7 @@ import type { EntrySearches } from "./entry-searches.js";
 const MAX_EXAMPLE_ENTRIES = 20;
 
 /** Decision of the access rules about one operation (select, insert, update, delete). */
-export interface VerbDecision {
+export interface AccessRuleDecision {
   verb: EntryVerb;
   allowed: boolean;
   /** Index (from 0) of the access rule that decides about the operation; null if no rule matches the user. */
@@ -39,7 +39,7 @@ export interface VerbDecision {
 export interface AccessTrial {
   /** The tested user, without hashed columns; null for an anonymous visitor. */
   user: UserData | null;
-  verbs: VerbDecision[];
+  verbs: AccessRuleDecision[];
   /** First entries that the user can read; null if the user may not read. */
   entries: FindEntriesResult["entries"] | null;
   /** Reason why the user may not read entries; otherwise null. */
@@ -69,7 +69,7 @@ function triedVerb(
   source: StoredDataSource,
   user: UserData | null,
   verb: EntryVerb,
-): VerbDecision {
+): AccessRuleDecision {
   const at = findDecidingRuleIndex(source.accessRules, verb, user);
   const rule = at < 0 ? null : at;
   try {

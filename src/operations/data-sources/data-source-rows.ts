@@ -42,12 +42,12 @@ export type DataSourceView = Omit<StoredDataSource, "createdAt" | "updatedAt" | 
   updatedAt: string;
 };
 
-export const DATA_SOURCE_COLUMNS = `
+export const DATA_SOURCE_COLUMNS_SQL = `
   id, app_id AS "appId", organization_id AS "organizationId", name, columns, access_rules AS "accessRules", hooks,
   hashed_columns AS "hashedColumns", indexes, is_users AS "isUsers", created_at AS "createdAt", updated_at AS "updatedAt"`;
 
 const SELECT_DATA_SOURCE = `
-  SELECT ${DATA_SOURCE_COLUMNS} FROM data_source WHERE app_id = $1 AND (name = $2 OR id = $3::bigint)`;
+  SELECT ${DATA_SOURCE_COLUMNS_SQL} FROM data_source WHERE app_id = $1 AND (name = $2 OR id = $3::bigint)`;
 
 export function toDataSourceView({ hashedColumns: _, createdAt, updatedAt, ...row }: StoredDataSource): DataSourceView {
   return { ...row, createdAt: createdAt.toISOString(), updatedAt: updatedAt.toISOString() };
@@ -69,7 +69,7 @@ const createDataSourceCheck =
     return row;
   };
 
-const SELECT_BY_ID = `SELECT ${DATA_SOURCE_COLUMNS} FROM data_source WHERE app_id = $1 AND id = $2`;
+const SELECT_BY_ID = `SELECT ${DATA_SOURCE_COLUMNS_SQL} FROM data_source WHERE app_id = $1 AND id = $2`;
 
 const WHOLE_SOURCE_LOCK_KEY = "hashtextextended('svc_data_source:' || $1::bigint || ':' || $2::bigint, 0)";
 
@@ -78,17 +78,17 @@ const WHOLE_SOURCE_LOCK_KEY = "hashtextextended('svc_data_source:' || $1::bigint
  * this lock before any row lock. Afterwards, lock entries first and the row of the data source last, as an update of an
  * entry does. The opposite order could cause a deadlock.
  */
-export async function lockAllEntries(executor: SqlClient, appId: number, id: number): Promise<void> {
+export async function lockEntryReplacement(executor: SqlClient, appId: number, id: number): Promise<void> {
   await rows(executor, `SELECT pg_advisory_xact_lock(${WHOLE_SOURCE_LOCK_KEY})`, [appId, id]);
 }
 
 /**
  * Blocks operations that remove or replace all entries of the data source, until the transaction ends. Call it before
  * you insert entries or a snapshot, to prevent a deadlock: an insert locks the data source's row first, because of the
- * foreign key, but `lockAllEntries` is used where this row is locked last.
+ * foreign key, but `lockEntryReplacement` is used where this row is locked last.
  * @throws ActionError DATA_SOURCE_NOT_FOUND if the data source was removed while this function waited for the lock
  */
-export async function lockAllEntriesShared(executor: SqlClient, appId: number, id: number): Promise<void> {
+export async function lockEntryReplacementShared(executor: SqlClient, appId: number, id: number): Promise<void> {
   await rows(executor, `SELECT pg_advisory_xact_lock_shared(${WHOLE_SOURCE_LOCK_KEY})`, [appId, id]);
   await checkDataSource(executor, appId, id, undefined);
 }
@@ -116,7 +116,7 @@ export async function lockDataSourceForRemoval(executor: SqlClient, appId: numbe
  * transaction may insert entries into them. Call it before the transaction takes a weaker lock on these rows. A later
  * change to this stronger lock could deadlock with a request that inserts an entry and then adds a column.
  */
-export async function lockUnlistedDataSources(
+export async function lockEmptyDataSourcesExcept(
   executor: SqlClient,
   appId: number,
   names: readonly string[],
@@ -134,7 +134,7 @@ export async function lockUnlistedDataSources(
  * @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED
  */
 export const deleteDataSourceRow = createDataSourceCheck(
-  `DELETE FROM data_source WHERE app_id = $1 AND id = $2 RETURNING ${DATA_SOURCE_COLUMNS}`,
+  `DELETE FROM data_source WHERE app_id = $1 AND id = $2 RETURNING ${DATA_SOURCE_COLUMNS_SQL}`,
 );
 
 export class DataSourceRows {

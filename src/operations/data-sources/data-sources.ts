@@ -22,21 +22,21 @@ import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { runInAppTurn, transactWithAppLock } from "../settings/app-lock.js";
 import {
   checkDataSource,
-  DATA_SOURCE_COLUMNS,
+  DATA_SOURCE_COLUMNS_SQL,
   type DataSourceRows,
   type DataSourceView,
   deleteDataSourceRow,
-  lockAllEntries,
   lockDataSourceForRemoval,
+  lockEntryReplacement,
   type StoredDataSource,
   toDataSourceView,
 } from "./data-source-rows.js";
 import { removeEntriesExcept } from "./entry-statements.js";
 import { createEntryValidator, type StorableEntry } from "./entry-validation.js";
 import { validateIndexes } from "./index-definitions.js";
-import { hasEntries, rejectUniqueHashedIndexes, type SourceDefinitions } from "./source-definitions.js";
+import { type DataSourceDefinitionStore, hasEntries, rejectUniqueHashedIndexes } from "./source-definitions.js";
 
-const LIST_DATA_SOURCES = `SELECT ${DATA_SOURCE_COLUMNS} FROM data_source WHERE app_id = $1 ORDER BY id`;
+const LIST_DATA_SOURCES = `SELECT ${DATA_SOURCE_COLUMNS_SQL} FROM data_source WHERE app_id = $1 ORDER BY id`;
 
 const SELECT_TOTAL_SIZE = `
   SELECT coalesce(sum(octet_length(name) + octet_length(columns::text) + octet_length(access_rules::text) + octet_length(hooks::text)), 0)::float8
@@ -88,7 +88,7 @@ async function removeAllEntries(executor: SqlClient, source: StoredDataSource): 
 interface DataSourcesOptions {
   db: Db;
   sources: DataSourceRows;
-  definitions: SourceDefinitions;
+  definitions: DataSourceDefinitionStore;
   receivedDataLimiter: ReceivedDataLimiter;
 }
 
@@ -218,7 +218,7 @@ export class DataSources {
     const { db, sources, definitions } = this.options;
     const source = await sources.find(appId, ref);
     const removeSource = async (manager: EntityManager) => {
-      await lockAllEntries(manager, appId, source.id);
+      await lockEntryReplacement(manager, appId, source.id);
       await checkDataSource(manager, appId, source.id, precondition);
       await removeAllEntries(manager, source);
       // Deletes the data source's row last. An update of an entry also locks the entry first and the data source's

@@ -18,11 +18,11 @@ import { type AdmittedRequest, throwDeferredError } from "../access/access-check
 import type { LiveSource } from "../records/live-source.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import { type Entry, type StoredEntry, toEntry } from "./entry.js";
-import type { EntryChanges } from "./entry-changes.js";
-import type { CommitResult, EntryCommits } from "./entry-commits.js";
+import type { EntryChangeTransactions } from "./entry-changes.js";
+import type { EntryCommitResult, EntryCommits } from "./entry-commits.js";
 import type { EntryExport, EntryExportOptions } from "./entry-export.js";
 import type { EntryFeed } from "./entry-feed.js";
-import type { EntryImports, ImportResult } from "./entry-imports.js";
+import type { EntryImportResult, EntryImports } from "./entry-imports.js";
 import type { FindEntriesResult } from "./entry-reads.js";
 import type { CallerEntryRights, EntryRightsResolver } from "./entry-rights.js";
 import type { EntrySearches } from "./entry-searches.js";
@@ -39,7 +39,7 @@ export interface DataSourceReference {
 }
 
 /** A file to import into a data source. */
-export interface ImportFile {
+export interface EntryImportFile {
   /** True to keep the existing entries of the data source; false to replace them. */
   keepsExisting: boolean;
   /** Returns an iterator over the rows of the file. It is called only after the caller's rights have been checked. */
@@ -60,7 +60,7 @@ interface EntriesOptions {
   db: Db;
   sources: DataSourceRows;
   rights: EntryRightsResolver;
-  changes: EntryChanges;
+  changes: EntryChangeTransactions;
   writes: EntryWrites;
   commits: EntryCommits;
   imports: EntryImports;
@@ -189,7 +189,7 @@ export class Entries {
     return this.options.writes.remove(rights, source, { id, precondition });
   }
 
-  async commit(visit: AdmittedRequest, target: DataSourceReference, body: unknown): Promise<CommitResult> {
+  async commit(visit: AdmittedRequest, target: DataSourceReference, body: unknown): Promise<EntryCommitResult> {
     const { rights, source } = await this.open(visit, target, "insert", "update", "delete");
     return this.options.commits.commit(rights, source, parseCommit(body));
   }
@@ -197,8 +197,8 @@ export class Entries {
   async import(
     visit: AdmittedRequest,
     target: DataSourceReference,
-    { keepsExisting, rows, layout }: ImportFile,
-  ): Promise<ImportResult> {
+    { keepsExisting, rows, layout }: EntryImportFile,
+  ): Promise<EntryImportResult> {
     const { rights, source } = await this.open(visit, target, "insert");
     return this.options.imports.import(rights, source, {
       keepsExisting,

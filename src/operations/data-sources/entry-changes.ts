@@ -23,7 +23,7 @@ import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import type { StoredEntry } from "./entry.js";
 import { requireEntryQuota } from "./entry-quota.js";
 import type { DeletedEntries } from "./entry-statements.js";
-import type { HookMessageBuilder, HookMessages } from "./hook-messages.js";
+import type { HookMessageBuilder, HookMessageCollector } from "./hook-messages.js";
 import { findUniqueIndexColumns, isUniqueIndexName } from "./index-definitions.js";
 
 /** PostgreSQL notification channel. A message is `appId:dataSourceId` of a data source whose entries have changed. */
@@ -33,7 +33,7 @@ export const ENTRY_CHANNEL = "svc_entry";
  * Maximum number of changed entries that a message to subscribers lists. After a larger change, the subscribers must
  * read all entries again.
  */
-export const MAX_LISTED_ENTRIES = 10_000;
+export const MAX_CHANGED_ENTRIES_LISTED = 10_000;
 /**
  * Maximum size in bytes of the replaced entries, as JSON, in one message to subscribers. After a larger change, the
  * subscribers must read all entries again.
@@ -78,7 +78,7 @@ const UPDATE_SOURCE_SIZE = `
  * Caller that writes entries: the emitter of log events, and the e-mail address of the app user who is signed in to the
  * page.
  */
-export interface EntryWriter {
+export interface EntryWritingCaller {
   emitter: LogEventEmitter;
   userEmail: string | null;
   /** Returns true if an error message may contain the column's name, because the caller can access the column. */
@@ -113,7 +113,7 @@ export class EntryChange {
   constructor(
     readonly executor: SqlClient,
     readonly source: StoredDataSource,
-    private readonly messages: HookMessages,
+    private readonly messages: HookMessageCollector,
   ) {
     this.newColumns = new NewColumnCollector(source.columns);
   }
@@ -127,7 +127,7 @@ export class EntryChange {
   get listsEntries(): boolean {
     const { inserted, updated, deleted } = this.counts;
     const listed = this.insertedIds.length === inserted && this.earlierStates.length === updated + deleted;
-    return listed && inserted + updated + deleted <= MAX_LISTED_ENTRIES;
+    return listed && inserted + updated + deleted <= MAX_CHANGED_ENTRIES_LISTED;
   }
 
   /**
@@ -136,7 +136,7 @@ export class EntryChange {
    */
   get remainingCapacity(): { entries: number; bytes: number } {
     const { inserted, updated, deleted } = this.counts;
-    const entries = MAX_LISTED_ENTRIES - inserted - updated - deleted;
+    const entries = MAX_CHANGED_ENTRIES_LISTED - inserted - updated - deleted;
     return { entries: Math.max(0, entries), bytes: Math.max(0, REPLACED_MAX_BYTES - this.replacedBytes) };
   }
 
@@ -144,7 +144,7 @@ export class EntryChange {
     this.counts.inserted += 1;
     this.bytes += bytes;
     this.newColumns.addColumnsOf(data);
-    if (this.insertedIds.length < MAX_LISTED_ENTRIES) this.insertedIds.push(id);
+    if (this.insertedIds.length < MAX_CHANGED_ENTRIES_LISTED) this.insertedIds.push(id);
     if (this.logEvents.length >= BULK_ENTRIES) return;
     this.messages.add("insert", id, data);
     this.logEvents.push({ event: "create", id, columns: Object.keys(data) });
@@ -203,7 +203,7 @@ export class EntryChange {
   }
 
   private addEarlierState({ id, data, order, createdAt, updatedAt }: StoredEntry, removed: boolean): void {
-    if (this.replacedBytes > REPLACED_MAX_BYTES || this.earlierStates.length >= MAX_LISTED_ENTRIES) return;
+    if (this.replacedBytes > REPLACED_MAX_BYTES || this.earlierStates.length >= MAX_CHANGED_ENTRIES_LISTED) return;
     const image = JSON.stringify({ id, data, order, createdAt, updatedAt, removed });
     this.replacedBytes += image.length;
     if (this.replacedBytes <= REPLACED_MAX_BYTES) this.earlierStates.push(image);
@@ -216,7 +216,7 @@ export class EntryChange {
  */
 function createDuplicateError(
   source: StoredDataSource,
-  { mayNameColumn }: EntryWriter,
+  { mayNameColumn }: EntryWritingCaller,
   index: string | undefined,
 ): ActionError {
   const columns = findUniqueIndexColumns(source, source.indexes, index);
@@ -228,7 +228,7 @@ function createDuplicateError(
 /**
  * Converts a database error about an entry that cannot be stored to an ActionError. Returns any other error unchanged.
  */
-function toCallerError(error: unknown, source: StoredDataSource, writer: EntryWriter): unknown {
+function toCallerError(error: unknown, source: StoredDataSource, writer: EntryWritingCaller): unknown {
   const duplicateIndex = findViolatedUniqueIndex(error);
   if (duplicateIndex !== null && isUniqueIndexName(duplicateIndex))
     return createDuplicateError(source, writer, duplicateIndex);
@@ -239,7 +239,7 @@ function toCallerError(error: unknown, source: StoredDataSource, writer: EntryWr
   );
 }
 
-interface EntryChangesOptions {
+interface EntryChangeTransactionsOptions {
   db: Db;
   logEvents: LogEvents;
   sources: DataSourceRows;
@@ -249,10 +249,10 @@ interface EntryChangesOptions {
 }
 
 /** Commits changes of entries. */
-export class EntryChanges {
-  constructor(private readonly options: EntryChangesOptions) {}
+export class EntryChangeTransactions {
+  constructor(private readonly options: EntryChangeTransactionsOptions) {}
 
-  private async emitEntryEvent(change: EntryChange, { emitter, userEmail }: EntryWriter): Promise<void> {
+  private async emitEntryEvent(change: EntryChange, { emitter, userEmail }: EntryWritingCaller): Promise<void> {
     const { executor, source, logEvents: events, counts, operation } = change;
     const eventSubject = {
       userId: emitter.personId,
@@ -270,7 +270,7 @@ export class EntryChanges {
     for (const { event, id, columns } of events) await store(createEntryEvent(event, columns, userEmail), id);
   }
 
-  private async finishChange(change: EntryChange, { emitter }: EntryWriter): Promise<void> {
+  private async finishChange(change: EntryChange, { emitter }: EntryWritingCaller): Promise<void> {
     const { quotaBytes } = this.options;
     const { executor, source, counts, newColumns, bytes } = change;
     const sourceKey = [source.appId, source.id];
@@ -308,7 +308,7 @@ export class EntryChanges {
    */
   async commit<T>(
     source: StoredDataSource,
-    writer: EntryWriter,
+    writer: EntryWritingCaller,
     work: (change: EntryChange) => Promise<T>,
     sends: readonly HookVerb[] = [],
   ): Promise<T> {
@@ -345,7 +345,7 @@ const INSERT_SOURCE_SIZE = `
  * other statements that can wait for a lock, see `requireEntryQuota`.
  * @throws REQUEST_INVALID if the entries exceed the app's quota
  */
-export async function insertInitialCounts(
+export async function insertInitialEntryCounts(
   executor: SqlClient,
   { appId, id }: StoredDataSource,
   texts: readonly string[],

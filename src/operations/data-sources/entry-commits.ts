@@ -10,26 +10,26 @@ import type { CommitInput, EntryData } from "../../rules/entries/entry-input.js"
 import type { HookVerb } from "../../rules/entries/sending-hooks.js";
 import { hashQueueKeyOf } from "../records/hashes.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
-import { lockAllEntriesShared, type StoredDataSource } from "./data-source-rows.js";
+import { lockEntryReplacementShared, type StoredDataSource } from "./data-source-rows.js";
 import type { Entry } from "./entry.js";
-import type { EntryChange, EntryChanges } from "./entry-changes.js";
+import type { EntryChange, EntryChangeTransactions } from "./entry-changes.js";
 import type { CallerEntryRights } from "./entry-rights.js";
 import {
   deleteEntriesById,
-  insertEntryTexts,
+  insertEntriesAsJson,
   type LockedEntry,
   lockEntries,
   readEntryData,
   removeEntriesExcept,
   splitIntoBatches,
-  updateEntryTexts,
+  updateEntriesAsJson,
 } from "./entry-statements.js";
 import { createEntryValidator, type StorableEntry, toStorableEntry } from "./entry-validation.js";
 import type { EntryVersions } from "./entry-versions.js";
 import { mergeHashedColumns, requireUnchangedEntry, toVisibleEntry } from "./entry-writes.js";
 
 /** Response to a commit: the written entries, or only the numbers of inserted, updated and deleted entries. */
-export type CommitResult = { entries: Entry[] } | { inserted: number; updated: number; deleted: number };
+export type EntryCommitResult = { entries: Entry[] } | { inserted: number; updated: number; deleted: number };
 
 /**
  * Number of bytes of entries that are validated before the event loop can handle other requests. Their validation takes
@@ -91,7 +91,7 @@ function requireAllFound(lockedEntries: ReadonlyMap<number, LockedEntry>, ids: r
 }
 
 interface EntryCommitsOptions {
-  changes: EntryChanges;
+  changes: EntryChangeTransactions;
   receivedDataLimiter: ReceivedDataLimiter;
   versions: EntryVersions;
 }
@@ -128,7 +128,7 @@ async function insertAll(
   returnedEntries: ReturnedEntries,
 ) {
   const entryTexts = newEntries.map(({ text }) => text);
-  const stored = await insertEntryTexts(change.executor, change.source, entryTexts);
+  const stored = await insertEntriesAsJson(change.executor, change.source, entryTexts);
   for (const [at, { data, text }] of newEntries.entries()) {
     change.addInserted(stored[at]!.id, data, Buffer.byteLength(text));
     returnedEntries.add({ ...stored[at]!, data }, text, Object.keys(input[at]!));
@@ -169,7 +169,7 @@ async function updateAll(
       };
       entryTexts.push({ id: before.id, text, done });
     }
-    const updateTimes = await updateEntryTexts(executor, source, entryTexts);
+    const updateTimes = await updateEntriesAsJson(executor, source, entryTexts);
     for (const { id, done } of entryTexts) done(updateTimes.get(id)!);
   }
 }
@@ -224,7 +224,7 @@ export class EntryCommits {
     const returnedEntries = new ReturnedEntries(rights, source, commit.returnEntries);
     const namedIds = [...commit.updates.map(({ id }) => id), ...commit.deletes];
     if (!commit.append) {
-      await lockAllEntriesShared(executor, source.appId, source.id);
+      await lockEntryReplacementShared(executor, source.appId, source.id);
       await this.options.versions.snapshot(change, rights.writer, "commit");
       // `removeEntriesExcept` locks all entries, including those in `namedIds`, in the order of their IDs, so that no
       // deadlock can occur.
@@ -274,7 +274,7 @@ export class EntryCommits {
    * Writes all parts of a commit. If one part fails, writes nothing.
    * @throws the errors of inserts, updates and removals
    */
-  async commit(rights: CallerEntryRights, source: StoredDataSource, commit: CommitInput): Promise<CommitResult> {
+  async commit(rights: CallerEntryRights, source: StoredDataSource, commit: CommitInput): Promise<EntryCommitResult> {
     const { changes, receivedDataLimiter } = this.options;
     const validated = await validateCommit(rights, source, commit);
     receivedDataLimiter.takeRows(

@@ -46,7 +46,7 @@ interface QueryPlan {
   "QUERY PLAN": { Plan: { "Total Cost": number; "Plan Rows": number } }[];
 }
 
-export class EntryCounts {
+export class EntryCounter {
   constructor(private readonly read: ReadRows) {}
 
   /** Returns the cost and the number of rows that PostgreSQL's planner estimates for a query. */

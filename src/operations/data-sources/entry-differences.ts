@@ -26,7 +26,7 @@ interface EarlierEntryState {
 }
 
 /** A change of entries in the form in which entry-changes.ts stores it. */
-export interface StoredChange {
+export interface StoredEntryChange {
   id: number;
   bulk: boolean;
   inserted: number[];
@@ -46,7 +46,7 @@ type DifferenceRow = EntryRow & { was: boolean; is: boolean; changed: string[] |
  * Returns the entries that the changes affect, by ID. Each value is the entry's state before the first change; null for
  * an entry that did not exist then.
  */
-function affectedEntries(changes: readonly StoredChange[]): Map<number, EarlierEntryState | null> {
+function affectedEntries(changes: readonly StoredEntryChange[]): Map<number, EarlierEntryState | null> {
   const imagesById = new Map<number, EarlierEntryState | null>();
   for (const { inserted, replaced } of changes) {
     // A restore first removes entries and then inserts them with the same IDs, so removals are handled before inserts.
@@ -79,11 +79,11 @@ const CHANGED_COLUMNS_SQL = `
  *   visible columns have not changed
  * @returns null if the entries do not fit into one message, or if a change does not list its entries
  */
-export async function readDifferences(
+export async function readEntryDifferences(
   read: ReadRows,
   source: StoredDataSource,
   requested: { scope: EntryScope; where: unknown; onlyVisible: boolean },
-  changes: readonly StoredChange[],
+  changes: readonly StoredEntryChange[],
 ): Promise<EntryDifferences | null> {
   const touchedImages = affectedEntries(changes);
   if (changes.some(({ bulk }) => bulk)) return null;

@@ -14,8 +14,8 @@ import { READER_CHANNEL } from "../notifications/reader.js";
 import { createLiveSource, type LiveSource } from "../records/live-source.js";
 import { DATA_SOURCE_CHANNEL, type DataSourceRows, type StoredDataSource } from "./data-source-rows.js";
 import { ENTRY_CHANNEL } from "./entry-changes.js";
-import { type EntryDifferences, readDifferences, type StoredChange } from "./entry-differences.js";
-import { type EntryPositions, POSITION_INTERVAL_MS } from "./entry-positions.js";
+import { type EntryDifferences, readEntryDifferences, type StoredEntryChange } from "./entry-differences.js";
+import { POSITION_RENEWAL_INTERVAL_MS, type SubscriptionPositionCodec } from "./entry-positions.js";
 import type { CallerEntryRights, EntryRightsResolver } from "./entry-rights.js";
 import {
   type EntryChangeMessage,
@@ -25,7 +25,7 @@ import {
   type SourceFeed,
   startedSubscribersOf,
 } from "./entry-subscribers.js";
-import { EntryUserWatch } from "./entry-user-watch.js";
+import { SignedInUserWatch } from "./entry-user-watch.js";
 import type { ReadRows } from "./read-pool.js";
 
 /**
@@ -79,14 +79,14 @@ interface EntryFeedOptions {
   notifications: DatabaseNotifications;
   sources: DataSourceRows;
   rights: EntryRightsResolver;
-  positions: EntryPositions;
+  positions: SubscriptionPositionCodec;
   log: Logger;
 }
 
 export class EntryFeed {
   private readonly feedsBySource = new Map<string, SourceFeed>();
   private readonly feedByFollower = new Map<EntrySubscriber, SourceFeed>();
-  private readonly users = new EntryUserWatch<EntrySubscriber>({
+  private readonly users = new SignedInUserWatch<EntrySubscriber>({
     db: this.options.db,
     notifications: this.options.notifications,
     log: this.options.log,
@@ -94,7 +94,7 @@ export class EntryFeed {
   });
   private readonly renewalTimer = setInterval(() => {
     for (const feed of this.feedsBySource.values()) this.renewPositions(feed);
-  }, POSITION_INTERVAL_MS).unref();
+  }, POSITION_RENEWAL_INTERVAL_MS).unref();
 
   constructor(private readonly options: EntryFeedOptions) {
     const { notifications } = options;
@@ -221,12 +221,16 @@ export class EntryFeed {
    * Returns the changes that the subscribers of the group can see; null if the subscribers must read all entries again.
    * @throws DATA_SOURCE_ACCESS_DENIED
    */
-  private async differencesFor(source: StoredDataSource, group: SubscriberGroup, changes: readonly StoredChange[]) {
+  private async differencesFor(
+    source: StoredDataSource,
+    group: SubscriberGroup,
+    changes: readonly StoredEntryChange[],
+  ) {
     const { rights, position, where } = group;
     const laterChanges = changes.filter(({ id }) => id > position);
     const scope = rights.readScope(source, where);
     try {
-      return await readDifferences(
+      return await readEntryDifferences(
         this.options.read,
         source,
         { scope, where, onlyVisible: !rights.caller.isTrusted },
@@ -242,7 +246,7 @@ export class EntryFeed {
     feed: SourceFeed,
     source: StoredDataSource,
     group: SubscriberGroup,
-    changes: readonly StoredChange[],
+    changes: readonly StoredEntryChange[],
   ) {
     try {
       const differences = await this.differencesFor(source, group, changes);
@@ -263,7 +267,7 @@ export class EntryFeed {
       const followers = startedSubscribersOf(feed);
       if (followers.length === 0) return;
       const from = Math.min(...followers.map(({ position }) => position!));
-      const changes = await rows<StoredChange>(this.options.db, SELECT_CHANGES_SINCE, [feed.appId, feed.id, from]);
+      const changes = await rows<StoredEntryChange>(this.options.db, SELECT_CHANGES_SINCE, [feed.appId, feed.id, from]);
       const newest = changes.at(-1)?.id;
       const source = newest === undefined ? null : await this.sourceOf(feed);
       if (newest === undefined || !source) return;
@@ -344,7 +348,7 @@ export class EntryFeed {
     }
     // Evaluates the `where` once, so that an invalid `where` is rejected now and not only at the first change.
     const requested = { scope, where, onlyVisible: true };
-    await readDifferences(read, source, requested, [{ id: 0, bulk: false, inserted: [0], replaced: [] }]);
+    await readEntryDifferences(read, source, requested, [{ id: 0, bulk: false, inserted: [0], replaced: [] }]);
     const visibilityKey = visibilityKeyOf(rights, source);
     return createLiveSource<EntryChangeMessage>(source.appId, (push, endFollow) => {
       const feed = this.feedOf(source.appId, source.id);

@@ -15,10 +15,10 @@ import { createAccessDenied } from "../../rules/entries/entry-access.js";
 import { type EntryData, parseEntryData } from "../../rules/entries/entry-input.js";
 import { hashQueueKeyOf } from "../records/hashes.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
-import { lockAllEntriesShared, type StoredDataSource } from "./data-source-rows.js";
-import { type EntryChange, type EntryChanges, MAX_LISTED_ENTRIES } from "./entry-changes.js";
+import { lockEntryReplacementShared, type StoredDataSource } from "./data-source-rows.js";
+import { type EntryChange, type EntryChangeTransactions, MAX_CHANGED_ENTRIES_LISTED } from "./entry-changes.js";
 import type { CallerEntryRights } from "./entry-rights.js";
-import { insertEntryTexts, newestEntryIdOf, readInsertedIds, removeEntriesExcept } from "./entry-statements.js";
+import { insertEntriesAsJson, newestEntryIdOf, readInsertedEntryIds, removeEntriesExcept } from "./entry-statements.js";
 import { createEntryValidator, type StorableEntry } from "./entry-validation.js";
 import type { EntryVersions } from "./entry-versions.js";
 import { isUniqueIndex } from "./index-definitions.js";
@@ -49,7 +49,7 @@ export interface EntryImportOptions {
   layout?: CsvLayout;
 }
 
-export interface ImportResult {
+export interface EntryImportResult {
   inserted: number;
   /**
    * Names of the columns. For a CSV file, in the order of its header; otherwise, in the order in which they first occur
@@ -85,7 +85,7 @@ async function readFirstEntries(readyEntries: ReadyEntries, max: number) {
 }
 
 interface EntryImportsOptions {
-  changes: EntryChanges;
+  changes: EntryChangeTransactions;
   receivedDataLimiter: ReceivedDataLimiter;
   versions: EntryVersions;
 }
@@ -138,12 +138,12 @@ async function storeEntries(
     const newest = await newestEntryIdOf(change.executor, change.source);
     await copyAll(change, firstEntries, remainingEntries);
     const { inserted } = change.counts;
-    if (inserted <= MAX_LISTED_ENTRIES) {
-      change.addIds(await readInsertedIds(change.executor, change.source, newest, MAX_LISTED_ENTRIES));
+    if (inserted <= MAX_CHANGED_ENTRIES_LISTED) {
+      change.addIds(await readInsertedEntryIds(change.executor, change.source, newest, MAX_CHANGED_ENTRIES_LISTED));
     }
     return;
   }
-  const stored = await insertEntryTexts(
+  const stored = await insertEntriesAsJson(
     change.executor,
     change.source,
     firstEntries.map(({ text }) => text),
@@ -234,7 +234,7 @@ export class EntryImports {
     received: ReceivedEntries,
   ): Promise<void> {
     const { keepsExisting, operation } = importOptions;
-    if (!keepsExisting) await lockAllEntriesShared(change.executor, change.source.appId, change.source.id);
+    if (!keepsExisting) await lockEntryReplacementShared(change.executor, change.source.appId, change.source.id);
     const storeVersion = () => this.options.versions.snapshot(change, rights.writer, operation);
     // A unique index would also compare new values with those of the entries to be replaced. So the import removes
     // these entries first, although their rows then stay locked until the file has been received.
@@ -258,7 +258,7 @@ export class EntryImports {
     rights: CallerEntryRights,
     source: StoredDataSource,
     importOptions: EntryImportOptions,
-  ): Promise<ImportResult> {
+  ): Promise<EntryImportResult> {
     const { changes, receivedDataLimiter } = this.options;
     rights.grant(source, "insert");
     if (!importOptions.keepsExisting) requireReplaceRight(rights, source);

@@ -36,7 +36,7 @@ const INDEX_LOCK_ID = 0x73766369;
 const LOCK_RETRY_DELAY_MS = 100;
 
 /** A removed data source; without `id`, all data sources of a removed app. */
-export type RemovedSources = Pick<DataSourceKey, "appId"> & Partial<DataSourceKey>;
+export type RemovedDataSources = Pick<DataSourceKey, "appId"> & Partial<DataSourceKey>;
 
 /** A data source, and all indexes that it should have after the change. */
 export interface IndexChange {
@@ -69,7 +69,7 @@ async function lockIndexes(client: pg.Client): Promise<void> {
  * Returns the existing indexes of a data source, or of all data sources of an app, by name. A value is true if
  * PostgreSQL can use the index.
  */
-async function existingIndexes(client: pg.Client, { appId, id }: RemovedSources): Promise<Map<string, boolean>> {
+async function existingIndexes(client: pg.Client, { appId, id }: RemovedDataSources): Promise<Map<string, boolean>> {
   const { rows } = await client.query<{ name: string; valid: boolean }>(
     `SELECT relname AS name, indisvalid AS valid FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
         WHERE indrelid = 'data_source_entry'::regclass AND relname LIKE $1
@@ -254,7 +254,7 @@ export class EntryIndexes {
   }
 
   /** Drops all indexes of a removed data source, or of a removed app. */
-  drop(key: RemovedSources): Promise<void> {
+  drop(key: RemovedDataSources): Promise<void> {
     return this.withIndexLock(async (client) => this.dropAll(client, (await existingIndexes(client, key)).keys()));
   }
 

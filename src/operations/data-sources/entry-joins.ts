@@ -23,7 +23,7 @@ import {
 import type { ReadRows } from "./read-pool.js";
 
 /** Finds the data sources that a query joins, and the entries and columns that the caller may read in them. */
-export interface JoinSources<Source extends DataSourceKey> {
+export interface JoinedSourceAccess<Source extends DataSourceKey> {
   /** Returns the data source that a join names. @throws DATA_SOURCE_NOT_FOUND */
   findJoinedSource(dataSource: JoinOptions["dataSource"]): Promise<Source>;
   /** Returns the entries and columns of the data source that the caller may read. @throws DATA_SOURCE_ACCESS_DENIED */
@@ -59,7 +59,7 @@ function equalJsonValues(text: string): string[] {
 async function openJoin<Source extends DataSourceKey>(
   key: DataSourceKey,
   join: JoinOptions,
-  sources: JoinSources<Source>,
+  sources: JoinedSourceAccess<Source>,
 ): Promise<ReadableJoin> {
   const source = await sources.findJoinedSource(join.dataSource);
   // The SQL statement selects only rows of this app. Without this check, a join with a data source of another app
@@ -189,7 +189,7 @@ export class EntryJoins {
   async requiredConditions<Source extends DataSourceKey>(
     key: DataSourceKey,
     joins: readonly JoinOptions[],
-    sources: JoinSources<Source> & { scope: EntryScope },
+    sources: JoinedSourceAccess<Source> & { scope: EntryScope },
     statement: SqlStatement,
   ): Promise<string[]> {
     const conditions: string[] = [];
@@ -221,7 +221,7 @@ export class EntryJoins {
     key: DataSourceKey,
     entries: readonly EntryView[],
     joins: readonly JoinOptions[],
-    sources: JoinSources<Source> & { scope: EntryScope },
+    sources: JoinedSourceAccess<Source> & { scope: EntryScope },
   ): Promise<Record<string, unknown>[]> {
     const results: Record<string, unknown>[] = entries.map(() => ({}));
     for (const join of joins) {

@@ -31,11 +31,11 @@ export interface Position {
  * Interval in milliseconds at which each subscriber gets a new position. Without it, the position of a subscriber that
  * receives no changes would expire.
  */
-export const POSITION_INTERVAL_MS = 2 * 60_000;
+export const POSITION_RENEWAL_INTERVAL_MS = 2 * 60_000;
 
 const boundTo = ({ appId, id }: DataSourceKey): string => `${appId}:${id}`;
 
-export class EntryPositions {
+export class SubscriptionPositionCodec {
   private readonly sealedTexts = new TextCipher({ ring: this.options.ring, purpose: POSITION_PURPOSE });
 
   constructor(private readonly options: { ring: KeyRing }) {}

@@ -23,8 +23,8 @@ import { readMemberTexts } from "../../rules/json-scan.js";
 import { JsonText } from "../../rules/json-text.js";
 import type { ReserveResponseBytes } from "../../rules/page.js";
 import { refuseUnknownFields } from "../../rules/unknown-fields.js";
-import { EntryCounts } from "./entry-counts.js";
-import { EntryJoins, type JoinSources } from "./entry-joins.js";
+import { EntryCounter } from "./entry-counts.js";
+import { EntryJoins, type JoinedSourceAccess } from "./entry-joins.js";
 import {
   createEntryDocumentSource,
   type DataSourceKey,
@@ -39,7 +39,7 @@ import {
 import { limitReadTime, type ReadRows } from "./read-pool.js";
 
 /** Limits of one read: the entries and columns that the read may return, and the data sources that it may join. */
-export interface EntryReadLimits<Source extends DataSourceKey> extends JoinSources<Source> {
+export interface EntryReadAccess<Source extends DataSourceKey> extends JoinedSourceAccess<Source> {
   scope: EntryScope;
   /** If set, only entries with these IDs can be returned. */
   ids?: readonly number[];
@@ -81,7 +81,7 @@ type RowWithSortKeys = EntryRow & { keys?: string[] };
 
 /** Reads entries with one time limit for all SQL statements of the instance together. */
 class TimeLimitedEntryReader {
-  private readonly counts = new EntryCounts(this.read);
+  private readonly counts = new EntryCounter(this.read);
   private readonly entryJoins = new EntryJoins(this.read);
 
   constructor(private readonly read: ReadRows) {}
@@ -94,15 +94,15 @@ class TimeLimitedEntryReader {
   private async rowsOf<Source extends DataSourceKey>(
     key: Source,
     options: FindOptions,
-    limits: EntryReadLimits<Source>,
+    access: EntryReadAccess<Source>,
     keys: readonly OrderKey[],
   ): Promise<{ rows: RowWithSortKeys[]; pages?: CursorPagination }> {
     const statement = new SqlStatement();
-    const source = createEntryDocumentSource("e", limits.scope.canSee);
+    const source = createEntryDocumentSource("e", access.scope.canSee);
     const where = [
-      entryConditionSql(key, { scope: limits.scope, where: options.where, ids: limits.ids }, statement, "e"),
+      entryConditionSql(key, { scope: access.scope, where: options.where, ids: access.ids }, statement, "e"),
     ];
-    where.push(...(await this.entryJoins.requiredConditions(key, options.joins, limits, statement)));
+    where.push(...(await this.entryJoins.requiredConditions(key, options.joins, access, statement)));
     const sql = keys.map((key) => sortKeySql(key, source, statement));
     const at = typeof options.cursor === "string" ? validateCursor(options.cursor, keys, key.id) : null;
     const isReversed = at?.reversed ?? false;
@@ -124,11 +124,11 @@ class TimeLimitedEntryReader {
   private async aggregateEntries<Source extends DataSourceKey>(
     key: Source,
     options: FindOptions,
-    limits: EntryReadLimits<Source>,
+    access: EntryReadAccess<Source>,
   ): Promise<FindEntriesResult> {
-    const { scope } = limits;
+    const { scope } = access;
     const statement = new SqlStatement();
-    const fromCondition = entryConditionSql(key, { scope, where: options.where, ids: limits.ids }, statement, "e");
+    const fromCondition = entryConditionSql(key, { scope, where: options.where, ids: access.ids }, statement, "e");
     const entries = `SELECT e.doc AS d, e."order" AS n, e.id AS m FROM data_source_entry e WHERE ${fromCondition}`;
     const compiledAggregate = compileAggregate(options.aggregate, entries, scope.canSee, statement);
     const limit = `LIMIT ${statement.bind(options.limit, "bigint")} OFFSET ${statement.bind(options.offset, "bigint")}`;
@@ -144,14 +144,14 @@ class TimeLimitedEntryReader {
   private async readPagination<Source extends DataSourceKey>(
     key: Source,
     options: FindOptions,
-    limits: EntryReadLimits<Source>,
+    access: EntryReadAccess<Source>,
   ): Promise<Pagination> {
     const { limit, offset } = options;
     const requiredJoins = (statement: SqlStatement) =>
-      this.entryJoins.requiredConditions(key, options.joins, limits, statement);
+      this.entryJoins.requiredConditions(key, options.joins, access, statement);
     const { total, about } = await this.counts.count(
       key,
-      { scope: limits.scope, where: options.where, ids: limits.ids },
+      { scope: access.scope, where: options.where, ids: access.ids },
       requiredJoins,
     );
     return { total, limit, offset, ...(about ? { about } : {}) };
@@ -160,38 +160,38 @@ class TimeLimitedEntryReader {
   async find<Source extends DataSourceKey>(
     key: Source,
     query: unknown,
-    limits: EntryReadLimits<Source>,
+    access: EntryReadAccess<Source>,
   ): Promise<FindEntriesResult> {
     const options = parseFind(query);
-    if (options.aggregate !== null) return this.aggregateEntries(key, options, limits);
-    const keys = parseOrder(options.order, createEntryDocumentSource("e", limits.scope.canSee));
-    const { rows, pages } = await this.rowsOf(key, options, limits, keys);
-    await limits.reserve?.(rows.reduce((sum, { data }) => sum + data.length, 0));
-    const entries = rows.map((row) => rowToEntryView(row, key.id, limits.scope, options.attributes));
-    const joinedEntries = await this.entryJoins.resultsFor(key, entries, options.joins, limits);
+    if (options.aggregate !== null) return this.aggregateEntries(key, options, access);
+    const keys = parseOrder(options.order, createEntryDocumentSource("e", access.scope.canSee));
+    const { rows, pages } = await this.rowsOf(key, options, access, keys);
+    await access.reserve?.(rows.reduce((sum, { data }) => sum + data.length, 0));
+    const entries = rows.map((row) => rowToEntryView(row, key.id, access.scope, options.attributes));
+    const joinedEntries = await this.entryJoins.resultsFor(key, entries, options.joins, access);
     for (const [at, entry] of entries.entries()) if (options.joins.length > 0) entry.joins = joinedEntries[at]!;
     const page: FindEntriesResult = { entries };
     if (pages) page.cursor = pages;
     const knownTotal = options.mayPaginate ? totalFromPage(options, rows) : null;
     const { limit, offset } = options;
     if (knownTotal !== null) page.pagination = { total: knownTotal, limit, offset };
-    else if (options.includePagination) page.pagination = await this.readPagination(key, options, limits);
+    else if (options.includePagination) page.pagination = await this.readPagination(key, options, access);
     return page;
   }
 
-  async findOne<Source extends DataSourceKey>(key: Source, query: unknown, limits: EntryReadLimits<Source>) {
-    const { entries } = await this.find(key, { ...(query as object), limit: 1 }, limits);
+  async findOne<Source extends DataSourceKey>(key: Source, query: unknown, access: EntryReadAccess<Source>) {
+    const { entries } = await this.find(key, { ...(query as object), limit: 1 }, access);
     return entries[0];
   }
 
   async findById<Source extends DataSourceKey>(
     key: Source,
     id: number,
-    limits: EntryReadLimits<Source>,
+    access: EntryReadAccess<Source>,
   ): Promise<EntryView> {
-    const { scope } = limits;
+    const { scope } = access;
     if (scope.filter) {
-      const { entries } = await this.find(key, { limit: 1 }, { ...limits, ids: [id] });
+      const { entries } = await this.find(key, { limit: 1 }, { ...access, ids: [id] });
       if (entries[0]) return entries[0] as EntryView;
     } else {
       const [row] = await this.read<EntryRow>(key.appId, SELECT_BY_ID, [key.appId, key.id, id], "entry-by-id");
@@ -237,22 +237,22 @@ export class EntryReader {
    * Returns a page of entries, or the result of an aggregate. The page has fewer than `limit` entries if `limit`
    * entries would exceed 8 MB.
    * @throws ActionError REQUEST_INVALID with the path, the expected and the received value; errors of the functions
-   *   in `limits`
+   *   in `access`
    */
-  find<Source extends DataSourceKey>(key: Source, query: unknown, limits: EntryReadLimits<Source>) {
-    return this.withinTime().find(key, query, limits);
+  find<Source extends DataSourceKey>(key: Source, query: unknown, access: EntryReadAccess<Source>) {
+    return this.withinTime().find(key, query, access);
   }
 
-  findOne<Source extends DataSourceKey>(key: Source, query: unknown, limits: EntryReadLimits<Source>) {
-    return this.withinTime().findOne(key, query, limits);
+  findOne<Source extends DataSourceKey>(key: Source, query: unknown, access: EntryReadAccess<Source>) {
+    return this.withinTime().findOne(key, query, access);
   }
 
   /**
    * Returns the entry with this ID.
    * @throws ActionError ENTRY_NOT_FOUND if the entry does not exist, or if the scope excludes it
    */
-  findById<Source extends DataSourceKey>(key: Source, id: number, limits: EntryReadLimits<Source>) {
-    return this.withinTime().findById(key, id, limits);
+  findById<Source extends DataSourceKey>(key: Source, id: number, access: EntryReadAccess<Source>) {
+    return this.withinTime().findById(key, id, access);
   }
 
   /**

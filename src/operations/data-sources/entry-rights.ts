@@ -24,7 +24,7 @@ import type { AdmittedRequest } from "../access/access-checks.js";
 import type { LogEventEmitter } from "../records/log-events.js";
 import type { AppUser, AppUsers } from "./app-users.js";
 import type { StoredDataSource } from "./data-source-rows.js";
-import type { EntryWriter } from "./entry-changes.js";
+import type { EntryWritingCaller } from "./entry-changes.js";
 
 /** Rights of one caller on the entries of data sources, during one request. */
 export interface CallerEntryRights {
@@ -33,7 +33,7 @@ export interface CallerEntryRights {
    * Entry of the user who is signed in to the caller's page. Null if no user is signed in, or if the caller is trusted.
    */
   user: Pick<AppUser, "id" | "dataSourceId"> | null;
-  writer: EntryWriter;
+  writer: EntryWritingCaller;
   /**
    * Returns the error for a missing right. A missing data source causes the same error, so that the error does not
    * reveal whether a data source exists.
@@ -87,7 +87,7 @@ function readUserEmail(data: Readonly<Record<string, unknown>> | undefined): str
  */
 function createRights(
   as: EntryCaller,
-  writer: Pick<EntryWriter, "emitter" | "userEmail">,
+  writer: Pick<EntryWritingCaller, "emitter" | "userEmail">,
   accessError: () => ActionError,
   user: CallerEntryRights["user"] = null,
 ): CallerEntryRights {
@@ -106,7 +106,7 @@ function createRights(
       return false;
     }
   };
-  const mayNameColumn: EntryWriter["mayNameColumn"] = (source, column) => {
+  const mayNameColumn: EntryWritingCaller["mayNameColumn"] = (source, column) => {
     const top = parsePath(column, "indexes", { entryAlias: "" });
     return (
       top.entryField === null && WRITING_VERBS.some((verb) => hasColumnRight(grant, source, verb, top.segments[0]!))

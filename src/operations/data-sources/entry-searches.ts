@@ -11,10 +11,10 @@ import type { EntryScope, JoinOptions } from "../../rules/entry-query/options.js
 import { SqlStatement } from "../../rules/entry-query/statement.js";
 import type { ReserveResponseBytes } from "../../rules/page.js";
 import { hashQueueKeyOf, matchesHash } from "../records/hashes.js";
-import { type DataSourceRows, lockAllEntriesShared, type StoredDataSource } from "./data-source-rows.js";
-import type { EntryChange, EntryChanges } from "./entry-changes.js";
+import { type DataSourceRows, lockEntryReplacementShared, type StoredDataSource } from "./data-source-rows.js";
+import type { EntryChange, EntryChangeTransactions } from "./entry-changes.js";
 import type { EntryCommits } from "./entry-commits.js";
-import type { EntryReader, EntryReadLimits, FindEntriesResult } from "./entry-reads.js";
+import type { EntryReadAccess, EntryReader, FindEntriesResult } from "./entry-reads.js";
 import type { CallerEntryRights } from "./entry-rights.js";
 import { entryConditionSql } from "./entry-rows.js";
 import { lockEntries } from "./entry-statements.js";
@@ -53,7 +53,7 @@ interface EntrySearchesOptions {
   read: ReadRows;
   sources: DataSourceRows;
   entryReader: EntryReader;
-  changes: EntryChanges;
+  changes: EntryChangeTransactions;
   commits: Pick<EntryCommits, "removeAll">;
   versions: EntryVersions;
   attempts: AppUserSignInAttempts;
@@ -123,12 +123,12 @@ export class EntrySearches {
     return { where: splitWhere.whereWithoutHashed, ids: await this.compareHashes(rights, source, scope, splitWhere) };
   }
 
-  private createReadLimits(
+  private createReadAccess(
     rights: CallerEntryRights,
     source: StoredDataSource,
     scope: EntryScope,
     ids: number[] | undefined,
-  ): EntryReadLimits<StoredDataSource> {
+  ): EntryReadAccess<StoredDataSource> {
     const joinedSource = async (dataSource: JoinOptions["dataSource"]) => {
       const joinedSourceRow = await this.options.sources.find(source.appId, dataSource).catch((error: unknown) => {
         throw rights.caller.isTrusted ? error : rights.accessError();
@@ -154,7 +154,7 @@ export class EntrySearches {
     const { source, executor } = change;
     const grant = rights.grant(source, "delete");
     let isFirst = true;
-    await lockAllEntriesShared(executor, source.appId, source.id);
+    await lockEntryReplacementShared(executor, source.appId, source.id);
     for (;;) {
       const statement = new SqlStatement();
       const condition = entryConditionSql(source, { scope, ...candidateRows }, statement, "e");
@@ -202,14 +202,14 @@ export class EntrySearches {
     const input = isObject(query) ? query["where"] : undefined;
     const scope = rights.readScope(source, input);
     const { where, ids } = await this.narrowWhere(rights, source, scope, input);
-    const limits = { ...this.createReadLimits(rights, source, scope, ids), ...(reserve && { reserve }) };
+    const access = { ...this.createReadAccess(rights, source, scope, ids), ...(reserve && { reserve }) };
     const started = performance.now();
     const elapsedMs = () => performance.now() - started;
     try {
       const foundEntries = await entryReader.find(
         source,
         isObject(query) && input !== undefined ? { ...query, where } : query,
-        limits,
+        access,
       );
       recentQueries.record(source, query, elapsedMs());
       return foundEntries;

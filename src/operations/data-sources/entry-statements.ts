@@ -90,7 +90,7 @@ export function* splitIntoBatches<T>(items: readonly T[], bytesOf: (item: T) => 
  * Inserts entries. Returns them without their data, in the order of `texts`.
  * @param texts data of each entry as JSON text
  */
-export async function insertEntryTexts(
+export async function insertEntriesAsJson(
   executor: SqlClient,
   { appId, id }: DataSourceKey,
   texts: readonly string[],
@@ -135,7 +135,7 @@ export async function readEntryData(
  * Replaces the data of entries. Returns the new `updatedAt` of each entry by its ID.
  * @param changes new data of each entry as JSON text
  */
-export async function updateEntryTexts(
+export async function updateEntriesAsJson(
   executor: SqlClient,
   { appId, id }: DataSourceKey,
   changes: readonly { id: number; text: string }[],
@@ -212,7 +212,7 @@ export async function newestEntryIdOf(executor: SqlClient, { appId, id }: DataSo
 /**
  * Returns the IDs above `after` of the entries that this transaction has inserted; null if there are more than `max`.
  */
-export async function readInsertedIds(
+export async function readInsertedEntryIds(
   executor: SqlClient,
   { appId, id }: DataSourceKey,
   after: number,

@@ -26,7 +26,7 @@ interface WatchedSource<Follower> {
   pendingReads: Promise<void>;
 }
 
-interface EntryUserWatchOptions<Follower> {
+interface SignedInUserWatchOptions<Follower> {
   db: Db;
   notifications: DatabaseNotifications;
   log: Logger;
@@ -38,12 +38,12 @@ interface EntryUserWatchOptions<Follower> {
 }
 
 /** Watches the entries of signed-in users. */
-export class EntryUserWatch<Follower> {
+export class SignedInUserWatch<Follower> {
   /** Watched data sources of users. The keys are `appId:dataSourceId`. */
   private readonly watchedSources = new Map<string, WatchedSource<Follower>>();
   private readonly keys = new Map<Follower, string>();
 
-  constructor(private readonly options: EntryUserWatchOptions<Follower>) {
+  constructor(private readonly options: SignedInUserWatchOptions<Follower>) {
     options.notifications.listen(ENTRY_CHANNEL, (key) => {
       const of = this.watchedSources.get(key);
       if (of) this.readInOrder(key, of);

@@ -6,8 +6,8 @@ import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { DATA_SOURCE_VERSIONS_KEPT } from "../../limits.js";
 import type { ExpectedETags } from "../../rules/precondition.js";
-import { checkDataSource, lockAllEntries, lockDataSource, type StoredDataSource } from "./data-source-rows.js";
-import type { EntryChange, EntryChanges, EntryWriter } from "./entry-changes.js";
+import { checkDataSource, lockDataSource, lockEntryReplacement, type StoredDataSource } from "./data-source-rows.js";
+import type { EntryChange, EntryChangeTransactions, EntryWritingCaller } from "./entry-changes.js";
 import { newestEntryIdOf, removeEntriesExcept } from "./entry-statements.js";
 
 /** Description of a snapshot of all entries of a data source. Times are ISO 8601. */
@@ -101,7 +101,7 @@ interface EntryVersionsOptions {
   quotaBytes: number;
 }
 
-async function storeVersion(change: EntryChange, writer: EntryWriter, operation: string): Promise<void> {
+async function storeVersion(change: EntryChange, writer: EntryWritingCaller, operation: string): Promise<void> {
   const { executor, source } = change;
   const newest = await newestEntryIdOf(executor, source);
   if (newest === 0) return;
@@ -145,7 +145,7 @@ export class EntryVersions {
    * Takes a snapshot of the entries as they were before this transaction, and deletes old snapshots. If the data
    * source has no entries, takes no snapshot.
    */
-  async snapshot(change: EntryChange, writer: EntryWriter, operation: string): Promise<void> {
+  async snapshot(change: EntryChange, writer: EntryWritingCaller, operation: string): Promise<void> {
     await storeVersion(change, writer, operation);
     await this.deleteOldVersions(change);
   }
@@ -162,16 +162,16 @@ export class EntryVersions {
    * @throws VERSION_NOT_FOUND; RESOURCE_CHANGED if the data source does not meet the precondition (`If-Match`)
    */
   async restore(
-    changes: EntryChanges,
+    changes: EntryChangeTransactions,
     source: StoredDataSource,
-    writer: EntryWriter,
+    writer: EntryWritingCaller,
     versionId: number,
     precondition: ExpectedETags,
   ): Promise<number> {
     return changes.commit(source, writer, async (change) => {
       const { executor } = change;
       // Two concurrent restores would insert entries with the same IDs, so the second restore waits for this lock.
-      await lockAllEntries(executor, source.appId, source.id);
+      await lockEntryReplacement(executor, source.appId, source.id);
       const parts = await rows<{ part: number; entries: number }>(
         executor,
         `SELECT part, entries FROM data_source_version JOIN data_source_version_part USING (app_id)

@@ -8,15 +8,15 @@ import { hashQueueKeyOf } from "../records/hashes.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import { type Entry, type StoredEntry, toEntry } from "./entry.js";
-import type { EntryChanges } from "./entry-changes.js";
+import type { EntryChangeTransactions } from "./entry-changes.js";
 import type { CallerEntryRights } from "./entry-rights.js";
 import {
   deleteEntriesById,
-  insertEntryTexts,
+  insertEntriesAsJson,
   type LockedEntry,
   lockEntries,
   readEntryData,
-  updateEntryTexts,
+  updateEntriesAsJson,
 } from "./entry-statements.js";
 import { createEntryValidator, toStorableEntry } from "./entry-validation.js";
 
@@ -89,7 +89,9 @@ function requireEntry(lockedEntry: LockedEntry | undefined): LockedEntry {
 }
 
 export class EntryWrites {
-  constructor(private readonly options: { changes: EntryChanges; receivedDataLimiter: ReceivedDataLimiter }) {}
+  constructor(
+    private readonly options: { changes: EntryChangeTransactions; receivedDataLimiter: ReceivedDataLimiter },
+  ) {}
 
   private countBytes(rights: CallerEntryRights, source: StoredDataSource, bytes: number): void {
     this.options.receivedDataLimiter.takeRows(rights.writer.emitter, source.appId, bytes);
@@ -112,7 +114,7 @@ export class EntryWrites {
       source,
       rights.writer,
       async (change) => {
-        const [made] = await insertEntryTexts(change.executor, source, [text]);
+        const [made] = await insertEntriesAsJson(change.executor, source, [text]);
         change.addInserted(made!.id, data, bytes);
         return toVisibleEntry(rights, source, { ...made!, data }, Object.keys(input));
       },
@@ -148,7 +150,7 @@ export class EntryWrites {
         const { data, text } = toStorableEntry({ ...before!.data, ...written }, "the entry");
         const bytes = Buffer.byteLength(text);
         this.countBytes(rights, source, bytes);
-        const updateTimes = await updateEntryTexts(change.executor, source, [{ id: target.id, text }]);
+        const updateTimes = await updateEntriesAsJson(change.executor, source, [{ id: target.id, text }]);
         const columns = Object.keys(input);
         change.addUpdated(before!, data, columns, bytes - lockedEntries.get(target.id)!.bytes);
         return toVisibleEntry(rights, source, { ...before!, data, updatedAt: updateTimes.get(target.id)! }, columns);

@@ -91,14 +91,14 @@ interface PendingMessage {
 type HookStatuses = ReadonlyMap<SendingHook["type"], HookMessageStatus | ActionError>;
 
 /** Collects the messages that hooks send because of one transaction. */
-export interface HookMessages {
+export interface HookMessageCollector {
   /** Builds the messages of all hooks for one written entry. */
   add(verb: HookVerb, entryId: number, data: EntryData): void;
   /** Stores those messages whose entry matches the `where` of the hook. */
   store(executor: SqlClient): Promise<void>;
 }
 
-const NO_HOOK_MESSAGES: HookMessages = { add: () => undefined, store: async () => undefined };
+const NO_HOOK_MESSAGES: HookMessageCollector = { add: () => undefined, store: async () => undefined };
 
 /**
  * Returns the message that a hook sends for an entry, and the reason if the service cannot send it to some address.
@@ -144,7 +144,7 @@ export class HookMessageBuilder {
   private gatherMessages(
     source: StoredDataSource,
     { hooks, statuses, emitter }: { hooks: readonly SendingHook[]; statuses: HookStatuses; emitter: LogEventEmitter },
-  ): HookMessages {
+  ): HookMessageCollector {
     const { outlet, receivedDataLimiter } = this.options;
     const messagesMax = isPageCaller(emitter) ? MAX_MESSAGES_PER_PAGE_REQUEST : MAX_MESSAGES_PER_REQUEST;
     const wantedMessages: PendingMessage[] = [];
@@ -228,7 +228,7 @@ export class HookMessageBuilder {
     source: StoredDataSource,
     verbs: readonly HookVerb[],
     emitter: LogEventEmitter,
-  ): Promise<HookMessages> {
+  ): Promise<HookMessageCollector> {
     const hooks = source.hooks.filter(isSendingHook).filter(({ runOn }) => runOn.some((verb) => verbs.includes(verb)));
     if (hooks.length === 0) return NO_HOOK_MESSAGES;
     await this.options.outlet.countRequest(source.appId, emitter);

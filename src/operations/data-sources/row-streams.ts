@@ -12,8 +12,8 @@ import { CELL_TYPE_DESCRIPTIONS, CELL_TYPES, type CellType, convertCell } from "
 import { describeValue, isObject } from "../../rules/describe-value.js";
 import { checkColumnName } from "../../rules/entries/columns.js";
 
-export const ROW_FORMATS = ["csv", "json", "jsonl"] as const;
-export type RowFormat = (typeof ROW_FORMATS)[number];
+export const IMPORT_FORMATS = ["csv", "json", "jsonl"] as const;
+export type ImportFormat = (typeof IMPORT_FORMATS)[number];
 
 /** Maximum length of a row in characters. An entry from a longer row would exceed the maximum size of an entry. */
 const ROW_MAX_CHARACTERS = 4 * ENTRY_MAX_BYTES;
@@ -207,7 +207,7 @@ async function* readCsvObjects(bytes: Readable, layout: CsvLayout, typed: Column
 /** Types of the columns of a CSV file by column name. A column that is not listed is text. */
 export type ColumnTypes = Readonly<Record<string, CellType>>;
 
-/** Columns and delimiter of an imported file. `readRows` sets both fields while it reads the file. */
+/** Columns and delimiter of an imported file. `parseImportRows` sets both fields while it reads the file. */
 export interface CsvLayout {
   /** Column names in the header of a CSV file; null for other formats. */
   columns: string[] | null;
@@ -247,7 +247,7 @@ export function parseColumnTypes(text: string | undefined): ColumnTypes {
  * Parses the query parameter `delimiter` of an import; null if the parameter is missing.
  * @throws ActionError REQUEST_INVALID
  */
-export function parseDelimiter(value: unknown): string | null {
+export function parseCsvDelimiter(value: unknown): string | null {
   if (value === undefined) return null;
   if (typeof value === "string" && isDelimiter(value)) return value;
   throw invalidFileError(
@@ -274,9 +274,9 @@ async function* requireRows(rows: AsyncIterable<unknown>, hasHeader: () => boole
  * @param options.mayBeEmpty false to reject a file without rows and header
  * @throws (while reading) ActionError REQUEST_INVALID that names the invalid row
  */
-export function readRows(
+export function parseImportRows(
   bytes: Readable,
-  format: RowFormat,
+  format: ImportFormat,
   {
     layout = createCsvLayout(),
     types = {},

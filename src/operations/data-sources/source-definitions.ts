@@ -12,23 +12,23 @@ import { listHashedColumns } from "../../rules/entries/hooks.js";
 import { type ExpectedETags, NEXT_UPDATED_AT } from "../../rules/precondition.js";
 import { recordChange } from "../records/audit.js";
 import {
-  DATA_SOURCE_COLUMNS,
+  DATA_SOURCE_COLUMNS_SQL,
   type DataSourceRows,
   deleteDataSourceRow,
   lockDataSource,
   lockDataSourceForRemoval,
   type StoredDataSource,
 } from "./data-source-rows.js";
-import { insertInitialCounts } from "./entry-changes.js";
-import type { EntryIndexes, IndexChange, RemovedSources } from "./entry-indexes.js";
-import { insertEntryTexts } from "./entry-statements.js";
+import { insertInitialEntryCounts } from "./entry-changes.js";
+import type { EntryIndexes, IndexChange, RemovedDataSources } from "./entry-indexes.js";
+import { insertEntriesAsJson } from "./entry-statements.js";
 import { type IndexDefinition, indexTopColumns, isUniqueIndex } from "./index-definitions.js";
 
 const INSERT_DATA_SOURCE = `
   INSERT INTO data_source (id, app_id, organization_id, name, columns, access_rules, hooks, hashed_columns, indexes, is_users)
   OVERRIDING SYSTEM VALUE
   SELECT coalesce($9::integer, nextval(pg_get_serial_sequence('data_source', 'id'))), id, organization_id, $2, $3, $4, $5, $6, $7, $8
-    FROM app WHERE id = $1 RETURNING ${DATA_SOURCE_COLUMNS}`;
+    FROM app WHERE id = $1 RETURNING ${DATA_SOURCE_COLUMNS_SQL}`;
 
 /* Updates a data source. Hashed columns stay in `hashed_columns` and so stay hidden, even if their hook is removed. */
 const UPDATE_DATA_SOURCE = `
@@ -38,7 +38,7 @@ const UPDATE_DATA_SOURCE = `
          hashed_columns = (SELECT coalesce(jsonb_agg(DISTINCT hashed), '[]') FROM jsonb_array_elements(hashed_columns || $7::jsonb) AS hashed),
          indexes = coalesce($8, indexes), is_users = coalesce($9, is_users),
          updated_at = ${NEXT_UPDATED_AT}
-   WHERE app_id = $1 AND id = $2 RETURNING ${DATA_SOURCE_COLUMNS}`;
+   WHERE app_id = $1 AND id = $2 RETURNING ${DATA_SOURCE_COLUMNS_SQL}`;
 
 const RESERVE_IDS = `
   SELECT nextval(pg_get_serial_sequence('data_source', 'id'))::int AS id FROM generate_series(1, $1::int)`;
@@ -56,7 +56,7 @@ const toJsonParameter = (value: unknown): string | null => (value === undefined 
 const INDEX_WAIT_MS = 3_000;
 
 /** Fields with which a data source is created. */
-export type SourceDefinition = Pick<
+export type NewDataSourceFields = Pick<
   StoredDataSource,
   "name" | "columns" | "accessRules" | "hooks" | "hashedColumns" | "indexes" | "isUsers"
 >;
@@ -86,14 +86,14 @@ export interface IndexReplacement extends IndexChange {
   before: readonly IndexDefinition[];
 }
 
-export type SourceName = Pick<StoredDataSource, "id" | "name">;
+export type DataSourceIdAndName = Pick<StoredDataSource, "id" | "name">;
 
 export async function hasEntries(executor: SqlClient, appId: number, id: number): Promise<boolean> {
   const sql = "SELECT FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 LIMIT 1";
   return (await rows(executor, sql, [appId, id])).length > 0;
 }
 
-interface SourceDefinitionsOptions {
+interface DataSourceDefinitionStoreOptions {
   sources: DataSourceRows;
   indexes: EntryIndexes;
   /** Maximum total size of one app's entries in bytes; 0 for no limit. */
@@ -101,8 +101,8 @@ interface SourceDefinitionsOptions {
   log: Logger;
 }
 
-export class SourceDefinitions {
-  constructor(private readonly options: SourceDefinitionsOptions) {}
+export class DataSourceDefinitionStore {
+  constructor(private readonly options: DataSourceDefinitionStoreOptions) {}
 
   /**
    * Builds the indexes. Waits for at most INDEX_WAIT_MS; then the build continues in the background, and a failure is
@@ -136,7 +136,7 @@ export class SourceDefinitions {
     executor: SqlClient,
     caller: Caller,
     appId: number,
-    definition: SourceDefinition,
+    definition: NewDataSourceFields,
     texts: readonly string[],
     id: number | null = null,
   ): Promise<StoredDataSource> {
@@ -150,10 +150,10 @@ export class SourceDefinitions {
       id,
     ]);
     if (!source) throw new ActionError("APP_NOT_FOUND");
-    await insertEntryTexts(executor, source, texts);
+    await insertEntriesAsJson(executor, source, texts);
     await recordChange(executor, caller, { appId, type: "dataSource.create", data: { id: source.id, name } });
     await this.options.sources.notifyChanged(executor, appId);
-    await insertInitialCounts(executor, source, texts, this.options.quotaBytes);
+    await insertInitialEntryCounts(executor, source, texts, this.options.quotaBytes);
     return source;
   }
 
@@ -203,7 +203,12 @@ export class SourceDefinitions {
    * entries.
    * @throws DATA_SOURCE_NOT_EMPTY if it has entries
    */
-  async removeEmpty(executor: SqlClient, caller: Caller, appId: number, { id, name }: SourceName): Promise<void> {
+  async removeEmpty(
+    executor: SqlClient,
+    caller: Caller,
+    appId: number,
+    { id, name }: DataSourceIdAndName,
+  ): Promise<void> {
     await lockDataSourceForRemoval(executor, appId, id);
     if (await hasEntries(executor, appId, id)) {
       throw new ActionError(
@@ -220,7 +225,7 @@ export class SourceDefinitions {
    * Drops the indexes of a removed data source, or of all data sources of a removed app, in the background, because
    * dropping an index waits for all queries that use the table.
    */
-  dropIndexes(key: RemovedSources): void {
+  dropIndexes(key: RemovedDataSources): void {
     const { indexes, log } = this.options;
     indexes
       .drop(key)

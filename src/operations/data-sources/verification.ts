@@ -30,7 +30,7 @@ import { type AppUserSignInAttempts, hashParts } from "./sign-in-attempts.js";
 import { createVerificationCode, VerificationCodes } from "./verification-codes.js";
 
 /** Response to a request for a code. The response is the same whether or not the service has sent a code. */
-export interface CodeSentResponse {
+export interface VerificationCodeSentResponse {
   status: "CODE_SENT";
   /** Time at which the code expires, ISO 8601. */
   expiresAt: string;
@@ -168,7 +168,7 @@ export class AppUserVerification {
     caller: Caller,
     rules: VerificationRules,
     recipient: CodeRecipient,
-  ): Promise<CodeSentResponse> {
+  ): Promise<VerificationCodeSentResponse> {
     const { appId } = recipient.source;
     // Builds a message only to validate the address. So an invalid address is rejected before the request is counted,
     // even if no user has this address.
@@ -224,7 +224,7 @@ export class AppUserVerification {
    * @throws ActionError REQUEST_INVALID if the app does not use verification; UNAUTHORIZED, RATE_LIMIT_EXCEEDED,
    *   SETTINGS_INVALID, DATA_SOURCE_NOT_FOUND, OVERLOADED
    */
-  async verify(caller: Caller, appId: number, body: unknown): Promise<CodeSentResponse | null> {
+  async verify(caller: Caller, appId: number, body: unknown): Promise<VerificationCodeSentResponse | null> {
     const request = parseVerificationRequest(body);
     const rules = await this.rulesOf(appId);
     if (!rules)

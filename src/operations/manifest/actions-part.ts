@@ -10,10 +10,10 @@ import { ACTION_SHAPE, ActionInputError } from "../../rules/action-input.js";
 import { describeValue, isObject } from "../../rules/describe-value.js";
 import type { Manifest } from "../../rules/manifest.js";
 import {
+  type ActionImporter,
+  type ActionImportStep,
   type ExportedAction,
   type ImportedAction,
-  type ImportStep,
-  type ImportSteps,
   toExportedAction,
 } from "../actions/import-steps.js";
 import { createRouteClaims } from "../http/routes.js";
@@ -84,7 +84,7 @@ export interface PreparedAction {
  * @param sourceIdsByName IDs of the app's data sources by name
  */
 export async function prepareActions(
-  importSteps: ImportSteps,
+  importSteps: ActionImporter,
   { caller, appId }: Pick<PlanContext, "caller" | "appId">,
   items: readonly ActionItem[],
   sourceIdsByName: ReadonlyMap<string, number>,
@@ -138,7 +138,7 @@ export interface ActionsPlan extends DefinitionsPlan {
  * @param currentDrafts the app's drafts by name, including legacy actions; their rows must be locked
  */
 export async function planActions(
-  steps: ImportSteps,
+  steps: ActionImporter,
   context: PlanContext,
   items: readonly ActionItem[] | undefined,
   preparedActions: readonly PreparedAction[],
@@ -147,7 +147,7 @@ export async function planActions(
   const { manager, caller, appId, prune, keepsPublished } = context;
   const faults: PathFault[] = findRepeatedNames("actions", "name", items ?? []);
   const retryTimes = new Map<PathFault, number>();
-  const importSteps: ImportStep[] = [];
+  const importSteps: ActionImportStep[] = [];
   const namesInManifest = new Set((items ?? []).map(({ name }) => name));
   const v3Drafts = [...currentDrafts.values()].filter(({ actionVersion }) => actionVersion === "v3");
   const liveIds = keepsPublished ? await publishedActionIds(manager, appId) : new Set<number>();

@@ -5,9 +5,9 @@ import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { MANIFEST_VERSION, type Manifest } from "../../rules/manifest.js";
 import type { ExpectedETags } from "../../rules/precondition.js";
-import type { ImportSteps } from "../actions/import-steps.js";
+import type { ActionImporter } from "../actions/import-steps.js";
 import { readAlertRules } from "../alerts/alert-rows.js";
-import { lockUnlistedDataSources } from "../data-sources/data-source-rows.js";
+import { lockEmptyDataSourcesExcept } from "../data-sources/data-source-rows.js";
 import { readStoredBindings } from "../requests/binding-definitions.js";
 import { readDefinitionBytes, readDefinitions } from "../settings/setting-definitions.js";
 import { toActionItem } from "./actions-part.js";
@@ -61,12 +61,12 @@ export async function readManifestBytes(executor: SqlClient, appId: number): Pro
  */
 export async function readStoredParts(
   manager: EntityManager,
-  steps: ImportSteps,
+  steps: ActionImporter,
   appId: number,
   lock: boolean,
   pruned?: Manifest,
 ) {
-  if (lock && pruned) await lockUnlistedDataSources(manager, appId, listSourceNames(pruned));
+  if (lock && pruned) await lockEmptyDataSourcesExcept(manager, appId, listSourceNames(pruned));
   const app = await readApp(manager, appId);
   const heldSources = await readSources(manager, appId, lock);
   const drafts = lock

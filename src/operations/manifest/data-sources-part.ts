@@ -15,14 +15,14 @@ import {
 import { listHashedColumns } from "../../rules/entries/hooks.js";
 import { checkPlaceholders } from "../../rules/entries/sending-hooks.js";
 import { DATA_SOURCE_FIELDS, type Manifest } from "../../rules/manifest.js";
-import { DATA_SOURCE_COLUMNS, type StoredDataSource } from "../data-sources/data-source-rows.js";
+import { DATA_SOURCE_COLUMNS_SQL, type StoredDataSource } from "../data-sources/data-source-rows.js";
 import { validateIndexes } from "../data-sources/index-definitions.js";
 import {
+  type DataSourceDefinitionStore,
   hasEntries,
   type IndexReplacement,
+  type NewDataSourceFields,
   rejectUniqueHashedIndexes,
-  type SourceDefinition,
-  type SourceDefinitions,
 } from "../data-sources/source-definitions.js";
 import {
   type ApplyMode,
@@ -36,7 +36,7 @@ type DataSourceItem = NonNullable<Manifest["dataSources"]>[number];
 
 /** Returns the app's data sources, sorted by name. @param lock true to lock their rows until the transaction ends */
 export async function readSources(executor: SqlClient, appId: number, lock = false): Promise<StoredDataSource[]> {
-  const sql = `SELECT ${DATA_SOURCE_COLUMNS} FROM data_source WHERE app_id = $1 ORDER BY id ${lock ? "FOR NO KEY UPDATE" : ""}`;
+  const sql = `SELECT ${DATA_SOURCE_COLUMNS_SQL} FROM data_source WHERE app_id = $1 ORDER BY id ${lock ? "FOR NO KEY UPDATE" : ""}`;
   const sourceRows = await rows<StoredDataSource>(executor, sql, [appId]);
   return sourceRows.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
@@ -57,11 +57,11 @@ export function toDataSourceItem({
 
 interface SourceWrite {
   currentSource: StoredDataSource | null;
-  newDefinition: SourceDefinition;
+  newDefinition: NewDataSourceFields;
   changedFields: string[];
 }
 
-type DefinableFields = Pick<SourceDefinition, (typeof COMPARED_FIELDS)[number]>;
+type DefinableFields = Pick<NewDataSourceFields, (typeof COMPARED_FIELDS)[number]>;
 const COMPARED_FIELDS = ["columns", "accessRules", "hooks", "indexes", "isUsers"] as const;
 
 /**
@@ -112,7 +112,7 @@ export interface SourcesPlan extends DefinitionsPlan {
  * @throws ActionError DATA_SOURCE_NOT_EMPTY if the plan would remove a data source with entries
  */
 export async function planSources(
-  definitions: SourceDefinitions,
+  definitions: DataSourceDefinitionStore,
   context: PlanContext,
   items: readonly DataSourceItem[] | undefined,
   currentSources: readonly StoredDataSource[],

@@ -20,9 +20,9 @@ import {
 } from "../../rules/manifest.js";
 import type { ReserveResponseBytes } from "../../rules/page.js";
 import type { ExpectedETags } from "../../rules/precondition.js";
-import type { ImportSteps } from "../actions/import-steps.js";
+import type { ActionImporter } from "../actions/import-steps.js";
 import { type DataSourceRows } from "../data-sources/data-source-rows.js";
-import type { IndexReplacement, SourceDefinitions } from "../data-sources/source-definitions.js";
+import type { DataSourceDefinitionStore, IndexReplacement } from "../data-sources/source-definitions.js";
 import { recordChange } from "../records/audit.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
@@ -165,10 +165,10 @@ const itemsToApply = <T>(items: readonly T[] | undefined, { prune }: ApplyMode):
 
 interface ManifestsOptions {
   db: Db;
-  importSteps: ImportSteps;
+  importSteps: ActionImporter;
   settings: Settings;
   sources: DataSourceRows;
-  definitions: SourceDefinitions;
+  definitions: DataSourceDefinitionStore;
   logEvents: LogEvents;
   receivedDataLimiter: ReceivedDataLimiter;
   bindings: { definitions: BindingDefinitions };

@@ -9,8 +9,8 @@ import { hasAdministratorRight, lockAdministrators } from "../access/administrat
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccessEvent } from "../accounts/access-events.js";
-import { revokeInvalidLinks } from "../accounts/invalid-links.js";
-import { endGrantsWithoutRole, endSessionsIfNoRoleLeft } from "../accounts/lost-roles.js";
+import { revokeInvalidOneTimeLinks } from "../accounts/invalid-links.js";
+import { endSessionsIfNoRoleLeft, revokeGrantsWithoutRole } from "../accounts/lost-roles.js";
 
 /* Condition for a person with a passphrase, a passkey or an identity at a provider. */
 const CAN_SIGN_IN_SQL = `(passphrase_hash IS NOT NULL OR EXISTS (SELECT FROM passkey WHERE passkey.person_id = person.id)
@@ -92,9 +92,9 @@ export class Administrators {
         if (others!.count === 0) throw new ActionError("LAST_ADMINISTRATOR");
       }
       await manager.query(SET_ADMINISTRATOR_RIGHT, [personId, isAdministrator]);
-      await revokeInvalidLinks(manager, personId);
+      await revokeInvalidOneTimeLinks(manager, personId);
       if (!isAdministrator) {
-        await endGrantsWithoutRole(manager, personId);
+        await revokeGrantsWithoutRole(manager, personId);
         await endSessionsIfNoRoleLeft(manager, personId);
       }
       const type = isAdministrator ? "administrator.create" : "administrator.delete";

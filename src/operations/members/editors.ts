@@ -12,11 +12,11 @@ import type { RoleScope } from "../../rules/roles.js";
 import { createFlatShape, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import { requireCurrentRight } from "../access/current-rights.js";
-import { BELONGS_TO_APP_SQL, type People, type User } from "../access/people.js";
+import { PERSON_BELONGS_TO_APP_SQL, type People, type User } from "../access/people.js";
 import { recordAccessEvent } from "../accounts/access-events.js";
-import { revokeInvalidLinks } from "../accounts/invalid-links.js";
-import { endLostAccess } from "../accounts/lost-roles.js";
-import { requireFreeMembership } from "../accounts/member-limit.js";
+import { revokeInvalidOneTimeLinks } from "../accounts/invalid-links.js";
+import { revokeLostAccess } from "../accounts/lost-roles.js";
+import { requireMemberCapacity } from "../accounts/member-limit.js";
 import { recordChange } from "../records/audit.js";
 import { lockOrganizationOfApp } from "../settings/app-lock.js";
 
@@ -35,7 +35,7 @@ const INSERT_EDITOR = `
 
 const ADD_EDITOR = `
   INSERT INTO app_editor (app_id, person_id)
-  SELECT app.id, person.id FROM app JOIN person ON ${BELONGS_TO_APP_SQL} WHERE app.id = $1 AND person.id = $2
+  SELECT app.id, person.id FROM app JOIN person ON ${PERSON_BELONGS_TO_APP_SQL} WHERE app.id = $1 AND person.id = $2
   ON CONFLICT (app_id, person_id) DO UPDATE SET person_id = excluded.person_id RETURNING xmax = 0 AS "isNew"`;
 const REMOVE_EDITOR = "DELETE FROM app_editor WHERE app_id = $1 AND person_id = $2 RETURNING person_id";
 /*
@@ -139,13 +139,13 @@ export class Editors {
     await db.transaction(async (manager) => {
       const scope = await lockScopeOf(manager, appId);
       await requireCurrentRight(manager, caller, "manageEditors", appId);
-      await requireFreeMembership(manager, scope, id);
+      await requireMemberCapacity(manager, scope, id);
       const [added] = await rows<{ isNew: boolean }>(manager, ADD_EDITOR, [appId, id]);
       if (!added)
         throw new ActionError("REQUEST_INVALID", "userId must be the ID of a member of this app's organization");
       reportUnknownField(caller);
       if (!added.isNew) return;
-      await revokeInvalidLinks(manager, id);
+      await revokeInvalidOneTimeLinks(manager, id);
       await recordEditorChange(manager, caller, "editor.create", scope, id);
       await credentials.clearCallerCaches(manager);
     });
@@ -181,7 +181,7 @@ export class Editors {
       const removed = await rows(manager, REMOVE_EDITOR, [appId, id]);
       if (removed.length === 0) return;
       for (const sql of REMOVE_STAGE_ROLES) await rows(manager, sql, [appId, id]);
-      await endLostAccess(manager, scope, id);
+      await revokeLostAccess(manager, scope, id);
       await recordEditorChange(manager, caller, "editor.delete", scope, id);
       await credentials.clearCallerCaches(manager);
     });

@@ -19,9 +19,9 @@ import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccessEvent } from "../accounts/access-events.js";
 import type { Accounts, SignInRequest, SignInResult } from "../accounts/accounts.js";
-import { lockPersonAndLinks } from "../accounts/invalid-links.js";
+import { lockPersonAndOneTimeLinks } from "../accounts/invalid-links.js";
 import type { OneTimeLinks } from "../accounts/links.js";
-import { requireFreeMembership } from "../accounts/member-limit.js";
+import { requireMemberCapacity } from "../accounts/member-limit.js";
 import {
   findPendingInvitation,
   type Invitation,
@@ -86,7 +86,7 @@ export class Invitations {
   ): Promise<void> {
     const { members, links } = this.options;
     await members.lockOrganization(manager, scope);
-    await lockPersonAndLinks(manager, personId, id);
+    await lockPersonAndOneTimeLinks(manager, personId, id);
     await links.redeem(token, "invitation", manager);
   }
 
@@ -103,7 +103,7 @@ export class Invitations {
       await this.redeemLink(manager, scope, user.id, { id: linkId, token: body["token"] });
       const before = await members.roleAt(manager, scope, user.id);
       if (isRoleAbove(role, before)) {
-        await requireFreeMembership(manager, scope, user.id);
+        await requireMemberCapacity(manager, scope, user.id);
         await members.writeRole(manager, scope, user.id, role);
       }
       refuseUnknownFields(body, ACCEPT_BODY_SHAPE);
@@ -228,7 +228,7 @@ export class Invitations {
     const joinedPerson = accounts.join(request, body, { email, organizationId }, async (user, manager) => {
       const scope = { organizationId, appId };
       await this.redeemLink(manager, scope, user.id, { id: link.id, token: body["token"] });
-      await requireFreeMembership(manager, scope, user.id);
+      await requireMemberCapacity(manager, scope, user.id);
       await members.writeRole(manager, scope, user.id, role);
       refuseUnknownFields(body, ACCEPT_BODY_SHAPE);
       const actor = { personId: user.id, credentialId: null, address: request.address };

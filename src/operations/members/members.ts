@@ -22,11 +22,11 @@ import { recordAccessEvent } from "../accounts/access-events.js";
 import {
   isAppOrStageSql,
   lockPeople,
-  revokeInvalidLinks,
+  revokeInvalidOneTimeLinks,
   revokeReceivedInvitations,
 } from "../accounts/invalid-links.js";
-import { endLostAccess } from "../accounts/lost-roles.js";
-import { requireFreeMembership } from "../accounts/member-limit.js";
+import { revokeLostAccess } from "../accounts/lost-roles.js";
+import { requireMemberCapacity } from "../accounts/member-limit.js";
 import { type AuditActor, recordChange } from "../records/audit.js";
 
 /** Member of an organization or app. `lastSeenAt` is ISO 8601 text; null for a person who has never signed in. */
@@ -204,7 +204,7 @@ export class Members {
   async writeRole(manager: EntityManager, { organizationId, appId }: RoleScope, personId: number, role: Role) {
     if (appId === null) {
       await manager.query(SET_ORGANIZATION_ROLE, [organizationId, personId, role]);
-      await revokeInvalidLinks(manager, personId);
+      await revokeInvalidOneTimeLinks(manager, personId);
       return;
     }
     const clearedAt: Date[] = [];
@@ -214,7 +214,7 @@ export class Members {
     const at = computeUpdatedAt(clearedAt[0]);
     if (role === "editor") await manager.query(INSERT_APP_EDITOR, [appId, personId, at]);
     else await manager.query(INSERT_APP_MEMBER, [appId, personId, role, at]);
-    await revokeInvalidLinks(manager, personId);
+    await revokeInvalidOneTimeLinks(manager, personId);
   }
 
   async recordRoleChange(
@@ -255,7 +255,7 @@ export class Members {
       }
       await requireUnchangedMember(manager, scope, personId, precondition);
       if (role !== "owner") await requireOtherOwner(manager, scope, personId);
-      await requireFreeMembership(manager, scope, personId);
+      await requireMemberCapacity(manager, scope, personId);
       await this.writeRole(manager, scope, personId, role);
       if (before !== null && isRoleAbove(before, role)) await revokeReceivedInvitations(manager, scope, personId);
       reportUnknownField(caller);
@@ -298,7 +298,7 @@ export class Members {
       for (const sql of appId === null ? DELETE_ORGANIZATION_ROLES : [...DELETE_APP_ROLES, ...DELETE_STAGE_ROLES]) {
         await manager.query(sql, [appId ?? organizationId, personId]);
       }
-      await endLostAccess(manager, scope, personId);
+      await revokeLostAccess(manager, scope, personId);
       await this.recordRoleChange(manager, caller, scope, {
         type: "member.delete",
         subjectId: personId,

@@ -6,7 +6,7 @@ import type { EntityManager } from "typeorm";
 import { CLOSED_SQL } from "../../data/app.js";
 import { type Db, rows } from "../../data/database.js";
 import { IS_RUNNING_SQL } from "../../data/run.js";
-import type { SourceDefinitions } from "../data-sources/source-definitions.js";
+import type { DataSourceDefinitionStore } from "../data-sources/source-definitions.js";
 import { EMPTY_PAYLOAD } from "../runs/outcomes.js";
 import { cancelQueuedRuns } from "../runs/queued-runs.js";
 import { CANCEL_RUN_CHANNEL } from "../runs/run-types.js";
@@ -152,7 +152,7 @@ export const deleteSendingRows = (db: Db, stageId: number, isOver: () => boolean
  */
 export async function deleteClosedStage(
   db: Db,
-  definitions: Pick<SourceDefinitions, "dropIndexes">,
+  definitions: Pick<DataSourceDefinitionStore, "dropIndexes">,
   stageId: number,
   isOver: () => boolean,
 ): Promise<void> {

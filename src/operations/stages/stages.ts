@@ -17,7 +17,7 @@ import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields
 import type { Credentials } from "../access/credentials.js";
 import { requireCurrentRight } from "../access/current-rights.js";
 import type { App, Apps } from "../apps/apps.js";
-import type { SourceDefinitions } from "../data-sources/source-definitions.js";
+import type { DataSourceDefinitionStore } from "../data-sources/source-definitions.js";
 import type { Manifests } from "../manifest/manifests.js";
 import { recordChange } from "../records/audit.js";
 import { lockFirstAppOfGroup, lockOrganizationOfApp, transactWithAppLock } from "../settings/app-lock.js";
@@ -175,7 +175,7 @@ async function requireStageAllowed(manager: EntityManager, rootId: number, name:
 
 interface StagesOptions {
   db: Db;
-  definitions: Pick<SourceDefinitions, "dropIndexes">;
+  definitions: Pick<DataSourceDefinitionStore, "dropIndexes">;
   apps: Apps;
   manifests: Manifests;
   credentials: Pick<Credentials, "clearCallerCaches">;

@@ -43,7 +43,7 @@ describe("indexes on entries", () => {
     const lines = await fixture.pool.read<Record<string, string>>(1, sql, statement.values);
     return lines.map((line) => line["QUERY PLAN"]).join("\n");
   }
-  const found = async (where: object) => dataOf(await fixture.entryReader.find(key, { where }, fixture.readLimits()));
+  const found = async (where: object) => dataOf(await fixture.entryReader.find(key, { where }, fixture.readAccess()));
   const names = () =>
     rows<{ name: string }>(
       fixture.db,

@@ -20,7 +20,7 @@ describe("reads of entries", () => {
   let fixture: Fixture;
   let people: DataSourceKey;
   let orders: DataSourceKey;
-  const find = (query: unknown, key = people) => fixture.entryReader.find(key, query, fixture.readLimits());
+  const find = (query: unknown, key = people) => fixture.entryReader.find(key, query, fixture.readAccess());
 
   before(async () => {
     fixture = await startFixture();
@@ -160,7 +160,7 @@ describe("reads of entries", () => {
   it("do not join entries of another app", async () => {
     const join = { Them: { dataSourceName: "Secret", on: { Name: "Name" } } };
     expect(await refusal(find({ join }))).to.equal("DATA_SOURCE_NOT_FOUND: no such data source");
-    const theirs = { ...fixture.readLimits(), findJoinedSource: async () => ({ id: 1, appId: 2 }) };
+    const theirs = { ...fixture.readAccess(), findJoinedSource: async () => ({ id: 1, appId: 2 }) };
     const stolen = { Them: { dataSourceId: 1, on: { Name: "Name" } } };
     expect(await refusal(fixture.entryReader.find(people, { join: stolen }, theirs))).to.include(
       "DATA_SOURCE_NOT_FOUND",
@@ -169,16 +169,16 @@ describe("reads of entries", () => {
 
   it("return one entry, or none", async () => {
     const [first] = answered(await find({ limit: 1 })).entries;
-    const found = answered(await fixture.entryReader.findById(people, first.id, fixture.readLimits()));
+    const found = answered(await fixture.entryReader.findById(people, first.id, fixture.readAccess()));
     expect(found).to.deep.equal(first);
     expect(Date.parse(found.createdAt)).to.be.a("number");
-    expect(await refusal(fixture.entryReader.findById(orders, first.id, fixture.readLimits()))).to.equal(
+    expect(await refusal(fixture.entryReader.findById(orders, first.id, fixture.readAccess()))).to.equal(
       "ENTRY_NOT_FOUND: no such entry",
     );
     expect(
-      await refusal(fixture.entryReader.findById({ ...people, appId: 2 }, first.id, fixture.readLimits())),
+      await refusal(fixture.entryReader.findById({ ...people, appId: 2 }, first.id, fixture.readAccess())),
     ).to.include("ENTRY_NOT_FOUND");
-    expect(await fixture.entryReader.findOne(people, { where: { Name: "nobody" } }, fixture.readLimits())).to.equal(
+    expect(await fixture.entryReader.findOne(people, { where: { Name: "nobody" } }, fixture.readAccess())).to.equal(
       undefined,
     );
   });

@@ -4,8 +4,8 @@ import { type Db, openDatabase, rows } from "../../../src/data/database.js";
 import { ActionError } from "../../../src/errors.js";
 import { EntryIndexes } from "../../../src/operations/data-sources/entry-indexes.js";
 import {
+  type EntryReadAccess,
   EntryReader,
-  type EntryReadLimits,
   type FindEntriesResult,
 } from "../../../src/operations/data-sources/entry-reads.js";
 import type { DataSourceKey } from "../../../src/operations/data-sources/entry-rows.js";
@@ -23,7 +23,7 @@ export interface Fixture {
   /** Adds a data source with these entries. A string is an entry's JSON text. */
   fill(name: string, data: readonly (object | string)[], appId?: number): Promise<DataSourceKey>;
   /** Returns limits for reads of entries, with the same scope for joined data sources. */
-  readLimits(scope?: EntryScope): EntryReadLimits<DataSourceKey>;
+  readAccess(scope?: EntryScope): EntryReadAccess<DataSourceKey>;
   stop(): Promise<void>;
 }
 
@@ -50,7 +50,7 @@ export async function startFixture({ timeoutMs }: { timeoutMs?: number } = {}): 
     return source!;
   }
 
-  const readLimits = (scope: EntryScope = FULL_SCOPE): EntryReadLimits<DataSourceKey> => ({
+  const readAccess = (scope: EntryScope = FULL_SCOPE): EntryReadAccess<DataSourceKey> => ({
     scope,
     scopeOf: () => scope,
     async findJoinedSource(dataSource: JoinOptions["dataSource"]) {
@@ -68,7 +68,7 @@ export async function startFixture({ timeoutMs }: { timeoutMs?: number } = {}): 
     await db.destroy();
     await database.drop();
   }
-  return { database, db, pool, entryReader, indexes, fill, readLimits, stop };
+  return { database, db, pool, entryReader, indexes, fill, readAccess, stop };
 }
 
 /** Returns the result of a read as a caller gets it: as parsed JSON. */

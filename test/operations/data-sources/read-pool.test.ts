@@ -90,21 +90,21 @@ describe("connections for reads", () => {
     const gathered = fixture.entryReader.find(
       key,
       { aggregate: [{ $group: { _id: null, all: { $push: "$wide" } } }] },
-      fixture.readLimits(),
+      fixture.readAccess(),
     );
     expect((await refusal(gathered)).message).to.equal(
       "the aggregate collects more than 8 MB in $push or in one result; select fewer entries or columns",
     );
-    const page = answered(await fixture.entryReader.find(key, {}, fixture.readLimits()));
+    const page = answered(await fixture.entryReader.find(key, {}, fixture.readAccess()));
     expect(page.entries).to.have.length(
       Math.floor((8 * 1024 * 1024) / Buffer.byteLength(JSON.stringify(page.entries[5].data))),
     );
-    const first = await fixture.entryReader.find(key, { cursor: true }, fixture.readLimits());
-    const second = await fixture.entryReader.find(key, { cursor: first.cursor!.next }, fixture.readLimits());
+    const first = await fixture.entryReader.find(key, { cursor: true }, fixture.readAccess());
+    const second = await fixture.entryReader.find(key, { cursor: first.cursor!.next }, fixture.readAccess());
     expect(first.entries.length + second.entries.length).to.equal(150);
     const join = { All: { dataSourceName: "Wide", on: { k: "k" } } };
     expect(
-      (await refusal(fixture.entryReader.find(key, { join, attributes: [], limit: 2 }, fixture.readLimits()))).message,
+      (await refusal(fixture.entryReader.find(key, { join, attributes: [], limit: 2 }, fixture.readAccess()))).message,
     ).to.equal(
       "the joined entries of join.All exceed 8 MB on this page; request fewer entries, or set a smaller limit of the join",
     );
@@ -118,11 +118,11 @@ describe("connections for reads", () => {
       $group: { _id: null, ...Object.fromEntries(names.map((name) => [name, { $push: `$${name}` }])) },
     };
     const aggregate = [...Array.from({ length: 8 }, () => stage), grouped, stage];
-    const { entries } = answered(await fixture.entryReader.find(key, { aggregate }, fixture.readLimits()));
+    const { entries } = answered(await fixture.entryReader.find(key, { aggregate }, fixture.readAccess()));
     expect(entries[0].f49).to.deep.equal([1]);
     let nested: unknown = "$f1";
     for (let level = 0; level < 30; level += 1) nested = { $convertToNumber: nested };
-    const work = fixture.entryReader.find(key, { aggregate: [{ $project: { x: nested } }] }, fixture.readLimits());
+    const work = fixture.entryReader.find(key, { aggregate: [{ $project: { x: nested } }] }, fixture.readAccess());
     expect((await refusal(work)).message).to.include('must be "$column" or a value (got an object)');
   });
 
@@ -131,7 +131,7 @@ describe("connections for reads", () => {
     const where = (count: number) => ({ $or: Array.from({ length: count }, (_, n) => ({ [path(n)]: { $gt: n } })) });
     const key = await fixture.fill("Paths", [{}]);
     const refused = async (query: object) =>
-      (await refusal(fixture.entryReader.find(key, query, fixture.readLimits()))).message;
+      (await refusal(fixture.entryReader.find(key, query, fixture.readAccess()))).message;
     expect(await refused({ where: where(100) })).to.equal(
       "where is too large: use fewer conditions, and fewer and shorter paths",
     );
@@ -149,14 +149,14 @@ describe("connections for reads", () => {
     ]);
     for (const $regex of ["(a+)+$", "^(a|a)*$", "(a*)*b", "^(?:.*a){20}$", "(x+x+)+y", "^(([a-z])+.)+[A-Z]([a-z])+$"]) {
       const answer: unknown = await fixture.entryReader
-        .find(key, { where: { a: { $regex } } }, fixture.readLimits())
+        .find(key, { where: { a: { $regex } } }, fixture.readAccess())
         .catch((error: unknown) => error);
       if (answer instanceof Error) expect((answer as ActionError).status, $regex).to.equal("REQUEST_INVALID");
       else expect(answered(answer).entries, $regex).to.be.an("array");
     }
     for (const $regex of ["a{256}", "((a{100}){100}){100}", "(?:(?:a?){30}){40}", "a".repeat(201)]) {
       expect(
-        (await refusal(fixture.entryReader.find(key, { where: { a: { $regex } } }, fixture.readLimits()))).status,
+        (await refusal(fixture.entryReader.find(key, { where: { a: { $regex } } }, fixture.readAccess()))).status,
       ).to.equal("REQUEST_INVALID");
     }
   });

@@ -2,13 +2,17 @@
 import { Readable } from "node:stream";
 import { setImmediate as turn } from "node:timers/promises";
 import { expect } from "chai";
-import { createCsvLayout, type RowFormat, readRows } from "../../../src/operations/data-sources/row-streams.js";
+import {
+  createCsvLayout,
+  type ImportFormat,
+  parseImportRows,
+} from "../../../src/operations/data-sources/row-streams.js";
 import { sampleOf } from "../../harness/samples.js";
 
 const PART_BYTES = 64 * 1024;
 const PARTS = 120;
 const ROW = { Name: "person", Email: "person@example.org" };
-const TEXTS: Record<RowFormat, { head: string; row: string; end: string }> = {
+const TEXTS: Record<ImportFormat, { head: string; row: string; end: string }> = {
   csv: { head: "Name,Email\n", row: "person,person@example.org\n", end: "" },
   json: { head: `[${JSON.stringify(ROW)}`, row: `,${JSON.stringify(ROW)}`, end: "]" },
   jsonl: { head: "", row: `${JSON.stringify(ROW)}\n`, end: "" },
@@ -28,7 +32,7 @@ describe("a file that arrives faster than its rows are read", () => {
         }
         yield Buffer.from(end);
       }
-      const rows = readRows(Readable.from(file()), format as RowFormat);
+      const rows = parseImportRows(Readable.from(file()), format as ImportFormat);
       expect((await rows.next()).value).to.deep.equal(ROW);
       // In these thousand turns of the event loop, a sender that does not wait would run ahead of the reader.
       for (let at = 0; at < 1_000; at += 1) await turn();
@@ -51,17 +55,17 @@ describe("a file that arrives in packets", () => {
   ];
   const csv = (newline: string, mark = "") =>
     mark + ["Näme;Note", '"Ada ""Countess""";"a\r\nb; c"', ";", '😀;"x, y"', ""].join(newline);
-  const files: [string, RowFormat, string][] = [
+  const files: [string, ImportFormat, string][] = [
     ["CSV with CRLF", "csv", csv("\r\n")],
     ["CSV with LF and a byte order mark", "csv", csv("\n", "\uFEFF")],
     ["CSV with CR and a line that names the delimiter", "csv", csv("\r", "sep=;\r")],
     ["JSON", "json", JSON.stringify(rows)],
     ["JSON lines", "jsonl", rows.map((row) => JSON.stringify(row)).join("\r\n")],
   ];
-  const read = async (format: RowFormat, packets: readonly Buffer[]) => {
+  const read = async (format: ImportFormat, packets: readonly Buffer[]) => {
     const layout = createCsvLayout();
     const found: unknown[] = [];
-    for await (const row of readRows(Readable.from(packets), format, { layout })) found.push(row);
+    for await (const row of parseImportRows(Readable.from(packets), format, { layout })) found.push(row);
     return { found, layout };
   };
   for (const [title, format, text] of files) {
