@@ -30,7 +30,7 @@ export interface BackupLoadOptions {
   client: Client;
   manifest: BackupManifest;
   openStore: (space: string) => Promise<BlobStore>;
-  /** Absolute path of a folder for the media files until the media store has received them. */
+  /** Absolute path of a folder that holds restored media files until the media store has received them. */
   temporaryDir: string;
   logWarning: (message: string) => void;
 }

@@ -88,7 +88,7 @@ function parsePart({ name, content }: ArchiveFile): Record<string, unknown> {
   throw new ArchiveError(`the file is not a backup of this service: its ${name} cannot be read`);
 }
 
-/** Parses the first part of a backup. @throws ArchiveError if it is not a manifest, or of another format version */
+/** Parses the first part of a backup. @throws ArchiveError if it is no manifest, or has another format version */
 export function parseBackupManifest(part: ArchiveFile | undefined): BackupManifest {
   if (part?.name !== MANIFEST_FILE) throw new ArchiveError("the file is not a backup of this service");
   const text = parsePart(part);
@@ -107,7 +107,9 @@ export function parseBackupSummary(part: ArchiveFile): BackupSummary {
   throw new ArchiveError("the file is not a backup of this service: its summary.json has unexpected content");
 }
 
-/** Returns the master keys of the settings from the part keys.json. @throws ArchiveError if it contains no keys */
+/**
+ * Returns the master keys of the settings from the part keys.json. @throws ArchiveError for no key or an invalid key
+ */
 export function parseMasterKeys(part: ArchiveFile): Buffer[] {
   const { keys } = parsePart(part);
   const keyBytes = isList<string>(keys, isShortText) ? keys.map((key) => Buffer.from(key, "base64")) : [];

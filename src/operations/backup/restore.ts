@@ -30,7 +30,7 @@ export interface BackupRestoreOptions {
   url: string;
   path: string;
   secret: BackupSecret | null;
-  /** True to delete the database's current content. If false, a database with content is not restored. */
+  /** True to replace the database's current content. If false, the restore only accepts an empty database. */
   replace: boolean;
   /** Adds the master keys of the settings from the backup to the keys of this installation. */
   storeKeys: (keys: readonly Buffer[]) => Promise<void>;
@@ -129,7 +129,10 @@ async function moveOldTablesAside(client: Client, replace: boolean): Promise<voi
     COMMIT`);
 }
 
-/* Drops the tables, sequences and functions in the schema, except objects of extensions. */
+/*
+ * Drops the tables and sequences in the schema `public`, except tables of extensions. Also drops the service's
+ * functions (`svc_…`).
+ */
 const DROP_DATABASE_CONTENTS = `
   DO $$
     DECLARE item record;
@@ -144,7 +147,7 @@ const DROP_DATABASE_CONTENTS = `
     END
   $$`;
 
-/** After a failed restore, deletes the restored tables and moves the previous tables back to their schema. */
+/** After a failed restore, deletes the restored tables and moves the previous tables back to the schema `public`. */
 async function undoRestore(client: Client): Promise<void> {
   await client.query(DROP_DATABASE_CONTENTS);
   const { rows } = await client.query<{ replacedCount: number }>(COUNT_DATABASE_CONTENTS);
@@ -217,7 +220,7 @@ async function restoreIntoDatabase(
 }
 
 /**
- * Restores a backup into an empty database. With `replace`, also into a database whose content may be deleted.
+ * Restores a backup into an empty database. With `replace`, also into a database with content, which is then deleted.
  * @throws ArchiveError if the file is damaged, before anything has changed; StartError if the database cannot be used
  */
 export async function restoreBackup(options: BackupRestoreOptions): Promise<BackupRestoreReport> {

@@ -106,8 +106,8 @@ export interface BackupSequence {
 }
 
 /**
- * Reads the positions of all sequences except that of the table of migrations. All positions are safe integers in
- * JavaScript.
+ * Reads the positions of all sequences except that of the table of migrations. Leaves out a position that is not a safe
+ * integer in JavaScript.
  */
 export async function readSequences(client: Client): Promise<BackupSequence[]> {
   const { rows } = await client.query<{ name: string }>(

@@ -22,7 +22,7 @@ import type { EntrySearches } from "./entry-searches.js";
 /** Maximum number of entries that the result of a trial contains as examples. */
 const MAX_EXAMPLE_ENTRIES = 20;
 
-/** Decision of the access rules about one operation (select, insert, update, delete). */
+/** Decision of the access rules about one operation on entries (select, insert, update, delete). */
 export interface AccessRuleDecision {
   verb: EntryVerb;
   allowed: boolean;

@@ -75,17 +75,17 @@ const WHOLE_SOURCE_LOCK_KEY = "hashtextextended('svc_data_source:' || $1::bigint
 
 /**
  * Blocks all other operations that remove or replace all entries of the data source, until the transaction ends. Take
- * this lock before any row lock. Afterwards, lock entries first and the row of the data source last, as an update of an
- * entry does. The opposite order could cause a deadlock.
+ * this lock before any row lock. Then lock entries first and the data source's row last, as an update of an entry does.
+ * The opposite order could cause a deadlock.
  */
 export async function lockEntryReplacement(executor: SqlClient, appId: number, id: number): Promise<void> {
   await rows(executor, `SELECT pg_advisory_xact_lock(${WHOLE_SOURCE_LOCK_KEY})`, [appId, id]);
 }
 
 /**
- * Blocks operations that remove or replace all entries of the data source, until the transaction ends. Call it before
- * you insert entries or a snapshot, to prevent a deadlock: an insert locks the data source's row first, because of the
- * foreign key, but `lockEntryReplacement` is used where this row is locked last.
+ * Blocks callers of `lockEntryReplacement` until the transaction ends, but not other callers of this function. Call it
+ * before you insert entries or a snapshot. An insert locks the data source's row first, because of the foreign key.
+ * Callers of `lockEntryReplacement` lock this row last, so without this lock both could deadlock.
  * @throws ActionError DATA_SOURCE_NOT_FOUND if the data source was removed while this function waited for the lock
  */
 export async function lockEntryReplacementShared(executor: SqlClient, appId: number, id: number): Promise<void> {
@@ -112,9 +112,10 @@ export async function lockDataSourceForRemoval(executor: SqlClient, appId: numbe
 }
 
 /**
- * Locks the empty data sources whose names are not in `names`. A manifest with `prune` removes them, so no other
- * transaction may insert entries into them. Call it before the transaction takes a weaker lock on these rows. A later
- * change to this stronger lock could deadlock with a request that inserts an entry and then adds a column.
+ * Locks the empty data sources whose names are not in `names`, so that no other transaction can insert entries into
+ * them. A manifest with `prune` removes these data sources. Call this function before the transaction takes a weaker
+ * lock on their rows. If the transaction replaced the weaker lock later, it could deadlock with a request that inserts
+ * an entry and then adds a column.
  */
 export async function lockEmptyDataSourcesExcept(
   executor: SqlClient,

@@ -61,7 +61,7 @@ export function toNameTakenError(error: unknown): unknown {
   return new ActionError("NAME_ALREADY_EXISTS", "another data source of this app already has this name");
 }
 
-/** The data source to change. If its ETag is not in `precondition`, the change is rejected. */
+/** The data source to change. If the data source's ETag is not in `precondition`, the change is rejected. */
 export interface DataSourceTarget {
   appId: number;
   ref: IdOrName;

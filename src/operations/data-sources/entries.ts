@@ -83,8 +83,9 @@ export class Entries {
   }
 
   /**
-   * Finds the data source and the caller's rights on it. A caller without any right for `verbs` always gets the same
-   * error. So this error reveals neither whether the data source exists, nor whether the request is valid.
+   * Finds the data source and the caller's rights on it. A caller without a right for any of the operations in `verbs`
+   * always gets the same error. So this error reveals neither whether the data source exists, nor whether the request
+   * is valid.
    * @param verbs operations of which the access rules must allow at least one; callers that are not pages may use all
    *   operations
    */

@@ -1,6 +1,6 @@
 /**
- * Commits a change of a data source's entries. One transaction writes the entries, their log events and the new counts,
- * and notifies subscribers. Performs no validation.
+ * Runs the transactions that change a data source's entries. Each transaction writes the entries, their log events and
+ * the new counts, and notifies subscribers. Performs no validation.
  */
 import type { EntityManager } from "typeorm";
 import { type Db, findViolatedUniqueIndex, isInvalidDataError, rows, type SqlClient } from "../../data/database.js";
@@ -30,13 +30,13 @@ import { findUniqueIndexColumns, isUniqueIndexName } from "./index-definitions.j
 export const ENTRY_CHANNEL = "svc_entry";
 
 /**
- * Maximum number of changed entries that a message to subscribers lists. After a larger change, the subscribers must
- * read all entries again.
+ * Maximum number of changed entries that the service stores for subscribers. After a larger change, the subscribers
+ * must read all entries again.
  */
 export const MAX_CHANGED_ENTRIES_LISTED = 10_000;
 /**
- * Maximum size in bytes of the replaced entries, as JSON, in one message to subscribers. After a larger change, the
- * subscribers must read all entries again.
+ * Maximum size in bytes, as JSON, of the replaced entries that the service stores for subscribers. After a larger
+ * change, the subscribers must read all entries again.
  */
 const REPLACED_MAX_BYTES = 2 * 1024 * 1024;
 
@@ -75,8 +75,8 @@ const UPDATE_SOURCE_SIZE = `
     FROM tally`;
 
 /**
- * Caller that writes entries: the emitter of log events, and the e-mail address of the app user who is signed in to the
- * page.
+ * Caller that writes entries. `emitter` is the caller as emitter of log events. `userEmail` is the e-mail address of
+ * the app user who is signed in to the caller's page, if any.
  */
 export interface EntryWritingCaller {
   emitter: LogEventEmitter;
@@ -92,8 +92,8 @@ interface EntryLogEvent {
 }
 
 /**
- * Collects the changes of one transaction: the number of entries that it writes, their IDs, and their states before the
- * change.
+ * Collects the changes of one transaction: the number of entries that the transaction writes, their IDs, and their
+ * states before the change.
  */
 export class EntryChange {
   readonly newColumns: NewColumnCollector;
@@ -248,7 +248,7 @@ interface EntryChangeTransactionsOptions {
   quotaBytes: number;
 }
 
-/** Commits changes of entries. */
+/** Runs transactions that change entries. */
 export class EntryChangeTransactions {
   constructor(private readonly options: EntryChangeTransactionsOptions) {}
 

@@ -32,8 +32,8 @@ import { mergeHashedColumns, requireUnchangedEntry, toVisibleEntry } from "./ent
 export type EntryCommitResult = { entries: Entry[] } | { inserted: number; updated: number; deleted: number };
 
 /**
- * Number of bytes of entries that are validated before the event loop can handle other requests. Their validation takes
- * some milliseconds.
+ * Number of bytes of entries that a commit validates before the event loop can handle other requests. Validating them
+ * takes some milliseconds.
  */
 const VALIDATED_BYTES_PER_TURN = 256 * 1024;
 const nextEventLoopTurn = () => new Promise((resolve) => setImmediate(resolve));
@@ -245,8 +245,8 @@ export class EntryCommits {
   }
 
   /**
-   * Removes locked entries. If messages to subscribers list the changed entries, adds the removed entries to `change`;
-   * otherwise only counts them.
+   * Removes locked entries. Adds them to `change` with their data; for a large removal, only their number and size.
+   * @throws ENTRY_NOT_FOUND for an entry that the access rule hides from the caller
    */
   async removeAll(change: EntryChange, entries: readonly LockedEntry[], grant: EntryPermissions): Promise<void> {
     const { source, executor } = change;

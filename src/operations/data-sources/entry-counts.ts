@@ -25,8 +25,8 @@ interface CountFilter {
  */
 const EXACT_COUNT_MAX_COST = 5_000;
 /**
- * Number of positions at which a sample reads entries. The positions are spread evenly over the entries of the data
- * source.
+ * Number of positions at which a sample reads entries. The positions are spread evenly over the values of `order` in
+ * the data source.
  */
 const SAMPLE_POSITIONS = 400;
 /** Number of consecutive entries that a sample reads at each position. */

@@ -1,8 +1,8 @@
 /**
  * Sends changes of a data source's entries to subscribers. Each subscriber only receives changes that its current
- * rights allow it to read. For a change that it cannot see, it gets neither a message nor a new position. The
- * subscription ends with an error when the data source is deleted, or when the subscriber loses the right to read. When
- * its rights change otherwise, the subscriber gets a message with `reset`.
+ * rights allow it to read. A change that a subscriber cannot see causes neither a message nor a new position for this
+ * subscriber. The subscription ends with an error when the data source is deleted, or when the subscriber loses the
+ * right to read. When the subscriber's rights change otherwise, the subscriber gets a message with `reset`.
  */
 import type { Logger } from "pino";
 import { type Db, rows } from "../../data/database.js";
@@ -112,7 +112,7 @@ export class EntryFeed {
           this.checkSubscribers(feed, ({ visit }) => visit.caller?.credentialId === credentialId);
     });
     // Notifications may have been lost while the database connection was interrupted. The changes are stored in the
-    // database, so they are read now.
+    // database, so the service reads them now.
     notifications.onGap(() => {
       for (const feed of this.feedsBySource.values()) this.checkSubscribers(feed);
     });
@@ -176,8 +176,9 @@ export class EntryFeed {
   }
 
   /**
-   * Starts a subscription at the position `since` if possible. Otherwise starts it at the newest change, and sends the
-   * subscriber a message with the position of this change.
+   * Starts a subscription at the position `since` if the changes after this position are still stored. Otherwise starts
+   * it at the newest change, and sends a message with the position of this change. If the subscriber passed a `since`,
+   * this message has `reset`.
    */
   private async startSubscriber(feed: SourceFeed, follower: EntrySubscriber): Promise<void> {
     const source = await this.sourceOf(feed);

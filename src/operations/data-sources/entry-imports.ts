@@ -25,8 +25,8 @@ import { isUniqueIndex } from "./index-definitions.js";
 import type { CsvLayout } from "./row-streams.js";
 
 /**
- * Maximum number of concurrent large imports of all apps. Each large import occupies a database connection until its
- * last row has been received. One app can run only one large import at a time.
+ * Maximum number of concurrent large imports in this process, for all apps together. Each large import occupies a
+ * database connection until its last row has been received. One app can run only one large import at a time.
  */
 const MAX_CONCURRENT_IMPORTS = 3;
 /** Value of `retryAfter`: seconds after which a client should repeat an import that found no free slot. */
@@ -65,14 +65,14 @@ type ReadyEntries = AsyncGenerator<StorableEntry & { bytes: number }>;
 /** The first entries of an imported file, and an iterator over the remaining entries. */
 interface ReceivedEntries {
   firstEntries: (StorableEntry & { bytes: number })[];
-  /** True if the file may have more entries than those in `firstEntries`. */
+  /** True if the file has more entries than a small import, so that `remainingEntries` may yield entries. */
   hasMore: boolean;
   remainingEntries: ReadyEntries;
 }
 
 /**
- * Reads the first entries of a file: at most `max` + 1 entries. `hasMore` is true if all `max` + 1 entries were read,
- * so that the file may have more.
+ * Reads at most `max` + 1 entries from the beginning of a file. In the result, `hasMore` is true if the file has more
+ * than `max` entries.
  */
 async function readFirstEntries(readyEntries: ReadyEntries, max: number) {
   const first: (StorableEntry & { bytes: number })[] = [];
@@ -215,8 +215,8 @@ export class EntryImports {
       const readyEntry = await validateEntry(data, label);
       met.addColumnsOf(data);
       const bytes = Buffer.byteLength(readyEntry.text);
-      // Entries that a page imports are counted in the page's rate limit. Imports of other callers are limited only by
-      // the disk space and the app's quota.
+      // Counts entries that a page imports in the page's rate limit. Imports of other callers are limited only by the
+      // disk space and the app's quota.
       if (!trusted) receivedDataLimiter.takeRows(rights.writer.emitter, source.appId, bytes);
       uncheckedEntries += bytes;
       if (uncheckedEntries > SPACE_CHECK_BYTES) {

@@ -108,8 +108,8 @@ async function checkIndexCounts(client: pg.Client, key: DataSourceKey, addedCoun
 
 export class EntryIndexes {
   /**
-   * Promise that resolves after the latest index change. The next change waits for it, because each change reads the
-   * whole table.
+   * Promise that resolves after the latest index change. The next index change waits for this promise, because each
+   * change reads the whole table.
    */
   private last: Promise<unknown> = Promise.resolve();
 

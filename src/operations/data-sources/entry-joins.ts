@@ -22,7 +22,10 @@ import {
 } from "./entry-rows.js";
 import type { ReadRows } from "./read-pool.js";
 
-/** Finds the data sources that a query joins, and the entries and columns that the caller may read in them. */
+/**
+ * Finds the data sources that a query joins, and the entries and columns that the caller may read in these data
+ * sources.
+ */
 export interface JoinedSourceAccess<Source extends DataSourceKey> {
   /** Returns the data source that a join names. @throws DATA_SOURCE_NOT_FOUND */
   findJoinedSource(dataSource: JoinOptions["dataSource"]): Promise<Source>;
@@ -183,8 +186,8 @@ export class EntryJoins {
   }
 
   /**
-   * Returns an SQL condition for each join with `required`. The condition is true if an entry has at least one joined
-   * entry.
+   * Returns an SQL condition for each join with `required`. The condition is true for an entry that has at least one
+   * joined entry.
    */
   async requiredConditions<Source extends DataSourceKey>(
     key: DataSourceKey,

@@ -1,7 +1,7 @@
 /**
  * Formats and parses positions, from which a subscription to entries can resume. A position contains the ID of the last
- * change that was processed for the subscriber. Callers that are not trusted get it encrypted and with a time, because
- * plain IDs would reveal how many changes other callers make.
+ * change that was processed for the subscriber. Callers that are not trusted, such as pages, get an encrypted position,
+ * which expires. Plain IDs would reveal to them how many changes other callers make.
  */
 import type { KeyRing } from "../../engine/key-ring.js";
 import { ActionError } from "../../errors.js";

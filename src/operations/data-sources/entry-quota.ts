@@ -1,6 +1,6 @@
 /**
- * Checks the total size of an app's entries (`DATA_SOURCE_QUOTA_MB`) in the transaction that adds entries. Read it before
- * you write code that adds entries.
+ * Checks the total size of an app's entries (`DATA_SOURCE_QUOTA_MB`) in the transaction that adds entries. Read this
+ * file before you write code that adds entries.
  */
 import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -10,7 +10,10 @@ import { ActionError } from "../../errors.js";
  * together they could exceed the quota. Above this share, they check the quota one after the other.
  */
 const PARALLEL_SHARE = 0.9;
-/** Share of the quota that one transaction can add in parallel. The rest of the quota is enough for 100 such changes. */
+/**
+ * Maximum size of a transaction that can run in parallel with others, as a share of the quota. The rest of the quota
+ * (above PARALLEL_SHARE) is enough for 100 such transactions.
+ */
 const PARALLEL_CHANGE_SHARE = 0.001;
 
 const LOCK_QUOTA = "SELECT pg_advisory_xact_lock(hashtextextended('svc_entry_quota:' || $1::bigint, 0))";

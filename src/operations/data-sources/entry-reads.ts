@@ -1,6 +1,7 @@
 /**
- * Reads entries: pages by offset or cursor, single entries, counts, distinct values and aggregates. Writes nothing.
- * Each function gets a scope: the entries and columns that it may read. The functions do not check the caller's rights.
+ * Reads entries: pages by offset or cursor, single entries, counts, distinct values and aggregates. Writes nothing. The
+ * caller of each function passes a scope: the entries and columns that the function may read. The functions do not
+ * check the rights of the request's caller.
  */
 import { ActionError } from "../../errors.js";
 import { ENTRY_MAX_BYTES, PAGE_MAX_BYTES } from "../../limits.js";
@@ -38,7 +39,7 @@ import {
 } from "./entry-rows.js";
 import { limitReadTime, type ReadRows } from "./read-pool.js";
 
-/** Limits of one read: the entries and columns that the read may return, and the data sources that it may join. */
+/** Access of one read: the entries and columns that the read may return, and the data sources that it may join. */
 export interface EntryReadAccess<Source extends DataSourceKey> extends JoinedSourceAccess<Source> {
   scope: EntryScope;
   /** If set, only entries with these IDs can be returned. */

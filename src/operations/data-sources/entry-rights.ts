@@ -1,7 +1,7 @@
 /**
- * Determines a caller's rights on the entries of a data source, from the data source's access rules and the user of the
- * caller's page. A removal treats columns that the caller cannot read as missing, so that the number of removed entries
- * reveals no values.
+ * Determines a caller's rights on the entries of a data source, from the data source's access rules and the user who is
+ * signed in to the caller's page. A removal treats columns that the caller cannot read as missing, so that the number
+ * of removed entries reveals no values.
  */
 
 import { ActionError } from "../../errors.js";

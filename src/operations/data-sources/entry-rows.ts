@@ -57,8 +57,8 @@ export function entryConditionSql(
 }
 
 /**
- * Maximum LIMIT for which a query returns all its rows; `selectRowsThatFit` then drops the rows beyond PAGE_MAX_BYTES.
- * With a higher LIMIT, the SQL itself drops these rows.
+ * Maximum LIMIT for which a query returns all its rows; `selectRowsThatFit` then drops the rows that exceed
+ * PAGE_MAX_BYTES. With a higher LIMIT, the SQL itself drops the rows that exceed this size.
  */
 const READ_WHOLE_MAX_ROWS = 16;
 

@@ -40,9 +40,10 @@ const DELETE_ENTRIES = `DELETE FROM data_source_entry WHERE app_id = $1 AND data
 
 /**
  * Removes one batch of entries, so that no statement takes long. Does not remove entries that this transaction has
- * written. Collects the IDs first: the planner has no statistics for a table that was just filled, and would otherwise
- * scan the whole table for each row. Then locks all entries of the batch in the order of their IDs, as LOCK_ENTRIES
- * does. Without these locks, DELETE would lock rows in the order of storage, which could cause a deadlock.
+ * written. First collects the IDs in an array. Otherwise, PostgreSQL's planner, which has no statistics for a table
+ * that was just filled, could scan the whole table for each row. Then locks all entries of the batch in the order of
+ * their IDs, as LOCK_ENTRIES does. Without these locks, DELETE would lock rows in the order of storage, which could
+ * cause a deadlock.
  */
 const REMOVE_UNWRITTEN_BATCH = `
   WITH next AS MATERIALIZED (
@@ -161,7 +162,10 @@ export async function deleteEntriesById(
 export interface DeletedEntries {
   count: number;
   bytes: number;
-  /** Last state of each removed entry as JSON text; null if the states exceed the requested maximum (`maxImages`). */
+  /**
+   * Last state of each removed entry as JSON text; null if the states exceed the maximum that the caller has passed
+   * (`maxImages`).
+   */
   images: string[] | null;
 }
 

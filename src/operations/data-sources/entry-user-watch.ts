@@ -1,6 +1,6 @@
 /**
- * Watches the entries of the users who are signed in on subscribed pages. Access rules depend on these entries, so a
- * change of such an entry can change which entries a subscriber can see.
+ * Watches the entries of the users who are signed in on subscribed pages. Access rules can use values of the user's
+ * entry. So a change of this entry can change which entries a subscriber can see.
  */
 import type { Logger } from "pino";
 import { type Db, rows } from "../../data/database.js";

@@ -188,7 +188,8 @@ export class EntryVersions {
         const [made] = await rows<RestoredPart>(executor, RESTORE_PART, values);
         change.addInsertedBatch(made!.ids, made!);
       }
-      // A snapshot of another data source may have deleted this one meanwhile, to free space for the app's snapshots.
+      // The service may have deleted this snapshot meanwhile, because a snapshot of another data source needed the
+      // space.
       if (change.counts.inserted !== parts[0]!.entries) throw new ActionError("VERSION_NOT_FOUND");
       await this.deleteOldVersions(change);
       // Locks the data source's row last. An update of an entry also locks the entry first and the data source's row

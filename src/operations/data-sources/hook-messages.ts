@@ -60,7 +60,7 @@ export interface HookMessageStore {
     status: HookMessageStatus,
   ): Promise<void>;
   /**
-   * Stores the log event of a message that cannot be sent, or not to all its addresses.
+   * Stores a log event which says that a message cannot be sent, or cannot be sent to all its addresses.
    * @param fault reason, which names the hook
    */
   logRefusal(
@@ -78,7 +78,7 @@ interface PendingMessage {
   /** Message to store; null if the service cannot send the message to any address. */
   delivery: { message: Email | Sms; status: HookMessageStatus } | null;
   /**
-   * Reason why the service does not send the message, or not to all its addresses; null if the service sends the
+   * Reason why the service does not send the message to some or all of its addresses; null if the service sends the
    * message to all addresses.
    */
   fault: string | null;
@@ -101,8 +101,8 @@ export interface HookMessageCollector {
 const NO_HOOK_MESSAGES: HookMessageCollector = { add: () => undefined, store: async () => undefined };
 
 /**
- * Returns the message that a hook sends for an entry, and the reason if the service cannot send it to some address.
- * Returns null if there is no message and no such reason.
+ * Returns the message that a hook sends for an entry, and the reason if the service cannot send the message to some
+ * address. Returns null if the hook sends no message for this entry.
  */
 function makeMessage(
   hook: SendingHook,

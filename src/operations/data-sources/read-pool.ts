@@ -1,5 +1,5 @@
 /**
- * Pool of database connections for callers' queries on entries and for lists of media. The connections are few and read-only. Each statement
+ * Pool of few, read-only database connections for callers' queries on entries and for lists of media. Each statement
  * has a time limit of five seconds, and limits of memory and temporary files. A single app cannot use all connections.
  */
 import pg from "pg";

@@ -1,7 +1,6 @@
 /**
  * Records the shapes of recent queries on each data source: how often they ran, how long they took, and which index
- * they can use. A shape is a query without its values. Stores a limited number of shapes, only in the memory of this
- * process.
+ * they can use. A shape is a query without its values. Stores a limited number of shapes in the memory of this process.
  */
 import {
   createQueryShape,

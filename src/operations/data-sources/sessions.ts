@@ -44,7 +44,7 @@ interface AppUserSessionsOptions {
   receivedDataLimiter: ReceivedDataLimiter;
   /** Returns the session of a page, without the app user who is signed in to the page. */
   readSession: ReadSession;
-  /** Called after a user has signed in to a page or signed out of it. */
+  /** Called after a user has signed in to a page or signed out of the page. */
   userChanged: (caller: Caller, appId: number) => Promise<void>;
 }
 
@@ -90,8 +90,7 @@ export class AppUserSessions {
       const message = `passport must be "${SIGN_IN_METHOD}" (got ${describeValue(passport)})`;
       throw new ActionError("DATA_SOURCE_ACCESS_DENIED", message);
     }
-    // Treats a missing `where` as an empty object. An empty object contains no hashed column and is rejected, so both
-    // cases get the same error.
+    // Treats a missing `where` as an empty object, which is rejected because it contains no hashed column.
     const request = appUsers.parseSignInRequest(await this.usersOf(appId, readDataSourceReference(body)), where ?? {});
     refuseUnknownFields(body, AUTHORIZE_SHAPE);
     await appUsers.signIn(caller, request);

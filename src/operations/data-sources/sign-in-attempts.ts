@@ -46,11 +46,11 @@ function throwIfLimitReached(fullSubjects: readonly { wait: number }[]): void {
  */
 interface AttemptKey {
   hash: Buffer;
-  /** Number of failures within ten minutes. When it is reached, further attempts are rejected. */
+  /** Number of failures within ten minutes after which further attempts are rejected. */
   failuresMax: number;
   /**
-   * Hash of another key. This limit applies only if that key has a failure already. So failures from other network
-   * addresses cannot lock out an address that has no failures.
+   * Hash of another key. This limit applies only if that other key has a failure already. So failures from other
+   * network addresses cannot lock out an address that has no failures.
    */
   appliesAfterFailureOf?: Buffer;
 }

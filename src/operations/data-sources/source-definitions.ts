@@ -105,8 +105,8 @@ export class DataSourceDefinitionStore {
   constructor(private readonly options: DataSourceDefinitionStoreOptions) {}
 
   /**
-   * Builds the indexes. Waits for at most INDEX_WAIT_MS; then the build continues in the background, and a failure is
-   * only logged.
+   * Starts to build the indexes, and waits for at most INDEX_WAIT_MS. A longer build continues in the background; its
+   * failure is only logged.
    */
   private async buildFirst(changes: readonly IndexChange[]): Promise<void> {
     const { indexes, log } = this.options;

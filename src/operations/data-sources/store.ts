@@ -56,7 +56,7 @@ export function createDataSourceModules(options: {
   ring: KeyRing;
   /** Returns true if the app requires a second factor for each sign-in of its users. */
   needsSecondFactor: (appId: number) => Promise<boolean>;
-  /** Called after a user has signed in to a page or signed out of it. */
+  /** Called after a user has signed in to a page or signed out of the page. */
   userChanged: (caller: Caller, appId: number) => Promise<void>;
   /** Functions with which hooks store messages to be sent. */
   outlet: HookMessageStore;

@@ -25,7 +25,7 @@ interface CodeLimit {
   seconds: number;
   limitKeyOf: (request: VerificationCodeRequest) => readonly unknown[];
   /**
-   * Returns another limit key. This limit applies only if a request with that key was sent within `seconds`. So
+   * Returns another limit key. This limit applies only if a request with that other key was sent within `seconds`. So
    * requests from other network addresses cannot lock out a user.
    */
   appliesAfterRequestOf?: (request: VerificationCodeRequest) => readonly unknown[];

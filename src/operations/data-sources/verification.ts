@@ -37,8 +37,8 @@ export interface VerificationCodeSentResponse {
 }
 
 /**
- * Number of wrong codes for one user within ten minutes, from all network addresses together. When it is reached, each
- * network address has only one attempt.
+ * Number of wrong codes for one recipient within ten minutes, from all network addresses together. When this number is
+ * reached, each network address has only one attempt.
  */
 const CODE_FAILURES_TOTAL = 100;
 
