@@ -164,7 +164,7 @@ export function createAccessChecks(options: {
   /**
    * Counts one request in the app's rate limit. Visitors of the app's pages can use the whole limit. If they use more
    * than VISITORS_SHARE of it, the app's editors and back ends get a limit that is higher by the excess. So visitors
-   * cannot lock them out.
+   * cannot lock out editors and back ends.
    */
   async function countInBuckets(
     visitor: AccessRequest,

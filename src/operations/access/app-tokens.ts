@@ -43,7 +43,7 @@ type TokenRow = Omit<TokenSummary, "createdAt" | "expiresAt" | "lastUsedAt"> & {
   lastUsedAt: Date | null;
 };
 
-/** A token of an app, with the `updatedAt` from which its ETag is computed. */
+/** A token summary with `updatedAt`, from which the token's ETag is computed. */
 export type VersionedTokenSummary = TokenSummary & ListItemVersion;
 
 /**

@@ -17,9 +17,9 @@ export const IS_GRANT_VALID_SQL = `(g.revoked_at IS NULL AND (g.maker_id IS NULL
   SELECT FROM credential m WHERE m.id = g.maker_id AND m.revoked_at IS NULL AND (m.expires_at IS NULL OR m.expires_at > now()))))`;
 
 /**
- * SQL condition that is true if the credential `c` is valid. Credentials of a closed stage are not. The session of a
- * live page is valid while the app is published. The session of a viewer or debug page is valid while the person who
- * opened the page is signed in. This person must also be an administrator or have a role that may open the page.
+ * SQL condition that is true if the credential `c` is valid. A credential of a closed stage is never valid. The session
+ * of a live page is valid while the app is published. The session of a viewer or debug page is valid while the person
+ * who opened the page is signed in. This person must also be an administrator or have a role that may open the page.
  */
 export const IS_CREDENTIAL_VALID_SQL = `
      c.revoked_at IS NULL AND (c.expires_at IS NULL OR c.expires_at > now())

@@ -55,8 +55,8 @@ const INSERT_PERSON = `
 const INSERT_OWNER = "INSERT INTO organization_member (organization_id, person_id, role) VALUES ($1, $2, 'owner')";
 const SET_PASSPHRASE = "UPDATE person SET passphrase_hash = $2 WHERE id = $1";
 /*
- * Changes the values that are not null. Sets the hash $4 only if the stored hash is still the one with which the current
- * passphrase was compared.
+ * Changes a person's names and passphrase hash. A parameter that is null leaves its value unchanged. Changes the
+ * passphrase hash only if it was not changed since the service compared the current passphrase with it.
  */
 const UPDATE_PERSON = `
   UPDATE person SET first_name = coalesce($2, first_name), last_name = coalesce($3, last_name),
@@ -252,8 +252,9 @@ export class Accounts {
   }
 
   /**
-   * Starts a session for a person who has proven their identity. The transaction of `executor` must have locked the
-   * method of the proof, and must have checked it after that. Otherwise the session could outlast a reset.
+   * Starts a session for a person who has proven their identity. Before the call, the transaction of `executor` must
+   * lock the sign-in method that the person used, and then check that the method is still valid. Otherwise a reset that
+   * ends all sessions could miss the new session.
    */
   async beginSession(
     request: SignInRequest,

@@ -1,6 +1,6 @@
 /**
  * Revokes one-time links that a change of a person's roles makes invalid: invitations and reset links. All code that
- * changes roles must call this file. Also locks the rows of people and of their links.
+ * changes roles must call a function of this file. Also locks the rows of people and of their links.
  */
 import { rows, type SqlClient } from "../../data/database.js";
 import type { RoleScope } from "../../rules/roles.js";

@@ -9,7 +9,7 @@ import { generateSecret, hashToken } from "../access/tokens.js";
 
 export type OneTimeLinkKind = "setup" | "invitation" | "reset";
 
-/** Page of Studio that each kind of link opens. */
+/** Path of the Studio page that each kind of link opens. */
 const PAGE_BY_LINK_KIND: Record<OneTimeLinkKind, string> = { setup: "setup", invitation: "invitation", reset: "reset" };
 
 const INSERT_LINK = `

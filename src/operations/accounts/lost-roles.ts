@@ -1,6 +1,6 @@
 /**
- * Ends the access of people who lose roles: one-time links, OAuth grants, tokens and sessions. All code that removes a role must call
- * this file.
+ * Ends the access of people who lose roles: one-time links, OAuth grants, tokens and sessions. All code that removes a
+ * role must call a function of this file.
  */
 import type { SqlClient } from "../../data/database.js";
 import type { RoleScope } from "../../rules/roles.js";
@@ -20,8 +20,8 @@ const REVOKE_GRANTS = `
      AND NOT EXISTS (SELECT FROM app_role WHERE app_role.app_id = app.id AND app_role.person_id = $3)
      AND NOT EXISTS (SELECT FROM person WHERE id = $3 AND is_administrator)`;
 /**
- * Revokes the tokens that act for the person $3 on apps where the person has no role any more: on the app $2, or if $2
- * is null on all apps of the organization $1.
+ * Revokes the tokens that act for the person $3 on apps where the person has no role any more: on the app $2 and its
+ * stages, or if $2 is null on all apps of the organization $1.
  */
 const REVOKE_TOKENS = `
   UPDATE credential SET revoked_at = now() FROM app
@@ -36,8 +36,9 @@ const REVOKE_SESSIONS = `
      AND NOT EXISTS (SELECT FROM person WHERE id = $1 AND is_administrator)`;
 
 /**
- * Ends the OAuth grants of a person who is no administrator of the service any more, on the apps where the person has no
- * role. Call it before `endSessionsIfNoRoleLeft`: the end of a grant by its person locks rows in this order too.
+ * Revokes the OAuth grants of a person who is no administrator of the service any more, on the apps where the person
+ * has no role. Call it before `endSessionsIfNoRoleLeft`. When a person revokes a grant, the transaction locks grants
+ * before tokens too, so the two transactions cannot deadlock.
  */
 export const revokeGrantsWithoutRole = (executor: SqlClient, personId: number) =>
   executor.query(REVOKE_GRANTS, [null, null, personId]);
@@ -47,9 +48,9 @@ export const endSessionsIfNoRoleLeft = (executor: SqlClient, personId: number) =
   executor.query(REVOKE_SESSIONS, [personId]);
 
 /**
- * Ends what a person can no longer use after the removal of a role in the organization, or on the app if `appId` is set.
- * Call it after the removal, in the same transaction, which must have locked the organization. Afterwards, clear the
- * caches of callers.
+ * Revokes the access that a person loses by the removal of a role in the organization, or on the app if `appId` is set:
+ * one-time links, OAuth grants, tokens and sessions. Call it after the removal, in the same transaction, which must
+ * have locked the organization. After the commit, call `clearCallerCaches`.
  */
 export async function revokeLostAccess(executor: SqlClient, scope: RoleScope, personId: number): Promise<void> {
   const { organizationId, appId } = scope;

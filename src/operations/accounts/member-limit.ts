@@ -1,4 +1,7 @@
-/** Limits the number of people with a role in an organization or on an app. All code that gives a role must call this file. */
+/**
+ * Limits the number of people with a role in an organization or on an app. All code that gives a role must call
+ * `requireMemberCapacity`.
+ */
 import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { MEMBERS_MAX } from "../../limits.js";
@@ -9,9 +12,8 @@ const COUNT_OF_ORGANIZATION = `${COUNT_MEMBERS} FROM organization_member WHERE o
 const COUNT_OF_APP = `${COUNT_MEMBERS} FROM app_role WHERE app_id = $1 AND NOT of_organization`;
 
 /**
- * Checks that the organization, or the app if `appId` is set, can have the person as a member. A person who is a member
- * already is always accepted. Call it before you write the role, in the same transaction, which must have locked the
- * organization.
+ * Checks that the organization, or the app if `appId` is set, can have one more member. Does nothing if the person is a
+ * member already. Call it before you write the role, in the same transaction, which must have locked the organization.
  * @throws REQUEST_INVALID
  */
 export async function requireMemberCapacity(

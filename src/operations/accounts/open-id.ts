@@ -302,12 +302,18 @@ export class OpenId {
   }
 }
 
-/** Rethrows the error of a session that has ended as a failed sign-in. Rethrows other errors unchanged. */
+/**
+ * If the error says that the caller's session has ended, throws an error for a failed sign-in instead. Rethrows other
+ * errors unchanged.
+ */
 function rethrowAsFailedSignIn(error: unknown): never {
   throw error instanceof ActionError ? new OpenIdSignInError("failed") : error;
 }
 
-/** Rethrows the error of an organization that can have no more members. Rethrows other errors unchanged. */
+/**
+ * If the error says that the organization can have no more members, throws an error for a failed sign-in instead.
+ * Rethrows other errors unchanged.
+ */
 function rethrowAsTooManyMembers(error: unknown): never {
   throw error instanceof ActionError ? new OpenIdSignInError("too-many-members") : error;
 }

@@ -37,7 +37,9 @@ export interface Passkey {
   lastUsedAt: string | null;
 }
 
-/** Page that requests a passkey from the browser. A passkey only works on the host name of the page's origin. */
+/**
+ * Origin of the page that requests a passkey from the browser. A passkey only works on the host name of this origin.
+ */
 export interface PasskeyPageOrigin {
   origin: string;
 }

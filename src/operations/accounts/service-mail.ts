@@ -56,7 +56,7 @@ export function createServiceMailer(
   };
 }
 
-/** Returns a function that composes the e-mail of an invitation. */
+/** Returns a function that sends the e-mail of an invitation. */
 export const createInvitationMailer =
   (send: SendServiceMail) =>
   ({ email, role, expiresAt }: { email: string; role: string; expiresAt: string }, link: string): Promise<void> =>

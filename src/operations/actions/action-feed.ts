@@ -45,7 +45,10 @@ interface ChangedActionRow {
   user: Person | null;
 }
 
-/* Selects the changed action and its latest audit entry, which was written in the same transaction. */
+/*
+ * Selects the changed draft, and its latest audit entry of the last minute. The transaction of the change has written
+ * this entry.
+ */
 const SELECT_CHANGED_ACTION = `
   SELECT master.updated_at AS "updatedAt", entry.type, entry.data, ${personJsonSql("person")} AS "user"
     FROM (VALUES ($1::bigint, $2::bigint)) AS changed (app_id, id)

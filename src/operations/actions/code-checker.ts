@@ -20,8 +20,8 @@ export interface CodeCheckResult {
 }
 
 /**
- * Maximum number of concurrent checks of all apps. Each app has at most one, so that an app with long code does not
- * block the other apps.
+ * Maximum number of concurrent code checks in this process. Each app has at most one, so that an app with long code
+ * does not block the other apps.
  */
 const MAX_CONCURRENT_CHECKS = 4;
 /**

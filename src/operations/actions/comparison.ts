@@ -57,7 +57,7 @@ const sideLabel = (side: ComparedVersionSelector): string => (typeof side === "n
  * another thread, because comparing half a million lines takes 1.5 s.
  */
 const MAIN_THREAD_MAX_CHARACTERS = 8_192;
-/** Maximum number of concurrent comparisons in other threads, for all apps. Each app has at most one. */
+/** Maximum number of concurrent comparisons in other threads of this process. Each app has at most one. */
 const MAX_CONCURRENT_COMPARISONS = 4;
 const comparisonQueue = new FairSemaphore(MAX_CONCURRENT_COMPARISONS, 1);
 const comparisonThreadPool = createThreadPool<DiffedActions, ActionDiff>({

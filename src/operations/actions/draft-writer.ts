@@ -99,7 +99,7 @@ export class DraftWriter {
    * HTTP endpoints if there is none yet. The transaction must have locked the app, so that concurrent requests cannot
    * exceed the limits of the app. After an error, the transaction must be rolled back.
    * @throws NAME_ALREADY_EXISTS, TRIGGERS_INVALID; REQUEST_INVALID if the app's actions together are too large;
-   *   DEPENDENCY_UNRESOLVED if their scripts are
+   *   DEPENDENCY_UNRESOLVED if the scripts of the app's actions together are too large
    */
   async store(manager: EntityManager, row: ActionRow, { input, assets }: ValidatedAction): Promise<void> {
     await checkTotalActionSize(manager, row, input);
@@ -126,8 +126,7 @@ export class DraftWriter {
   }
 
   /**
-   * Writes the changed draft and saves it as a new version. Lock the app and then
-   * `row` before the call.
+   * Writes the changed draft and saves it as a new version. The transaction must have locked the app, and then `row`.
    * @throws the same errors as `store`
    */
   async replace(

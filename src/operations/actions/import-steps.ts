@@ -108,8 +108,8 @@ export class ActionImporter {
   }
 
   /**
-   * Checks the code and resolves the dependencies of each action. Call it before the transaction, because these steps
-   * are slow and the transaction holds locks.
+   * Checks the code and resolves the dependencies of each action. These steps are slow, so call this method before the
+   * transaction, which holds locks.
    */
   async prepare(author: ScriptQuotaRequest, all: readonly unknown[]): Promise<ImportedAction[]> {
     const { db, validation, packages } = this.options;

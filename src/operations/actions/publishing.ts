@@ -28,7 +28,7 @@ import { checkTotalActionSize, createAddedScriptAuditRecords, type DraftWriter }
 import { rethrowWithStatus } from "./failures.js";
 import { markVersionPublished, wasDraftStatePublished } from "./versions.js";
 
-/** The draft to publish, and the caller's claim that its tests have passed. */
+/** The draft to publish, and the caller's statement about its tests. */
 export interface PublishRequest extends DraftTarget {
   /** True if the caller states that the tests of the draft have passed. */
   tested: boolean;
@@ -39,8 +39,8 @@ const SELECT_PUBLISHING_APP = `SELECT requires_tests AS "requiresTests", publish
 type PublishingApp = { requiresTests: boolean; isPublished: boolean };
 
 /**
- * Reads an app that the transaction has locked, so that no other request unpublishes the app while one of its actions is
- * being published, or exceeds the limits of the app.
+ * Reads an app that the transaction has locked. While the app is locked, no other request can unpublish it or add
+ * actions that exceed its limits.
  */
 async function readPublishingApp(manager: EntityManager, appId: number): Promise<PublishingApp> {
   return (await rows<PublishingApp>(manager, SELECT_PUBLISHING_APP, [appId]))[0]!;

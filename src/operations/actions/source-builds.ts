@@ -15,9 +15,9 @@ import { ENTRY_FILES, findSourceFault, omitSourceMap, toStoredSource } from "../
 import { isObject } from "../../rules/describe-value.js";
 import type { DependencyResolver, ResolvedPackages } from "../packages/packages.js";
 
-/** Maximum number of concurrent builds for all apps. Each app has at most one. */
+/** Maximum number of concurrent builds in this process. Each app has at most one. */
 const MAX_CONCURRENT_BUILDS = 3;
-/** Maximum total size of the cached builds in bytes. */
+/** Maximum total size in bytes of the builds that this process caches. */
 const CACHE_MAX_BYTES = 32 * 1024 * 1024;
 /** Maximum size of the code that one build produces, in bytes. */
 const CODE_MAX_BYTES = 2 * 1024 * 1024;

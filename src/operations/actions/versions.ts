@@ -1,4 +1,4 @@
-/** Stores, lists and reads the versions of an action. A version is a stored snapshot of its draft. */
+/** Stores, lists and reads the versions of an action. A version is a stored snapshot of the action's draft. */
 import { createHash } from "node:crypto";
 import type { Logger } from "pino";
 import type { EntityManager } from "typeorm";

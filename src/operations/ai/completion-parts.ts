@@ -1,5 +1,6 @@
 /**
- * Reads a streamed completion of a language model. Masks secrets in its text and passes the text on while it arrives.
+ * Reads a streamed completion of a language model. Masks secrets in the text, and passes the text on while the stream
+ * is still open.
  */
 import { OutgoingError } from "../../engine/outgoing.js";
 import type { SecretScanner } from "../../engine/secret-scan.js";
@@ -23,7 +24,7 @@ export class StreamedCompletionReader {
   private isStopped = false;
 
   /**
-   * @param passOn receives parts of the text with secrets masked. The end of the text is not passed on while it may be
+   * @param passOn receives parts of the text with secrets masked. The last characters are held back while they may be
    *   the beginning of a secret
    */
   constructor(

@@ -66,7 +66,7 @@ export class AlertRules {
   constructor(private readonly options: AlertRulesOptions) {}
 
   /**
-   * Checks that the action and the setting that the rule refers to exist.
+   * Checks that the rule's action exists, and that the rule's setting contains a valid destination.
    * @throws ActionError REQUEST_INVALID, ACTION_NOT_FOUND
    */
   private async checkReferences(appId: number, { actionId, channel, setting }: AlertInput): Promise<void> {
@@ -78,8 +78,9 @@ export class AlertRules {
   }
 
   /**
-   * Writes a new or changed alert rule and its audit entry. Writes no entry if `work` returns null. Locks the app, so that
-   * concurrent requests cannot exceed its limits. A manifest also locks the app before it reads the rules.
+   * Locks the app and runs `work`, which creates, changes, deletes or tests an alert rule and returns the rule's ID.
+   * Then writes an audit entry, unless `work` returns null. The lock prevents concurrent requests from exceeding the
+   * app's limits, and from changing rules while a manifest is applied.
    */
   private async writeRule<Id extends number | null>(
     caller: Caller,

@@ -24,7 +24,7 @@ export interface AlertBody {
   runId: number | null;
   text: string;
   studio: string;
-  /** Time at which the alert fired or recovered, ISO 8601. */
+  /** Time at which the service created the message, ISO 8601. */
   at: string;
 }
 

@@ -1,7 +1,7 @@
 /**
- * Evaluates the alert rules with all runs and schedules since the last evaluation. Stores the states of the rules, and
- * queues messages about changes. Every process can do this, because the scheduler process may have stopped. Each
- * evaluation locks one row, so that no run is evaluated twice.
+ * Evaluates the alert rules: with the runs that have ended since the last evaluation, and with the current state of
+ * schedules and queues. Stores the states of the rules, and queues messages about changes. Every process can do this,
+ * because the scheduler process may have stopped. Each evaluation locks one row, so that no run is evaluated twice.
  */
 import type { Logger } from "pino";
 import type { EntityManager } from "typeorm";

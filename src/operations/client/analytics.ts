@@ -43,8 +43,8 @@ export class Analytics {
   constructor(private readonly options: AnalyticsOptions) {}
 
   /**
-   * Records a list of events `[{createdAt, type, data}]` (specification, Analytics event payload) as
-   * `app.analytics.*` log events, in the order of the list. Records none of the events if it throws.
+   * Records a list of events `[{createdAt, type, data}]` (specification, Analytics event payload) as `app.analytics.*`
+   * log events. An invalid event or a reached limit rejects the whole request.
    * @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE, RATE_LIMIT_EXCEEDED, OVERLOADED
    */
   async record(caller: Caller, appId: number, events: unknown): Promise<{ count: number }> {
@@ -57,8 +57,8 @@ export class Analytics {
     refuseUnknownFields(events, [EVENT_SHAPE], "events");
     reportUnknownField(caller);
     countRequest(caller);
-    // Records either all events of the request or none. After a partial failure, the client would send all events
-    // again.
+    // Counts all events of the request at once, so that the limit rejects either all of them or none. After a partial
+    // rejection, the client would send all events again.
     const bytes = parsedEvents.reduce((sum, event) => sum + event.bytes, 0);
     receivedDataLimiter.takeRows(caller, appId, bytes, parsedEvents.length);
     await Promise.all(parsedEvents.map(({ input }) => logEvents.store(caller, appId, input)));

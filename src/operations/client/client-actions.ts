@@ -63,8 +63,8 @@ const IS_RUNNABLE = `app_id = $1 AND active AND environment <> 'server' AND acti
   AND (master_id IS NULL) = ($2 = 'master') AND NOT (${IS_PAUSED})`;
 
 /**
- * Row of the list of actions. Each change of the name or the code gives the action another `version`. The end of a run
- * does not change it.
+ * Row of the list of actions. `version` is the time of the action's last change, for example of the name or the code.
+ * Runs do not change `version`.
  */
 type ListedRow = Omit<ClientActionRow, "code"> & { version: string; codeBytes: number };
 
@@ -75,7 +75,10 @@ const SELECT_ANALYTICS_ACTIONS = `SELECT ${COLUMNS_WITHOUT_CODE}, ${VERSION_COLU
   WHERE ${IS_STARTED_BY_EVENTS} ORDER BY id`;
 const SELECT_WITH_CODE = `SELECT ${CLIENT_ROW_COLUMNS}, ${VERSION_COLUMNS} FROM action
   WHERE ${IS_STARTED_BY_EVENTS} AND id = ANY ($3::bigint[])`;
-/** Maximum bytes of code that one statement reads, except for a single larger action. An app can have 256 MB of code. */
+/**
+ * Maximum bytes of code that one statement reads, except for a single larger action. All actions of an app together can
+ * have 256 MB of code.
+ */
 const CODE_BYTES_PER_STATEMENT = 2 * 1024 * 1024;
 /** Number of actions whose integrity value stays in memory, so that the service reads their code only once. */
 const CACHED_INTEGRITIES_MAX = 50_000;

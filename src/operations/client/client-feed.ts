@@ -114,7 +114,10 @@ export function createClientActionFeed(options: {
     notifySubscribers(audience, getOrCreateSnapshot(audience, audience.actionsById));
   }
 
-  /** Removes an audience without subscribers after its read has ended, so that a subscriber meanwhile shares the read. */
+  /**
+   * Removes an audience that has no subscribers when its current read has ended. A client that subscribes before the
+   * end of the read uses its result.
+   */
   async function removeUnused(audience: FeedSubscribers): Promise<void> {
     for (let read = null; read !== audience.lastRead; ) {
       read = audience.lastRead;

@@ -28,7 +28,7 @@ const FAULT_MESSAGES: Record<NonNullable<LargeReport["fault"]>, [Status, string]
 
 /**
  * Parses the JSON text of a report, except its payload and result: these stay JSON texts in the returned object.
- * @throws REQUEST_INVALID, PAYLOAD_INVALID
+ * @throws REQUEST_INVALID, PAYLOAD_INVALID, PAYLOAD_TOO_LARGE
  */
 export async function parseLargeRunReport(sender: string, text: string): Promise<Record<string, unknown>> {
   const leaveQueue = await reportSemaphore.enter(sender);

@@ -41,7 +41,10 @@ export interface PreviewPage {
   actionId: number | null;
 }
 
-/* Deletes up to 10 expired page sessions whenever a page session starts, so that no separate cleanup is needed. */
+/*
+ * Deletes up to 10 expired page sessions. Executed whenever a page session starts, so that no separate cleanup is
+ * needed.
+ */
 const DELETE_OLD_PREVIEW_CODES = `
   DELETE FROM credential WHERE id IN
     (SELECT id FROM credential WHERE page_session AND expires_at < now() ORDER BY expires_at LIMIT 10 FOR UPDATE SKIP LOCKED)`;

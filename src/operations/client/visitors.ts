@@ -30,10 +30,10 @@ export interface VisitorSession {
 /** Request of a page for a visitor's session. */
 export interface VisitorSessionRequest {
   appId: number;
-  /** Header `Origin` of the request; undefined if the client is not a browser. */
+  /** Header `Origin` of the request; undefined if the request has no such header. */
   origin: string | undefined;
   address: string;
-  /** The page's current session, which the request extends; null if the page has no session. */
+  /** The page's current session, which the request extends if possible; null if the page has no session. */
   current: { caller: Caller; token: string } | null;
 }
 
@@ -61,13 +61,13 @@ const HAS_NO_SIGNED_IN_USER = "NOT EXISTS (SELECT FROM app_user_session AS sessi
 const COUNT_SESSIONS_OF_ADDRESS = `
   SELECT count(*)::int AS count FROM
     (SELECT FROM credential WHERE app_id = $1 AND visitor_block = $2 LIMIT $3) AS sessions`;
-/* Removes the oldest sessions of the address block $2 in the app $1. */
+/* Deletes the oldest sessions of one network address range. $1 is the app, $2 the hash of the range. */
 const DELETE_SESSIONS_OF_ADDRESS = `
   DELETE FROM credential WHERE id IN (
     SELECT id FROM credential AS c WHERE app_id = $1 AND visitor_block = $2 AND ${HAS_NO_SIGNED_IN_USER}
      ORDER BY id LIMIT ${MAX_SESSIONS_PER_DELETE} FOR UPDATE SKIP LOCKED) RETURNING id`;
 
-/* Removes sessions of an app. $1 is the app, $2 the number of sessions to keep. */
+/* Deletes the oldest sessions of an app. $1 is the app, $2 the number of sessions to keep. */
 const DELETE_SESSIONS_OF_APP = `
   DELETE FROM credential WHERE id IN (
     SELECT id FROM credential AS c WHERE app_id = $1 AND visitor_block IS NOT NULL AND ${HAS_NO_SIGNED_IN_USER}
@@ -180,7 +180,8 @@ export class VisitorSessions {
   }
 
   /**
-   * Creates a session for a page on one of the app's listed origins. If the page has a session, extends it instead.
+   * Creates a session for a page on one of the app's listed origins. If the page has a session that can be extended,
+   * extends this session instead.
    * @throws FORBIDDEN for other origins, even if the app does not exist; APP_NOT_PUBLISHED, RATE_LIMIT_EXCEEDED
    */
   async create({ appId, origin, address, current }: VisitorSessionRequest): Promise<VisitorSession> {
@@ -202,9 +203,9 @@ export class VisitorSessions {
 }
 
 /**
- * Returns a function that limits the visitor sessions of each network address. For a new session above the limit, the
- * function deletes the oldest sessions without a signed-in user. If app users are signed in to all sessions of the
- * address, the function throws RATE_LIMIT_EXCEEDED.
+ * Returns a function that limits the visitor sessions of each network address range and of each app. Call the function
+ * before you create a session. It deletes the oldest sessions without a signed-in user if their number has reached a
+ * limit. It throws RATE_LIMIT_EXCEEDED if app users are signed in to all sessions of the address range.
  */
 export function createVisitorSessionLimiter() {
   let visitorsMade = 0;

@@ -22,8 +22,8 @@ import { MessageSender } from "./sender.js";
 import { createSmsDelivery } from "./sms-delivery.js";
 
 /**
- * Ports of the mail servers and text message providers of apps to which the service connects. Other ports are blocked
- * unless ALLOW_PRIVATE_NETWORK is set.
+ * Ports to which the service connects on hosts that apps choose, such as mail servers and webhooks. Other ports are
+ * blocked unless ALLOW_PRIVATE_NETWORK is set.
  */
 const ALLOWED_MESSAGE_PORTS: readonly number[] = [25, 80, 443, 465, 587, 2525];
 
@@ -91,14 +91,18 @@ export function createMessagingModules(options: {
     reports: new DeliveryReports({ db, destinations, logEvents }),
     sender,
     /**
-     * Releases messages that this process has claimed but did not receive, because the database's response to the claim
-     * was lost. If `mayDeclareDead` is true, also releases the messages of processes that have stopped.
+     * Releases messages that this process has claimed but is not sending: the response to the claim was lost, or the
+     * outcome could not be stored. If `mayDeclareDead` is true, also releases the messages of processes that have
+     * stopped.
      */
     async recover(mayDeclareDead: boolean): Promise<void> {
       const count = await outbox.releaseMessages(processId, sender.idsInProgress(), mayDeclareDead);
       if (count > 0) log.warn({ count }, "released messages whose sending process has stopped");
     },
-    /** Connections to public network addresses only. Other modules use them to connect to hosts that apps choose. */
+    /**
+     * Connections to public network addresses only, unless ALLOW_PRIVATE_NETWORK is set. Other modules use them to
+     * connect to hosts that apps choose.
+     */
     checked: checkedConnections,
     stop: () => smtp.stop(),
   };

@@ -1,6 +1,6 @@
 /**
  * Receives delivery reports of e-mail and text message providers. Checks the signature of each request. Stores a report
- * only if it advances the status of its message.
+ * only if it advances the status of its message, or is the first report of a delay.
  */
 
 import { createHmac, timingSafeEqual } from "node:crypto";
@@ -36,7 +36,7 @@ const MAX_REPORTS_PER_REQUEST = 100;
 const SIGNATURE_MAX_AGE_SECONDS = 300;
 const DETAIL_MAX_CHARACTERS = 500;
 
-/** Status that a message gets, by the type of its delivery report. */
+/** Status that a message gets, by the type of its delivery report. `delayed` does not change the status. */
 const REPORTED_STATUSES = {
   delivered: "delivered",
   delayed: "delayed",

@@ -1,7 +1,7 @@
 /**
- * The outbox: stores each message as a row before the message is sent. Each operation is one SQL statement that also
- * checks which process has claimed the message. After a process has started to send a message, no other process claims
- * this message.
+ * The outbox: stores each message as a row before the message is sent. Each SQL statement that changes a claimed
+ * message also checks which process has claimed it. After a process has started to send a message, no other process
+ * claims this message until the outcome is stored.
  */
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import type { Email, Sms } from "../../rules/message-input.js";
@@ -145,8 +145,8 @@ const RELEASE_LOST_MESSAGES = `
   ${RELEASE_MESSAGES} WHERE holder IS NOT NULL
      AND NOT EXISTS (SELECT FROM instance WHERE instance.id = message.holder AND lease_until >= now()) RETURNING id`;
 /**
- * Releases messages that the process $1 has claimed but did not receive, because the database's response to the claim
- * was lost. $2 are the messages that the process is sending.
+ * Releases messages that the process $1 has claimed but is not sending. $2 are the messages that the process is
+ * sending.
  */
 const RELEASE_ORPHAN_MESSAGES = `
   ${RELEASE_MESSAGES} WHERE holder = $1 AND id <> ALL ($2::bigint[]) AND claimed_at < now() - interval '10 seconds' RETURNING id`;
@@ -194,16 +194,16 @@ export class Outbox {
   }
 
   /**
-   * Marks the message as being sent. Returns false if this process no longer has its lease or its claim on the
-   * message: then it must not send the message.
+   * Marks the message as being sent. Returns false if this process no longer has its lease or its claim on the message.
+   * The process must not send the message then.
    */
   async markSending(holder: string, id: number): Promise<boolean> {
     return (await rows(this.db, MARK_SENDING, [id, holder])).length > 0;
   }
 
   /**
-   * Stores the outcome of an attempt to send the message. Returns false and stores nothing if another process has
-   * claimed the message.
+   * Stores the outcome of an attempt to send the message. Returns false and stores nothing if this process no longer
+   * has its claim on the message.
    */
   async storeAttemptResult(
     executor: SqlClient,
@@ -218,9 +218,9 @@ export class Outbox {
   }
 
   /**
-   * Releases messages that the process `holder` has claimed but did not receive, because the database's response to
-   * the claim was lost. If `mayDeclareDead` is true, also releases the messages of processes that have stopped.
-   * Returns the number of released messages.
+   * Releases messages that the process `holder` has claimed but is not sending: the response to the claim was lost, or
+   * the outcome could not be stored. If `mayDeclareDead` is true, also releases the messages of processes that have
+   * stopped. Returns the number of released messages.
    */
   async releaseMessages(holder: string, knownIds: readonly number[], mayDeclareDead: boolean): Promise<number> {
     const lostMessages = mayDeclareDead ? await rows(this.db, RELEASE_LOST_MESSAGES) : [];

@@ -22,8 +22,8 @@ const APP_SHARE_OF_FREE_SLOTS = 1 / 10;
 const FIRST_RETRY_DELAY_MS = 30_000;
 const MAX_RETRY_DELAY_MS = 3_600_000;
 /**
- * Number of attempts to store the outcome of a sent message. If all these attempts fail, the status of the message
- * becomes `unknown`.
+ * Number of attempts to store the outcome of a sent message. If all these attempts fail, `recover` (communicate.ts)
+ * later sets the status of the message to `unknown`.
  */
 const STORE_ATTEMPTS_MAX = 60;
 const STORE_RETRY_DELAY_MS = 500;
@@ -67,7 +67,10 @@ export class MessageSender {
     return { status, recipients, detail };
   }
 
-  /** Stores the status of a message and its log event in one transaction. Retries while the database is unavailable. */
+  /**
+   * Stores the status of a message and its log event in one transaction. If the transaction fails, tries again, with
+   * STORE_ATTEMPTS_MAX attempts in total.
+   */
   private async storeResult(message: ClaimedMessage, result: StoredDeliveryOutcome): Promise<void> {
     const { db, outbox, logEvents, processId } = this.options;
     for (let attemptsLeft = STORE_ATTEMPTS_MAX - 1; ; attemptsLeft -= 1) {
@@ -113,8 +116,7 @@ export class MessageSender {
   }
 
   private startSending(message: ClaimedMessage): void {
-    // If the outcome cannot be stored, another process can release the message after the lease of this process has
-    // expired.
+    // If the outcome cannot be stored, `recover` (communicate.ts) releases the message later.
     const logUnstored = (err: unknown) =>
       this.options.log.warn({ err, messageId: message.id }, "the outcome of a message could not be stored");
     this.deliveries.trackDelivery(message, this.sendMessage(message).catch(logUnstored));

@@ -12,7 +12,7 @@ export type DeliveryAttemptOutcome =
     }
   /** Temporary rejection: the message was not sent to all recipients, and a later attempt may succeed. */
   | { kind: "later"; recipients: Recipient[]; detail: string }
-  /** Another process has claimed the message, so this process did not send it. */
+  /** This process no longer has its lease or its claim on the message, so it did not send the message. */
   | { kind: "fenced" };
 
 /** Returns a final outcome for a message that cannot be sent with the app's current settings. */
