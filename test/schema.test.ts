@@ -14,7 +14,7 @@ import {
   isObjectType,
   validateSchema,
 } from "graphql";
-import { loadSchema, rootFields } from "../src/api/graphql/schema.js";
+import { listRootFields, loadSchema } from "../src/api/graphql/schema.js";
 import { createOpenapiDocument } from "../src/api/openapi/document.js";
 import { ROUTES } from "../src/api/rest/routes.js";
 import { referencePages } from "../src/cli/reference/pages.js";
@@ -186,7 +186,7 @@ describe("the committed contracts, which npm run schema writes", () => {
 
   it("every query, mutation and subscription of an app has appId as its first argument", async () => {
     for (const schema of [await loadSchema(), buildSchema(made["schema.graphql"]!)]) {
-      const late = rootFields(schema).filter(({ args }) => args.findIndex(({ name }) => name === "appId") > 0);
+      const late = listRootFields(schema).filter(({ args }) => args.findIndex(({ name }) => name === "appId") > 0);
       expect(late.map(({ name }) => name)).to.deep.equal([]);
     }
   });

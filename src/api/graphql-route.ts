@@ -17,10 +17,10 @@ import { isObject } from "../rules/describe-value.js";
 import { writeJson } from "../rules/json-text.js";
 import { createQuotaHeaders, type RequestContext } from "./context.js";
 import { createErrorFormatter, type FormatError } from "./error-reply.js";
-import type { DocumentChecker } from "./graphql/documents.js";
+import type { GraphqlDocumentChecker } from "./graphql/documents.js";
 import { findSharedIdempotencyKeyError } from "./graphql/idempotency.js";
-import { createIntrospectionResponses, KNOWN_QUERY_MAX_CHARACTERS } from "./graphql/introspection.js";
-import { errorIfNotPersisted, queryTextOf } from "./graphql/persisted.js";
+import { createIntrospectionResponses, INTROSPECTION_QUERY_MAX_CHARACTERS } from "./graphql/introspection.js";
+import { findNotPersistedError, findQueryText } from "./graphql/persisted.js";
 import { createGraphqlErrorSender, sendJsonText } from "./graphql/refusals.js";
 import type { ResolverContext, Resolvers } from "./graphql/schema.js";
 import { getSenderKey } from "./sender.js";
@@ -28,7 +28,7 @@ import { traceRequest } from "./traces.js";
 import { acceptsHtml, type WebPages } from "./web-assets.js";
 
 /** Maximum size of anonymous requests: they may only send one of the service's known introspection queries, with the JSON around it. */
-const ANONYMOUS_REQUEST_MAX_BYTES = 2 * KNOWN_QUERY_MAX_CHARACTERS;
+const ANONYMOUS_REQUEST_MAX_BYTES = 2 * INTROSPECTION_QUERY_MAX_CHARACTERS;
 
 /** Property of a request in which the route stores the GraphQL document that passed the checks. */
 const CHECKED_DOCUMENT = Symbol("checked document");
@@ -40,7 +40,7 @@ interface GraphqlContext extends RequestContext, ResolverContext {
 export interface GraphqlOptions {
   schema: GraphQLSchema;
   resolvers: Resolvers;
-  documents: DocumentChecker;
+  documents: GraphqlDocumentChecker;
   pages: WebPages;
   measures: Pick<ServiceMetrics, "refused">;
   tracing: RequestTracing;
@@ -178,7 +178,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
     query: string,
     { operationName, variables }: Record<string, unknown>,
   ): Promise<readonly unknown[]> {
-    const refusal = errorIfNotPersisted(query, context.caller, graphqlDocuments);
+    const refusal = findNotPersistedError(query, context.caller, graphqlDocuments);
     if (refusal) return [refusal];
     const name = typeof operationName === "string" ? operationName : null;
     const bytes = method === "GET" ? query.length : Number(headers["content-length"] ?? Number.POSITIVE_INFINITY);
@@ -208,7 +208,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
     }
     rejectRepeatedParameters(request);
     // Apollo reads the document of a GET from the URL, and the text of a persisted document cannot be inserted there.
-    const query = queryTextOf(request.method === "GET" ? { query: requested["query"] } : requested);
+    const query = findQueryText(request.method === "GET" ? { query: requested["query"] } : requested);
     if (query instanceof GraphQLError) return sendFailure(request, reply, query);
     if (query !== null) {
       // Apollo reads the document of a POST from the body.

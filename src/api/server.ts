@@ -39,7 +39,7 @@ import { createErrorReply } from "./error-reply.js";
 import type { FairTaskQueue } from "./fair-task-queue.js";
 import { registerRootPage } from "./first-page.js";
 import { registerGitWebhook } from "./git-webhook.js";
-import { createDocumentChecker, type DocumentChecker } from "./graphql/documents.js";
+import { createGraphqlDocumentChecker, type GraphqlDocumentChecker } from "./graphql/documents.js";
 import { loadSchema, type Resolvers } from "./graphql/schema.js";
 import { registerGraphql } from "./graphql-route.js";
 import { registerHttpTriggers } from "./http-triggers.js";
@@ -105,7 +105,7 @@ export interface ApiOptions {
 
 export interface Api {
   schema: GraphQLSchema;
-  documents: DocumentChecker;
+  documents: GraphqlDocumentChecker;
   /** Method and path of every registered route. */
   registeredRoutes: readonly { method: string; path: string }[];
   handleRequest: RequestListener;
@@ -186,7 +186,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
     options;
   const { graphqlDocuments, log } = options;
   const schema = await loadSchema();
-  const documents = createDocumentChecker(schema, taskQueue);
+  const documents = createGraphqlDocumentChecker(schema, taskQueue);
   const { app, handle } = createFastify(options);
   const addresses: { method: string; path: string }[] = [];
   app.addHook("onRoute", ({ method, url }) => {

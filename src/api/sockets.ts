@@ -25,11 +25,11 @@ import { createErrorFormatter, createErrorReply, type FormatError } from "./erro
 import type { FairTaskQueue } from "./fair-task-queue.js";
 import type { ActionFeedContext } from "./graphql/action-resolver.js";
 import type { ClientFeedContext } from "./graphql/client-resolver.js";
-import type { DocumentChecker } from "./graphql/documents.js";
+import type { GraphqlDocumentChecker } from "./graphql/documents.js";
 import type { EntryFeedContext } from "./graphql/entry-resolver.js";
 import type { LogTailContext } from "./graphql/log-resolver.js";
 import type { NotificationSubscriptionContext } from "./graphql/notification-resolver.js";
-import { errorIfNotPersisted, queryTextOf } from "./graphql/persisted.js";
+import { findNotPersistedError, findQueryText } from "./graphql/persisted.js";
 import type { ConsoleSubscriptionContext } from "./graphql/run-resolver.js";
 import type { ResolverContext } from "./graphql/schema.js";
 import { SocketLimiter } from "./live/operations.js";
@@ -68,7 +68,7 @@ type SubscriptionSources = Pick<
 
 interface SocketOptions extends SubscriptionSources, ResolverContext {
   schema: GraphQLSchema;
-  documents: DocumentChecker;
+  documents: GraphqlDocumentChecker;
   getClientAddress: GetClientAddress;
   responseMemory: ResponseMemory;
   taskQueue: FairTaskQueue;
@@ -290,9 +290,9 @@ export function createSocketServer({
         operation.callWhenEnded(releaseSlot);
         if (isCompleted(context, id)) return completedError();
         if (!(await recheck.checkHolder(extra))) return [new GraphQLError("a valid credential is required")];
-        const query = queryTextOf({ query: input, documentId: extensions?.["documentId"] }) ?? "";
+        const query = findQueryText({ query: input, documentId: extensions?.["documentId"] }) ?? "";
         if (query instanceof GraphQLError) return [query];
-        const refusal = errorIfNotPersisted(query, extra.caller, graphqlDocuments);
+        const refusal = findNotPersistedError(query, extra.caller, graphqlDocuments);
         if (refusal) return [refusal];
         const shape = JSON.stringify([query, operationName, variables]);
         const sender = getSenderKey(callerOf(extra));

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import type { FastifyRequest } from "fastify";
 import { type GraphQLArgument, getNamedType } from "graphql";
-import { loadSchema, rootFields } from "../../src/api/graphql/schema.js";
+import { listRootFields, loadSchema } from "../../src/api/graphql/schema.js";
 import { createRestRequest } from "../../src/api/rest/request.js";
 import { ROUTES } from "../../src/api/rest/routes.js";
 import { parseReference } from "../../src/rules/reference.js";
@@ -82,7 +82,7 @@ describe("IDs and names", () => {
   }
 
   it("are accepted with `by` in every field of GraphQL that takes either", async () => {
-    const fields = rootFields(await loadSchema());
+    const fields = listRootFields(await loadSchema());
     // `against` refers to a version; a version has an ID but no name.
     const isId = ({ name, type }: GraphQLArgument) => getNamedType(type).name === "ID" && name !== "against";
     const fieldsWithReference = fields.filter(({ args }) => args.some(isId));

@@ -4,7 +4,7 @@ import { connect } from "node:net";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { getIntrospectionQuery, type OperationDefinitionNode, parse, print, separateOperations } from "graphql";
-import { createDocumentChecker } from "../../src/api/graphql/documents.js";
+import { createGraphqlDocumentChecker } from "../../src/api/graphql/documents.js";
 import { loadSchema } from "../../src/api/graphql/schema.js";
 import { FIRST_VISIT_QUERY } from "../../src/web/graphiql/first-visit.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -60,7 +60,7 @@ const HOSTILE_DOCUMENTS: [what: string, query: string, variables?: object][] = [
 
 /** Creates a document check for a schema whose operations do nothing. */
 async function documents() {
-  return createDocumentChecker(await loadSchema());
+  return createGraphqlDocumentChecker(await loadSchema());
 }
 
 describe("a service that gets GraphQL documents", () => {

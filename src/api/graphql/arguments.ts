@@ -9,12 +9,12 @@ export const OFFSET_DESCRIPTION = "Number of items to skip; 0 by default.";
  * @param fallback number of items if the argument is absent
  * @param max maximum of the argument
  */
-export const limitDescription = (fallback = PAGE_DEFAULT, max = PAGE_MAX): string =>
+export const createLimitDescription = (fallback = PAGE_DEFAULT, max = PAGE_MAX): string =>
   `Maximum number of items to return; ${fallback} by default. Values above ${max} are reduced to ${max}.`;
 
 export const AppId = () => Arg("appId", () => Int, { description: "ID of the app." });
 
 export const Limit = (fallback?: number, max?: number) =>
-  Arg("limit", () => Int, { nullable: true, description: limitDescription(fallback, max) });
+  Arg("limit", () => Int, { nullable: true, description: createLimitDescription(fallback, max) });
 
 export const Offset = () => Arg("offset", () => Int, { nullable: true, description: OFFSET_DESCRIPTION });

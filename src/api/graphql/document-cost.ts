@@ -29,13 +29,13 @@ import {
   type ValueNode,
 } from "graphql";
 import { PAGE_DEFAULT, PAGE_MAX } from "../../limits.js";
-import { DOCUMENT_LIMITS } from "./document-form.js";
+import { GRAPHQL_DOCUMENT_LIMITS } from "./document-form.js";
 
 /**
  * Maximum number of values that an operation can select. A thousand complete actions are below this limit. Executing so many values blocks
  * all other requests for about 50 ms.
  */
-export const OPERATION_COST_MAX = 30_000;
+export const GRAPHQL_OPERATION_COST_MAX = 30_000;
 /**
  * Maximum cost of an introspection query, as a multiple of the cost of the longest query that graphql-js generates.
  * Tools such as codegen select a little more than that query.
@@ -183,8 +183,8 @@ class SelectionSizeEstimator {
   }
 }
 
-const ROOT_FIELD_LIMIT_NAME = "root fields of its operation" satisfies keyof typeof DOCUMENT_LIMITS;
-const FIELD_DEPTH_LIMIT_NAME = "levels of fields" satisfies keyof typeof DOCUMENT_LIMITS;
+const ROOT_FIELD_LIMIT_NAME = "root fields of its operation" satisfies keyof typeof GRAPHQL_DOCUMENT_LIMITS;
+const FIELD_DEPTH_LIMIT_NAME = "levels of fields" satisfies keyof typeof GRAPHQL_DOCUMENT_LIMITS;
 
 function integerDefaultsOf({ variableDefinitions }: OperationDefinitionNode): Record<string, unknown> {
   const input = (variableDefinitions ?? []).flatMap(({ variable, defaultValue }) =>
@@ -217,7 +217,7 @@ function introspectionCost(schema: GraphQLSchema, lists: Record<string, number>)
  * Creates a function that estimates the cost of an operation in a valid document. The function returns the cost, or an error that names the
  * exceeded limit.
  */
-export function createCostEstimator(schema: GraphQLSchema) {
+export function createGraphqlCostEstimator(schema: GraphQLSchema) {
   const lists = introspectionListLengths(schema);
   const introspectionMax = Math.ceil(INTROSPECTION_MARGIN * introspectionCost(schema, lists));
 
@@ -235,18 +235,18 @@ export function createCostEstimator(schema: GraphQLSchema) {
       ...variables,
     });
     const roots = estimate.countRootFields(operation.selectionSet);
-    if (roots > DOCUMENT_LIMITS[ROOT_FIELD_LIMIT_NAME]) {
+    if (roots > GRAPHQL_DOCUMENT_LIMITS[ROOT_FIELD_LIMIT_NAME]) {
       return new GraphQLError(
-        `a GraphQL operation can have at most ${DOCUMENT_LIMITS[ROOT_FIELD_LIMIT_NAME]} root fields`,
+        `a GraphQL operation can have at most ${GRAPHQL_DOCUMENT_LIMITS[ROOT_FIELD_LIMIT_NAME]} root fields`,
       );
     }
     const { cost, depth: levels } = estimate.measureSelections(operation.selectionSet, root, PAGE_DEFAULT);
-    if (levels > DOCUMENT_LIMITS[FIELD_DEPTH_LIMIT_NAME]) {
+    if (levels > GRAPHQL_DOCUMENT_LIMITS[FIELD_DEPTH_LIMIT_NAME]) {
       return new GraphQLError(
-        `a GraphQL operation can be at most ${DOCUMENT_LIMITS[FIELD_DEPTH_LIMIT_NAME]} levels deep`,
+        `a GraphQL operation can be at most ${GRAPHQL_DOCUMENT_LIMITS[FIELD_DEPTH_LIMIT_NAME]} levels deep`,
       );
     }
-    const costMax = isIntrospectionOnly(operation) ? introspectionMax : OPERATION_COST_MAX;
+    const costMax = isIntrospectionOnly(operation) ? introspectionMax : GRAPHQL_OPERATION_COST_MAX;
     if (cost > costMax) {
       const selectedMax = Math.ceil(Math.min(cost, Number.MAX_SAFE_INTEGER));
       return new GraphQLError(

@@ -19,7 +19,7 @@ import { JSON_MAX_DEPTH } from "../../limits.js";
  * Limits of a document, by the name of what is counted. A hand-written document has a few dozen of each, and the
  * introspection query of GraphiQL has 15 levels of fields.
  */
-export const DOCUMENT_LIMITS = {
+export const GRAPHQL_DOCUMENT_LIMITS = {
   fields: 1_000,
   "levels of fields": 20,
   "root fields of its operation": 100,
@@ -32,7 +32,7 @@ export const DOCUMENT_LIMITS = {
   variables: 100,
 } as const;
 
-type DocumentLimitName = keyof typeof DOCUMENT_LIMITS;
+type DocumentLimitName = keyof typeof GRAPHQL_DOCUMENT_LIMITS;
 
 /**
  * True if a value is nested deeper than `levels`. Validation visits nested values by recursion, so a very deep value would overflow the
@@ -44,7 +44,7 @@ function isNestedDeeper(value: ValueNode, levels: number): boolean {
   return levels === 0 || value.fields.some((field) => isNestedDeeper(field.value, levels - 1));
 }
 
-/** Counts the parts of a document, and throws an error when a part exceeds its limit in DOCUMENT_LIMITS. */
+/** Counts the parts of a document, and throws an error when a part exceeds its limit in GRAPHQL_DOCUMENT_LIMITS. */
 class DocumentLimitChecker {
   private readonly counts = new Map<DocumentLimitName, number>();
 
@@ -55,13 +55,13 @@ class DocumentLimitChecker {
   }
 
   checkLimit(limitName: DocumentLimitName, count: number): void {
-    if (count > DOCUMENT_LIMITS[limitName]) {
-      throw new GraphQLError(`a GraphQL document can have at most ${DOCUMENT_LIMITS[limitName]} ${limitName}`);
+    if (count > GRAPHQL_DOCUMENT_LIMITS[limitName]) {
+      throw new GraphQLError(`a GraphQL document can have at most ${GRAPHQL_DOCUMENT_LIMITS[limitName]} ${limitName}`);
     }
   }
 
   checkValueDepth(value: ValueNode | undefined): void {
-    const levels = DOCUMENT_LIMITS["levels of nesting in a value"];
+    const levels = GRAPHQL_DOCUMENT_LIMITS["levels of nesting in a value"];
     if (value && isNestedDeeper(value, levels)) this.checkLimit("levels of nesting in a value", levels + 1);
   }
 

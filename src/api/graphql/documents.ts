@@ -9,7 +9,7 @@ import { JSON_MAX_DEPTH, SMALL_BODY_BYTES } from "../../limits.js";
 import { nestsDeeperThan } from "../../rules/describe-value.js";
 import { collectYoungGarbage } from "../../young-garbage.js";
 import { createFairTaskQueue, type FairTaskQueue } from "../fair-task-queue.js";
-import { createCostEstimator, type GraphqlVariables } from "./document-cost.js";
+import { createGraphqlCostEstimator, type GraphqlVariables } from "./document-cost.js";
 import { checkDocumentLimits } from "./document-form.js";
 import { findVariablesError } from "./variables.js";
 
@@ -49,17 +49,17 @@ export interface GraphqlRequest {
 }
 
 /** Result of a check: the parsed document if the service may execute it, otherwise the errors. */
-export type DocumentCheckResult = DocumentNode | readonly GraphQLError[];
+export type GraphqlDocumentCheckResult = DocumentNode | readonly GraphQLError[];
 
-export interface DocumentChecker {
+export interface GraphqlDocumentChecker {
   /** Checks a document immediately, without waiting for the sender's turn. */
-  check(asked: GraphqlRequest): DocumentCheckResult;
+  check(asked: GraphqlRequest): GraphqlDocumentCheckResult;
   /**
    * Checks a document when it is the sender's turn; immediately if the document is cached and cheap and the request is small.
    * @param bytes size of the request
    * @throws RATE_LIMIT_EXCEEDED if too many requests of this sender wait
    */
-  checkInTurn(sender: string, bytes: number, asked: GraphqlRequest): Promise<DocumentCheckResult>;
+  checkInTurn(sender: string, bytes: number, asked: GraphqlRequest): Promise<GraphqlDocumentCheckResult>;
   /** Returns a cached document by the SHA-256 of its text, in hexadecimal; undefined if it is not cached. */
   findCachedDocument(hash: string): DocumentNode | undefined;
 }
@@ -76,16 +76,16 @@ function toParseErrors(error: unknown): readonly GraphQLError[] {
   throw error;
 }
 
-export function createDocumentChecker(
+export function createGraphqlDocumentChecker(
   schema: GraphQLSchema,
   turns: FairTaskQueue = createFairTaskQueue(),
-): DocumentChecker {
-  const costOf = createCostEstimator(schema);
+): GraphqlDocumentChecker {
+  const costOf = createGraphqlCostEstimator(schema);
   const checkedDocuments = new LRUCache<string, DocumentNode>({ maxSize: CACHED_CHARACTERS_MAX });
 
   let uncollected = 0;
 
-  function parseDocument(query: string): DocumentCheckResult {
+  function parseDocument(query: string): GraphqlDocumentCheckResult {
     uncollected += query.length;
     if (uncollected > CHARACTERS_PER_GARBAGE_COLLECTION) {
       uncollected = query.length;
@@ -104,7 +104,7 @@ export function createDocumentChecker(
   function judge(
     { query, operationName, variables }: GraphqlRequest,
     hash: string,
-  ): { checked: DocumentCheckResult; cost: number } {
+  ): { checked: GraphqlDocumentCheckResult; cost: number } {
     const refused = (...checked: GraphQLError[]) => ({ checked, cost: 0 });
     if (nestsDeeperThan(variables, VARIABLES_MAX_DEPTH)) {
       return refused(new GraphQLError("the GraphQL variables are nested too deeply"));

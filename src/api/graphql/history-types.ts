@@ -4,7 +4,7 @@ import type { RunWait } from "../../data/action-types.js";
 import type { RequestRecord } from "../../operations/requests/run-requests.js";
 import type { RunSummary } from "../../operations/runs/run-queries.js";
 import type { PeriodLength, StatisticsPeriod } from "../../operations/runs/run-statistics.js";
-import { limitDescription, OFFSET_DESCRIPTION } from "./arguments.js";
+import { createLimitDescription, OFFSET_DESCRIPTION } from "./arguments.js";
 import { createEnum, DateTime, DraftOrLiveEnum, RunStateEnum, RunWaitEnum, TriggerTypeEnum } from "./leaf-types.js";
 import { PageItemsField, PageType, REPLACED_BY_PAGE } from "./page-types.js";
 
@@ -238,7 +238,7 @@ export class RunsArguments extends RunFilterArguments {
     deprecationReason: "Use `cursor`.",
   })
   before?: unknown;
-  @Field(() => Int, { nullable: true, description: limitDescription() }) limit?: number;
+  @Field(() => Int, { nullable: true, description: createLimitDescription() }) limit?: number;
   @Field(() => Int, { nullable: true, description: OFFSET_DESCRIPTION }) offset?: number;
 }
 

@@ -5,7 +5,7 @@ import { executeSync, type GraphQLSchema, getIntrospectionQuery, parse } from "g
 const INTROSPECTION_OPTIONS = [{ inputValueDeprecation: false, schemaDescription: false }, {}];
 
 /** Maximum length of a query that the service compares with the known introspection queries. */
-export const KNOWN_QUERY_MAX_CHARACTERS = 8 * 1024;
+export const INTROSPECTION_QUERY_MAX_CHARACTERS = 8 * 1024;
 
 const collapseSpaces = (text: string): string => text.replace(/\s+/g, " ").trim();
 
@@ -28,7 +28,7 @@ export function createIntrospectionResponses(schema: GraphQLSchema): FindIntrosp
   }
   return (body) => {
     const { query, operationName } = (body ?? {}) as IntrospectionRequest;
-    if (typeof query !== "string" || query.length > KNOWN_QUERY_MAX_CHARACTERS) return null;
+    if (typeof query !== "string" || query.length > INTROSPECTION_QUERY_MAX_CHARACTERS) return null;
     if (operationName != null && operationName !== "IntrospectionQuery") return null;
     return answerTexts.get(collapseSpaces(query))?.() ?? null;
   };

@@ -4,7 +4,7 @@ import { Field, InputType, Int, ObjectType } from "type-graphql";
 import type { LogEntry, ScriptError } from "../../operations/records/execution-logs.js";
 import { readMemberTexts } from "../../rules/json-scan.js";
 import { JsonText } from "../../rules/json-text.js";
-import { limitDescription, OFFSET_DESCRIPTION } from "./arguments.js";
+import { createLimitDescription, OFFSET_DESCRIPTION } from "./arguments.js";
 import { DateTime } from "./leaf-types.js";
 import { PageItemsField, PageType } from "./page-types.js";
 
@@ -28,7 +28,7 @@ const parsedEntryParts = new WeakMap<JsonText, Map<string, string>>();
 const UNPARSED_PARTS: readonly string[] = ["payload", "result"] satisfies (keyof EntryData)[];
 
 /** Returns one part of a log entry's `data`. No other function reads the format in which `data` is stored. */
-export function readLogEntryPart({ data }: LogEntry, name: keyof EntryData): unknown {
+export function readLogEntryDataField({ data }: LogEntry, name: keyof EntryData): unknown {
   const members = parsedEntryParts.get(data) ?? readMemberTexts(data.text);
   parsedEntryParts.set(data, members);
   const text = members.get(name);
@@ -92,7 +92,7 @@ export class ActionLogsInput {
   id?: unknown;
   @Field(() => ActionLogsWhereInput, { nullable: true, description: "Filter for the entries; all entries by default." })
   where?: unknown;
-  @Field(() => Int, { nullable: true, description: limitDescription() }) limit?: unknown;
+  @Field(() => Int, { nullable: true, description: createLimitDescription() }) limit?: unknown;
   @Field(() => Int, { nullable: true, description: OFFSET_DESCRIPTION }) offset?: unknown;
   @Field(() => String, {
     nullable: true,

@@ -11,7 +11,7 @@ const KNOWN_DOCUMENTS = new Map(Object.entries(stored));
 const DOCUMENT_ID_PREFIX = "sha256:";
 
 /** Fields of a request that contain its GraphQL document, as text or by its ID. */
-export interface DocumentRequest {
+export interface GraphqlDocumentFields {
   query?: unknown;
   /** "sha256:" followed by the hash in hexadecimal. Ignored if `query` is present. */
   documentId?: unknown;
@@ -20,7 +20,7 @@ export interface DocumentRequest {
 const documentIdOf = (query: string): string => DOCUMENT_ID_PREFIX + createHash("sha256").update(query).digest("hex");
 
 /** Returns the text of the request's document; null if the request has neither `query` nor `documentId`; an error for an unknown ID. */
-export function queryTextOf({ query, documentId }: DocumentRequest): string | GraphQLError | null {
+export function findQueryText({ query, documentId }: GraphqlDocumentFields): string | GraphQLError | null {
   if (typeof query === "string" && query !== "") return query;
   if (documentId === undefined || documentId === null) return typeof query === "string" ? query : null;
   const text = typeof documentId === "string" ? KNOWN_DOCUMENTS.get(documentId) : undefined;
@@ -28,7 +28,7 @@ export function queryTextOf({ query, documentId }: DocumentRequest): string | Gr
 }
 
 /** Returns an error if the caller may send only persisted documents and `query` is not one of them; otherwise null. */
-export function errorIfNotPersisted(
+export function findNotPersistedError(
   query: string,
   caller: Caller | null,
   mode: "any" | "persisted",

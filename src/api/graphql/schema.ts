@@ -106,7 +106,7 @@ const RESOLVER_NAMES = new Map<unknown, keyof Resolvers>(
 );
 
 /** Returns the root fields of the schema: its queries, mutations and subscriptions. */
-export function rootFields(schema: GraphQLSchema): GraphQLField<unknown, unknown>[] {
+export function listRootFields(schema: GraphQLSchema): GraphQLField<unknown, unknown>[] {
   const roots = [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()];
   return roots.flatMap((root) => Object.values(root?.getFields() ?? {}));
 }
@@ -116,13 +116,13 @@ export function rootFields(schema: GraphQLSchema): GraphQLField<unknown, unknown
  * run from the last to the first.
  */
 function sortLikeSourceCode(schema: GraphQLSchema): GraphQLSchema {
-  for (const { args } of rootFields(schema)) (args as GraphQLArgument[]).reverse();
+  for (const { args } of listRootFields(schema)) (args as GraphQLArgument[]).reverse();
   return schema;
 }
 
 /** Makes root fields nullable, so that a failed root field does not remove the results of other root fields (contract, section 5). */
 function makeRootsNullable(schema: GraphQLSchema): GraphQLSchema {
-  for (const field of rootFields(schema)) field.type = getNullableType(field.type);
+  for (const field of listRootFields(schema)) field.type = getNullableType(field.type);
   return schema;
 }
 

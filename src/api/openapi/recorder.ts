@@ -11,7 +11,7 @@ import {
   isObjectType,
 } from "graphql";
 import { REFERENCE_KINDS } from "../../rules/reference.js";
-import { rootFields } from "../graphql/schema.js";
+import { listRootFields } from "../graphql/schema.js";
 import type { RestRequest } from "../rest/request.js";
 import type { Route } from "../rest/route.js";
 import { type JsonSchema, type OpenApiSchemas, REST_FIELDS } from "./schemas.js";
@@ -253,7 +253,7 @@ export function createRouteRecorder(
   schema: GraphQLSchema,
   schemas: OpenApiSchemas,
 ): (route: Route) => Promise<RouteDescription> {
-  const fields = new Map(rootFields(schema).map((field) => [field.name, field]));
+  const fields = new Map(listRootFields(schema).map((field) => [field.name, field]));
   const recordAnswer = async ({ handle: answer, bodyField }: Route, isPlan: boolean) => {
     const filledRecording = new RequestRecording(schemas, fields, true, bodyField, isPlan);
     try {

@@ -4,7 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { DOCUMENT_LIMITS } from "../../api/graphql/document-form.js";
+import { GRAPHQL_DOCUMENT_LIMITS } from "../../api/graphql/document-form.js";
 import { listDescribedVariables } from "../../config/variables.js";
 import { STATUS } from "../../errors.js";
 import * as limits from "../../limits.js";
@@ -147,7 +147,7 @@ export function limitsPage(root: string): string {
       const variable = !row.file && variables.has(row.name) ? inlineCode(row.name) : "";
       return [row.meaning, formattedValue(row), variable, row.scope, describeEffect(row.above)];
     });
-    const formLimitRows = Object.entries(DOCUMENT_LIMITS).map(([what, most]) => [
+    const formLimitRows = Object.entries(GRAPHQL_DOCUMENT_LIMITS).map(([what, most]) => [
       `${what}, in GraphQL`,
       formatLimit("", most),
       "",

@@ -1,6 +1,6 @@
 /** Generates the three files in `schema/`, which describe the service's API, database and errors. */
 import { type GraphQLArgument, type GraphQLSchema, lexicographicSortSchema, printSchema } from "graphql";
-import { loadSchema, rootFields } from "../../api/graphql/schema.js";
+import { listRootFields, loadSchema } from "../../api/graphql/schema.js";
 import type { Db } from "../../data/database.js";
 import { dumpDatabase } from "./database-dump.js";
 import { createErrorTable } from "./error-table.js";
@@ -11,9 +11,9 @@ import { createErrorTable } from "./error-table.js";
 function sortSchema(schema: GraphQLSchema): GraphQLSchema {
   const copy = lexicographicSortSchema(schema);
   const writtenOrder = new Map(
-    rootFields(schema).map(({ name, args }) => [name, args.map((argument) => argument.name)]),
+    listRootFields(schema).map(({ name, args }) => [name, args.map((argument) => argument.name)]),
   );
-  for (const { name, args } of rootFields(copy)) {
+  for (const { name, args } of listRootFields(copy)) {
     const order = writtenOrder.get(name) ?? [];
     (args as GraphQLArgument[]).sort((a, b) => order.indexOf(a.name) - order.indexOf(b.name));
   }
