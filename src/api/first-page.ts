@@ -1,6 +1,6 @@
 /** GET `/`: redirects a browser to Studio, and returns the addresses of Studio, the API and the documentation to a program. */
 import type { FastifyInstance } from "fastify";
-import { pathPrefixOf } from "./page-origin.js";
+import { getPathPrefix } from "./page-origin.js";
 import { acceptsHtml } from "./web-assets.js";
 
 export function getServiceUrls(baseUrl: string) {
@@ -17,7 +17,7 @@ export function getServiceUrls(baseUrl: string) {
 }
 
 export function registerRootPage(app: FastifyInstance, baseUrl: string): void {
-  const studio = `${pathPrefixOf(baseUrl)}/studio`;
+  const studio = `${getPathPrefix(baseUrl)}/studio`;
   app.get("/", (request, reply) => {
     reply.header("vary", "Accept").header("cache-control", "no-cache");
     // Redirects to a relative address, not to PUBLIC_URL, so that the person stays on the host name that they entered.

@@ -8,7 +8,7 @@ import { ActionError } from "../errors.js";
 import { formatFlowCookie, type OpenId, type OpenIdFlow, parseFlowCookie } from "../operations/accounts/open-id.js";
 import { toSafeNextPath } from "../rules/next-path.js";
 import { toSignInRequest } from "./context.js";
-import { pathPrefixOf } from "./page-origin.js";
+import { getPathPrefix } from "./page-origin.js";
 
 const FLOW_SECONDS = 600;
 const PROVIDER_ROUTE = "/v1/auth/oidc/:provider";
@@ -23,7 +23,7 @@ export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: 
   const secure = baseUrl.startsWith("https:");
   // The prefix `__Host-` prevents other hosts of the same domain from setting the cookie. Browsers accept this prefix only over https.
   const name = secure ? "__Host-svc_openid" : "svc_openid";
-  const base = pathPrefixOf(baseUrl);
+  const base = getPathPrefix(baseUrl);
   const cookie = (value: string, maxAge: number) =>
     stringifySetCookie({ name, value, maxAge, path: "/", httpOnly: true, sameSite: "lax", secure });
   const providerIn = ({ params }: FastifyRequest) => (params as { provider: string }).provider;

@@ -50,7 +50,7 @@ const previewPathOf = ({ appId, actionId }: PreviewPage) =>
   actionId === null ? `/apps/${appId}/viewer?` : `/v3/apps/${appId}/actions/${actionId}/compile?html&`;
 
 /** Returns the path of a URL without a trailing slash; "" if the URL has no path. */
-export const pathPrefixOf = (address: string): string => new URL(address).pathname.replace(/\/$/, "");
+export const getPathPrefix = (address: string): string => new URL(address).pathname.replace(/\/$/, "");
 
 export function createPageOrigin(
   app: FastifyInstance,
@@ -58,7 +58,7 @@ export function createPageOrigin(
 ): PageOrigin {
   if (runtimeUrl === null) {
     return {
-      base: pathPrefixOf(baseUrl),
+      base: getPathPrefix(baseUrl),
       redirectIfOtherOrigin: () => null,
       openPreviewSession: ({ context }, _reply, preview) => sessions.preview(context.caller, preview),
     };

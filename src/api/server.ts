@@ -50,7 +50,7 @@ import { registerMediaContentRoutes } from "./media-bytes.js";
 import { registerOauth } from "./oauth/routes.js";
 import { registerOpenIdRoutes } from "./open-id-routes.js";
 import { registerOpenapi } from "./openapi-route.js";
-import { createPageOrigin, pathPrefixOf } from "./page-origin.js";
+import { createPageOrigin, getPathPrefix } from "./page-origin.js";
 import type { RequestBodyBudgets } from "./request-body-budget.js";
 import { registerRequestLog } from "./request-log.js";
 import { callWhenResponseEnds, responseEndSignal } from "./response-end.js";
@@ -242,7 +242,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   registerGitWebhook(app, options.gitWebhooks);
   registerHttpTriggers(app, { triggers: httpTriggers, credentials, publicUrl, runtimeUrl });
   registerEnvScript(app, resolvers.settings, callers);
-  const pages = registerWebAssets(app, { base: pathPrefixOf(baseUrl) });
+  const pages = registerWebAssets(app, { base: getPathPrefix(baseUrl) });
   const origin = createPageOrigin(app, { sessions, baseUrl, runtimeUrl });
   registerStoredScriptRoutes(app, scripts);
   registerClientScriptRoutes(app, { resolvers, sessions, origin, pages });

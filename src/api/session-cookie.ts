@@ -3,7 +3,7 @@
  */
 import { stringifySetCookie } from "cookie";
 import { COOKIE_NAME } from "./caller.js";
-import { pathPrefixOf } from "./page-origin.js";
+import { getPathPrefix } from "./page-origin.js";
 
 export interface SessionCookieHeaders {
   /** @param maxAge lifetime in seconds; if null, the browser deletes the cookie when it closes */
@@ -13,7 +13,7 @@ export interface SessionCookieHeaders {
 
 export function createSessionCookieHeaders(baseUrl: string): SessionCookieHeaders {
   const secure = baseUrl.startsWith("https:");
-  const path = pathPrefixOf(baseUrl) || "/";
+  const path = getPathPrefix(baseUrl) || "/";
   const set = (value: string, maxAge: number | null): string => {
     const age = maxAge === null ? {} : { maxAge };
     return stringifySetCookie({ name: COOKIE_NAME, value, path, ...age, httpOnly: true, sameSite: "lax", secure });

@@ -110,7 +110,7 @@ export function acceptsHtml(request: FastifyRequest): boolean {
 export type PageName = "consent" | "graphiql" | "sign-in" | "studio";
 
 /** Pages whose HTML other code builds; only the script and style sheet of such a page come from the web build. */
-export type AssetsName = "docs";
+export type AssetBundleName = "docs";
 
 export interface WebPages {
   /**
@@ -119,7 +119,7 @@ export interface WebPages {
    */
   sendPage(reply: FastifyReply, name: PageName, signedIn?: boolean): FastifyReply;
   /** Returns the paths of a page's script and style sheet. */
-  assetPathsOf(name: AssetsName): { script: string; style: string | null };
+  assetPathsOf(name: AssetBundleName): { script: string; style: string | null };
 }
 
 function registerStaticFiles(
@@ -160,7 +160,10 @@ const DECLARATION_HEADERS = { ...CLIENT_HEADERS, "content-type": "text/plain; ch
  * @throws if the build has not run
  */
 export function registerWebAssets(app: FastifyInstance, { base = "", root = BUILT_FOLDER } = {}): WebPages {
-  const builtPages = JSON.parse(readFileSync(`${root}/pages.json`, "utf8")) as Record<PageName | AssetsName, BuiltPage>;
+  const builtPages = JSON.parse(readFileSync(`${root}/pages.json`, "utf8")) as Record<
+    PageName | AssetBundleName,
+    BuiltPage
+  >;
   const renderPages = (signedIn: boolean) =>
     new Map(Object.entries(builtPages).map(([name, page]) => [name, renderPage(name, page, { base, signedIn })]));
   const [signedOutPages, signedInPages] = [renderPages(false), renderPages(true)];

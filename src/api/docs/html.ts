@@ -1,10 +1,10 @@
 /** Builds the HTML around every documentation page: navigation, search field, table of contents. */
 import { escapeHtml } from "../web-assets.js";
 import type { DocsLibrary, DocsPage } from "./library.js";
-import { type DocsHeading, docsPathOf } from "./markdown.js";
+import { createDocsPath, type DocsHeading } from "./markdown.js";
 import type { DocsSearchHit } from "./search.js";
 
-export interface NavigationGroup {
+export interface DocsNavigationGroup {
   title: string;
   pages: DocsPage[];
 }
@@ -12,7 +12,7 @@ export interface NavigationGroup {
 export interface DocsPageFrame {
   /** Path before `/docs` if the service runs behind a proxy; usually "". */
   pathPrefix: string;
-  navigation: readonly NavigationGroup[];
+  navigation: readonly DocsNavigationGroup[];
   script: string;
   style: string;
   icon: string;
@@ -28,10 +28,10 @@ interface DocsPageContent {
 }
 
 /** Reads the navigation from the index page: bold text there starts a group, and each link after it adds a page to the group. */
-export function readNavigation(library: DocsLibrary): NavigationGroup[] {
+export function readNavigation(library: DocsLibrary): DocsNavigationGroup[] {
   const index = library.findPageBySlug("");
   if (!index) return [{ title: "Pages", pages: [...library.pages] }];
-  const groups: NavigationGroup[] = [];
+  const groups: DocsNavigationGroup[] = [];
   for (const [, bold, link] of index.markdown.matchAll(/\*\*([^*]+)\*\*|\]\(([^()\s]+)\)/g)) {
     if (link === undefined) {
       groups.push({ title: (bold ?? "").trim(), pages: [] });
@@ -48,7 +48,7 @@ export function readNavigation(library: DocsLibrary): NavigationGroup[] {
 function navigationHtml({ pathPrefix, navigation }: DocsPageFrame, slug: string | null): string {
   const item = (page: DocsPage) => {
     const currentAttribute = page.slug === slug ? ' aria-current="page"' : "";
-    return `<li><a href="${escapeHtml(pathPrefix + docsPathOf(page.slug, ""))}"${currentAttribute}>${escapeHtml(page.title)}</a></li>`;
+    return `<li><a href="${escapeHtml(pathPrefix + createDocsPath(page.slug, ""))}"${currentAttribute}>${escapeHtml(page.title)}</a></li>`;
   };
   return navigation
     .map(({ title, pages }) => {
@@ -71,7 +71,7 @@ export function docsPageHtml(
   { title, slug, contentHtml, headings, query = "" }: DocsPageContent,
 ): string {
   const { pathPrefix: prefix, script, style, icon } = frame;
-  const markdown = slug === null ? "" : escapeHtml(prefix + docsPathOf(slug, ".md"));
+  const markdown = slug === null ? "" : escapeHtml(prefix + createDocsPath(slug, ".md"));
   const alternateLink = slug === null ? "" : `\n<link rel="alternate" type="text/markdown" href="${markdown}">`;
   const source = slug === null ? "" : `\n<p class="source"><a href="${markdown}">This page as Markdown</a></p>`;
   return `<!doctype html>

@@ -7,7 +7,7 @@ import { escapeHtml } from "../web-assets.js";
 import type { DocsLibrary, DocsLinkTarget, DocsPage } from "./library.js";
 
 /** The service's address in examples and in the links of the Markdown for programs. `insertServiceAddress` replaces it. */
-export const EXAMPLE_BASE = "http://127.0.0.1:4000";
+export const EXAMPLE_SERVICE_URL = "http://127.0.0.1:4000";
 /** Matches the service's address in examples. Readers see the address of their own service in its place. */
 const EXAMPLE_ADDRESS = /(https?|wss?):\/\/(?:127\.0\.0\.1|localhost):4000(?!\d)/g;
 
@@ -22,7 +22,7 @@ export interface DocsSection extends DocsHeading {
   body: string;
 }
 
-export interface RenderedPage {
+export interface RenderedDocsPage {
   html: string;
   headings: DocsHeading[];
   sections: DocsSection[];
@@ -124,7 +124,7 @@ export class DocsRenderer {
     return linkHrefOf(target, this.#prefix, "");
   }
 
-  render(page: DocsPage): RenderedPage {
+  render(page: DocsPage): RenderedDocsPage {
     const env: MarkdownRenderState = { page, headings: [], ids: new Set() };
     const tokens = this.#markdown.parse(page.markdown, env);
     const html = this.#markdown.renderer.render(tokens, this.#markdown.options, env);
@@ -139,7 +139,7 @@ export class DocsRenderer {
 function linkHrefOf(target: DocsLinkTarget, base: string, suffix: "" | ".md"): string | null {
   switch (target.kind) {
     case "page":
-      return base + docsPathOf(target.slug, suffix) + target.hash;
+      return base + createDocsPath(target.slug, suffix) + target.hash;
     case "picture":
       return `${base}/docs/${target.path}`;
     case "address":
@@ -150,7 +150,7 @@ function linkHrefOf(target: DocsLinkTarget, base: string, suffix: "" | ".md"): s
 }
 
 /** Returns the address of a page, without a proxy's path prefix. */
-export const docsPathOf = (slug: string, suffix: "" | ".md"): string =>
+export const createDocsPath = (slug: string, suffix: "" | ".md"): string =>
   slug === "" ? `/docs/${suffix === "" ? "" : "README.md"}` : `/docs/${slug}${suffix}`;
 
 function splitSections(tokens: readonly Token[], headings: readonly DocsHeading[]): DocsSection[] {
@@ -166,7 +166,7 @@ function splitSections(tokens: readonly Token[], headings: readonly DocsHeading[
 }
 
 /**
- * Returns the page as Markdown with absolute links that start with EXAMPLE_BASE, for programs. Replaces a link to a file that the service
+ * Returns the page as Markdown with absolute links that start with EXAMPLE_SERVICE_URL, for programs. Replaces a link to a file that the service
  * does not serve by the file's path.
  */
 export function createMarkdownWithAbsoluteLinks(library: DocsLibrary, page: DocsPage): string {
@@ -184,7 +184,7 @@ export function createMarkdownWithAbsoluteLinks(library: DocsLibrary, page: Docs
       },
     );
     return served.replaceAll(/\]\(([^()\s]+)\)/g, (match, link: string) => {
-      const href = linkHrefOf(library.resolveLink(page, link), EXAMPLE_BASE, ".md");
+      const href = linkHrefOf(library.resolveLink(page, link), EXAMPLE_SERVICE_URL, ".md");
       return href === null ? match : `](${href})`;
     });
   });

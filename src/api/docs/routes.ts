@@ -7,15 +7,15 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { LRUCache } from "lru-cache";
 import { ActionError } from "../../errors.js";
 import { matchesIfNoneMatch } from "../../rules/precondition.js";
-import { pathPrefixOf } from "../page-origin.js";
+import { getPathPrefix } from "../page-origin.js";
 import { escapeHtml, HARDENING_HEADERS, ICON_SVG, type WebPages } from "../web-assets.js";
 import { type DocsPageFrame, docsPageHtml, readNavigation, searchResultsHtml } from "./html.js";
 import { DocsLibrary, type DocsPage } from "./library.js";
 import {
+  createDocsPath,
   createMarkdownWithAbsoluteLinks,
   DocsRenderer,
-  docsPathOf,
-  EXAMPLE_BASE,
+  EXAMPLE_SERVICE_URL,
   insertServiceAddress,
 } from "./markdown.js";
 import { DocsSearch } from "./search.js";
@@ -136,7 +136,10 @@ function createLlmsFullText(docs: DocsSite): (base: string) => TaggedText {
     const listedPages = readNavigation(docs.library).flatMap(({ pages }) => pages);
     return [...(index ? [index] : []), ...listedPages]
       .filter(({ slug }) => !SLUGS_NOT_IN_FULL_TEXT.includes(slug))
-      .map((page) => `<!-- ${EXAMPLE_BASE}/docs/${page.slug} -->\n\n${docs.markdownOf(page, EXAMPLE_BASE).trim()}\n`)
+      .map(
+        (page) =>
+          `<!-- ${EXAMPLE_SERVICE_URL}/docs/${page.slug} -->\n\n${docs.markdownOf(page, EXAMPLE_SERVICE_URL).trim()}\n`,
+      )
       .join("\n\n");
   }
   return (base) => {
@@ -184,7 +187,7 @@ function registerRootFiles(app: FastifyInstance, { docs }: { docs: DocsSite }): 
 }
 
 export function registerDocs(app: FastifyInstance, options: DocsOptions): DocsSite {
-  const prefix = pathPrefixOf(options.baseUrl);
+  const prefix = getPathPrefix(options.baseUrl);
   const { docs, renderer } = createDocsSite(options, prefix);
   const { script, style } = options.pages.assetPathsOf("docs");
   const frame: DocsPageFrame = {
@@ -211,7 +214,7 @@ export function registerDocs(app: FastifyInstance, options: DocsOptions): DocsSi
     const page = docs.library.findPageBySlug(/^(?:readme|index)$/i.test(name) ? "" : name);
     if (!page) throw new ActionError("NOT_FOUND", "the documentation has no page with this address");
     if (page.slug !== "" && page.slug !== name) {
-      return reply.redirect(prefix + docsPathOf(page.slug, isMarkdown ? ".md" : ""), 301);
+      return reply.redirect(prefix + createDocsPath(page.slug, isMarkdown ? ".md" : ""), 301);
     }
     const base = docs.serviceAddressFor(request);
     if (isMarkdown) return sendWithEtag(request, reply, MARKDOWN_TYPE, docs.markdownOf(page, base));

@@ -2,7 +2,7 @@
 import { setImmediate } from "node:timers/promises";
 import MiniSearch from "minisearch";
 import type { DocsLibrary } from "./library.js";
-import { type DocsRenderer, type DocsSection, docsPathOf } from "./markdown.js";
+import { createDocsPath, type DocsRenderer, type DocsSection } from "./markdown.js";
 
 /** Maximum length of a query. The search ignores the rest. */
 const QUERY_MAX_CHARACTERS = 200;
@@ -95,7 +95,7 @@ export class DocsSearch {
     const results = all.length > 0 ? all : some;
     return results.slice(0, Math.min(limit, RESULTS_MAX)).map(({ id }) => {
       const { page, text: heading, slug, id: anchor, body } = sections[id as number]!;
-      return { page, heading, address: `${docsPathOf(slug, "")}#${anchor}`, excerpt: excerptOf(body, words) };
+      return { page, heading, address: `${createDocsPath(slug, "")}#${anchor}`, excerpt: excerptOf(body, words) };
     });
   }
 }

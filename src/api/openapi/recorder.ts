@@ -14,7 +14,7 @@ import { REFERENCE_KINDS } from "../../rules/reference.js";
 import { listRootFields } from "../graphql/schema.js";
 import type { RestRequest } from "../rest/request.js";
 import type { Route } from "../rest/route.js";
-import { type JsonSchema, type OpenApiSchemas, REST_FIELDS } from "./schemas.js";
+import { type JsonSchema, type OpenApiSchemas, REST_FIELD_OVERRIDES } from "./schemas.js";
 
 /** Inputs and response of one route, as a recording of its handler found them. */
 export interface RouteDescription {
@@ -210,7 +210,7 @@ class RequestRecording {
       | undefined;
     const fields = Object.values(nullableType.getFields()).filter(({ name }) => knownProperties?.[name]);
     // Adds the fields that exist only in REST, or that have another type in REST.
-    const restProperties = Object.entries(REST_FIELDS[nullableType.name] ?? {}).map(([name, schema]) => [
+    const restProperties = Object.entries(REST_FIELD_OVERRIDES[nullableType.name] ?? {}).map(([name, schema]) => [
       name,
       new ValuePlaceholder(schema),
     ]);

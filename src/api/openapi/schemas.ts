@@ -28,7 +28,7 @@ const SCALAR_SCHEMAS: Record<string, JsonSchema> = {
 /** Input fields that exist in GraphQL but not in REST. */
 const GRAPHQL_INPUTS = ["NotificationInput.publishAt", "ActionSourceInput.fileList"];
 /** Fields that exist only in REST, or that have another type in REST than in GraphQL. */
-export const REST_FIELDS: Record<string, Record<string, JsonSchema>> = {
+export const REST_FIELD_OVERRIDES: Record<string, Record<string, JsonSchema>> = {
   Message: {
     headers: {
       ...{ type: "object", additionalProperties: { type: "string" } },
@@ -131,7 +131,7 @@ export class OpenApiSchemas {
     );
     const properties = {
       ...Object.fromEntries(fields.map((field) => [field.name, this.describedFieldSchema(field)])),
-      ...REST_FIELDS[type.name],
+      ...REST_FIELD_OVERRIDES[type.name],
     };
     const required = fields
       .filter((field) => isNonNullType(field.type) && !WITHHELD_FIELDS.includes(`${type.name}.${field.name}`))

@@ -8,7 +8,7 @@ import type { Route } from "./route.js";
 const ACTIONS_ROUTE = "/v3/apps/:appId/actions";
 
 /** Returns `warnings` about settings of the action that have no effect; an empty object if there are none. */
-export function warningsOf(action: Action): { warnings?: ActionWarning[] } {
+export function createWarningsField(action: Action): { warnings?: ActionWarning[] } {
   const warnings = listActionWarnings(action);
   return warnings.length > 0 ? { warnings } : {};
 }
@@ -25,7 +25,7 @@ const endpointsTagOf = ({ endpoints = [] }: Action): string | null =>
   endpoints.length === 0 ? null : hash("sha256", JSON.stringify(endpoints), "base64url").slice(0, 22);
 
 const replyWithSavedAction = (request: RestRequest, status: string, action: Action) =>
-  replyWithAction(request, status, action, warningsOf(action));
+  replyWithAction(request, status, action, createWarningsField(action));
 
 export const actionRoutes: readonly Route[] = [
   {

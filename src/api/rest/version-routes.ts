@@ -1,7 +1,7 @@
 /** REST routes of version history and comparisons: entries for the route table in rest/routes.ts. */
 import type { Action } from "../../operations/actions/action-rows.js";
 import type { ActionComparison } from "../../operations/actions/comparison.js";
-import { warningsOf } from "./action-routes.js";
+import { createWarningsField } from "./action-routes.js";
 import type { Route } from "./route.js";
 
 /** Returns the differences of two versions, without the complete versions. */
@@ -53,7 +53,7 @@ export const versionRoutes: readonly Route[] = [
         request.readExpectedTags(),
       );
       const { action } = restoredAction as { action: Action };
-      return request.setTag(action, { status: "ACTION_RESTORED", ...restoredAction, ...warningsOf(action) });
+      return request.setTag(action, { status: "ACTION_RESTORED", ...restoredAction, ...createWarningsField(action) });
     },
   },
   {
