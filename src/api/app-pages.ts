@@ -8,7 +8,7 @@ import { ActionError, STATUS } from "../errors.js";
 import type { PageSession, PageSessions } from "../operations/client/page-sessions.js";
 import { buildAppPage, buildMessagePage } from "./app-page.js";
 import type { Resolvers } from "./graphql/schema.js";
-import type { PageOrigin } from "./page-origin.js";
+import type { RuntimePageOrigin } from "./page-origin.js";
 import { parsePathId } from "./rest/request.js";
 import type { WebPages } from "./web-assets.js";
 
@@ -19,7 +19,7 @@ interface AppRoute {
 export interface AppPagesOptions {
   resolvers: Resolvers;
   sessions: PageSessions;
-  origin: PageOrigin;
+  origin: RuntimePageOrigin;
   pages: WebPages;
 }
 

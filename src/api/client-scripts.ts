@@ -8,7 +8,7 @@ import type { PageSessions } from "../operations/client/page-sessions.js";
 import { sendErrorPage } from "./app-pages.js";
 import { buildDebugPage } from "./debug-page.js";
 import type { Resolvers } from "./graphql/schema.js";
-import type { PageOrigin } from "./page-origin.js";
+import type { RuntimePageOrigin } from "./page-origin.js";
 import { createRestRequest } from "./rest/request.js";
 import { acceptsHtml, type WebPages } from "./web-assets.js";
 
@@ -30,7 +30,7 @@ const REVALIDATED_CACHE_CONTROL = "private, no-cache";
 export interface ClientScriptsOptions {
   resolvers: Resolvers;
   sessions: PageSessions;
-  origin: PageOrigin;
+  origin: RuntimePageOrigin;
   pages: WebPages;
 }
 

@@ -23,7 +23,7 @@ import { HTTP_METHODS } from "../rules/http/where.js";
 import { readBodyBytes } from "./bodies.js";
 import { readTokenCookie, readTokenHeader } from "./caller.js";
 import { createQuotaHeaders } from "./context.js";
-import { responseEndSignal } from "./response-end.js";
+import { createResponseEndSignal } from "./response-end.js";
 import { parsePathId } from "./rest/request.js";
 import { LARGE_RESPONSE_CHARACTERS, streamResponseParts } from "./sliced.js";
 
@@ -226,7 +226,7 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
     const input = { headers, body, query: splitUrl(raw.url ?? "").query, requestId: randomUUID() };
     const triggerSender = { address: context.address, token: readTokenHeader(headers), appId: address.appId };
     const signedParts = { header: createHeaderReader(headers), urls: possibleUrlsOf(request, publicUrl) };
-    const disconnectSignal = context.closedSignal ?? (() => responseEndSignal(raw, reply.raw));
+    const disconnectSignal = context.closedSignal ?? (() => createResponseEndSignal(raw, reply.raw));
     const countedLimits: TriggerRequest["countedLimits"] = new Set();
     const triggerRequest = { ...input, ...triggerSender, ...signedParts, method, disconnectSignal, countedLimits };
     try {

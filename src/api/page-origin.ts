@@ -8,7 +8,7 @@ import type { PageSession, PageSessions, PreviewPage } from "../operations/clien
 import { TRIGGER_ROUTE } from "./http-triggers.js";
 import { STORED_SCRIPT_ROUTE } from "./kept-scripts.js";
 
-export interface PageOriginOptions {
+export interface RuntimePageOriginOptions {
   sessions: PageSessions;
   /** The service's address for people, without a trailing slash. */
   baseUrl: string;
@@ -16,7 +16,7 @@ export interface PageOriginOptions {
   runtimeUrl: string | null;
 }
 
-export interface PageOrigin {
+export interface RuntimePageOrigin {
   /** Path prefix of the service at the origin of pages that run authors' code. */
   base: string;
   /**
@@ -52,10 +52,10 @@ const previewPathOf = ({ appId, actionId }: PreviewPage) =>
 /** Returns the path of a URL without a trailing slash; "" if the URL has no path. */
 export const getPathPrefix = (address: string): string => new URL(address).pathname.replace(/\/$/, "");
 
-export function createPageOrigin(
+export function createRuntimePageOrigin(
   app: FastifyInstance,
-  { sessions, baseUrl, runtimeUrl }: PageOriginOptions,
-): PageOrigin {
+  { sessions, baseUrl, runtimeUrl }: RuntimePageOriginOptions,
+): RuntimePageOrigin {
   if (runtimeUrl === null) {
     return {
       base: getPathPrefix(baseUrl),

@@ -41,7 +41,7 @@ export function callWhenResponseEnds({ socket }: IncomingMessage, response: Serv
 const RESPONSE_ENDED = new DOMException("The HTTP response has ended", "AbortError");
 
 /** Returns a signal that aborts when the HTTP response has been sent or its connection has closed. */
-export function responseEndSignal(request: IncomingMessage, response: ServerResponse): AbortSignal {
+export function createResponseEndSignal(request: IncomingMessage, response: ServerResponse): AbortSignal {
   const overController = new AbortController();
   callWhenResponseEnds(request, response, () => overController.abort(RESPONSE_ENDED));
   return overController.signal;
@@ -50,7 +50,7 @@ export function responseEndSignal(request: IncomingMessage, response: ServerResp
 const closeSignals = new WeakMap<WebSocket, AbortSignal>();
 
 /** Returns a signal that aborts when the websocket has closed. Repeated calls for one websocket return the same signal. */
-export function websocketClosedSignal(socket: WebSocket): AbortSignal {
+export function getWebsocketClosedSignal(socket: WebSocket): AbortSignal {
   const knownSignal = closeSignals.get(socket);
   if (knownSignal) return knownSignal;
   const closeController = new AbortController();

@@ -50,10 +50,10 @@ import { registerMediaContentRoutes } from "./media-bytes.js";
 import { registerOauth } from "./oauth/routes.js";
 import { registerOpenIdRoutes } from "./open-id-routes.js";
 import { registerOpenapi } from "./openapi-route.js";
-import { createPageOrigin, getPathPrefix } from "./page-origin.js";
+import { createRuntimePageOrigin, getPathPrefix } from "./page-origin.js";
 import type { RequestBodyBudgets } from "./request-body-budget.js";
 import { registerRequestLog } from "./request-log.js";
-import { callWhenResponseEnds, responseEndSignal } from "./response-end.js";
+import { callWhenResponseEnds, createResponseEndSignal } from "./response-end.js";
 import type { ResponseMemory } from "./response-memory.js";
 import { registerRest } from "./rest/register.js";
 import { ROUTES } from "./rest/routes.js";
@@ -199,7 +199,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   app.addHook("onRequest", async (request, reply) => {
     const address = getClientAddress(request.raw);
     let over: AbortSignal | undefined;
-    const disconnectSignal = () => (over ??= responseEndSignal(request.raw, reply.raw));
+    const disconnectSignal = () => (over ??= createResponseEndSignal(request.raw, reply.raw));
     const { method, headers, routeOptions } = request;
     const userAgent = headers["user-agent"];
     const browser: NonNullable<RequestContext["browser"]> = {
@@ -243,7 +243,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   registerHttpTriggers(app, { triggers: httpTriggers, credentials, publicUrl, runtimeUrl });
   registerEnvScript(app, resolvers.settings, callers);
   const pages = registerWebAssets(app, { base: getPathPrefix(baseUrl) });
-  const origin = createPageOrigin(app, { sessions, baseUrl, runtimeUrl });
+  const origin = createRuntimePageOrigin(app, { sessions, baseUrl, runtimeUrl });
   registerStoredScriptRoutes(app, scripts);
   registerClientScriptRoutes(app, { resolvers, sessions, origin, pages });
   registerAppPages(app, { resolvers, sessions, origin, pages });

@@ -32,15 +32,15 @@ import type { NotificationSubscriptionContext } from "./graphql/notification-res
 import { findNotPersistedError, findQueryText } from "./graphql/persisted.js";
 import type { ConsoleSubscriptionContext } from "./graphql/run-resolver.js";
 import type { ResolverContext } from "./graphql/schema.js";
-import { SocketLimiter } from "./live/operations.js";
-import { CredentialRecheck, type TokenHolder } from "./live/recheck.js";
-import { type ResultReceiver, SharedResults } from "./live/shared-results.js";
-import { createSocketHandler, type LinkContext } from "./live/transport.js";
-import { websocketClosedSignal } from "./response-end.js";
+import { SocketsPerAddressLimiter } from "./live/operations.js";
+import { CredentialRecheck, type SocketWithToken } from "./live/recheck.js";
+import { SharedSubscriptionResults, type SubscriptionResultReceiver } from "./live/shared-results.js";
+import { createSocketHandler, type SocketConnectionContext } from "./live/transport.js";
+import { getWebsocketClosedSignal } from "./response-end.js";
 import type { ResponseBudget, ResponseMemory } from "./response-memory.js";
 import { getAddressSenderKey, getSenderKey } from "./sender.js";
 import { traceOperation } from "./traces.js";
-import type { ReadUpgradeToken } from "./upgrade-origin.js";
+import type { ReadWebsocketUpgradeToken } from "./upgrade-origin.js";
 
 const SOCKET_PATH = "/graphql";
 export const SUBSCRIPTIONS_PER_SOCKET = 100;
@@ -78,7 +78,7 @@ interface SocketOptions extends SubscriptionSources, ResolverContext {
    * the service's own origin.
    */
   runtimeUrl: string | null;
-  readUpgrade: ReadUpgradeToken;
+  readUpgrade: ReadWebsocketUpgradeToken;
   credentials: Credentials;
   measures: Pick<ServiceMetrics, "refused">;
   tracing: RequestTracing;
@@ -87,12 +87,12 @@ interface SocketOptions extends SubscriptionSources, ResolverContext {
 }
 
 /** A websocket with its credential. `upgradeToken` is the token of its upgrade request. */
-interface SocketLink extends TokenHolder {
+interface SocketLink extends SocketWithToken {
   id: number;
   upgradeToken: string | null;
 }
 
-type SocketContext = LinkContext<SocketLink>;
+type SocketContext = SocketConnectionContext<SocketLink>;
 
 /** Returns the token that the client sent in the `connection_init` message, otherwise the token of the upgrade request. */
 function connectionTokenOf({ connectionParams, extra }: SocketContext): string | null {
@@ -120,7 +120,7 @@ export interface SocketServer {
 /** GraphQL context of one operation on a websocket. */
 type OperationContext = SubscriptionSources &
   ResolverContext &
-  ResultReceiver & {
+  SubscriptionResultReceiver & {
     caller: Caller | null;
     address?: string;
     idempotencyKey: null;
@@ -171,7 +171,7 @@ export function createSocketServer({
   ...sources
 }: SocketOptions): SocketServer {
   const format = createErrorFormatter({ measures, log });
-  const results = new SharedResults(responseMemory, log);
+  const results = new SharedSubscriptionResults(responseMemory, log);
   const runtimeHost = runtimeUrl === null ? null : new URL(runtimeUrl).host;
   const server = new WebSocketServer({
     noServer: true,
@@ -187,7 +187,7 @@ export function createSocketServer({
   });
 
   const rate = new MessageRateLimiter();
-  const socketBound = new SocketLimiter<SocketContext["extra"]>(({ socket }) =>
+  const socketBound = new SocketsPerAddressLimiter<SocketContext["extra"]>(({ socket }) =>
     socket.close(TRY_AGAIN_LATER_CLOSE_CODE, "Too many idle sockets"),
   );
   let openedSockets = 0;
@@ -219,7 +219,7 @@ export function createSocketServer({
     const caller = callerOf(extra);
     const answer = responseMemory.openBudget(extra.caller);
     const reply = (result: string) => extra.outbox.sendWithCallback(answer.close, `${messageHead}${result}}`);
-    const closeSignal = () => websocketClosedSignal(extra.socket);
+    const closeSignal = () => getWebsocketClosedSignal(extra.socket);
     return {
       ...caller,
       idempotencyKey: null,
@@ -284,7 +284,7 @@ export function createSocketServer({
         }
         // `limiter` rejects only if the websocket has closed while the operation waited.
         const releaseSlot = await limiter
-          .acquireSlot(callerOf(extra), () => websocketClosedSignal(extra.socket))
+          .acquireSlot(callerOf(extra), () => getWebsocketClosedSignal(extra.socket))
           .catch(() => null);
         if (!releaseSlot) return completedError();
         operation.callWhenEnded(releaseSlot);

@@ -18,15 +18,15 @@ const OPAQUE_ORIGIN = "null";
  * Returns the token of an upgrade request; null if there is none.
  * @throws ActionError CROSS_SITE_REQUEST if the page may not open a websocket
  */
-export type ReadUpgradeToken = (headers: IncomingHttpHeaders) => Promise<string | null>;
+export type ReadWebsocketUpgradeToken = (headers: IncomingHttpHeaders) => Promise<string | null>;
 
-export function createUpgradeTokenReader(options: {
+export function createWebsocketUpgradeTokenReader(options: {
   callers: CallerReader;
   /** The setting RUNTIME_URL: origin of pages that run authors' code. If null, these pages have the service's own origin. */
   runtimeUrl: string | null;
   /** True if the list of some app contains the origin. */
   isListedOrigin: (origin: string) => Promise<boolean>;
-}): ReadUpgradeToken {
+}): ReadWebsocketUpgradeToken {
   const { callers, runtimeUrl, isListedOrigin } = options;
   const runtimeOrigin = runtimeUrl === null ? null : new URL(runtimeUrl).origin;
 

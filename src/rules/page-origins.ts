@@ -29,7 +29,7 @@ function readOrigin(value: unknown, allowHttp: boolean): string | null {
  * @param allowHttp true if http is valid for any host (ALLOW_PRIVATE_NETWORK)
  * @throws REQUEST_INVALID
  */
-export function parsePageOrigins(value: unknown, allowHttp: boolean): string[] {
+export function parseExternalPageOrigins(value: unknown, allowHttp: boolean): string[] {
   if (!Array.isArray(value) || value.length > PAGE_ORIGINS_MAX) {
     const expected = `an array of at most ${PAGE_ORIGINS_MAX} origins`;
     refuseField("origins", expected, value);

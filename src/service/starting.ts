@@ -12,7 +12,7 @@ import { createResolvers } from "../api/resolvers.js";
 import { ResponseMemory } from "../api/response-memory.js";
 import { createApi } from "../api/server.js";
 import { createSocketServer, type SocketServer } from "../api/sockets.js";
-import { createUpgradeTokenReader } from "../api/upgrade-origin.js";
+import { createWebsocketUpgradeTokenReader } from "../api/upgrade-origin.js";
 import { runInBackground } from "../background.js";
 import { countConnections, type Db } from "../data/database.js";
 import { Browsers } from "../engine/browser/browsers.js";
@@ -205,7 +205,7 @@ export class ServiceStarter {
     releases.add("api", api.stop);
     const sources = { accessChecks, tail, console, clientFeed, actionFeed, entries: store.entries, notify };
     const isListedOrigin = (origin: string) => clients.visitors.isListed(origin);
-    const readUpgrade = createUpgradeTokenReader({ callers: shared.callers, runtimeUrl, isListedOrigin });
+    const readUpgrade = createWebsocketUpgradeTokenReader({ callers: shared.callers, runtimeUrl, isListedOrigin });
     const sockets = createSocketServer({
       ...shared,
       ...sources,

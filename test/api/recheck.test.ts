@@ -1,7 +1,7 @@
 /** Tests when the service checks the tokens of open sockets again: when they expire, and on request. */
 import { mock } from "node:test";
 import { expect } from "chai";
-import { CredentialRecheck, type TokenHolder } from "../../src/api/live/recheck.js";
+import { CredentialRecheck, type SocketWithToken } from "../../src/api/live/recheck.js";
 import type { Credentials } from "../../src/operations/access/credentials.js";
 import type { Caller } from "../../src/rules/access.js";
 
@@ -26,11 +26,11 @@ describe("the tokens of open sockets", () => {
           return callerOf(token);
         },
       } as unknown as Credentials,
-      onChecked: ({ token, caller }: TokenHolder) => {
+      onChecked: ({ token, caller }: SocketWithToken) => {
         if (caller === null) ended.push(token!);
       },
     });
-  const holder = (token: string): TokenHolder => ({ token, caller: callerOf(token) });
+  const holder = (token: string): SocketWithToken => ({ token, caller: callerOf(token) });
   const passTime = async (ms: number) => {
     mock.timers.tick(ms);
     for (let turn = 0; turn < 5; turn += 1) await new Promise(setImmediate);

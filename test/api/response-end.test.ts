@@ -4,14 +4,14 @@ import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import { WebSocket, WebSocketServer } from "ws";
-import { responseEndSignal, websocketClosedSignal } from "../../src/api/response-end.js";
+import { createResponseEndSignal, getWebsocketClosedSignal } from "../../src/api/response-end.js";
 
 const aborted = (signal: AbortSignal) => signal.aborted || once(signal, "abort");
 
 describe("a response", () => {
   it("ends when the caller of an HTTP request has disconnected, and not before", async () => {
     const arrived = Promise.withResolvers<AbortSignal>();
-    const server = createServer((asked, reply) => arrived.resolve(responseEndSignal(asked, reply)));
+    const server = createServer((asked, reply) => arrived.resolve(createResponseEndSignal(asked, reply)));
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
     const call = request({ port: (server.address() as AddressInfo).port, host: "127.0.0.1" }).end();
@@ -31,8 +31,8 @@ describe("a response", () => {
       [WebSocket],
       unknown,
     ];
-    const signal = websocketClosedSignal(socket);
-    expect(websocketClosedSignal(socket)).to.equal(signal);
+    const signal = getWebsocketClosedSignal(socket);
+    expect(getWebsocketClosedSignal(socket)).to.equal(signal);
     expect(signal.aborted).to.equal(false);
     client.terminate();
     await aborted(signal);

@@ -1,6 +1,6 @@
 /** Tests thousands of messages and sockets: their limits are separate for each sender. */
 import { expect } from "chai";
-import { SocketLimiter, SocketOperations } from "../../src/api/live/operations.js";
+import { SocketOperations, SocketsPerAddressLimiter } from "../../src/api/live/operations.js";
 import { MessageRateLimiter } from "../../src/operations/access/message-rate.js";
 
 const HOUR_MS = 3_600_000;
@@ -64,7 +64,7 @@ describe("the sockets of one address", () => {
 
   it("are limited: a new one closes the oldest idle one, never one with an operation or of another address", () => {
     const closed: string[] = [];
-    const bound = new SocketLimiter<ReturnType<typeof link>>(({ name }) => closed.push(name), {
+    const bound = new SocketsPerAddressLimiter<ReturnType<typeof link>>(({ name }) => closed.push(name), {
       sockets: 100,
       idle: 2,
     });
@@ -76,7 +76,7 @@ describe("the sockets of one address", () => {
 
   it("are limited even if each has an operation: the newest is closed", () => {
     const closed: string[] = [];
-    const bound = new SocketLimiter<ReturnType<typeof link>>(({ name }) => closed.push(name), {
+    const bound = new SocketsPerAddressLimiter<ReturnType<typeof link>>(({ name }) => closed.push(name), {
       sockets: 3,
       idle: 2,
     });

@@ -54,7 +54,7 @@ const SOCKET_LIMITS_PER_ADDRESS = { sockets: SOCKETS_PER_ADDRESS, idle: IDLE_SOC
  * Limits the open websockets and the idle websockets of each network address. If a new websocket exceeds a limit, the
  * oldest idle websocket is closed.
  */
-export class SocketLimiter<Link extends { operations: Pick<SocketOperations, "count"> }> {
+export class SocketsPerAddressLimiter<Link extends { operations: Pick<SocketOperations, "count"> }> {
   /** Websockets by network address, the earliest first. */
   private readonly byAddress = new Map<string, Set<Link>>();
 

@@ -8,7 +8,7 @@ import type { Credentials } from "../../operations/access/credentials.js";
 import type { Caller } from "../../rules/access.js";
 
 /** Websocket whose token is checked again: the token, and the caller that it identified. */
-export interface TokenHolder {
+export interface SocketWithToken {
   token: string | null;
   caller: Caller | null;
 }
@@ -22,13 +22,13 @@ const CLOCK_DIFFERENCE_MS = 200;
 /** Longest possible delay of a Node timer, in milliseconds. For a later time, each check sets the timer again. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
-interface CredentialRecheckOptions<Holder extends TokenHolder> {
+interface CredentialRecheckOptions<Holder extends SocketWithToken> {
   credentials: Pick<Credentials, "resolve">;
   /** Called after the token of a holder was checked: `caller` is null if the token is revoked or has expired. */
   onChecked: (holder: Holder) => void;
 }
 
-export class CredentialRecheck<Holder extends TokenHolder> {
+export class CredentialRecheck<Holder extends SocketWithToken> {
   /** Holders of a token, each with the timer for the expiry of its token. */
   private readonly holders = new Map<Holder, NodeJS.Timeout | undefined>();
   private isRunning = false;

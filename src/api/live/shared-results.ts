@@ -22,7 +22,7 @@ const SUBSCRIPTIONS_PER_APP_MAX = 20_000;
 const LONG_TEXT_CHARACTERS = 4_096;
 
 /** Fields of a subscription's context that this file uses. */
-export interface ResultReceiver {
+export interface SubscriptionResultReceiver {
   /**
    * Object that identifies the subscription's websocket. The service checks the access of all subscriptions of a
    * websocket together.
@@ -151,7 +151,7 @@ function makeFailable<T>(
 }
 
 /**
- * Texts of events. Subscribers with the same `shape` (ResultReceiver.queryKey) share one text of an event. `answers`
+ * Texts of events. Subscribers with the same `shape` (SubscriptionResultReceiver.queryKey) share one text of an event. `answers`
  * counts the memory of long texts. A long text is not written if there is no memory for it.
  */
 class SharedTexts {
@@ -278,9 +278,9 @@ class OpenSubscriptions {
   }
 }
 
-type SubscriptionArgs = ExecutionArgs & { contextValue: ResultReceiver };
+type SubscriptionArgs = ExecutionArgs & { contextValue: SubscriptionResultReceiver };
 
-export class SharedResults {
+export class SharedSubscriptionResults {
   private readonly texts = new SharedTexts(this.answers, this.log);
   private readonly subscriptions = new OpenSubscriptions();
 

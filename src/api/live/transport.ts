@@ -173,4 +173,4 @@ export function createSocketHandler<LinkState extends object>(
   };
 }
 
-export type LinkContext<LinkState extends object> = Context<ConnectionParameters, SocketLink & LinkState>;
+export type SocketConnectionContext<LinkState extends object> = Context<ConnectionParameters, SocketLink & LinkState>;

@@ -18,7 +18,7 @@ function parseOrigin(origin: string): URL | null {
  * True for programs, which send no `Origin`, and for pages of the service or of this machine. Pages on another host name are allowed only
  * if PUBLIC_URL contains it, because a rebound host name looks like the service's own.
  */
-export function isAllowedOrigin(
+export function isAllowedMcpOrigin(
   { origin, host }: { origin?: string | undefined; host?: string | undefined },
   publicUrl: string | null,
 ): boolean {

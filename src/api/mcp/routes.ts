@@ -10,7 +10,7 @@ import { readClientDeclarations } from "../client-declarations.js";
 import type { RequestContext } from "../context.js";
 import type { DocsSite } from "../docs/routes.js";
 import type { Resolvers } from "../graphql/schema.js";
-import { isAllowedOrigin } from "./origins.js";
+import { isAllowedMcpOrigin } from "./origins.js";
 import { createRestCaller } from "./rest-calls.js";
 import { createMcpServer } from "./server.js";
 
@@ -41,7 +41,7 @@ function sendUnauthorized(reply: FastifyReply, base: string, isUnknownToken: boo
  * @throws ActionError FORBIDDEN, CROSS_SITE_REQUEST
  */
 function checkTokenAndOrigin({ headers, context }: FastifyRequest, publicUrl: string | null): boolean {
-  if (!isAllowedOrigin(headers, publicUrl)) {
+  if (!isAllowedMcpOrigin(headers, publicUrl)) {
     throw new ActionError("FORBIDDEN", "pages of other origins cannot send requests to /mcp");
   }
   if (headers["auth-token"] !== undefined || !/^Bearer +\S+$/i.test(headers.authorization ?? "")) return false;

@@ -15,7 +15,7 @@ import {
 } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { getAddressBlock } from "../../rules/address-block.js";
-import { parsePageOrigins } from "../../rules/page-origins.js";
+import { parseExternalPageOrigins } from "../../rules/page-origins.js";
 import { type ExpectedETags, NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
@@ -168,7 +168,7 @@ export class VisitorSessions {
     input: unknown,
   ): Promise<AllowedVisitorOrigins> {
     const { db, allowHttp } = this.options;
-    const origins = parsePageOrigins(input, allowHttp);
+    const origins = parseExternalPageOrigins(input, allowHttp);
     reportUnknownField(caller);
     return transactWithAppLock(db, appId, async (manager) => {
       const [before] = await rows<StoredOrigins>(manager, SELECT_ORIGINS, [appId]);
