@@ -16,7 +16,7 @@ import {
   parseImportRows,
 } from "../operations/data-sources/row-streams.js";
 import { createQuotaHeaders } from "./context.js";
-import { rejectInvalidUtf8, toFormError } from "./form-refusal.js";
+import { convertInvalidFormError, rejectInvalidUtf8 } from "./form-refusal.js";
 import type { Resolvers } from "./graphql/schema.js";
 import { STALLED_CLIENT_MS } from "./live/outbox.js";
 import { disconnectSlowClient } from "./reader-pace.js";
@@ -130,7 +130,7 @@ async function importFile(request: FastifyRequest, reply: FastifyReply, entries:
     });
     return reply.headers(createQuotaHeaders(context)).header("Cache-Control", "no-store").send(importResult);
   } catch (error) {
-    throw toFormError(error);
+    throw convertInvalidFormError(error);
   }
 }
 

@@ -14,7 +14,7 @@ export function rejectInvalidUtf8(text: unknown, field: string): void {
 const FORM_ERROR_PATTERN = /form|multipart|boundary|needle|premature|aborted|header/i;
 
 /** Returns REQUEST_INVALID for an error about an invalid form; any other error unchanged. */
-export function toFormError(error: unknown): unknown {
+export function convertInvalidFormError(error: unknown): unknown {
   if (error instanceof ActionError) return error;
   const { code = "", message = "" } = error as NodeJS.ErrnoException;
   if (!code.startsWith("FST_") && !FORM_ERROR_PATTERN.test(message)) return error;

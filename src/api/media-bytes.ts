@@ -9,7 +9,7 @@ import type { MediaContents } from "../operations/media/contents.js";
 import type { UploadRequest } from "../operations/media/uploads.js";
 import { parseContentsVariant, parseFolderId } from "../rules/media-fields.js";
 import { containsEntityTag, createContentDisposition, getServingHeaders, parseRange } from "../rules/media-serving.js";
-import { rejectInvalidUtf8, toFormError } from "./form-refusal.js";
+import { convertInvalidFormError, rejectInvalidUtf8 } from "./form-refusal.js";
 import type { Resolvers } from "./graphql/schema.js";
 import { STALLED_CLIENT_MS } from "./live/outbox.js";
 import { disconnectSlowClient } from "./reader-pace.js";
@@ -161,7 +161,7 @@ export function registerMediaContentRoutes(app: FastifyInstance, media: Resolver
         const files = await receiveUploadForm(request, upload, fields);
         return reply.code(201).header("cache-control", "no-store").send({ files });
       } catch (error) {
-        throw toFormError(error);
+        throw convertInvalidFormError(error);
       } finally {
         await upload.close();
       }

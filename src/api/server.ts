@@ -59,7 +59,7 @@ import { registerRest } from "./rest/register.js";
 import { ROUTES } from "./rest/routes.js";
 import { getAddressSenderKey } from "./sender.js";
 import { createSessionCookieHeaders } from "./session-cookie.js";
-import { registerSignInRoutes } from "./sign-in.js";
+import { registerTokenSignInRoutes } from "./sign-in.js";
 import { LARGE_RESPONSE_CHARACTERS, streamResponseParts } from "./sliced.js";
 import { registerTracingHooks } from "./traces.js";
 import { discardUnreadBody } from "./unread-body.js";
@@ -247,7 +247,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   registerStoredScriptRoutes(app, scripts);
   registerClientScriptRoutes(app, { resolvers, sessions, origin, pages });
   registerAppPages(app, { resolvers, sessions, origin, pages });
-  registerSignInRoutes(app, { credentials, sessions, auth: resolvers.auth, cookieHeaders: cookie });
+  registerTokenSignInRoutes(app, { credentials, sessions, auth: resolvers.auth, cookieHeaders: cookie });
   registerOpenIdRoutes(app, { openId, baseUrl });
   registerRootPage(app, baseUrl);
   const docs = registerDocs(app, { pages, baseUrl, publicUrl });

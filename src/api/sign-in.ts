@@ -11,7 +11,7 @@ import type { SessionCookieHeaders } from "./session-cookie.js";
 
 const TOKEN_COOKIE_SECONDS = 7 * 24 * 60 * 60;
 
-export interface SignInOptions {
+export interface TokenSignInOptions {
   credentials: Credentials;
   /** Sessions of app pages. Signing out ends the sessions of pages that the person opened. */
   sessions: PageSessions;
@@ -20,9 +20,9 @@ export interface SignInOptions {
   cookieHeaders: SessionCookieHeaders;
 }
 
-export function registerSignInRoutes(
+export function registerTokenSignInRoutes(
   app: FastifyInstance,
-  { credentials, sessions, auth, cookieHeaders }: SignInOptions,
+  { credentials, sessions, auth, cookieHeaders }: TokenSignInOptions,
 ): void {
   app.get("/v1/session", async ({ context }, reply) => {
     const { caller } = context;

@@ -5,7 +5,7 @@
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { expect } from "chai";
-import { ALL_TOOLS, RESULT_MAX_CHARACTERS } from "../../src/api/mcp/server.js";
+import { ALL_MCP_TOOLS, RESULT_MAX_CHARACTERS } from "../../src/api/mcp/server.js";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { useSharedService } from "../harness/shared-service.js";
@@ -254,7 +254,7 @@ describe("agents", () => {
       );
 
     it("get nothing of another app and nothing protected, with any argument of any tool", async () => {
-      expect(Object.keys(VALID_ARGUMENTS).sort()).to.deep.equal(ALL_TOOLS.map(({ name }) => name).sort());
+      expect(Object.keys(VALID_ARGUMENTS).sort()).to.deep.equal(ALL_MCP_TOOLS.map(({ name }) => name).sort());
       const before = await stateOf(other.appId);
       const values = hostileValues(other);
       let count = 0;

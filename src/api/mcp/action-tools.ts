@@ -1,7 +1,7 @@
 /** MCP tools that read and write actions: the draft, its diagnostics, its difference from the live version, publishing. */
 import { z } from "zod";
 import { ActionError } from "../../errors.js";
-import { type AppTool, defineTool, TOOL_INPUT_FIELDS, type ToolContext } from "./tool.js";
+import { defineMcpTool, MCP_TOOL_INPUT_FIELDS, type McpTool, type McpToolContext } from "./tool.js";
 
 const ACTIONS_ROUTE = "/v3/apps/:appId/actions";
 const ACTION_ROUTE = `${ACTIONS_ROUTE}/:id`;
@@ -12,7 +12,7 @@ type Action = Record<string, unknown> & { id: number; name: string; updatedAt: s
  * Finds an action by its ID or name.
  * @throws ACTION_NOT_FOUND
  */
-export async function fetchAction({ callRest, appId }: ToolContext, action: number | string): Promise<Action> {
+export async function fetchAction({ callRest, appId }: McpToolContext, action: number | string): Promise<Action> {
   if (typeof action === "number")
     return (await callRest("GET", ACTION_ROUTE, { params: { appId, id: action } })).action;
   const foundAction = await findByName({ callRest, appId }, action);
@@ -21,7 +21,7 @@ export async function fetchAction({ callRest, appId }: ToolContext, action: numb
 }
 
 async function findByName(
-  { callRest, appId }: Pick<ToolContext, "callRest" | "appId">,
+  { callRest, appId }: Pick<McpToolContext, "callRest" | "appId">,
   name: string,
 ): Promise<Action | undefined> {
   const { actions } = await callRest("GET", ACTIONS_ROUTE, { params: { appId }, query: { search: name, limit: 1000 } });
@@ -30,10 +30,11 @@ async function findByName(
 
 const removeCode = ({ code: _code, source: _source, assets: _assets, ...rest }: Action) => rest;
 
-const studioLinkTo = ({ serviceUrl: base, appId }: ToolContext, id: number) => `${base}/studio#/${appId}/actions/${id}`;
+const studioLinkTo = ({ serviceUrl: base, appId }: McpToolContext, id: number) =>
+  `${base}/studio#/${appId}/actions/${id}`;
 
 /** Returns the difference between the draft and the live version. Without a live version, every field of the draft counts as different. */
-async function compareWithLive({ callRest, appId }: ToolContext, actionId: number): Promise<unknown> {
+async function compareWithLive({ callRest, appId }: McpToolContext, actionId: number): Promise<unknown> {
   try {
     return await callRest("GET", `${ACTIONS_ROUTE}/:actionId/diff`, { params: { appId, actionId } });
   } catch (error) {
@@ -42,8 +43,8 @@ async function compareWithLive({ callRest, appId }: ToolContext, actionId: numbe
   }
 }
 
-const readActionTools: AppTool[] = [
-  defineTool({
+const readActionTools: McpTool[] = [
+  defineMcpTool({
     name: "list_actions",
     title: "List actions",
     description: "Lists the actions of the app without their code, newest first.",
@@ -51,7 +52,7 @@ const readActionTools: AppTool[] = [
     changesData: false,
     input: {
       search: z.string().max(200).optional().describe("Text in the name or description"),
-      limit: TOOL_INPUT_FIELDS.limit(200, 50),
+      limit: MCP_TOOL_INPUT_FIELDS.limit(200, 50),
       offset: z.int().min(0).max(1_000_000).default(0),
     },
     async run({ search, limit, offset }, { callRest, appId }) {
@@ -60,18 +61,18 @@ const readActionTools: AppTool[] = [
       return { data: { actions: actions.map(removeCode), pagination } };
     },
   }),
-  defineTool({
+  defineMcpTool({
     name: "read_action",
     title: "Read an action",
     description: "Returns the draft of an action with its code, and `updatedAt` for save_draft.",
     requiredOperations: ["listActions", "getAction"],
     changesData: false,
-    input: { action: TOOL_INPUT_FIELDS.action },
+    input: { action: MCP_TOOL_INPUT_FIELDS.action },
     async run({ action }, context) {
       return { data: await fetchAction(context, action) };
     },
   }),
-  defineTool({
+  defineMcpTool({
     name: "check_code",
     title: "Check code",
     description:
@@ -87,13 +88,13 @@ const readActionTools: AppTool[] = [
       return { data: await callRest("POST", `${ACTIONS_ROUTE}/problems`, { params: { appId }, body }) };
     },
   }),
-  defineTool({
+  defineMcpTool({
     name: "diff_action",
     title: "Compare the draft with the live version",
     description: "Returns the fields and the lines of code that publishing this action would change.",
     requiredOperations: ["listActions", "getAction", "compareVersions"],
     changesData: false,
-    input: { action: TOOL_INPUT_FIELDS.action },
+    input: { action: MCP_TOOL_INPUT_FIELDS.action },
     async run({ action }, context) {
       const { id } = await fetchAction(context, action);
       return { data: await compareWithLive(context, id) };
@@ -104,8 +105,8 @@ const readActionTools: AppTool[] = [
 const DRAFT_FIELDS =
   "Fields of the action: code or source, description, environment (server, client, any), triggers, dependencies, frequency, timezone, active, and others that read_action shows";
 
-const writeActionTools: AppTool[] = [
-  defineTool({
+const writeActionTools: McpTool[] = [
+  defineMcpTool({
     name: "save_draft",
     title: "Save a draft",
     description:
@@ -134,7 +135,7 @@ const writeActionTools: AppTool[] = [
       };
     },
   }),
-  defineTool({
+  defineMcpTool({
     name: "propose_publish",
     title: "Propose a publication",
     description:
@@ -142,7 +143,7 @@ const writeActionTools: AppTool[] = [
     requiredOperations: ["listActions", "getAction", "compareVersions"],
     changesData: true,
     input: {
-      action: TOOL_INPUT_FIELDS.action,
+      action: MCP_TOOL_INPUT_FIELDS.action,
       reason: z.string().max(1000).optional().describe("Reason for your user"),
     },
     async run({ action, reason }, context) {
@@ -151,14 +152,14 @@ const writeActionTools: AppTool[] = [
       return { data: { action: { id, name }, reason: reason ?? null, approveAt: studioLinkTo(context, id), diff } };
     },
   }),
-  defineTool({
+  defineMcpTool({
     name: "publish_action",
     title: "Publish an action",
     description: "Makes the draft the live version at once. Needs a token with the scope publish.",
     requiredOperations: ["listActions", "getAction", "publishAction"],
     changesData: true,
     changesLiveVersion: true,
-    input: { action: TOOL_INPUT_FIELDS.action, ifUpdatedAt: z.iso.datetime().optional() },
+    input: { action: MCP_TOOL_INPUT_FIELDS.action, ifUpdatedAt: z.iso.datetime().optional() },
     async run({ action, ifUpdatedAt }, context) {
       const { id } = await fetchAction(context, action);
       const headers: Record<string, string> = ifUpdatedAt === undefined ? {} : { "if-match": `"${ifUpdatedAt}"` };
@@ -171,4 +172,4 @@ const writeActionTools: AppTool[] = [
   }),
 ];
 
-export const actionTools: readonly AppTool[] = [...readActionTools, ...writeActionTools];
+export const actionTools: readonly McpTool[] = [...readActionTools, ...writeActionTools];

@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 import { ActionError } from "../../errors.js";
-import { type AppTool, defineTool, TOOL_INPUT_FIELDS } from "./tool.js";
+import { defineMcpTool, MCP_TOOL_INPUT_FIELDS, type McpTool } from "./tool.js";
 
 const APP_ROUTE = "/v1/apps/:appId";
 const DATA_SOURCE_ROUTE = `${APP_ROUTE}/data-sources/:ds`;
@@ -15,8 +15,8 @@ const referenceQuery = (dataSource: number | string) => (typeof dataSource === "
 const settingTierOf = (key: string) =>
   key.startsWith("__") ? "protected" : key.startsWith("_") ? "private" : "public";
 
-const dataTools: AppTool[] = [
-  defineTool({
+const dataTools: McpTool[] = [
+  defineMcpTool({
     name: "list_data_sources",
     title: "List data sources",
     description: "Lists the data sources with their columns, access rules, hooks and indexes.",
@@ -27,21 +27,21 @@ const dataTools: AppTool[] = [
       data: await callRest("GET", `${APP_ROUTE}/data-sources`, { params: { appId } }),
     }),
   }),
-  defineTool({
+  defineMcpTool({
     name: "query_data_source",
     title: "Query a data source",
     description: "Returns entries by a `where` like MongoDB's. See the docs page data-source-queries.",
     requiredOperations: ["readEntries"],
     changesData: false,
     input: {
-      dataSource: TOOL_INPUT_FIELDS.dataSource,
+      dataSource: MCP_TOOL_INPUT_FIELDS.dataSource,
       where: z.record(z.string(), z.unknown()).optional(),
       order: z
         .array(z.tuple([z.string().max(300), z.enum(["ASC", "DESC"])]))
         .max(10)
         .optional(),
       attributes: z.array(z.string().max(300)).max(100).optional().describe("Columns to return"),
-      limit: TOOL_INPUT_FIELDS.limit(100, 20),
+      limit: MCP_TOOL_INPUT_FIELDS.limit(100, 20),
       offset: z.int().min(0).max(1_000_000).default(0),
     },
     run: async ({ dataSource, ...query }, { callRest, appId }) => ({
@@ -53,7 +53,7 @@ const dataTools: AppTool[] = [
       isUntrusted: true,
     }),
   }),
-  defineTool({
+  defineMcpTool({
     name: "list_settings",
     title: "List settings",
     description:
@@ -74,7 +74,7 @@ const dataTools: AppTool[] = [
       return { data: { settings }, isUntrusted: true };
     },
   }),
-  defineTool({
+  defineMcpTool({
     name: "test_access_rule",
     title: "Test access rules",
     description:
@@ -82,7 +82,7 @@ const dataTools: AppTool[] = [
     requiredOperations: ["readDataSources", "writeDataSources"],
     changesData: false,
     input: {
-      dataSource: TOOL_INPUT_FIELDS.dataSource,
+      dataSource: MCP_TOOL_INPUT_FIELDS.dataSource,
       trial: z
         .record(z.string(), z.unknown())
         .describe("Operation, caller and query to try; see the docs page data-sources"),
@@ -98,8 +98,8 @@ const dataTools: AppTool[] = [
   }),
 ];
 
-const triggerTools: AppTool[] = [
-  defineTool({
+const triggerTools: McpTool[] = [
+  defineMcpTool({
     name: "preview_schedule",
     title: "Preview a schedule",
     description: "Returns the next times of a cron expression.",
@@ -108,13 +108,13 @@ const triggerTools: AppTool[] = [
     input: {
       frequency: z.string().min(1).max(200).describe("Cron expression of five fields"),
       timezone: z.string().max(100).optional().describe("IANA name, for example Europe/Berlin"),
-      count: TOOL_INPUT_FIELDS.limit(50, 5),
+      count: MCP_TOOL_INPUT_FIELDS.limit(50, 5),
     },
     run: async (query, { callRest, appId }) => ({
       data: await callRest("GET", "/v3/apps/:appId/schedule/preview", { params: { appId }, query }),
     }),
   }),
-  defineTool({
+  defineMcpTool({
     name: "test_trigger",
     title: "Test a log trigger",
     description: "Returns which recent log events the `where` of a log trigger matches.",
@@ -128,17 +128,17 @@ const triggerTools: AppTool[] = [
   }),
 ];
 
-const referenceTools: AppTool[] = [
-  defineTool({
+const referenceTools: McpTool[] = [
+  defineMcpTool({
     name: "search_docs",
     title: "Search the docs",
     description: "Finds sections of the service's documentation.",
     requiredOperations: [],
     changesData: false,
-    input: { query: z.string().min(1).max(200), limit: TOOL_INPUT_FIELDS.limit(20, 8) },
+    input: { query: z.string().min(1).max(200), limit: MCP_TOOL_INPUT_FIELDS.limit(20, 8) },
     run: async ({ query, limit }, { docs }) => ({ data: { sections: await docs.search.find(query, limit) } }),
   }),
-  defineTool({
+  defineMcpTool({
     name: "read_docs",
     title: "Read a page of the docs",
     description: "Returns a page of the documentation as Markdown; `introduction` is the README.",
@@ -155,7 +155,7 @@ const referenceTools: AppTool[] = [
       );
     },
   }),
-  defineTool({
+  defineMcpTool({
     name: "read_types",
     title: "Read types",
     description:
@@ -174,4 +174,4 @@ const referenceTools: AppTool[] = [
   }),
 ];
 
-export const dataAndReferenceTools: readonly AppTool[] = [...dataTools, ...triggerTools, ...referenceTools];
+export const dataAndReferenceTools: readonly McpTool[] = [...dataTools, ...triggerTools, ...referenceTools];

@@ -1,6 +1,6 @@
 /** MCP tools that run actions and read their state, result, console and log. Text that a run wrote is marked as untrusted. */
 import { z } from "zod";
-import { type AppTool, defineTool, TOOL_INPUT_FIELDS, type ToolContext } from "./tool.js";
+import { defineMcpTool, MCP_TOOL_INPUT_FIELDS, type McpTool, type McpToolContext } from "./tool.js";
 
 const APP_ROUTE = "/v3/apps/:appId";
 const RUN_ROUTE = `${APP_ROUTE}/actions/:nameOrId/run`;
@@ -10,12 +10,12 @@ const WAIT_MAX_SECONDS = 50;
 
 const waitSecondsSchema = z.int().min(0).max(WAIT_MAX_SECONDS);
 
-async function readRun({ callRest, appId }: ToolContext, runId: number) {
+async function readRun({ callRest, appId }: McpToolContext, runId: number) {
   const { run } = await callRest("GET", `${APP_ROUTE}/runs/:runId`, { params: { appId, runId } });
   return run as Record<string, unknown> & { state: string };
 }
 
-async function readConsole({ callRest, appId }: ToolContext, runId: number): Promise<unknown> {
+async function readConsole({ callRest, appId }: McpToolContext, runId: number): Promise<unknown> {
   return (await callRest("GET", `${APP_ROUTE}/runs/:runId/console`, { params: { appId, runId } })).lines;
 }
 
@@ -25,7 +25,7 @@ const isOver = ({ state }: { state: string }): boolean => !UNFINISHED_STATES.inc
  * Returns the run when it has ended, or unfinished when `seconds` have passed.
  * @throws ActionError REQUEST_INVALID if the client disconnects, OVERLOADED if the service stops
  */
-async function waitForRun(context: ToolContext, runId: number, seconds: number) {
+async function waitForRun(context: McpToolContext, runId: number, seconds: number) {
   const { disconnectSignal, waitForRunEnd } = context;
   const timeLimit = AbortSignal.timeout(seconds * 1000);
   await waitForRunEnd(runId, disconnectSignal, timeLimit).catch((error: unknown) => {
@@ -35,7 +35,7 @@ async function waitForRun(context: ToolContext, runId: number, seconds: number) 
 }
 
 async function startRun(
-  context: ToolContext,
+  context: McpToolContext,
   copy: "draft" | "live",
   { action, payload, wait }: { action: number | string; payload: object; wait: number },
 ) {
@@ -49,13 +49,13 @@ async function startRun(
 }
 
 const runToolInput = {
-  action: TOOL_INPUT_FIELDS.action,
-  payload: TOOL_INPUT_FIELDS.payload,
+  action: MCP_TOOL_INPUT_FIELDS.action,
+  payload: MCP_TOOL_INPUT_FIELDS.payload,
   wait: waitSecondsSchema.default(30).describe("Seconds to wait for the end; 0 returns the ID of the run at once"),
 };
 
-export const runTools: readonly AppTool[] = [
-  defineTool({
+export const runTools: readonly McpTool[] = [
+  defineMcpTool({
     name: "run_draft",
     title: "Run a draft",
     description: "Runs the draft of a server action and returns its result, error and console.",
@@ -64,7 +64,7 @@ export const runTools: readonly AppTool[] = [
     input: runToolInput,
     run: (args, context) => startRun(context, "draft", args),
   }),
-  defineTool({
+  defineMcpTool({
     name: "run_live",
     title: "Run the live version",
     description: "Runs the published version of a server action, with its real effects.",
@@ -74,38 +74,38 @@ export const runTools: readonly AppTool[] = [
     input: runToolInput,
     run: (args, context) => startRun(context, "live", args),
   }),
-  defineTool({
+  defineMcpTool({
     name: "wait_for_run",
     title: "Wait for a run",
     description: "Waits until the run has ended, and returns it as read_run does.",
     requiredOperations: ["listRuns"],
     changesData: false,
-    input: { runId: TOOL_INPUT_FIELDS.runId, seconds: waitSecondsSchema.default(30) },
+    input: { runId: MCP_TOOL_INPUT_FIELDS.runId, seconds: waitSecondsSchema.default(30) },
     async run({ runId, seconds }, context) {
       const run = await readRun(context, runId);
       const data = isOver(run) || seconds === 0 ? run : await waitForRun(context, runId, seconds);
       return { data, isUntrusted: true };
     },
   }),
-  defineTool({
+  defineMcpTool({
     name: "read_run",
     title: "Read a run",
     description: "Returns a run with its state, times, payload, result or error, and the runs that it caused.",
     requiredOperations: ["listRuns"],
     changesData: false,
-    input: { runId: TOOL_INPUT_FIELDS.runId },
+    input: { runId: MCP_TOOL_INPUT_FIELDS.runId },
     run: async ({ runId }, context) => ({ data: await readRun(context, runId), isUntrusted: true }),
   }),
-  defineTool({
+  defineMcpTool({
     name: "read_console",
     title: "Read the console of a run",
     description: "Returns the console lines of a run in order.",
     requiredOperations: ["listRuns"],
     changesData: false,
-    input: { runId: TOOL_INPUT_FIELDS.runId },
+    input: { runId: MCP_TOOL_INPUT_FIELDS.runId },
     run: async ({ runId }, context) => ({ data: await readConsole(context, runId), isUntrusted: true }),
   }),
-  defineTool({
+  defineMcpTool({
     name: "list_runs",
     title: "List runs",
     description: "Lists runs, newest first. `before` is the ID of the last run of the page before.",
@@ -116,14 +116,14 @@ export const runTools: readonly AppTool[] = [
       state: z.enum(["queued", "running", "completed", "failed", "skipped", "cancelled"]).optional(),
       search: z.string().max(200).optional().describe("Text in error messages and payloads"),
       before: z.int().positive().optional(),
-      limit: TOOL_INPUT_FIELDS.limit(100, 20),
+      limit: MCP_TOOL_INPUT_FIELDS.limit(100, 20),
     },
     run: async (query, { callRest, appId }) => ({
       data: await callRest("GET", `${APP_ROUTE}/runs`, { params: { appId }, query }),
       isUntrusted: true,
     }),
   }),
-  defineTool({
+  defineMcpTool({
     name: "read_log",
     title: "Read the execution log",
     description: "Returns entries of the execution log, newest first.",
@@ -131,7 +131,7 @@ export const runTools: readonly AppTool[] = [
     changesData: false,
     input: {
       actionId: z.int().positive().optional().describe("ID of an action's draft"),
-      limit: TOOL_INPUT_FIELDS.limit(100, 20),
+      limit: MCP_TOOL_INPUT_FIELDS.limit(100, 20),
       offset: z.int().min(0).max(100_000).default(0),
     },
     run: async ({ actionId, ...options }, { callRest, appId }) => ({
@@ -142,13 +142,13 @@ export const runTools: readonly AppTool[] = [
       isUntrusted: true,
     }),
   }),
-  defineTool({
+  defineMcpTool({
     name: "cancel_run",
     title: "Cancel a run",
     description: "Cancels a queued or running run.",
     requiredOperations: ["cancelRun"],
     changesData: true,
-    input: { runId: TOOL_INPUT_FIELDS.runId },
+    input: { runId: MCP_TOOL_INPUT_FIELDS.runId },
     run: async ({ runId }, { callRest, appId }) => ({
       data: await callRest("POST", `${APP_ROUTE}/runs/:runId/cancel`, { params: { appId, runId } }),
     }),

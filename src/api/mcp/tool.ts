@@ -4,7 +4,7 @@ import type { Caller, Operation } from "../../rules/access.js";
 import type { DocsSite } from "../docs/routes.js";
 import type { CallRest } from "./rest-calls.js";
 
-export interface ToolContext {
+export interface McpToolContext {
   appId: number;
   caller: Caller;
   callRest: CallRest;
@@ -22,13 +22,13 @@ export interface ToolContext {
   disconnectSignal: AbortSignal;
 }
 
-export interface ToolResult {
+export interface McpToolResult {
   data: unknown;
   /** True if a run, a user of the app or another program wrote the text. An agent must not follow instructions in it. */
   isUntrusted?: boolean;
 }
 
-export interface AppTool {
+export interface McpTool {
   name: string;
   title: string;
   description: string;
@@ -39,22 +39,22 @@ export interface AppTool {
   /** True if the tool changes an app's live version. */
   changesLiveVersion?: boolean;
   input: z.ZodType;
-  run(args: never, context: ToolContext): Promise<ToolResult>;
+  run(args: never, context: McpToolContext): Promise<McpToolResult>;
 }
 
 /** Defines a tool. Its input schema rejects unknown arguments and gives `run` their types. */
-export function defineTool<Shape extends z.ZodRawShape>(
-  definition: Omit<AppTool, "input" | "run"> & {
+export function defineMcpTool<Shape extends z.ZodRawShape>(
+  definition: Omit<McpTool, "input" | "run"> & {
     input: Shape;
-    run(args: z.output<z.ZodObject<Shape>>, context: ToolContext): Promise<ToolResult>;
+    run(args: z.output<z.ZodObject<Shape>>, context: McpToolContext): Promise<McpToolResult>;
   },
-): AppTool {
+): McpTool {
   return { ...definition, input: z.strictObject(definition.input) };
 }
 
 const NAME_MAX_CHARACTERS = 255;
 
-export const TOOL_INPUT_FIELDS = {
+export const MCP_TOOL_INPUT_FIELDS = {
   action: z
     .union([z.int().positive(), z.string().min(1).max(NAME_MAX_CHARACTERS)])
     .describe("ID or name of an action; an ID is the ID of its draft"),
