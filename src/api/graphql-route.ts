@@ -14,7 +14,7 @@ import { ActionError } from "../errors.js";
 import type { ServiceMetrics } from "../operations/watch/measures.js";
 import type { RequestTracing } from "../operations/watch/tracing.js";
 import { isObject } from "../rules/describe-value.js";
-import { writeJson } from "../rules/json-text.js";
+import { serializeJson } from "../rules/json-text.js";
 import { createQuotaHeaders, type RequestContext } from "./context.js";
 import { createErrorFormatter, type FormatError } from "./error-reply.js";
 import type { GraphqlDocumentChecker } from "./graphql/documents.js";
@@ -121,7 +121,7 @@ function createApollo({ schema, documents }: GraphqlOptions, format: FormatError
     // from other origins.
     csrfPrevention: false,
     formatError: (_formatted, error) => format(error),
-    stringifyResult: (result) => `${writeJson(result)}\n`,
+    stringifyResult: (result) => `${serializeJson(result)}\n`,
     // Gives Apollo the document that passed the checks, by its hash, so that Apollo does not parse or validate it again.
     documentStore: {
       get: async (key) => documents.findCachedDocument(key.slice(key.lastIndexOf(":") + 1)),

@@ -19,7 +19,7 @@ import type { ServiceMetrics } from "../operations/watch/measures.js";
 import type { RequestTracing } from "../operations/watch/tracing.js";
 import type { Caller } from "../rules/access.js";
 import { getRateLimitKey } from "../rules/address-block.js";
-import { writeJson } from "../rules/json-text.js";
+import { serializeJson } from "../rules/json-text.js";
 import type { GetClientAddress } from "./address.js";
 import { createErrorFormatter, createErrorReply, type FormatError } from "./error-reply.js";
 import type { FairTaskQueue } from "./fair-task-queue.js";
@@ -145,9 +145,9 @@ async function performOperation(args: ExecutionArgs, format: FormatError): Promi
     const { errors, ...result } = await execute(args);
     answer.checkResponseSize(result.data);
     const formattedErrors = errors?.map(format);
-    reply(writeJson(formattedErrors ? { ...result, errors: formattedErrors } : result));
+    reply(serializeJson(formattedErrors ? { ...result, errors: formattedErrors } : result));
   } catch (error) {
-    reply(writeJson({ data: null, errors: [format(error)] }));
+    reply(serializeJson({ data: null, errors: [format(error)] }));
   } finally {
     done();
   }

@@ -4,7 +4,7 @@
  */
 import { JSON_MAX_DEPTH } from "../limits.js";
 import { containsInfinity, isObject } from "./describe-value.js";
-import { findJsonFault, readMemberTexts } from "./json-scan.js";
+import { findJsonFault, readJsonFieldTexts } from "./json-scan.js";
 
 /** Maximum numbers of characters of the name, message and stack of a run's error. Longer texts are truncated. */
 export const ERROR_MAX_CHARACTERS = { name: 255, message: 10_000, stack: 50_000 } as const;
@@ -52,7 +52,7 @@ export function parseLargeReport(text: string): LargeReport {
   if (POSSIBLY_INFINITE_NUMBER.test(text) && containsInfinity(JSON.parse(text))) return { fault: "huge" };
   const texts: [string, string][] = [];
   const fields: Record<string, unknown> = {};
-  for (const [name, json] of readMemberTexts(text)) {
+  for (const [name, json] of readJsonFieldTexts(text)) {
     if (UNPARSED_MEMBERS.includes(name)) texts.push([name, json]);
     else Object.defineProperty(fields, name, { value: truncateError(JSON.parse(json)), enumerable: true });
   }

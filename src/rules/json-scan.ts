@@ -163,7 +163,7 @@ export const findRunResultFault = (result: string | Uint8Array): ReturnType<type
  * Returns the JSON text of each field's value in an object. The key is the field's name. If a name occurs twice, the
  * last field counts, as in JSON.parse.
  */
-export function readMemberTexts(text: string): Map<string, string> {
+export function readJsonFieldTexts(text: string): Map<string, string> {
   const memberTextsFound = new Map<string, string>();
   let at = skipWhitespace(text, 0);
   if (text.charCodeAt(at) !== OPEN_OBJECT) return memberTextsFound;
@@ -181,4 +181,4 @@ export function readMemberTexts(text: string): Map<string, string> {
 }
 
 /** Returns the JSON text of the value of the field `name`; undefined if the object has no such field. */
-export const readMemberText = (text: string, name: string): string | undefined => readMemberTexts(text).get(name);
+export const readJsonFieldText = (text: string, name: string): string | undefined => readJsonFieldTexts(text).get(name);

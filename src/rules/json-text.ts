@@ -1,6 +1,6 @@
 /**
  * Writes JSON responses that contain stored JSON texts. Does not parse these texts, because a run's result of 6 MB may
- * be two million objects. Callers wrap each stored text in `JsonText`, and write the response with `writeJson`.
+ * be two million objects. Callers wrap each stored text in `JsonText`, and write the response with `serializeJson`.
  */
 import { randomUUID } from "node:crypto";
 
@@ -13,8 +13,8 @@ class JsonTextPlaceholders {
 }
 
 /**
- * State of the response that `writeJsonParts` is serializing now; null if there is none. One variable is enough for all
- * responses, because `writeJsonParts` is synchronous.
+ * State of the response that `serializeJsonParts` is serializing now; null if there is none. One variable is enough for all
+ * responses, because `serializeJsonParts` is synchronous.
  */
 let currentWrite: { placeholders: JsonTextPlaceholders | null } | null = null;
 
@@ -36,7 +36,7 @@ export class JsonText {
     return decodeJsonText(this.source);
   }
 
-  /** Returns a placeholder while `writeJsonParts` serializes a response. At other times, returns the parsed value. */
+  /** Returns a placeholder while `serializeJsonParts` serializes a response. At other times, returns the parsed value. */
   toJSON(): unknown {
     if (!currentWrite) return JSON.parse(this.text);
     currentWrite.placeholders ??= new JsonTextPlaceholders();
@@ -49,7 +49,7 @@ export class JsonText {
  * Serializes a value that may contain `JsonText` objects anywhere. Returns the text in several parts, because joining
  * megabytes takes time.
  */
-export function writeJsonParts(value: unknown): (string | Buffer)[] {
+export function serializeJsonParts(value: unknown): (string | Buffer)[] {
   const outerWrite = currentWrite;
   const thisWrite: { placeholders: JsonTextPlaceholders | null } = { placeholders: null };
   currentWrite = thisWrite;
@@ -65,4 +65,4 @@ export function writeJsonParts(value: unknown): (string | Buffer)[] {
 }
 
 /** Serializes a value that may contain `JsonText` objects anywhere. Returns one string. */
-export const writeJson = (value: unknown): string => writeJsonParts(value).join("");
+export const serializeJson = (value: unknown): string => serializeJsonParts(value).join("");

@@ -20,7 +20,7 @@ import { LogEvents } from "../../src/operations/records/log-events.js";
 import { QueueLimits } from "../../src/operations/records/queue-limits.js";
 import { ReceivedDataLimiter } from "../../src/operations/records/received-data-limiter.js";
 import { FULL_SCOPE } from "../../src/rules/entry-query/options.js";
-import { writeJson } from "../../src/rules/json-text.js";
+import { serializeJson } from "../../src/rules/json-text.js";
 import { type Fixture, startFixture } from "../operations/data-sources/fixture.js";
 
 const MANY = 1_000_000;
@@ -202,7 +202,7 @@ describe("a million entries beside a thousand", function () {
         .type("application/json")
         .send(JSON.stringify({ entries: rows.map((row) => ({ ...row, data: JSON.parse(row.data) })) }));
     });
-    app.get("/ours", async (_, reply) => reply.type("application/json").send(writeJson(await find(many, query))));
+    app.get("/ours", async (_, reply) => reply.type("application/json").send(serializeJson(await find(many, query))));
     const address = await app.listen({ port: 0, host: "127.0.0.1" });
     const rates: Record<string, number> = { "/bare": 0, "/ours": 0 };
     try {

@@ -21,7 +21,7 @@ import { translatePattern } from "../../src/rules/entry-query/regular-expression
 import { SqlStatement } from "../../src/rules/entry-query/statement.js";
 import { compileWhere } from "../../src/rules/entry-query/where.js";
 import { toScriptLiteral } from "../../src/rules/env-script.js";
-import { findJsonFault, readMemberTexts } from "../../src/rules/json-scan.js";
+import { findJsonFault, readJsonFieldTexts } from "../../src/rules/json-scan.js";
 import { parseMediaName, toValidUploadName } from "../../src/rules/media-fields.js";
 import {
   containsEntityTag,
@@ -58,7 +58,7 @@ const PARSERS: Record<string, Parser> = {
   "delimiters of CSV": (text) => detectDelimiter(text.slice(0, DETECTION_SAMPLE_CHARACTERS), true),
   "large JSON bodies": (text) => parseJsonInParts(Buffer.from(`{"a":[${text}]}`), async (step) => step()),
   "JSON texts": (text) => findJsonFault(text, 500),
-  "members of JSON texts": (text) => readMemberTexts(`{"a":${JSON.stringify(text)},"b":1}`),
+  "members of JSON texts": (text) => readJsonFieldTexts(`{"a":${JSON.stringify(text)},"b":1}`),
   entries: (text) => serializeEntry(parseEntryData({ text, [text.slice(0, 200)]: 1 }, "the entry"), "the entry"),
   "types of uploads": (text) => detectContentType(Buffer.from(text)),
   "names of uploads": (text) => toValidUploadName(text),

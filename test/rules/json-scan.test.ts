@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import { findJsonFault, readMemberText } from "../../src/rules/json-scan.js";
-import { JsonText, writeJson } from "../../src/rules/json-text.js";
+import { findJsonFault, readJsonFieldText } from "../../src/rules/json-scan.js";
+import { JsonText, serializeJson } from "../../src/rules/json-text.js";
 import { caseCount } from "../harness/samples.js";
 
 const DEPTH = 1_000;
@@ -83,15 +83,15 @@ describe("JSON text that is read without parsing", () => {
       fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (object) => {
         const text = JSON.stringify(object, null, 1);
         for (const [key, value] of Object.entries(object)) {
-          expect(JSON.parse(readMemberText(text, key)!)).to.deep.equal(JSON.parse(JSON.stringify(value)));
+          expect(JSON.parse(readJsonFieldText(text, key)!)).to.deep.equal(JSON.parse(JSON.stringify(value)));
         }
       }),
     );
-    expect(readMemberText('{"a":{"b":1},"b" : [ 1.50 ] }', "b")).to.equal("[ 1.50 ]");
-    expect(readMemberText('{"b":1,"\\u0062":2}', "b")).to.equal("2");
-    expect(readMemberText('{"a":{"b":1}}', "b")).to.equal(undefined);
-    expect(readMemberText("[1]", "b")).to.equal(undefined);
-    expect(readMemberText("", "b")).to.equal(undefined);
+    expect(readJsonFieldText('{"a":{"b":1},"b" : [ 1.50 ] }', "b")).to.equal("[ 1.50 ]");
+    expect(readJsonFieldText('{"b":1,"\\u0062":2}', "b")).to.equal("2");
+    expect(readJsonFieldText('{"a":{"b":1}}', "b")).to.equal(undefined);
+    expect(readJsonFieldText("[1]", "b")).to.equal(undefined);
+    expect(readJsonFieldText("", "b")).to.equal(undefined);
   });
 });
 
@@ -99,8 +99,8 @@ describe("a response that contains JSON text", () => {
   it("is the same as with parsed values, each text unchanged", () => {
     const text = '{"b":1.50,"a":{"2":1,"1":[ ]},"b":"twice"}';
     const body = { first: new JsonText(text), list: [new JsonText("null"), { deep: new JsonText('"x"') }], last: 'é"' };
-    expect(writeJson(body)).to.equal(`{"first":${text},"list":[null,{"deep":"x"}],"last":"é\\""}`);
-    expect(writeJson({ plain: [1, "two"] })).to.equal('{"plain":[1,"two"]}');
+    expect(serializeJson(body)).to.equal(`{"first":${text},"list":[null,{"deep":"x"}],"last":"é\\""}`);
+    expect(serializeJson({ plain: [1, "two"] })).to.equal('{"plain":[1,"two"]}');
   });
 
   it("never replaces a placeholder that is part of a text", () => {
@@ -108,7 +108,7 @@ describe("a response that contains JSON text", () => {
       fc.property(fc.array(fc.jsonValue()), fc.array(fc.uuid()), (values, words) => {
         const texts = values.map((value) => new JsonText(JSON.stringify(value)));
         const body = { words, texts, again: words.map((word) => ({ [word]: `"${word}"` })) };
-        const received = JSON.parse(writeJson(body));
+        const received = JSON.parse(serializeJson(body));
         expect(received.texts).to.deep.equal(JSON.parse(JSON.stringify(values)));
         expect(received.words).to.deep.equal(words);
       }),

@@ -2,7 +2,7 @@
 import { GraphQLJSON } from "graphql-scalars";
 import { Field, InputType, Int, ObjectType } from "type-graphql";
 import type { LogEntry, ScriptError } from "../../operations/records/execution-logs.js";
-import { readMemberTexts } from "../../rules/json-scan.js";
+import { readJsonFieldTexts } from "../../rules/json-scan.js";
 import { JsonText } from "../../rules/json-text.js";
 import { createLimitDescription, OFFSET_DESCRIPTION } from "./arguments.js";
 import { DateTime } from "./leaf-types.js";
@@ -29,7 +29,7 @@ const UNPARSED_PARTS: readonly string[] = ["payload", "result"] satisfies (keyof
 
 /** Returns one part of a log entry's `data`. No other function reads the format in which `data` is stored. */
 export function readLogEntryDataField({ data }: LogEntry, name: keyof EntryData): unknown {
-  const members = parsedEntryParts.get(data) ?? readMemberTexts(data.text);
+  const members = parsedEntryParts.get(data) ?? readJsonFieldTexts(data.text);
   parsedEntryParts.set(data, members);
   const text = members.get(name);
   if (text === undefined) return undefined;

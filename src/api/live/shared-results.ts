@@ -9,7 +9,7 @@ import { ActionError } from "../../errors.js";
 import { createAbortableGenerator, endOnAbort } from "../../operations/records/abortable-generator.js";
 import { isLiveSource, type LiveSource, type SubscriptionGuard } from "../../operations/records/live-source.js";
 import type { Caller } from "../../rules/access.js";
-import { writeJson } from "../../rules/json-text.js";
+import { serializeJson } from "../../rules/json-text.js";
 import { formatGraphqlError } from "../error-reply.js";
 import { estimateBytes, type ResponseMemory } from "../response-memory.js";
 
@@ -181,9 +181,9 @@ class SharedTexts {
       // OVERLOADED means that texts of other subscribers use the memory now. A text that alone exceeds the limit has
       // another status.
       if ((error as ActionError).status === "OVERLOADED") return null;
-      return writeJson({ data: null, errors: [formatGraphqlError(error, this.log)] });
+      return serializeJson({ data: null, errors: [formatGraphqlError(error, this.log)] });
     }
-    const written = writeJson(result);
+    const written = serializeJson(result);
     return text.freeMemory ? Buffer.from(written) : written;
   }
 

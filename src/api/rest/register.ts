@@ -5,7 +5,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../../errors.js";
 import { throwDeferredError } from "../../operations/access/access-checks.js";
 import type { RequestTracing } from "../../operations/watch/tracing.js";
-import { writeJsonParts } from "../../rules/json-text.js";
+import { serializeJsonParts } from "../../rules/json-text.js";
 import { createEntityTag, matchesIfNoneMatch } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { createQuotaHeaders } from "../context.js";
@@ -85,7 +85,7 @@ export function registerRest(
           reply.header("Cache-Control", "no-store").type("application/x-ndjson; charset=utf-8");
           return reply.send(body.createStream());
         }
-        const parts = writeJsonParts(body);
+        const parts = serializeJsonParts(body);
         if (context.updatedAt !== undefined) tag ??= createEntityTag(context.updatedAt);
         if (method === "GET") tag ??= digestTagOf(parts);
         reply.headers(createQuotaHeaders(context));

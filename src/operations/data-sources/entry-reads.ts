@@ -20,7 +20,7 @@ import {
 } from "../../rules/entry-query/order.js";
 import { parsePath, valueAtPathSql } from "../../rules/entry-query/path.js";
 import { SqlStatement } from "../../rules/entry-query/statement.js";
-import { readMemberTexts } from "../../rules/json-scan.js";
+import { readJsonFieldTexts } from "../../rules/json-scan.js";
 import { JsonText } from "../../rules/json-text.js";
 import type { ReserveResponseBytes } from "../../rules/page.js";
 import { refuseUnknownFields } from "../../rules/unknown-fields.js";
@@ -277,7 +277,7 @@ export class EntryReader {
  * Returns the JSON object `text` with its members in the order of `keys`, because PostgreSQL's jsonb changes the order.
  */
 function orderMembers(text: string, keys: readonly string[] | null, isShown: (column: string) => boolean): string {
-  const memberTextsByColumn = readMemberTexts(text);
+  const memberTextsByColumn = readJsonFieldTexts(text);
   const names = keys ?? [...memberTextsByColumn.keys()].filter(isShown);
   return `{${names.flatMap((name) => (memberTextsByColumn.has(name) ? [`${JSON.stringify(name)}:${memberTextsByColumn.get(name)}`] : [])).join(",")}}`;
 }

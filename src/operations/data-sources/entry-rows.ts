@@ -4,7 +4,7 @@ import { type EntryScope, FULL_SCOPE } from "../../rules/entry-query/options.js"
 import type { DocumentSource } from "../../rules/entry-query/path.js";
 import type { SqlStatement } from "../../rules/entry-query/statement.js";
 import { compileWhere } from "../../rules/entry-query/where.js";
-import { readMemberTexts } from "../../rules/json-scan.js";
+import { readJsonFieldTexts } from "../../rules/json-scan.js";
 import { JsonText } from "../../rules/json-text.js";
 
 /** ID of a data source and of its app. */
@@ -97,7 +97,7 @@ export const entryColumnsSql = (entry: string): string =>
 
 /** Returns the JSON object `text` without its hidden columns. The other columns keep their text and order. */
 function removeHiddenColumns(text: string, isShown: (column: string) => boolean): string {
-  const members = [...readMemberTexts(text)].flatMap(([column, value]) =>
+  const members = [...readJsonFieldTexts(text)].flatMap(([column, value]) =>
     isShown(column) ? [`${JSON.stringify(column)}:${value}`] : [],
   );
   return `{${members.join(",")}}`;

@@ -5,7 +5,7 @@ import { type Db, queryPreparedRows, rows, statementName } from "../../data/data
 import type { ExecutionLogType } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
 import { describeValue } from "../../rules/describe-value.js";
-import { readMemberText } from "../../rules/json-scan.js";
+import { readJsonFieldText } from "../../rules/json-scan.js";
 import { JsonText } from "../../rules/json-text.js";
 import {
   createCursor,
@@ -147,8 +147,8 @@ export function readResultFromEntry(text: string): string | undefined {
     if (at < 0) return undefined;
     return text.slice(at + RESULT_START.length, text.endsWith(RESULT_END) ? -RESULT_END.length : undefined);
   }
-  const result = readMemberText(text, "result");
-  return result && readMemberText(result, "data");
+  const result = readJsonFieldText(text, "result");
+  return result && readJsonFieldText(result, "data");
 }
 
 interface LogEntryRow {

@@ -4,7 +4,7 @@ import { type Db, rows } from "../../data/database.js";
 import type { RunState } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
 import { type Caller, isPersonCaller } from "../../rules/access.js";
-import { readMemberText } from "../../rules/json-scan.js";
+import { readJsonFieldText } from "../../rules/json-scan.js";
 import { readResultFromEntry, type ScriptError } from "../records/execution-logs.js";
 import type { RunSearch } from "../records/run-words.js";
 import type { RequestRecord } from "../requests/run-requests.js";
@@ -113,7 +113,7 @@ const toIsoText = (date: Date | null): string | null => date?.toISOString() ?? n
 
 /** Returns the name and message of the error in a log entry. */
 function errorTextIn(entry: string): string | null {
-  const error = readMemberText(entry, "error");
+  const error = readJsonFieldText(entry, "error");
   if (error === undefined) return null;
   const { name, message } = JSON.parse(error) as ScriptError;
   return excerptOf(`${name}: ${message}`);

@@ -4,7 +4,7 @@
 import { ActionError } from "../../errors.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
 import { containsInfinity, nestsDeeperThan } from "../../rules/describe-value.js";
-import { readMemberText, readMemberTexts } from "../../rules/json-scan.js";
+import { readJsonFieldText, readJsonFieldTexts } from "../../rules/json-scan.js";
 import type { JsonText } from "../../rules/json-text.js";
 import type { LogEntry, RunOutcome, ScriptError } from "../records/execution-logs.js";
 
@@ -23,12 +23,12 @@ export function payloadText(payload: unknown): string {
 
 /** Returns the error of a failed run from the data of its log entry. */
 export const readScriptError = (data: JsonText): ScriptError =>
-  JSON.parse(readMemberText(data.text, "error") ?? "{}") as ScriptError;
+  JSON.parse(readJsonFieldText(data.text, "error") ?? "{}") as ScriptError;
 
 /** Returns the outcome of a run from its log entry. */
 export function readRunOutcome({ type, data }: LogEntry): RunOutcome {
   if (type !== "app.task.completed") return { ok: false, error: readScriptError(data) };
-  const members = readMemberTexts(data.text);
-  const result = readMemberText(members.get("result") ?? "", "data");
+  const members = readJsonFieldTexts(data.text);
+  const result = readJsonFieldText(members.get("result") ?? "", "data");
   return { ok: true, data: result, ...(members.get("httpResponse") === "true" && { isResponse: true as const }) };
 }

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { ActionError } from "../../../src/errors.js";
 import type { DataSourceKey } from "../../../src/operations/data-sources/entry-rows.js";
 import { FULL_SCOPE } from "../../../src/rules/entry-query/options.js";
-import { writeJson } from "../../../src/rules/json-text.js";
+import { serializeJson } from "../../../src/rules/json-text.js";
 import { answered, dataOf, type Fixture, startFixture } from "./fixture.js";
 
 async function refusal(work: Promise<unknown>): Promise<string> {
@@ -43,9 +43,9 @@ describe("reads of entries", () => {
 
   it("keep the keys of an entry in the order in which they were written, also nested ones", async () => {
     const found = await find({ limit: 1 });
-    expect(writeJson(found.entries[0])).to.include('"data":{"Name":"Ann","2":"two","1":{"z":1,"a":2},"Age":31}');
+    expect(serializeJson(found.entries[0])).to.include('"data":{"Name":"Ann","2":"two","1":{"z":1,"a":2},"Age":31}');
     const pruned = await find({ limit: 1, attributes: ["Age", "data.2", "1"] });
-    expect(writeJson(pruned.entries[0])).to.include('"data":{"2":"two","1":{"z":1,"a":2},"Age":31}');
+    expect(serializeJson(pruned.entries[0])).to.include('"data":{"2":"two","1":{"z":1,"a":2},"Age":31}');
   });
 
   it("order by columns and by the entry's own fields, missing values and null first", async () => {
@@ -194,7 +194,7 @@ describe("reads of entries", () => {
       { $project: { Age: 1, years: { $convertToNumber: "$Age" } } },
       { $group: { _id: null, total: { $sum: "$years" }, first: { $first: "$Age" }, all: { $push: "$years" } } },
     ];
-    expect(writeJson((await find({ aggregate })).entries)).to.equal(
+    expect(serializeJson((await find({ aggregate })).entries)).to.equal(
       '[{"_id":null,"total":105.5,"first":31,"all":[31, 5, 7, 31.5, 31]}]',
     );
   });

@@ -11,7 +11,7 @@ import {
 import type { DataSourceKey } from "../../../src/operations/data-sources/entry-rows.js";
 import { ReadPool } from "../../../src/operations/data-sources/read-pool.js";
 import { type EntryScope, FULL_SCOPE, type JoinOptions } from "../../../src/rules/entry-query/options.js";
-import { writeJson } from "../../../src/rules/json-text.js";
+import { serializeJson } from "../../../src/rules/json-text.js";
 import { type FreshDatabase, freshDatabase } from "../../harness/postgres.js";
 
 export interface Fixture {
@@ -73,7 +73,7 @@ export async function startFixture({ timeoutMs }: { timeoutMs?: number } = {}): 
 
 /** Returns the result of a read as a caller gets it: as parsed JSON. */
 // biome-ignore lint/suspicious/noExplicitAny: each read returns another type
-export const answered = (found: unknown): any => JSON.parse(writeJson(found));
+export const answered = (found: unknown): any => JSON.parse(serializeJson(found));
 
 /** Returns only the data of the entries that a read found. */
 export const dataOf = (found: FindEntriesResult): unknown[] =>
