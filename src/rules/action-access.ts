@@ -15,7 +15,7 @@ const NAMED_ACCESS: readonly unknown[] = ["everyone", "signedIn", "editors"];
 const MAX_BYTES = 8_192;
 
 /** Returns an error message if the value of `access` is invalid; null if it is valid. */
-export function findAccessFault(value: unknown): string | null {
+export function findActionAccessFault(value: unknown): string | null {
   if (value === null || NAMED_ACCESS.includes(value)) return null;
   if (!isObject(value) || Object.keys(value).join() !== "user") {
     const expected = '"everyone", "signedIn", "editors" or {user: {Column: {equals, notequals or contains}}}';
@@ -30,7 +30,7 @@ export function findAccessFault(value: unknown): string | null {
   return bytes <= MAX_BYTES ? null : `access must be at most ${MAX_BYTES} bytes of JSON (got ${bytes})`;
 }
 
-/** Returns the stored form of a value that `findAccessFault` accepts. Null becomes DEFAULT_ACCESS. */
+/** Returns the stored form of a value that `findActionAccessFault` accepts. Null becomes DEFAULT_ACCESS. */
 export const toStoredAccess = (value: unknown): ActionAccess => (value ?? DEFAULT_ACCESS) as ActionAccess;
 
 /**

@@ -97,7 +97,7 @@ export function createUnifiedDiff(
 }
 
 /** Two versions of one action. `labels` are their file names in the diff of the code. */
-export interface DiffedActions {
+export interface ActionVersionPair {
   before: ComparedAction;
   after: ComparedAction;
   labels: { before: string; after: string };
@@ -107,7 +107,7 @@ export interface DiffedActions {
  * Returns the differences from `before` to `after`. There is only one parameter, because a function that runs in a
  * worker thread gets one argument.
  */
-export function diffActions({ before, after, labels }: DiffedActions): ActionDiff {
+export function diffActions({ before, after, labels }: ActionVersionPair): ActionDiff {
   const changedFields = FIELDS.filter((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]));
   return {
     changes: changedFields.map((field) => ({ field, before: before[field] ?? null, after: after[field] ?? null })),

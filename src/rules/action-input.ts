@@ -7,9 +7,9 @@ import { ValidateBy, type ValidationError, validateSync } from "class-validator"
 import type { ActionAccess, ActionSource, Environment, RunLimits, Trigger } from "../data/action-types.js";
 import { ActionError, STATUS, type Status } from "../errors.js";
 import { SERVER_TIMEOUT_MS } from "../limits.js";
-import { DEFAULT_ACCESS, findAccessFault, toStoredAccess } from "./action-access.js";
+import { DEFAULT_ACCESS, findActionAccessFault, toStoredAccess } from "./action-access.js";
 import * as fields from "./action-fields.js";
-import { findSourceFault, SOURCE_SHAPE, toStoredSource } from "./action-source.js";
+import { findActionSourceFault, SOURCE_SHAPE, toStoredSource } from "./action-source.js";
 import { findCodeFault } from "./code.js";
 import { isObject } from "./describe-value.js";
 import { refuseField } from "./fields.js";
@@ -32,7 +32,7 @@ import {
   toStoredTriggers,
 } from "./trigger-input.js";
 import { createFlatShape, type Shape } from "./unknown-fields.js";
-import { getValidationPosition } from "./validation-table.js";
+import { getValidationErrorPosition } from "./validation-table.js";
 
 /** Fields of an action that its author sets (specification, Create parameters), after validation. */
 export interface ActionInput extends RunLimits {
@@ -180,7 +180,7 @@ class ActionBody {
   @FieldCheck("DEPENDENCIES_INVALID", fields.findDependenciesFault)
   dependencies: unknown = [];
 
-  @FieldCheck("ACCESS_INVALID", findAccessFault)
+  @FieldCheck("ACCESS_INVALID", findActionAccessFault)
   access: unknown = DEFAULT_ACCESS;
 
   @FieldCheck("REQUEST_INVALID", (concurrency, body) => findConcurrencyFault(concurrency, body.environment))
@@ -202,7 +202,7 @@ class ActionBody {
   )
   integrationOrigins: unknown = [];
 
-  @FieldCheck("REQUEST_INVALID", findSourceFault)
+  @FieldCheck("REQUEST_INVALID", findActionSourceFault)
   source: unknown = null;
 }
 
@@ -239,16 +239,20 @@ const CLEARED_BY_EMPTY: ReadonlySet<ActionKey> = new Set(["frequency", "timezone
  * @throws ActionError with a status of the validation table; REQUEST_INVALID if the data is not an object, or if the
  * table has no status for the fault
  */
-export function parseCreate(data: unknown, checkOptions: ActionCheckOptions = {}): ActionInput {
+export function parseNewAction(data: unknown, checkOptions: ActionCheckOptions = {}): ActionInput {
   return checkBody(applyRequestData(new ActionBody(checkOptions), data));
 }
 
 /**
  * Returns the action after an update. Omitted fields stay unchanged; null or "" clears `description`. Validates the
  * whole action, because a new environment, code or list of dependencies must be consistent with the unchanged fields.
- * @throws ActionError as {@link parseCreate}
+ * @throws ActionError as {@link parseNewAction}
  */
-export function parseUpdate(data: unknown, current: ActionInput, checkOptions: ActionCheckOptions = {}): ActionInput {
+export function parseActionUpdate(
+  data: unknown,
+  current: ActionInput,
+  checkOptions: ActionCheckOptions = {},
+): ActionInput {
   return checkBody(applyRequestData(applyRequestData(new ActionBody(checkOptions), current), data));
 }
 
@@ -302,7 +306,7 @@ function createInputError(errors: ValidationError[], body: ActionBody): ActionEr
     .flatMap(({ property, contexts }) =>
       Object.values<RuleContext>(contexts ?? {}).map((rule) => ({ ...rule, property: property as ActionKey })),
     )
-    .sort((a, b) => getValidationPosition(a.status) - getValidationPosition(b.status));
+    .sort((a, b) => getValidationErrorPosition(a.status) - getValidationErrorPosition(b.status));
   if (brokenFields.length === 0) return new ActionError("REQUEST_INVALID");
   return new ActionInputError(
     brokenFields.map(({ status, fault, property }) => ({

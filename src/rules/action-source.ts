@@ -17,7 +17,7 @@ const SEGMENTS_MAX = 16;
 const PATH_SEGMENT = /^[\w@$+-][\w@$+. -]{0,99}$/;
 
 /** Allowed names of the entry file, which defines `execute`, for each language. */
-export const ENTRY_FILES: Record<SourceLanguage, readonly string[]> = {
+export const ENTRY_POINT_FILE_NAMES: Record<SourceLanguage, readonly string[]> = {
   typescript: ["action.ts", "action.tsx"],
   javascript: ["action.js", "action.jsx"],
 };
@@ -29,7 +29,7 @@ export const ENTRY_FILES: Record<SourceLanguage, readonly string[]> = {
 export const SOURCE_SHAPE: Shape = createFlatShape(["language", "files"], ["map"]);
 
 /** True for a relative path with forward slashes that has no segment `.` or `..`. */
-export function isSourcePath(path: string): boolean {
+export function isValidSourcePath(path: string): boolean {
   const segments = path.split("/");
   const isValidPath = path.length <= PATH_MAX_CHARACTERS && segments.length <= SEGMENTS_MAX;
   return (
@@ -39,7 +39,7 @@ export function isSourcePath(path: string): boolean {
 }
 
 /** Returns an error message if the value of `source` is invalid; null if it is valid. */
-export function findSourceFault(value: unknown): string | null {
+export function findActionSourceFault(value: unknown): string | null {
   if (value === null) return null;
   if (!isObject(value)) return `source must be an object {language, files} (got ${describeValue(value)})`;
   const { language, files } = value;
@@ -56,7 +56,7 @@ export function findSourceFault(value: unknown): string | null {
 function findFilesFault(files: Record<string, unknown>): string | null {
   let bytes = 0;
   for (const [path, text] of Object.entries(files)) {
-    if (!isSourcePath(path)) {
+    if (!isValidSourcePath(path)) {
       return `source.files has a path that is not allowed (got ${describeValue(path)}); use relative paths such as lib/dates.ts`;
     }
     if (typeof text !== "string")
@@ -69,12 +69,12 @@ function findFilesFault(files: Record<string, unknown>): string | null {
 }
 
 function findEntryFault(language: SourceLanguage, paths: readonly string[]): string | null {
-  const [first] = ENTRY_FILES[language];
-  if (paths.some((path) => ENTRY_FILES[language].includes(path))) return null;
+  const [first] = ENTRY_POINT_FILE_NAMES[language];
+  if (paths.some((path) => ENTRY_POINT_FILE_NAMES[language].includes(path))) return null;
   return `source.files must contain the file ${first}, which defines "execute"`;
 }
 
-/** Returns the stored form of a value that `findSourceFault` accepts. The files are in the order of their paths. */
+/** Returns the stored form of a value that `findActionSourceFault` accepts. The files are in the order of their paths. */
 export function toStoredSource(value: unknown): ActionSource | null {
   if (value === null || value === undefined) return null;
   const { language, files, map } = value as ActionSource;

@@ -3,7 +3,7 @@ import type { AnyNode, Pattern, Program } from "acorn";
 import { collectNodesWithScopes, type LexicalScope, lookUpBinding, readLiteralKey } from "./code-scopes.js";
 
 /** Use of `Svc.<namespace>` in the source. `offset` is the index of its first character. */
-export interface NamespaceUse {
+export interface SvcNamespaceUse {
   namespace: string;
   offset: number;
 }
@@ -33,14 +33,14 @@ const STEPS_MAX = 8;
  * Returns the properties of `Svc` that the code uses, in the order of the source. Recognizes member access, optional
  * chaining, destructuring, and variables with the value `Svc`. Ignores a variable `Svc` that the code itself declares.
  */
-export function findNamespaceUses(program: Program): NamespaceUse[] {
-  const uses: NamespaceUse[] = [];
+export function findSvcNamespaceUses(program: Program): SvcNamespaceUse[] {
+  const uses: SvcNamespaceUse[] = [];
   for (const { node, scope } of collectNodesWithScopes(program, NAMESPACE_NODES))
     uses.push(...findUsesInNode(node, scope));
   return uses.sort((a, b) => a.offset - b.offset);
 }
 
-function findUsesInNode(node: AnyNode, scope: LexicalScope): NamespaceUse[] {
+function findUsesInNode(node: AnyNode, scope: LexicalScope): SvcNamespaceUse[] {
   switch (node.type) {
     case "MemberExpression": {
       const namespace = readLiteralKey(node.property, node.computed);
@@ -64,7 +64,7 @@ function resolveAssignedValue(target: AnyNode, value: AnyNode, scope: LexicalSco
   return target.type === "ObjectPattern" ? resolveNode(value, scope) : null;
 }
 
-function findDestructuredUses(target: Pattern | AnyNode, from: ResolvedObject): NamespaceUse[] {
+function findDestructuredUses(target: Pattern | AnyNode, from: ResolvedObject): SvcNamespaceUse[] {
   if (target.type !== "ObjectPattern" || from === null) return [];
   return target.properties.flatMap((property) => {
     if (property.type !== "Property") return [];

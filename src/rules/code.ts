@@ -4,7 +4,7 @@
  */
 import { type AnyNode, type Function as FunctionNode, getLineInfo, type Pattern, type Program } from "acorn";
 import { ActionError } from "../errors.js";
-import { findNamespaceUses } from "./code-namespaces.js";
+import { findSvcNamespaceUses } from "./code-namespaces.js";
 import { parseScript } from "./code-parser.js";
 import { describeValue, findUnstorableCharacter } from "./describe-value.js";
 import { BUILT_IN_PACKAGES } from "./packages.js";
@@ -212,7 +212,7 @@ function listDeclaredFunctionNames(statement: AnyNode): string[] {
  */
 function findPackageUses(program: Program): (CodeFault & { name: string })[] {
   const first = new Map<string, CodeFault & { name: string }>();
-  for (const { namespace, offset } of findNamespaceUses(program)) {
+  for (const { namespace, offset } of findSvcNamespaceUses(program)) {
     const name = PACKAGE_BY_NAMESPACE.get(namespace);
     if (name === undefined || first.has(name)) continue;
     first.set(name, { name, offset, reason: `Svc.${namespace} needs the package ${name} in dependencies` });

@@ -21,7 +21,7 @@ export interface CompiledAction {
  * are those of the author's code. Callers must pass only code that parses as a script (specification, Code rules),
  * because other code could close the function around it.
  */
-export function compileScript({ id, name, code }: { id: number; name: string; code: string }): string {
+export function compileActionScript({ id, name, code }: { id: number; name: string; code: string }): string {
   const entry = `(globalThis[Symbol.for(${JSON.stringify(ACTION_REGISTRY_NAME)})]??=new Map)`;
   const file = `svc-action-${id}-${encodeURIComponent(name)}.js`;
   const scriptHead = `${entry}.set(${Number(id)},{name:${JSON.stringify(name)},define(){`;

@@ -1,6 +1,6 @@
 /** Validates the settings of a Git connection, and determines which branches and tags the service pulls. */
 import { ActionError } from "../errors.js";
-import { isSourcePath } from "./action-source.js";
+import { isValidSourcePath } from "./action-source.js";
 import { describeType, isObject } from "./describe-value.js";
 import { refuseField } from "./fields.js";
 import { normalizeOrigin } from "./integration-origins.js";
@@ -122,7 +122,7 @@ export function readGitInput(body: unknown, allowHttp: boolean): GitInput {
       folder,
       "folder",
       "a path of folders such as apps/shop, or empty",
-      (text) => text === "" || isSourcePath(text),
+      (text) => text === "" || isValidSourcePath(text),
     ),
     tagPattern:
       tagPattern === null

@@ -17,7 +17,7 @@ import { describeType, isObject } from "./describe-value.js";
 import type { DataSourceFields } from "./entries/data-source-input.js";
 import { HTTP_WHERE_FIELDS } from "./http/where.js";
 import { BINDING_TARGETS, type SecretBinding } from "./secret-bindings.js";
-import { ADDED_TRIGGER_TYPES, TRIGGER_TYPES } from "./trigger-input.js";
+import { TRIGGER_TYPES, TRIGGER_TYPES_NOT_IN_SPECIFICATION } from "./trigger-input.js";
 import { createFlatShape, findNearestName, type Shape } from "./unknown-fields.js";
 
 /** Version number of the manifest format. An incompatible change of the format must increase it. */
@@ -54,7 +54,7 @@ const triggerSchema = z
     trigger: z
       .enum(TRIGGER_TYPES as [string, ...string[]])
       .describe(
-        `Kind of trigger. ${ADDED_TRIGGER_TYPES.join(", ")} is an addition of this service to the specification.`,
+        `Kind of trigger. ${TRIGGER_TYPES_NOT_IN_SPECIFICATION.join(", ")} is an addition of this service to the specification.`,
       ),
     where: triggerWhereSchema
       .nullable()

@@ -8,10 +8,13 @@ import { createFlatShape, type Shape } from "./unknown-fields.js";
 export const ENVIRONMENTS: readonly Environment[] = ["server", "client", "any"];
 
 /** Trigger types that the API specification defines. */
-export const SPECIFIED_TRIGGER_TYPES: readonly TriggerType[] = ["manual", "schedule", "log", "analytics"];
+export const TRIGGER_TYPES_IN_SPECIFICATION: readonly TriggerType[] = ["manual", "schedule", "log", "analytics"];
 /** Trigger types that this service adds (contract, section 8). */
-export const ADDED_TRIGGER_TYPES: readonly TriggerType[] = ["http"];
-export const TRIGGER_TYPES: readonly TriggerType[] = [...SPECIFIED_TRIGGER_TYPES, ...ADDED_TRIGGER_TYPES];
+export const TRIGGER_TYPES_NOT_IN_SPECIFICATION: readonly TriggerType[] = ["http"];
+export const TRIGGER_TYPES: readonly TriggerType[] = [
+  ...TRIGGER_TYPES_IN_SPECIFICATION,
+  ...TRIGGER_TYPES_NOT_IN_SPECIFICATION,
+];
 
 const FORBIDDEN_TRIGGER_TYPES: Record<Environment, readonly TriggerType[]> = {
   server: ["analytics"],
@@ -20,10 +23,10 @@ const FORBIDDEN_TRIGGER_TYPES: Record<Environment, readonly TriggerType[]> = {
 };
 
 export const TRIGGERS_MAX = 100;
-export const WHERE_SHAPE = createFlatShape(["type", "dataSourceId", "data"]);
+export const TRIGGER_WHERE_SHAPE = createFlatShape(["type", "dataSourceId", "data"]);
 const WHERE_SHAPES: Partial<Record<TriggerType, Shape>> = {
-  log: WHERE_SHAPE,
-  analytics: WHERE_SHAPE,
+  log: TRIGGER_WHERE_SHAPE,
+  analytics: TRIGGER_WHERE_SHAPE,
   http: { fields: HTTP_WHERE_FIELDS },
 };
 /**

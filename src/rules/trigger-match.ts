@@ -62,7 +62,7 @@ export const LOG_EVENT_TYPES: readonly string[] = [
  * True if the log event has the filter's type and, if the filter names a data source, comes from this data source.
  * Callers must pass only events of the action's own app.
  */
-export function matchesLog(where: LogWhere, entry: FilterableLogEvent): boolean {
+export function matchesLogTrigger(where: LogWhere, entry: FilterableLogEvent): boolean {
   if (where.type !== entry.type) return false;
   return where.dataSourceId === undefined || where.dataSourceId === entry.dataSourceId;
 }
@@ -71,7 +71,7 @@ export function matchesLog(where: LogWhere, entry: FilterableLogEvent): boolean 
  * True if the event has the filter's type and all fields of the filter's `data`. In filters from GraphQL, a field that
  * is not set is null.
  */
-export function matchesAnalytics(where: AnalyticsFilter, event: FilterableAnalyticsEvent): boolean {
+export function matchesAnalyticsTrigger(where: AnalyticsFilter, event: FilterableAnalyticsEvent): boolean {
   if (where.type !== event.type) return false;
   return (where.data ?? null) === null || containsFilter(event.data, where.data);
 }

@@ -33,7 +33,7 @@ const VALIDATION_TABLE: readonly Status[] = [
 ];
 
 /** Returns the index of a status in VALIDATION_TABLE. A status that is not in the table sorts after all others. */
-export function getValidationPosition(status: Status): number {
+export function getValidationErrorPosition(status: Status): number {
   const row = VALIDATION_TABLE.indexOf(status);
   return row < 0 ? VALIDATION_TABLE.length : row;
 }

@@ -14,7 +14,7 @@ import {
   resolveInProject,
 } from "../../src/cli/svc/project-path.js";
 import { ProjectReader } from "../../src/engine/bundler/project/project-reader.js";
-import { isSourcePath } from "../../src/rules/action-source.js";
+import { isValidSourcePath } from "../../src/rules/action-source.js";
 import { writeProjectFile as write } from "../harness/svc-projects.js";
 
 const DEVICES = ["con", "CON", "prn", "Aux", "nul", "COM1", "lpt9"];
@@ -94,7 +94,7 @@ describe("paths of a project", () => {
     const accepted: string[] = [];
     fc.assert(
       fc.property(fc.oneof(names, paths), (path) => {
-        if (!isSourcePath(path)) return;
+        if (!isValidSourcePath(path)) return;
         accepted.push(path);
         expect(resolveInProject("C:\\shop", win32.join("C:\\shop", path), win32), path).to.equal(path);
         expect(resolveInProject("/shop", posix.join("/shop", path), posix), path).to.equal(path);
@@ -112,7 +112,7 @@ describe("paths of a project", () => {
       "lib/../../a.ts",
       "/a.ts",
     ])
-      expect(isSourcePath(path), path).to.equal(false);
+      expect(isValidSourcePath(path), path).to.equal(false);
     for (const path of ["con.ts", "lib/AUX", "lib/a.", "lib/a /b.ts"]) expect(isInvalidOnWindows(path)).to.equal(true);
   });
 

@@ -6,7 +6,7 @@ import type { DatabaseNotifications } from "../../src/engine/notifications.js";
 import { type ClientAction, ClientActions } from "../../src/operations/client/client-actions.js";
 import { type ClientActionUpdate, createClientActionFeed } from "../../src/operations/client/client-feed.js";
 import { BROWSER_HOLDER_ID, RunRepository } from "../../src/operations/runs/run-repository.js";
-import { compileScript } from "../../src/rules/compile-script.js";
+import { compileActionScript } from "../../src/rules/compile-script.js";
 import { clientActions } from "../api/client-actions.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
@@ -94,7 +94,7 @@ describe("the list of client actions", () => {
     const first = await list();
     expect(first.map(({ id }) => id)).to.deep.equal(ids);
     const [row] = await service.db.query("SELECT id, name, code FROM action WHERE id = $1", [ids[2]]);
-    const hash = createHash("sha256").update(compileScript(row)).digest("base64");
+    const hash = createHash("sha256").update(compileActionScript(row)).digest("base64");
     expect(first[2]!.integrity).to.equal(`sha256-${hash}`);
     expect(Math.max(...statements)).to.be.below(2 * 1024 * 1024);
     expect(statements.reduce((sum, size) => sum + size)).to.equal(5 * long(0).length);

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import { ActionError, STATUS, type Status } from "../../src/errors.js";
-import { type ActionInput, parseCreate, parseUpdate } from "../../src/rules/action-input.js";
+import { type ActionInput, parseActionUpdate, parseNewAction } from "../../src/rules/action-input.js";
 import { caseCount } from "../harness/samples.js";
 import { refusal } from "./refusal.js";
 
@@ -10,7 +10,7 @@ const CODE = "async function execute(context) { return context.payload; }";
 const MINIMAL_ACTION = { name: "greet", code: CODE };
 const SESSION_CODE = "async function execute() {\n  return Svc.Session.get();\n}";
 
-const STORED_ACTION: ActionInput = parseCreate({
+const STORED_ACTION: ActionInput = parseNewAction({
   ...MINIMAL_ACTION,
   description: "says hello",
   triggers: [{ trigger: "manual" }],
@@ -118,12 +118,12 @@ const TABLE = [...new Set(VALIDATION_ROWS.map(([status]) => status))];
 describe("action input: the validation table", () => {
   for (const [status, title, fields] of VALIDATION_ROWS) {
     it(`${status} on create: ${title}`, () => {
-      refusal(status, () => parseCreate({ ...MINIMAL_ACTION, ...fields }));
+      refusal(status, () => parseNewAction({ ...MINIMAL_ACTION, ...fields }));
     });
     const omitted = Object.values(fields).every((value) => value === undefined);
     if (omitted) continue;
     it(`${status} on update: ${title}`, () => {
-      refusal(status, () => parseUpdate(fields, STORED_ACTION));
+      refusal(status, () => parseActionUpdate(fields, STORED_ACTION));
     });
   }
 
@@ -144,27 +144,27 @@ describe("action input: the validation table", () => {
         if ("environment" in fields || "environment" in more || "dependencies" in fields || "dependencies" in more)
           continue;
         const first = TABLE.indexOf(status) < TABLE.indexOf(other) ? status : other;
-        refusal(first, () => parseCreate({ ...MINIMAL_ACTION, ...fields, ...more }));
+        refusal(first, () => parseNewAction({ ...MINIMAL_ACTION, ...fields, ...more }));
       }
     }
   });
 
   it("rejects data that is no object", () => {
     for (const data of [null, 1, "x", true, [], [MINIMAL_ACTION]]) {
-      refusal("REQUEST_INVALID", () => parseCreate(data));
-      refusal("REQUEST_INVALID", () => parseUpdate(data, STORED_ACTION));
+      refusal("REQUEST_INVALID", () => parseNewAction(data));
+      refusal("REQUEST_INVALID", () => parseActionUpdate(data, STORED_ACTION));
     }
   });
 
   it("names the field, the expected and the received value, and repeats at most 60 characters", () => {
-    expect(refusal("ENVIRONMENT_INVALID", () => parseCreate({ ...MINIMAL_ACTION, environment: "moon" }))).to.equal(
+    expect(refusal("ENVIRONMENT_INVALID", () => parseNewAction({ ...MINIMAL_ACTION, environment: "moon" }))).to.equal(
       'environment must be one of server, client, any (got "moon")',
     );
     const long = "$value \ud83d\ude00".repeat(50_000);
     for (const fields of [{ name: `${long} ` }, { environment: long }, { timezone: long }, { dependencies: [long] }]) {
       let message = "";
       try {
-        parseCreate({ ...MINIMAL_ACTION, ...fields });
+        parseNewAction({ ...MINIMAL_ACTION, ...fields });
       } catch (error) {
         message = (error as Error).message;
       }
@@ -176,7 +176,7 @@ describe("action input: the validation table", () => {
 
 describe("action input: accepted values", () => {
   it("fills in the defaults of the create table", () => {
-    expect(parseCreate(MINIMAL_ACTION)).to.deep.equal({
+    expect(parseNewAction(MINIMAL_ACTION)).to.deep.equal({
       ...MINIMAL_ACTION,
       description: null,
       active: false,
@@ -192,7 +192,7 @@ describe("action input: accepted values", () => {
 
   it("accepts names of 255 characters and descriptions of 1000, with an emoji as one", () => {
     const description = "\u{1f600}".repeat(1000);
-    expect(parseCreate({ ...MINIMAL_ACTION, name: "n".repeat(255), description }).description).to.equal(description);
+    expect(parseNewAction({ ...MINIMAL_ACTION, name: "n".repeat(255), description }).description).to.equal(description);
   });
 
   it("ignores fields that an author cannot set, so that an action can be sent back completely", () => {
@@ -204,7 +204,7 @@ describe("action input: accepted values", () => {
       createdAt: "2026-01-01T00:00:00.000Z",
       actionVersion: "v3",
     };
-    expect(parseUpdate(whole, STORED_ACTION)).to.deep.equal(STORED_ACTION);
+    expect(parseActionUpdate(whole, STORED_ACTION)).to.deep.equal(STORED_ACTION);
   });
 
   it("keeps triggers with the fields that they use and no others", () => {
@@ -214,7 +214,7 @@ describe("action input: accepted values", () => {
       { trigger: "log", where: { type: "something.else", dataSourceId: null } },
       { trigger: "analytics", where: { type: "analytics.pageView", data: { _pageId: 5 } } },
     ];
-    expect(parseCreate({ ...MINIMAL_ACTION, environment: "any", triggers }).triggers).to.deep.equal([
+    expect(parseNewAction({ ...MINIMAL_ACTION, environment: "any", triggers }).triggers).to.deep.equal([
       { trigger: "manual" },
       { trigger: "log", where: { type: "dataSource.import", dataSourceId: 5 } },
       { trigger: "log", where: { type: "something.else" } },
@@ -223,40 +223,40 @@ describe("action input: accepted values", () => {
   });
 
   it("keeps fields that an update omits", () => {
-    expect(parseUpdate({}, STORED_ACTION)).to.deep.equal(STORED_ACTION);
-    expect(parseUpdate({ active: true }, STORED_ACTION)).to.deep.equal({ ...STORED_ACTION, active: true });
+    expect(parseActionUpdate({}, STORED_ACTION)).to.deep.equal(STORED_ACTION);
+    expect(parseActionUpdate({ active: true }, STORED_ACTION)).to.deep.equal({ ...STORED_ACTION, active: true });
   });
 
   it("clears the description with null and with an empty string", () => {
-    expect(parseUpdate({ description: null }, STORED_ACTION).description).to.equal(null);
-    expect(parseUpdate({ description: "" }, STORED_ACTION).description).to.equal(null);
+    expect(parseActionUpdate({ description: null }, STORED_ACTION).description).to.equal(null);
+    expect(parseActionUpdate({ description: "" }, STORED_ACTION).description).to.equal(null);
   });
 
   for (const none of [null, ""]) {
     it(`clears frequency and timezone with ${JSON.stringify(none)}, on update and on create`, () => {
       const stored = { ...STORED_ACTION, frequency: "0 9 * * *", timezone: "Europe/Berlin" };
-      const cleared = parseUpdate({ frequency: none, timezone: none }, stored);
+      const cleared = parseActionUpdate({ frequency: none, timezone: none }, stored);
       expect([cleared.frequency, cleared.timezone]).to.deep.equal([null, null]);
-      const made = parseCreate({ ...MINIMAL_ACTION, frequency: none, timezone: none });
+      const made = parseNewAction({ ...MINIMAL_ACTION, frequency: none, timezone: none });
       expect([made.frequency, made.timezone]).to.deep.equal([null, null]);
     });
   }
 
   it("checks the action as it is after an update: environment against triggers, dependencies against code", () => {
-    const scheduled = parseUpdate({ triggers: [{ trigger: "schedule" }] }, STORED_ACTION);
-    refusal("TRIGGER_NOT_ALLOWED", () => parseUpdate({ environment: "client" }, scheduled));
-    const dependent = parseUpdate({ code: SESSION_CODE, dependencies: ["svc-session"] }, STORED_ACTION);
-    refusal("CODE_VALIDATION_FAILED", () => parseUpdate({ dependencies: [] }, dependent));
+    const scheduled = parseActionUpdate({ triggers: [{ trigger: "schedule" }] }, STORED_ACTION);
+    refusal("TRIGGER_NOT_ALLOWED", () => parseActionUpdate({ environment: "client" }, scheduled));
+    const dependent = parseActionUpdate({ code: SESSION_CODE, dependencies: ["svc-session"] }, STORED_ACTION);
+    refusal("CODE_VALIDATION_FAILED", () => parseActionUpdate({ dependencies: [] }, dependent));
   });
 });
 
 describe("action input: unusual data", () => {
   it("is not confused by keys of prototypes", () => {
     const data = JSON.parse(`{"name":"greet","code":${JSON.stringify(CODE)},"__proto__":{"active":true},"toString":1}`);
-    expect(parseCreate(data).active).to.equal(false);
-    refusal("NAME_REQUIRED", () => parseCreate(JSON.parse(`{"__proto__":{"name":"greet"},"code":"x"}`)));
+    expect(parseNewAction(data).active).to.equal(false);
+    refusal("NAME_REQUIRED", () => parseNewAction(JSON.parse(`{"__proto__":{"name":"greet"},"code":"x"}`)));
     refusal("TRIGGERS_INVALID", () =>
-      parseCreate({
+      parseNewAction({
         ...MINIMAL_ACTION,
         triggers: JSON.parse(`[{"trigger":"log","__proto__":{"where":{"type":"x"}}}]`),
       }),
@@ -282,8 +282,8 @@ describe("action input: unusual data", () => {
     fc.assert(
       fc.property(body, (data) => {
         try {
-          const input = parseCreate(data);
-          expect(parseUpdate(JSON.parse(JSON.stringify(input)), input)).to.deep.equal(input);
+          const input = parseNewAction(data);
+          expect(parseActionUpdate(JSON.parse(JSON.stringify(input)), input)).to.deep.equal(input);
         } catch (error) {
           expect(error).to.be.instanceOf(ActionError);
           expect(TABLE).to.include((error as ActionError).status);

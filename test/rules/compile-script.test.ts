@@ -1,9 +1,9 @@
 import { runInNewContext } from "node:vm";
 import { expect } from "chai";
-import { ACTION_REGISTRY_NAME, type CompiledAction, compileScript } from "../../src/rules/compile-script.js";
+import { ACTION_REGISTRY_NAME, type CompiledAction, compileActionScript } from "../../src/rules/compile-script.js";
 
 function registered(action: { id: number; name: string; code: string }): CompiledAction {
-  const registry = runInNewContext(`${compileScript(action)};globalThis[Symbol.for("${ACTION_REGISTRY_NAME}")]`);
+  const registry = runInNewContext(`${compileActionScript(action)};globalThis[Symbol.for("${ACTION_REGISTRY_NAME}")]`);
   return (registry as Map<number, CompiledAction>).get(action.id)!;
 }
 

@@ -1,22 +1,24 @@
 /** Tests which events a trigger's filter matches. */
 import { expect } from "chai";
 import fc from "fast-check";
-import { LOG_EVENT_TYPES, matchesAnalytics, matchesLog } from "../../src/rules/trigger-match.js";
+import { LOG_EVENT_TYPES, matchesAnalyticsTrigger, matchesLogTrigger } from "../../src/rules/trigger-match.js";
 
 describe("trigger match: log events", () => {
   it("needs the exact type", () => {
-    expect(matchesLog({ type: "app.view" }, { type: "app.view" })).to.equal(true);
+    expect(matchesLogTrigger({ type: "app.view" }, { type: "app.view" })).to.equal(true);
     for (const type of ["app.views", "app", "App.View", "", "app.update"]) {
-      expect(matchesLog({ type: "app.view" }, { type }), type).to.equal(false);
+      expect(matchesLogTrigger({ type: "app.view" }, { type }), type).to.equal(false);
     }
   });
 
   it("needs the data source that the filter names, and any without one", () => {
     const type = "dataSource.entry.create";
-    expect(matchesLog({ type, dataSourceId: 5 }, { type, dataSourceId: 5 })).to.equal(true);
-    expect(matchesLog({ type }, { type, dataSourceId: 5 })).to.equal(true);
+    expect(matchesLogTrigger({ type, dataSourceId: 5 }, { type, dataSourceId: 5 })).to.equal(true);
+    expect(matchesLogTrigger({ type }, { type, dataSourceId: 5 })).to.equal(true);
     for (const dataSourceId of [6, null, undefined]) {
-      expect(matchesLog({ type, dataSourceId: 5 }, { type, dataSourceId: dataSourceId as number })).to.equal(false);
+      expect(matchesLogTrigger({ type, dataSourceId: 5 }, { type, dataSourceId: dataSourceId as number })).to.equal(
+        false,
+      );
     }
   });
 
@@ -34,12 +36,12 @@ describe("trigger match: log events", () => {
 describe("trigger match: analytics events", () => {
   const type = "analytics.event";
   const matches = (filter: Record<string, unknown>, data: unknown) =>
-    matchesAnalytics({ type, data: filter }, { type, data });
+    matchesAnalyticsTrigger({ type, data: filter }, { type, data });
 
   it("without data matches every event of the type, and no other", () => {
-    expect(matchesAnalytics({ type }, { type, data: { a: 1 } })).to.equal(true);
-    expect(matchesAnalytics({ type }, { type })).to.equal(true);
-    expect(matchesAnalytics({ type }, { type: "analytics.pageView" })).to.equal(false);
+    expect(matchesAnalyticsTrigger({ type }, { type, data: { a: 1 } })).to.equal(true);
+    expect(matchesAnalyticsTrigger({ type }, { type })).to.equal(true);
+    expect(matchesAnalyticsTrigger({ type }, { type: "analytics.pageView" })).to.equal(false);
   });
 
   it("needs every field of the filter, at every level, and allows others", () => {

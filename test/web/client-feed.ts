@@ -4,7 +4,7 @@ import type { Server } from "node:http";
 import { buildSchema, GraphQLError } from "graphql";
 import { useServer as serveSockets } from "graphql-ws/use/ws";
 import { type WebSocket, WebSocketServer } from "ws";
-import { compileScript } from "../../src/rules/compile-script.js";
+import { compileActionScript } from "../../src/rules/compile-script.js";
 
 export interface TestAction {
   id: number;
@@ -27,7 +27,7 @@ const schema = buildSchema(`
 `);
 
 function clientAction(action: TestAction) {
-  const hash = createHash("sha256").update(compileScript(action)).digest("base64");
+  const hash = createHash("sha256").update(compileActionScript(action)).digest("base64");
   const triggers = [{ trigger: "analytics", where: action.where }];
   return { id: action.id, integrity: `sha256-${hash}`, triggers, assets: action.assets ?? [] };
 }

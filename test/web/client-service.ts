@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
 import { buildDebugPage } from "../../src/api/debug-page.js";
 import { registerWebAssets } from "../../src/api/web-assets.js";
-import { compileScript } from "../../src/rules/compile-script.js";
+import { compileActionScript } from "../../src/rules/compile-script.js";
 import type { RuntimeEnv } from "../../src/rules/env-script.js";
 import { createFeed } from "./client-feed.js";
 
@@ -99,14 +99,14 @@ export async function startClientService() {
     const action = feed.actions.get(Number(request.params.id));
     if (action && "html" in request.query) {
       const { html, headers } = buildDebugPage({
-        action: { assets: [], ...action, script: compileScript(action) },
+        action: { assets: [], ...action, script: compileActionScript(action) },
         env: { ...(page.env as unknown as RuntimeEnv), token: "of-the-page" },
         base: "",
       });
       return reply.headers(headers).send(html);
     }
     page.compileHeaders = request.headers;
-    const source = action ? compileScript(action) : "";
+    const source = action ? compileActionScript(action) : "";
     return reply.type("text/javascript").send(page.tampered ? `${source};` : source);
   });
   const recorder = createRequestRecorder(app);

@@ -19,7 +19,7 @@ import { isDeepStrictEqual } from "node:util";
 import { getCodeLineNumbers, joinConfigAndCode, removeConfig } from "../../engine/bundler/project/action-file.js";
 import { type ReadFile, readTestFiles, toProjectPaths } from "../../engine/bundler/project/action-modules.js";
 import { ProjectReader, readConfigOf, toItemName } from "../../engine/bundler/project/project-reader.js";
-import { ENTRY_FILES, isSourcePath } from "../../rules/action-source.js";
+import { ENTRY_POINT_FILE_NAMES, isValidSourcePath } from "../../rules/action-source.js";
 import type { ServerTarget } from "./config.js";
 import { CliError, createUsageError } from "./failure.js";
 import { type ActionSource, compareManifests, getActionSource, type Item, type Manifest } from "./manifest.js";
@@ -31,7 +31,7 @@ import {
   resolveInProject,
 } from "./project-path.js";
 
-const ENTRY_FILE_NAMES = Object.values(ENTRY_FILES).flat();
+const ENTRY_FILE_NAMES = Object.values(ENTRY_POINT_FILE_NAMES).flat();
 const TYPES_FILE = "svc.d.ts";
 const STATE_FOLDER = ".svc";
 
@@ -289,7 +289,7 @@ export class Project {
 
   /** Writes the source files of an action. Replaces the config block of an existing file only if one of its fields differs. */
   async #writeSource(folder: string, config: Item, { files }: ActionSource): Promise<void> {
-    const invalidPath = Object.keys(files).find((name) => !isSourcePath(name));
+    const invalidPath = Object.keys(files).find((name) => !isValidSourcePath(name));
     if (invalidPath !== undefined)
       throw new CliError(
         `the server sent a file that the action's folder cannot contain: its path is not valid or leads out of the folder (got ${invalidPath})`,

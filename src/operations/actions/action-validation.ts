@@ -7,12 +7,12 @@ import type { ActionRow } from "../../data/action.js";
 import type { StoredAsset } from "../../data/action-types.js";
 import { ActionError, type Status } from "../../errors.js";
 import { type CodeCheck, findDependenciesFault } from "../../rules/action-fields.js";
-import { ACTION_SHAPE, type ActionInput, parseCreate, parseUpdate } from "../../rules/action-input.js";
+import { ACTION_SHAPE, type ActionInput, parseActionUpdate, parseNewAction } from "../../rules/action-input.js";
 import { findParseResultFault } from "../../rules/code.js";
 import { isObject } from "../../rules/describe-value.js";
 import { findTriggersFault, toStoredTriggers } from "../../rules/trigger-input.js";
 import { refuseUnknownFields } from "../../rules/unknown-fields.js";
-import { getValidationPosition } from "../../rules/validation-table.js";
+import { getValidationErrorPosition } from "../../rules/validation-table.js";
 import { findTakenRouteError } from "../http/routes.js";
 import {
   type DependencyResolver,
@@ -75,7 +75,7 @@ async function withFreeNameAndPaths(
   };
   const validatedAction = await validate().catch(async (error: unknown) => {
     if (!(error instanceof ActionError)) throw error;
-    const isAfter = (status: Status) => getValidationPosition(error.status) > getValidationPosition(status);
+    const isAfter = (status: Status) => getValidationErrorPosition(error.status) > getValidationErrorPosition(status);
     const [name, triggers] = [readProperty(data, "name"), readProperty(data, "triggers")];
     // Checks the name for duplicates only if the validation table lists `error` after NAME_ALREADY_EXISTS. The name
     // itself is then valid, because the table lists an invalid name earlier.
@@ -125,7 +125,7 @@ export class ActionValidation {
     return this.checkInput(
       appId,
       readProperty(data, "code"),
-      (checkCode) => parseCreate(data, { checkCode, ...this.checkOptions }),
+      (checkCode) => parseNewAction(data, { checkCode, ...this.checkOptions }),
       null,
       fault,
     );
@@ -134,7 +134,7 @@ export class ActionValidation {
   private updatedInput(current: ActionRow, { data, fault }: BuiltSource): Promise<ActionInput> {
     const code = readProperty(data, "code") ?? current.code;
     const parse = (checkCode: CodeCheck) =>
-      parseUpdate(data, authoredFieldsOf(current), { checkCode: checkCode, ...this.checkOptions });
+      parseActionUpdate(data, authoredFieldsOf(current), { checkCode: checkCode, ...this.checkOptions });
     return this.checkInput(current.appId, code, parse, current.code, fault);
   }
 

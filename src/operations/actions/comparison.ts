@@ -7,7 +7,7 @@ import { createThreadPool } from "../../engine/threads.js";
 import { ActionError } from "../../errors.js";
 import { CODE_READ_MEMORY_MB, CODE_READ_TIMEOUT_MS } from "../../limits.js";
 import type * as actionDiff from "../../rules/action-diff.js";
-import { type ActionDiff, type ComparedScript, type DiffedActions, diffActions } from "../../rules/action-diff.js";
+import { type ActionDiff, type ActionVersionPair, type ComparedScript, diffActions } from "../../rules/action-diff.js";
 import { type ActionInput, omitSourceIfNull } from "../../rules/action-input.js";
 import { omitSourceMap } from "../../rules/action-source.js";
 import { isStoredScript } from "../../rules/packages.js";
@@ -60,14 +60,14 @@ const MAIN_THREAD_MAX_CHARACTERS = 8_192;
 /** Maximum number of concurrent comparisons in other threads of this process. Each app has at most one. */
 const MAX_CONCURRENT_COMPARISONS = 4;
 const comparisonQueue = new FairSemaphore(MAX_CONCURRENT_COMPARISONS, 1);
-const comparisonThreadPool = createThreadPool<DiffedActions, ActionDiff>({
+const comparisonThreadPool = createThreadPool<ActionVersionPair, ActionDiff>({
   module: new URL("../../rules/action-diff.js", import.meta.url),
   name: "diffActions" satisfies keyof typeof actionDiff,
   memoryMb: CODE_READ_MEMORY_MB,
   timeoutMs: CODE_READ_TIMEOUT_MS,
 });
 
-async function diffInThread(appId: number, actions: DiffedActions): Promise<ActionDiff> {
+async function diffInThread(appId: number, actions: ActionVersionPair): Promise<ActionDiff> {
   if (actions.before.code.length + actions.after.code.length <= MAIN_THREAD_MAX_CHARACTERS) return diffActions(actions);
   const leaveQueue = await comparisonQueue.enter(appId);
   const threadResult = await comparisonThreadPool.call(actions).finally(leaveQueue);

@@ -11,7 +11,12 @@ import { BundlerBusyError, PackageError, SandboxUnavailableError } from "../../e
 import type { SourceScript } from "../../engine/bundler/source-script.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
-import { ENTRY_FILES, findSourceFault, omitSourceMap, toStoredSource } from "../../rules/action-source.js";
+import {
+  ENTRY_POINT_FILE_NAMES,
+  findActionSourceFault,
+  omitSourceMap,
+  toStoredSource,
+} from "../../rules/action-source.js";
 import { isObject } from "../../rules/describe-value.js";
 import type { DependencyResolver, ResolvedPackages } from "../packages/packages.js";
 
@@ -83,7 +88,7 @@ export class SourceBuilds {
     { language, files }: ActionSource,
     globals: Record<string, string>,
   ): Promise<SourceBuild> {
-    const entry = ENTRY_FILES[language].find((name) => Object.hasOwn(files, name))!;
+    const entry = ENTRY_POINT_FILE_NAMES[language].find((name) => Object.hasOwn(files, name))!;
     const job = { entry, files, packages: globals, maxBytes: CODE_MAX_BYTES };
     const key = createHash("sha256").update(JSON.stringify(job)).digest("base64");
     const cachedBuild = this.buildsByKey.get(key);
@@ -123,7 +128,8 @@ export class SourceBuilds {
     const source = sourceToBuild(data, current);
     if (source === undefined) return { data, fault: null };
     if (source === null) return { data: { ...data, source: null }, fault: null };
-    if (findSourceFault(source) !== null) return { data: { ...data, code: PLACEHOLDER_CODE, source }, fault: null };
+    if (findActionSourceFault(source) !== null)
+      return { data: { ...data, code: PLACEHOLDER_CODE, source }, fault: null };
     const stored = { ...toStoredSource(source)!, map: undefined };
     const dependencies = dependenciesAfterChange(data, current);
     if (isUnchanged(stored, dependencies, current)) {

@@ -8,7 +8,7 @@ import { type Db, queryPreparedRows, rows, type SqlClient } from "../../data/dat
 import { createBoundedCache } from "../../engine/bounded-cache.js";
 import { ActionError } from "../../errors.js";
 import { type Caller, isPageCaller, isPersonCaller } from "../../rules/access.js";
-import { compileScript } from "../../rules/compile-script.js";
+import { compileActionScript } from "../../rules/compile-script.js";
 import type { AddAssetUrls } from "../../rules/packages.js";
 import { type FindAppUser, runAccessOf } from "../runs/run-access.js";
 
@@ -199,7 +199,7 @@ export class ClientActions {
   private async readWithCode(appId: number, copy: DraftOrLive, ids: readonly number[]): Promise<ClientAction[]> {
     const codeRows = await rows<ListedRow & ClientActionRow>(this.options.db, SELECT_WITH_CODE, [appId, copy, ids]);
     return codeRows.map((row) => {
-      const integrity = integrityHash(compileScript(row));
+      const integrity = integrityHash(compileActionScript(row));
       this.integrities.set(integrityKeyOf(row), integrity);
       return this.toClientAction(row, integrity);
     });
@@ -251,7 +251,7 @@ export class ClientActions {
     if (!isDebugging && !canClientRun(row, caller.copy)) throw new ActionError("ACTION_NOT_FOUND");
     const refusal = isDebugging ? null : await accessErrorOf(caller, row, userOf);
     if (refusal) throw refusal;
-    const script = compileScript(row);
+    const script = compileActionScript(row);
     return { id, name: row.name, script, integrity: integrityHash(script), assets: addAssetUrls(row.assets) };
   }
 }

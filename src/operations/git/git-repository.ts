@@ -6,7 +6,7 @@ import { BundlerBusyError, PackageError, SandboxUnavailableError } from "../../e
 import { GitRemoteError, openGitRemote, type SendGitRequest } from "../../engine/git-remote.js";
 import { OutgoingError, type OutgoingRequestSender, RunRequestBudget } from "../../engine/outgoing.js";
 import { ActionError } from "../../errors.js";
-import { ENTRY_FILES } from "../../rules/action-source.js";
+import { ENTRY_POINT_FILE_NAMES } from "../../rules/action-source.js";
 import type { GitFields } from "../../rules/git-input.js";
 import { normalizeOrigin } from "../../rules/integration-origins.js";
 import type { DependencyResolver } from "../packages/packages.js";
@@ -120,7 +120,7 @@ export class GitRepository {
   async read(commit: string, folder: string, pack: Buffer): Promise<unknown> {
     try {
       return await this.options.packages.readRepository(
-        { commit, folder, entries: Object.values(ENTRY_FILES).flat() },
+        { commit, folder, entries: Object.values(ENTRY_POINT_FILE_NAMES).flat() },
         pack,
       );
     } catch (error) {

@@ -6,8 +6,8 @@ import type { LogWhere } from "../../data/action-types.js";
 import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { BACKTEST_EVENTS } from "../../limits.js";
-import { parseLogWhere, WHERE_SHAPE } from "../../rules/trigger-input.js";
-import { matchesLog } from "../../rules/trigger-match.js";
+import { parseLogWhere, TRIGGER_WHERE_SHAPE } from "../../rules/trigger-input.js";
+import { matchesLogTrigger } from "../../rules/trigger-match.js";
 import { refuseUnknownFields } from "../../rules/unknown-fields.js";
 
 /** A past log event that the filter would have matched. */
@@ -36,7 +36,7 @@ const SELECT_RECENT_EVENTS = `
 function validateLogFilter(where: unknown): LogWhere {
   const parsedWhere = parseLogWhere(where);
   if ("fault" in parsedWhere) throw new ActionError("TRIGGERS_INVALID", parsedWhere.fault);
-  refuseUnknownFields(where, WHERE_SHAPE, "where");
+  refuseUnknownFields(where, TRIGGER_WHERE_SHAPE, "where");
   return parsedWhere.where;
 }
 
@@ -53,7 +53,7 @@ export const createBacktest =
     const recentEvents = await rows<Omit<MatchedEvent, "createdAt"> & { createdAt: Date }>(db, SELECT_RECENT_EVENTS, [
       appId,
     ]);
-    const matchingEvents = recentEvents.filter((event) => matchesLog(filter, event));
+    const matchingEvents = recentEvents.filter((event) => matchesLogTrigger(filter, event));
     const events = matchingEvents.map((event) => ({ ...event, createdAt: event.createdAt.toISOString() }));
     return { examined: recentEvents.length, matched: events.length, events };
   };

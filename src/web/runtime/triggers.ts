@@ -1,5 +1,5 @@
 /** Stores the current list of the app's client actions, and starts the actions whose trigger matches an event. */
-import { matchesAnalytics } from "../../rules/trigger-match.js";
+import { matchesAnalyticsTrigger } from "../../rules/trigger-match.js";
 import type { Connection } from "./connection.js";
 import type { AnalyticsEvent, Triggers } from "./public-types.js";
 import type { SubscriptionSocket } from "./socket.js";
@@ -25,7 +25,8 @@ export function createTriggers(
       // Tests all triggers of an action together, so that one event starts the action only once.
       if (
         action.triggers.some(
-          (trigger) => trigger.trigger === "analytics" && trigger.where && matchesAnalytics(trigger.where, event),
+          (trigger) =>
+            trigger.trigger === "analytics" && trigger.where && matchesAnalyticsTrigger(trigger.where, event),
         )
       ) {
         startAction(action, event);
