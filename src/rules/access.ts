@@ -58,7 +58,7 @@ export interface Caller {
   commit?: string;
   /**
    * Error for an unknown field in the request's body. The operation throws this error after all other checks
-   * (`reportUnknownField`).
+   * (`throwIfUnknownField`).
    */
   unknownField?: ActionError;
 }

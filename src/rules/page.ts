@@ -13,7 +13,7 @@ function requireWholeNumber(value: unknown, name: string, fallback: number, max:
 }
 
 /** Parses `limit` and `offset`. A `limit` above `max` counts as `max`. @throws REQUEST_INVALID if one of them is not a whole number */
-export function parsePageLimits(
+export function parseLimitAndOffset(
   options: { limit?: unknown; offset?: unknown },
   fallback = PAGE_DEFAULT,
   max = PAGE_MAX,

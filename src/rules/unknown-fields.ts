@@ -138,6 +138,6 @@ export function refuseUnknownFields(body: unknown, shapeOf: ShapeSource | readon
  * Throws the error for an unknown field that the route has found. Operations call this function after all other checks,
  * and before they commit their changes.
  */
-export function reportUnknownField({ unknownField }: { unknownField?: ActionError }): void {
+export function throwIfUnknownField({ unknownField }: { unknownField?: ActionError }): void {
   if (unknownField) throw unknownField;
 }

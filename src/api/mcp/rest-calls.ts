@@ -3,7 +3,7 @@
  * HTTP request.
  */
 import type { FastifyRequest } from "fastify";
-import { reportUnknownField } from "../../rules/unknown-fields.js";
+import { throwIfUnknownField } from "../../rules/unknown-fields.js";
 import type { RequestContext } from "../context.js";
 import type { Resolvers } from "../graphql/schema.js";
 import { createRestRequest } from "../rest/request.js";
@@ -53,7 +53,7 @@ export function createRestCaller(resolvers: Resolvers, context: RequestContext):
     const innerRequest = createRestRequest(request as unknown as FastifyRequest, innerContext);
     const answer = await context.responseBudget!.runPart(() => row.handle(resolvers, innerRequest));
     if (innerContext.deferredError) throw innerContext.deferredError;
-    reportUnknownField(innerContext);
+    throwIfUnknownField(innerContext);
     return answer;
   };
 }

@@ -7,7 +7,7 @@ import { throwDeferredError } from "../../operations/access/access-checks.js";
 import type { RequestTracing } from "../../operations/watch/tracing.js";
 import { serializeJsonParts } from "../../rules/json-text.js";
 import { createEntityTag, matchesIfNoneMatch } from "../../rules/precondition.js";
-import { reportUnknownField } from "../../rules/unknown-fields.js";
+import { throwIfUnknownField } from "../../rules/unknown-fields.js";
 import { createQuotaHeaders } from "../context.js";
 import type { Resolvers } from "../graphql/schema.js";
 import { JsonLineStream } from "../lines.js";
@@ -77,7 +77,7 @@ export function registerRest(
         );
         throwDeferredError(context);
         // Rejects an unknown field of the body that the route has found, unless the operation has already rejected it.
-        reportUnknownField(context);
+        throwIfUnknownField(context);
         if (body instanceof JsonLineStream) {
           // The check for slow readers adds an eleventh listener, and Node warns above ten.
           reply.raw.setMaxListeners(reply.raw.getMaxListeners() + 1);

@@ -56,7 +56,7 @@ export interface RestRequest {
   setListTag<T extends object>(items: readonly ListItemVersion[], answer: T): T;
   /**
    * Returns the body as an object; `{}` if the request has no body.
-   * @param shape fields that the body may have. `reportUnknownField` rejects another field after all other checks. Omit
+   * @param shape fields that the body may have. `throwIfUnknownField` rejects another field after all other checks. Omit
    * the shape if the operation itself checks the names of the fields
    */
   bodyFields(shape?: Shape): Record<string, unknown>;

@@ -11,7 +11,7 @@ import { TOKENS_PER_APP } from "../../limits.js";
 import { type Caller, TOKEN_SCOPES, type TokenScope } from "../../rules/access.js";
 import { parseOptionalId, refuseField, requireText } from "../../rules/fields.js";
 import { type ExpectedETags, type ListItemVersion, requireExpectedItemVersion } from "../../rules/precondition.js";
-import { reportUnknownField } from "../../rules/unknown-fields.js";
+import { throwIfUnknownField } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
 import { lockOrganizationOfApp, transactWithAppLock } from "../settings/app-lock.js";
 import type { Credentials } from "./credentials.js";
@@ -168,7 +168,7 @@ export class AppTokens {
       }
       const fields = { kind: kind as CredentialKind, appId, personId, name, scopes, expiresAt };
       const issuedToken = await credentials.issue(fields, manager);
-      reportUnknownField(caller);
+      throwIfUnknownField(caller);
       const tokenFacts = { tokenId: issuedToken.id, kind, name, scopes, expiresAt: expiresAt?.toISOString() ?? null };
       await recordChange(manager, caller, { appId, type: "token.create", data: tokenFacts });
       return issuedToken;

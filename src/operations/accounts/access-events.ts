@@ -3,7 +3,7 @@
  * app is in `records/audit.ts`.
  */
 import { type Db, rows, type SqlClient } from "../../data/database.js";
-import { createCursor, parseCursor, parsePageLimits } from "../../rules/page.js";
+import { createCursor, parseCursor, parseLimitAndOffset } from "../../rules/page.js";
 
 /** Entry to write to the audit log of access. `data` contains names and IDs, but never a secret. */
 export interface AccessEvent {
@@ -77,7 +77,7 @@ export type ListAccessLogEntries = (
 
 export function createAccessLogLister({ db }: { db: Db }): ListAccessLogEntries {
   return async (organizationId, isAdministrator, options) => {
-    const { limit } = parsePageLimits(options);
+    const { limit } = parseLimitAndOffset(options);
     const values = [organizationId, isAdministrator, parseCursor(options.cursor), limit + 1];
     const eventRows = await rows<AccessLogEntry & { createdAt: Date }>(db, SELECT_ACCESS_EVENTS, values);
     const entries = eventRows.slice(0, limit).map((entry) => ({ ...entry, createdAt: entry.createdAt.toISOString() }));

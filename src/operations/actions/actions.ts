@@ -4,7 +4,7 @@ import { ActionRow } from "../../data/action.js";
 import { type Db, rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import { foldCase, foldCaseSql } from "../../rules/comparable-text.js";
-import { parsePageLimits, type ReserveResponseBytes, type SizedRow, selectIdsThatFit } from "../../rules/page.js";
+import { parseLimitAndOffset, type ReserveResponseBytes, type SizedRow, selectIdsThatFit } from "../../rules/page.js";
 import { NO_PACKAGES } from "../packages/packages.js";
 import { recordChange } from "../records/audit.js";
 import { runInAppTurn, transactWithAppLock } from "../settings/app-lock.js";
@@ -66,7 +66,7 @@ export class Actions {
     reserve?: ReserveResponseBytes,
   ): Promise<{ actions: Action[]; pagination: { total: number; hasMore: boolean } }> {
     const { db, convertRow } = this.options;
-    const { limit, offset } = parsePageLimits(options);
+    const { limit, offset } = parseLimitAndOffset(options);
     const searchWords = foldCase(options.search ?? "")
       .split(/\s+/)
       .filter(Boolean);

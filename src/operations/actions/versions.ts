@@ -12,7 +12,7 @@ import type { Caller } from "../../rules/access.js";
 import { type ActionInput, omitSourceIfNull } from "../../rules/action-input.js";
 import { omitSourceMap } from "../../rules/action-source.js";
 import type { AddAssetUrls } from "../../rules/packages.js";
-import { parsePageLimits } from "../../rules/page.js";
+import { parseLimitAndOffset } from "../../rules/page.js";
 import { storedScriptHashes } from "../packages/kept-scripts.js";
 import { authoredFieldsOf, findAction, findLiveVersion, isStorableId } from "./action-rows.js";
 
@@ -237,7 +237,7 @@ export class ActionVersions {
     options: { limit?: unknown; offset?: unknown; published?: boolean | null | undefined },
   ): Promise<{ versions: VersionSummary[]; pagination: VersionPagination }> {
     const { db } = this.options;
-    const { limit, offset } = parsePageLimits(options, VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX);
+    const { limit, offset } = parseLimitAndOffset(options, VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX);
     await findAction(db.manager, appId, actionId);
     const [chosen, order] = options.published ? PUBLISHED_VERSIONS : ALL_VERSIONS;
     const [count] = await rows<{ total: number }>(

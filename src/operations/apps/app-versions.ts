@@ -11,7 +11,7 @@ import { ActionError } from "../../errors.js";
 import { APP_VERSIONS_KEPT, VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { createAppUpdateEvent } from "../../rules/app-events.js";
-import { parsePageLimits } from "../../rules/page.js";
+import { parseLimitAndOffset } from "../../rules/page.js";
 import type { ExpectedETags } from "../../rules/precondition.js";
 import { unescapeKey } from "../../rules/setting-key-text.js";
 import type { SettingsByKey } from "../../rules/setting-tiers.js";
@@ -208,7 +208,7 @@ export class AppVersions {
     pagination: { limit: number; offset: number; total: number; hasMore: boolean };
   }> {
     const { db } = this.options;
-    const { limit, offset } = parsePageLimits(options, VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX);
+    const { limit, offset } = parseLimitAndOffset(options, VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX);
     const [count] = await rows<{ total: number }>(db, "SELECT count(*) AS total FROM app_version WHERE app_id = $1", [
       appId,
     ]);

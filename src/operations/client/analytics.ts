@@ -10,7 +10,7 @@ import { isObject } from "../../rules/describe-value.js";
 import { refuseField } from "../../rules/fields.js";
 import { type LogEventInput, measureEventBytes, parseLogEvent } from "../../rules/log-event-input.js";
 import { ANALYTICS_EVENT_TYPES } from "../../rules/trigger-match.js";
-import { createFlatShape, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
+import { createFlatShape, refuseUnknownFields, throwIfUnknownField } from "../../rules/unknown-fields.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 
@@ -55,7 +55,7 @@ export class Analytics {
     }
     const parsedEvents = events.map(parseEvent);
     refuseUnknownFields(events, [EVENT_SHAPE], "events");
-    reportUnknownField(caller);
+    throwIfUnknownField(caller);
     countRequest(caller);
     // Counts all events of the request at once, so that the limit rejects either all of them or none. After a partial
     // rejection, the client would send all events again.

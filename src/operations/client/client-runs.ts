@@ -10,7 +10,7 @@ import type { Caller } from "../../rules/access.js";
 import { ERROR_MAX_CHARACTERS } from "../../rules/client-report.js";
 import { isObject, nestsDeeperThan } from "../../rules/describe-value.js";
 import { JsonText } from "../../rules/json-text.js";
-import { createFlatShape, refuseUnknownFields, reportUnknownField, type Shape } from "../../rules/unknown-fields.js";
+import { createFlatShape, refuseUnknownFields, type Shape, throwIfUnknownField } from "../../rules/unknown-fields.js";
 import type { RunOutcome, ScriptError } from "../records/execution-logs.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { BROWSER_REPORT_GRACE_MS, createBrowserRunEnd, createTimeoutRunOutcome } from "../runs/outcomes.js";
@@ -177,7 +177,7 @@ export class ClientRuns {
     if (refusal) throw refusal;
     return db.transaction(async (manager) => {
       const { id } = await this.acceptReport(manager, caller, run, payload);
-      reportUnknownField(caller);
+      throwIfUnknownField(caller);
       return { runId: id };
     });
   }

@@ -17,7 +17,7 @@ import type { Caller } from "../../rules/access.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import { parseExternalPageOrigins } from "../../rules/page-origins.js";
 import { type ExpectedETags, NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
-import { reportUnknownField } from "../../rules/unknown-fields.js";
+import { throwIfUnknownField } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
 import { transactWithAppLock } from "../settings/app-lock.js";
 
@@ -169,7 +169,7 @@ export class VisitorSessions {
   ): Promise<AllowedVisitorOrigins> {
     const { db, allowHttp } = this.options;
     const origins = parseExternalPageOrigins(input, allowHttp);
-    reportUnknownField(caller);
+    throwIfUnknownField(caller);
     return transactWithAppLock(db, appId, async (manager) => {
       const [before] = await rows<StoredOrigins>(manager, SELECT_ORIGINS, [appId]);
       requireExpectedVersion(toListedOrigins(before!), precondition);

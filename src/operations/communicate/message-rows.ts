@@ -4,7 +4,7 @@ import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { refuseField } from "../../rules/fields.js";
 import type { MessageAttachment } from "../../rules/message-fields.js";
-import { parsePageLimits, type ReserveResponseBytes, type SizedRow, selectIdsThatFit } from "../../rules/page.js";
+import { parseLimitAndOffset, type ReserveResponseBytes, type SizedRow, selectIdsThatFit } from "../../rules/page.js";
 import { MESSAGE_STATUSES, type MessageKind, type MessageStatus, type Recipient } from "./outbox.js";
 
 /** A message in a list of the outbox. Times are ISO 8601. */
@@ -88,7 +88,7 @@ export async function listMessages(
   query: MessageQuery,
   reserve?: ReserveResponseBytes,
 ): Promise<MessageList> {
-  const { limit, offset } = parsePageLimits(query);
+  const { limit, offset } = parseLimitAndOffset(query);
   const filterValues = [
     requireOneOf(query.kind, ["email", "sms"], "kind"),
     requireOneOf(query.status, MESSAGE_STATUSES, "status"),

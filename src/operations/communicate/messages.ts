@@ -10,7 +10,7 @@ import type { Caller } from "../../rules/access.js";
 import { refuseField } from "../../rules/fields.js";
 import { parseBatch, parseEmail, parseSms } from "../../rules/message-input.js";
 import type { ReserveResponseBytes } from "../../rules/page.js";
-import { reportUnknownField } from "../../rules/unknown-fields.js";
+import { throwIfUnknownField } from "../../rules/unknown-fields.js";
 import { runOncePerIdempotencyKey } from "../actions/idempotency.js";
 import { recordChange } from "../records/audit.js";
 import { findMessage, listMessages, type MessageList, type MessageQuery, type StoredMessage } from "./message-rows.js";
@@ -93,7 +93,7 @@ export class Messages {
     if (!UNKNOWN_DELIVERY_DECISIONS.some((allowed) => allowed === decision)) {
       refuseField("decision", "sent or again", decision);
     }
-    reportUnknownField(caller);
+    throwIfUnknownField(caller);
     await db.transaction(async (manager) => {
       const status = decision === "sent" ? "sent" : "queued";
       if (!(await outbox.decide(manager, appId, id, status, new Date(now())))) {

@@ -8,7 +8,7 @@ import { createAccessDenied } from "../../rules/entries/entry-access.js";
 import type { AppSession, ReadSession } from "../../rules/env-script.js";
 import { refuseField } from "../../rules/fields.js";
 import { type IdOrName, parseReference } from "../../rules/reference.js";
-import { createFlatShape, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
+import { createFlatShape, refuseUnknownFields, throwIfUnknownField } from "../../rules/unknown-fields.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import type { AppUsers } from "./app-users.js";
@@ -113,7 +113,7 @@ export class AppUserSessions {
     const { db, appUsers, logEvents, receivedDataLimiter } = this.options;
     const locale = requireLanguageTag(isObject(body) ? body["locale"] : undefined);
     receivedDataLimiter.takeRows(caller, appId, locale.length);
-    reportUnknownField(caller);
+    throwIfUnknownField(caller);
     const user = await appUsers.userOf(caller);
     const eventSubject = user === null ? {} : { dataSourceId: user.dataSourceId, dataSourceEntryId: user.id };
     await rows(db, "UPDATE app_user_session SET locale = $2 WHERE credential_id = $1", [caller.credentialId, locale]);

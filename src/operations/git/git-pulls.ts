@@ -10,7 +10,7 @@ import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import type { Caller, Operation } from "../../rules/access.js";
 import { checkRefText, type PulledRef, parsePullRef, readReviewedCommit } from "../../rules/git-input.js";
-import { reportUnknownField } from "../../rules/unknown-fields.js";
+import { throwIfUnknownField } from "../../rules/unknown-fields.js";
 import { authoredFieldsOf, findLiveVersion } from "../actions/action-rows.js";
 import type { ActionPublisher } from "../actions/publishing.js";
 import type { ManifestPlan, Manifests } from "../manifest/manifests.js";
@@ -334,7 +334,7 @@ export class GitPulls {
     const reviewedCommit = readReviewedCommit(commit);
     const refOf = (row: GitRow | null) => row && parsePullRef(ref, row);
     const pulledRef = refOf(await this.options.connections.findRow(appId));
-    reportUnknownField(caller);
+    throwIfUnknownField(caller);
     const request: QueuedGitPull = {
       ...{
         appId,

@@ -6,7 +6,7 @@ import { type Db, rows, type SqlClient } from "../../data/database.js";
 import type { MediaFile } from "../../data/media-types.js";
 import { ActionError } from "../../errors.js";
 import { parseMediaChange } from "../../rules/media-fields.js";
-import { parsePageLimits } from "../../rules/page.js";
+import { parseLimitAndOffset } from "../../rules/page.js";
 import { NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
 import type { AdmittedRequest } from "../access/access-checks.js";
 import type { ReadRows } from "../data-sources/read-pool.js";
@@ -116,7 +116,7 @@ export class MediaFiles {
   async list(admission: AdmittedRequest, appId: number, paging: { limit?: number | null; offset?: number | null }) {
     const { read, mediaRights, baseUrl } = this.options;
     const grants = await mediaRights.grantsFor(admission);
-    const { limit, offset } = parsePageLimits(paging);
+    const { limit, offset } = parseLimitAndOffset(paging);
     const fileFilter: MediaFilter = {
       appId,
       fileCondition: "$2::text IS NULL",

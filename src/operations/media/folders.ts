@@ -10,9 +10,9 @@ import { FOLDER_DEPTH_MAX, FOLDERS_MAX, PAGE_MAX } from "../../limits.js";
 import { containsTextFoldedSql } from "../../rules/comparable-text.js";
 import { isObject } from "../../rules/describe-value.js";
 import { parseFolderId, parseMediaChange, parseMediaName } from "../../rules/media-fields.js";
-import { parsePageLimits } from "../../rules/page.js";
+import { parseLimitAndOffset } from "../../rules/page.js";
 import { NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
-import { reportUnknownField } from "../../rules/unknown-fields.js";
+import { throwIfUnknownField } from "../../rules/unknown-fields.js";
 import type { AdmittedRequest } from "../access/access-checks.js";
 import type { ReadRows } from "../data-sources/read-pool.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
@@ -194,7 +194,7 @@ export class MediaFolders {
     paging: ListingOptions,
   ) {
     const { read, baseUrl } = this.options;
-    const { limit, offset } = parsePageLimits(paging, PAGE_MAX);
+    const { limit, offset } = parseLimitAndOffset(paging, PAGE_MAX);
     const values = [appId, value, ...(visibleMedia ?? [null, null])];
     const condition = `app_id = $1 AND ${fileCondition} AND ${visibleFileSql(visibleMedia)}`;
     const fileRows = await read<FileRow>(
@@ -272,7 +272,7 @@ export class MediaFolders {
         "INSERT INTO media_folder (app_id, parent_id, name, user_id) VALUES ($1, $2, $3, $4) RETURNING id",
         [appId, parentId, name, admission.caller?.personId ?? null],
       );
-      reportUnknownField(admission);
+      throwIfUnknownField(admission);
       await recordMediaChange(manager, admission, appId, "media.folder.create", { folderId: made!.id, name });
       return toFolder((await findFolder(manager, appId, made!.id))!);
     }).catch((error: unknown) => {

@@ -9,7 +9,7 @@ import type { Caller } from "../../rules/access.js";
 import { parseOptionalId, requireEmail, requireText } from "../../rules/fields.js";
 import { type ExpectedETags, requireExpectedItemVersion } from "../../rules/precondition.js";
 import type { RoleScope } from "../../rules/roles.js";
-import { createFlatShape, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
+import { createFlatShape, refuseUnknownFields, throwIfUnknownField } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import { requireCurrentRight } from "../access/current-rights.js";
 import { PERSON_BELONGS_TO_APP_SQL, type People, type User } from "../access/people.js";
@@ -143,7 +143,7 @@ export class Editors {
       const [added] = await rows<{ isNew: boolean }>(manager, ADD_EDITOR, [appId, id]);
       if (!added)
         throw new ActionError("REQUEST_INVALID", "userId must be the ID of a member of this app's organization");
-      reportUnknownField(caller);
+      throwIfUnknownField(caller);
       if (!added.isNew) return;
       await revokeInvalidOneTimeLinks(manager, id);
       await recordEditorChange(manager, caller, "editor.create", scope, id);
@@ -177,7 +177,7 @@ export class Editors {
           precondition,
         );
       }
-      reportUnknownField(caller);
+      throwIfUnknownField(caller);
       const removed = await rows(manager, REMOVE_EDITOR, [appId, id]);
       if (removed.length === 0) return;
       for (const sql of REMOVE_STAGE_ROLES) await rows(manager, sql, [appId, id]);

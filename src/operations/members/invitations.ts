@@ -14,7 +14,7 @@ import { describeValue } from "../../rules/describe-value.js";
 import { requireEmail } from "../../rules/fields.js";
 import { type ExpectedETags, requireExpectedItemVersion } from "../../rules/precondition.js";
 import { isRoleAbove, parseRole, type RoleScope } from "../../rules/roles.js";
-import { createFlatShape, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
+import { createFlatShape, refuseUnknownFields, throwIfUnknownField } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccessEvent } from "../accounts/access-events.js";
@@ -158,7 +158,7 @@ export class Invitations {
       }
       const link = await links.issue({ kind: "invitation", createdBy: personId, lifetimeMs }, manager);
       const invitation = await insertInvitation(manager, link.id, scope, { email, role });
-      reportUnknownField(caller);
+      throwIfUnknownField(caller);
       const invitationFacts = { email, role, appId: scope.appId, invitationId: invitation.id };
       await recordAccessEvent(manager, {
         type: "invitation.create",

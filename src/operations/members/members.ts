@@ -14,7 +14,7 @@ import {
   requireExpectedItemVersion,
 } from "../../rules/precondition.js";
 import { getHighestRole, isRoleAbove, parseRole, type Role, type RoleScope } from "../../rules/roles.js";
-import { reportUnknownField } from "../../rules/unknown-fields.js";
+import { throwIfUnknownField } from "../../rules/unknown-fields.js";
 import { hasAdministratorRight, isAdministrator, lockAdministratorRight } from "../access/administrator-right.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
@@ -258,7 +258,7 @@ export class Members {
       await requireMemberCapacity(manager, scope, personId);
       await this.writeRole(manager, scope, personId, role);
       if (before !== null && isRoleAbove(before, role)) await revokeReceivedInvitations(manager, scope, personId);
-      reportUnknownField(caller);
+      throwIfUnknownField(caller);
       await this.recordRoleChange(manager, caller, scope, {
         type: "member.update",
         subjectId: personId,
@@ -367,7 +367,7 @@ export class Members {
       const [organization] = await rows<Organization>(manager, sql, [text]);
       const scope = { organizationId: organization!.id, appId: null };
       if (caller.personId !== null) await this.writeRole(manager, scope, caller.personId, "owner");
-      reportUnknownField(caller);
+      throwIfUnknownField(caller);
       const { personId, address } = caller;
       await recordAccessEvent(manager, {
         type: "organization.create",

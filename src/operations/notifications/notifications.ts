@@ -21,7 +21,7 @@ import {
   parseMarkedIds,
   parseNotification,
 } from "../../rules/notification-input.js";
-import { parsePageLimits, type ReserveResponseBytes, type SizedRow, selectIdsThatFit } from "../../rules/page.js";
+import { parseLimitAndOffset, type ReserveResponseBytes, type SizedRow, selectIdsThatFit } from "../../rules/page.js";
 import { type ExpectedETags, requireExpectedVersion } from "../../rules/precondition.js";
 import { isUserInScope } from "../../rules/scope.js";
 import { recordChange } from "../records/audit.js";
@@ -319,7 +319,7 @@ export class NotificationsService {
     reserve: ReserveResponseBytes = async () => undefined,
   ): Promise<NotificationPage> {
     const { db } = this.options;
-    const { limit, offset } = parsePageLimits(query);
+    const { limit, offset } = parseLimitAndOffset(query);
     const { status = null } = query;
     if (status !== null && !NOTIFICATION_STATUSES.some((allowed) => allowed === status)) {
       refuseField("status", `one of ${NOTIFICATION_STATUSES.join(", ")}`, status);

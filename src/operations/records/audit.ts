@@ -7,7 +7,7 @@ import { type Db, rows, type SqlClient } from "../../data/database.js";
 import {
   createCursor,
   parseCursor,
-  parsePageLimits,
+  parseLimitAndOffset,
   type ReserveResponseBytes,
   type SizedRow,
   selectIdsThatFit,
@@ -99,7 +99,7 @@ export async function listAudit(
   options: AuditOptions,
   reserve?: ReserveResponseBytes,
 ): Promise<AuditPage> {
-  const { limit, offset } = parsePageLimits(options);
+  const { limit, offset } = parseLimitAndOffset(options);
   const cursorId = parseCursor(options.cursor);
   const MATCHING_ENTRIES = "app_id = $1 AND ($2::bigint IS NULL OR action_id = $2)";
   const parameters = [appId, options.actionId ?? null];

@@ -10,7 +10,7 @@ import { JsonText } from "../../rules/json-text.js";
 import {
   createCursor,
   parseCursor,
-  parsePageLimits,
+  parseLimitAndOffset,
   type ReserveResponseBytes,
   type SizedRow,
   selectIdsThatFit,
@@ -290,7 +290,7 @@ export class ExecutionLogs {
    */
   async list(appId: number, input: unknown, reserve?: ReserveResponseBytes): Promise<LogPage> {
     const options = requireRecord(input, "the body");
-    const { limit, offset } = parsePageLimits(options);
+    const { limit, offset } = parseLimitAndOffset(options);
     const cursorId = parseCursor(options["cursor"]);
     const { conditions, parameters } = filterConditions(appId, options);
     refuseUnknownFields(options, LOG_OPTIONS_SHAPE);

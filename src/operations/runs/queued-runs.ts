@@ -3,7 +3,7 @@ import type { TriggerType } from "../../data/action-types.js";
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import { parseOptionalId } from "../../rules/fields.js";
-import { reportUnknownField } from "../../rules/unknown-fields.js";
+import { throwIfUnknownField } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
 import type { QueueLimits } from "../records/queue-limits.js";
 import { finishRuns } from "./finish.js";
@@ -102,7 +102,7 @@ export class QueuedRuns {
    */
   async cancel(caller: Caller, appId: number, input: { actionId?: unknown }): Promise<QueuedRunsCancellation> {
     const actionId = parseOptionalId(input.actionId, "actionId");
-    reportUnknownField(caller);
+    throwIfUnknownField(caller);
     const payload = (await this.hasSecrets(appId)) ? EMPTY_PAYLOAD : null;
     const deadline = performance.now() + CANCEL_TIMEOUT_MS;
     const isOver = () => performance.now() >= deadline;

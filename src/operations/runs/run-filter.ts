@@ -7,7 +7,7 @@ import { rows, type SqlClient } from "../../data/database.js";
 import { RUN_STATES, type RunState } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
 import { parseOptionalId, refuseField } from "../../rules/fields.js";
-import { parsePageLimits } from "../../rules/page.js";
+import { parseLimitAndOffset } from "../../rules/page.js";
 import { TRIGGER_TYPES } from "../../rules/trigger-input.js";
 import type { RunSearch } from "../records/run-words.js";
 
@@ -142,7 +142,7 @@ export function toRunConditions(appId: number, filter: RunListOptions): RunCondi
     indexed: indexed.join(" AND "),
     unindexed: unindexed.length > 0 ? unindexed.join(" AND ") : null,
     parameters,
-    ...parsePageLimits(filter),
+    ...parseLimitAndOffset(filter),
   };
 }
 

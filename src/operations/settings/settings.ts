@@ -23,7 +23,7 @@ import {
   selectRuntimeSettings,
   selectServerActionSettings,
 } from "../../rules/setting-tiers.js";
-import { reportUnknownField } from "../../rules/unknown-fields.js";
+import { throwIfUnknownField } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
@@ -203,7 +203,7 @@ export class Settings {
     const keys = entries.map(([key]) => key);
     await this.transact(target, async (manager) => {
       await this.write(manager, caller, appId, entries);
-      reportUnknownField(caller);
+      throwIfUnknownField(caller);
       await this.emitUpdate(manager, caller, appId, keys);
     });
   }
@@ -334,7 +334,7 @@ export class Settings {
     const { keys, secret } = parseSecretMark(input);
     await this.transact(target, async (manager) => {
       await markSecretSettings(manager, appId, keys, secret);
-      reportUnknownField(caller);
+      throwIfUnknownField(caller);
       await touchSettings(manager, appId);
       await recordChange(manager, caller, { appId, type: "app.settings.mark", data: { keys, secret } });
     });
@@ -374,7 +374,7 @@ export class Settings {
     refuseProtected(caller, keys);
     await this.transact(target, async (manager) => {
       const removedKeys = await this.removeKeys(manager, caller, appId, keys);
-      reportUnknownField(caller);
+      throwIfUnknownField(caller);
       if (removedKeys.length === 0) return;
       await this.emitUpdate(manager, caller, appId, removedKeys);
     });

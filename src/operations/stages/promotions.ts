@@ -13,7 +13,7 @@ import type { Caller, Operation } from "../../rules/access.js";
 import { refuseField } from "../../rules/fields.js";
 import type { Manifest } from "../../rules/manifest.js";
 import type { ExpectedETags } from "../../rules/precondition.js";
-import { reportUnknownField } from "../../rules/unknown-fields.js";
+import { throwIfUnknownField } from "../../rules/unknown-fields.js";
 import type { ApplyResult, ManifestPlan, Manifests } from "../manifest/manifests.js";
 import { recordChange } from "../records/audit.js";
 import { findRootId, requireGroup } from "./stages.js";
@@ -181,7 +181,7 @@ export class StagePromotions {
       ...{ appId, isPlan, prune: true, keepsData: true, precondition },
       checkPermission: (operation) => checkPermission(operation, appId),
       onApplied: async (manager, applied) => {
-        reportUnknownField(caller);
+        throwIfUnknownField(caller);
         await checkOrigin(manager);
         promotion = await recordPromotion(manager, caller, appId, origin, applied);
       },

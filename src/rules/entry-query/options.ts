@@ -4,7 +4,7 @@
  */
 import { isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
-import { parsePageLimits } from "../page.js";
+import { parseLimitAndOffset } from "../page.js";
 import { createFlatShape, type Shape } from "../unknown-fields.js";
 import { JOINS_MAX, readFlag, requireList, requireObject, requireQueryText, requireWholeNumber } from "./checks.js";
 import { CURSOR_MAX_CHARACTERS } from "./order.js";
@@ -191,7 +191,7 @@ export function parseFind(value: unknown): FindOptions {
     order: options["order"],
     aggregate: options["aggregate"] ?? null,
     attributes: readAttributes(options["attributes"], "attributes"),
-    ...parsePageLimits(options, ENTRIES_DEFAULT, ENTRIES_MAX),
+    ...parseLimitAndOffset(options, ENTRIES_DEFAULT, ENTRIES_MAX),
     includePagination: readFlag(options["includePagination"], "includePagination"),
     mayPaginate: options["includePagination"] !== false,
     cursor: parseCursor(options["cursor"]),
