@@ -53,6 +53,6 @@ const JSON_NUMBER_WITH_EXPONENT = /^-?(?:0|[1-9]\d{0,300})(?:\.\d{1,300})?[eE][+
  * Returns the texts that a filter treats as equal to `operand`: the operand itself and, for a number with an exponent,
  * its decimal form.
  */
-export function listEqualTexts(operand: string): string[] {
+export function listEquivalentTexts(operand: string): string[] {
   return JSON_NUMBER_WITH_EXPONENT.test(operand) ? [operand, formatDecimal(Number(operand))] : [operand];
 }

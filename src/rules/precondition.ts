@@ -60,7 +60,7 @@ export function matchesIfNoneMatch(header: string | undefined, tag: string): boo
  * SQL for the new `updated_at` of a row. It is at least a millisecond after the old one, so that two versions never
  * have the same tag.
  */
-export const NEXT_UPDATED_AT =
+export const NEXT_UPDATED_AT_SQL =
   "date_trunc('milliseconds', greatest(clock_timestamp(), updated_at + interval '1 millisecond'))";
 
 /**

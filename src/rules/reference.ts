@@ -38,7 +38,7 @@ export const getReferenceKey = (ref: IdOrName): string => ("id" in ref ? `#${ref
  * Returns the name and the ID as SQL parameters, one of which is null. A name with U+0000 becomes null too, because
  * PostgreSQL rejects such a text.
  */
-export function getReferenceParameters(ref: IdOrName): [name: string | null, id: number | null] {
+export function getReferenceSqlParameters(ref: IdOrName): [name: string | null, id: number | null] {
   if ("id" in ref) return [null, ref.id];
   return [ref.name.includes("\0") ? null : ref.name, null];
 }

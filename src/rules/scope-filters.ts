@@ -2,7 +2,7 @@
  * Evaluates the conditions of `$filters` in memory, with the same results as the SQL of entry-query/filters.ts. Callers
  * must pass only conditions that entry-query has validated.
  */
-import { containsTextFolded, foldCase, formatDecimal, listEqualTexts } from "./comparable-text.js";
+import { containsTextFolded, foldCase, formatDecimal, listEquivalentTexts } from "./comparable-text.js";
 import { isObject } from "./describe-value.js";
 import { type FoundValue, isScalar, type ValueTest } from "./scope-values.js";
 
@@ -15,7 +15,7 @@ function scalarToText(value: unknown): string {
 }
 const isNotObject = (value: FoundValue): boolean => typeof value !== "object" || value === null;
 const equalsAsText = (value: FoundValue, expected: string): boolean =>
-  isNotObject(value) && listEqualTexts(expected).some((text) => foldCase(scalarToText(value)) === foldCase(text));
+  isNotObject(value) && listEquivalentTexts(expected).some((text) => foldCase(scalarToText(value)) === foldCase(text));
 
 type CompareValues = (a: number | string, b: number | string) => boolean;
 const isAbove: CompareValues = (a, b) => a > b;

@@ -9,7 +9,7 @@ import type { Caller } from "../../rules/access.js";
 import { describeValue, isObject, nestsDeeperThan } from "../../rules/describe-value.js";
 import { refuseField, requireText } from "../../rules/fields.js";
 import { JsonText } from "../../rules/json-text.js";
-import { type ExpectedETags, NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
+import { type ExpectedETags, NEXT_UPDATED_AT_SQL, requireExpectedVersion } from "../../rules/precondition.js";
 
 export interface PayloadPreset {
   name: string;
@@ -26,7 +26,7 @@ const LIST_PRESETS = `
 const SAVE_PRESET = `
   INSERT INTO payload_preset (action_id, name, payload, person_id) VALUES ($1, $2, $3, $4)
   ON CONFLICT (action_id, name) DO UPDATE SET payload = excluded.payload, person_id = excluded.person_id,
-    updated_at = ${NEXT_UPDATED_AT.replaceAll("updated_at", "payload_preset.updated_at")}`;
+    updated_at = ${NEXT_UPDATED_AT_SQL.replaceAll("updated_at", "payload_preset.updated_at")}`;
 const DELETE_PRESET = `
   DELETE FROM payload_preset USING action
    WHERE payload_preset.action_id = action.id AND action.app_id = $1 AND action.id = $2 AND payload_preset.name = $3

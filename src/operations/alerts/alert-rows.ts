@@ -2,7 +2,7 @@
 import { rows, type SqlClient } from "../../data/database.js";
 import type { AlertState } from "../../rules/alert-conditions.js";
 import type { AlertInput } from "../../rules/alert-input.js";
-import { NEXT_UPDATED_AT } from "../../rules/precondition.js";
+import { NEXT_UPDATED_AT_SQL } from "../../rules/precondition.js";
 
 /** PostgreSQL notification channel. A message on it means that an alert is waiting to be sent. */
 export const QUEUED_ALERT_CHANNEL = "svc_alert";
@@ -109,7 +109,7 @@ export async function insertAlertRuleRow(executor: SqlClient, appId: number, inp
 /** Updates an alert rule. Also resets its state, because the state was computed with the old conditions. */
 export async function updateAlertRuleRow(executor: SqlClient, id: number, input: AlertInput): Promise<void> {
   const sql = `UPDATE alert_rule SET name = $2, condition = $3, action_id = $4, failures = $5, of = $6, minutes = $7, channel = $8,
-    recipients = $9, setting = $10, enabled = $11, since = now(), updated_at = ${NEXT_UPDATED_AT} WHERE id = $1`;
+    recipients = $9, setting = $10, enabled = $11, since = now(), updated_at = ${NEXT_UPDATED_AT_SQL} WHERE id = $1`;
   await rows(executor, sql, [id, ...ruleColumnValues(input)]);
   await rows(executor, "DELETE FROM alert_state WHERE rule_id = $1", [id]);
 }

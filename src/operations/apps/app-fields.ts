@@ -7,7 +7,7 @@ import { JSON_MAX_DEPTH } from "../../limits.js";
 import type { ActionWarning } from "../../rules/action-warnings.js";
 import { containsInfinity, isObject, nestsDeeperThan } from "../../rules/describe-value.js";
 import { parseOptionalId, refuseField, requireText } from "../../rules/fields.js";
-import { type ExpectedETags, NEXT_UPDATED_AT } from "../../rules/precondition.js";
+import { type ExpectedETags, NEXT_UPDATED_AT_SQL } from "../../rules/precondition.js";
 import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 
 /** The app to change. If the app's ETag is not in `precondition`, the change is rejected. */
@@ -103,5 +103,5 @@ export function pickSnapshotFields(app: object): Record<string, unknown> {
 /** Writes the fields in `changes` to the app. Other fields keep their values. */
 export async function writeAppChanges(manager: EntityManager, appId: number, changes: AppChanges): Promise<void> {
   if (Object.keys(changes).length === 0) return;
-  await manager.update(AppRow, { id: appId }, { ...changes, updatedAt: () => NEXT_UPDATED_AT } as object);
+  await manager.update(AppRow, { id: appId }, { ...changes, updatedAt: () => NEXT_UPDATED_AT_SQL } as object);
 }

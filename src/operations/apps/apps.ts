@@ -7,7 +7,7 @@ import { type Caller, mayPerformOnApp } from "../../rules/access.js";
 import { createAppUpdateEvent } from "../../rules/app-events.js";
 import { isObject } from "../../rules/describe-value.js";
 import { parseOptionalId, requireText } from "../../rules/fields.js";
-import { type ExpectedETags, NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
+import { type ExpectedETags, NEXT_UPDATED_AT_SQL, requireExpectedVersion } from "../../rules/precondition.js";
 import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import { notifyPublicationChange } from "../client/client-feed.js";
@@ -126,7 +126,7 @@ export class Apps {
       if (published) await createAppSnapshot(manager, caller, appId, "publish");
       await rows(
         manager,
-        `UPDATE app SET published_at = CASE WHEN $2 THEN coalesce(published_at, now()) END, updated_at = ${NEXT_UPDATED_AT} WHERE id = $1`,
+        `UPDATE app SET published_at = CASE WHEN $2 THEN coalesce(published_at, now()) END, updated_at = ${NEXT_UPDATED_AT_SQL} WHERE id = $1`,
         [appId, published],
       );
       await recordChange(manager, caller, { appId, type: published ? "app.publish" : "app.unpublish", data: {} });

@@ -16,7 +16,7 @@ import {
 import type { Caller } from "../../rules/access.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import { parseExternalPageOrigins } from "../../rules/page-origins.js";
-import { type ExpectedETags, NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
+import { type ExpectedETags, NEXT_UPDATED_AT_SQL, requireExpectedVersion } from "../../rules/precondition.js";
 import { throwIfUnknownField } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
 import { transactWithAppLock } from "../settings/app-lock.js";
@@ -107,7 +107,7 @@ export interface AllowedVisitorOrigins {
 type StoredOrigins = Pick<AllowedVisitorOrigins, "origins"> & { updatedAt: Date };
 
 const SELECT_ORIGINS = `SELECT origins, updated_at AS "updatedAt" FROM app WHERE id = $1`;
-const SET_ORIGINS = `UPDATE app SET origins = $2, updated_at = ${NEXT_UPDATED_AT} WHERE id = $1
+const SET_ORIGINS = `UPDATE app SET origins = $2, updated_at = ${NEXT_UPDATED_AT_SQL} WHERE id = $1
   RETURNING origins, updated_at AS "updatedAt"`;
 
 const toListedOrigins = ({ origins, updatedAt }: StoredOrigins): AllowedVisitorOrigins => ({

@@ -5,7 +5,7 @@ import { ActionError } from "../../errors.js";
 import type { AccessRule } from "../../rules/entries/access-rules.js";
 import type { EntryHook } from "../../rules/entries/hooks.js";
 import { type ExpectedETags, requireExpectedVersion } from "../../rules/precondition.js";
-import { getReferenceKey, getReferenceParameters, type IdOrName } from "../../rules/reference.js";
+import { getReferenceKey, getReferenceSqlParameters, type IdOrName } from "../../rules/reference.js";
 import type { IndexDefinition } from "./index-definitions.js";
 
 /** PostgreSQL notification channel. A message is the ID of an app in which a data source was changed or removed. */
@@ -167,7 +167,7 @@ export class DataSourceRows {
     const now = Date.now();
     if (cached && cached.until > now && notifications.isHealthy()) return cached.row;
     const epochBefore = this.epoch;
-    const values = [appId, ...getReferenceParameters(ref)];
+    const values = [appId, ...getReferenceSqlParameters(ref)];
     const [row] = await queryPreparedRows<StoredDataSource>(db, "find-data-source", SELECT_DATA_SOURCE, values);
     if (!row) throw new ActionError("DATA_SOURCE_NOT_FOUND");
     if (this.cachedSources.size >= CACHE_MAX_ENTRIES) this.cachedSources.clear();

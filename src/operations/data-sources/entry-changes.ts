@@ -16,7 +16,7 @@ import {
   summarizeEntryChange,
 } from "../../rules/entries/entry-events.js";
 import type { HookVerb } from "../../rules/entries/sending-hooks.js";
-import { NEXT_UPDATED_AT } from "../../rules/precondition.js";
+import { NEXT_UPDATED_AT_SQL } from "../../rules/precondition.js";
 import type { LogEventEmitter, LogEvents } from "../records/log-events.js";
 import { runInEntrySlot } from "../settings/app-lock.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
@@ -41,7 +41,7 @@ export const MAX_CHANGED_ENTRIES_LISTED = 10_000;
 const REPLACED_MAX_BYTES = 2 * 1024 * 1024;
 
 const ADD_NEW_COLUMNS = `
-  UPDATE data_source SET updated_at = ${NEXT_UPDATED_AT}, columns = columns || (
+  UPDATE data_source SET updated_at = ${NEXT_UPDATED_AT_SQL}, columns = columns || (
     SELECT coalesce(jsonb_agg(name ORDER BY place), '[]') FROM jsonb_array_elements_text($3::jsonb) WITH ORDINALITY AS met (name, place)
      WHERE NOT columns @> jsonb_build_array(name))
    WHERE app_id = $1 AND id = $2 AND NOT columns @> $3::jsonb`;

@@ -9,7 +9,7 @@ import { ActionError } from "../../errors.js";
 import { type Caller, isPersonCaller } from "../../rules/access.js";
 import { checkIsUsersChange, type DataSourceFields } from "../../rules/entries/data-source-input.js";
 import { listHashedColumns } from "../../rules/entries/hooks.js";
-import { type ExpectedETags, NEXT_UPDATED_AT } from "../../rules/precondition.js";
+import { type ExpectedETags, NEXT_UPDATED_AT_SQL } from "../../rules/precondition.js";
 import { recordChange } from "../records/audit.js";
 import {
   DATA_SOURCE_COLUMNS_SQL,
@@ -37,7 +37,7 @@ const UPDATE_DATA_SOURCE = `
          hooks = coalesce($6, hooks),
          hashed_columns = (SELECT coalesce(jsonb_agg(DISTINCT hashed), '[]') FROM jsonb_array_elements(hashed_columns || $7::jsonb) AS hashed),
          indexes = coalesce($8, indexes), is_users = coalesce($9, is_users),
-         updated_at = ${NEXT_UPDATED_AT}
+         updated_at = ${NEXT_UPDATED_AT_SQL}
    WHERE app_id = $1 AND id = $2 RETURNING ${DATA_SOURCE_COLUMNS_SQL}`;
 
 const RESERVE_IDS = `

@@ -8,7 +8,7 @@ import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { type GitFields, type GitInput, readGitInput, refuseUnknownGitFields } from "../../rules/git-input.js";
-import { type ExpectedETags, NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
+import { type ExpectedETags, NEXT_UPDATED_AT_SQL, requireExpectedVersion } from "../../rules/precondition.js";
 import { getHighestRole, type Role } from "../../rules/roles.js";
 import type { Credentials } from "../access/credentials.js";
 import { requireCurrentRight } from "../access/current-rights.js";
@@ -87,7 +87,7 @@ const UPSERT_CONNECTION = `
     folder = excluded.folder, tag_pattern = excluded.tag_pattern, prune = excluded.prune, username = excluded.username,
     sealed_token = excluded.sealed_token, sealed_secret = excluded.sealed_secret, person_id = excluded.person_id,
     credential_id = excluded.credential_id,
-    updated_at = ${NEXT_UPDATED_AT.replaceAll("updated_at", "app_git.updated_at")}`;
+    updated_at = ${NEXT_UPDATED_AT_SQL.replaceAll("updated_at", "app_git.updated_at")}`;
 
 /*
  * Selects the rights of the person who connected a repository. $1 is the person, $2 the app, $3 the credential. If the

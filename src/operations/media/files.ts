@@ -7,7 +7,7 @@ import type { MediaFile } from "../../data/media-types.js";
 import { ActionError } from "../../errors.js";
 import { parseMediaChange } from "../../rules/media-fields.js";
 import { parseLimitAndOffset } from "../../rules/page.js";
-import { NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
+import { NEXT_UPDATED_AT_SQL, requireExpectedVersion } from "../../rules/precondition.js";
 import type { AdmittedRequest } from "../access/access-checks.js";
 import type { ReadRows } from "../data-sources/read-pool.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
@@ -72,7 +72,7 @@ export class MediaFiles {
       const { name = before.name, folderId = before.folderId } = change;
       const sql =
         "UPDATE media_file SET name = $3, folder_id = $4, updated_at = " +
-        `${NEXT_UPDATED_AT} WHERE app_id = $1 AND id = $2`;
+        `${NEXT_UPDATED_AT_SQL} WHERE app_id = $1 AND id = $2`;
       await rows(manager, sql, [appId, id, name, folderId]);
       await recordMediaChange(manager, admission, appId, "media.file.update", {
         fileId: id,

@@ -11,7 +11,7 @@ import { containsTextFoldedSql } from "../../rules/comparable-text.js";
 import { isObject } from "../../rules/describe-value.js";
 import { parseFolderId, parseMediaChange, parseMediaName } from "../../rules/media-fields.js";
 import { parseLimitAndOffset } from "../../rules/page.js";
-import { NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
+import { NEXT_UPDATED_AT_SQL, requireExpectedVersion } from "../../rules/precondition.js";
 import { throwIfUnknownField } from "../../rules/unknown-fields.js";
 import type { AdmittedRequest } from "../access/access-checks.js";
 import type { ReadRows } from "../data-sources/read-pool.js";
@@ -302,7 +302,7 @@ export class MediaFolders {
       requireExpectedVersion(toFolder(before), precondition);
       const { name = before.name, folderId: parentId = before.parentId } = change;
       if (parentId !== before.parentId) await checkParent(manager, appId, id, parentId);
-      const sql = `UPDATE media_folder SET name = $3, parent_id = $4, updated_at = ${NEXT_UPDATED_AT}
+      const sql = `UPDATE media_folder SET name = $3, parent_id = $4, updated_at = ${NEXT_UPDATED_AT_SQL}
                       WHERE app_id = $1 AND id = $2`;
       await rows(manager, sql, [appId, id, name, parentId]);
       await recordMediaChange(manager, admission, appId, "media.folder.update", {

@@ -6,7 +6,7 @@ import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { isObject } from "../../rules/describe-value.js";
 import { parseMediaRules } from "../../rules/media-access.js";
-import { NEXT_UPDATED_AT, requireExpectedVersion } from "../../rules/precondition.js";
+import { NEXT_UPDATED_AT_SQL, requireExpectedVersion } from "../../rules/precondition.js";
 import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { AdmittedRequest } from "../access/access-checks.js";
 import { transactWithAppLock } from "../settings/app-lock.js";
@@ -83,7 +83,7 @@ export class MediaRulesStore {
       // Reads over the connection of this transaction. A check over another connection could wait for the lock that
       // this transaction holds, and never end.
       if (precondition) requireExpectedVersion(await this.readRules(grants, kind, target, manager), precondition);
-      const sql = `UPDATE ${TABLE_OF_KIND[kind]} SET access_rules = $3, updated_at = ${NEXT_UPDATED_AT}
+      const sql = `UPDATE ${TABLE_OF_KIND[kind]} SET access_rules = $3, updated_at = ${NEXT_UPDATED_AT_SQL}
                       WHERE app_id = $1 AND id = $2 RETURNING updated_at AS "updatedAt"`;
       const [changed] = await rows<{ updatedAt: Date }>(manager, sql, [appId, id, text]);
       if (!changed) throw new ActionError(kind === "file" ? "FILE_NOT_FOUND" : "FOLDER_NOT_FOUND");

@@ -4,7 +4,7 @@
  */
 import { rows, type SqlClient } from "../../data/database.js";
 import type { NotificationStatus, PushRequest } from "../../rules/notification-input.js";
-import { NEXT_UPDATED_AT } from "../../rules/precondition.js";
+import { NEXT_UPDATED_AT_SQL } from "../../rules/precondition.js";
 import type { NotificationScope } from "../../rules/scope.js";
 import type { NotificationReader } from "./reader.js";
 
@@ -199,7 +199,7 @@ export async function writeNotification(
 ): Promise<void> {
   await rows(
     executor,
-    `UPDATE notification SET data = $2, scope = $3, order_at = $4, push = $5, updated_at = ${NEXT_UPDATED_AT} WHERE id = $1`,
+    `UPDATE notification SET data = $2, scope = $3, order_at = $4, push = $5, updated_at = ${NEXT_UPDATED_AT_SQL} WHERE id = $1`,
     [id, jsonOrNull(fields.data), jsonOrNull(fields.scope), fields.orderAt, jsonOrNull(fields.push)],
   );
 }
@@ -216,7 +216,7 @@ const PUBLISH_NOTIFICATION = `
     RETURNING cursor),
   published AS (
     UPDATE notification SET status = 'published', cursor = place.cursor, published_at = clock_timestamp(),
-           updated_at = ${NEXT_UPDATED_AT},
+           updated_at = ${NEXT_UPDATED_AT_SQL},
            push_at = CASE WHEN push IS NOT NULL
                           THEN greatest($4::timestamptz, to_timestamp((push->>'delayUntilTimestamp')::float8 / 1000)) END
       FROM place WHERE notification.app_id = $1 AND notification.id = $2 AND status = $3
@@ -243,7 +243,7 @@ export async function withdrawNotification(
   id: number,
   status: Exclude<NotificationStatus, "published">,
 ): Promise<void> {
-  const sql = `UPDATE notification SET status = $2, cursor = NULL, published_at = NULL, push_at = NULL, updated_at = ${NEXT_UPDATED_AT}
+  const sql = `UPDATE notification SET status = $2, cursor = NULL, published_at = NULL, push_at = NULL, updated_at = ${NEXT_UPDATED_AT_SQL}
                 WHERE id = $1`;
   await rows(executor, sql, [id, status]);
   await rows(executor, "DELETE FROM push_delivery WHERE notification_id = $1", [id]);

@@ -5,7 +5,7 @@
 import type { EntityManager } from "typeorm";
 import { queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
-import { NEXT_UPDATED_AT } from "../../rules/precondition.js";
+import { NEXT_UPDATED_AT_SQL } from "../../rules/precondition.js";
 import {
   type BindingInput,
   computeSealedKeysAfter,
@@ -20,7 +20,7 @@ const SELECT_BINDINGS = 'SELECT bindings, updated_at AS "updatedAt" FROM secret_
 const UPSERT_BINDINGS = `
   INSERT INTO secret_bindings (app_id, bindings) VALUES ($1, $2)
   ON CONFLICT (app_id) DO UPDATE SET bindings = excluded.bindings,
-    updated_at = ${NEXT_UPDATED_AT.replaceAll("updated_at", "secret_bindings.updated_at")}`;
+    updated_at = ${NEXT_UPDATED_AT_SQL.replaceAll("updated_at", "secret_bindings.updated_at")}`;
 /** Increases the version number of the app's secrets, so that later runs use the new bindings. */
 const INCREASE_SECRETS_VERSION = "UPDATE app SET secrets_version = secrets_version + 1 WHERE id = $1";
 

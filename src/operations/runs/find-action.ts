@@ -3,7 +3,7 @@ import type { RunWait, Trigger } from "../../data/action-types.js";
 import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { type Caller, isPageCaller } from "../../rules/access.js";
-import { getReferenceParameters, type IdOrName } from "../../rules/reference.js";
+import { getReferenceSqlParameters, type IdOrName } from "../../rules/reference.js";
 import type { RunAccess } from "./run-access.js";
 import type { RunCode } from "./run-types.js";
 
@@ -31,7 +31,7 @@ export type RunnableFacts = Pick<
 
 /**
  * SQL that selects the action that a call names. The arguments are SQL parameters such as `$1`: the app; draft or live
- * version; name and ID of the action (see `getReferenceParameters`); true if an unpublished app prevents the run. The
+ * version; name and ID of the action (see `getReferenceSqlParameters`); true if an unpublished app prevents the run. The
  * ID of a draft also finds its live version, and vice versa.
  */
 export const createFindActionSql = (app: string, copy: string, name: string, id: string, needsPublishedApp: string) => `
@@ -100,7 +100,7 @@ export async function throwMissingActionError(
 ): Promise<never> {
   const isMissing = error instanceof ActionError && error.status === "ACTION_NOT_FOUND";
   if (!isMissing || caller.copy === "master" || isPageCaller(caller)) throw error;
-  const values = [appId, "master", ...getReferenceParameters(ref), false];
+  const values = [appId, "master", ...getReferenceSqlParameters(ref), false];
   const [draft] = await rows<NamedAction>(db, createFindActionSql("$1", "$2", "$3", "$4", "$5"), values);
   if (!draft) throw error;
   const message = `the action ${draft.name} is not published; publish it, or run its draft with an editor's session`;

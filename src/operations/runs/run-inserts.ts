@@ -5,7 +5,7 @@
 import { queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { RUN_TRANSITIONS } from "../../data/run.js";
 import { IDEMPOTENCY_HOURS } from "../../limits.js";
-import { getReferenceParameters, type IdOrName } from "../../rules/reference.js";
+import { getReferenceSqlParameters, type IdOrName } from "../../rules/reference.js";
 import { QUEUED_CHANNEL } from "../records/queue-limits.js";
 import {
   checkRunnable,
@@ -259,7 +259,7 @@ const CHECK_NAMED = `
  */
 export async function checkNamedRun(executor: SqlClient, named: NamedRun): Promise<void> {
   const { appId, copy, ref, needsPublishedApp, access, trigger } = named;
-  const values = [appId, copy, ...getReferenceParameters(ref), needsPublishedApp];
+  const values = [appId, copy, ...getReferenceSqlParameters(ref), needsPublishedApp];
   const [action] = await queryPreparedRows<RunnableFacts>(executor, "check-named-run", CHECK_NAMED, values);
   await grantActionAccess(action, access);
   checkRunnable(action, trigger);
@@ -282,7 +282,7 @@ export async function insertNamedRun(
   for (;;) {
     const run = { ...named, idempotencyKey: toUserIdempotencyKey(access, named.idempotencyKey) };
     const actionParameters = [
-      ...getReferenceParameters(ref),
+      ...getReferenceSqlParameters(ref),
       needsPublishedApp,
       toMetRulesParameter(access),
       trigger,

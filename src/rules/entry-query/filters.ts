@@ -2,7 +2,7 @@
  * Compiles `$filters` to SQL: conditions `{column, condition, value}` that people choose in a user interface.
  * Comparisons ignore case. A text that contains a number is equal to this number.
  */
-import { containsTextFoldedSql, foldCaseSql, formatDecimal, listEqualTexts } from "../comparable-text.js";
+import { containsTextFoldedSql, foldCaseSql, formatDecimal, listEquivalentTexts } from "../comparable-text.js";
 import { isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
 import { rejectName, requireFields, requireList, requireQueryText } from "./checks.js";
@@ -56,7 +56,7 @@ type CompileCondition = (value: unknown, fieldPath: string, statement: SqlStatem
 
 /** Returns a test in SQL that is true if the value equals one of the texts, without regard to case. */
 const createEqualsAnyTest = (texts: readonly string[], statement: SqlStatement): ValueTestSql => {
-  const expected = texts.flatMap(listEqualTexts).map((text) => foldCaseSql(statement.bind(text, "text")));
+  const expected = texts.flatMap(listEquivalentTexts).map((text) => foldCaseSql(statement.bind(text, "text")));
   return (sql) =>
     `(${jsonTypeSql(sql)} NOT IN ('array', 'object') AND ${foldCaseSql(`COALESCE(${jsonTextSql(sql)}, '')`)} IN (${expected.join(", ")}))`;
 };
@@ -98,7 +98,7 @@ const oneOfCondition: CompileCondition = (value, fieldPath, statement) => {
       ? value.split(",").map((part) => part.trim())
       : requireList(value, fieldPath, LIST_MAX_ITEMS);
   const expected = statement.bind(
-    values.flatMap((element, index) => listEqualTexts(requireScalarText(element, `${fieldPath}[${index}]`))),
+    values.flatMap((element, index) => listEquivalentTexts(requireScalarText(element, `${fieldPath}[${index}]`))),
     "text[]",
   );
   return (sql) =>
