@@ -6,7 +6,7 @@ import { createRateWindow } from "../engine/rate-window.js";
 import { createSecretScannerCache } from "../engine/secret-scan.js";
 import { StartError } from "../errors.js";
 import type { Caller } from "../rules/access.js";
-import { type AddAssetUrls, addAssetUrls, createCatalogue } from "../rules/packages.js";
+import { type AddAssetUrls, addAssetUrls, createPackageCatalogue } from "../rules/packages.js";
 import { createAccessChecks } from "./access/access-checks.js";
 import { AppTokens } from "./access/app-tokens.js";
 import { Credentials } from "./access/credentials.js";
@@ -75,10 +75,10 @@ const queueBoundsFromConfig = ({ queueMax, queueMaxPerApp, queueMaxMb }: Config)
 
 export type Operations = Awaited<ReturnType<typeof createOperations>>;
 
-function readCatalogue({ packagesFile }: Config): ReturnType<typeof createCatalogue> {
-  if (!packagesFile) return createCatalogue();
+function readCatalogue({ packagesFile }: Config): ReturnType<typeof createPackageCatalogue> {
+  if (!packagesFile) return createPackageCatalogue();
   try {
-    return createCatalogue(JSON.parse(readFileSync(packagesFile, "utf8")));
+    return createPackageCatalogue(JSON.parse(readFileSync(packagesFile, "utf8")));
   } catch (error) {
     throw new StartError(`the file ${packagesFile} of PACKAGES_FILE cannot be used: ${(error as Error).message}`, {
       cause: error,

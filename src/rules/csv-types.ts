@@ -58,7 +58,7 @@ function parseDate(text: string): string | undefined {
  * Converts the text of a cell to the type; undefined if this is not possible. A blank cell becomes null, except for the
  * type `text`.
  */
-export function convertCell(cell: string, type: CellType): CellValue | undefined {
+export function convertCsvCell(cell: string, type: CellType): CellValue | undefined {
   if (type === "text") return cell;
   const text = cell.trim();
   if (text === "") return null;
@@ -84,7 +84,7 @@ function isExactDate(text: string): boolean {
  * Returns the type that fits all cells, as a suggestion for a person. Returns `text` if a cell would lose characters or
  * its time of day as another type.
  */
-export function detectType(cells: readonly string[]): CellType {
+export function detectCellType(cells: readonly string[]): CellType {
   const texts = cells.map((cell) => cell.trim()).filter((text) => text !== "");
   if (texts.length === 0) return "text";
   if (texts.every((text) => BOOLEAN_WORDS.includes(text.toLowerCase()))) return "boolean";

@@ -4,10 +4,10 @@
  */
 
 /** Number of characters at the start of a CSV file that are searched for the delimiter. Usual headers are shorter. */
-export const DETECTION_SAMPLE_CHARACTERS = 64 * 1024;
+export const DELIMITER_DETECTION_CHARACTERS = 64 * 1024;
 
 /** Maximum number of cells in a row: the maximum number of columns of an entry. */
-export const CSV_CELLS_MAX = 1_000;
+export const CSV_CELLS_PER_ROW_MAX = 1_000;
 
 /**
  * Delimiters that are detected, in order of preference. A vertical bar is used only if the header contains none of
@@ -41,7 +41,8 @@ export class CsvError extends Error {
  * True for a single character that can separate cells. Quotes, line breaks, byte order marks and surrogates cannot
  * separate cells.
  */
-export const isDelimiter = (text: string): boolean => text.length === 1 && !/["\r\n\uFEFF\uD800-\uDFFF]/.test(text);
+export const isValidDelimiter = (text: string): boolean =>
+  text.length === 1 && !/["\r\n\uFEFF\uD800-\uDFFF]/.test(text);
 
 /**
  * State of the parser within a cell. "bare": in a cell without quotes. "closing": after a quote that may end the quoted
@@ -59,7 +60,7 @@ export class CsvParser {
   /** Number of characters received since the end of the last row. */
   unfinishedRowCharacters = 0;
 
-  /** @param delimiter single character for which `isDelimiter` is true */
+  /** @param delimiter single character for which `isValidDelimiter` is true */
   constructor(delimiter: string) {
     this.delimiterCode = delimiter.charCodeAt(0);
   }
@@ -142,8 +143,8 @@ export class CsvParser {
     const isBlankLine = !rowContinues && this.cells.length === 0 && this.state === "start";
     this.state = "start";
     if (isBlankLine) return;
-    if (this.cells.length === CSV_CELLS_MAX) {
-      throw new CsvError(this.rowNumber, `has more than ${CSV_CELLS_MAX.toLocaleString("en")} fields`);
+    if (this.cells.length === CSV_CELLS_PER_ROW_MAX) {
+      throw new CsvError(this.rowNumber, `has more than ${CSV_CELLS_PER_ROW_MAX.toLocaleString("en")} fields`);
     }
     this.cells.push(this.cell);
     this.cell = "";
@@ -188,7 +189,7 @@ function rateRows(rows: string[][] | null): { fit: number; columns: number } {
   return { fit: rest.every(({ length }) => length <= columns) ? 1 : 0, columns };
 }
 
-export interface CsvStart {
+export interface CsvDetectionResult {
   delimiter: string;
   /** Number of characters of a first line such as `sep=;`, which is not data; 0 if there is none. */
   skippedCharacters: number;
@@ -200,7 +201,7 @@ export interface CsvStart {
  * delimiter does, returns a comma.
  * @param isWhole true if the sample is the whole text
  */
-export function detectDelimiter(sample: string, isWhole: boolean): CsvStart {
+export function detectDelimiter(sample: string, isWhole: boolean): CsvDetectionResult {
   const separatorLine = /^"?sep=([^"\r\n])"?(?:\r\n?|\n|$)/i.exec(sample);
   if (separatorLine) return { delimiter: separatorLine[1]!, skippedCharacters: separatorLine[0].length };
   let bestFit: { delimiter: string; fit: number; columns: number } = { delimiter: ",", fit: 0, columns: 0 };

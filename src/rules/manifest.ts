@@ -224,7 +224,7 @@ export const MANIFEST_SCHEMA = z
   .required({ version: true });
 
 /** Parts of the manifest's schema. The build generates GraphQL types from them. */
-export const MANIFEST_PARTS = {
+export const MANIFEST_PART_SCHEMAS = {
   app: appSchema,
   setting: settingSchema,
   secretBinding: secretBindingSchema,
@@ -304,7 +304,7 @@ const addArticle = (type: string): string => `${/^[aeiou]/.test(type) ? "an" : "
  * Validates a manifest with the schema. Returns the faults in the order of the document. Their messages never contain
  * values of the document.
  */
-export function findShapeFaults(document: unknown): { faults: PathFault[]; isReadable: boolean } {
+export function findManifestSchemaFaults(document: unknown): { faults: PathFault[]; isReadable: boolean } {
   const { error } = MANIFEST_SCHEMA.safeParse(document);
   const issues = error?.issues ?? [];
   const faults = issues.flatMap((issue): PathFault[] => {
@@ -348,7 +348,7 @@ export function removeNullFields(document: unknown): void {
 }
 
 /** Returns all `faults`, and those faults in `shape` (from the schema) whose path has no other fault yet. */
-export function mergeFaults(faults: readonly PathFault[], shape: readonly PathFault[]): PathFault[] {
+export function addSchemaFaults(faults: readonly PathFault[], shape: readonly PathFault[]): PathFault[] {
   const isWithin = (inner: string, outer: string) =>
     inner === outer || inner.startsWith(`${outer}.`) || inner.startsWith(`${outer}[`);
   const furtherFaults = shape.filter(

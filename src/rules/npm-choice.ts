@@ -10,7 +10,7 @@ import { isObject } from "./describe-value.js";
  * Version of a package that was chosen. `integrity` is the Subresource Integrity hash of the archive at the URL
  * `tarball`.
  */
-export interface ChosenVersion {
+export interface ChosenNpmVersion {
   version: string;
   tarball: string;
   integrity: string;
@@ -22,7 +22,7 @@ export interface ChosenVersion {
  * Chosen version, or a fault. The fault is the second half of an error message ("has no version …"), which the caller
  * puts after the package's name.
  */
-export type VersionResult = ChosenVersion | { fault: string };
+export type NpmVersionResult = ChosenNpmVersion | { fault: string };
 
 /** Maximum number of dependencies of a package. Ordinary packages have far fewer. */
 const DEPENDENCIES_MAX = 500;
@@ -56,7 +56,7 @@ function listRequiredDependencies(manifest: NonNullable<ReturnType<typeof pickMa
   return [...listStringEntries(dependencies).filter(([name]) => !optionalNames.has(name)), ...peers];
 }
 
-export interface VersionQuery {
+export interface NpmVersionQuery {
   /** JSON document that the npm registry returned for the package, as bytes. */
   document: Uint8Array;
   /** Version, version range or tag that the chosen version must match; "" stands for the newest version. */
@@ -72,7 +72,7 @@ export interface VersionQuery {
  * Chooses the version of a package. If the registry's document contains no publication times, `publishedBefore` has no
  * effect.
  */
-export function chooseVersion({ document, range, publishedBefore }: VersionQuery): VersionResult {
+export function chooseNpmVersion({ document, range, publishedBefore }: NpmVersionQuery): NpmVersionResult {
   let packument: unknown;
   try {
     packument = JSON.parse(new TextDecoder().decode(document));
@@ -88,7 +88,8 @@ export function chooseVersion({ document, range, publishedBefore }: VersionQuery
     manifest = null;
   }
   if (!isObject(manifest)) {
-    const isYoung = publishedBefore !== null && !("fault" in chooseVersion({ document, range, publishedBefore: null }));
+    const isYoung =
+      publishedBefore !== null && !("fault" in chooseNpmVersion({ document, range, publishedBefore: null }));
     if (isYoung) return { fault: `has only versions of ${range || "latest"} that are younger than NPM_MIN_AGE_DAYS` };
     return { fault: `has no version ${range || "latest"} in the registry` };
   }

@@ -44,7 +44,7 @@ const PACKAGE_ALTERNATIVES: Readonly<Record<string, string>> = {
 };
 
 /** Returns the replacement for a package that needs Node.js; "" if none is known. @param dependency name with an optional version */
-export function findAlternative(dependency: string): string {
+export function findPackageAlternative(dependency: string): string {
   const [name = ""] = /^.[^@/]*/.exec(dependency) ?? [];
   return Object.hasOwn(PACKAGE_ALTERNATIVES, name) ? PACKAGE_ALTERNATIVES[name]! : "";
 }

@@ -57,7 +57,7 @@ const URL_MAX_CHARACTERS = 2048;
  * @param extra parsed content of the operator's file: an array of {@link PackageEntry}
  * @throws Error with the path of the invalid entry
  */
-export function createCatalogue(extra: unknown = []): PackageCatalogue {
+export function createPackageCatalogue(extra: unknown = []): PackageCatalogue {
   if (!Array.isArray(extra))
     throw new Error(`packages must be an array of package entries (got ${describeValue(extra)})`);
   const catalogue = new Map(BUILT_IN_PACKAGES.map((entry) => [entry.name, entry]));
@@ -269,7 +269,7 @@ export function needsClientLibrary(
  * Returns the mode for code that uses the client library: `network-isolate` if the code uses only packages of the
  * catalogue and REQUEST_FUNCTIONS of `Svc`, otherwise `document`.
  */
-export function findModeForLibraryCode(
+export function findModeForClientLibraryCode(
   code: string,
   dependencies: readonly string[],
   catalogue: PackageCatalogue,

@@ -14,7 +14,7 @@ import { fillColumnConditions } from "../../src/rules/caller-rules.js";
 import { parseScript } from "../../src/rules/code-parser.js";
 import { foldCase } from "../../src/rules/comparable-text.js";
 import { parseCron } from "../../src/rules/cron-grammar.js";
-import { DETECTION_SAMPLE_CHARACTERS, detectDelimiter } from "../../src/rules/csv.js";
+import { DELIMITER_DETECTION_CHARACTERS, detectDelimiter } from "../../src/rules/csv.js";
 import { parseEntryData, serializeEntry } from "../../src/rules/entries/entry-input.js";
 import { checkPlaceholders } from "../../src/rules/entries/sending-hooks.js";
 import { translatePattern } from "../../src/rules/entry-query/regular-expression.js";
@@ -55,7 +55,7 @@ const PARSERS: Record<string, Parser> = {
   "JSON files": (text) => rowsOf(`[${JSON.stringify({ text })}]`, "json"),
   "JSON files as they are": (text) => rowsOf(text, "json"),
   "files of JSON lines": (text) => rowsOf(text, "jsonl"),
-  "delimiters of CSV": (text) => detectDelimiter(text.slice(0, DETECTION_SAMPLE_CHARACTERS), true),
+  "delimiters of CSV": (text) => detectDelimiter(text.slice(0, DELIMITER_DETECTION_CHARACTERS), true),
   "large JSON bodies": (text) => parseJsonInParts(Buffer.from(`{"a":[${text}]}`), async (step) => step()),
   "JSON texts": (text) => findJsonFault(text, 500),
   "members of JSON texts": (text) => readJsonFieldTexts(`{"a":${JSON.stringify(text)},"b":1}`),

@@ -4,8 +4,8 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import Papa from "papaparse";
-import { CSV_CELLS_MAX, CsvError, CsvParser, detectDelimiter, isDelimiter } from "../../src/rules/csv.js";
-import { CELL_TYPES, convertCell, detectType } from "../../src/rules/csv-types.js";
+import { CSV_CELLS_PER_ROW_MAX, CsvError, CsvParser, detectDelimiter, isValidDelimiter } from "../../src/rules/csv.js";
+import { CELL_TYPES, convertCsvCell, detectCellType } from "../../src/rules/csv-types.js";
 import { caseCount } from "../harness/samples.js";
 
 function rowsOf(parts: readonly string[], delimiter: string): string[][] {
@@ -64,7 +64,12 @@ describe("CSV that arrives in parts", () => {
   });
 
   it("rejects a quote that does not end or ends too early, and rows of too many cells, for every cut position", () => {
-    for (const text of ['a,b\n"1,2\n3,4\n', 'a,b\n"1"x,2\n', 'a,b\n"1" "2",2\n', `a\n${",".repeat(CSV_CELLS_MAX)}`]) {
+    for (const text of [
+      'a,b\n"1,2\n3,4\n',
+      'a,b\n"1"x,2\n',
+      'a,b\n"1" "2",2\n',
+      `a\n${",".repeat(CSV_CELLS_PER_ROW_MAX)}`,
+    ]) {
       for (let at = 0; at < Math.min(text.length, 20); at += 1) {
         const parse = () => rowsOf([text.slice(0, at), text.slice(at)], ",");
         expect(parse, text.slice(0, 20)).to.throw(CsvError, /^row 2 of the file has /);
@@ -111,8 +116,8 @@ describe("the delimiter of a CSV", () => {
   });
 
   it("is one character other than a quote or a line break", () => {
-    expect([";", "|", "\t", " ", "¦"].filter((text) => !isDelimiter(text))).to.deep.equal([]);
-    expect(["", ";;", '"', "\n", "\r", "😀", "\uFEFF"].filter(isDelimiter)).to.deep.equal([]);
+    expect([";", "|", "\t", " ", "¦"].filter((text) => !isValidDelimiter(text))).to.deep.equal([]);
+    expect(["", ";;", '"', "\n", "\r", "😀", "\uFEFF"].filter(isValidDelimiter)).to.deep.equal([]);
   });
 });
 
@@ -134,7 +139,7 @@ describe("types of CSV cells", () => {
     };
     for (const type of CELL_TYPES) {
       for (const [cell, value] of Object.entries(cells[type]))
-        expect(convertCell(cell, type), `${type} ${cell}`).to.equal(value);
+        expect(convertCsvCell(cell, type), `${type} ${cell}`).to.equal(value);
     }
     const rejected = {
       number: ["a", "1,5", "0x10", "Infinity", "1e400", "9007199254740993", "1_000", "--1"],
@@ -150,14 +155,14 @@ describe("types of CSV cells", () => {
       ],
     };
     for (const [type, texts] of Object.entries(rejected)) {
-      for (const text of texts) expect(convertCell(text, type as "date"), `${type} ${text}`).to.equal(undefined);
+      for (const text of texts) expect(convertCsvCell(text, type as "date"), `${type} ${text}`).to.equal(undefined);
     }
   });
 
   it("are detected only if no character of a number would be lost, and convert every cell", () => {
-    expect(detectType(["1", "2.5", ""])).to.equal("number");
-    expect(detectType(["yes", "No"])).to.equal("boolean");
-    expect(detectType(["2026-11-26", "1.2.2026"])).to.equal("date");
+    expect(detectCellType(["1", "2.5", ""])).to.equal("number");
+    expect(detectCellType(["yes", "No"])).to.equal("boolean");
+    expect(detectCellType(["2026-11-26", "1.2.2026"])).to.equal("date");
     for (const code of [
       "00123",
       "1.10",
@@ -168,18 +173,18 @@ describe("types of CSV cells", () => {
       "1 000",
       "x",
     ])
-      expect(detectType(["1", code]), code).to.equal("text");
-    expect(detectType(["2026-11-26T09:30Z", "2026-11-26 09:30+01:00"])).to.equal("date");
+      expect(detectCellType(["1", code]), code).to.equal("text");
+    expect(detectCellType(["2026-11-26T09:30Z", "2026-11-26 09:30+01:00"])).to.equal("date");
     for (const time of ["2026-11-26 09:30", "2026-11-26T09:30"])
-      expect(detectType(["2026-11-26", time]), time).to.equal("text");
-    for (const none of [[], ["", " "]]) expect(detectType(none)).to.equal("text");
+      expect(detectCellType(["2026-11-26", time]), time).to.equal("text");
+    for (const none of [[], ["", " "]]) expect(detectCellType(none)).to.equal("text");
     const unit = fc.constantFrom("0", "1", "2", "-", ".", ":", "T", "Z", "e", " ", "yes");
     fc.assert(
       fc.property(fc.array(fc.string({ unit, maxLength: 12 })), (cells) => {
-        const type = detectType(cells);
+        const type = detectCellType(cells);
         for (const one of cells) {
-          expect(convertCell(one, type)).not.to.equal(undefined);
-          if (type === "number" && one.trim() !== "") expect(String(convertCell(one, type))).to.equal(one.trim());
+          expect(convertCsvCell(one, type)).not.to.equal(undefined);
+          if (type === "number" && one.trim() !== "") expect(String(convertCsvCell(one, type))).to.equal(one.trim());
         }
       }),
     );

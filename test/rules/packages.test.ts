@@ -7,8 +7,8 @@ import { findUsedNames, parsePackageScript } from "../../src/engine/bundler/used
 import {
   addAssetUrls,
   BUILT_IN_PACKAGES,
-  createCatalogue,
-  findModeForLibraryCode,
+  createPackageCatalogue,
+  findModeForClientLibraryCode,
   findPackageRequirement,
   getStoredScriptPath,
   needsClientLibrary,
@@ -17,7 +17,7 @@ import {
 import { refusal } from "./refusal.js";
 
 const BASE = "https://actions.example.com";
-const catalogue = createCatalogue();
+const catalogue = createPackageCatalogue();
 
 describe("dependencies", () => {
   it("resolve a package to the file that the service serves", () => {
@@ -114,7 +114,7 @@ describe("dependencies", () => {
 
 describe("the catalogue", () => {
   it("accepts an operator's packages, served here or elsewhere, and lets them replace one of the nine", () => {
-    const extended = createCatalogue([
+    const extended = createPackageCatalogue([
       { name: "acme-tools", path: "/client/packages/acme-tools.js" },
       { name: "dayjs", namespace: null, url: "https://cdn.example.com/dayjs.min.js" },
       { name: "svc-csv", namespace: "CSV", path: "/client/packages/csv-2.js" },
@@ -152,11 +152,11 @@ describe("the catalogue", () => {
       [[{ name: "a" }], /packages\[0\]\.path/],
       [[{ name: "a", url: "http://x.example/a.js" }], /packages\[0\]\.url/],
     ];
-    for (const [entries, expected] of faulty) expect(() => createCatalogue(entries)).to.throw(expected);
+    for (const [entries, expected] of faulty) expect(() => createPackageCatalogue(entries)).to.throw(expected);
   });
 
   it("omits the client library if the code and all packages can do without it", () => {
-    const catalogue = createCatalogue([
+    const catalogue = createPackageCatalogue([
       { name: "acme-tools", namespace: "Acme", path: "/client/packages/acme-tools.js" },
     ]);
     const needs = (code: string, ...dependencies: string[]) => needsClientLibrary(code, dependencies, catalogue);
@@ -175,7 +175,7 @@ describe("the catalogue", () => {
   });
 
   it("needs a document on the server by default, and for code that shows something or opens a socket", () => {
-    const catalogue = createCatalogue([{ name: "acme", namespace: "Acme", path: "/client/packages/acme.js" }]);
+    const catalogue = createPackageCatalogue([{ name: "acme", namespace: "Acme", path: "/client/packages/acme.js" }]);
     const mode = (name: string, code: string) => findPackageRequirement(catalogue.get(name)!, code).mode;
     expect(mode("acme", "return Acme()")).to.equal("document");
     expect(mode("svc-csv", "return Svc.CSV.parse('')")).to.equal("network-isolate");
@@ -186,7 +186,7 @@ describe("the catalogue", () => {
   });
 
   it("needs a document for functions that need one, and an isolate if the code names only others", () => {
-    const entry = createCatalogue().get("svc-barcode")!;
+    const entry = createPackageCatalogue().get("svc-barcode")!;
     for (const code of [
       "return Svc.Barcode.qr('1')",
       "return Svc.CSV.parse(Svc.Barcode.svg({ png: 1 })) // png",
@@ -210,7 +210,7 @@ describe("the catalogue", () => {
   });
 
   it("run in a document if the code names a function that needs one", () => {
-    const catalogue = createCatalogue([
+    const catalogue = createPackageCatalogue([
       { name: "acme", namespace: "Acme", path: "/acme.js", mode: "network-isolate", inDocument: ["show"] },
     ]);
     const mode = (name: string, code: string) => findPackageRequirement(catalogue.get(name)!, code).mode;
@@ -222,8 +222,9 @@ describe("the catalogue", () => {
   });
 
   it("run the client library in a document if the code may use more of it than its packages", () => {
-    const catalogue = createCatalogue();
-    const mode = (code: string, ...dependencies: string[]) => findModeForLibraryCode(code, dependencies, catalogue);
+    const catalogue = createPackageCatalogue();
+    const mode = (code: string, ...dependencies: string[]) =>
+      findModeForClientLibraryCode(code, dependencies, catalogue);
     expect(mode("return Svc.App.V3.Actions.run('a')")).to.equal("document");
     expect(mode("return Svc.DataSources.get(await Svc.App.V3.Actions.run('a'))", "svc-datasources")).to.equal(
       "document",

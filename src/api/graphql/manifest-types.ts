@@ -6,7 +6,7 @@ import { GraphQLJSON, GraphQLSafeInt } from "graphql-scalars";
 import { type ClassType, Field, InputType, Int, ObjectType } from "type-graphql";
 import type { z } from "zod";
 import { HTTP_WHERE_FIELDS } from "../../rules/http/where.js";
-import { MANIFEST_PARTS, MANIFEST_SCHEMA } from "../../rules/manifest.js";
+import { MANIFEST_PART_SCHEMAS, MANIFEST_SCHEMA } from "../../rules/manifest.js";
 import { ActionSourceInput, ConcurrencyInput, DebounceInput } from "./action-inputs.js";
 import { ConcurrencyType, DebounceType } from "./action-types.js";
 import { AlertChannelEnum, AlertConditionEnum } from "./alert-types.js";
@@ -103,17 +103,17 @@ function createInputType(name: string, schema: z.ZodObject, options: TypeOptions
 const itemSchemaOf = (list: z.core.$ZodType): z.ZodObject => readField(list).parts.element as z.ZodObject;
 
 function createDefinitionsType(make: typeof createOutputType, isInput: boolean): ClassType {
-  const where = make("ManifestTriggerWhere", MANIFEST_PARTS.triggerWhere, {
+  const where = make("ManifestTriggerWhere", MANIFEST_PART_SCHEMAS.triggerWhere, {
     description: "Filter that selects which events or requests start an action.",
     types: { dataSourceId: GraphQLSafeInt },
     base: isInput ? HttpWhereInputFields : HttpWhereFields,
   });
-  const trigger = make("ManifestTrigger", MANIFEST_PARTS.trigger, {
+  const trigger = make("ManifestTrigger", MANIFEST_PART_SCHEMAS.trigger, {
     description: "One way to start an action.",
     types: { trigger: TriggerTypeEnum, where },
     descriptions: { where: "Filter for events or requests; null for other kinds of triggers." },
   });
-  const asset = make("ManifestAsset", itemSchemaOf(MANIFEST_PARTS.action.shape.assets), {
+  const asset = make("ManifestAsset", itemSchemaOf(MANIFEST_PART_SCHEMAS.action.shape.assets), {
     description: "Exact script of a dependency.",
     descriptions: {
       name: "Name of the dependency.",
@@ -121,7 +121,7 @@ function createDefinitionsType(make: typeof createOutputType, isInput: boolean):
       integrity: "Subresource integrity of the script.",
     },
   });
-  const action = make("ManifestAction", MANIFEST_PARTS.action, {
+  const action = make("ManifestAction", MANIFEST_PART_SCHEMAS.action, {
     description: "Draft of an action in a manifest.",
     types: {
       environment: EnvironmentEnum,
@@ -133,25 +133,27 @@ function createDefinitionsType(make: typeof createOutputType, isInput: boolean):
       assets: [asset],
     },
   });
-  const dataSource = make("ManifestDataSource", MANIFEST_PARTS.dataSource, {
+  const dataSource = make("ManifestDataSource", MANIFEST_PART_SCHEMAS.dataSource, {
     description: "Data source in a manifest, without its entries.",
     types: { accessRules: AccessRulesScalar, hooks: HooksScalar, indexes: IndexesScalar },
   });
-  const alert = make("ManifestAlert", MANIFEST_PARTS.alert, {
+  const alert = make("ManifestAlert", MANIFEST_PART_SCHEMAS.alert, {
     description: "Alert in a manifest.",
     types: { condition: AlertConditionEnum, channel: AlertChannelEnum },
   });
   return make("ManifestDefinitions", MANIFEST_SCHEMA, {
     description: "Definitions of an app.",
     types: {
-      app: make("ManifestApp", MANIFEST_PARTS.app, { description: "Properties of an app in a manifest." }),
+      app: make("ManifestApp", MANIFEST_PART_SCHEMAS.app, { description: "Properties of an app in a manifest." }),
       settings: [
-        make("ManifestSetting", MANIFEST_PARTS.setting, {
+        make("ManifestSetting", MANIFEST_PART_SCHEMAS.setting, {
           description: "Setting in a manifest, without secret values.",
         }),
       ],
       secretBindings: [
-        make("ManifestSecretBinding", MANIFEST_PARTS.secretBinding, { description: "Secret binding in a manifest." }),
+        make("ManifestSecretBinding", MANIFEST_PART_SCHEMAS.secretBinding, {
+          description: "Secret binding in a manifest.",
+        }),
       ],
       dataSources: [dataSource],
       actions: [action],

@@ -7,8 +7,14 @@ import { pipeline } from "node:stream/promises";
 import streamArray from "stream-json/streamers/stream-array.js";
 import { ActionError } from "../../errors.js";
 import { ENTRY_MAX_BYTES } from "../../limits.js";
-import { CsvError, CsvParser, DETECTION_SAMPLE_CHARACTERS, detectDelimiter, isDelimiter } from "../../rules/csv.js";
-import { CELL_TYPE_DESCRIPTIONS, CELL_TYPES, type CellType, convertCell } from "../../rules/csv-types.js";
+import {
+  CsvError,
+  CsvParser,
+  DELIMITER_DETECTION_CHARACTERS,
+  detectDelimiter,
+  isValidDelimiter,
+} from "../../rules/csv.js";
+import { CELL_TYPE_DESCRIPTIONS, CELL_TYPES, type CellType, convertCsvCell } from "../../rules/csv-types.js";
 import { describeValue, isObject } from "../../rules/describe-value.js";
 import { checkColumnName } from "../../rules/entries/columns.js";
 
@@ -110,10 +116,10 @@ async function* readWithSample(text: AsyncIterable<string>): AsyncGenerator<{ pa
       continue;
     }
     formatSample += part;
-    if (formatSample.length < DETECTION_SAMPLE_CHARACTERS) continue;
-    yield { part: formatSample.slice(0, DETECTION_SAMPLE_CHARACTERS), isWhole: false };
-    if (formatSample.length > DETECTION_SAMPLE_CHARACTERS)
-      yield { part: formatSample.slice(DETECTION_SAMPLE_CHARACTERS), isWhole: false };
+    if (formatSample.length < DELIMITER_DETECTION_CHARACTERS) continue;
+    yield { part: formatSample.slice(0, DELIMITER_DETECTION_CHARACTERS), isWhole: false };
+    if (formatSample.length > DELIMITER_DETECTION_CHARACTERS)
+      yield { part: formatSample.slice(DELIMITER_DETECTION_CHARACTERS), isWhole: false };
     formatSample = null;
   }
   if (formatSample !== null) yield { part: formatSample, isWhole: true };
@@ -168,7 +174,7 @@ function typesInColumnOrder(columns: readonly string[], types: ColumnTypes): Cel
 
 /** Converts the text of a cell to the type of its column. @throws REQUEST_INVALID */
 function requireCellValue(cell: string, type: CellType, label: () => string): unknown {
-  const value = convertCell(cell, type);
+  const value = convertCsvCell(cell, type);
   if (value === undefined)
     throw invalidFileError(`${label()} must be ${CELL_TYPE_DESCRIPTIONS[type]} (got ${describeValue(cell)})`);
   return value;
@@ -249,7 +255,7 @@ export function parseColumnTypes(text: string | undefined): ColumnTypes {
  */
 export function parseCsvDelimiter(value: unknown): string | null {
   if (value === undefined) return null;
-  if (typeof value === "string" && isDelimiter(value)) return value;
+  if (typeof value === "string" && isValidDelimiter(value)) return value;
   throw invalidFileError(
     `"delimiter" must be one character other than a quote or a line break (got ${describeValue(value)})`,
   );

@@ -12,10 +12,10 @@ import type { Caller, Operation } from "../../rules/access.js";
 import { createAppUpdateEvent } from "../../rules/app-events.js";
 import { describeType, isObject, nestsDeeperThan } from "../../rules/describe-value.js";
 import {
-  findShapeFaults,
+  addSchemaFaults,
+  findManifestSchemaFaults,
   type Manifest,
   type ManifestKind,
-  mergeFaults,
   REPORTED_FAULTS_MAX,
 } from "../../rules/manifest.js";
 import type { ReserveResponseBytes } from "../../rules/page.js";
@@ -116,7 +116,7 @@ function readManifest(document: unknown): { manifest: Manifest; faults: PathFaul
   if (nestsDeeperThan(document, JSON_MAX_DEPTH)) {
     throw wholeFault(`the manifest must not be nested deeper than ${JSON_MAX_DEPTH} levels`);
   }
-  const { faults, isReadable } = findShapeFaults(document);
+  const { faults, isReadable } = findManifestSchemaFaults(document);
   if (!isReadable) throw manifestError(faults);
   return { manifest: document as unknown as Manifest, faults };
 }
@@ -247,7 +247,7 @@ export class Manifests {
       const auditedKeys: { fields: string[]; keys: string[] } = { fields: [], keys: [] };
       const context = { ...options, manager, caller };
       const { plans, sourcesPlan } = await this.planDefinitions(context, manifest, state, preparedParts, auditedKeys);
-      const faults = mergeFaults(
+      const faults = addSchemaFaults(
         plans.flatMap((definitionsPlan) => definitionsPlan.faults),
         shape,
       );

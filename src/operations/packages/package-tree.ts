@@ -5,7 +5,7 @@
 import { satisfies } from "semver";
 import type { PackageArchive } from "../../engine/bundler.js";
 import { describeValue } from "../../rules/describe-value.js";
-import type { ChosenVersion } from "../../rules/npm-choice.js";
+import type { ChosenNpmVersion } from "../../rules/npm-choice.js";
 import { createDependencyError, isPackageName } from "../../rules/packages.js";
 import { ARCHIVE_MAX_BYTES, type PackageRegistry, type RegistryRequest } from "./registry.js";
 
@@ -34,7 +34,7 @@ interface PackageNode {
    * Name of the package in the registry. It differs from `name` if another package requires it under an alias (`npm:`).
    */
   registryName: string;
-  choice: ChosenVersion;
+  choice: ChosenNpmVersion;
   folder: string;
 }
 
@@ -61,7 +61,7 @@ class PackageTree {
     private readonly registryRequest: RegistryRequest,
   ) {}
 
-  async choose(name: string, range: string): Promise<ChosenVersion> {
+  async choose(name: string, range: string): Promise<ChosenNpmVersion> {
     return this.registry.choose(this.registryRequest, name, await this.readDocument(name), range);
   }
 
@@ -151,7 +151,7 @@ class PackageTree {
 
 /** The chosen version of a package. `archives` downloads the package and all its dependencies. */
 export interface PackageDownload {
-  choice: ChosenVersion;
+  choice: ChosenNpmVersion;
   archives: () => Promise<PackageArchive[]>;
 }
 

@@ -16,7 +16,7 @@ import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import { isObject } from "../../rules/describe-value.js";
 import { isAllowedLicence } from "../../rules/licences.js";
-import { findAlternative } from "../../rules/package-alternatives.js";
+import { findPackageAlternative } from "../../rules/package-alternatives.js";
 import {
   createDependencyError,
   type Dependency,
@@ -95,7 +95,7 @@ export const NO_PACKAGES: ResolvedPackages = { assets: new Map(), lateAssets: []
 /** Returns a bundler error as an error for the action's author, with `retryAfter` if the package did not cause it. */
 export function toBundlingError(dependency: string, error: unknown): unknown {
   if (error instanceof PackageError) {
-    const instead = findAlternative(dependency);
+    const instead = findPackageAlternative(dependency);
     const reason = error.message + (instead && `; use ${instead} instead`);
     return createDependencyError(dependency, `cannot be used: ${reason}`);
   }

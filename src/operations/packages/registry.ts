@@ -12,7 +12,7 @@ import {
 import { createThreadPool } from "../../engine/threads.js";
 import type { ActionError } from "../../errors.js";
 import type * as npmChoice from "../../rules/npm-choice.js";
-import type { ChosenVersion, VersionQuery, VersionResult } from "../../rules/npm-choice.js";
+import type { ChosenNpmVersion, NpmVersionQuery, NpmVersionResult } from "../../rules/npm-choice.js";
 import { createDependencyError } from "../../rules/packages.js";
 
 /**
@@ -88,9 +88,9 @@ export class PackageRegistry {
   private readonly origin = new URL(this.options.url).origin;
   private readonly authorization: Record<string, string> =
     this.options.token === null ? {} : { authorization: `Bearer ${this.options.token}` };
-  private readonly threadPool = createThreadPool<VersionQuery, VersionResult>({
+  private readonly threadPool = createThreadPool<NpmVersionQuery, NpmVersionResult>({
     module: new URL("../../rules/npm-choice.js", import.meta.url),
-    name: "chooseVersion" satisfies keyof typeof npmChoice,
+    name: "chooseNpmVersion" satisfies keyof typeof npmChoice,
     memoryMb: PARSE_MEMORY_MB,
     timeoutMs: this.options.readLimitMs ?? PARSE_TIMEOUT_MS,
   });
@@ -164,7 +164,7 @@ export class PackageRegistry {
     name: string,
     document: Uint8Array,
     range: string,
-  ): Promise<ChosenVersion> {
+  ): Promise<ChosenNpmVersion> {
     const publishedBefore = this.minAgeDays > 0 ? new Date(Date.now() - this.minAgeDays * DAY_MS).toISOString() : null;
     const threadResult = await this.threadPool.call({ document, range: range, publishedBefore });
     // Treats this error as temporary: even a document of the maximum size needs only a tenth of the time limit,
@@ -189,7 +189,7 @@ export class PackageRegistry {
   async archive(
     registryRequest: RegistryRequest,
     name: string,
-    choice: ChosenVersion,
+    choice: ChosenNpmVersion,
     maxBytes = ARCHIVE_MAX_BYTES,
   ): Promise<Buffer> {
     const { version, tarball, integrity } = choice;

@@ -11,7 +11,7 @@ import type { PageScript } from "../../engine/browser/run.js";
 import type { ReadSession } from "../../rules/env-script.js";
 import {
   createDependencyError,
-  findModeForLibraryCode,
+  findModeForClientLibraryCode,
   findPackageRequirement,
   isStoredScript,
   needsClientLibrary,
@@ -206,7 +206,7 @@ export class PageScripts {
     const expiresAt = new Date(Date.now() + timeoutMs + TOKEN_EXTRA_LIFETIME_MS);
     const { id, token } = await credentials.issue({ kind: "task", appId, runId, personId, expiresAt });
     const configuration = `Svc.configure(${JSON.stringify({ apiUrl, appId, token })});`;
-    const mode = findModeForLibraryCode(code, dependencies, catalogue);
+    const mode = findModeForClientLibraryCode(code, dependencies, catalogue);
     const client = await this.readBuilt(CLIENT_LIBRARY, "svc.js");
     packages.unshift({ ...client, mode }, { name: "svc-run.js", source: configuration, mode });
     const revoke = () => credentials.expire(id);

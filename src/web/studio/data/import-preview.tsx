@@ -1,18 +1,18 @@
 /** Preview of a CSV file: its first rows as the service would read them, and a type for each column, which the person can change. */
-import { CsvParser, DETECTION_SAMPLE_CHARACTERS, detectDelimiter } from "../../../rules/csv.js";
+import { CsvParser, DELIMITER_DETECTION_CHARACTERS, detectDelimiter } from "../../../rules/csv.js";
 import {
   CELL_TYPE_DESCRIPTIONS,
   CELL_TYPES,
   type CellType,
-  convertCell,
-  detectType,
+  convertCsvCell,
+  detectCellType,
 } from "../../../rules/csv-types.js";
 
 /**
- * Number of bytes to read from the start of the file. They contain at least DETECTION_SAMPLE_CHARACTERS characters, as many as the service
+ * Number of bytes to read from the start of the file. They contain at least DELIMITER_DETECTION_CHARACTERS characters, as many as the service
  * reads to detect the delimiter.
  */
-const PREVIEW_BYTES = 4 * DETECTION_SAMPLE_CHARACTERS;
+const PREVIEW_BYTES = 4 * DELIMITER_DETECTION_CHARACTERS;
 const PREVIEW_MAX_ROWS = 5;
 
 export const CELL_TYPE_LABELS: Readonly<Record<CellType, string>> = {
@@ -35,8 +35,8 @@ export interface CsvPreview {
 /** Reads the first rows of a CSV file. Returns null for a file of another format. @param delimiter null to detect the delimiter */
 export async function readPreview(file: File, delimiter: string | null): Promise<CsvPreview | null> {
   if (!/\.csv$/i.test(file.name) && file.type !== "text/csv") return null;
-  const text = (await file.slice(0, PREVIEW_BYTES).text()).slice(0, DETECTION_SAMPLE_CHARACTERS);
-  const isWholeFile = file.size <= PREVIEW_BYTES && text.length < DETECTION_SAMPLE_CHARACTERS;
+  const text = (await file.slice(0, PREVIEW_BYTES).text()).slice(0, DELIMITER_DETECTION_CHARACTERS);
+  const isWholeFile = file.size <= PREVIEW_BYTES && text.length < DELIMITER_DETECTION_CHARACTERS;
   const format = detectDelimiter(text, isWholeFile);
   const usedDelimiter = delimiter ?? format.delimiter;
   const parser = new CsvParser(usedDelimiter);
@@ -44,7 +44,7 @@ export async function readPreview(file: File, delimiter: string | null): Promise
     const parsedRows = parser.write(text.slice(format.skippedCharacters));
     if (isWholeFile || parsedRows.length === 0) parsedRows.push(...parser.finish());
     const [columns = [], ...rows] = parsedRows;
-    const detected = columns.map((column, at) => [column, detectType(rows.map((row) => row[at] ?? ""))] as const);
+    const detected = columns.map((column, at) => [column, detectCellType(rows.map((row) => row[at] ?? ""))] as const);
     return {
       columns,
       rows: rows.slice(0, PREVIEW_MAX_ROWS),
@@ -58,7 +58,7 @@ export async function readPreview(file: File, delimiter: string | null): Promise
 }
 
 function PreviewCell({ cell, type }: { cell: string; type: CellType }) {
-  const isWrong = convertCell(cell, type) === undefined;
+  const isWrong = convertCsvCell(cell, type) === undefined;
   return (
     <td className={isWrong ? "fault" : ""} title={isWrong ? `Not ${CELL_TYPE_DESCRIPTIONS[type]}` : undefined}>
       {cell}
