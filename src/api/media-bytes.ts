@@ -7,7 +7,7 @@ import { FILES_PER_UPLOAD } from "../limits.js";
 import { throwDeferredError } from "../operations/access/access-checks.js";
 import type { MediaContents } from "../operations/media/contents.js";
 import type { UploadRequest } from "../operations/media/uploads.js";
-import { parseContentsVariant, parseFolderId } from "../rules/media-fields.js";
+import { parseMediaFileVariant, parseMediaFolderId } from "../rules/media-fields.js";
 import { containsEntityTag, createContentDisposition, getServingHeaders, parseRange } from "../rules/media-serving.js";
 import { convertInvalidFormError, rejectInvalidUtf8 } from "./form-refusal.js";
 import type { Resolvers } from "./graphql/schema.js";
@@ -50,7 +50,7 @@ async function receiveUploadForm(
   upload: UploadRequest,
   fields: Record<"folderId" | "name", unknown>,
 ): Promise<object[]> {
-  const folder = () => parseFolderId(fields["folderId"] ?? null);
+  const folder = () => parseMediaFolderId(fields["folderId"] ?? null);
   const connectionSignal = abortReadsOnDisconnect(request);
   for await (const part of request.parts() as AsyncIterable<FormPart>) {
     rejectInvalidUtf8(part.fieldname, "the name of a field");
@@ -128,7 +128,7 @@ async function handleContentsRequest(
     format: q.queryText("format"),
     quality: q.queryText("quality"),
   };
-  const form = q.check(() => parseContentsVariant(input)) ?? { kind: "whole" };
+  const form = q.check(() => parseMediaFileVariant(input)) ?? { kind: "whole" };
   const contents = await media.contents(context, q.pathId("appId"), q.pathId("id"), form, link);
   // A signed link grants access. Without a signed link, throws the error that the access check found.
   throwDeferredError(context);

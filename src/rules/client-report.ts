@@ -24,7 +24,7 @@ const ERROR_FIELDS_MAX = 20;
  */
 const POSSIBLY_INFINITE_NUMBER = /[eE]\+?\d{3}|\d{100}/;
 
-export type LargeReport =
+export type ParsedClientReport =
   | { fault: "invalid" | "deep" | "huge" }
   | { fault: null; texts: [name: string, json: string][]; fields: Record<string, unknown> };
 
@@ -44,7 +44,7 @@ function truncateError(error: unknown): unknown {
  * Parses a report. In the result, `texts` contains the payload and the result as JSON texts, and `fields` the values of
  * all other fields.
  */
-export function parseLargeReport(text: string): LargeReport {
+export function parseLargeClientReport(text: string): ParsedClientReport {
   // The payload and the result are nested one level inside the report, so the report may have one level more than
   // JSON_MAX_DEPTH.
   const fault = findJsonFault(text, JSON_MAX_DEPTH + 1);

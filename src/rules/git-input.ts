@@ -21,7 +21,7 @@ const TAG_REF_PREFIX = "refs/tags/";
 const DEFAULT_USERNAME = "git";
 
 /** Fields of a Git connection that responses contain. Responses never contain the access token. */
-export interface GitFields {
+export interface GitConnectionFields {
   provider: GitProvider;
   /** URL of the repository, without a slash at its end. */
   url: string;
@@ -39,7 +39,7 @@ export interface GitFields {
   username: string;
 }
 
-export interface GitInput extends GitFields {
+export interface GitInput extends GitConnectionFields {
   /** Access token for the repository. null removes the stored token; undefined keeps the stored token. */
   token: string | null | undefined;
   /** True if the service must replace the secret of the webhook with a new one. */
@@ -102,11 +102,11 @@ function readToken(token: unknown, expected: string): string | null | undefined 
 }
 
 /**
- * Validates the settings of a Git connection. Ignores unknown fields, which `refuseUnknownGitFields` rejects.
+ * Validates the settings of a Git connection. Ignores unknown fields, which `refuseUnknownGitConnectionFields` rejects.
  * @param allowHttp true if http URLs are valid (ALLOW_PRIVATE_NETWORK)
  * @throws REQUEST_INVALID with the name of the invalid field
  */
-export function readGitInput(body: unknown, allowHttp: boolean): GitInput {
+export function parseGitConnectionInput(body: unknown, allowHttp: boolean): GitInput {
   if (!isObject(body)) return refuseField("the Git connection", "an object", body);
   const { provider, branch = "main", tagPattern = null, prune = false, newSecret = false, token } = body;
   const { username = DEFAULT_USERNAME } = body;
@@ -147,7 +147,7 @@ export function readGitInput(body: unknown, allowHttp: boolean): GitInput {
  * Rejects unknown fields. Callers call this function after all other checks, so that other faults are reported first.
  * @throws REQUEST_INVALID
  */
-export function refuseUnknownGitFields(body: unknown): void {
+export function refuseUnknownGitConnectionFields(body: unknown): void {
   refuseUnknownFields(body, createFlatShape(GIT_FIELD_NAMES, READ_ONLY));
 }
 
@@ -172,7 +172,7 @@ export interface PulledRef {
   publishesApp: boolean;
 }
 
-export const getBranchRef = ({ branch }: Pick<GitFields, "branch">): PulledRef => ({
+export const getBranchRef = ({ branch }: Pick<GitConnectionFields, "branch">): PulledRef => ({
   ref: BRANCH_REF_PREFIX + branch,
   publishesApp: false,
 });
@@ -180,7 +180,7 @@ export const getBranchRef = ({ branch }: Pick<GitFields, "branch">): PulledRef =
 /** Returns the branch or tag if the connection's settings say that the service pulls this ref; otherwise null. */
 export function findPulledRef(
   ref: string,
-  { branch, tagPattern }: Pick<GitFields, "branch" | "tagPattern">,
+  { branch, tagPattern }: Pick<GitConnectionFields, "branch" | "tagPattern">,
 ): PulledRef | null {
   if (ref === BRANCH_REF_PREFIX + branch) return { ref, publishesApp: false };
   const tag = ref.startsWith(TAG_REF_PREFIX) ? ref.slice(TAG_REF_PREFIX.length) : "";
@@ -189,7 +189,7 @@ export function findPulledRef(
 }
 
 /** Checks that a ref is a text. @throws REQUEST_INVALID */
-export function checkRefText(ref: unknown): void {
+export function checkGitRefIsText(ref: unknown): void {
   if (ref !== undefined && ref !== null && typeof ref !== "string") refuseField("ref", "a branch or tag", ref);
 }
 
@@ -198,7 +198,7 @@ export function checkRefText(ref: unknown): void {
  * commit.
  * @throws REQUEST_INVALID
  */
-export function readReviewedCommit(commit: unknown): string | null {
+export function parseReviewedCommitHash(commit: unknown): string | null {
   if (commit === undefined || commit === null) return null;
   if (typeof commit === "string" && /^[0-9a-f]{40}$/.test(commit)) return commit;
   return refuseField("commit", "the hash of a commit, 40 hexadecimal digits", commit);
@@ -208,7 +208,7 @@ export function readReviewedCommit(commit: unknown): string | null {
  * Parses the field `ref` in the body of `POST …/git/pull`. It must be a branch or tag that the service pulls.
  * @throws ActionError REQUEST_INVALID
  */
-export function parsePullRef(ref: unknown, fields: Pick<GitFields, "branch" | "tagPattern">): PulledRef {
+export function parsePullRef(ref: unknown, fields: Pick<GitConnectionFields, "branch" | "tagPattern">): PulledRef {
   if (ref === undefined || ref === null) return getBranchRef(fields);
   const pulled = typeof ref === "string" ? findPulledRef(ref, fields) : null;
   if (pulled) return pulled;

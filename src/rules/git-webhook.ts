@@ -24,7 +24,7 @@ function hasSecretHeader({ header }: SignedRequest, secret: string): boolean {
 }
 
 /** True if the request contains the webhook's secret (GitLab), or a signature made with the secret (other Git servers). */
-export function isFromGitServer(provider: GitProvider, request: SignedRequest, secret: string): boolean {
+export function isAuthenticGitWebhook(provider: GitProvider, request: SignedRequest, secret: string): boolean {
   if (provider === "gitlab") return hasSecretHeader(request, secret);
   return hasValidSignature(request, [secret], { ...SIGNATURE_BY_PROVIDER[provider], setting: "" }, Date.now() / 1_000);
 }

@@ -6,7 +6,7 @@ import { createFlatShape, refuseUnknownFields } from "./unknown-fields.js";
 export const MEDIA_NAME_MAX_CHARACTERS = 255;
 export const PICTURE_MAX_WIDTH = 8_192;
 const LINK_DEFAULT_SECONDS = 3_600;
-export const LINK_MAX_SECONDS = 7 * 86_400;
+export const MEDIA_LINK_MAX_SECONDS = 7 * 86_400;
 
 /**
  * Matches characters that names cannot contain: path separators, invisible characters, and characters that change the
@@ -59,12 +59,12 @@ export function toValidUploadName(input: string | undefined): string {
  * all folders.
  * @throws REQUEST_INVALID
  */
-export function parseFolderId(value: unknown, field = "folderId"): number | null {
+export function parseMediaFolderId(value: unknown, field = "folderId"): number | null {
   if (value === "" || value === "null") return null;
   return parseOptionalId(typeof value === "string" && /^\d{1,15}$/.test(value) ? Number(value) : value, field);
 }
 
-export const FOLDER_SHAPE = createFlatShape(["name", "parentId"], ["id", "userId", "createdAt", "updatedAt"]);
+export const MEDIA_FOLDER_SHAPE = createFlatShape(["name", "parentId"], ["id", "userId", "createdAt", "updatedAt"]);
 const FILE_SHAPE = createFlatShape(
   ["name", "folderId"],
   ["id", "contentType", "url", "thumbnail", "size", "bytes", "checksum", "userId", "createdAt", "updatedAt"],
@@ -79,9 +79,9 @@ export function parseMediaChange(
   const { name } = body;
   const change = {
     ...(name !== undefined && { name: parseMediaName(name) }),
-    ...(body[parent] !== undefined && { folderId: parseFolderId(body[parent], parent) }),
+    ...(body[parent] !== undefined && { folderId: parseMediaFolderId(body[parent], parent) }),
   };
-  refuseUnknownFields(body, parent === "parentId" ? FOLDER_SHAPE : FILE_SHAPE);
+  refuseUnknownFields(body, parent === "parentId" ? MEDIA_FOLDER_SHAPE : FILE_SHAPE);
   return change;
 }
 
@@ -92,31 +92,31 @@ function requireWholeNumber(value: unknown, field: string, min: number, max: num
 }
 
 /** Parses `expiresIn`, the number of seconds for which a link is valid. @throws ActionError REQUEST_INVALID */
-export const parseLinkSeconds = (value: unknown): number =>
+export const parseMediaLinkSeconds = (value: unknown): number =>
   value === undefined || value === null
     ? LINK_DEFAULT_SECONDS
-    : requireWholeNumber(value, "expiresIn", 1, LINK_MAX_SECONDS);
+    : requireWholeNumber(value, "expiresIn", 1, MEDIA_LINK_MAX_SECONDS);
 
 const PICTURE_FORMATS = ["jpeg", "png", "webp", "avif"] as const;
-export type ContentsFormat = (typeof PICTURE_FORMATS)[number];
+export type MediaPictureFormat = (typeof PICTURE_FORMATS)[number];
 
 /**
  * Contents of a response that sends a file: the stored file, its thumbnail, or the picture in another size or format.
  */
-export type ContentsVariant =
+export type MediaFileVariant =
   | { kind: "whole" }
   | { kind: "thumbnail" }
-  | { kind: "resized"; width: number | null; format: ContentsFormat | null; quality: number };
+  | { kind: "resized"; width: number | null; format: MediaPictureFormat | null; quality: number };
 
 const QUALITY_DEFAULT = 80;
 
 /** Parses the options of a request that reads a file. @throws REQUEST_INVALID */
-export function parseContentsVariant(input: {
+export function parseMediaFileVariant(input: {
   size?: unknown;
   width?: unknown;
   format?: unknown;
   quality?: unknown;
-}): ContentsVariant {
+}): MediaFileVariant {
   const { size, format, quality } = input;
   if (size === "thumbnail") return { kind: "thumbnail" };
   const width = input.width ?? size;
@@ -129,7 +129,7 @@ export function parseContentsVariant(input: {
   return {
     kind: "resized",
     width: width === undefined ? null : requireWholeNumber(width, "width", 1, PICTURE_MAX_WIDTH),
-    format: (formatName as ContentsFormat | undefined) ?? null,
+    format: (formatName as MediaPictureFormat | undefined) ?? null,
     quality: quality === undefined ? QUALITY_DEFAULT : requireWholeNumber(quality, "quality", 1, 100),
   };
 }

@@ -32,7 +32,7 @@ const SMTP_PORT_WITH_TLS = 465;
 const SENDER_MAX_CHARACTERS = 998;
 
 /** Parses a sender: `ann@example.com` or `Ann <ann@example.com>`. Returns null for any other text. */
-export function parseSender(text: string): { from: string; fromName: string | null } | null {
+export function parseMailSender(text: string): { from: string; fromName: string | null } | null {
   if (text.length > SENDER_MAX_CHARACTERS || /\p{Cc}/u.test(text)) return null;
   const [sender, ...more] = addressparser(text);
   if (sender?.address === undefined || more.length > 0 || !isEmailAddress(sender.address)) return null;
@@ -103,7 +103,7 @@ export function readSmtpDestination(value: unknown, mailFrom: string | null): Sm
   const host = fields.requireText("host", "a host name");
   if (!/^[A-Za-z0-9._:[\]-]{1,253}$/.test(host)) throw fields.createFault("host", "a host name");
   const user = fields.readOptionalText("user");
-  const sender = parseSender(
+  const sender = parseMailSender(
     fields.readOptionalText("from") ?? (user !== null && isEmailAddress(user) ? user : (mailFrom ?? "")),
   );
   if (sender === null) throw fields.createFault("from", "an e-mail address, with or without a name");

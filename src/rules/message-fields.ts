@@ -45,7 +45,7 @@ const BASE64_TEXT = /^[A-Za-z0-9+/]*={0,2}$/;
 const CONTROL_CHARACTER = /\p{Cc}|[\u2028\u2029]/u;
 
 /** Returns the value if it is a text of one line without control characters. @throws REQUEST_INVALID */
-export function requireLine(value: unknown, field: string, max = LINE_MAX_CHARACTERS): string {
+export function requireSingleLineText(value: unknown, field: string, max = LINE_MAX_CHARACTERS): string {
   const isValid =
     typeof value === "string" &&
     value.length <= max &&
@@ -55,8 +55,8 @@ export function requireLine(value: unknown, field: string, max = LINE_MAX_CHARAC
 }
 
 /** Returns the value if it is a text of one line; null if the field is absent. @throws ActionError REQUEST_INVALID */
-export function parseOptionalLine(value: unknown, field: string, max = NAME_MAX_CHARACTERS): string | null {
-  return value === undefined || value === null ? null : requireLine(value, field, max);
+export function parseOptionalSingleLineText(value: unknown, field: string, max = NAME_MAX_CHARACTERS): string | null {
+  return value === undefined || value === null ? null : requireSingleLineText(value, field, max);
 }
 
 /**
@@ -89,7 +89,7 @@ function readRecipient(value: unknown, field: string): EmailRecipient {
     return refuseField(`${field}.email`, "an e-mail address such as ann@example.com", email);
   }
   if (!RECIPIENT_TYPES.some((allowed) => allowed === type)) refuseField(`${field}.type`, "to, cc or bcc", type);
-  return { email, name: parseOptionalLine(name, `${field}.name`), type: type as RecipientType };
+  return { email, name: parseOptionalSingleLineText(name, `${field}.name`), type: type as RecipientType };
 }
 
 /** Parses the recipients of an e-mail, and removes repeated addresses. @throws ActionError REQUEST_INVALID */
@@ -109,7 +109,7 @@ function toHeaderEntries(value: unknown): [string, unknown][] {
       : refuseField("headers", "an object with a value for each header name, or an array of {name, value}", value);
   return value.map((element, index) => {
     const headerObject = isObject(element) ? element : {};
-    return [requireLine(headerObject["name"], `headers[${index}].name`), headerObject["value"]];
+    return [requireSingleLineText(headerObject["name"], `headers[${index}].name`), headerObject["value"]];
   });
 }
 
@@ -124,7 +124,7 @@ export function parseEmailHeaders(value: unknown): Record<string, string> {
       if (!HEADER_NAME.test(name)) refuseField("each name in headers", "letters, digits and dashes", name);
       if (RESERVED_HEADER.test(name))
         refuseField("each name in headers", "a header that the service does not set itself", name);
-      return [name, requireLine(text, `headers.${name}`)];
+      return [name, requireSingleLineText(text, `headers.${name}`)];
     }),
   );
 }
@@ -132,7 +132,7 @@ export function parseEmailHeaders(value: unknown): Record<string, string> {
 function readAttachment(value: unknown, field: string): MessageAttachment {
   if (!isObject(value)) return refuseField(field, "an object {type, name, content, encoding}", value);
   const { type = "application/octet-stream", content, encoding = "utf8" } = value;
-  const name = requireLine(value["name"], `${field}.name`, NAME_MAX_CHARACTERS);
+  const name = requireSingleLineText(value["name"], `${field}.name`, NAME_MAX_CHARACTERS);
   if (name === "" || /[\\/]/.test(name)) refuseField(`${field}.name`, "a file name without slashes", name);
   if (typeof type !== "string" || !MEDIA_TYPE.test(type))
     return refuseField(`${field}.type`, "a content type such as text/csv", type);

@@ -10,12 +10,12 @@ import {
   type EmailRecipient,
   type MessageAttachment,
   parseEmailHeaders,
-  parseOptionalLine,
+  parseOptionalSingleLineText,
   parseOptionalText,
   parsePhoneNumber,
   parseRecipients,
   readAttachments,
-  requireLine,
+  requireSingleLineText,
 } from "./message-fields.js";
 import { fillTemplate } from "./message-template.js";
 import { createFlatShape, refuseUnknownFields, type Shape } from "./unknown-fields.js";
@@ -88,8 +88,8 @@ export function parseEmail(body: unknown, path = ""): Email {
   const options = isObject(input["options"]) ? input["options"] : input;
   const data = readData(input["data"]);
   const to = parseRecipients(options["to"]);
-  const subject = requireLine(
-    fillTemplate(requireLine(options["subject"] ?? "", "subject"), data, "subject", { html: false }),
+  const subject = requireSingleLineText(
+    fillTemplate(requireSingleLineText(options["subject"] ?? "", "subject"), data, "subject", { html: false }),
     "subject",
   );
   const html = parseOptionalText(options["html"], "html");
@@ -99,7 +99,7 @@ export function parseEmail(body: unknown, path = ""): Email {
     kind: "email",
     to,
     subject,
-    fromName: parseOptionalLine(options["from_name"] ?? options["fromName"], "from_name"),
+    fromName: parseOptionalSingleLineText(options["from_name"] ?? options["fromName"], "from_name"),
     html: html === null ? null : fillTemplate(html, data, "html", { html: true }),
     text: text === null ? null : fillTemplate(text, data, "text", { html: false }),
     headers: parseEmailHeaders(options["headers"]),
@@ -126,7 +126,7 @@ export function parseSms(input: unknown, path = ""): Sms {
     const message = `body must be a text of 1 to ${SMS_MAX_CHARACTERS} characters (got ${body.length})`;
     throw new ActionError("REQUEST_INVALID", message);
   }
-  const from = parseOptionalLine(data["from"], "from", 40);
+  const from = parseOptionalSingleLineText(data["from"], "from", 40);
   const to = parsePhoneNumber(data["to"], "to");
   refuseUnknownFields(
     messageFields,

@@ -12,7 +12,7 @@ import { OutgoingError } from "../../src/engine/outgoing.js";
 import { GitRepository } from "../../src/operations/git/git-repository.js";
 import { GitWebhooks } from "../../src/operations/git/git-webhooks.js";
 import { createOutgoingSender } from "../../src/operations/requests/requests.js";
-import { findPulledRef, matchesTagPattern, readGitInput } from "../../src/rules/git-input.js";
+import { findPulledRef, matchesTagPattern, parseGitConnectionInput } from "../../src/rules/git-input.js";
 
 const TYPES = { commit: 1, tree: 2, blob: 3, tag: 4 } as const;
 const ENTRIES = ["action.ts", "action.js"];
@@ -227,11 +227,13 @@ describe("git repositories", () => {
   });
 
   it("reaches no private address, and no http URL, unless the operator allows it", async () => {
-    expect(() => readGitInput({ provider: "github", url: "http://git.example/a" }, false)).to.throw(/the https URL/);
+    expect(() => parseGitConnectionInput({ provider: "github", url: "http://git.example/a" }, false)).to.throw(
+      /the https URL/,
+    );
     const outgoing = createOutgoingSender({ allowPrivateNetwork: false, egressAddress: null });
     const repository = new GitRepository({ requestSender: outgoing, packages: { readRepository: async () => ({}) } });
     for (const host of ["127.0.0.1", "10.0.0.1", "169.254.169.254", "[::1]", "localhost"]) {
-      const input = readGitInput({ provider: "github", url: `https://${host}/a/b` }, false);
+      const input = parseGitConnectionInput({ provider: "github", url: `https://${host}/a/b` }, false);
       expect(await faultOf(repository.find(1, input, "token", "refs/heads/main")), host).to.match(
         /has no public address/,
       );
@@ -240,7 +242,7 @@ describe("git repositories", () => {
   });
 
   it("names the server of a redirect to another origin, with and without a token", async () => {
-    const input = readGitInput({ provider: "github", url: "https://git.example/a/b" }, false);
+    const input = parseGitConnectionInput({ provider: "github", url: "https://git.example/a/b" }, false);
     const outgoing = {
       send: async (_: unknown, { mayUseOrigin }: { mayUseOrigin: (origin: string) => boolean }) =>
         mayUseOrigin("https://other.example"),
@@ -253,7 +255,7 @@ describe("git repositories", () => {
   });
 
   it("fails with Retry-After if a retry may succeed, and without it otherwise", async () => {
-    const input = readGitInput({ provider: "github", url: "https://git.example/a/b" }, false);
+    const input = parseGitConnectionInput({ provider: "github", url: "https://git.example/a/b" }, false);
     const failWith = (error: Error) => async () => {
       throw error;
     };
@@ -297,7 +299,7 @@ describe("git repositories", () => {
       ["gitlab", "b.git"],
       ["github", "b"],
     ]) {
-      const input = readGitInput({ provider, url: `https://git.example/a/${name}` }, false);
+      const input = parseGitConnectionInput({ provider, url: `https://git.example/a/${name}` }, false);
       await faultOf(repository.find(1, input, null, "refs/heads/main"));
     }
     expect(requested).to.deep.equal(["/a/b.git/info/refs", "/a/b.git/info/refs", "/a/b/info/refs"]);

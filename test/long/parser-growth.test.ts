@@ -29,8 +29,13 @@ import {
   getServingHeaders,
   parseRange,
 } from "../../src/rules/media-serving.js";
-import { parseSender } from "../../src/rules/message-destination.js";
-import { isEmailAddress, parseEmailHeaders, parseRecipients, requireLine } from "../../src/rules/message-fields.js";
+import { parseMailSender } from "../../src/rules/message-destination.js";
+import {
+  isEmailAddress,
+  parseEmailHeaders,
+  parseRecipients,
+  requireSingleLineText,
+} from "../../src/rules/message-fields.js";
 import { fillTemplate, readPlaceholders } from "../../src/rules/message-template.js";
 import { isPackageName } from "../../src/rules/packages.js";
 import { matchesIfNoneMatch, readIfMatch } from "../../src/rules/precondition.js";
@@ -66,10 +71,10 @@ const PARSERS: Record<string, Parser> = {
   ranges: (text) => parseRange(`bytes=${text}`, 1_000),
   "entity tags": (text) => [containsEntityTag(text, '"a"'), matchesIfNoneMatch(text, '"a"'), readIfMatch(text)],
   "content types": (text) => [getServingHeaders(text, true), createContentDisposition("inline", text)],
-  "addresses of senders": (text) => parseSender(text),
+  "addresses of senders": (text) => parseMailSender(text),
   "addresses of e-mail": (text) => [isEmailAddress(text), parseRecipients([{ email: text }])],
   "headers of e-mail": (text) => parseEmailHeaders({ [text.slice(0, 1_000)]: text, "x-a": text }),
-  "lines of messages": (text) => requireLine(text, "subject", 1e9),
+  "lines of messages": (text) => requireSingleLineText(text, "subject", 1e9),
   "answers of mail servers": (text) => toDetailLine(text),
   "placeholders of messages": (text) => [
     readPlaceholders(text),

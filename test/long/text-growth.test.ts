@@ -6,7 +6,7 @@ import { findNameInReadme } from "../../src/engine/bundler/global-name.js";
 import { detectContentType } from "../../src/engine/content-type.js";
 import { SecretScan } from "../../src/engine/secret-scan/scan.js";
 import { fillColumnConditions } from "../../src/rules/caller-rules.js";
-import { parseSender } from "../../src/rules/message-destination.js";
+import { parseMailSender } from "../../src/rules/message-destination.js";
 import { isEmailAddress } from "../../src/rules/message-fields.js";
 
 const LENGTH_RATIO = 4;
@@ -24,7 +24,7 @@ const READERS: Record<string, (text: string) => unknown> = {
   contentTypeOf: (text) => detectContentType(Buffer.from(text)),
   withoutHarness: (text) => removeHarnessFrames(`${text}\n    at ${HARNESS_NAME}:1:1`),
   readAnswer: (text) => parsePageAnswer(stackOf(text)),
-  parseSender,
+  parseMailSender,
   isEmailAddress,
   isDeclaration,
   nameInReadme: (text) => findNameInReadme(text, "some-package"),

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import {
   InvalidDestinationError,
-  parseSender,
+  parseMailSender,
   readSmsDestination,
   readSmtpDestination,
 } from "../../src/rules/message-destination.js";
@@ -19,7 +19,7 @@ describe("a sender", () => {
       ["<ann@example.com>", "ann@example.com", null],
       [senderOfLength(998), "ann@example.com", "x".repeat(980)],
     ] as const) {
-      expect(parseSender(text), text).to.deep.equal({ from, fromName });
+      expect(parseMailSender(text), text).to.deep.equal({ from, fromName });
     }
   });
 
@@ -40,7 +40,7 @@ describe("a sender", () => {
       `${" ".repeat(4_000)}<`,
       `${"(".repeat(900)}ann@example.com`,
     ]) {
-      expect(parseSender(text), text).to.equal(null);
+      expect(parseMailSender(text), text).to.equal(null);
     }
   });
 });

@@ -14,7 +14,7 @@ import type { MediaTarget } from "../../operations/media/media-rows.js";
 import type { MediaItemKind, MediaItemRules } from "../../operations/media/media-rules.js";
 import type { UploadRequest } from "../../operations/media/uploads.js";
 import type { MediaRule } from "../../rules/media-access.js";
-import type { ContentsVariant } from "../../rules/media-fields.js";
+import type { MediaFileVariant } from "../../rules/media-fields.js";
 import type { ExpectedETags } from "../../rules/precondition.js";
 import type { RequestContext } from "../context.js";
 import { AppId, Limit, Offset } from "./arguments.js";
@@ -287,7 +287,7 @@ export class MediaResolver {
     context: RequestContext,
     appId: number,
     id: number,
-    form: ContentsVariant,
+    form: MediaFileVariant,
     link: SignedUrlParameters | null,
   ): Promise<MediaContents> {
     return this.media.contents.openContents(

@@ -1,7 +1,7 @@
 /** REST routes of media folders and files: entries for the route table in rest/routes.ts. media-bytes.ts serves the contents of files. */
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 import type { MediaItemKind, MediaItemRules } from "../../operations/media/media-rules.js";
-import { FOLDER_SHAPE } from "../../rules/media-fields.js";
+import { MEDIA_FOLDER_SHAPE } from "../../rules/media-fields.js";
 import { createFlatShape } from "../../rules/unknown-fields.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
@@ -64,7 +64,7 @@ export const mediaRoutes: readonly Route[] = [
     successStatus: 201,
     allowsAnonymous: true,
     handle: async ({ media }, request) => {
-      const { name, parentId } = request.bodyFields(FOLDER_SHAPE);
+      const { name, parentId } = request.bodyFields(MEDIA_FOLDER_SHAPE);
       return replyWithFolder(
         request,
         await media.createMediaFolder(request.context, request.pathId("appId"), name, parentId),

@@ -7,7 +7,12 @@ import type { EntityManager } from "typeorm";
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { type GitFields, type GitInput, readGitInput, refuseUnknownGitFields } from "../../rules/git-input.js";
+import {
+  type GitConnectionFields,
+  type GitInput,
+  parseGitConnectionInput,
+  refuseUnknownGitConnectionFields,
+} from "../../rules/git-input.js";
 import { type ExpectedETags, NEXT_UPDATED_AT_SQL, requireExpectedVersion } from "../../rules/precondition.js";
 import { getHighestRole, type Role } from "../../rules/roles.js";
 import type { Credentials } from "../access/credentials.js";
@@ -38,7 +43,7 @@ export interface LastPull {
 }
 
 /** Connection of an app to a Git repository, as the API returns it to editors. */
-export interface GitConnection extends GitFields {
+export interface GitConnection extends GitConnectionFields {
   hasToken: boolean;
   /** URL to which the Git server must send its webhook. */
   webhookUrl: string;
@@ -64,7 +69,7 @@ export interface GitTarget {
 }
 
 /** Row of the table app_git: the connection of an app to a Git repository, with encrypted secrets. */
-export interface GitRow extends GitFields {
+export interface GitRow extends GitConnectionFields {
   sealedToken: Buffer | null;
   sealedSecret: Buffer;
   personId: number | null;
@@ -173,7 +178,7 @@ export class GitConnections {
   /** Connects a repository to an app, or changes the connection. @throws REQUEST_INVALID, FORBIDDEN, RESOURCE_CHANGED */
   async connect(caller: Caller, { appId, precondition }: GitTarget, body: unknown): Promise<GitConnectionChange> {
     const { db, settings, allowHttp } = this.options;
-    const input = readGitInput(body, allowHttp);
+    const input = parseGitConnectionInput(body, allowHttp);
     const connect = async (manager: EntityManager) => {
       await requireCurrentRight(manager, caller, "writeGit", appId);
       const before = await find(manager, appId);
@@ -188,7 +193,7 @@ export class GitConnections {
       const values = [appId, provider, url, branch, folder, tagPattern, prune, username, token, sealedSecret];
       await rows(manager, UPSERT_CONNECTION, [...values, caller.personId, credentialId]);
       const data = { url, branch, folder, tagPattern, prune, newSecret: secret !== null };
-      refuseUnknownGitFields(body);
+      refuseUnknownGitConnectionFields(body);
       await recordChange(manager, caller, { appId, type: "app.git.connect", data });
       return { git: this.viewOf(appId, (await find(manager, appId))!), webhookSecret: secret };
     };

@@ -9,7 +9,7 @@ import { ActionRow } from "../../data/action.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import type { Caller, Operation } from "../../rules/access.js";
-import { checkRefText, type PulledRef, parsePullRef, readReviewedCommit } from "../../rules/git-input.js";
+import { checkGitRefIsText, type PulledRef, parsePullRef, parseReviewedCommitHash } from "../../rules/git-input.js";
 import { throwIfUnknownField } from "../../rules/unknown-fields.js";
 import { authoredFieldsOf, findLiveVersion } from "../actions/action-rows.js";
 import type { ActionPublisher } from "../actions/publishing.js";
@@ -330,8 +330,8 @@ export class GitPulls {
     { ref, commit }: PullInput,
     { appId, isPlan, checkPermission }: PullOptions,
   ): Promise<GitPull> {
-    checkRefText(ref);
-    const reviewedCommit = readReviewedCommit(commit);
+    checkGitRefIsText(ref);
+    const reviewedCommit = parseReviewedCommitHash(commit);
     const refOf = (row: GitRow | null) => row && parsePullRef(ref, row);
     const pulledRef = refOf(await this.options.connections.findRow(appId));
     throwIfUnknownField(caller);

@@ -7,7 +7,7 @@ import { GitRemoteError, openGitRemote, type SendGitRequest } from "../../engine
 import { OutgoingError, type OutgoingRequestSender, RunRequestBudget } from "../../engine/outgoing.js";
 import { ActionError } from "../../errors.js";
 import { ENTRY_POINT_FILE_NAMES } from "../../rules/action-source.js";
-import type { GitFields } from "../../rules/git-input.js";
+import type { GitConnectionFields } from "../../rules/git-input.js";
 import { normalizeOrigin } from "../../rules/integration-origins.js";
 import type { DependencyResolver } from "../packages/packages.js";
 
@@ -66,7 +66,11 @@ interface GitRepositoryOptions {
 export class GitRepository {
   constructor(private readonly options: GitRepositoryOptions) {}
 
-  private senderTo(appId: number, { provider, url, username }: GitFields, token: string | null): SendGitRequest {
+  private senderTo(
+    appId: number,
+    { provider, url, username }: GitConnectionFields,
+    token: string | null,
+  ): SendGitRequest {
     const origin = normalizeOrigin(new URL(url))!;
     // GitLab redirects the first request to the URL with `.git`, and accepts the second request only at that URL.
     const base = provider === "gitlab" && !url.endsWith(".git") ? `${url}.git` : url;
@@ -97,7 +101,7 @@ export class GitRepository {
   }
 
   /** Requests from the Git server the commit to which a branch or tag points. @throws ActionError GIT_PULL_FAILED */
-  async find(appId: number, fields: GitFields, token: string | null, ref: string): Promise<RemoteCommit> {
+  async find(appId: number, fields: GitConnectionFields, token: string | null, ref: string): Promise<RemoteCommit> {
     try {
       const remote = await openGitRemote(this.senderTo(appId, fields, token));
       const remoteCommit = await remote.find(ref);

@@ -8,7 +8,7 @@ import { ActionError, getHttpStatus, rateLimitError } from "../../errors.js";
 import { RATE_WINDOW_MS } from "../../limits.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import { findPulledRef } from "../../rules/git-input.js";
-import { isFromGitServer, readPushedRef } from "../../rules/git-webhook.js";
+import { isAuthenticGitWebhook, readPushedRef } from "../../rules/git-webhook.js";
 import type { SignedRequest } from "../../rules/http/signatures.js";
 import type { AccessChecks } from "../access/access-checks.js";
 import { DeliveryTracker } from "../delivery-tracker.js";
@@ -150,7 +150,7 @@ export class GitWebhooks {
   async receive(appId: number, request: GitWebhookRequest): Promise<GitWebhookResponse> {
     const { connections, deliveries, accessChecks } = this.options;
     const row = appId === 0 ? null : await connections.findRow(appId);
-    const isSigned = row && isFromGitServer(row.provider, request, await connections.secretOf(appId, row));
+    const isSigned = row && isAuthenticGitWebhook(row.provider, request, await connections.secretOf(appId, row));
     if (!isSigned) throw new ActionError("SIGNATURE_INVALID");
     const ref = readPushedRef(request.body, request.header("content-type"));
     const pushed = ref === null ? null : findPulledRef(ref, row);

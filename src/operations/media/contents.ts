@@ -7,7 +7,7 @@ import { BlobMissingError, type BlobStore, type ByteRange } from "../../engine/b
 import type { PictureFormat } from "../../engine/pictures.js";
 import { ActionError } from "../../errors.js";
 import { grantsRight } from "../../rules/media-access.js";
-import type { ContentsVariant } from "../../rules/media-fields.js";
+import type { MediaFileVariant } from "../../rules/media-fields.js";
 import type { AdmittedRequest } from "../access/access-checks.js";
 import type { MediaFiles } from "./files.js";
 import type { SignedMediaUrls, SignedUrlParameters } from "./links.js";
@@ -73,7 +73,7 @@ export class MediaContentOpener {
   private resizePicture(
     appId: number,
     row: FileRow,
-    { width, format, quality }: Extract<ContentsVariant, { kind: "resized" }>,
+    { width, format, quality }: Extract<MediaFileVariant, { kind: "resized" }>,
   ) {
     if (row.width === null)
       throw new ActionError(
@@ -98,7 +98,7 @@ export class MediaContentOpener {
     return { contentType: `image/${chosenFormat}`, bytes: null, tag, open: openContent };
   }
 
-  private contentsFormOf(appId: number, row: FileRow, form: ContentsVariant) {
+  private contentsFormOf(appId: number, row: FileRow, form: MediaFileVariant) {
     if (form.kind === "resized") return this.resizePicture(appId, row, form);
     if (form.kind === "whole") {
       const { contentType, bytes, checksum, blobKey } = row;
@@ -126,7 +126,7 @@ export class MediaContentOpener {
     admission: AdmittedRequest,
     appId: number,
     id: number,
-    form: ContentsVariant,
+    form: MediaFileVariant,
     link: SignedUrlParameters | null,
   ): Promise<MediaContents> {
     const { mediaRights, files, links } = this.options;

@@ -9,7 +9,7 @@ import { ActionError } from "../../errors.js";
 import { FOLDER_DEPTH_MAX, FOLDERS_MAX, PAGE_MAX } from "../../limits.js";
 import { containsTextFoldedSql } from "../../rules/comparable-text.js";
 import { isObject } from "../../rules/describe-value.js";
-import { parseFolderId, parseMediaChange, parseMediaName } from "../../rules/media-fields.js";
+import { parseMediaChange, parseMediaFolderId, parseMediaName } from "../../rules/media-fields.js";
 import { parseLimitAndOffset } from "../../rules/page.js";
 import { NEXT_UPDATED_AT_SQL, requireExpectedVersion } from "../../rules/precondition.js";
 import { throwIfUnknownField } from "../../rules/unknown-fields.js";
@@ -162,7 +162,7 @@ function checkAnyVisible(grants: MediaAccess, { folder, folders, pagination }: F
  */
 function namedFolder(grants: MediaAccess, value: unknown, field?: string): number | null {
   try {
-    return parseFolderId(value, field);
+    return parseMediaFolderId(value, field);
   } catch (error) {
     throw grants.isTrusted ? error : grants.accessError();
   }

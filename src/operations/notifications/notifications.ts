@@ -18,8 +18,8 @@ import {
   NOTIFICATIONS_PER_BATCH,
   type NotificationFields,
   type NotificationStatus,
-  parseMarkedIds,
   parseNotification,
+  parseNotificationIdsToMark,
 } from "../../rules/notification-input.js";
 import { parseLimitAndOffset, type ReserveResponseBytes, type SizedRow, selectIdsThatFit } from "../../rules/page.js";
 import { type ExpectedETags, requireExpectedVersion } from "../../rules/precondition.js";
@@ -346,7 +346,7 @@ export class NotificationsService {
    */
   async markRead(caller: Caller, appId: number, body: unknown): Promise<{ count: number }> {
     const { db, receivedDataLimiter } = this.options;
-    const ids = parseMarkedIds(body);
+    const ids = parseNotificationIdsToMark(body);
     const reader = await this.enterReader(caller, appId);
     const byId = new Map(
       (await this.listNotifications(appId, reader)).map((notification) => [notification.id, notification]),

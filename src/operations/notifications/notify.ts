@@ -6,7 +6,7 @@ import { isPublicAddress } from "../../engine/egress-proxy.js";
 import type { DatabaseNotifications as Notices } from "../../engine/notifications.js";
 import type { Caller } from "../../rules/access.js";
 import type { ReadSession } from "../../rules/env-script.js";
-import { parseSender } from "../../rules/message-destination.js";
+import { parseMailSender } from "../../rules/message-destination.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import type { Settings } from "../settings/settings.js";
 import { createNotificationFeed } from "./notification-feed.js";
@@ -39,7 +39,7 @@ export function createNotificationModules(options: {
   const findCredentialsInScope = createScopeMatcher(options.readSignedInUsers);
   const keysOf = createVapidKeyReader({ db, settings });
   const mayReach = (address: string) => allowPrivateNetwork || isPublicAddress(address);
-  const sender = parseSender(mailFrom ?? "")?.from;
+  const sender = parseMailSender(mailFrom ?? "")?.from;
   const subject = `mailto:${sender ?? `push@${new URL(baseUrl).hostname}`}`;
   const pushSubscriptions = new PushSubscriptions({
     db,
