@@ -6,7 +6,7 @@ import { COMMUNICATE_WINDOW_MS, RATE_WINDOW_MS } from "../limits.js";
 import { ROLES, type Role } from "./roles.js";
 
 /** Classes of operations that have separate rate limits (specification, Limits). */
-export type RateClass = "manage" | "run" | "publish" | "communicate";
+export type RateLimitClass = "manage" | "run" | "publish" | "communicate";
 
 /** Caller of a request (contract, section 2). The credential of the request identifies the caller. */
 export interface Caller {
@@ -77,7 +77,7 @@ interface OperationRule {
    * scopes.
    */
   scopes?: readonly TokenScope[];
-  rateClass?: RateClass;
+  rateClass?: RateLimitClass;
 }
 
 const ADMIN_ROLES = ["administrator", "owner", "admin"] as const;
@@ -304,10 +304,10 @@ export const ADDED_RESOURCE_BY_OPERATION: Record<Operation, "nothing" | "rows" |
 };
 
 /** Returns the length in milliseconds of the time window in which the rate limit of this class counts calls. */
-export const getRateWindowMs = (rateClass: RateClass): number =>
+export const getRateLimitWindowMs = (rateClass: RateLimitClass): number =>
   rateClass === "communicate" ? COMMUNICATE_WINDOW_MS : RATE_WINDOW_MS;
 
-export function getRateClass(operation: Operation): RateClass | undefined {
+export function getRateLimitClass(operation: Operation): RateLimitClass | undefined {
   return (ACCESS_TABLE[operation] as OperationRule).rateClass;
 }
 

@@ -31,7 +31,7 @@ const toRot13 = (text: string): string =>
   });
 
 /** Returns the encoded forms of a secret; an empty array if the secret has fewer than FORMS_MIN_CHARACTERS characters. */
-export function createEncodedForms(value: string): string[] {
+export function listEncodedForms(value: string): string[] {
   if (value.length < FORMS_MIN_CHARACTERS) return [];
   const bytes = [...Buffer.from(value)];
   const numberForms = (radix: number, width: number, prefix = "") =>

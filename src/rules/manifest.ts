@@ -16,7 +16,7 @@ import { ALERT_CHANNELS, ALERT_CONDITIONS } from "./alert-input.js";
 import { describeType, isObject } from "./describe-value.js";
 import type { DataSourceFields } from "./entries/data-source-input.js";
 import { HTTP_WHERE_FIELDS } from "./http/where.js";
-import { BINDING_TARGETS, type SecretBinding } from "./secret-bindings.js";
+import { SECRET_BINDING_TARGETS, type SecretBinding } from "./secret-bindings.js";
 import { TRIGGER_TYPES, TRIGGER_TYPES_NOT_IN_SPECIFICATION } from "./trigger-input.js";
 import { createFlatShape, findNearestName, type Shape } from "./unknown-fields.js";
 
@@ -182,7 +182,7 @@ const settingSchema = z
 const secretBindingFields = {
   key: z.string().describe("Key of a private or protected setting. Its value is never in a manifest."),
   origin: z.string().describe("Origin to which requests with the value are sent."),
-  in: z.enum(BINDING_TARGETS).describe("Place in the request."),
+  in: z.enum(SECRET_BINDING_TARGETS).describe("Place in the request."),
   name: z.string().nullable().describe("Header or parameter; the user for basic; service and region for aws-sigv4."),
   format: z.string().nullable().describe("Text that is sent, which contains {value} once."),
   sealed: z.boolean().describe("True if code cannot read the setting."),

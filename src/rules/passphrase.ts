@@ -27,8 +27,8 @@ const createWeakPassphraseError = (message: string): ActionError => new ActionEr
  * characters.
  * @throws REQUEST_INVALID if it is not a string; PASSPHRASE_TOO_WEAK
  */
-export function checkPassphrase(value: unknown): string {
-  const passphrase = readPassphrase(value);
+export function parseNewPassphrase(value: unknown): string {
+  const passphrase = normalizePassphrase(value);
   const characters = [...passphrase].length;
   if (characters < PASSPHRASE_MIN_CHARACTERS) {
     throw createWeakPassphraseError(
@@ -51,7 +51,7 @@ export function checkPassphrase(value: unknown): string {
  * Returns a passphrase in Unicode form NFC, so that it can be compared with a stored hash. Does not check its strength.
  * @throws REQUEST_INVALID
  */
-export function readPassphrase(value: unknown): string {
+export function normalizePassphrase(value: unknown): string {
   if (typeof value !== "string" || value === "" || !value.isWellFormed()) {
     throw new ActionError("REQUEST_INVALID", `passphrase must be a text (got ${describeType(value)})`);
   }

@@ -68,7 +68,7 @@ function throwOptionsError(message: string): never {
   throw new RequestOptionsError("POLICY", message);
 }
 
-export const isForbiddenHeader = (name: string): boolean => FORBIDDEN_HEADER.test(name.toLowerCase());
+export const isForbiddenRequestHeader = (name: string): boolean => FORBIDDEN_HEADER.test(name.toLowerCase());
 
 export const isHeaderName = (name: string): boolean => HEADER_NAME.test(name);
 export const isHeaderValue = (value: string): boolean => HEADER_VALUE.test(value);

@@ -10,8 +10,8 @@ import { findIntegrationOriginsFault, normalizeOrigin } from "./integration-orig
 import { isHeaderName, isHeaderValue } from "./request-options.js";
 import { refuseUnknownFields, type Shape } from "./unknown-fields.js";
 
-export const BINDING_TARGETS = ["header", "query", "basic", "aws-sigv4", "oauth2"] as const;
-export type BindingTarget = (typeof BINDING_TARGETS)[number];
+export const SECRET_BINDING_TARGETS = ["header", "query", "basic", "aws-sigv4", "oauth2"] as const;
+export type SecretBindingTarget = (typeof SECRET_BINDING_TARGETS)[number];
 const OAUTH_GRANTS = ["client_credentials", "refresh_token"] as const;
 type OAuthGrantType = (typeof OAUTH_GRANTS)[number];
 
@@ -20,7 +20,7 @@ export interface SecretBinding {
   key: string;
   /** Normalized origin. The service adds the value to requests to this origin. */
   origin: string;
-  in: BindingTarget;
+  in: SecretBindingTarget;
   /**
    * Name of the header or query parameter that contains the value. For `basic` the user name; for `aws-sigv4` service
    * and region (`s3/eu-west-1`).
@@ -40,7 +40,7 @@ export interface SecretBinding {
  * Secret binding in a request. `value` is the new value of the binding's setting; if absent, the setting keeps its
  * value.
  */
-export type BindingInput = SecretBinding & { value?: unknown };
+export type SecretBindingChange = SecretBinding & { value?: unknown };
 
 const BINDING_FIELDS = [
   "key",
@@ -107,7 +107,7 @@ function readTokenUrl(value: unknown, path: string, allowPrivateNetwork: boolean
   return url.href;
 }
 
-function readName(target: BindingTarget, value: unknown, path: string): string | null {
+function readName(target: SecretBindingTarget, value: unknown, path: string): string | null {
   const name = readOptionalText(value, path);
   if (target === "query" && name === null) throwBindingError(`${path} is required if "in" is "query"`);
   if (target === "header" && name !== null && (!isHeaderName(name) || RESERVED_HEADER.test(name))) {
@@ -121,7 +121,7 @@ function readName(target: BindingTarget, value: unknown, path: string): string |
   return name;
 }
 
-function readFormat(target: BindingTarget, value: unknown, path: string): string | null {
+function readFormat(target: SecretBindingTarget, value: unknown, path: string): string | null {
   const format = readOptionalText(value, path);
   if (format === null) return null;
   if (target !== "header" && target !== "query")
@@ -146,7 +146,12 @@ function readScopes(value: unknown, path: string): string[] {
   );
 }
 
-function readOauth(input: Record<string, unknown>, target: BindingTarget, path: string, allowPrivateNetwork: boolean) {
+function readOauth(
+  input: Record<string, unknown>,
+  target: SecretBindingTarget,
+  path: string,
+  allowPrivateNetwork: boolean,
+) {
   const { tokenUrl, clientId, scopes, grant } = input;
   if (target !== "oauth2") {
     const extraField = ["tokenUrl", "clientId", "scopes", "grant"].find(
@@ -167,10 +172,10 @@ function readOauth(input: Record<string, unknown>, target: BindingTarget, path: 
   };
 }
 
-function readBinding(input: unknown, path: string, allowPrivateNetwork: boolean): BindingInput {
+function readBinding(input: unknown, path: string, allowPrivateNetwork: boolean): SecretBindingChange {
   if (!isObject(input)) return throwBindingError(`${path} must be an object (got ${describeValue(input)})`);
   const key = readKey(input["key"], `${path}.key`);
-  const place = requireOneOf(input["in"], BINDING_TARGETS, `${path}.in`);
+  const place = requireOneOf(input["in"], SECRET_BINDING_TARGETS, `${path}.in`);
   const { sealed = false, value } = input;
   if (typeof sealed !== "boolean")
     throwBindingError(`${path}.sealed must be true or false (got ${describeValue(sealed)})`);
@@ -189,7 +194,7 @@ function readBinding(input: unknown, path: string, allowPrivateNetwork: boolean)
 }
 
 /** Validates the list of bindings in a request. @throws REQUEST_INVALID with the path of the invalid field */
-export function readSecretBindings(body: unknown, allowPrivateNetwork: boolean): BindingInput[] {
+export function readSecretBindings(body: unknown, allowPrivateNetwork: boolean): SecretBindingChange[] {
   const list = isObject(body) ? body["bindings"] : undefined;
   if (!Array.isArray(list) || list.length > SECRET_BINDINGS_MAX) {
     return throwBindingError(
@@ -213,7 +218,7 @@ export function readSecretBindings(body: unknown, allowPrivateNetwork: boolean):
  * Returns a text from all fields that decide where and how the secret value is sent. If the text changes, the binding
  * has a new destination.
  */
-const createDestinationKey = ({ sealed, value, ...destination }: BindingInput): string =>
+const createDestinationKey = ({ sealed, value, ...destination }: SecretBindingChange): string =>
   JSON.stringify(Object.entries(destination).sort());
 
 /**
@@ -221,10 +226,10 @@ const createDestinationKey = ({ sealed, value, ...destination }: BindingInput): 
  * again; null if there is none. A caller who unseals a key or adds a destination for its value must send the value,
  * which proves that the caller knows it.
  */
-export function findSealedKeyNeedingValue(
+export function findSealedKeyMissingValue(
   before: readonly SecretBinding[],
   sealedKeys: readonly string[],
-  after: readonly BindingInput[],
+  after: readonly SecretBindingChange[],
 ): string | null {
   for (const key of sealedKeys) {
     const keyBindings = after.filter((binding) => binding.key === key);
@@ -241,7 +246,10 @@ export function findSealedKeyNeedingValue(
  * Returns the keys that are sealed (unreadable for code) after a change. A key stays sealed even if the change removes
  * all of its bindings.
  */
-export function computeSealedKeysAfter(sealedKeys: readonly string[], after: readonly BindingInput[]): string[] {
+export function computeSealedKeysAfterChange(
+  sealedKeys: readonly string[],
+  after: readonly SecretBindingChange[],
+): string[] {
   const unsealedKeys = new Set(after.filter(({ sealed }) => !sealed).map(({ key }) => key));
   const stillSealed = sealedKeys.filter((key) => !unsealedKeys.has(key));
   return [...new Set([...stillSealed, ...after.filter(({ sealed }) => sealed).map(({ key }) => key)])];

@@ -20,7 +20,7 @@ function unescapeCharacter(character: string): string {
   return character === "\\" ? "\\" : String.fromCharCode(character.charCodeAt(0) - ESCAPE_SHIFT);
 }
 
-export const escapeKey = (key: string): string => key.replace(UNSTORABLE_CHARACTER, escapeCharacter);
+export const escapeSettingKey = (key: string): string => key.replace(UNSTORABLE_CHARACTER, escapeCharacter);
 
-export const unescapeKey = (stored: string): string =>
+export const unescapeSettingKey = (stored: string): string =>
   stored.replace(/\\([\s\S])/g, (_, inner: string) => unescapeCharacter(inner));

@@ -132,7 +132,7 @@ export function parseDeletedSettingKeys(body: unknown): string[] {
  * boolean}`.
  * @throws ActionError SETTINGS_INVALID
  */
-export function parseSecretMark(body: unknown): { keys: string[]; secret: boolean } {
+export function parseMarkSecretRequest(body: unknown): { keys: string[]; secret: boolean } {
   const keys = parseDeletedSettingKeys(body);
   const secret = isObject(body) ? body["secret"] : undefined;
   if (typeof secret !== "boolean")
@@ -153,7 +153,7 @@ export function parseSecretMark(body: unknown): { keys: string[]; secret: boolea
  * rule 5).
  * @throws ActionError SETTINGS_INVALID
  */
-export function createArtifactKey(settingKey: unknown): string {
+export function createArtifactSettingKey(settingKey: unknown): string {
   const length = typeof settingKey === "string" ? countCharacters(settingKey) : 0;
   if (typeof settingKey === "string" && length > 0 && length <= ARTIFACT_NAME_MAX_CHARACTERS) {
     return ARTIFACT_PREFIX + settingKey.replace(/[^a-zA-Z0-9_.-]/gu, "_");

@@ -3,14 +3,14 @@
  * milliseconds.
  */
 
-export const FAILURES_BEFORE_WAIT = 10;
-export const FAILURE_WINDOW_MS = 600_000;
+export const SIGN_IN_FAILURES_BEFORE_WAIT = 10;
+export const SIGN_IN_FAILURE_WINDOW_MS = 600_000;
 const FIRST_WAIT_MS = 60_000;
 const WAIT_MAX_MS = 3_600_000;
 /**
  * The service deletes the state of a network address or account this many milliseconds after its last sign-in attempt.
  */
-export const STATE_LIFETIME_MS = 86_400_000;
+export const SIGN_IN_ATTEMPT_STATE_LIFETIME_MS = 86_400_000;
 
 /** Sign-in attempts of one subject: a network address, or an account together with a network address. */
 export interface SignInAttemptState {
@@ -32,10 +32,10 @@ export const getBlockedUntil = ({ blockedUntil }: SignInAttemptState, now: numbe
  * within ten minutes starts a wait.
  */
 export function recordAttemptStart(state: SignInAttemptState, now: number): SignInAttemptState {
-  const failures = [...state.failures.filter((failedAt) => failedAt > now - FAILURE_WINDOW_MS), now].slice(
-    -FAILURES_BEFORE_WAIT,
+  const failures = [...state.failures.filter((failedAt) => failedAt > now - SIGN_IN_FAILURE_WINDOW_MS), now].slice(
+    -SIGN_IN_FAILURES_BEFORE_WAIT,
   );
-  if (failures.length < FAILURES_BEFORE_WAIT) return { failures, level: state.level, blockedUntil: null };
+  if (failures.length < SIGN_IN_FAILURES_BEFORE_WAIT) return { failures, level: state.level, blockedUntil: null };
   return { failures, level: state.level + 1, blockedUntil: now + computeWaitMs(state.level) };
 }
 

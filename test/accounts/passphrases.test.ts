@@ -9,14 +9,14 @@ import { expect } from "chai";
 import { createSessionCookieHeaders } from "../../src/api/session-cookie.js";
 import type { ActionError } from "../../src/errors.js";
 import { hashText, matchesHash } from "../../src/operations/records/hashes.js";
-import { checkPassphrase } from "../../src/rules/passphrase.js";
+import { parseNewPassphrase } from "../../src/rules/passphrase.js";
 
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 const TURN = { appId: 0, sender: "test" };
 
 const statusOf = (passphrase: unknown): string | null => {
   try {
-    checkPassphrase(passphrase);
+    parseNewPassphrase(passphrase);
     return null;
   } catch (error) {
     return (error as ActionError).status;
@@ -53,7 +53,7 @@ describe("a passphrase", () => {
 
   it("accepts every character, and normalizes its encodings", () => {
     const composed = "caf\u00e9 and cr\u00e8me br\u00fbl\u00e9e";
-    expect(checkPassphrase(composed.normalize("NFD"))).to.equal(checkPassphrase(composed));
+    expect(parseNewPassphrase(composed.normalize("NFD"))).to.equal(parseNewPassphrase(composed));
     expect(statusOf(" \u0000\u0007\t\n control")).to.equal(null);
   });
 

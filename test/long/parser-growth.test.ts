@@ -40,8 +40,8 @@ import { fillTemplate, readPlaceholders } from "../../src/rules/message-template
 import { isPackageName } from "../../src/rules/packages.js";
 import { matchesIfNoneMatch, readIfMatch } from "../../src/rules/precondition.js";
 import { findSecretsOfSetting } from "../../src/rules/secrets.js";
-import { escapeKey, unescapeKey } from "../../src/rules/setting-key-text.js";
-import { createArtifactKey } from "../../src/rules/setting-tiers.js";
+import { escapeSettingKey, unescapeSettingKey } from "../../src/rules/setting-key-text.js";
+import { createArtifactSettingKey } from "../../src/rules/setting-tiers.js";
 
 type Parser = (text: string) => unknown;
 
@@ -93,7 +93,7 @@ const PARSERS: Record<string, Parser> = {
   "values of settings": (text) => findSecretsOfSetting("__a", text),
   // A key has at most 512 characters.
   "keys of settings": (text) =>
-    [text.slice(0, 512)].map((key) => [escapeKey(key), unescapeKey(key), createArtifactKey(key)]),
+    [text.slice(0, 512)].map((key) => [escapeSettingKey(key), unescapeSettingKey(key), createArtifactSettingKey(key)]),
   "texts without case": (text) => foldCase(text),
 };
 

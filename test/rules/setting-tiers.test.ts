@@ -6,11 +6,11 @@ import {
   checkPrivateSettingsSize,
   checkRequestedSettingKeys,
   checkSettingKeys,
-  createArtifactKey,
+  createArtifactSettingKey,
   createSettingReadCheck,
   getSettingTier,
   parseDeletedSettingKeys,
-  parseSecretMark,
+  parseMarkSecretRequest,
   removeProtectedKeys,
   selectHttpSettings,
   selectRuntimeSettings,
@@ -128,8 +128,8 @@ describe("setting keys", () => {
   });
 
   it("of the AI builder have other characters than letters, digits, _ . and - replaced", () => {
-    expect(createArtifactKey("stripe-key_1.live")).to.equal("_aiartifact_stripe-key_1.live");
-    expect(createArtifactKey("my key/é:😀")).to.equal("_aiartifact_my_key____");
+    expect(createArtifactSettingKey("stripe-key_1.live")).to.equal("_aiartifact_stripe-key_1.live");
+    expect(createArtifactSettingKey("my key/é:😀")).to.equal("_aiartifact_my_key____");
   });
 });
 
@@ -178,28 +178,31 @@ describe("keys in a request", () => {
   });
 
   it("of a mark must be private settings, and others get the reason", () => {
-    expect(parseSecretMark({ keys: ["_a", "_a"], secret: true })).to.deep.equal({ keys: ["_a"], secret: true });
-    expect(parseSecretMark({ keys: ["_a"], secret: false }).secret).to.equal(false);
+    expect(parseMarkSecretRequest({ keys: ["_a", "_a"], secret: true })).to.deep.equal({ keys: ["_a"], secret: true });
+    expect(parseMarkSecretRequest({ keys: ["_a"], secret: false }).secret).to.equal(false);
     for (const secret of [undefined, "yes", 1])
-      expect(refusal("SETTINGS_INVALID", () => parseSecretMark({ keys: ["_a"], secret }))).to.contain("secret must be");
-    const reasonOf = (key: string) => refusal("SETTINGS_INVALID", () => parseSecretMark({ keys: [key], secret: true }));
+      expect(refusal("SETTINGS_INVALID", () => parseMarkSecretRequest({ keys: ["_a"], secret }))).to.contain(
+        "secret must be",
+      );
+    const reasonOf = (key: string) =>
+      refusal("SETTINGS_INVALID", () => parseMarkSecretRequest({ keys: [key], secret: true }));
     expect(reasonOf("__a")).to.contain("protected settings are always secret");
     expect(reasonOf("a")).to.contain("public settings are never secret");
   });
 
   it("of the AI builder have 1 to the maximum of characters", () => {
-    expect(createArtifactKey("x")).to.equal("_aiartifact_x");
+    expect(createArtifactSettingKey("x")).to.equal("_aiartifact_x");
     for (const [key, received] of [
       ["", '""'],
       [null, "null"],
       [5, "5"],
       ["x".repeat(501), "501 characters"],
     ] as const)
-      expect(refusal("SETTINGS_INVALID", () => createArtifactKey(key))).to.contain(`(got ${received})`);
-    const message = refusal("SETTINGS_INVALID", () => createArtifactKey("x".repeat(1_000)));
+      expect(refusal("SETTINGS_INVALID", () => createArtifactSettingKey(key))).to.contain(`(got ${received})`);
+    const message = refusal("SETTINGS_INVALID", () => createArtifactSettingKey("x".repeat(1_000)));
     expect(message).to.contain("must be a string of 1 to 500 characters (got 1000 characters)");
-    expect(createArtifactKey("x".repeat(500))).to.have.length(512);
-    expect(refusal("SETTINGS_INVALID", () => createArtifactKey(""))).to.contain('(got "")');
+    expect(createArtifactSettingKey("x".repeat(500))).to.have.length(512);
+    expect(refusal("SETTINGS_INVALID", () => createArtifactSettingKey(""))).to.contain('(got "")');
   });
 
   it("that are protected are left out of an administrator's write", () => {

@@ -6,8 +6,8 @@ import {
   getBlockedUntil,
   recordAttemptStart,
   removeAttempt,
+  SIGN_IN_ATTEMPT_STATE_LIFETIME_MS,
   type SignInAttemptState,
-  STATE_LIFETIME_MS,
 } from "../../src/rules/sign-in-wait.js";
 
 const MINUTE_MS = 60_000;
@@ -44,7 +44,7 @@ describe("waits after failed sign-ins", () => {
     const blockedAt = (now: number) => getBlockedUntil(recordAttemptStart(nine, now), now) !== null;
     expect([blockedAt(START_TIME + 599_999), blockedAt(START_TIME + 600_000)]).to.deep.equal([true, false]);
     expect(recordAttemptStart(nine, START_TIME + 600_000).failures).to.deep.equal([START_TIME + 600_000]);
-    expect(STATE_LIFETIME_MS).to.equal(24 * 60 * MINUTE_MS);
+    expect(SIGN_IN_ATTEMPT_STATE_LIFETIME_MS).to.equal(24 * 60 * MINUTE_MS);
   });
 
   it("stay after a successful attempt that did not start them", () => {

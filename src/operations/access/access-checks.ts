@@ -12,14 +12,14 @@ import { LOW_DISK_RETRY_SECONDS, RATE_WINDOW_MS, VISITORS_SHARE } from "../../li
 import {
   ADDED_RESOURCE_BY_OPERATION,
   type Caller,
-  getRateClass,
-  getRateWindowMs,
+  getRateLimitClass,
+  getRateLimitWindowMs,
   isPageCaller,
   mayPerformOnApp,
   mayPerformOnOrganization,
   mayPerformOnService,
   type Operation,
-  type RateClass,
+  type RateLimitClass,
 } from "../../rules/access.js";
 
 /**
@@ -196,7 +196,7 @@ export function createAccessChecks(options: {
   async function countRequest(
     visitor: AccessRequest,
     caller: Caller,
-    rateClass: RateClass,
+    rateClass: RateLimitClass,
     appId: number,
   ): Promise<void> {
     const limit = limits[rateClass];
@@ -205,7 +205,7 @@ export function createAccessChecks(options: {
     await countInBuckets(visitor, appId, {
       name: rateClass,
       limit,
-      windowMs: getRateWindowMs(rateClass),
+      windowMs: getRateLimitWindowMs(rateClass),
       isVisitor: isAnonymous,
     });
   }
@@ -213,7 +213,7 @@ export function createAccessChecks(options: {
   async function countMessages(appId: number, sender: Pick<Caller, "kind">): Promise<void> {
     const limit = limits.communicate;
     if (limit === 0) return;
-    const windowMs = getRateWindowMs("communicate");
+    const windowMs = getRateLimitWindowMs("communicate");
     await countInBuckets({ caller: null }, appId, {
       name: "communicate",
       limit,
@@ -264,7 +264,7 @@ export function createAccessChecks(options: {
       // An administrator can send the ID of any app, so the app may not exist. Other credentials have rights only on
       // existing apps.
       if (caller.kind === "admin" && !(await appExists(appId))) throw new ActionError("APP_NOT_FOUND");
-      const rateClass = getRateClass(operation);
+      const rateClass = getRateLimitClass(operation);
       if (rateClass) await countRequest(visitor, caller, rateClass, appId);
       throwDeferredError(visitor);
       if (diskSpace.level() !== "enough") refuseIfDiskIsFull(operation, diskSpace.level());
@@ -292,7 +292,7 @@ export function createAccessChecks(options: {
     async countGitWebhook(visitor, appId) {
       const limit = limits.publish;
       if (limit > 0) {
-        const windowMs = getRateWindowMs("publish");
+        const windowMs = getRateLimitWindowMs("publish");
         await countInBuckets(visitor, appId, { name: "git webhook", limit, windowMs, isVisitor: false });
       }
       if (diskSpace.level() !== "enough") refuseIfDiskIsFull("pullGit", diskSpace.level());
@@ -304,7 +304,7 @@ export function createAccessChecks(options: {
       await countInBuckets(visitor, appId, {
         name: "mcp",
         limit,
-        windowMs: getRateWindowMs("manage"),
+        windowMs: getRateLimitWindowMs("manage"),
         isVisitor: false,
       });
     },

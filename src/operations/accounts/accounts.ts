@@ -11,7 +11,7 @@ import { RESET_LINK_MS, SETUP_LINK_MS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import { requireEmail, requireText } from "../../rules/fields.js";
-import { checkPassphrase, readPassphrase } from "../../rules/passphrase.js";
+import { normalizePassphrase, parseNewPassphrase } from "../../rules/passphrase.js";
 import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { lockAdministrators } from "../access/administrator-right.js";
 import type { People, User } from "../access/people.js";
@@ -181,7 +181,7 @@ export class Accounts {
     const { db, people, sessions, links } = this.options;
     const email = requireEmail(body["email"], "email");
     const names = [requireText(body["firstName"], "firstName"), requireText(body["lastName"], "lastName")];
-    const passphrase = isPresent(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
+    const passphrase = isPresent(body["passphrase"]) ? parseNewPassphrase(body["passphrase"]) : null;
     await links.readValidLink(body["token"], "setup");
     const passphraseHash = passphrase === null ? null : await hashText(passphrase, hashQueueKeyFor(request));
     const organizationId = await people.organizationOf(null);
@@ -213,7 +213,7 @@ export class Accounts {
   ): Promise<SignInResult> {
     const { db, sessions } = this.options;
     const names = [requireText(body["firstName"], "firstName"), requireText(body["lastName"], "lastName")];
-    const passphrase = isPresent(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
+    const passphrase = isPresent(body["passphrase"]) ? parseNewPassphrase(body["passphrase"]) : null;
     const passphraseHash = passphrase === null ? null : await hashText(passphrase, hashQueueKeyFor(request));
     return db.transaction(async (manager) => {
       const user = await insertPerson([organizationId, ...names, email, passphraseHash, false], manager);
@@ -231,7 +231,7 @@ export class Accounts {
   async signIn(request: SignInRequest, body: Record<string, unknown>): Promise<SignInResult> {
     const { db, attempts } = this.options;
     const email = requireEmail(body["email"], "email");
-    const passphrase = readPassphrase(body["passphrase"]);
+    const passphrase = normalizePassphrase(body["passphrase"]);
     const { address } = request;
     const person = await attempts.runCounted(email.toLowerCase(), address, async () => {
       const foundPerson = await this.personOf(SELECT_PERSON_BY_EMAIL, email);
@@ -323,7 +323,7 @@ export class Accounts {
    */
   async confirmReset(request: SignInRequest, body: Record<string, unknown>): Promise<void> {
     const { db, sessions, links } = this.options;
-    const passphrase = checkPassphrase(body["passphrase"]);
+    const passphrase = parseNewPassphrase(body["passphrase"]);
     const { id: linkId, personId } = await links.readValidLink(body["token"], "reset");
     const passphraseHash = await hashText(passphrase, hashQueueKeyFor(request));
     await db.transaction(async (manager) => {
@@ -350,9 +350,9 @@ export class Accounts {
     const { user, passphraseHash } = foundPerson;
     const name = (field: "firstName" | "lastName") => (isPresent(body[field]) ? requireText(body[field], field) : null);
     const names = [name("firstName"), name("lastName")];
-    const passphrase = isPresent(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
+    const passphrase = isPresent(body["passphrase"]) ? parseNewPassphrase(body["passphrase"]) : null;
     if (passphrase !== null && passphraseHash !== null) {
-      const currentPassphrase = readPassphrase(body["currentPassphrase"]);
+      const currentPassphrase = normalizePassphrase(body["currentPassphrase"]);
       const isRight = await attempts.runCounted(user.email.toLowerCase(), request.address, async () =>
         (await matchesHash(currentPassphrase, passphraseHash, hashQueueKeyFor(request))) ? true : null,
       );

@@ -11,8 +11,8 @@ import {
   getBlockedUntil,
   recordAttemptStart,
   removeAttempt,
+  SIGN_IN_ATTEMPT_STATE_LIFETIME_MS,
   type SignInAttemptState,
-  STATE_LIFETIME_MS,
 } from "../../rules/sign-in-wait.js";
 
 /**
@@ -27,7 +27,7 @@ const SAVE_FAILURE = `
   UPDATE sign_in_failure SET failures = $2, level = $3, blocked_until = $4, updated_at = now() WHERE subject = $1`;
 const DELETE_OLD_FAILURES = `
   DELETE FROM sign_in_failure WHERE subject IN
-    (SELECT subject FROM sign_in_failure WHERE updated_at < now() - interval '${STATE_LIFETIME_MS} milliseconds'
+    (SELECT subject FROM sign_in_failure WHERE updated_at < now() - interval '${SIGN_IN_ATTEMPT_STATE_LIFETIME_MS} milliseconds'
       ORDER BY updated_at LIMIT 20 FOR UPDATE SKIP LOCKED)`;
 const DELETE_FAILURE = "DELETE FROM sign_in_failure WHERE subject = $1";
 

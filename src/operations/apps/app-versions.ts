@@ -13,7 +13,7 @@ import type { Caller } from "../../rules/access.js";
 import { createAppUpdateEvent } from "../../rules/app-events.js";
 import { parseLimitAndOffset } from "../../rules/page.js";
 import type { ExpectedETags } from "../../rules/precondition.js";
-import { unescapeKey } from "../../rules/setting-key-text.js";
+import { unescapeSettingKey } from "../../rules/setting-key-text.js";
 import type { SettingsByKey } from "../../rules/setting-tiers.js";
 import { recordChange } from "../records/audit.js";
 import type { LogEvents } from "../records/log-events.js";
@@ -188,7 +188,7 @@ export class AppVersions {
     const changedSettings = await rows<StoredSetting>(manager, RESTORE_SETTINGS, [id, appId, caller.personId]);
     // The restored version may be the oldest one, so old versions are deleted only after its settings have been read.
     await rows(manager, DELETE_OLD_VERSIONS, [appId]);
-    const keys = [...changedSettings, ...removedSettings].map(({ key }) => unescapeKey(key));
+    const keys = [...changedSettings, ...removedSettings].map(({ key }) => unescapeSettingKey(key));
     if (keys.length > 0) await touchSettings(manager, appId);
     await recordChange(manager, caller, {
       appId,

@@ -8,7 +8,7 @@ import type { EntityManager } from "typeorm";
 import { ActionError, type PathFault } from "../../errors.js";
 import { normalizeOrigin } from "../../rules/integration-origins.js";
 import type { Manifest } from "../../rules/manifest.js";
-import { findSealedKeyNeedingValue, type SecretBinding } from "../../rules/secret-bindings.js";
+import { findSealedKeyMissingValue, type SecretBinding } from "../../rules/secret-bindings.js";
 import type { BindingDefinitions } from "../requests/binding-definitions.js";
 import { readStoredSettingStatus } from "../settings/setting-definitions.js";
 import { type DefinitionsPlan, type PlanContext, toFault } from "./definitions-plan.js";
@@ -96,7 +96,7 @@ export async function planBindings(
   const isGuarded = (key: string) => configuredSettings.has(key) || unsealedKeys.has(key);
   const sealedKeys = (await definitions.sealedKeys(manager, appId)).filter(isGuarded);
   const keysWithoutValue = sealedKeys.filter(
-    (key) => findSealedKeyNeedingValue(currentBindings, [key], bindingsAfter) !== null,
+    (key) => findSealedKeyMissingValue(currentBindings, [key], bindingsAfter) !== null,
   );
   plan.missing = bindingsAfter
     .filter(

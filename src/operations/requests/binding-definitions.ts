@@ -7,10 +7,10 @@ import { queryPreparedRows, rows, type SqlClient } from "../../data/database.js"
 import type { Caller } from "../../rules/access.js";
 import { NEXT_UPDATED_AT_SQL } from "../../rules/precondition.js";
 import {
-  type BindingInput,
-  computeSealedKeysAfter,
+  computeSealedKeysAfterChange,
   readSecretBindings,
   type SecretBinding,
+  type SecretBindingChange,
 } from "../../rules/secret-bindings.js";
 import { recordChange } from "../records/audit.js";
 import { deleteUnusedTokens, sealSettings } from "../settings/secret-values.js";
@@ -56,11 +56,16 @@ export class BindingDefinitions {
   }
 
   /** Writes the app's bindings. Call this function in a transaction that has locked the app. */
-  async write(manager: EntityManager, caller: Caller, appId: number, input: readonly BindingInput[]): Promise<void> {
+  async write(
+    manager: EntityManager,
+    caller: Caller,
+    appId: number,
+    input: readonly SecretBindingChange[],
+  ): Promise<void> {
     const bindings = input.map(({ value: _, ...binding }) => binding);
     const sealedKeys = await this.options.settings.secretValues.sealedKeys(appId, manager);
     await rows(manager, UPSERT_BINDINGS, [appId, JSON.stringify(bindings)]);
-    await sealSettings(manager, appId, computeSealedKeysAfter(sealedKeys, input));
+    await sealSettings(manager, appId, computeSealedKeysAfterChange(sealedKeys, input));
     await deleteUnusedTokens(manager, appId);
     await rows(manager, INCREASE_SECRETS_VERSION, [appId]);
     const bindingFacts = bindings.map(({ key, origin, in: place }) => ({ key, origin, in: place }));

@@ -10,9 +10,9 @@ import { OutgoingError } from "../../engine/outgoing.js";
 import type { SecretScanner, SecretScannerCache } from "../../engine/secret-scan.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { createEncodedForms } from "../../rules/encoded-forms.js";
+import { listEncodedForms } from "../../rules/encoded-forms.js";
 import { type ExpectedETags, requireExpectedVersion } from "../../rules/precondition.js";
-import { findSealedKeyNeedingValue, readSecretBindings, type SecretBinding } from "../../rules/secret-bindings.js";
+import { findSealedKeyMissingValue, readSecretBindings, type SecretBinding } from "../../rules/secret-bindings.js";
 import { findSecretsOfSetting } from "../../rules/secrets.js";
 import { transactWithAppLock } from "../settings/app-lock.js";
 import type { Settings } from "../settings/settings.js";
@@ -90,7 +90,7 @@ export class StoredBindings {
     if (precondition) requireExpectedVersion(bindingsBefore, precondition);
     const input = readSecretBindings(body, allowPrivateNetwork);
     const sealedKeys = await settings.secretValues.sealedKeys(appId, manager);
-    const key = findSealedKeyNeedingValue(bindingsBefore.bindings, sealedKeys, input);
+    const key = findSealedKeyMissingValue(bindingsBefore.bindings, sealedKeys, input);
     if (key !== null) {
       const message = `the setting ${key} is sealed; to unseal it or to change its destination, send its value in "value"`;
       throw new ActionError("FORBIDDEN", message);
@@ -128,7 +128,7 @@ export class StoredBindings {
     );
     if (secrets.length === 0) return null;
     const forms = secrets.flatMap(({ name, value, whole }) =>
-      whole ? [] : createEncodedForms(value).map((form) => ({ name, value: form, whole: false })),
+      whole ? [] : listEncodedForms(value).map((form) => ({ name, value: form, whole: false })),
     );
     return scannerCache.getScan(`bound ${appId}`, `bound ${appId}:${version}:${tokens.generation(appId)}`, [
       ...secrets,

@@ -6,7 +6,7 @@ import { type Db, queryPreparedRows, rows, type SqlClient } from "../../data/dat
 import { ActionError } from "../../errors.js";
 import { describeValue } from "../../rules/describe-value.js";
 import { findSecretsFault, findSecretsOfSetting, measureSecrets } from "../../rules/secrets.js";
-import { escapeKey, unescapeKey } from "../../rules/setting-key-text.js";
+import { escapeSettingKey, unescapeSettingKey } from "../../rules/setting-key-text.js";
 import { getSettingTier } from "../../rules/setting-tiers.js";
 
 /**
@@ -65,7 +65,7 @@ const INSERT_SEALED_SETTINGS =
  * of a sealed setting.
  */
 export async function sealSettings(executor: SqlClient, appId: number, keys: readonly string[]): Promise<void> {
-  const stored = keys.map(escapeKey);
+  const stored = keys.map(escapeSettingKey);
   await rows(executor, UNSEAL_OTHERS, [appId, stored]);
   await rows(executor, INSERT_SEALED_SETTINGS, [appId, stored]);
 }
@@ -78,8 +78,8 @@ export async function markSecretSettings(
   secret: boolean,
 ): Promise<void> {
   const sql = "UPDATE setting SET not_secret = $3 WHERE app_id = $1 AND key = ANY ($2::text[]) RETURNING key";
-  const markedRows = await rows<{ key: string }>(executor, sql, [appId, keys.map(escapeKey), !secret]);
-  const markedKeys = new Set(markedRows.map(({ key }) => unescapeKey(key)));
+  const markedRows = await rows<{ key: string }>(executor, sql, [appId, keys.map(escapeSettingKey), !secret]);
+  const markedKeys = new Set(markedRows.map(({ key }) => unescapeSettingKey(key)));
   const missingKey = keys.find((key) => !markedKeys.has(key));
   if (missingKey !== undefined)
     throw new ActionError("SETTINGS_INVALID", `there is no setting ${describeValue(missingKey)}`);
@@ -118,7 +118,7 @@ export class SecretValueReader {
   /** Returns the keys of the sealed settings, whose values code does not receive. */
   async sealedKeys(appId: number, executor: SqlClient = this.options.db): Promise<string[]> {
     const sealedRows = await queryPreparedRows<{ key: string }>(executor, "sealed-keys", SELECT_SEALED_KEYS, [appId]);
-    return sealedRows.map(({ key }) => unescapeKey(key));
+    return sealedRows.map(({ key }) => unescapeSettingKey(key));
   }
 
   /** Returns the version number of the last change of the app's private or protected settings. */
@@ -174,9 +174,9 @@ interface TokenBindings {
 export async function deleteUnusedTokens(executor: SqlClient, appId: number): Promise<void> {
   const tokens = await rows<TokenBindings>(executor, SELECT_TOKEN_BINDINGS, [appId]);
   if (tokens.length === 0) return;
-  const storedKeys = tokens.map(({ key }) => escapeKey(key));
+  const storedKeys = tokens.map(({ key }) => escapeSettingKey(key));
   const settingRows = await rows<{ key: string }>(executor, SELECT_SETTING_KEYS, [appId, storedKeys]);
-  const keysWithValue = new Set(settingRows.map(({ key }) => unescapeKey(key)));
+  const keysWithValue = new Set(settingRows.map(({ key }) => unescapeSettingKey(key)));
   for (const { key, origin, bindings } of tokens) {
     const isBound = bindings.some((bound) => bound.key === key && bound.origin === origin && bound.in === "oauth2");
     if (!isBound || !keysWithValue.has(key)) await rows(executor, DELETE_TOKEN, [appId, key, origin]);

@@ -3,7 +3,7 @@
  * value.
  */
 import { rows, type SqlClient } from "../../data/database.js";
-import { escapeKey, unescapeKey } from "../../rules/setting-key-text.js";
+import { escapeSettingKey, unescapeSettingKey } from "../../rules/setting-key-text.js";
 import { getSettingTier, type SettingTier } from "../../rules/setting-tiers.js";
 
 /** A setting as a manifest contains it. The value is present only for public settings. */
@@ -36,7 +36,7 @@ export async function readDefinitions(executor: SqlClient, appId: number): Promi
     [appId],
   );
   const definitions = definitionRows.map(({ key: stored, value, notSecret }): SettingDefinition => {
-    const key = unescapeKey(stored);
+    const key = unescapeSettingKey(stored);
     const tier = getSettingTier(key);
     if (tier === "public") return { key, tier, ...(value !== null && { value: JSON.parse(value) as unknown }) };
     return tier === "private" ? { key, tier, secret: !notSecret } : { key, tier };
@@ -74,8 +74,8 @@ export async function readStoredSettingStatus(
   appId: number,
   keys: readonly string[] | null,
 ): Promise<StatusRow[]> {
-  const statusRows = await rows<StatusRow>(executor, SELECT_STATUS, [appId, keys?.map(escapeKey) ?? null]);
-  return statusRows.map((row) => ({ ...row, key: unescapeKey(row.key) }));
+  const statusRows = await rows<StatusRow>(executor, SELECT_STATUS, [appId, keys?.map(escapeSettingKey) ?? null]);
+  return statusRows.map((row) => ({ ...row, key: unescapeSettingKey(row.key) }));
 }
 
 export async function declareSettings(
@@ -84,7 +84,7 @@ export async function declareSettings(
   keys: readonly string[],
   { secret }: { secret: boolean },
 ): Promise<void> {
-  const stored = keys.map(escapeKey);
+  const stored = keys.map(escapeSettingKey);
   await rows(executor, INSERT_DECLARED, [appId, stored, !secret]);
   await rows(executor, MARK_NOT_SECRET, [appId, stored, !secret]);
 }

@@ -9,14 +9,14 @@ import type { Caller } from "../../rules/access.js";
 import { createAppUpdateEvent } from "../../rules/app-events.js";
 import type { PublicEnv, ReadSession, RuntimeEnv } from "../../rules/env-script.js";
 import { type ExpectedETags, requireExpectedVersion } from "../../rules/precondition.js";
-import { escapeKey, unescapeKey } from "../../rules/setting-key-text.js";
+import { escapeSettingKey, unescapeSettingKey } from "../../rules/setting-key-text.js";
 import {
   checkRequestedSettingKeys,
   checkSettingKeys,
-  createArtifactKey,
+  createArtifactSettingKey,
   getSettingTier,
   parseDeletedSettingKeys,
-  parseSecretMark,
+  parseMarkSecretRequest,
   removeProtectedKeys,
   type SettingsByKey,
   selectHttpSettings,
@@ -147,7 +147,7 @@ export class Settings {
     const dataKey = hasSealed ? await (executor ? dataKeys.findOrMake(appId, executor) : dataKeys.find(appId)) : null;
     if (hasSealed && !dataKey) throw new ActionError("APP_NOT_FOUND");
     return storedRows.map(({ key, value, sealed }) => [
-      unescapeKey(key),
+      unescapeSettingKey(key),
       JSON.parse(sealed ? decryptText(dataKey!, sealed, settingLabel(appId, key)) : value!),
     ]);
   }
@@ -173,7 +173,7 @@ export class Settings {
   private async store(executor: SqlClient, caller: Caller, appId: number, entries: SettingEntries): Promise<void> {
     const { dataKeys, receivedDataLimiter } = this.options;
     const texts = entries.map(([key, value]) => ({
-      key: escapeKey(key),
+      key: escapeSettingKey(key),
       tier: getSettingTier(key),
       text: JSON.stringify(value),
     }));
@@ -221,11 +221,11 @@ export class Settings {
 
   /** Deletes settings, also those without a value. Returns the keys of the deleted settings that had a value. */
   async removeKeys(executor: SqlClient, caller: Caller, appId: number, keys: string[]): Promise<string[]> {
-    const stored = keys.map(escapeKey);
+    const stored = keys.map(escapeSettingKey);
     await rows(executor, "DELETE FROM declared_setting WHERE app_id = $1 AND key = ANY ($2::text[])", [appId, stored]);
     const sql = "DELETE FROM setting WHERE app_id = $1 AND key = ANY ($2::text[]) RETURNING key";
     const removedRows = await rows<{ key: string }>(executor, sql, [appId, stored]);
-    const removedKeys = removedRows.map(({ key }) => unescapeKey(key));
+    const removedKeys = removedRows.map(({ key }) => unescapeSettingKey(key));
     if (removedKeys.length === 0) return removedKeys;
     await deleteUnusedTokens(executor, appId);
     await touchSettings(executor, appId);
@@ -331,7 +331,7 @@ export class Settings {
    */
   async mark(caller: Caller, target: SettingsTarget, input: unknown): Promise<SettingStatus[]> {
     const { appId } = target;
-    const { keys, secret } = parseSecretMark(input);
+    const { keys, secret } = parseMarkSecretRequest(input);
     await this.transact(target, async (manager) => {
       await markSecretSettings(manager, appId, keys, secret);
       throwIfUnknownField(caller);
@@ -360,7 +360,7 @@ export class Settings {
 
   /** Stores a secret field of the AI builder as `_aiartifact_<settingKey>`. @throws the errors of `set` */
   async setArtifact(caller: Caller, target: SettingsTarget, settingKey: unknown, value: unknown): Promise<string> {
-    const key = createArtifactKey(settingKey);
+    const key = createArtifactSettingKey(settingKey);
     if (value === undefined) throw new ActionError("SETTINGS_INVALID", "value is required");
     const entries = checkSettingKeys({ [key]: value });
     await this.writeAndEmit(caller, target, entries);
