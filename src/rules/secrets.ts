@@ -12,7 +12,7 @@
  */
 
 import { SECRETS_MAX_BYTES, SECRETS_MAX_COUNT } from "../limits.js";
-import { AI_SETTING } from "./ai/setting.js";
+import { AI_SETTING_KEY } from "./ai/setting.js";
 import { countCharacters, isObject } from "./describe-value.js";
 import { getSettingTier, type SettingTier } from "./setting-tiers.js";
 
@@ -132,7 +132,7 @@ function* secretsIn(setting: unknown, tier: SettingTier): Generator<string> {
  * secret, because results and log events may contain the name of the model and the provider's URL.
  */
 export function findSecretsOfSetting(name: string, input: unknown): NamedSecret[] {
-  const setting = name === AI_SETTING && isObject(input) ? input["key"] : input;
+  const setting = name === AI_SETTING_KEY && isObject(input) ? input["key"] : input;
   const secrets: NamedSecret[] = Array.from(new Set(secretsIn(setting, getSettingTier(name))), (value) => ({
     name,
     value,

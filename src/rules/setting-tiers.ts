@@ -7,7 +7,7 @@ import {
   SETTINGS_KEYS_PER_REQUEST,
   UNDERSCORE_SETTINGS_MAX_BYTES,
 } from "../limits.js";
-import { AI_SETTING } from "./ai/setting.js";
+import { AI_SETTING_KEY } from "./ai/setting.js";
 import {
   containsInfinity,
   countCharacters,
@@ -72,7 +72,7 @@ export const selectRuntimeSettings = (settings: SettingEntries): SettingsByKey =
 export const selectHttpSettings = (settings: SettingEntries): SettingsByKey => selectSettings(settings, "http");
 
 /** Keys of settings that server actions do not receive in `context.settings`, because only the service uses them. */
-const HIDDEN_FROM_CODE: readonly string[] = [AI_SETTING];
+const HIDDEN_FROM_CODE: readonly string[] = [AI_SETTING_KEY];
 
 /** Returns the settings that a `server` action gets as `context.settings`: private and protected ones. */
 export const selectServerActionSettings = (settings: SettingEntries): SettingsByKey =>

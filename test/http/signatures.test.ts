@@ -10,8 +10,8 @@ import fc from "fast-check";
 import { Webhook } from "standardwebhooks";
 import {
   hasValidSignature,
-  readEventId,
   readSigningKeys,
+  readWebhookEventId,
   type SignedRequest,
 } from "../../src/rules/http/signatures.js";
 import { SAMPLES, type Sample, SENDGRID_KEY, STANDARD_KEY } from "./signed-samples.js";
@@ -229,14 +229,14 @@ describe("signatures of webhooks", () => {
     const request = requestOf({ headers, url: URL, body: "" });
     const body = { id: "stripe", event_id: "slack" };
     const idOf = (scheme: string) =>
-      readEventId(request, { auth: { type: "signature", scheme: scheme as "stripe", setting: "__x" } }, body);
+      readWebhookEventId(request, { auth: { type: "signature", scheme: scheme as "stripe", setting: "__x" } }, body);
     for (const scheme of ["stripe", "slack", "github", "shopify", "twilio"]) expect(idOf(scheme)).to.equal(scheme);
     expect(idOf("standard-webhooks")).to.equal("standard");
     expect([idOf("sendgrid"), idOf("hmac")]).to.deep.equal([null, null]);
-    expect(readEventId(request, { auth: { type: "none" }, idempotencyHeader: "X-Own" }, body)).to.equal("own");
+    expect(readWebhookEventId(request, { auth: { type: "none" }, idempotencyHeader: "X-Own" }, body)).to.equal("own");
     for (const odd of [null, [], "evt", { id: 5 }, { id: "" }, { id: {} }]) {
       const auth = { type: "signature", scheme: "stripe", setting: "__x" } as const;
-      expect(readEventId(request, { auth }, odd)).to.equal(null);
+      expect(readWebhookEventId(request, { auth }, odd)).to.equal(null);
     }
   });
 });

@@ -1,6 +1,6 @@
 /** Tests the formats of the OpenAI and Anthropic APIs without a service: fields by model, and streams of compatible services. */
 import { expect } from "chai";
-import type { AiCompletion, ProviderApi } from "../../src/rules/ai/answer.js";
+import type { AiCompletion, AiProviderApi } from "../../src/rules/ai/answer.js";
 import { ANTHROPIC_API } from "../../src/rules/ai/anthropic.js";
 import { OPENAI_API } from "../../src/rules/ai/openai.js";
 import { readAiOptions } from "../../src/rules/ai/options.js";
@@ -20,7 +20,7 @@ const chunk = (delta: object, finish: string | null = null) => ({
   choices: [{ index: 0, delta, finish_reason: finish }],
 });
 /** Reads a stream in parts of `size` bytes. Returns its texts and its completion. */
-const read = (api: ProviderApi, body: Buffer, size = body.length): { texts: string[]; completion: AiCompletion } => {
+const read = (api: AiProviderApi, body: Buffer, size = body.length): { texts: string[]; completion: AiCompletion } => {
   const [reader, stream] = [new ServerSentEventReader(), api.createEventReader("m")];
   const events: unknown[] = [];
   for (let at = 0; at < body.length; at += size) events.push(...reader.push(body.subarray(at, at + size)));

@@ -1,9 +1,9 @@
 /** GraphQL types of language models. Contains only declarations; rules/ai checks the input. */
 import { GraphQLJSON } from "graphql-scalars";
 import { type ClassType, Field, Float, InputType, Int, ObjectType } from "type-graphql";
-import type { AiCompletion, TokenUsage } from "../../rules/ai/answer.js";
-import type { AiCode } from "../../rules/ai/failure.js";
-import type { ToolCall } from "../../rules/ai/options.js";
+import type { AiCompletion, AiTokenUsage } from "../../rules/ai/answer.js";
+import type { AiErrorCode } from "../../rules/ai/failure.js";
+import type { AiToolCall } from "../../rules/ai/options.js";
 import { createEnum } from "./leaf-types.js";
 
 const MODEL_DESCRIPTION = "Name of the model; the first one of the setting `__ai` by default.";
@@ -86,7 +86,7 @@ export class AiTranscriptionInput {
 }
 
 @ObjectType("AiToolCall", { description: "Tool call of a model's answer." })
-class AiToolCallType implements ToolCall {
+class AiToolCallType implements AiToolCall {
   @Field(() => String, { description: "ID of the call." }) id: string;
   @Field(() => String, { description: "Name of the tool." }) name: string;
   @Field(() => GraphQLJSON, { nullable: true, description: "Arguments of the call." }) arguments: unknown;
@@ -99,7 +99,7 @@ class AiAnswerMessageType {
 }
 
 @ObjectType("AiUsage", { description: "Tokens of a call, by the provider's count." })
-class AiUsageType implements TokenUsage {
+class AiUsageType implements AiTokenUsage {
   @Field(() => Int, { description: "Tokens of the request." }) inputTokens: number;
   @Field(() => Int, { description: "Tokens of the answer." }) outputTokens: number;
 }
@@ -107,8 +107,9 @@ class AiUsageType implements TokenUsage {
 @ObjectType("AiCompletion", { description: "Answer of a language model." })
 class AiCompletionType implements AiCompletion {
   @Field(() => AiAnswerMessageType, { description: "The text." }) message: AiCompletion["message"];
-  @Field(() => [AiToolCallType], { description: "Tools that the model calls; empty for none." }) toolCalls: ToolCall[];
-  @Field(() => AiUsageType, { description: "Tokens of the call." }) usage: TokenUsage;
+  @Field(() => [AiToolCallType], { description: "Tools that the model calls; empty for none." })
+  toolCalls: AiToolCall[];
+  @Field(() => AiUsageType, { description: "Tokens of the call." }) usage: AiTokenUsage;
   @Field(() => String, { description: "Name of the model that answered." }) model: string;
   @Field(() => String, { description: "Reason for the end of the answer, as the provider names it." })
   finishReason: string;
@@ -117,7 +118,7 @@ class AiCompletionType implements AiCompletion {
 @ObjectType("AiEmbeddings", { description: "Embeddings of texts." })
 class AiEmbeddingsType {
   @Field(() => [[Float]], { description: "One vector for each text, in their order." }) vectors: number[][];
-  @Field(() => AiUsageType, { description: "Tokens of the call." }) usage: TokenUsage;
+  @Field(() => AiUsageType, { description: "Tokens of the call." }) usage: AiTokenUsage;
 }
 
 @ObjectType("AiImage", { description: "Generated image." })
@@ -136,7 +137,7 @@ class AiTranscriptionType {
   @Field(() => String, { description: "The text." }) text: string;
 }
 
-const AiErrorCodeEnum = createEnum<AiCode>(
+const AiErrorCodeEnum = createEnum<AiErrorCode>(
   "AiErrorCode",
   "Cause of a failed call of a model, as the package svc-ai names it.",
   {
@@ -151,7 +152,7 @@ const AiErrorCodeEnum = createEnum<AiCode>(
 
 @ObjectType("AiFailure", { description: "Reason why a call of a model failed." })
 class AiFailureType {
-  @Field(() => AiErrorCodeEnum, { description: "Cause of the failure." }) code: AiCode;
+  @Field(() => AiErrorCodeEnum, { description: "Cause of the failure." }) code: AiErrorCode;
   @Field(() => String, { description: "The reason, without secrets." }) message: string;
 }
 

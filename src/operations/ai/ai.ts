@@ -14,13 +14,13 @@ import {
 import type { SecretScanner, SecretScannerCache } from "../../engine/secret-scan.js";
 import { AI_TIMEOUT_MS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import type { AiAnswer, TokenUsage } from "../../rules/ai/answer.js";
+import type { AiAnswer, AiTokenUsage } from "../../rules/ai/answer.js";
 import { ANTHROPIC_API } from "../../rules/ai/anthropic.js";
-import { type AiCode, AiError } from "../../rules/ai/failure.js";
+import { AiError, type AiErrorCode } from "../../rules/ai/failure.js";
 import { OPENAI_API } from "../../rules/ai/openai.js";
 import { type AiCall, type AiOptions, readAiOptions } from "../../rules/ai/options.js";
 import { getValueAtPath } from "../../rules/ai/provider-json.js";
-import { AI_SETTING, type AiSetting, readAiSetting, selectModel } from "../../rules/ai/setting.js";
+import { AI_SETTING_KEY, type AiSetting, readAiSetting, selectModel } from "../../rules/ai/setting.js";
 import { normalizeOrigin } from "../../rules/integration-origins.js";
 import { findSecretsOfSetting } from "../../rules/secrets.js";
 import type { LogEvents } from "../records/log-events.js";
@@ -32,7 +32,7 @@ import { AiUsageRecorder } from "./usage.js";
  * Reply to a request that the package svc-ai sends: the value that the action receives, or the error with which the
  * action's promise rejects. For a stream, the last line is such a reply.
  */
-export type AiReply = { answer: AiAnswer } | { failure: { code: AiCode; message: string } };
+export type AiReply = { answer: AiAnswer } | { failure: { code: AiErrorCode; message: string } };
 
 export interface AiRequest {
   appId: number;
@@ -101,7 +101,7 @@ interface ModelRequest {
   signal: AbortSignal;
 }
 
-const tokenUsageOf = (answer: AiAnswer): TokenUsage | null => ("usage" in answer ? answer.usage : null);
+const tokenUsageOf = (answer: AiAnswer): AiTokenUsage | null => ("usage" in answer ? answer.usage : null);
 
 /**
  * Returns the number of tokens that count toward the daily limit: the number that the provider reports, or the estimate
@@ -238,7 +238,7 @@ export class Ai {
     const { db, settings, logEvents, allowHttp } = this.options;
     const runId = await this.runOf(caller, appId);
     const requested = readAiOptions(call, options);
-    const setting = readAiSetting((await settings.readAll(appId)).get(AI_SETTING), allowHttp);
+    const setting = readAiSetting((await settings.readAll(appId)).get(AI_SETTING_KEY), allowHttp);
     const model = selectModel(setting, requested.model);
     const expected = estimateTotalTokens(requested);
     const settle = await this.usage.reserve(appId, expected, setting);

@@ -4,7 +4,7 @@
  */
 import { type Db, rows } from "../../data/database.js";
 import { AiError } from "../../rules/ai/failure.js";
-import { AI_SETTING, type AiSetting } from "../../rules/ai/setting.js";
+import { AI_SETTING_KEY, type AiSetting } from "../../rules/ai/setting.js";
 
 const UTC_DATE_SQL = "(now() AT TIME ZONE 'UTC')::date";
 const USAGE_RETENTION_DAYS = 31;
@@ -44,7 +44,7 @@ export class AiUsageRecorder {
         dailyTokens !== null && `${dailyTokens} tokens`,
       ];
       const limitText = dailyLimits.filter(Boolean).join(" and ");
-      throw new AiError("LIMIT", `the app has reached its daily limit of ${limitText} (setting ${AI_SETTING})`);
+      throw new AiError("LIMIT", `the app has reached its daily limit of ${limitText} (setting ${AI_SETTING_KEY})`);
     }
     return async (used: number): Promise<void> => {
       if (used !== expected) await rows(db, CORRECT_TOKEN_COUNT, [appId, counted.day, used - expected]);

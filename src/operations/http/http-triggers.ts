@@ -17,7 +17,7 @@ import {
 } from "../../rules/http/answer.js";
 import { parseBody, selectHeadersForAction, toNamedValues } from "../../rules/http/body.js";
 import { readPathParameters } from "../../rules/http/path.js";
-import { readEventId } from "../../rules/http/signatures.js";
+import { readWebhookEventId } from "../../rules/http/signatures.js";
 import { createRouteKey } from "../../rules/http/where.js";
 import type { AccessChecks, AccessRequest } from "../access/access-checks.js";
 import type { ExecutionLogs, RunOutcome } from "../records/execution-logs.js";
@@ -167,7 +167,7 @@ function buildPayload(route: TriggerRoute, address: TriggerAddress, request: Tri
  * to recognize a repeated event.
  */
 function eventIdHashOf({ where }: TriggerRoute, request: TriggerRequest, body: unknown): Buffer | null {
-  const id = readEventId(request, where, body);
+  const id = readWebhookEventId(request, where, body);
   return id === null
     ? null
     : createHash("sha256")

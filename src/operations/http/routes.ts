@@ -7,7 +7,7 @@ import type { ActionRow } from "../../data/action.js";
 import type { HttpMethod, HttpWhere, Trigger } from "../../data/action-types.js";
 import { isDeadlock, isUniqueViolation, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { getPatternShape, listMatchingShapes } from "../../rules/http/path.js";
+import { getPathPatternShape, listMatchingPatternShapes } from "../../rules/http/path.js";
 import { createRouteKey } from "../../rules/http/where.js";
 import { type RouteMatch, SELECT_ROUTES_SQL } from "../runs/matching-routes.js";
 
@@ -54,7 +54,7 @@ export async function findTakenRouteError(
 ): Promise<ActionError | null> {
   const httpConditions = httpTriggerConditions(triggers);
   if (httpConditions.length === 0) return null;
-  const pathShapes = httpConditions.map(({ path }) => getPatternShape(path));
+  const pathShapes = httpConditions.map(({ path }) => getPathPatternShape(path));
   const methods = httpConditions.map(({ method }) => method ?? ANY_METHOD);
   const values = [where.appId, where.isDraft, pathShapes, methods, where.ignoredActionIds];
   const [taken] = await rows<{ at: number; name: string }>(executor, SELECT_TAKEN_ROUTE, values);
@@ -89,7 +89,7 @@ const UPDATE_ROUTES = `
 export async function writeRoutes(manager: EntityManager, { id, appId, masterId, triggers }: ActionRow): Promise<void> {
   const httpConditions = httpTriggerConditions(triggers);
   const isDraft = masterId === null;
-  const pathShapes = httpConditions.map(({ path }) => getPatternShape(path));
+  const pathShapes = httpConditions.map(({ path }) => getPathPatternShape(path));
   const methods = httpConditions.map(({ method }) => method ?? ANY_METHOD);
   const settings = httpConditions.map((where) => JSON.stringify(where));
   await rows(manager, REMOVE_OLD_ROUTES, [id, pathShapes, methods]);
@@ -140,7 +140,7 @@ export function createRouteClaims(): (triggers: readonly Trigger[]) => void {
  * precedence over a parameter.
  */
 function mostSpecificRoutes(routes: readonly TriggerRoute[], pathShapes: readonly string[]): TriggerRoute[] {
-  const shapeRank = ({ where }: TriggerRoute) => pathShapes.indexOf(getPatternShape(where.path));
+  const shapeRank = ({ where }: TriggerRoute) => pathShapes.indexOf(getPathPatternShape(where.path));
   const bestRank = Math.min(...routes.map(shapeRank));
   return routes.filter((route) => shapeRank(route) === bestRank);
 }
@@ -165,8 +165,8 @@ export async function findRoutes(
   { appId, isDraft, decodedSegments }: { appId: number; isDraft: boolean; decodedSegments: readonly string[] },
   isSecretSegment: (route: TriggerRoute, segment: string) => Promise<boolean>,
 ): Promise<MatchingRoutes> {
-  const shapes = listMatchingShapes(decodedSegments);
-  const shapesBeforeSecret = isDraft ? [] : listMatchingShapes(decodedSegments.slice(0, -1));
+  const shapes = listMatchingPatternShapes(decodedSegments);
+  const shapesBeforeSecret = isDraft ? [] : listMatchingPatternShapes(decodedSegments.slice(0, -1));
   if (shapes.length + shapesBeforeSecret.length === 0) return { routes: [], match: null };
   const values = [appId, isDraft, shapes, shapesBeforeSecret];
   const found = await queryPreparedRows<TriggerRoute & { rowText: string }>(

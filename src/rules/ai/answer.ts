@@ -1,38 +1,38 @@
 /**
  * Types that all AI providers share: the results of `Svc.AI`, and the interface that adapts the API of one provider.
  */
-import type { ToolCall } from "./options.js";
+import type { AiToolCall } from "./options.js";
 
-export interface TokenUsage {
+export interface AiTokenUsage {
   inputTokens: number;
   outputTokens: number;
 }
 
 export interface AiCompletion {
   message: { role: "assistant"; content: string };
-  toolCalls: ToolCall[];
-  usage: TokenUsage;
+  toolCalls: AiToolCall[];
+  usage: AiTokenUsage;
   model: string;
   finishReason: string;
 }
 
 export type AiAnswer =
   | AiCompletion
-  | { vectors: number[][]; usage: TokenUsage }
+  | { vectors: number[][]; usage: AiTokenUsage }
   | { images: { contentType: string; data: string }[] }
   | { text: string };
 
 /** HTTP request to a provider. `path` is appended to the provider's base URL. */
-export interface ProviderRequest {
+export interface AiProviderRequest {
   path: string;
   headers: Record<string, string>;
   body: Uint8Array;
 }
 
 /** Converts between the calls of `Svc.AI` and the HTTP API of one provider. */
-export interface ProviderApi {
+export interface AiProviderApi {
   /** Builds the HTTP request for a call of `Svc.AI`. @throws AiError POLICY if the provider does not support the call */
-  buildRequest(options: object, model: string, key: string): ProviderRequest;
+  buildRequest(options: object, model: string, key: string): AiProviderRequest;
   /**
    * Parses the body of the HTTP response.
    * @throws AiError TRANSPORT if a field of the body is missing or has an unexpected type
@@ -54,7 +54,7 @@ export interface CompletionEventReader {
   finish(): AiCompletion;
 }
 
-export const buildJsonRequest = (path: string, headers: Record<string, string>, body: object): ProviderRequest => ({
+export const buildJsonRequest = (path: string, headers: Record<string, string>, body: object): AiProviderRequest => ({
   path,
   headers: { ...headers, "content-type": "application/json" },
   body: Buffer.from(JSON.stringify(body)),

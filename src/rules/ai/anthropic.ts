@@ -1,8 +1,8 @@
 /**
  * Adapter for Anthropic's Messages API: builds requests, and parses responses and streams. Does not send the requests.
  */
-import { type AiCompletion, buildJsonRequest, type CompletionEventReader, type ProviderApi } from "./answer.js";
-import { AiError, createPolicyError } from "./failure.js";
+import { type AiCompletion, type AiProviderApi, buildJsonRequest, type CompletionEventReader } from "./answer.js";
+import { AiError, createAiPolicyError } from "./failure.js";
 import type { AiOptions, CompletionMessage, CompletionOptions } from "./options.js";
 import {
   countOrZero,
@@ -135,13 +135,13 @@ function createEventReader(model: string): CompletionEventReader {
   };
 }
 
-export const ANTHROPIC_API: ProviderApi = {
+export const ANTHROPIC_API: AiProviderApi = {
   buildRequest(input, model, key) {
     const options = input as AiOptions;
     if (options.call !== "completions")
-      throw createPolicyError(`the provider "anthropic" does not support ${options.call}`);
+      throw createAiPolicyError(`the provider "anthropic" does not support ${options.call}`);
     if (options.responseFormat !== null)
-      throw createPolicyError('the provider "anthropic" does not support "responseFormat"');
+      throw createAiPolicyError('the provider "anthropic" does not support "responseFormat"');
     const headers = { "x-api-key": key, "anthropic-version": API_VERSION };
     return buildJsonRequest("/v1/messages", headers, buildRequestBody(options, model));
   },

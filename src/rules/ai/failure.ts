@@ -1,15 +1,15 @@
 /** Error codes of `Svc.AI` (contract, section 9). `request()` uses the same codes. */
-export type AiCode = "POLICY" | "LIMIT" | "TIMEOUT" | "UNSUPPORTED" | "TRANSPORT" | "INTEGRATION_UNAVAILABLE";
+export type AiErrorCode = "POLICY" | "LIMIT" | "TIMEOUT" | "UNSUPPORTED" | "TRANSPORT" | "INTEGRATION_UNAVAILABLE";
 
 export class AiError extends Error {
   override readonly name = "AiError";
 
   constructor(
-    readonly code: AiCode,
+    readonly code: AiErrorCode,
     message: string,
   ) {
     super(message);
   }
 }
 
-export const createPolicyError = (message: string): AiError => new AiError("POLICY", message);
+export const createAiPolicyError = (message: string): AiError => new AiError("POLICY", message);

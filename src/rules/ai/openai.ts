@@ -5,14 +5,14 @@
 import type {
   AiAnswer,
   AiCompletion,
+  AiProviderApi,
+  AiProviderRequest,
+  AiTokenUsage,
   CompletionEventReader,
-  ProviderApi,
-  ProviderRequest,
-  TokenUsage,
 } from "./answer.js";
 import { buildJsonRequest } from "./answer.js";
 import { AiError } from "./failure.js";
-import type { AiOptions, CompletionMessage, CompletionOptions, ToolCall, TranscribeOptions } from "./options.js";
+import type { AiOptions, AiToolCall, CompletionMessage, CompletionOptions, TranscribeOptions } from "./options.js";
 import {
   countOrZero,
   createMalformedResponseError,
@@ -25,7 +25,7 @@ import {
 
 const createBearerHeader = (key: string) => ({ authorization: `Bearer ${key}` });
 
-const convertToolCall = ({ id, name, arguments: input }: ToolCall) => ({
+const convertToolCall = ({ id, name, arguments: input }: AiToolCall) => ({
   id,
   type: "function",
   function: { name, arguments: typeof input === "string" ? input : JSON.stringify(input) },
@@ -57,7 +57,7 @@ function buildCompletionBody(options: CompletionOptions, model: string): object 
 }
 
 /** Builds a multipart request (RFC 7578) with a boundary that does not occur in the file. */
-function buildTranscriptRequest({ file }: TranscribeOptions, model: string, key: string): ProviderRequest {
+function buildTranscriptRequest({ file }: TranscribeOptions, model: string, key: string): AiProviderRequest {
   const bytes = Buffer.from(file.bytes);
   let boundary = "svc-ai";
   while (bytes.includes(boundary)) boundary += Math.random().toString(36).slice(2);
@@ -72,7 +72,7 @@ function buildTranscriptRequest({ file }: TranscribeOptions, model: string, key:
   return { path: "/audio/transcriptions", headers, body };
 }
 
-const readTokenUsage = (usage: unknown): TokenUsage => ({
+const readTokenUsage = (usage: unknown): AiTokenUsage => ({
   inputTokens: countOrZero(getValueAtPath(usage, "prompt_tokens")),
   outputTokens: countOrZero(getValueAtPath(usage, "completion_tokens")),
 });
@@ -107,7 +107,7 @@ function findToolCallIndex(delta: unknown, callCount: number): number {
 /** Collects the events of a stream. The arguments of a tool call arrive in several parts with the same index. */
 function createEventReader(model: string): CompletionEventReader {
   const calls: { id: string; name: string; text: string }[] = [];
-  let usage: TokenUsage = { inputTokens: 0, outputTokens: 0 };
+  let usage: AiTokenUsage = { inputTokens: 0, outputTokens: 0 };
   let [content, finishReason, answered] = ["", "", model];
   let characters = 0;
 
@@ -177,7 +177,7 @@ function readImages(body: Record<string, unknown>): AiAnswer {
   return { images };
 }
 
-export const OPENAI_API: ProviderApi = {
+export const OPENAI_API: AiProviderApi = {
   buildRequest(input, model, key) {
     const options = input as AiOptions;
     switch (options.call) {

@@ -1,11 +1,11 @@
 /** Validates the options of `Svc.AI` calls. Each error message contains the path of the invalid field. */
 import { describeValue, isObject } from "../describe-value.js";
-import { createPolicyError } from "./failure.js";
+import { createAiPolicyError } from "./failure.js";
 
 export const AI_CALLS = ["completions", "embeddings", "image", "transcribe"] as const;
 export type AiCall = (typeof AI_CALLS)[number];
 
-export interface ToolCall {
+export interface AiToolCall {
   id: string;
   name: string;
   arguments: unknown;
@@ -14,7 +14,7 @@ export interface ToolCall {
 export interface CompletionMessage {
   role: "system" | "user" | "assistant" | "tool";
   content: string;
-  toolCalls: readonly ToolCall[];
+  toolCalls: readonly AiToolCall[];
   toolCallId: string | null;
 }
 
@@ -70,7 +70,7 @@ const ALLOWED_FIELDS: Record<AiCall, readonly string[]> = {
 };
 
 const throwFieldError = (field: string, expected: string, value: unknown): never => {
-  throw createPolicyError(`${field} must be ${expected} (got ${describeValue(value)})`);
+  throw createAiPolicyError(`${field} must be ${expected} (got ${describeValue(value)})`);
 };
 
 const isAbsent = (value: unknown): value is null | undefined => value === null || value === undefined;
@@ -89,13 +89,13 @@ function readObject(value: unknown, field: string, fields: readonly string[]): R
   if (!isObject(value)) return throwFieldError(field, "an object", value);
   const unknownField = Object.keys(value).find((name) => !fields.includes(name));
   if (unknownField !== undefined)
-    throw createPolicyError(
+    throw createAiPolicyError(
       `${field} has the unknown field ${describeValue(unknownField)}; allowed: ${fields.join(", ")}`,
     );
   return value;
 }
 
-function readToolCall(value: unknown, field: string): ToolCall {
+function readToolCall(value: unknown, field: string): AiToolCall {
   const { id, name, arguments: input } = readObject(value, field, ["id", "name", "arguments"]);
   return { id: readText(id, `${field}.id`), name: readText(name, `${field}.name`), arguments: input ?? {} };
 }

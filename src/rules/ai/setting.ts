@@ -1,8 +1,8 @@
 /** Validates the app's setting `__ai`: the AI provider, its API key, and daily limits. */
 import { describeType, describeValue, isObject } from "../describe-value.js";
-import { type AiError, createPolicyError } from "./failure.js";
+import { type AiError, createAiPolicyError } from "./failure.js";
 
-export const AI_SETTING = "__ai";
+export const AI_SETTING_KEY = "__ai";
 
 export type AiProvider = "openai" | "anthropic";
 
@@ -25,7 +25,7 @@ const DEFAULT_BASE_URLS: Record<AiProvider, string> = {
 };
 
 const createSettingError = (field: string, expected: string, value: unknown) =>
-  createPolicyError(`the setting ${AI_SETTING}.${field} must be ${expected} (got ${describeValue(value)})`);
+  createAiPolicyError(`the setting ${AI_SETTING_KEY}.${field} must be ${expected} (got ${describeValue(value)})`);
 
 const isNonEmptyString = (value: unknown): value is string => typeof value === "string" && value !== "";
 
@@ -48,7 +48,7 @@ function createBaseUrlError(url: URL | null, input: unknown, allowHttp: boolean)
   const remedy = "; to allow http and private addresses, the operator sets ALLOW_PRIVATE_NETWORK=1";
   const advice = !allowHttp && url?.protocol === "http:" ? remedy : "";
   const expected = `${schemes} without credentials and query, such as https://api.mistral.ai/v1`;
-  return createPolicyError(`the setting ${AI_SETTING}.baseUrl must be ${expected} (got ${received})${advice}`);
+  return createAiPolicyError(`the setting ${AI_SETTING_KEY}.baseUrl must be ${expected} (got ${received})${advice}`);
 }
 
 /**
@@ -58,15 +58,15 @@ function createBaseUrlError(url: URL | null, input: unknown, allowHttp: boolean)
  */
 export function readAiSetting(value: unknown, allowHttp: boolean): AiSetting {
   if (value === undefined)
-    throw createPolicyError(`the app has no setting ${AI_SETTING}: set {provider, key} in Studio`);
+    throw createAiPolicyError(`the app has no setting ${AI_SETTING_KEY}: set {provider, key} in Studio`);
   if (!isObject(value))
-    throw createPolicyError(`the setting ${AI_SETTING} must be an object (got ${describeType(value)})`);
+    throw createAiPolicyError(`the setting ${AI_SETTING_KEY} must be an object (got ${describeType(value)})`);
   const { provider = "openai", key, logTexts = false } = value;
   if (provider !== "openai" && provider !== "anthropic")
     throw createSettingError("provider", '"openai" or "anthropic"', provider);
   if (!isNonEmptyString(key) || !/^[\x21-\x7e]+$/.test(key)) {
     const expected = "ASCII characters without spaces; if the server needs no key, set any such text";
-    throw createPolicyError(`the setting ${AI_SETTING}.key must be ${expected} (got ${describeType(key)})`);
+    throw createAiPolicyError(`the setting ${AI_SETTING_KEY}.key must be ${expected} (got ${describeType(key)})`);
   }
   const { baseUrl: input = DEFAULT_BASE_URLS[provider] } = value;
   const url = typeof input === "string" ? URL.parse(input) : null;
@@ -89,9 +89,11 @@ export function readAiSetting(value: unknown, allowHttp: boolean): AiSetting {
 export function selectModel({ models }: AiSetting, requested: string | null): string {
   const model = requested ?? models?.[0];
   if (model === undefined)
-    throw createPolicyError(`"model" is required, because the setting ${AI_SETTING} has no "models" and so no default`);
+    throw createAiPolicyError(
+      `"model" is required, because the setting ${AI_SETTING_KEY} has no "models" and so no default`,
+    );
   if (models === null || models.includes(model)) return model;
-  throw createPolicyError(
-    `"model" must be one of the models in the setting ${AI_SETTING}: ${models.join(", ")} (got ${describeValue(model)})`,
+  throw createAiPolicyError(
+    `"model" must be one of the models in the setting ${AI_SETTING_KEY}: ${models.join(", ")} (got ${describeValue(model)})`,
   );
 }

@@ -4,12 +4,12 @@
  */
 
 export const PATH_SEGMENTS_MAX = 8;
-export const PATTERN_SEGMENT_MAX_CHARACTERS = 200;
+export const PATH_PATTERN_SEGMENT_MAX_CHARACTERS = 200;
 /**
  * Maximum length of a segment of a request's path. It is larger than the maximum for a pattern, because the segment may
  * be the value of a parameter.
  */
-export const REQUEST_SEGMENT_MAX_CHARACTERS = 1_024;
+export const REQUEST_PATH_SEGMENT_MAX_CHARACTERS = 1_024;
 /** First path segment of requests that run the draft version of an action instead of its live version. */
 export const DRAFT_PATH_SEGMENT = "draft";
 
@@ -20,7 +20,7 @@ const LITERAL_SEGMENT = /^[\p{L}\p{M}\p{N}._~!$&'()*+,;=@-]+$/u;
 const isDotSegment = (segment: string): boolean => segment === "." || segment === "..";
 
 const isLiteralSegment = (segment: string): boolean =>
-  segment.length <= PATTERN_SEGMENT_MAX_CHARACTERS &&
+  segment.length <= PATH_PATTERN_SEGMENT_MAX_CHARACTERS &&
   LITERAL_SEGMENT.test(segment) &&
   !isDotSegment(segment) &&
   segment.normalize("NFC") === segment;
@@ -29,14 +29,14 @@ const isLiteralSegment = (segment: string): boolean =>
  * Returns null if the pattern is valid. Otherwise returns the second half of an error message ("must have …"), which
  * the caller puts after the field's name.
  */
-export function findPatternFault(path: unknown): string | null {
+export function findPathPatternFault(path: unknown): string | null {
   if (typeof path !== "string") return "must be a string of one to eight segments such as orders/:id";
   const segments = path.split("/");
   if (path === "" || segments.length > PATH_SEGMENTS_MAX) return `must have 1 to ${PATH_SEGMENTS_MAX} segments`;
   if (segments.includes("")) return "must have no empty segment, and no slash at its start or end";
   const faultySegment = segments.find((segment) => !PARAMETER_SEGMENT.test(segment) && !isLiteralSegment(segment));
   if (faultySegment !== undefined) {
-    return `must have segments of letters, digits and ._~!$&'()*+,;=@- of at most ${PATTERN_SEGMENT_MAX_CHARACTERS} characters, or :name`;
+    return `must have segments of letters, digits and ._~!$&'()*+,;=@- of at most ${PATH_PATTERN_SEGMENT_MAX_CHARACTERS} characters, or :name`;
   }
   if (segments[0] === DRAFT_PATH_SEGMENT) return `must not begin with ${DRAFT_PATH_SEGMENT}, where drafts are served`;
   const names = segments.flatMap((segment) => PARAMETER_SEGMENT.exec(segment)?.[1] ?? []);
@@ -44,7 +44,7 @@ export function findPatternFault(path: unknown): string | null {
 }
 
 /** Returns a pattern without the names of its parameters. Two patterns with the same result match the same paths. */
-export const getPatternShape = (path: string): string =>
+export const getPathPatternShape = (path: string): string =>
   path
     .split("/")
     .map((segment) => (PARAMETER_SEGMENT.test(segment) ? ":" : segment))
@@ -63,7 +63,7 @@ export function splitPath(rawPath: string): { raw: string[]; decoded: string[] }
     const isUsable = decoded.every(
       (segment) =>
         segment !== "" &&
-        segment.length <= REQUEST_SEGMENT_MAX_CHARACTERS &&
+        segment.length <= REQUEST_PATH_SEGMENT_MAX_CHARACTERS &&
         !isDotSegment(segment) &&
         !segment.includes("\0"),
     );
@@ -74,10 +74,10 @@ export function splitPath(rawPath: string): { raw: string[]; decoded: string[] }
 }
 
 /**
- * Returns all pattern shapes (see `getPatternShape`) that match the segments, the most specific first. A literal
+ * Returns all pattern shapes (see `getPathPatternShape`) that match the segments, the most specific first. A literal
  * segment is more specific than a parameter, and the first segment that differs decides.
  */
-export function listMatchingShapes(decoded: readonly string[]): string[] {
+export function listMatchingPatternShapes(decoded: readonly string[]): string[] {
   if (decoded.length === 0 || decoded.length > PATH_SEGMENTS_MAX) return [];
   return decoded.reduce<string[]>(
     (shapes, segment, index) => {

@@ -5,7 +5,7 @@
 import { createHash, createHmac, createPublicKey, timingSafeEqual, verify as verifyWith } from "node:crypto";
 import type { HttpAuth, SignatureScheme } from "../../data/action-types.js";
 import { getMediaType } from "./body.js";
-import { TOLERANCE_SECONDS } from "./where.js";
+import { DEFAULT_SIGNATURE_TOLERANCE_SECONDS } from "./where.js";
 
 export type SignatureAuth = Extract<HttpAuth, { type: "signature" }>;
 
@@ -41,7 +41,7 @@ const parseUnixSeconds = (text: string | undefined): number =>
 
 const isWithinTolerance = (
   time: number,
-  { toleranceSeconds = TOLERANCE_SECONDS }: SignatureAuth,
+  { toleranceSeconds = DEFAULT_SIGNATURE_TOLERANCE_SECONDS }: SignatureAuth,
   now: number,
 ): boolean => Math.abs(now - time) <= toleranceSeconds;
 
@@ -207,7 +207,7 @@ const EVENT_ID_READERS: Partial<Record<SignatureScheme, (request: SignedRequest,
  * Returns the event ID that the sender put into the request; null if there is none.
  * @param body parsed body of the request
  */
-export function readEventId(
+export function readWebhookEventId(
   request: SignedRequest,
   { auth, idempotencyHeader }: { auth: HttpAuth; idempotencyHeader?: string },
   body: unknown,

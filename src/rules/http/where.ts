@@ -2,10 +2,10 @@
 import type { HttpAuth, HttpMethod, HttpWhere, SignatureScheme } from "../../data/action-types.js";
 import { describeValue, isObject } from "../describe-value.js";
 import { createFlatShape, type Shape } from "../unknown-fields.js";
-import { findPatternFault, getPatternShape } from "./path.js";
+import { findPathPatternFault, getPathPatternShape } from "./path.js";
 
 export const HTTP_METHODS: readonly HttpMethod[] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
-export const AUTH_TYPES: readonly HttpAuth["type"][] = ["none", "secret", "basic", "bearer", "signature"];
+export const HTTP_AUTH_TYPES: readonly HttpAuth["type"][] = ["none", "secret", "basic", "bearer", "signature"];
 export const SIGNATURE_SCHEMES: readonly SignatureScheme[] = [
   ...(["standard-webhooks", "stripe", "github", "slack", "shopify", "twilio", "sendgrid", "hmac"] as const),
 ];
@@ -13,7 +13,7 @@ const HMAC_ALGORITHMS = ["sha256", "sha1", "sha512"];
 const SIGNATURE_ENCODINGS = ["hex", "base64"];
 const RESPONSE_MODES = ["result", "immediately"];
 
-export const TOLERANCE_SECONDS = 300;
+export const DEFAULT_SIGNATURE_TOLERANCE_SECONDS = 300;
 const TOLERANCE_MAX_SECONDS = 86_400;
 const CORS_ORIGINS_MAX = 50;
 const ORIGIN_MAX_CHARACTERS = 300;
@@ -109,7 +109,7 @@ function findSignatureFault(auth: Fields): string | null {
 function findAuthFault(auth: unknown): string | null {
   if (!isObject(auth)) return `where.auth must be an object such as {"type": "none"} (got ${describeValue(auth)})`;
   const type = getFieldOrNull(auth, "type");
-  const fault = findOneOfFault(type, "where.auth.type", AUTH_TYPES);
+  const fault = findOneOfFault(type, "where.auth.type", HTTP_AUTH_TYPES);
   if (fault !== null || type === "signature") return fault ?? findSignatureFault(auth);
   const allowedFields = type === "basic" ? ["type", "setting"] : ["type"];
   const strayField = Object.keys(AUTH_SHAPE.fields).find(
@@ -139,7 +139,7 @@ function findCorsFault(cors: unknown): string | null {
 export function findHttpWhereFault(where: unknown): string | null {
   if (!isObject(where)) return `where must be an object for an http trigger (got ${describeValue(where)})`;
   const path = getFieldOrNull(where, "path");
-  const pathFault = findPatternFault(path);
+  const pathFault = findPathPatternFault(path);
   if (pathFault !== null) return `where.path ${pathFault} (got ${describeValue(path)})`;
   return (
     checkIfPresent(getFieldOrNull(where, "method"), (value) => findOneOfFault(value, "where.method", HTTP_METHODS)) ??
@@ -171,7 +171,7 @@ export function findRepeatedRouteFault(wheres: readonly { at: number; where: Htt
 
 /** Returns a text from the method and the path shape of a trigger. No two triggers of an app can have the same text. */
 export const createRouteKey = ({ method, path }: Pick<HttpWhere, "method" | "path">): string =>
-  `${method ?? ""} ${getPatternShape(path)}`;
+  `${method ?? ""} ${getPathPatternShape(path)}`;
 
 function pickSetFields<T extends object>(object: object, fields: readonly string[]): T {
   const fieldValues = fields.map((field) => [field, getFieldOrNull(object as Fields, field)] as const);
