@@ -48,7 +48,7 @@ const isText = (value: unknown, max: number): value is string =>
   typeof value === "string" && value !== "" && value.length <= max && findUnstorableCharacter(value) < 0;
 
 /** Checks that the value is the name of a column. @throws REQUEST_INVALID that names `field` */
-export function checkColumn(value: unknown, field: string): void {
+export function checkIsColumnName(value: unknown, field: string): void {
   if (!isText(value, COLUMN_MAX_CHARACTERS))
     refuseField(field, `the name of a column, with 1 to ${COLUMN_MAX_CHARACTERS} characters`, value);
 }
@@ -72,7 +72,7 @@ export function checkColumnConditions(value: unknown, field: string): asserts va
     refuseField(field, `an object with conditions for 1 to ${COLUMNS_MAX} columns`, value);
   }
   for (const column of columns) {
-    checkColumn(column, field);
+    checkIsColumnName(column, field);
     checkValueCondition((value as Record<string, unknown>)[column], `${field}.${column}`);
   }
 }
@@ -165,7 +165,7 @@ function fillValueCondition(test: ValueCondition, user: UserData | null): ValueC
  * Returns the conditions with values of the user's entry instead of placeholders; null if one of these values is
  * missing.
  */
-export function fillColumnConditions(tests: ColumnConditions, user: UserData | null): ColumnConditions | null {
+export function fillConditionPlaceholders(tests: ColumnConditions, user: UserData | null): ColumnConditions | null {
   const entries = Object.entries(tests).map(([column, test]) => [column, fillValueCondition(test, user)] as const);
   return entries.some(([, test]) => test === null) ? null : (Object.fromEntries(entries) as ColumnConditions);
 }
@@ -204,7 +204,7 @@ export function allowsUser(allow: CallerRule, user: UserData | null): boolean {
   const isForAll = allow === ALL_CALLERS_RULE;
   if (isForAll || user === null) return isForAll;
   if (allow === "loggedIn") return true;
-  const tests = fillColumnConditions(allow.user, user);
+  const tests = fillConditionPlaceholders(allow.user, user);
   if (tests === null || Object.keys(tests).some((column) => (getColumnValue(user, column) ?? null) === null))
     return false;
   return meetsColumnConditions(user, tests);

@@ -4,7 +4,7 @@ import { ActionError } from "../errors.js";
 import { EVENT_MAX_BYTES } from "../limits.js";
 import { findUnstorableCharacter, isObject, nestsDeeperThan } from "./describe-value.js";
 import { refuseField } from "./fields.js";
-import { type NotificationScope, parseScope } from "./scope.js";
+import { type NotificationScope, parseNotificationScope } from "./scope.js";
 import { createFlatShape, refuseUnknownFields, type Shape } from "./unknown-fields.js";
 
 export const NOTIFICATION_STATUSES = ["draft", "published", "scheduled"] as const;
@@ -110,7 +110,7 @@ export function parseNotification(body: unknown, path = ""): NotificationFields 
         readStorableObject(extendData, body["extendData"] === true ? "data" : "extendData", EVENT_MAX_BYTES),
       ),
     }),
-    ...(scope !== undefined && { scope: parseScope(scope) }),
+    ...(scope !== undefined && { scope: parseNotificationScope(scope) }),
     ...(orderAt !== undefined && { orderAt: orderAt === null ? null : readTime(orderAt, "orderAt") }),
     ...(pushNotification !== undefined && { push: parsePushRequest(pushNotification) }),
   };

@@ -17,7 +17,7 @@ import { ActionError, type Status } from "../errors.js";
 import { canFire, firesEveryMinute, parseCron } from "./cron-grammar.js";
 import { describeValue } from "./describe-value.js";
 import links from "./time-zone-links.json" with { type: "json" };
-import { findEndOfSkippedTime, findInstantsOfLocalTime, getUtcOffsetMs } from "./zone-clock.js";
+import { findInstantAfterSkippedTime, findInstantsOfLocalTime, getUtcOffsetMs } from "./zone-clock.js";
 
 export interface ScheduleFault {
   status: Extract<Status, "FREQUENCY_INVALID" | "FREQUENCY_TOO_FREQUENT" | "TIMEZONE_INVALID">;
@@ -105,7 +105,7 @@ function firesOncePerDay(frequency: string): boolean {
 
 function findInstantsOfDailyTime(timezone: string, wallTime: number): number[] {
   const [first] = findInstantsOfLocalTime(timezone, wallTime);
-  const instant = first ?? findEndOfSkippedTime(timezone, wallTime);
+  const instant = first ?? findInstantAfterSkippedTime(timezone, wallTime);
   return instant === null ? [] : [instant];
 }
 

@@ -4,7 +4,7 @@
  */
 import { containsTextFolded, foldCase, formatDecimal, listEquivalentTexts } from "./comparable-text.js";
 import { isObject } from "./describe-value.js";
-import { type FoundValue, isScalar, type ValueTest } from "./scope-values.js";
+import { isScalar, type ScopeValue, type ScopeValueTest } from "./scope-values.js";
 
 const NUMBER_PATTERN = /^\s*[-+]?(?:\d{1,255}(?:\.\d{0,255})?|\.\d{1,255})(?:[eE][-+]?\d{1,3})?\s*$/;
 const DAY_PATTERN = /^\d{4}-\d{2}-\d{2}/;
@@ -13,8 +13,8 @@ function scalarToText(value: unknown): string {
   if (typeof value === "number") return formatDecimal(value);
   return isScalar(value) ? String(value) : "";
 }
-const isNotObject = (value: FoundValue): boolean => typeof value !== "object" || value === null;
-const equalsAsText = (value: FoundValue, expected: string): boolean =>
+const isNotObject = (value: ScopeValue): boolean => typeof value !== "object" || value === null;
+const equalsAsText = (value: ScopeValue, expected: string): boolean =>
   isNotObject(value) && listEquivalentTexts(expected).some((text) => foldCase(scalarToText(value)) === foldCase(text));
 
 type CompareValues = (a: number | string, b: number | string) => boolean;
@@ -28,7 +28,7 @@ const isEqual: CompareValues = (a, b) => a === b;
  * Creates a condition that compares as numbers if its operand is a number, and as texts otherwise.
  * @param holds compares the document's value (first) with the operand
  */
-function createComparison(holds: CompareValues): (operand: unknown) => ValueTest {
+function createComparison(holds: CompareValues): (operand: unknown) => ScopeValueTest {
   return (operand) => {
     const text = scalarToText(operand);
     if (!NUMBER_PATTERN.test(text)) return (value) => typeof value === "string" && holds(value, text);
@@ -41,7 +41,7 @@ function createComparison(holds: CompareValues): (operand: unknown) => ValueTest
 
 const createDayTest =
   (holds: CompareValues) =>
-  (operand: unknown): ValueTest =>
+  (operand: unknown): ScopeValueTest =>
   (value) =>
     typeof value === "string" && DAY_PATTERN.test(value) && holds(value.slice(0, 10), String(operand).slice(0, 10));
 
@@ -50,27 +50,27 @@ const createDayTest =
  * `{from, to}`.
  */
 const createRangeTest =
-  (first: (operand: unknown) => ValueTest, second: (operand: unknown) => ValueTest) =>
-  (operand: unknown): ValueTest => {
+  (first: (operand: unknown) => ScopeValueTest, second: (operand: unknown) => ScopeValueTest) =>
+  (operand: unknown): ScopeValueTest => {
     const [from, to] = isObject(operand) ? [operand["from"], operand["to"]] : (operand as unknown[]);
     const tests = [first(from), second(to)];
     return (value) => tests.every((test) => test(value));
   };
 
-function createOneOfTest(operand: unknown): ValueTest {
+function createOneOfTest(operand: unknown): ScopeValueTest {
   const listedValues =
     typeof operand === "string" ? operand.split(",").map((part) => part.trim()) : (operand as unknown[]);
   return (value) => listedValues.some((listed) => equalsAsText(value, scalarToText(listed)));
 }
 
-const isEmptyValue: ValueTest = (value) =>
+const isEmptyValue: ScopeValueTest = (value) =>
   value === undefined ||
   value === null ||
   value === "" ||
   (!isNotObject(value) && Object.keys(value as object).length === 0);
 
 interface ScopeCondition {
-  createTest: (operand: unknown) => ValueTest;
+  createTest: (operand: unknown) => ScopeValueTest;
   negated?: boolean;
   /** True if the condition tests an array only as a whole; false if it also tests each element of the array. */
   comparesWholeValue?: boolean;

@@ -7,8 +7,8 @@ import { containsTextFolded } from "./comparable-text.js";
 import { isObject } from "./describe-value.js";
 
 /** Value at a path of a document: undefined if the document has no value there, null for JSON's null. */
-export type FoundValue = unknown;
-export type ValueTest = (value: FoundValue) => boolean;
+export type ScopeValue = unknown;
+export type ScopeValueTest = (value: ScopeValue) => boolean;
 
 const ARRAY_INDEX = /^(?:0|[1-9]\d{0,4})$/;
 
@@ -28,7 +28,7 @@ export class ScopeTestBudget {
   }
 }
 
-function getChildValue(value: FoundValue, name: string): FoundValue {
+function getChildValue(value: ScopeValue, name: string): ScopeValue {
   if (Array.isArray(value)) return ARRAY_INDEX.test(name) ? value[Number(name)] : undefined;
   return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 }
@@ -36,7 +36,11 @@ function getChildValue(value: FoundValue, name: string): FoundValue {
 /**
  * Returns the values at a path. If a value along the path is an array, follows the path in each element of this array.
  */
-export function readValuesAt(document: FoundValue, segments: readonly string[], budget: ScopeTestBudget): FoundValue[] {
+export function readScopeValues(
+  document: ScopeValue,
+  segments: readonly string[],
+  budget: ScopeTestBudget,
+): ScopeValue[] {
   let values = [document];
   for (const [at, name] of segments.entries()) {
     values = values.flatMap((value) => {
@@ -50,20 +54,20 @@ export function readValuesAt(document: FoundValue, segments: readonly string[], 
 }
 
 /** Returns the values; after each value that is an array, also inserts the elements of this array. */
-export const addArrayElements = (values: readonly FoundValue[]): FoundValue[] =>
+export const addArrayElements = (values: readonly ScopeValue[]): ScopeValue[] =>
   values.flatMap((value) => (Array.isArray(value) ? [value, ...value] : [value]));
 
-export const isScalar = (value: FoundValue): value is string | number | boolean =>
+export const isScalar = (value: ScopeValue): value is string | number | boolean =>
   typeof value === "string" || typeof value === "number" || typeof value === "boolean";
 
 const createEqualsTest =
-  (expected: unknown): ValueTest =>
+  (expected: unknown): ScopeValueTest =>
   (value) =>
     isDeepStrictEqual(value ?? null, expected);
 
 const createComparisonTest =
   (holds: (order: number) => boolean) =>
-  (expected: unknown): ValueTest =>
+  (expected: unknown): ScopeValueTest =>
   (value) => {
     if (typeof value !== typeof expected || !isScalar(value)) return false;
     const otherValue = expected as typeof value;
@@ -72,23 +76,23 @@ const createComparisonTest =
 
 const NUMBER_TYPES = ["number", "double", "int", "long", "decimal"];
 
-function getTypeName(value: FoundValue): string {
+function getTypeName(value: ScopeValue): string {
   if (value === null) return "null";
   return Array.isArray(value) ? "array" : typeof value;
 }
 
-function createTypeTest(expected: unknown): ValueTest {
+function createTypeTest(expected: unknown): ScopeValueTest {
   const name = NUMBER_TYPES.includes(String(expected)) ? "number" : expected === "bool" ? "boolean" : expected;
   return (value) => getTypeName(value) === name;
 }
 
-function createRemainderTest(expected: unknown): ValueTest {
+function createRemainderTest(expected: unknown): ScopeValueTest {
   const [divisor, remainder] = expected as [number, number];
   return (value) => typeof value === "number" && value % divisor === remainder;
 }
 
 interface Operator {
-  test: (expected: unknown) => ValueTest;
+  test: (expected: unknown) => ScopeValueTest;
   /** True if the operator also tests each element of an array. */
   testsElements: boolean;
   /** True if the operator matches a document in which no value passes the test. */
@@ -96,7 +100,7 @@ interface Operator {
 }
 
 const createElementOperator = (test: Operator["test"]): Operator => ({ test, testsElements: true });
-const createOneOfTest = (expected: unknown): ValueTest => {
+const createOneOfTest = (expected: unknown): ScopeValueTest => {
   const tests = (expected as unknown[]).map(createEqualsTest);
   return (value) => tests.some((test) => test(value));
 };

@@ -11,12 +11,12 @@ import { refuseField } from "./fields.js";
 import { SCOPE_CONDITIONS } from "./scope-filters.js";
 import {
   addArrayElements,
-  type FoundValue,
-  readValuesAt,
+  readScopeValues,
   SCOPE_OPERATORS,
   ScopeTestBudget,
   ScopeTestLimitError,
-  type ValueTest,
+  type ScopeValue,
+  type ScopeValueTest,
 } from "./scope-values.js";
 
 /** Data of an app user; null for an anonymous visitor. */
@@ -49,7 +49,7 @@ function checkWhere(where: unknown, fieldPath: string): void {
 }
 
 /** Validates a scope. A number in an array is the ID of an app user. null selects all users. @throws REQUEST_INVALID */
-export function parseScope(value: unknown): NotificationScope | null {
+export function parseNotificationScope(value: unknown): NotificationScope | null {
   if (value === undefined || value === null) return null;
   if (nestsDeeperThan(value, SCOPE_MAX_DEPTH) || Buffer.byteLength(JSON.stringify(value)) > SCOPE_MAX_BYTES) {
     return refuseField("scope", `JSON of at most ${SCOPE_MAX_BYTES} bytes and ${SCOPE_MAX_DEPTH} levels`, value);
@@ -67,7 +67,7 @@ export function parseScope(value: unknown): NotificationScope | null {
 class ScopeEvaluator {
   private readonly budget = new ScopeTestBudget();
 
-  matchesWhere(where: ScopeWhere, document: FoundValue): boolean {
+  matchesWhere(where: ScopeWhere, document: ScopeValue): boolean {
     return Object.entries(where).every(([name, inner]) => {
       if (!name.startsWith("$")) return this.matchesField(document, parseColumnPath(name), inner);
       if (name === "$not") return !this.matchesWhere(inner as ScopeWhere, document);
@@ -78,8 +78,8 @@ class ScopeEvaluator {
     });
   }
 
-  private matchesField(document: FoundValue, segments: readonly string[], tests: unknown): boolean {
-    const values = readValuesAt(document, segments, this.budget);
+  private matchesField(document: ScopeValue, segments: readonly string[], tests: unknown): boolean {
+    const values = readScopeValues(document, segments, this.budget);
     const isTests = isObject(tests) && Object.keys(tests).some((name) => name.startsWith("$"));
     // An empty path stands for an array element that $elemMatch tests. If this element is itself an array, its elements
     // are not tested.
@@ -91,7 +91,7 @@ class ScopeEvaluator {
     });
   }
 
-  private matchesOperator(name: string, expected: unknown, values: readonly FoundValue[], isElement: boolean): boolean {
+  private matchesOperator(name: string, expected: unknown, values: readonly ScopeValue[], isElement: boolean): boolean {
     if (name === "$elemMatch") return this.matchesAnyElement(expected as ScopeWhere, values);
     if (name === "$all") {
       const all = expected as unknown[];
@@ -106,23 +106,23 @@ class ScopeEvaluator {
     return isMatch !== (negated || (name === "$exists" && expected === false));
   }
 
-  private matchesIn(element: unknown, values: readonly FoundValue[], isElement: boolean): boolean {
+  private matchesIn(element: unknown, values: readonly ScopeValue[], isElement: boolean): boolean {
     const isMatch = isObject(element) && Object.keys(element).join() === "$elemMatch";
     return isMatch
       ? this.matchesAnyElement(element["$elemMatch"] as ScopeWhere, values)
       : this.matchesOperator("$eq", element, values, isElement);
   }
 
-  private matchesAnyElement(where: ScopeWhere, values: readonly FoundValue[]): boolean {
+  private matchesAnyElement(where: ScopeWhere, values: readonly ScopeValue[]): boolean {
     const isOfElement = Object.keys(where).some((name) => name.startsWith("$") && !ENTRY_OPERATORS.includes(name));
-    const fitsElement = (element: FoundValue) =>
+    const fitsElement = (element: ScopeValue) =>
       isOfElement ? this.matchesField(element, [], where) : this.matchesWhere(where, element);
     return values.some((value) => Array.isArray(value) && this.someValuePasses(value, fitsElement));
   }
 
-  private matchesFilter({ column, condition, value }: ScopeWhere, document: FoundValue): boolean {
+  private matchesFilter({ column, condition, value }: ScopeWhere, document: ScopeValue): boolean {
     const { createTest: test, negated = false, comparesWholeValue = false } = SCOPE_CONDITIONS[condition as string]!;
-    const values = readValuesAt(document, parseColumnPath(column), this.budget);
+    const values = readScopeValues(document, parseColumnPath(column), this.budget);
     return this.someValuePasses(comparesWholeValue ? values : addArrayElements(values), test(value), value) !== negated;
   }
 
@@ -130,7 +130,7 @@ class ScopeEvaluator {
    * True if one of the values passes the test.
    * @param expected operand of the test; each element of an array counts as one test for the limit
    */
-  private someValuePasses(values: readonly FoundValue[], test: ValueTest, expected?: unknown): boolean {
+  private someValuePasses(values: readonly ScopeValue[], test: ScopeValueTest, expected?: unknown): boolean {
     const stepCount = Array.isArray(expected) ? 1 + expected.length : 1;
     return values.some((value) => {
       this.budget.countStep(stepCount);
@@ -148,7 +148,7 @@ function parseColumnPath(column: unknown): readonly string[] {
 
 /**
  * True if the scope selects the user. Only a scope of null selects an anonymous visitor.
- * @param scope result of `parseScope`
+ * @param scope result of `parseNotificationScope`
  */
 export function isUserInScope(scope: NotificationScope | null, user: ScopeUser): boolean {
   if (scope === null) return true;

@@ -35,7 +35,7 @@ export function findInstantsOfLocalTime(timeZone: string, wall: number): number[
  * 30 December 2011).
  * @param wall local time for which {@link findInstantsOfLocalTime} returns no instant
  */
-export function findEndOfSkippedTime(timeZone: string, wall: number): number | null {
+export function findInstantAfterSkippedTime(timeZone: string, wall: number): number | null {
   const before = getUtcOffsetMs(timeZone, wall - DAY_MS);
   let earlier = wall - DAY_MS - before;
   let later = wall + DAY_MS - getUtcOffsetMs(timeZone, wall + DAY_MS);

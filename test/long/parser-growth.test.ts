@@ -10,7 +10,7 @@ import { detectContentType } from "../../src/engine/content-type.js";
 import { toDetailLine } from "../../src/engine/smtp/outcome.js";
 import { type ImportFormat, parseImportRows } from "../../src/operations/data-sources/row-streams.js";
 import { getAddressBlock } from "../../src/rules/address-block.js";
-import { fillColumnConditions } from "../../src/rules/caller-rules.js";
+import { fillConditionPlaceholders } from "../../src/rules/caller-rules.js";
 import { parseScript } from "../../src/rules/code-parser.js";
 import { foldCase } from "../../src/rules/comparable-text.js";
 import { parseCron } from "../../src/rules/cron-grammar.js";
@@ -81,7 +81,7 @@ const PARSERS: Record<string, Parser> = {
     fillTemplate(text, { a: "b" }, "text", { html: true }),
   ],
   "placeholders of hooks": (text) => checkPlaceholders([{ type: "sms", to: text }] as never, ["a"]),
-  "placeholders of rules": (text) => fillColumnConditions({ a: { equals: text } }, { Email: "a" }),
+  "placeholders of rules": (text) => fillConditionPlaceholders({ a: { equals: text } }, { Email: "a" }),
   "expressions of frequency": (text) => parseCron(text),
   "regular expressions of queries": (text) => translatePattern(text, "i", "where"),
   queries: (text) => compileWhere({ [text.slice(0, 500)]: { $iLike: text } }, source, new SqlStatement()),

@@ -5,7 +5,7 @@ import { isDeclaration } from "../../src/engine/bundler/declarations.js";
 import { findNameInReadme } from "../../src/engine/bundler/global-name.js";
 import { detectContentType } from "../../src/engine/content-type.js";
 import { SecretScan } from "../../src/engine/secret-scan/scan.js";
-import { fillColumnConditions } from "../../src/rules/caller-rules.js";
+import { fillConditionPlaceholders } from "../../src/rules/caller-rules.js";
 import { parseMailSender } from "../../src/rules/message-destination.js";
 import { isEmailAddress } from "../../src/rules/message-fields.js";
 
@@ -28,7 +28,7 @@ const READERS: Record<string, (text: string) => unknown> = {
   isEmailAddress,
   isDeclaration,
   nameInReadme: (text) => findNameInReadme(text, "some-package"),
-  filledTests: (text) => fillColumnConditions({ a: { equals: text } }, { Email: "x" }),
+  filledTests: (text) => fillConditionPlaceholders({ a: { equals: text } }, { Email: "x" }),
   findInJson: (text) => scan.findInJson(JSON.stringify({ a: text, abcdefgh1: 1 })),
 };
 /** Texts that could be ambiguous for a regular expression. */

@@ -3,9 +3,9 @@ import { expect } from "chai";
 import {
   allowsUser,
   checkCallerRule,
-  checkColumn,
   checkColumnConditions,
-  fillColumnConditions,
+  checkIsColumnName,
+  fillConditionPlaceholders,
   meetsColumnConditions,
 } from "../../src/rules/caller-rules.js";
 import { parseAccessRules } from "../../src/rules/entries/access-rules.js";
@@ -45,9 +45,11 @@ describe("the tests of columns in a rule", () => {
   });
 
   it("name columns of 1 to 255 characters", () => {
-    checkColumn("x".repeat(255), "c");
+    checkIsColumnName("x".repeat(255), "c");
     for (const name of ["", "x".repeat(256), 5, null, "\u0000"])
-      expect(refusal("REQUEST_INVALID", () => checkColumn(name, "c"))).to.contain("c must be the name of a column");
+      expect(refusal("REQUEST_INVALID", () => checkIsColumnName(name, "c"))).to.contain(
+        "c must be the name of a column",
+      );
     expect(refusal("REQUEST_INVALID", () => checkColumnConditions({ "": { equals: 1 } }, "t"))).to.contain(
       "t must be the name",
     );
@@ -86,22 +88,22 @@ describe("callers that a rule allows", () => {
 describe("tests with the user's columns", () => {
   it("keep numbers and booleans unchanged, and use a text for contains", () => {
     const user = { n: 5, yes: true, empty: "", list: ["x"] };
-    expect(fillColumnConditions({ a: { equals: "{{user.n}}", contains: "{{user.n}}" } }, user)).to.deep.equal({
+    expect(fillConditionPlaceholders({ a: { equals: "{{user.n}}", contains: "{{user.n}}" } }, user)).to.deep.equal({
       a: { equals: 5, contains: "5" },
     });
-    expect(fillColumnConditions({ a: { equals: "{{user.yes}}", notequals: 7 } }, user)).to.deep.equal({
+    expect(fillConditionPlaceholders({ a: { equals: "{{user.yes}}", notequals: 7 } }, user)).to.deep.equal({
       a: { equals: true, notequals: 7 },
     });
     for (const column of ["empty", "list", "missing", "toString"])
-      expect(fillColumnConditions({ a: { equals: `{{user.${column}}}` } }, user), column).to.equal(null);
-    expect(fillColumnConditions({ a: { equals: "{{user.n}}" } }, null)).to.equal(null);
-    expect(fillColumnConditions({ a: { equals: "of {{user.missing}}" } }, user)).to.equal(null);
-    expect(fillColumnConditions({ a: { equals: "plain" } }, null)).to.deep.equal({ a: { equals: "plain" } });
+      expect(fillConditionPlaceholders({ a: { equals: `{{user.${column}}}` } }, user), column).to.equal(null);
+    expect(fillConditionPlaceholders({ a: { equals: "{{user.n}}" } }, null)).to.equal(null);
+    expect(fillConditionPlaceholders({ a: { equals: "of {{user.missing}}" } }, user)).to.equal(null);
+    expect(fillConditionPlaceholders({ a: { equals: "plain" } }, null)).to.deep.equal({ a: { equals: "plain" } });
   });
 
   it("read a column in brackets of one character or more, and brackets alone as a name", () => {
     const filled = (text: string, user: object) =>
-      fillColumnConditions({ a: { equals: text } }, user as never)?.a?.equals;
+      fillConditionPlaceholders({ a: { equals: text } }, user as never)?.a?.equals;
     expect(filled("{{user.[b]}}", { b: "x", "[b]": "y" })).to.equal("x");
     expect(filled("{{user.[]}}", { "[]": "x" })).to.equal("x");
     expect(filled("a{{user.b}}c{{user.b}}", { b: "-" })).to.equal("a-c-");
@@ -109,7 +111,7 @@ describe("tests with the user's columns", () => {
 
   it("allow no user if a placeholder is incomplete or nested", () => {
     for (const text of ["{{user.b", "{{user.b}", "a {{ user.b} }", "{{user.}}", "{{user.{{user.b}}}}"])
-      expect(fillColumnConditions({ a: { equals: text } }, { b: "x" }), text).to.equal(null);
+      expect(fillConditionPlaceholders({ a: { equals: text } }, { b: "x" }), text).to.equal(null);
   });
 
   it("are parsed once, however often they are filled", () => {
@@ -120,7 +122,7 @@ describe("tests with the user's columns", () => {
       return matchAll.call(this, pattern);
     };
     try {
-      for (const b of ["x", "y"]) fillColumnConditions({ a: { equals: "parsed once {{user.b}}" } }, { b });
+      for (const b of ["x", "y"]) fillConditionPlaceholders({ a: { equals: "parsed once {{user.b}}" } }, { b });
     } finally {
       String.prototype.matchAll = matchAll;
     }
@@ -129,10 +131,12 @@ describe("tests with the user's columns", () => {
 
   it("stay right for more templates than are cached", () => {
     for (let n = 0; n < 2_050; n += 1)
-      expect(fillColumnConditions({ a: { equals: `${n} {{user.b}}` } }, { b: "x" })).to.deep.equal({
+      expect(fillConditionPlaceholders({ a: { equals: `${n} {{user.b}}` } }, { b: "x" })).to.deep.equal({
         a: { equals: `${n} x` },
       });
-    expect(fillColumnConditions({ a: { equals: "0 {{user.b}}" } }, { b: "y" })).to.deep.equal({ a: { equals: "0 y" } });
+    expect(fillConditionPlaceholders({ a: { equals: "0 {{user.b}}" } }, { b: "y" })).to.deep.equal({
+      a: { equals: "0 y" },
+    });
   });
 
   it("must all pass", () => {

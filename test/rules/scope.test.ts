@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { openDatabase, rows } from "../../src/data/database.js";
 import { SqlStatement } from "../../src/rules/entry-query/statement.js";
 import { compileWhere } from "../../src/rules/entry-query/where.js";
-import { isUserInScope, parseScope } from "../../src/rules/scope.js";
+import { isUserInScope, parseNotificationScope } from "../../src/rules/scope.js";
 import { freshDatabase } from "../harness/postgres.js";
 import { refusal } from "./refusal.js";
 
@@ -94,10 +94,12 @@ describe("the scope of a notification", () => {
     { "__proto__.x": { $exists: true } },
   ];
   for (const scope of MATCHING) {
-    it(`${JSON.stringify(scope)} matches the user`, () => expect(isUserInScope(parseScope(scope), ANN)).to.equal(true));
+    it(`${JSON.stringify(scope)} matches the user`, () =>
+      expect(isUserInScope(parseNotificationScope(scope), ANN)).to.equal(true));
   }
   for (const scope of NOT_MATCHING) {
-    it(`${JSON.stringify(scope)} does not match`, () => expect(isUserInScope(parseScope(scope), ANN)).to.equal(false));
+    it(`${JSON.stringify(scope)} does not match`, () =>
+      expect(isUserInScope(parseNotificationScope(scope), ANN)).to.equal(false));
   }
 
   it("is the where of data sources: PostgreSQL finds Ann with the same ones", async () => {
@@ -129,12 +131,14 @@ describe("the scope of a notification", () => {
 
   it("that would take long on a user with much data matches no user, at once", () => {
     const many = { ...ANN, tags: Array.from({ length: 300_000 }, (_, at) => at) };
-    const scope = parseScope({ $nor: Array.from({ length: 5 }, (_, at) => ({ tags: { $in: [-1, -at] } })) });
+    const scope = parseNotificationScope({
+      $nor: Array.from({ length: 5 }, (_, at) => ({ tags: { $in: [-1, -at] } })),
+    });
     expect(isUserInScope(scope, many)).to.equal(false);
     expect(isUserInScope(scope, { ...ANN, tags: [1, 2] })).to.equal(true);
     // The cost of a check counts each value of the user's list once, and once more for each value that it is compared with.
     const fits = (where: object, length: number) =>
-      isUserInScope(parseScope(where), { ...ANN, tags: Array(length).fill(1) });
+      isUserInScope(parseNotificationScope(where), { ...ANN, tags: Array(length).fill(1) });
     for (const [where, most] of [
       [{ tags: { $ne: 2 } }, 19_998],
       [{ tags: { $nin: [2, 3, 4] } }, 4_998],
@@ -144,14 +148,14 @@ describe("the scope of a notification", () => {
   });
 
   it("never matches an anonymous visitor, unless it is for everyone", () => {
-    expect(isUserInScope(parseScope({}), null)).to.equal(false);
+    expect(isUserInScope(parseNotificationScope({}), null)).to.equal(false);
     expect(isUserInScope(null, null)).to.equal(true);
   });
 
   it("has at most 16 KiB, 20 levels and a thousand entries in its list", () => {
     const accepted = (value: unknown) => {
       try {
-        parseScope(value);
+        parseNotificationScope(value);
         return true;
       } catch {
         return false;
@@ -175,7 +179,7 @@ describe("the scope of a notification", () => {
       [{ $or: [{ email: { $regex: "^(a+)+$" } }] }, "scope.$or[0].email"],
       [{ a: "x".repeat(20_000) }, "scope"],
     ] as const) {
-      expect(refusal("REQUEST_INVALID", () => parseScope(scope)).startsWith(place), place).to.equal(true);
+      expect(refusal("REQUEST_INVALID", () => parseNotificationScope(scope)).startsWith(place), place).to.equal(true);
     }
   });
 });

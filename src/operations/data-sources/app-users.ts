@@ -6,7 +6,7 @@
 import { type Db, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { createAccessDenied } from "../../rules/entries/entry-access.js";
+import { createAccessDeniedError } from "../../rules/entries/entry-access.js";
 import type { EntryData } from "../../rules/entries/entry-input.js";
 import { createTextHookFunction } from "../../rules/entries/hooks.js";
 import { parseSignIn } from "../../rules/entries/sign-in.js";
@@ -227,7 +227,7 @@ export class AppUsers {
    *   REQUEST_INVALID
    */
   parseSignInRequest(source: StoredDataSource, where: unknown): SignInRequest {
-    if (!source.isUsers) throw createAccessDenied();
+    if (!source.isUsers) throw createAccessDeniedError();
     return { source, ...parseSignIn(where, source.hashedColumns) };
   }
 

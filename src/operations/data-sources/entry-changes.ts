@@ -9,7 +9,7 @@ import { BULK_ENTRIES, ENTRIES_PER_DATA_SOURCE } from "../../limits.js";
 import { isPageCaller } from "../../rules/access.js";
 import { NewColumnCollector } from "../../rules/entries/columns.js";
 import {
-  createBulkEvent,
+  createBulkChangeEvent,
   createEntryEvent,
   ENTRIES_CHANGED_AUDIT_TYPE,
   type EntryEvent,
@@ -264,7 +264,7 @@ export class EntryChangeTransactions {
       this.options.logEvents.store(emitter, source.appId, { ...event, ...eventSubject, dataSourceEntryId }, executor);
     if (change.isBulk) {
       const columns = [...source.columns, ...change.newColumns.added];
-      await store(createBulkEvent({ operation: operation ?? "commit", ...counts }, columns, userEmail), null);
+      await store(createBulkChangeEvent({ operation: operation ?? "commit", ...counts }, columns, userEmail), null);
       return;
     }
     for (const { event, id, columns } of events) await store(createEntryEvent(event, columns, userEmail), id);

@@ -5,7 +5,7 @@
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES } from "../../limits.js";
 import { meetsColumnConditions } from "../../rules/caller-rules.js";
-import { createAccessDenied, type EntryPermissions, maySelectById } from "../../rules/entries/entry-access.js";
+import { createAccessDeniedError, type EntryPermissions, maySelectById } from "../../rules/entries/entry-access.js";
 import type { CommitInput, EntryData } from "../../rules/entries/entry-input.js";
 import type { HookVerb } from "../../rules/entries/sending-hooks.js";
 import { hashQueueKeyOf } from "../records/hashes.js";
@@ -75,7 +75,7 @@ function commitGrantsOf(rights: CallerEntryRights, source: StoredDataSource, com
  * @throws ActionError DATA_SOURCE_ACCESS_DENIED
  */
 function rejectUnfilteredRemoval(grant: EntryPermissions, append: boolean): void {
-  if (!maySelectById(grant) || (!append && Object.keys(grant.conditions).length > 0)) throw createAccessDenied();
+  if (!maySelectById(grant) || (!append && Object.keys(grant.conditions).length > 0)) throw createAccessDeniedError();
 }
 
 const createNotFoundError = (id: number): ActionError =>

@@ -11,7 +11,7 @@ import { rows as rowsOf } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES, IMPORT_LIMIT_MS } from "../../limits.js";
 import { NewColumnCollector } from "../../rules/entries/columns.js";
-import { createAccessDenied } from "../../rules/entries/entry-access.js";
+import { createAccessDeniedError } from "../../rules/entries/entry-access.js";
 import { type EntryData, parseEntryData } from "../../rules/entries/entry-input.js";
 import { hashQueueKeyOf } from "../records/hashes.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
@@ -162,7 +162,7 @@ async function removeExisting(change: EntryChange): Promise<void> {
  */
 function requireReplaceRight(rights: CallerEntryRights, source: StoredDataSource): void {
   const { requiredColumns: required } = rights.grant(source, "delete");
-  if (required.length > 0) throw createAccessDenied();
+  if (required.length > 0) throw createAccessDeniedError();
 }
 
 export class EntryImports {

@@ -3,7 +3,7 @@
  * whole page. A join with `required` is also a condition in the statement that reads the page.
  */
 import { ActionError } from "../../errors.js";
-import { throwLimitError } from "../../rules/entry-query/checks.js";
+import { throwQueryLimitError } from "../../rules/entry-query/checks.js";
 import { jsonTextSql, jsonTypeSql } from "../../rules/entry-query/operators.js";
 import type { EntryScope, JoinOptions } from "../../rules/entry-query/options.js";
 import { orderBySql, parseOrder, sortKeySql } from "../../rules/entry-query/order.js";
@@ -158,7 +158,7 @@ export class EntryJoins {
       statement.values,
     );
     if (rows.length > 0 && rows[0]!.found > rows.length)
-      throwLimitError(
+      throwQueryLimitError(
         `the joined entries of join.${join.name} exceed 8 MB on this page; ` +
           "request fewer entries, or set a smaller limit of the join",
       );

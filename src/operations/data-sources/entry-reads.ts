@@ -7,7 +7,7 @@ import { ActionError } from "../../errors.js";
 import { ENTRY_MAX_BYTES, PAGE_MAX_BYTES } from "../../limits.js";
 import { compileAggregate } from "../../rules/entry-query/aggregate.js";
 import { FIELDS_MAX, requireList } from "../../rules/entry-query/checks.js";
-import { type EntryScope, type FindOptions, parseFind, QUERY_SHAPE } from "../../rules/entry-query/options.js";
+import { type EntryScope, type FindOptions, parseFindOptions, QUERY_SHAPE } from "../../rules/entry-query/options.js";
 import {
   afterPositionSql,
   encodeCursor,
@@ -163,7 +163,7 @@ class TimeLimitedEntryReader {
     query: unknown,
     access: EntryReadAccess<Source>,
   ): Promise<FindEntriesResult> {
-    const options = parseFind(query);
+    const options = parseFindOptions(query);
     if (options.aggregate !== null) return this.aggregateEntries(key, options, access);
     const keys = parseOrder(options.order, createEntryDocumentSource("e", access.scope.canSee));
     const { rows, pages } = await this.rowsOf(key, options, access, keys);

@@ -9,11 +9,11 @@ import type { UserData } from "../../rules/caller-rules.js";
 import type { EntryVerb } from "../../rules/entries/access-rules.js";
 import {
   checkRequiredColumns,
-  createAccessDenied,
+  createAccessDeniedError,
   createEntryScope,
   type EntryCaller,
   type EntryPermissions,
-  findPermissions,
+  findEntryPermissions,
   listWhereColumns,
   maySelectById,
   rejectContradictingWhere,
@@ -93,7 +93,7 @@ function createRights(
 ): CallerEntryRights {
   const grant: CallerEntryRights["grant"] = (source, verb) => {
     try {
-      return findPermissions(source.accessRules, verb, as);
+      return findEntryPermissions(source.accessRules, verb, as);
     } catch {
       throw accessError();
     }
@@ -160,7 +160,7 @@ export class EntryRightsResolver {
     const user = isTrusted ? null : await this.options.appUsers.userOf(caller);
     const as: EntryCaller = isTrusted ? { isTrusted: true } : { isTrusted: false, user: user?.data ?? null };
     const emitter = { ...(caller ?? ANONYMOUS_EMITTER), ...(address !== undefined && { address }) };
-    const refused = () => (caller === null ? new ActionError("UNAUTHORIZED") : createAccessDenied());
+    const refused = () => (caller === null ? new ActionError("UNAUTHORIZED") : createAccessDeniedError());
     return createRights(as, { emitter, userEmail: readUserEmail(user?.data) }, refused, user);
   }
 
@@ -172,7 +172,7 @@ export class EntryRightsResolver {
     return createRights(
       { isTrusted: false, user },
       { emitter: ANONYMOUS_EMITTER, userEmail: null },
-      createAccessDenied,
+      createAccessDeniedError,
     );
   }
 }

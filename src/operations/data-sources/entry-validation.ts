@@ -4,7 +4,11 @@
  */
 import { ActionError } from "../../errors.js";
 import { meetsColumnConditions } from "../../rules/caller-rules.js";
-import { checkRequiredColumns, createAccessDenied, type EntryPermissions } from "../../rules/entries/entry-access.js";
+import {
+  checkRequiredColumns,
+  createAccessDeniedError,
+  type EntryPermissions,
+} from "../../rules/entries/entry-access.js";
 import { type EntryData, serializeEntry } from "../../rules/entries/entry-input.js";
 import { createTextHookFunction } from "../../rules/entries/hooks.js";
 import { checkHashable, type HashQueueKey, hashText } from "../records/hashes.js";
@@ -61,11 +65,11 @@ export function createEntryValidator(
   return async (input, label) => {
     // Checks the entry's size and structure before hashing, so that no time is spent on hashes for an invalid entry.
     const text = serializeEntry(input, label);
-    if (Object.keys(input).some((column) => !grant.mayAccessColumn(column))) throw createAccessDenied();
+    if (Object.keys(input).some((column) => !grant.mayAccessColumn(column))) throw createAccessDeniedError();
     const data = applyTextHooks(input);
     checkRequiredColumns(grant, new Set(Object.keys(data)), "data");
     // The access rule may contain conditions on column values. The written data must meet these conditions too.
-    if (!meetsColumnConditions(data, grant.conditions)) throw createAccessDenied();
+    if (!meetsColumnConditions(data, grant.conditions)) throw createAccessDeniedError();
     const done = await hashColumns(data);
     return done === input ? { data: input, text } : toStorableEntry(done, label);
   };

@@ -4,7 +4,7 @@ import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { describeValue, isObject } from "../../rules/describe-value.js";
-import { createAccessDenied } from "../../rules/entries/entry-access.js";
+import { createAccessDeniedError } from "../../rules/entries/entry-access.js";
 import type { AppSession, ReadSession } from "../../rules/env-script.js";
 import { refuseField } from "../../rules/fields.js";
 import { type IdOrName, parseReference } from "../../rules/reference.js";
@@ -68,7 +68,9 @@ export class AppUserSessions {
    */
   private usersOf(appId: number, ref: IdOrName): Promise<StoredDataSource> {
     return this.options.sources.find(appId, ref).catch((error: unknown) => {
-      throw error instanceof ActionError && error.status === "DATA_SOURCE_NOT_FOUND" ? createAccessDenied() : error;
+      throw error instanceof ActionError && error.status === "DATA_SOURCE_NOT_FOUND"
+        ? createAccessDeniedError()
+        : error;
     });
   }
 

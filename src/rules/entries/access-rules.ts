@@ -4,8 +4,8 @@ import {
   type CallerRule,
   type ColumnConditions,
   checkCallerRule,
-  checkColumn,
   checkColumnConditions,
+  checkIsColumnName,
 } from "../caller-rules.js";
 import { isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
@@ -43,7 +43,7 @@ function checkColumns(value: unknown, field: string): void {
   if (value === undefined) return;
   if (!Array.isArray(value) || value.length > COLUMNS_MAX)
     refuseField(field, `an array of at most ${COLUMNS_MAX} column names`, value);
-  for (const [at, column] of value.entries()) checkColumn(column, `${field}[${at}]`);
+  for (const [at, column] of value.entries()) checkIsColumnName(column, `${field}[${at}]`);
 }
 
 function checkRequiredColumns(value: unknown, field: string): void {
@@ -56,7 +56,7 @@ function checkRequiredColumns(value: unknown, field: string): void {
     );
   for (const [at, element] of value.entries()) {
     const place = `${field}[${at}]`;
-    if (typeof element === "string") checkColumn(element, place);
+    if (typeof element === "string") checkIsColumnName(element, place);
     else checkColumnConditions(element, place);
   }
 }

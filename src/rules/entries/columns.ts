@@ -21,7 +21,7 @@ export function checkColumnName(name: string, fieldPath: string): void {
 }
 
 /** Validates the list of column names of a new data source. @throws REQUEST_INVALID */
-export function parseColumns(value: unknown): string[] {
+export function parseColumnNames(value: unknown): string[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value) || value.length > COLUMN_LIST_MAX) {
     refuseField("columns", `an array of at most ${COLUMN_LIST_MAX} column names`, value);

@@ -5,7 +5,7 @@ import { findUnstorableCharacter, isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
 import { createFlatShape, refuseUnknownFields, type Shape } from "../unknown-fields.js";
 import { ACCESS_RULE_SHAPE, type AccessRule, parseAccessRules } from "./access-rules.js";
-import { parseColumns } from "./columns.js";
+import { parseColumnNames } from "./columns.js";
 import { type EntryData, parseEntryData, readEntryList } from "./entry-input.js";
 import { type EntryHook, getHookShape, parseHooks } from "./hooks.js";
 
@@ -57,7 +57,7 @@ function parseField(
   storedHooks: readonly EntryHook[],
 ): unknown {
   if (field === "name") return parseName(value);
-  if (field === "columns") return parseColumns(value);
+  if (field === "columns") return parseColumnNames(value);
   if (field === "accessRules") return parseAccessRules(value);
   if (field === "isUsers") return parseFlag(value, field);
   return field === "hooks" ? parseHooks(value, storedHooks) : parseIndexes(value ?? []);

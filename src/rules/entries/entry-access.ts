@@ -6,7 +6,7 @@ import { ActionError } from "../../errors.js";
 import {
   allowsUser,
   type ColumnConditions,
-  fillColumnConditions,
+  fillConditionPlaceholders,
   type UserData,
   type ValueCondition,
 } from "../caller-rules.js";
@@ -42,7 +42,7 @@ export interface EntryPermissions {
   fingerprint: string;
 }
 
-export const createAccessDenied = (): ActionError => new ActionError("DATA_SOURCE_ACCESS_DENIED");
+export const createAccessDeniedError = (): ActionError => new ActionError("DATA_SOURCE_ACCESS_DENIED");
 
 const appliesTo = (rule: AccessRule, verb: EntryVerb, user: UserData | null): boolean =>
   rule.enabled !== false && rule.type.includes(verb) && allowsUser(rule.allow, user);
@@ -58,8 +58,8 @@ function createRulePermissions(rule: AccessRule, user: UserData | null): EntryPe
   const { include, exclude = [], require = [] } = rule;
   const all = require
     .filter((requirement) => typeof requirement !== "string")
-    .map((tests) => fillColumnConditions(tests, user));
-  if (all.includes(null)) throw createAccessDenied();
+    .map((tests) => fillConditionPlaceholders(tests, user));
+  if (all.includes(null)) throw createAccessDeniedError();
   const tests = mergeConditions(all as ColumnConditions[]);
   const required = [...require.filter((requirement) => typeof requirement === "string"), ...Object.keys(tests)];
   const mayTouch = (column: string) => (include?.includes(column) ?? true) && !exclude.includes(column);
@@ -82,7 +82,7 @@ function mergeConditions(all: readonly ColumnConditions[]): ColumnConditions {
     const clashingTest = Object.entries(test).some(
       ([name, value]) => Object.hasOwn(testBefore, name) && testBefore[name as keyof ValueCondition] !== value,
     );
-    if (clashingTest) throw createAccessDenied();
+    if (clashingTest) throw createAccessDeniedError();
     mergedTests[column] = { ...testBefore, ...test };
   }
   return mergedTests;
@@ -100,10 +100,14 @@ export const findDecidingRuleIndex = (rules: readonly AccessRule[], verb: EntryV
  * @throws DATA_SOURCE_ACCESS_DENIED if no rule matches, or if the user's entry lacks a value that the rule's conditions
  * use
  */
-export function findPermissions(rules: readonly AccessRule[], verb: EntryVerb, caller: EntryCaller): EntryPermissions {
+export function findEntryPermissions(
+  rules: readonly AccessRule[],
+  verb: EntryVerb,
+  caller: EntryCaller,
+): EntryPermissions {
   if (caller.isTrusted) return ALL_PERMISSIONS;
   const rule = rules[findDecidingRuleIndex(rules, verb, caller.user)];
-  if (!rule) throw createAccessDenied();
+  if (!rule) throw createAccessDeniedError();
   return createRulePermissions(rule, caller.user);
 }
 
@@ -185,7 +189,7 @@ function* listRequiredValues(where: unknown): Generator<[column: string, value: 
 export function rejectContradictingWhere({ conditions: tests }: EntryPermissions, where: unknown): void {
   for (const [column, value] of listRequiredValues(where)) {
     const test = Object.hasOwn(tests, column) ? tests[column]! : {};
-    if (test.equals !== undefined && test.equals !== value) throw createAccessDenied();
+    if (test.equals !== undefined && test.equals !== value) throw createAccessDeniedError();
   }
 }
 
@@ -201,7 +205,7 @@ export function checkRequiredColumns(
 ): void {
   const missingColumn = grant.requiredColumns.find((column) => !input.has(column));
   if (missingColumn === undefined) return;
-  if (!grant.mayAccessColumn(missingColumn)) throw createAccessDenied();
+  if (!grant.mayAccessColumn(missingColumn)) throw createAccessDeniedError();
   throw new ActionError(
     "DATA_SOURCE_ACCESS_DENIED",
     `the access rule requires the column ${JSON.stringify(missingColumn)} in "${place}"`,

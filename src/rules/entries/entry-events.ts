@@ -41,7 +41,7 @@ export interface BulkChangeCounts {
   deleted: number;
 }
 
-export function createBulkEvent(counts: BulkChangeCounts, columns: readonly string[], userEmail: string | null) {
+export function createBulkChangeEvent(counts: BulkChangeCounts, columns: readonly string[], userEmail: string | null) {
   return {
     type: "dataSource.import",
     data: { ...counts, columns: limitNames(columns), ...createUserEmailField(userEmail) },

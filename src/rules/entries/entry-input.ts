@@ -187,7 +187,7 @@ function readEntryData(entry: Record<string, unknown>, field: string): EntryData
 }
 
 /** Validates the body of a commit. @throws REQUEST_INVALID with the path of the invalid field */
-export function parseCommit(body: unknown): CommitInput {
+export function parseEntryCommit(body: unknown): CommitInput {
   if (!isObject(body)) refuseField("a commit", "an object", body);
   const entries = readEntryList(body["entries"] ?? [], "entries");
   const deletes = readEntryList(body["delete"] ?? [], "delete").map((id, index) =>

@@ -26,7 +26,7 @@ import type { SqlStatement } from "./statement.js";
 import { compileWhere } from "./where.js";
 
 /** Result of one stage of `aggregate`, as SQL. */
-export interface DocumentRows {
+export interface AggregateStageSql {
   /** SQL of a select with three columns: the document `d` and its sort keys `n` and `m`. */
   sql: string;
   /** True if the documents are complete entries, which may contain columns that the caller must not see. */
@@ -49,13 +49,13 @@ const failIfTooLarge = (bytes: string): string =>
 type Stage = (
   stageOptions: unknown,
   fieldPath: string,
-  input: DocumentRows,
+  input: AggregateStageSql,
   canSee: DocumentSource["canSeeColumn"],
   statement: SqlStatement,
-) => DocumentRows;
+) => AggregateStageSql;
 
 const createDocumentSource = (
-  { areEntries }: DocumentRows,
+  { areEntries }: AggregateStageSql,
   canSee: DocumentSource["canSeeColumn"],
 ): DocumentSource => ({
   documentSql: "d",
@@ -70,7 +70,7 @@ const createDocumentSource = (
  */
 const OFFSET_BARRIER = "OFFSET 0";
 
-const createFromClause = ({ sql }: DocumentRows, statement: SqlStatement): string =>
+const createFromClause = ({ sql }: AggregateStageSql, statement: SqlStatement): string =>
   `FROM (${sql}) ${statement.createAlias()}`;
 
 const matchStage: Stage = (stageOptions, fieldPath, input, canSee, statement) => {
@@ -231,9 +231,9 @@ export function compileAggregate(
   entries: string,
   canSee: DocumentSource["canSeeColumn"],
   statement: SqlStatement,
-): DocumentRows {
+): AggregateStageSql {
   const stages = requireList(aggregate, "aggregate", STAGES_MAX, 1);
-  return stages.reduce<DocumentRows>(
+  return stages.reduce<AggregateStageSql>(
     (input, stage, at) => {
       const place = `aggregate[${at}]`;
       const spec = readOperators(stage, place, Object.keys(STAGES));

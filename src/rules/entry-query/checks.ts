@@ -21,7 +21,7 @@ export const STAGES_MAX = 10;
 export const FIELDS_MAX = 50;
 
 /** Throws the error for a query that exceeds a size limit. @throws REQUEST_INVALID with the message */
-export function throwLimitError(message: string): never {
+export function throwQueryLimitError(message: string): never {
   throw new ActionError("REQUEST_INVALID", message);
 }
 
@@ -29,7 +29,7 @@ export function throwLimitError(message: string): never {
  * Throws the error for an unknown field, operator or condition.
  * @throws REQUEST_INVALID with the allowed names and the received name
  */
-export function rejectName(fieldPath: string, allowed: readonly string[], received: string): never {
+export function rejectUnknownName(fieldPath: string, allowed: readonly string[], received: string): never {
   throw new ActionError(
     "REQUEST_INVALID",
     `${fieldPath} can contain only ${allowed.join(", ")} (got ${describeValue(received)})`,
@@ -52,7 +52,7 @@ export function requireFields(value: unknown, fieldPath: string, allowed: readon
 export function readOperators(value: unknown, fieldPath: string, allowed: readonly string[]): Record<string, unknown> {
   const input = requireObject(value, fieldPath);
   const unknownName = Object.keys(input).find((key) => !allowed.includes(key));
-  if (unknownName !== undefined) rejectName(fieldPath, allowed, unknownName);
+  if (unknownName !== undefined) rejectUnknownName(fieldPath, allowed, unknownName);
   return input;
 }
 

@@ -1,7 +1,7 @@
 /** Compiles expressions and accumulators of `aggregate` to SQL over the documents of one stage. */
 import { isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
-import { FIELDS_MAX, readOperators, rejectName, requireQueryText, serializeJsonValue } from "./checks.js";
+import { FIELDS_MAX, readOperators, rejectUnknownName, requireQueryText, serializeJsonValue } from "./checks.js";
 import { jsonNumberSql } from "./filters.js";
 import { jsonTextSql, jsonTypeSql } from "./operators.js";
 import { type DocumentSource, jsonNullIfMissingSql, parsePath, valueAtPathSql } from "./path.js";
@@ -49,7 +49,7 @@ export function compileExpression(
       refuseField(`${fieldPath}.$convertToNumber`, '"$column" or a value', value[operator]);
     return `COALESCE(to_jsonb(${jsonNumberSql(compileExpression(value[operator], `${fieldPath}.$convertToNumber`, source, statement))}), 'null')`;
   }
-  return rejectName(fieldPath, ["$literal", "$convertToNumber"], operator);
+  return rejectUnknownName(fieldPath, ["$literal", "$convertToNumber"], operator);
 }
 
 /**

@@ -5,7 +5,7 @@
 import { containsTextFoldedSql, foldCaseSql, formatDecimal, listEquivalentTexts } from "../comparable-text.js";
 import { isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
-import { rejectName, requireFields, requireList, requireQueryText } from "./checks.js";
+import { rejectUnknownName, requireFields, requireList, requireQueryText } from "./checks.js";
 import { isJsonScalarSql, jsonTextSql, jsonTypeSql } from "./operators.js";
 import { anyValuePassesSql, type DocumentSource, parsePath, type ValueTestSql } from "./path.js";
 import type { SqlStatement } from "./statement.js";
@@ -147,7 +147,7 @@ export function compileFilter(
   const path = parsePath(column, `${fieldPath}.column`, source);
   const knownCondition =
     typeof name === "string" && Object.hasOwn(CONDITION_TABLE, name) ? CONDITION_TABLE[name] : undefined;
-  if (!knownCondition) rejectName(`${fieldPath}.condition`, Object.keys(CONDITION_TABLE), String(name));
+  if (!knownCondition) rejectUnknownName(`${fieldPath}.condition`, Object.keys(CONDITION_TABLE), String(name));
   const test = knownCondition.condition(value, `${fieldPath}.value`, statement);
   const { elements = true, matchesMissing = false } = knownCondition;
   const sql = anyValuePassesSql(path, source, statement, [test], { testsElements: elements, matchesMissing });

@@ -183,7 +183,7 @@ function parseCursor(value: unknown): FindOptions["cursor"] {
 }
 
 /** Validates the options of a query. @throws REQUEST_INVALID with the path of the invalid field, the expected and the received value */
-export function parseFind(value: unknown): FindOptions {
+export function parseFindOptions(value: unknown): FindOptions {
   const options = requireObject(value ?? {}, "the query");
   const parsed = {
     receivedQuery: value,

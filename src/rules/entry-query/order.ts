@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { ActionError } from "../../errors.js";
 import { isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
-import { ORDER_COLUMNS_MAX, requireList, throwLimitError } from "./checks.js";
+import { ORDER_COLUMNS_MAX, requireList, throwQueryLimitError } from "./checks.js";
 import { type DocumentSource, type EntryField, entryFieldSql, type Path, parsePath, sortableValueSql } from "./path.js";
 import type { SqlStatement } from "./statement.js";
 
@@ -111,7 +111,7 @@ export function encodeCursor(keys: readonly OrderKey[], dataSourceId: number, { 
   const content = { f: computeOrderFingerprint(keys, dataSourceId), k: values, r: reversed ? 1 : 0 };
   const cursor = Buffer.from(JSON.stringify(content)).toString("base64url");
   if (cursor.length > CURSOR_MAX_CHARACTERS)
-    throwLimitError('the values of the columns in "order" are too long for a cursor; use "offset" instead');
+    throwQueryLimitError('the values of the columns in "order" are too long for a cursor; use "offset" instead');
   return cursor;
 }
 

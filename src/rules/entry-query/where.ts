@@ -4,7 +4,13 @@
  */
 import { isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
-import { rejectName, requireList, throwLimitError, WHERE_MAX_DEPTH, WHERE_MAX_OPERATORS } from "./checks.js";
+import {
+  rejectUnknownName,
+  requireList,
+  throwQueryLimitError,
+  WHERE_MAX_DEPTH,
+  WHERE_MAX_OPERATORS,
+} from "./checks.js";
 import { compileFilter } from "./filters.js";
 import { jsonTypeSql, type OperatorTest, QUERY_OPERATORS } from "./operators.js";
 import { anyValuePassesSql, type DocumentSource, type Path, parsePath } from "./path.js";
@@ -47,8 +53,8 @@ class WhereCompiler {
   private countOperator(fieldPath: string, depth: number): void {
     this.operators += 1;
     if (this.operators > WHERE_MAX_OPERATORS)
-      throwLimitError(`where must have at most ${WHERE_MAX_OPERATORS} operators`);
-    if (depth > WHERE_MAX_DEPTH) throwLimitError(`${fieldPath} must nest at most ${WHERE_MAX_DEPTH} levels`);
+      throwQueryLimitError(`where must have at most ${WHERE_MAX_OPERATORS} operators`);
+    if (depth > WHERE_MAX_DEPTH) throwQueryLimitError(`${fieldPath} must nest at most ${WHERE_MAX_DEPTH} levels`);
   }
 
   compileObject(where: unknown, fieldPath: string, source: DocumentSource, depth: number): string {
@@ -77,7 +83,7 @@ class WhereCompiler {
         filters.map((filter, index) => this.compileFilterCondition(filter, `${innerPath}[${index}]`, source, depth)),
       );
     }
-    if (!ENTRY_OPERATORS.includes(key)) rejectName(fieldPath, ["columns", ...ENTRY_OPERATORS], key);
+    if (!ENTRY_OPERATORS.includes(key)) rejectUnknownName(fieldPath, ["columns", ...ENTRY_OPERATORS], key);
     const innerConditions = requireList(value, innerPath, CONDITIONS_PER_LIST_MAX, 1).map((element, index) =>
       this.compileObject(element, `${innerPath}[${index}]`, source, depth + 1),
     );
@@ -127,7 +133,8 @@ class WhereCompiler {
     if (key === "$not") return `NOT ${this.compileNot(operand, fieldPath, field)}`;
     if (key === "$all") return this.compileAll(operand, fieldPath, field);
     if (key === "$elemMatch") return this.compileElemMatch(operand, fieldPath, field);
-    if (!Object.hasOwn(QUERY_OPERATORS, key)) rejectName(fieldPath.slice(0, -key.length - 1), COLUMN_OPERATORS, key);
+    if (!Object.hasOwn(QUERY_OPERATORS, key))
+      rejectUnknownName(fieldPath.slice(0, -key.length - 1), COLUMN_OPERATORS, key);
     const condition = this.anyValueSql(field, [this.compileTest(key, operators, fieldPath, field)]);
     return QUERY_OPERATORS[key]!.negated || (key === "$exists" && operand === false) ? `NOT ${condition}` : condition;
   }
@@ -190,7 +197,7 @@ export function compileWhere(where: unknown, source: DocumentSource, statement: 
   if (where === undefined || where === null) return "true";
   const condition = new WhereCompiler(statement).compileObject(where, place, source, 0);
   if (condition.length > CONDITION_MAX_CHARACTERS) {
-    throwLimitError(`${place} is too large: use fewer conditions, and fewer and shorter paths`);
+    throwQueryLimitError(`${place} is too large: use fewer conditions, and fewer and shorter paths`);
   }
   return condition;
 }

@@ -1,14 +1,14 @@
 /** Tests access rules of entries as pure functions, by invariants for generated rules, users and conditions. */
 import { expect } from "chai";
 import fc from "fast-check";
-import { allowsUser, fillColumnConditions, meetsColumnConditions } from "../../../src/rules/caller-rules.js";
+import { allowsUser, fillConditionPlaceholders, meetsColumnConditions } from "../../../src/rules/caller-rules.js";
 import type { AccessRule } from "../../../src/rules/entries/access-rules.js";
 import { parseAccessRules } from "../../../src/rules/entries/access-rules.js";
 import {
   checkRequiredColumns,
   createEntryScope,
   findDecidingRuleIndex,
-  findPermissions,
+  findEntryPermissions,
   getColumnOfWhereKey,
   listWhereColumns,
   maySelectById,
@@ -58,7 +58,7 @@ const user = fc.option(
 
 function grantOrNull(rules: AccessRule[], who: Record<string, unknown> | null) {
   try {
-    return findPermissions(rules, "select", { isTrusted: false, user: who });
+    return findEntryPermissions(rules, "select", { isTrusted: false, user: who });
   } catch {
     return null;
   }
@@ -132,7 +132,7 @@ describe("access rules, generated", () => {
 
   it("fill placeholders in every notation, and match no one if one cannot be read", () => {
     const filled = (text: string) =>
-      fillColumnConditions({ a: { equals: text } }, { Email: "me", "a b": "ab", "[x": 1 })?.a?.equals;
+      fillConditionPlaceholders({ a: { equals: text } }, { Email: "me", "a b": "ab", "[x": 1 })?.a?.equals;
     expect(filled("{{user.Email}}")).to.equal("me");
     expect(filled("{{ user.Email  }}!")).to.equal("me!");
     expect(filled("{{{user.[a b]}}}")).to.equal("{ab}");
@@ -246,8 +246,8 @@ describe("the requirements of a grant", () => {
     expect([findDecidingRuleIndex(rules, "update", {}), findDecidingRuleIndex(rules, "delete", null)]).to.deep.equal([
       -1, 0,
     ]);
-    refusal("DATA_SOURCE_ACCESS_DENIED", () => findPermissions(rules, "update", { isTrusted: false, user: {} }));
-    const trusted = findPermissions([], "update", { isTrusted: true });
+    refusal("DATA_SOURCE_ACCESS_DENIED", () => findEntryPermissions(rules, "update", { isTrusted: false, user: {} }));
+    const trusted = findEntryPermissions([], "update", { isTrusted: true });
     expect([trusted.mayAccessColumn("any"), trusted.requiredColumns, trusted.conditions]).to.deep.equal([true, [], {}]);
   });
 
@@ -280,7 +280,7 @@ describe("the tests of a rule as a where", () => {
   it("are rejected if they need a value that the user does not have", () => {
     const rules: AccessRule[] = [{ type: ["select"], allow: "all", require: [{ a: { equals: "{{user.Boss}}" } }] }];
     const grant = (user: Record<string, unknown> | null) => () =>
-      findPermissions(rules, "select", { isTrusted: false, user });
+      findEntryPermissions(rules, "select", { isTrusted: false, user });
     for (const user of [null, {}, { Boss: "" }]) refusal("DATA_SOURCE_ACCESS_DENIED", grant(user));
     expect(grant({ Boss: "x" })().conditions).to.deep.equal({ a: { equals: "x" } });
   });
