@@ -17,7 +17,7 @@ import type {
 } from "../operations/http/http-triggers.js";
 import { allowHeaderOf, selectRoute, type TriggerRoute } from "../operations/http/routes.js";
 import { RoutesChangedError } from "../operations/runs/matching-routes.js";
-import { SECURITY_HEADERS } from "../rules/http/answer.js";
+import { TRIGGER_RESPONSE_SECURITY_HEADERS } from "../rules/http/answer.js";
 import { DRAFT_PATH_SEGMENT, splitPath } from "../rules/http/path.js";
 import { HTTP_METHODS } from "../rules/http/where.js";
 import { readBodyBytes } from "./bodies.js";
@@ -170,7 +170,7 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
    * @throws ActionError NOT_FOUND, METHOD_NOT_ALLOWED, UNAUTHORIZED, FORBIDDEN
    */
   async function findTrigger(request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    reply.headers(SECURITY_HEADERS);
+    reply.headers(TRIGGER_RESPONSE_SECURITY_HEADERS);
     const { context } = request;
     context.mayRejectWithoutDelay = true;
     const address = readTriggerAddress(request);

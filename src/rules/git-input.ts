@@ -39,7 +39,7 @@ export interface GitConnectionFields {
   username: string;
 }
 
-export interface GitInput extends GitConnectionFields {
+export interface GitConnectionInput extends GitConnectionFields {
   /** Access token for the repository. null removes the stored token; undefined keeps the stored token. */
   token: string | null | undefined;
   /** True if the service must replace the secret of the webhook with a new one. */
@@ -106,7 +106,7 @@ function readToken(token: unknown, expected: string): string | null | undefined 
  * @param allowHttp true if http URLs are valid (ALLOW_PRIVATE_NETWORK)
  * @throws REQUEST_INVALID with the name of the invalid field
  */
-export function parseGitConnectionInput(body: unknown, allowHttp: boolean): GitInput {
+export function parseGitConnectionInput(body: unknown, allowHttp: boolean): GitConnectionInput {
   if (!isObject(body)) return refuseField("the Git connection", "an object", body);
   const { provider, branch = "main", tagPattern = null, prune = false, newSecret = false, token } = body;
   const { username = DEFAULT_USERNAME } = body;
@@ -114,7 +114,7 @@ export function parseGitConnectionInput(body: unknown, allowHttp: boolean): GitI
   if (!GIT_PROVIDERS.includes(provider as GitProvider))
     refuseField("provider", `one of ${GIT_PROVIDERS.join(", ")}`, provider);
   const isCredential = `1 to ${CREDENTIAL_MAX_CHARACTERS} visible ASCII characters`;
-  const input: GitInput = {
+  const input: GitConnectionInput = {
     provider: provider as GitProvider,
     url: readUrl(body["url"], allowHttp),
     branch: readText(branch, "branch", "the name of a branch", isRefName),

@@ -17,7 +17,7 @@ import {
   readAttachments,
   requireSingleLineText,
 } from "./message-fields.js";
-import { fillTemplate } from "./message-template.js";
+import { fillMessageTemplate } from "./message-template.js";
 import { createFlatShape, refuseUnknownFields, type Shape } from "./unknown-fields.js";
 
 export interface Email {
@@ -53,7 +53,7 @@ const EMAIL_SHAPE: Shape = {
 const SMS_TEXT_SHAPE = createFlatShape(["to", "body", "from"]);
 const SMS_SHAPE = createFlatShape([...Object.keys(SMS_TEXT_SHAPE.fields), "provider"]);
 
-export const BATCH_MAX = 1_000;
+export const MESSAGES_PER_BATCH_MAX = 1_000;
 const SMS_MAX_CHARACTERS = 1_600;
 
 function requireObject(value: unknown, name: string): Record<string, unknown> {
@@ -89,19 +89,20 @@ export function parseEmail(body: unknown, path = ""): Email {
   const data = readData(input["data"]);
   const to = parseRecipients(options["to"]);
   const subject = requireSingleLineText(
-    fillTemplate(requireSingleLineText(options["subject"] ?? "", "subject"), data, "subject", { html: false }),
+    fillMessageTemplate(requireSingleLineText(options["subject"] ?? "", "subject"), data, "subject", { html: false }),
     "subject",
   );
   const html = parseOptionalText(options["html"], "html");
   const text = parseOptionalText(options["text"], "text");
-  if (html === null && text === null) throw new ActionError("REQUEST_INVALID", 'a message needs "html" or "text"');
+  if (html === null && text === null)
+    throw new ActionError("REQUEST_INVALID", 'a message needs the field "html" or "text" (got neither)');
   const email: Email = {
     kind: "email",
     to,
     subject,
     fromName: parseOptionalSingleLineText(options["from_name"] ?? options["fromName"], "from_name"),
-    html: html === null ? null : fillTemplate(html, data, "html", { html: true }),
-    text: text === null ? null : fillTemplate(text, data, "text", { html: false }),
+    html: html === null ? null : fillMessageTemplate(html, data, "html", { html: true }),
+    text: text === null ? null : fillMessageTemplate(text, data, "text", { html: false }),
     headers: parseEmailHeaders(options["headers"]),
     attachments: readAttachments(options["attachments"]),
   };
@@ -137,10 +138,10 @@ export function parseSms(input: unknown, path = ""): Sms {
 }
 
 /** Parses a list of messages in one request. @throws REQUEST_INVALID for the first invalid message */
-export function parseBatch<T>(body: unknown, parse: (message: unknown, path: string) => T): T[] {
+export function parseMessageBatch<T>(body: unknown, parse: (message: unknown, path: string) => T): T[] {
   const list = isObject(body) && Array.isArray(body["messages"]) ? body["messages"] : body;
-  if (!Array.isArray(list) || list.length === 0 || list.length > BATCH_MAX) {
-    const message = `the batch must be an array of 1 to ${BATCH_MAX} messages (got ${describeValue(list)})`;
+  if (!Array.isArray(list) || list.length === 0 || list.length > MESSAGES_PER_BATCH_MAX) {
+    const message = `the batch must be an array of 1 to ${MESSAGES_PER_BATCH_MAX} messages (got ${describeValue(list)})`;
     throw new ActionError("REQUEST_INVALID", message);
   }
   return list.map((message, index) => prefixField(`[${index}]`, () => parse(message, `[${index}]`)));

@@ -41,7 +41,12 @@ export const readPlaceholders = (text: string): string[] =>
  * if `html` is true.
  * @throws ActionError REQUEST_INVALID if the result is longer than RESULT_MAX_CHARACTERS
  */
-export function fillTemplate(text: string, data: object | null, field: string, { html }: { html: boolean }): string {
+export function fillMessageTemplate(
+  text: string,
+  data: object | null,
+  field: string,
+  { html }: { html: boolean },
+): string {
   if (data === null) return text;
   const parts: string[] = [];
   let length = 0;

@@ -5,7 +5,7 @@
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { expect } from "chai";
-import { ALL_MCP_TOOLS, RESULT_MAX_CHARACTERS } from "../../src/api/mcp/server.js";
+import { ALL_MCP_TOOLS, TOOL_RESULT_MAX_CHARACTERS } from "../../src/api/mcp/server.js";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { useSharedService } from "../harness/shared-service.js";
@@ -188,10 +188,10 @@ describe("agents", () => {
   });
 
   it("get a long result cut, with the reason", async () => {
-    await save("long", { code: `async function execute() { return "x".repeat(${2 * RESULT_MAX_CHARACTERS}); }` });
+    await save("long", { code: `async function execute() { return "x".repeat(${2 * TOOL_RESULT_MAX_CHARACTERS}); }` });
     const { text } = await call(agent, "run_live", { action: "long", wait: LONGEST_WAIT });
-    expect(text.length).to.be.below(RESULT_MAX_CHARACTERS + 1_000);
-    expect(text).to.contain(`The result was cut at ${RESULT_MAX_CHARACTERS} of `);
+    expect(text.length).to.be.below(TOOL_RESULT_MAX_CHARACTERS + 1_000);
+    expect(text).to.contain(`The result was cut at ${TOOL_RESULT_MAX_CHARACTERS} of `);
   });
 
   it("cannot fill the audit log with names of arguments", async () => {

@@ -251,7 +251,7 @@ describe("hooks of data sources that send", () => {
       { ...WELCOME_HOOK, to: [{ email: "{{Email}}" }, { email: "Bea's office" }] },
       /^hooks\[0\]\.to\[1\]\.email must be an e-mail address/,
     ],
-    ["no text", { ...WELCOME_HOOK, html: undefined }, /hooks\[0\]: a message needs "html" or "text"/],
+    ["no text", { ...WELCOME_HOOK, html: undefined }, /hooks\[0\]: a message needs the field "html" or "text"/],
     ["a field that there is not", { ...WELCOME_HOOK, cc: [] }, /hooks\[0\]\.cc is not a known field/],
     ["verbs that never send", { ...WELCOME_HOOK, runOn: ["delete"] }, /hooks\[0\].runOn/],
     ["a where that is none", { ...REMINDER_HOOK, where: { $or: 1 } }, /hooks\[0\]: where/],

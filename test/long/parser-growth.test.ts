@@ -36,7 +36,7 @@ import {
   parseRecipients,
   requireSingleLineText,
 } from "../../src/rules/message-fields.js";
-import { fillTemplate, readPlaceholders } from "../../src/rules/message-template.js";
+import { fillMessageTemplate, readPlaceholders } from "../../src/rules/message-template.js";
 import { isPackageName } from "../../src/rules/packages.js";
 import { matchesIfNoneMatch, readIfMatch } from "../../src/rules/precondition.js";
 import { findSecretsOfSetting } from "../../src/rules/secrets.js";
@@ -78,7 +78,7 @@ const PARSERS: Record<string, Parser> = {
   "answers of mail servers": (text) => toDetailLine(text),
   "placeholders of messages": (text) => [
     readPlaceholders(text),
-    fillTemplate(text, { a: "b" }, "text", { html: true }),
+    fillMessageTemplate(text, { a: "b" }, "text", { html: true }),
   ],
   "placeholders of hooks": (text) => checkPlaceholders([{ type: "sms", to: text }] as never, ["a"]),
   "placeholders of rules": (text) => fillConditionPlaceholders({ a: { equals: text } }, { Email: "a" }),

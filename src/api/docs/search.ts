@@ -10,7 +10,7 @@ const QUERY_MAX_CHARACTERS = 200;
 const QUERY_WORDS_MAX = 6;
 /** Minimum length of a word that also finds longer words. One or two letters are the start of hundreds of words. */
 const PREFIX_MIN_CHARACTERS = 3;
-export const RESULTS_MAX = 20;
+export const DOCS_SEARCH_RESULTS_MAX = 20;
 const EXCERPT_CHARACTERS = 240;
 const SECTIONS_INDEXED_PER_STEP = 50;
 
@@ -85,7 +85,7 @@ export class DocsSearch {
    * Returns at most `limit` sections, the best match first. The sections contain all words of the query. If no section
    * contains all words, returns sections that contain at least one of them.
    */
-  async find(query: string, limit: number = RESULTS_MAX): Promise<DocsSearchHit[]> {
+  async find(query: string, limit: number = DOCS_SEARCH_RESULTS_MAX): Promise<DocsSearchHit[]> {
     const words = selectWords(query.slice(0, QUERY_MAX_CHARACTERS));
     if (words.length === 0) return [];
     this.#built ??= this.#build();
@@ -93,7 +93,7 @@ export class DocsSearch {
     const some = index.search(words.join(" "));
     const all = some.filter(({ queryTerms }) => queryTerms.length === words.length);
     const results = all.length > 0 ? all : some;
-    return results.slice(0, Math.min(limit, RESULTS_MAX)).map(({ id }) => {
+    return results.slice(0, Math.min(limit, DOCS_SEARCH_RESULTS_MAX)).map(({ id }) => {
       const { page, text: heading, slug, id: anchor, body } = sections[id as number]!;
       return { page, heading, address: `${createDocsPath(slug, "")}#${anchor}`, excerpt: excerptOf(body, words) };
     });

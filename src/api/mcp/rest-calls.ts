@@ -10,7 +10,7 @@ import { createRestRequest } from "../rest/request.js";
 import type { Route } from "../rest/route.js";
 import { ROUTES } from "../rest/routes.js";
 
-export interface RestCall {
+export interface RestCallInput {
   params?: Record<string, string | number>;
   query?: Record<string, string | number | boolean | undefined>;
   body?: unknown;
@@ -20,7 +20,7 @@ export interface RestCall {
 // biome-ignore lint/suspicious/noExplicitAny: the type of a response body depends on the route
 type ResponseBody = any;
 
-export type CallRest = (method: Route["method"], path: string, call?: RestCall) => Promise<ResponseBody>;
+export type CallRest = (method: Route["method"], path: string, call?: RestCallInput) => Promise<ResponseBody>;
 
 const convertValuesToTexts = (values: Record<string, string | number | boolean | undefined>): Record<string, string> =>
   Object.fromEntries(

@@ -23,7 +23,7 @@ import { runTools } from "./run-tools.js";
 import type { McpTool, McpToolContext, McpToolResult } from "./tool.js";
 
 /** Maximum length of a tool's result in characters. A longer result is cut, because it would fill the agent's context. */
-export const RESULT_MAX_CHARACTERS = 60_000;
+export const TOOL_RESULT_MAX_CHARACTERS = 60_000;
 const SHOWN_ARGUMENT_FAULTS_MAX = 10;
 
 const SERVER_INSTRUCTIONS = `Tools for one app of Svc App Actions: JavaScript functions that run on a server.
@@ -80,9 +80,9 @@ function markUntrusted(text: string): string {
 
 function toCallToolResult({ data, isUntrusted = false }: McpToolResult): CallToolResult {
   const wholeText = typeof data === "string" ? data : JSON.stringify(data, null, 1);
-  const isCut = wholeText.length > RESULT_MAX_CHARACTERS;
-  const text = isCut ? wholeText.slice(0, RESULT_MAX_CHARACTERS).toWellFormed() : wholeText;
-  const cutNote = `The result was cut at ${RESULT_MAX_CHARACTERS} of ${wholeText.length} characters. Ask for less.`;
+  const isCut = wholeText.length > TOOL_RESULT_MAX_CHARACTERS;
+  const text = isCut ? wholeText.slice(0, TOOL_RESULT_MAX_CHARACTERS).toWellFormed() : wholeText;
+  const cutNote = `The result was cut at ${TOOL_RESULT_MAX_CHARACTERS} of ${wholeText.length} characters. Ask for less.`;
   return {
     content: [
       { type: "text", text: isUntrusted ? markUntrusted(text) : text },
@@ -104,7 +104,7 @@ function describeArgumentFaults(error: z.ZodError): CallToolResult {
 function toErrorResult(error: unknown, log: Logger): CallToolResult {
   const { status, error: message, ...details } = createErrorReply(error, log).body;
   const detailsText = Object.keys(details).length > 0 ? `\n${JSON.stringify(details)}` : "";
-  return createErrorResult(markUntrusted(`${status}: ${message}${detailsText}`.slice(0, RESULT_MAX_CHARACTERS)));
+  return createErrorResult(markUntrusted(`${status}: ${message}${detailsText}`.slice(0, TOOL_RESULT_MAX_CHARACTERS)));
 }
 
 async function callTool(name: string, input: unknown, request: McpRequest): Promise<CallToolResult> {

@@ -8,7 +8,7 @@ import type { Db } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { refuseField } from "../../rules/fields.js";
-import { parseBatch, parseEmail, parseSms } from "../../rules/message-input.js";
+import { parseEmail, parseMessageBatch, parseSms } from "../../rules/message-input.js";
 import type { ReserveResponseBytes } from "../../rules/page.js";
 import { throwIfUnknownField } from "../../rules/unknown-fields.js";
 import { runOncePerIdempotencyKey } from "../actions/idempotency.js";
@@ -57,7 +57,7 @@ export class Messages {
 
   /** Stores one e-mail for each item of the body `[{options, data}]`. Stores none if one item is invalid. */
   async sendEmails(caller: Caller, appId: number, body: unknown, key: string | null): Promise<MessageReceipt[]> {
-    return this.acceptMessages(caller, appId, parseBatch(body, parseEmail), key);
+    return this.acceptMessages(caller, appId, parseMessageBatch(body, parseEmail), key);
   }
 
   /** Stores a text message to be sent. @throws the errors of `sendEmail` */
@@ -66,7 +66,7 @@ export class Messages {
   }
 
   async sendSmsBatch(caller: Caller, appId: number, body: unknown, key: string | null): Promise<MessageReceipt[]> {
-    return this.acceptMessages(caller, appId, parseBatch(body, parseSms), key);
+    return this.acceptMessages(caller, appId, parseMessageBatch(body, parseSms), key);
   }
 
   /**

@@ -6,7 +6,7 @@ import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES } from "../../limits.js";
 import { meetsColumnConditions } from "../../rules/caller-rules.js";
 import { createAccessDeniedError, type EntryPermissions, maySelectById } from "../../rules/entries/entry-access.js";
-import type { CommitInput, EntryData } from "../../rules/entries/entry-input.js";
+import type { EntryData, ParsedEntryCommit } from "../../rules/entries/entry-input.js";
 import type { HookVerb } from "../../rules/entries/sending-hooks.js";
 import { hashQueueKeyOf } from "../records/hashes.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
@@ -55,7 +55,7 @@ interface CommitGrants {
  * not contain.
  * @throws DATA_SOURCE_ACCESS_DENIED
  */
-function commitGrantsOf(rights: CallerEntryRights, source: StoredDataSource, commit: CommitInput): CommitGrants {
+function commitGrantsOf(rights: CallerEntryRights, source: StoredDataSource, commit: ParsedEntryCommit): CommitGrants {
   const hasRemovals = commit.deletes.length > 0 || !commit.append;
   const commitGrants = {
     insert: commit.inserts.length > 0 ? rights.grant(source, "insert") : null,
@@ -137,7 +137,7 @@ async function insertAll(
 
 async function updateAll(
   change: EntryChange,
-  { rights, grant, commit }: { rights: CallerEntryRights; grant: EntryPermissions; commit: CommitInput },
+  { rights, grant, commit }: { rights: CallerEntryRights; grant: EntryPermissions; commit: ParsedEntryCommit },
   validated: ReadonlyMap<number, EntryData>,
   lockedEntries: ReadonlyMap<number, LockedEntry>,
   returnedEntries: ReturnedEntries,
@@ -177,7 +177,7 @@ async function updateAll(
 async function validateCommit(
   rights: CallerEntryRights,
   source: StoredDataSource,
-  commit: CommitInput,
+  commit: ParsedEntryCommit,
 ): Promise<ValidatedCommit> {
   const commitGrants = commitGrantsOf(rights, source, commit);
   const { isTrusted: trusted } = rights.caller;
@@ -216,7 +216,7 @@ export class EntryCommits {
   private async applyCommit(
     change: EntryChange,
     rights: CallerEntryRights,
-    commit: CommitInput,
+    commit: ParsedEntryCommit,
     validated: ValidatedCommit,
   ): Promise<ReturnedEntries> {
     const { source, executor } = change;
@@ -274,7 +274,11 @@ export class EntryCommits {
    * Writes all parts of a commit. If one part fails, writes nothing.
    * @throws the errors of inserts, updates and removals
    */
-  async commit(rights: CallerEntryRights, source: StoredDataSource, commit: CommitInput): Promise<EntryCommitResult> {
+  async commit(
+    rights: CallerEntryRights,
+    source: StoredDataSource,
+    commit: ParsedEntryCommit,
+  ): Promise<EntryCommitResult> {
     const { changes, receivedDataLimiter } = this.options;
     const validated = await validateCommit(rights, source, commit);
     receivedDataLimiter.takeRows(
@@ -299,7 +303,7 @@ export class EntryCommits {
  * Returns the operations whose hooks send messages: those in the request's `runHooks` for which the commit contains
  * entries.
  */
-function verbsThatSendMessages({ inserts: insertedEntries, updates, runHooks }: CommitInput): HookVerb[] {
+function verbsThatSendMessages({ inserts: insertedEntries, updates, runHooks }: ParsedEntryCommit): HookVerb[] {
   const done = { insert: insertedEntries.length > 0, update: updates.length > 0 };
   return runHooks.filter((verb) => done[verb]);
 }

@@ -6,7 +6,7 @@
 import { ActionError } from "../../errors.js";
 import { ENTRY_MAX_BYTES, PAGE_MAX_BYTES } from "../../limits.js";
 import { compileAggregate } from "../../rules/entry-query/aggregate.js";
-import { FIELDS_MAX, requireList } from "../../rules/entry-query/checks.js";
+import { AGGREGATE_FIELDS_MAX, requireList } from "../../rules/entry-query/checks.js";
 import { type EntryScope, type FindOptions, parseFindOptions, QUERY_SHAPE } from "../../rules/entry-query/options.js";
 import {
   afterPositionSql,
@@ -207,7 +207,7 @@ class TimeLimitedEntryReader {
 
   async distinct(key: DataSourceKey, columns: unknown, scope: EntryScope): Promise<Record<string, JsonText[]>> {
     const groups: Record<string, JsonText[]> = {};
-    for (const [at, column] of requireList(columns, "columns", FIELDS_MAX, 1).entries()) {
+    for (const [at, column] of requireList(columns, "columns", AGGREGATE_FIELDS_MAX, 1).entries()) {
       const statement = new SqlStatement();
       const source = createEntryDocumentSource("e", scope.canSee);
       const value = valueAtPathSql(parsePath(column, `columns[${at}]`, source), source, statement);
@@ -216,7 +216,7 @@ class TimeLimitedEntryReader {
           FROM (SELECT DISTINCT ${value} AS value FROM data_source_entry e WHERE ${fromCondition}) visible
          WHERE value <> 'null' ORDER BY visible.value LIMIT ${MAX_DISTINCT_VALUES}`;
       const sql = `SELECT value FROM (SELECT value, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) AS total_bytes FROM (${values}) sorted) sized
-          WHERE total_bytes <= ${PAGE_MAX_BYTES / FIELDS_MAX}`;
+          WHERE total_bytes <= ${PAGE_MAX_BYTES / AGGREGATE_FIELDS_MAX}`;
       const rows = await this.read<{ value: string }>(key.appId, sql, statement.values);
       groups[String(column)] = rows.map((row) => new JsonText(row.value));
     }

@@ -9,7 +9,7 @@ import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import {
   type GitConnectionFields,
-  type GitInput,
+  type GitConnectionInput,
   parseGitConnectionInput,
   refuseUnknownGitConnectionFields,
 } from "../../rules/git-input.js";
@@ -145,7 +145,12 @@ export class GitConnections {
    * Returns the encrypted Git token to store. Reuses the stored token only if the repository's URL is unchanged.
    * Otherwise an editor could make the service send the token to another server.
    */
-  private async sealedTokenFor(manager: EntityManager, appId: number, input: GitInput, before: GitRow | null) {
+  private async sealedTokenFor(
+    manager: EntityManager,
+    appId: number,
+    input: GitConnectionInput,
+    before: GitRow | null,
+  ) {
     if (input.token === null) return null;
     if (input.token !== undefined) return this.options.settings.sealFor(manager, appId, TOKEN, input.token);
     if (!before?.sealedToken) return null;

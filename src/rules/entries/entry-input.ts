@@ -122,7 +122,7 @@ export function readEntryList(value: unknown, field: string): unknown[] {
 }
 
 /** Validated commit: one request that inserts, updates and deletes entries. */
-export interface CommitInput {
+export interface ParsedEntryCommit {
   inserts: EntryData[];
   updates: { id: number; data: EntryData; precondition: ExpectedETags }[];
   deletes: number[];
@@ -187,7 +187,7 @@ function readEntryData(entry: Record<string, unknown>, field: string): EntryData
 }
 
 /** Validates the body of a commit. @throws REQUEST_INVALID with the path of the invalid field */
-export function parseEntryCommit(body: unknown): CommitInput {
+export function parseEntryCommit(body: unknown): ParsedEntryCommit {
   if (!isObject(body)) refuseField("a commit", "an object", body);
   const entries = readEntryList(body["entries"] ?? [], "entries");
   const deletes = readEntryList(body["delete"] ?? [], "delete").map((id, index) =>
@@ -201,7 +201,7 @@ export function parseEntryCommit(body: unknown): CommitInput {
     );
   }
   const inserts: EntryData[] = [];
-  const updates: CommitInput["updates"] = [];
+  const updates: ParsedEntryCommit["updates"] = [];
   for (const [at, entry] of entries.entries()) {
     const field = `entries[${at}]`;
     if (!isObject(entry)) refuseField(field, "an object", entry);

@@ -9,7 +9,7 @@ import { compileWhere } from "../entry-query/where.js";
 import { refuseField } from "../fields.js";
 import { isEmailAddress, isPhoneNumber } from "../message-fields.js";
 import { type Email, parseEmail, parseSms, type Sms } from "../message-input.js";
-import { fillTemplate, readPlaceholders } from "../message-template.js";
+import { fillMessageTemplate, readPlaceholders } from "../message-template.js";
 import { createFlatShape, type Shape } from "../unknown-fields.js";
 
 export const HOOK_VERBS = ["insert", "update"] as const;
@@ -161,7 +161,7 @@ export interface HookMessage {
  * @throws REQUEST_INVALID if the message with the entry's values is invalid
  */
 export function buildHookMessage(hook: SendingHook, data: Readonly<Record<string, unknown>>): HookMessage {
-  const texts: FillText = (text, html) => fillTemplate(text, data, "a text of the message", { html });
+  const texts: FillText = (text, html) => fillMessageTemplate(text, data, "a text of the message", { html });
   const addresses = fillAddresses(hook, texts);
   const hasRecipient = addresses.some(({ text }) => isValidAddress(hook.type, text));
   return {

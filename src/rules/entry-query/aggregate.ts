@@ -5,19 +5,19 @@
 import { isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
 import {
-  FIELDS_MAX,
+  AGGREGATE_FIELDS_MAX,
+  AGGREGATE_STAGES_MAX,
   ORDER_COLUMNS_MAX,
   readOperators,
   requireList,
   requireQueryText,
   requireWholeNumber,
-  STAGES_MAX,
 } from "./checks.js";
 import {
   ACCUMULATOR_SQL,
   compileAccumulators,
   compileExpression,
-  NAME_MAX_CHARACTERS,
+  FIELD_NAME_MAX_CHARACTERS,
   requireFieldName,
   typeRankSql,
 } from "./expressions.js";
@@ -102,7 +102,7 @@ const limitStage: Stage = (stageOptions, fieldPath, input, _canSee, statement) =
 };
 
 const countStage: Stage = (stageOptions, fieldPath, input, _canSee, statement) => {
-  const name = requireFieldName(requireQueryText(stageOptions, fieldPath, NAME_MAX_CHARACTERS), fieldPath);
+  const name = requireFieldName(requireQueryText(stageOptions, fieldPath, FIELD_NAME_MAX_CHARACTERS), fieldPath);
   const d = `jsonb_build_object(${statement.bind(name, "text")}, count(*))`;
   const sql = `SELECT ${d} AS d, 0::float8 AS n, 0::bigint AS m ${createFromClause(input, statement)}`;
   return { sql, areEntries: false, keys: [name] };
@@ -126,8 +126,8 @@ const projectStage: Stage = (stageOptions, fieldPath, input, canSee, statement) 
   if (!isObject(stageOptions))
     refuseField(fieldPath, "an object with an expression, 1 or 0 for each field", stageOptions);
   const entries = Object.entries(stageOptions);
-  if (entries.length === 0 || entries.length > FIELDS_MAX)
-    refuseField(fieldPath, `an object with 1 to ${FIELDS_MAX} fields`, stageOptions);
+  if (entries.length === 0 || entries.length > AGGREGATE_FIELDS_MAX)
+    refuseField(fieldPath, `an object with 1 to ${AGGREGATE_FIELDS_MAX} fields`, stageOptions);
   for (const [name] of entries) requireFieldName(name, `${fieldPath}.${name}`);
   if (entries.every(([, value]) => isExcluded(value))) {
     const objectBase = statement.bind(
@@ -168,8 +168,8 @@ function compileGroupKey(id: unknown, fieldPath: string, at: DocumentSource, sta
   const isOperator = isObject(id) && Object.keys(id).some((key) => key.startsWith("$"));
   if (!isObject(id) || isOperator) return jsonNullIfMissingSql(compileExpression(id ?? null, fieldPath, at, statement));
   const parts = Object.entries(id);
-  if (parts.length === 0 || parts.length > FIELDS_MAX)
-    refuseField(fieldPath, `an object with 1 to ${FIELDS_MAX} fields`, id);
+  if (parts.length === 0 || parts.length > AGGREGATE_FIELDS_MAX)
+    refuseField(fieldPath, `an object with 1 to ${AGGREGATE_FIELDS_MAX} fields`, id);
   const members = parts.map(([name, value]): [string, string] => [
     requireFieldName(name, `${fieldPath}.${name}`),
     compileExpression(value, `${fieldPath}.${name}`, at, statement),
@@ -232,7 +232,7 @@ export function compileAggregate(
   canSee: DocumentSource["canSeeColumn"],
   statement: SqlStatement,
 ): AggregateStageSql {
-  const stages = requireList(aggregate, "aggregate", STAGES_MAX, 1);
+  const stages = requireList(aggregate, "aggregate", AGGREGATE_STAGES_MAX, 1);
   return stages.reduce<AggregateStageSql>(
     (input, stage, at) => {
       const place = `aggregate[${at}]`;

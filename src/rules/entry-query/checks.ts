@@ -11,14 +11,14 @@ import { createFlatShape, refuseUnknownFields } from "../unknown-fields.js";
  */
 export const WHERE_MAX_DEPTH = 12;
 export const WHERE_MAX_OPERATORS = 250;
-export const LIST_MAX_ITEMS = 10_000;
-export const VALUE_MAX_DEPTH = 20;
-export const PATH_MAX_SEGMENTS = 10;
-export const PATH_MAX_CHARACTERS = 512;
+export const QUERY_LIST_MAX_ITEMS = 10_000;
+export const QUERY_VALUE_MAX_DEPTH = 20;
+export const COLUMN_PATH_MAX_SEGMENTS = 10;
+export const COLUMN_PATH_MAX_CHARACTERS = 512;
 export const ORDER_COLUMNS_MAX = 5;
-export const JOINS_MAX = 5;
-export const STAGES_MAX = 10;
-export const FIELDS_MAX = 50;
+export const QUERY_JOINS_MAX = 5;
+export const AGGREGATE_STAGES_MAX = 10;
+export const AGGREGATE_FIELDS_MAX = 50;
 
 /** Throws the error for a query that exceeds a size limit. @throws REQUEST_INVALID with the message */
 export function throwQueryLimitError(message: string): never {
@@ -72,7 +72,7 @@ export function requireQueryText(value: unknown, fieldPath: string, max: number)
   return refuseField(fieldPath, `a text of at most ${max} characters without U+0000 and lone surrogates`, value);
 }
 
-export function readFlag(value: unknown, fieldPath: string): boolean {
+export function parseOptionalFlag(value: unknown, fieldPath: string): boolean {
   if (value === undefined || value === null) return false;
   return typeof value === "boolean" ? value : refuseField(fieldPath, "true or false", value);
 }
@@ -90,8 +90,12 @@ function isUnstorable(value: unknown, levels: number): boolean {
 
 /** Serializes a JSON value for an SQL parameter. @throws ActionError REQUEST_INVALID if no entry could contain the value */
 export function serializeJsonValue(value: unknown, fieldPath: string): string {
-  if (value === undefined || isUnstorable(value, VALUE_MAX_DEPTH) || containsInfinity(value)) {
-    refuseField(fieldPath, `a JSON value that an entry can contain, with at most ${VALUE_MAX_DEPTH} levels`, value);
+  if (value === undefined || isUnstorable(value, QUERY_VALUE_MAX_DEPTH) || containsInfinity(value)) {
+    refuseField(
+      fieldPath,
+      `a JSON value that an entry can contain, with at most ${QUERY_VALUE_MAX_DEPTH} levels`,
+      value,
+    );
   }
   return JSON.stringify(value);
 }

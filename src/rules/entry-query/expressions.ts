@@ -1,13 +1,19 @@
 /** Compiles expressions and accumulators of `aggregate` to SQL over the documents of one stage. */
 import { isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
-import { FIELDS_MAX, readOperators, rejectUnknownName, requireQueryText, serializeJsonValue } from "./checks.js";
+import {
+  AGGREGATE_FIELDS_MAX,
+  readOperators,
+  rejectUnknownName,
+  requireQueryText,
+  serializeJsonValue,
+} from "./checks.js";
 import { jsonNumberSql } from "./filters.js";
 import { jsonTextSql, jsonTypeSql } from "./operators.js";
 import { type DocumentSource, jsonNullIfMissingSql, parsePath, valueAtPathSql } from "./path.js";
 import type { SqlStatement } from "./statement.js";
 
-export const NAME_MAX_CHARACTERS = 255;
+export const FIELD_NAME_MAX_CHARACTERS = 255;
 
 /**
  * Returns SQL for the rank of a value's type, by which values of different types sort as in MongoDB. Missing values and
@@ -21,7 +27,7 @@ export const typeRankSql = (value: string): string =>
  * @throws REQUEST_INVALID
  */
 export function requireFieldName(name: string, fieldPath: string): string {
-  const checkedName = requireQueryText(name, fieldPath, NAME_MAX_CHARACTERS);
+  const checkedName = requireQueryText(name, fieldPath, FIELD_NAME_MAX_CHARACTERS);
   if (checkedName === "" || checkedName.startsWith("$") || checkedName.includes("."))
     refuseField(fieldPath, "a name that does not begin with $ and contains no dot", name);
   return checkedName;
@@ -93,7 +99,8 @@ export function compileAccumulators(
   statement: SqlStatement,
 ): Accumulator[] {
   const names = Object.keys(options).filter((name) => name !== "_id");
-  if (names.length > FIELDS_MAX) refuseField(fieldPath, `an object with at most ${FIELDS_MAX} fields`, options);
+  if (names.length > AGGREGATE_FIELDS_MAX)
+    refuseField(fieldPath, `an object with at most ${AGGREGATE_FIELDS_MAX} fields`, options);
   return names.map((name) => {
     const innerPath = `${fieldPath}.${name}`;
     const accumulator = readOperators(options[name], innerPath, [...Object.keys(ACCUMULATOR_SQL), "$count"]);

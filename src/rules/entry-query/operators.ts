@@ -1,7 +1,13 @@
 /** Compiles the operators of `where` that compare one value, such as `$eq` and `$in`, to SQL. */
 import { containsTextFoldedSql, UNICODE_COLLATION } from "../comparable-text.js";
 import { refuseField } from "../fields.js";
-import { LIST_MAX_ITEMS, requireList, requireQueryText, requireWholeNumber, serializeJsonValue } from "./checks.js";
+import {
+  QUERY_LIST_MAX_ITEMS,
+  requireList,
+  requireQueryText,
+  requireWholeNumber,
+  serializeJsonValue,
+} from "./checks.js";
 import { jsonNullIfMissingSql, type ValueTestSql } from "./path.js";
 import { translatePattern } from "./regular-expression.js";
 import type { SqlStatement } from "./statement.js";
@@ -44,7 +50,7 @@ const equalOperator: Operator = (operand, fieldPath, statement) => {
 };
 
 const inOperator: Operator = (operand, fieldPath, statement) => {
-  const operands = requireList(operand, fieldPath, LIST_MAX_ITEMS);
+  const operands = requireList(operand, fieldPath, QUERY_LIST_MAX_ITEMS);
   const expected = statement.bind(
     operands.map((operand, index) => serializeJsonValue(operand, `${fieldPath}[${index}]`)),
     "jsonb[]",

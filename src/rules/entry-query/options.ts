@@ -6,12 +6,19 @@ import { isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
 import { parseLimitAndOffset } from "../page.js";
 import { createFlatShape, type Shape } from "../unknown-fields.js";
-import { JOINS_MAX, readFlag, requireList, requireObject, requireQueryText, requireWholeNumber } from "./checks.js";
+import {
+  parseOptionalFlag,
+  QUERY_JOINS_MAX,
+  requireList,
+  requireObject,
+  requireQueryText,
+  requireWholeNumber,
+} from "./checks.js";
 import { CURSOR_MAX_CHARACTERS } from "./order.js";
 import { parsePath } from "./path.js";
 
-export const ENTRIES_DEFAULT = 1_000;
-export const ENTRIES_MAX = 10_000;
+export const QUERY_ENTRIES_DEFAULT = 1_000;
+export const QUERY_ENTRIES_MAX = 10_000;
 const JOINED_ENTRIES_DEFAULT = 100;
 const ATTRIBUTES_MAX = 500;
 const JOIN_PAIRS_MAX = 3;
@@ -137,8 +144,8 @@ function readJoinPairs(value: unknown, fieldPath: string): JoinOptions["on"] {
 function readResultForm(join: Record<string, unknown>, fieldPath: string): JoinOptions["resultForm"] {
   const { sum } = join;
   const requestedColumns = [
-    readFlag(join["has"], `${fieldPath}.has`),
-    readFlag(join["count"], `${fieldPath}.count`),
+    parseOptionalFlag(join["has"], `${fieldPath}.has`),
+    parseOptionalFlag(join["count"], `${fieldPath}.count`),
     sum !== undefined && sum !== null,
   ];
   if (requestedColumns.filter(Boolean).length > 1)
@@ -158,7 +165,7 @@ function parseJoin(name: string, value: unknown): JoinOptions {
     name,
     dataSource: readJoinedSource(join, place),
     on: readJoinPairs(join["on"], `${place}.on`),
-    required: readFlag(join["required"], `${place}.required`),
+    required: parseOptionalFlag(join["required"], `${place}.required`),
     resultForm: readResultForm(join, place),
     where: join["where"],
     order: join["order"],
@@ -166,14 +173,14 @@ function parseJoin(name: string, value: unknown): JoinOptions {
     limit:
       join["limit"] === undefined
         ? JOINED_ENTRIES_DEFAULT
-        : requireWholeNumber(join["limit"], `${place}.limit`, 1, ENTRIES_DEFAULT),
+        : requireWholeNumber(join["limit"], `${place}.limit`, 1, QUERY_ENTRIES_DEFAULT),
   };
 }
 
 function parseJoins(value: unknown): JoinOptions[] {
   if (value === undefined || value === null) return [];
-  if (!isObject(value) || Object.keys(value).length > JOINS_MAX)
-    refuseField("join", `an object of at most ${JOINS_MAX} joins`, value);
+  if (!isObject(value) || Object.keys(value).length > QUERY_JOINS_MAX)
+    refuseField("join", `an object of at most ${QUERY_JOINS_MAX} joins`, value);
   return Object.entries(value).map(([name, join]) => parseJoin(name, join));
 }
 
@@ -191,8 +198,8 @@ export function parseFindOptions(value: unknown): FindOptions {
     order: options["order"],
     aggregate: options["aggregate"] ?? null,
     attributes: readAttributes(options["attributes"], "attributes"),
-    ...parseLimitAndOffset(options, ENTRIES_DEFAULT, ENTRIES_MAX),
-    includePagination: readFlag(options["includePagination"], "includePagination"),
+    ...parseLimitAndOffset(options, QUERY_ENTRIES_DEFAULT, QUERY_ENTRIES_MAX),
+    includePagination: parseOptionalFlag(options["includePagination"], "includePagination"),
     mayPaginate: options["includePagination"] !== false,
     cursor: parseCursor(options["cursor"]),
     joins: parseJoins(options["join"]),

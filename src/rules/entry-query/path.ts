@@ -3,7 +3,7 @@
  * documents only through this file. So columns that the caller cannot see are missing everywhere.
  */
 import { refuseField } from "../fields.js";
-import { PATH_MAX_CHARACTERS, PATH_MAX_SEGMENTS, requireQueryText } from "./checks.js";
+import { COLUMN_PATH_MAX_CHARACTERS, COLUMN_PATH_MAX_SEGMENTS, requireQueryText } from "./checks.js";
 import type { SqlStatement } from "./statement.js";
 
 /** Fields that the service stores for each entry, in addition to the columns in its `data`. */
@@ -47,17 +47,17 @@ export function parsePath(
   source: Pick<DocumentSource, "entryAlias">,
   allowsBareFields = false,
 ): Path {
-  const name = requireQueryText(value, fieldPath, PATH_MAX_CHARACTERS);
+  const name = requireQueryText(value, fieldPath, COLUMN_PATH_MAX_CHARACTERS);
   if (source.entryAlias !== null) {
     if (name.startsWith("entry.") && isEntryField(name.slice(6))) return { entryField: name.slice(6) as EntryField };
     if (allowsBareFields && isEntryField(name)) return { entryField: name };
   }
   const column = source.entryAlias !== null && name.startsWith("data.") ? name.slice(5) : name;
   const segments = column.split(UNESCAPED_DOT).map((segment) => segment.replaceAll("\\.", "."));
-  if (column === "" || segments.length > PATH_MAX_SEGMENTS) {
+  if (column === "" || segments.length > COLUMN_PATH_MAX_SEGMENTS) {
     refuseField(
       fieldPath,
-      `the path of a column: 1 to ${PATH_MAX_SEGMENTS} names with dots between them, such as Address.street`,
+      `the path of a column: 1 to ${COLUMN_PATH_MAX_SEGMENTS} names with dots between them, such as Address.street`,
       value,
     );
   }

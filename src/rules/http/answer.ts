@@ -81,7 +81,7 @@ export function createResponseFromJson(json: string | Uint8Array | undefined): H
  * Headers of every response of an HTTP trigger. If the response is a page, these headers prevent the page from using
  * the rights of the service's origin.
  */
-export const SECURITY_HEADERS = {
+export const TRIGGER_RESPONSE_SECURITY_HEADERS = {
   "x-content-type-options": "nosniff",
   "content-security-policy": "sandbox allow-scripts allow-forms",
   "referrer-policy": "no-referrer",

@@ -9,8 +9,8 @@ import {
 } from "../../../rules/csv-types.js";
 
 /**
- * Number of bytes to read from the start of the file. They contain at least DELIMITER_DETECTION_CHARACTERS characters, as many as the service
- * reads to detect the delimiter.
+ * Number of bytes to read from the start of the file. They contain at least DELIMITER_DETECTION_CHARACTERS characters:
+ * the part in which the service looks for the delimiter.
  */
 const PREVIEW_BYTES = 4 * DELIMITER_DETECTION_CHARACTERS;
 const PREVIEW_MAX_ROWS = 5;
