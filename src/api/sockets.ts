@@ -23,11 +23,11 @@ import { serializeJson } from "../rules/json-text.js";
 import type { GetClientAddress } from "./address.js";
 import { createErrorFormatter, createErrorReply, type FormatError } from "./error-reply.js";
 import type { FairTaskQueue } from "./fair-task-queue.js";
-import type { ActionFeedContext } from "./graphql/action-resolver.js";
-import type { ClientFeedContext } from "./graphql/client-resolver.js";
+import type { ActionSubscriptionContext } from "./graphql/action-resolver.js";
+import type { ClientActionSubscriptionContext } from "./graphql/client-resolver.js";
 import type { GraphqlDocumentChecker } from "./graphql/documents.js";
-import type { EntryFeedContext } from "./graphql/entry-resolver.js";
-import type { LogTailContext } from "./graphql/log-resolver.js";
+import type { EntrySubscriptionContext } from "./graphql/entry-resolver.js";
+import type { LogSubscriptionContext } from "./graphql/log-resolver.js";
 import type { NotificationSubscriptionContext } from "./graphql/notification-resolver.js";
 import { findNotPersistedError, findQueryText } from "./graphql/persisted.js";
 import type { ConsoleSubscriptionContext } from "./graphql/run-resolver.js";
@@ -57,11 +57,11 @@ const TRY_AGAIN_LATER_CLOSE_CODE = 1013;
 
 /** Event sources of the subscriptions. Each operation gets them in its context. */
 type SubscriptionSources = Pick<
-  LogTailContext &
+  LogSubscriptionContext &
     ConsoleSubscriptionContext &
-    ClientFeedContext &
-    ActionFeedContext &
-    EntryFeedContext &
+    ClientActionSubscriptionContext &
+    ActionSubscriptionContext &
+    EntrySubscriptionContext &
     NotificationSubscriptionContext,
   "accessChecks" | "tail" | "console" | "clientFeed" | "actionFeed" | "entries" | "notify"
 >;
@@ -87,12 +87,12 @@ interface SocketOptions extends SubscriptionSources, ResolverContext {
 }
 
 /** A websocket with its credential. `upgradeToken` is the token of its upgrade request. */
-interface SocketLink extends SocketWithToken {
+interface SocketCredentialState extends SocketWithToken {
   id: number;
   upgradeToken: string | null;
 }
 
-type SocketContext = SocketConnectionContext<SocketLink>;
+type SocketContext = SocketConnectionContext<SocketCredentialState>;
 
 /** Returns the token that the client sent in the `connection_init` message, otherwise the token of the upgrade request. */
 function connectionTokenOf({ connectionParams, extra }: SocketContext): string | null {
@@ -247,7 +247,7 @@ export function createSocketServer({
   const isCompleted = ({ subscriptions }: SocketContext, id: string): boolean => !(id in subscriptions);
   const completedError = () => [new GraphQLError("the client has already ended this GraphQL operation")];
 
-  const takeSocket = createSocketHandler<SocketLink>(
+  const takeSocket = createSocketHandler<SocketCredentialState>(
     {
       schema,
       connectionInitWaitTimeout: CONNECTION_INIT_TIMEOUT_MS,
@@ -289,7 +289,7 @@ export function createSocketServer({
         if (!releaseSlot) return completedError();
         operation.callWhenEnded(releaseSlot);
         if (isCompleted(context, id)) return completedError();
-        if (!(await recheck.checkHolder(extra))) return [new GraphQLError("a valid credential is required")];
+        if (!(await recheck.checkSocket(extra))) return [new GraphQLError("a valid credential is required")];
         const query = findQueryText({ query: input, documentId: extensions?.["documentId"] }) ?? "";
         if (query instanceof GraphQLError) return [query];
         const refusal = findNotPersistedError(query, extra.caller, graphqlDocuments);
@@ -307,10 +307,15 @@ export function createSocketServer({
         result.errors && { ...result, errors: result.errors.map(format) },
     },
     {
-      countMessage: (link) =>
-        rate.takeMessage(String(link.id), ratedSenders(link), () => link.socket.readyState === link.socket.OPEN),
-      handleInTurn: (link, handle) => taskQueue.runInTurn(getSenderKey(callerOf(link)), handle),
-      countSocket: (link) => socketBound.addSocket(getAddressSenderKey(getClientAddress(link.request)), link),
+      countMessage: (connection) =>
+        rate.takeMessage(
+          String(connection.id),
+          ratedSenders(connection),
+          () => connection.socket.readyState === connection.socket.OPEN,
+        ),
+      handleInTurn: (connection, handle) => taskQueue.runInTurn(getSenderKey(callerOf(connection)), handle),
+      countSocket: (connection) =>
+        socketBound.addSocket(getAddressSenderKey(getClientAddress(connection.request)), connection),
     },
     log,
   );

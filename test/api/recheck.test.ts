@@ -80,10 +80,10 @@ describe("the tokens of open sockets", () => {
     const one = holder("long");
     recheck.add(one);
     isAway = true;
-    expect(await recheck.checkHolder(one)).to.equal(true);
+    expect(await recheck.checkSocket(one)).to.equal(true);
     isAway = false;
     delete expiresAt["long"];
-    expect(await recheck.checkHolder(one)).to.equal(false);
+    expect(await recheck.checkSocket(one)).to.equal(false);
     expect(ended).to.deep.equal(["long"]);
   });
 

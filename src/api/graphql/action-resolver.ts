@@ -21,7 +21,7 @@ import { ActionChangeType } from "./version-types.js";
  * Context of the subscription. It contains the access check and the event source, because the decorator of a
  * subscription cannot access the resolver instance.
  */
-export interface ActionFeedContext extends RequestContext {
+export interface ActionSubscriptionContext extends RequestContext {
   accessChecks: AccessChecks;
   actionFeed: ActionFeed;
 }
@@ -149,7 +149,7 @@ export class ActionResolver {
     description: "Emits a message with `reset` first, then the state of each action that is changed or published.",
     subscribe: async ({ args, context }) => {
       const { appId } = args as { appId: number };
-      const { accessChecks, actionFeed, ...visitor } = context as ActionFeedContext;
+      const { accessChecks, actionFeed, ...visitor } = context as ActionSubscriptionContext;
       await accessChecks.requireAppAccess(visitor, "followActions", appId);
       return guardLiveSource(actionFeed.follow(appId), {
         appId,

@@ -57,7 +57,7 @@ class ReportedRunType {
  * Context of the subscription. It contains the access check and the event source, because the decorator of a
  * subscription cannot access the resolver instance.
  */
-export interface ClientFeedContext extends RequestContext {
+export interface ClientActionSubscriptionContext extends RequestContext {
   accessChecks: AccessChecks;
   clientFeed: ClientActionFeed;
 }
@@ -138,7 +138,7 @@ export class ClientActionResolver {
     description: "Emits all actions that this client can run on analytics events, then each change of these actions.",
     subscribe: async ({ args, context }) => {
       const { appId } = args as { appId: number };
-      const { accessChecks, clientFeed, ...visitor } = context as ClientFeedContext;
+      const { accessChecks, clientFeed, ...visitor } = context as ClientActionSubscriptionContext;
       const { copy } = await accessChecks.requireAppAccess(visitor, "clientTriggers", appId);
       return guardLiveSource(clientFeed.follow(appId, copy), {
         appId,

@@ -72,7 +72,8 @@ const documentHashOf = (query: string): string => createHash("sha256").update(qu
  */
 function toParseErrors(error: unknown): readonly GraphQLError[] {
   if (error instanceof GraphQLError) return [error];
-  if (error instanceof RangeError) return [new GraphQLError("the GraphQL document is nested too deeply")];
+  if (error instanceof RangeError)
+    return [new GraphQLError("the GraphQL document is nested too deeply; send fewer levels of fields and values")];
   throw error;
 }
 
@@ -107,7 +108,9 @@ export function createGraphqlDocumentChecker(
   ): { checked: GraphqlDocumentCheckResult; cost: number } {
     const refused = (...checked: GraphQLError[]) => ({ checked, cost: 0 });
     if (nestsDeeperThan(variables, VARIABLES_MAX_DEPTH)) {
-      return refused(new GraphQLError("the GraphQL variables are nested too deeply"));
+      return refused(
+        new GraphQLError(`the GraphQL variables can be nested at most ${VARIABLES_MAX_DEPTH} levels deep`),
+      );
     }
     const cachedDocument = checkedDocuments.get(hash);
     const found = cachedDocument ?? parseDocument(query);

@@ -33,7 +33,7 @@ import { ReferenceArgument, ReferenceKindArgument } from "./reference-arguments.
  * Context of the subscription. It contains the access check and the entries, because the decorator of a subscription
  * cannot access the resolver instance.
  */
-export interface EntryFeedContext extends RequestContext {
+export interface EntrySubscriptionContext extends RequestContext {
   accessChecks: AccessChecks;
   entries: Pick<Entries, "follow">;
 }
@@ -110,7 +110,7 @@ export class EntryResolver {
     description: "Emits changes of the entries that match a filter. The first message contains the current position.",
     subscribe: async ({ args, context }) => {
       const { appId, dataSourceId, by, where, since } = args as EntryFollowArguments;
-      const { accessChecks, entries, ...visitor } = context as EntryFeedContext;
+      const { accessChecks, entries, ...visitor } = context as EntrySubscriptionContext;
       const visit = await accessChecks.admitAppRequest(visitor, "readEntries", appId);
       const liveSource = await entries.follow(
         visit,

@@ -21,7 +21,7 @@ interface LogTailArguments {
  * Context of the subscription. It contains the access check and the source of new log entries, because the decorator of
  * a subscription cannot access the resolver instance.
  */
-export interface LogTailContext extends RequestContext {
+export interface LogSubscriptionContext extends RequestContext {
   accessChecks: AccessChecks;
   tail: LogTail;
 }
@@ -53,7 +53,7 @@ export class LogResolver {
     description: "Emits each new execution log entry of the app, in the order of the IDs.",
     subscribe: async ({ args, context }) => {
       const { appId, actionId, type, after } = args as LogTailArguments;
-      const { accessChecks, tail, ...visitor } = context as LogTailContext;
+      const { accessChecks, tail, ...visitor } = context as LogSubscriptionContext;
       await accessChecks.requireAppAccess(visitor, "readLogs", appId);
       checkLogType(type, "type");
       return guardLiveSource(tail.follow({ appId, actionId, type, after }), {

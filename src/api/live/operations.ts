@@ -54,36 +54,36 @@ const SOCKET_LIMITS_PER_ADDRESS = { sockets: SOCKETS_PER_ADDRESS, idle: IDLE_SOC
  * Limits the open websockets and the idle websockets of each network address. If a new websocket exceeds a limit, the
  * oldest idle websocket is closed.
  */
-export class SocketsPerAddressLimiter<Link extends { operations: Pick<SocketOperations, "count"> }> {
+export class SocketsPerAddressLimiter<Connection extends { operations: Pick<SocketOperations, "count"> }> {
   /** Websockets by network address, the earliest first. */
-  private readonly byAddress = new Map<string, Set<Link>>();
+  private readonly byAddress = new Map<string, Set<Connection>>();
 
   constructor(
-    private readonly close: (link: Link) => void,
+    private readonly close: (connection: Connection) => void,
     private readonly max = SOCKET_LIMITS_PER_ADDRESS,
   ) {}
 
-  private removeLink(address: string, link: Link): void {
-    const links = this.byAddress.get(address);
-    links?.delete(link);
-    if (links?.size === 0) this.byAddress.delete(address);
+  private removeConnection(address: string, connection: Connection): void {
+    const connections = this.byAddress.get(address);
+    connections?.delete(connection);
+    if (connections?.size === 0) this.byAddress.delete(address);
   }
 
   /**
    * Counts a new websocket.
    * @returns a function to call when the websocket has closed
    */
-  addSocket(address: string, link: Link): () => void {
-    const links = this.byAddress.get(address) ?? new Set<Link>();
-    this.byAddress.set(address, links.add(link));
-    if (links.size > this.max.idle) {
-      const idleLinks = [...links].filter(({ operations }) => operations.count === 0);
-      const [oldest] = idleLinks;
-      if (oldest && (idleLinks.length > this.max.idle || links.size > this.max.sockets)) {
-        this.removeLink(address, oldest);
+  addSocket(address: string, connection: Connection): () => void {
+    const connections = this.byAddress.get(address) ?? new Set<Connection>();
+    this.byAddress.set(address, connections.add(connection));
+    if (connections.size > this.max.idle) {
+      const idleConnections = [...connections].filter(({ operations }) => operations.count === 0);
+      const [oldest] = idleConnections;
+      if (oldest && (idleConnections.length > this.max.idle || connections.size > this.max.sockets)) {
+        this.removeConnection(address, oldest);
         this.close(oldest);
       }
     }
-    return () => this.removeLink(address, link);
+    return () => this.removeConnection(address, connection);
   }
 }

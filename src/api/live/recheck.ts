@@ -22,21 +22,21 @@ const CLOCK_DIFFERENCE_MS = 200;
 /** Longest possible delay of a Node timer, in milliseconds. For a later time, each check sets the timer again. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
-interface CredentialRecheckOptions<Holder extends SocketWithToken> {
+interface CredentialRecheckOptions<Socket extends SocketWithToken> {
   credentials: Pick<Credentials, "resolve">;
-  /** Called after the token of a holder was checked: `caller` is null if the token is revoked or has expired. */
-  onChecked: (holder: Holder) => void;
+  /** Called after the token of a websocket was checked. `caller` is then null if the token is revoked or has expired. */
+  onChecked: (socket: Socket) => void;
 }
 
-export class CredentialRecheck<Holder extends SocketWithToken> {
-  /** Holders of a token, each with the timer for the expiry of its token. */
-  private readonly holders = new Map<Holder, NodeJS.Timeout | undefined>();
+export class CredentialRecheck<Socket extends SocketWithToken> {
+  /** Open websockets, each with the timer for the expiry of its token. */
+  private readonly sockets = new Map<Socket, NodeJS.Timeout | undefined>();
   private isRunning = false;
   private runsAgain = false;
 
-  constructor(private readonly options: CredentialRecheckOptions<Holder>) {}
+  constructor(private readonly options: CredentialRecheckOptions<Socket>) {}
 
-  private async settleHolders(token: string, those: readonly Holder[]): Promise<void> {
+  private async updateSockets(token: string, those: readonly Socket[]): Promise<void> {
     const { credentials, onChecked: onResolved } = this.options;
     let caller: Caller | null;
     try {
@@ -45,61 +45,61 @@ export class CredentialRecheck<Holder extends SocketWithToken> {
       // The database is unavailable. The earlier result stays valid, because an outage must not close every websocket.
       return;
     }
-    for (const holder of those) {
+    for (const socket of those) {
       // A timer may fire a millisecond early. If the credential has not expired yet, the timer is set again.
       const remainingMs = (caller?.expiresAt ?? 0) - Date.now();
-      const isDue = holder.caller?.expiresAt !== caller?.expiresAt || remainingMs <= CLOCK_DIFFERENCE_MS;
-      holder.caller = caller;
-      if (caller && isDue && this.holders.has(holder)) this.add(holder);
-      onResolved(holder);
+      const isDue = socket.caller?.expiresAt !== caller?.expiresAt || remainingMs <= CLOCK_DIFFERENCE_MS;
+      socket.caller = caller;
+      if (caller && isDue && this.sockets.has(socket)) this.add(socket);
+      onResolved(socket);
     }
   }
 
-  private async recheckRound(those: Iterable<Holder>): Promise<void> {
+  private async recheckRound(those: Iterable<Socket>): Promise<void> {
     const byToken = Map.groupBy(those, ({ token }) => token ?? "").entries();
     const recheckLane = async () => {
-      for (const [token, holdersOfToken] of byToken) await this.settleHolders(token, holdersOfToken);
+      for (const [token, socketsWithToken] of byToken) await this.updateSockets(token, socketsWithToken);
     };
     await Promise.all(Array.from({ length: CONCURRENT_CHECKS_MAX }, recheckLane));
   }
 
-  /** Adds a holder. Its token is checked whenever credentials change, until `remove` is called. */
-  add(holder: Holder): void {
+  /** Adds a websocket. Its token is checked whenever credentials change, until `remove` is called. */
+  add(socket: Socket): void {
     // A timer checks the token when it expires, because an expiry sends no notification.
-    clearTimeout(this.holders.get(holder));
-    const expiresAt = holder.caller?.expiresAt ?? Number.POSITIVE_INFINITY;
+    clearTimeout(this.sockets.get(socket));
+    const expiresAt = socket.caller?.expiresAt ?? Number.POSITIVE_INFINITY;
     const remainingMs = Math.max(expiresAt - Date.now(), CLOCK_DIFFERENCE_MS);
     const timer =
       remainingMs > TIMER_MAX_MS
         ? undefined
-        : setTimeout(() => runInBackground(this.settleHolders(holder.token ?? "", [holder])), remainingMs);
-    this.holders.set(holder, timer?.unref());
+        : setTimeout(() => runInBackground(this.updateSockets(socket.token ?? "", [socket])), remainingMs);
+    this.sockets.set(socket, timer?.unref());
   }
 
-  remove(holder: Holder): void {
-    clearTimeout(this.holders.get(holder));
-    this.holders.delete(holder);
+  remove(socket: Socket): void {
+    clearTimeout(this.sockets.get(socket));
+    this.sockets.delete(socket);
   }
 
-  /** Checks the token of one holder. Returns false if it is revoked or has expired. */
-  async checkHolder(holder: Holder): Promise<boolean> {
-    await this.settleHolders(holder.token ?? "", [holder]);
-    return holder.caller !== null;
+  /** Checks the token of one websocket. Returns false if the token is revoked or has expired. */
+  async checkSocket(socket: Socket): Promise<boolean> {
+    await this.updateSockets(socket.token ?? "", [socket]);
+    return socket.caller !== null;
   }
 
-  /** Checks the tokens of all holders that use this credential. */
+  /** Checks the tokens of all websockets that use this credential. */
   checkCredential(id: number) {
-    return this.recheckRound([...this.holders.keys()].filter(({ caller }) => caller?.credentialId === id));
+    return this.recheckRound([...this.sockets.keys()].filter(({ caller }) => caller?.credentialId === id));
   }
 
-  /** Checks the tokens of all holders. A call during a check starts another check when the first one finishes. */
+  /** Checks the tokens of all websockets. A call during a check starts another check when the first one finishes. */
   async checkAll(): Promise<void> {
     this.runsAgain = true;
     if (this.isRunning) return;
     this.isRunning = true;
     while (this.runsAgain) {
       this.runsAgain = false;
-      await this.recheckRound(this.holders.keys());
+      await this.recheckRound(this.sockets.keys());
     }
     this.isRunning = false;
   }

@@ -151,14 +151,15 @@ function makeFailable<T>(
 }
 
 /**
- * Texts of events. Subscribers with the same `shape` (SubscriptionResultReceiver.queryKey) share one text of an event. `answers`
- * counts the memory of long texts. A long text is not written if there is no memory for it.
+ * JSON texts of the results of events. Subscribers with the same query share one text of an event: their receivers have
+ * the same `queryKey`, which is called `shape` here. `responseMemory` counts the bytes of long texts. A long text is not
+ * written if there is no memory for it.
  */
 class SharedTexts {
   private readonly texts = new WeakMap<object, Map<string, SharedText>>();
 
   constructor(
-    private readonly answers: Pick<ResponseMemory, "countSharedText">,
+    private readonly responseMemory: Pick<ResponseMemory, "countSharedText">,
     private readonly log: Logger,
   ) {}
 
@@ -176,7 +177,7 @@ class SharedTexts {
     const result = await this.resultOf(event, args);
     const length = estimateBytes(result);
     try {
-      if (length >= LONG_TEXT_CHARACTERS) text.freeMemory = this.answers.countSharedText(appId, length);
+      if (length >= LONG_TEXT_CHARACTERS) text.freeMemory = this.responseMemory.countSharedText(appId, length);
     } catch (error) {
       // OVERLOADED means that texts of other subscribers use the memory now. A text that alone exceeds the limit has
       // another status.
@@ -281,11 +282,11 @@ class OpenSubscriptions {
 type SubscriptionArgs = ExecutionArgs & { contextValue: SubscriptionResultReceiver };
 
 export class SharedSubscriptionResults {
-  private readonly texts = new SharedTexts(this.answers, this.log);
+  private readonly texts = new SharedTexts(this.responseMemory, this.log);
   private readonly subscriptions = new OpenSubscriptions();
 
   constructor(
-    private readonly answers: Pick<ResponseMemory, "countSharedText">,
+    private readonly responseMemory: Pick<ResponseMemory, "countSharedText">,
     private readonly log: Logger,
   ) {}
 

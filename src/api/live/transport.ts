@@ -20,7 +20,7 @@ const TRY_AGAIN_LATER_CLOSE_CODE = 1013;
 const UNAUTHENTICATED_MAX_BYTES = 16 * 1024;
 
 /** State of one websocket in this file. */
-export interface SocketLink {
+export interface SocketConnection {
   socket: WebSocket;
   request: IncomingMessage;
   outbox: SocketOutbox;
@@ -30,16 +30,16 @@ export interface SocketLink {
 }
 
 /** Flow control: decides when the service handles the next message of a websocket. */
-export interface SocketFlowControl<LinkState> {
+export interface SocketFlowControl<ConnectionState> {
   /** Counts a message of the websocket. Returns null if it can be handled now, otherwise a promise that resolves when it can. */
-  countMessage(link: SocketLink & LinkState): Promise<void> | null;
+  countMessage(connection: SocketConnection & ConnectionState): Promise<void> | null;
   /** Calls `handle`, which handles a large message, when it is the turn of the message's sender. */
-  handleInTurn(link: SocketLink & LinkState, handle: () => void): Promise<void>;
+  handleInTurn(connection: SocketConnection & ConnectionState, handle: () => void): Promise<void>;
   /**
    * Counts a new websocket.
    * @returns a function to call when the websocket has closed
    */
-  countSocket(link: SocketLink & LinkState): () => void;
+  countSocket(connection: SocketConnection & ConnectionState): () => void;
 }
 
 export type ConnectionParameters = Record<string, unknown> | undefined;
@@ -82,16 +82,16 @@ function limitBytesUntilAuthenticated(socket: WebSocket, wire: Socket): () => vo
  * Handles the messages of a websocket one after the other, within the sender's rate limit. A large message waits for
  * its sender's turn. During this wait, nothing more is read from the websocket.
  */
-function createInbox<LinkState>(
-  link: SocketLink & LinkState,
-  { countMessage, handleInTurn }: SocketFlowControl<LinkState>,
+function createInbox<ConnectionState>(
+  connection: SocketConnection & ConnectionState,
+  { countMessage, handleInTurn }: SocketFlowControl<ConnectionState>,
 ) {
-  const { socket } = link;
+  const { socket } = connection;
   let waiting: Promise<void> | null = null;
   return function receive(text: string, handle: (text: string) => void): void {
     // A small message that arrives while a large one waits must wait too, so that the messages keep their order.
     const waitsForTurn = waiting !== null || text.length > SMALL_BODY_BYTES;
-    const rateWait = waiting ? waiting.then(() => countMessage(link)) : countMessage(link);
+    const rateWait = waiting ? waiting.then(() => countMessage(connection)) : countMessage(connection);
     if (!rateWait && !waitsForTurn) {
       handle(text);
       return;
@@ -101,7 +101,7 @@ function createInbox<LinkState>(
       if (socket.readyState === socket.OPEN) handle(text);
     };
     const currentTurn: Promise<void> = Promise.resolve(rateWait)
-      .then(() => (waitsForTurn ? handleInTurn(link, handleOpen) : handleOpen()))
+      .then(() => (waitsForTurn ? handleInTurn(connection, handleOpen) : handleOpen()))
       .catch(() => socket.close(TRY_AGAIN_LATER_CLOSE_CODE, "Too much waits"))
       .finally(() => {
         if (waiting !== currentTurn) return;
@@ -113,30 +113,30 @@ function createInbox<LinkState>(
 }
 
 /** Returns a function that handles a newly opened websocket. */
-export function createSocketHandler<LinkState extends object>(
-  options: ServerOptions<ConnectionParameters, SocketLink & LinkState>,
-  pace: SocketFlowControl<LinkState>,
+export function createSocketHandler<ConnectionState extends object>(
+  options: ServerOptions<ConnectionParameters, SocketConnection & ConnectionState>,
+  pace: SocketFlowControl<ConnectionState>,
   log: Logger,
   pingMs = PING_MS,
 ) {
-  const protocol = makeServer<ConnectionParameters, SocketLink & LinkState>(options);
+  const protocol = makeServer<ConnectionParameters, SocketConnection & ConnectionState>(options);
 
-  return function open(socket: WebSocket, request: IncomingMessage, linkState: LinkState): void {
+  return function open(socket: WebSocket, request: IncomingMessage, connectionState: ConnectionState): void {
     const outbox = createSocketOutbox(socket, request.socket, () =>
       log.warn("closed a websocket whose client did not read its messages"),
     );
     const stopWatching = watchPings(socket, outbox, pingMs);
     const operations = new SocketOperations();
-    const link = {
-      ...linkState,
+    const connection = {
+      ...connectionState,
       socket,
       request,
       outbox,
       operations,
       removeByteLimit: limitBytesUntilAuthenticated(socket, request.socket),
     };
-    const receive = createInbox(link, pace);
-    const leaveQueue = pace.countSocket(link);
+    const receive = createInbox(connection, pace);
+    const leaveQueue = pace.countSocket(connection);
     const fail = (error: unknown) => {
       // Client libraries reconnect after the close code TRY_AGAIN_LATER_CLOSE_CODE, but not after other codes.
       if (isDatabaseUnavailable(error)) return socket.close(TRY_AGAIN_LATER_CLOSE_CODE, "The database is away");
@@ -163,7 +163,7 @@ export function createSocketHandler<LinkState extends object>(
           );
         },
       },
-      link,
+      connection,
     );
     socket.once("close", (code, reason) => {
       stopWatching();
@@ -173,4 +173,7 @@ export function createSocketHandler<LinkState extends object>(
   };
 }
 
-export type SocketConnectionContext<LinkState extends object> = Context<ConnectionParameters, SocketLink & LinkState>;
+export type SocketConnectionContext<ConnectionState extends object> = Context<
+  ConnectionParameters,
+  SocketConnection & ConnectionState
+>;
