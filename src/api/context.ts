@@ -7,6 +7,7 @@ import { ActionError } from "../errors.js";
 import type { AccessRequest } from "../operations/access/access-checks.js";
 import type { SignInRequest } from "../operations/accounts/accounts.js";
 import type { TraceSpan } from "../operations/watch/tracing.js";
+import { describeValue } from "../rules/describe-value.js";
 import type { ResponseBudget } from "./response-memory.js";
 
 declare module "fastify" {
@@ -67,7 +68,10 @@ export const toSignInRequest = ({ caller, address, browser }: RequestContext): S
 export function readIdempotencyRetryHeader(header: string | string[] | undefined): boolean {
   if (header === undefined) return false;
   if (header === "failed") return true;
-  throw new ActionError("REQUEST_INVALID", 'Idempotency-Retry must be "failed" or absent');
+  throw new ActionError(
+    "REQUEST_INVALID",
+    `the header Idempotency-Retry must be "failed" or absent (got ${describeValue(header)})`,
+  );
 }
 
 /**
@@ -79,7 +83,7 @@ export function readIdempotencyKeyHeader(header: string | string[] | undefined):
   if (typeof header === "string" && /^[\x21-\x7e]{1,255}$/.test(header)) return header;
   throw new ActionError(
     "REQUEST_INVALID",
-    "Idempotency-Key must be 1 to 255 printable ASCII characters without spaces",
+    "the header Idempotency-Key must be 1 to 255 printable ASCII characters without spaces",
   );
 }
 

@@ -99,7 +99,7 @@ async function readUploadedFile(request: FastifyRequest): Promise<{ bytes: Reada
     return { bytes: request.raw, format: readFileFormat(request.headers["content-type"] ?? "") };
   }
   const part = await request.file();
-  if (!part) throw new ActionError("REQUEST_INVALID", "the form contains no file");
+  if (!part) throw new ActionError("REQUEST_INVALID", "the form must contain a file (got none)");
   rejectInvalidUtf8(part.filename, part.fieldname);
   return { bytes: part.file, format: readFileFormat(part.mimetype, part.filename) };
 }

@@ -86,7 +86,9 @@ function rejectRepeatedParameters({ method, query }: FastifyRequest): void {
 function findMethodFault(method: string, document: DocumentNode, operationName: string | null): GraphQLError | null {
   const operation = getOperationAST(document, operationName)?.operation;
   if (operation === "subscription") {
-    return new GraphQLError("subscriptions need a websocket (graphql-transport-ws on this path)");
+    return new GraphQLError(
+      "a GraphQL subscription needs a websocket with the protocol graphql-transport-ws, at the same path (got an HTTP request)",
+    );
   }
   if (operation === "mutation" && method === "GET") {
     throw new ActionError("METHOD_NOT_ALLOWED", "a mutation needs POST (got GET)");

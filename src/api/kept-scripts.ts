@@ -3,7 +3,7 @@ import type { FastifyInstance } from "fastify";
 import { ActionError } from "../errors.js";
 import type { StoredScripts } from "../operations/packages/kept-scripts.js";
 
-/** Route of all scripts that a page of any origin may load. */
+/** Route of the stored scripts of npm dependencies, which pages of any origin may load. */
 export const STORED_SCRIPT_ROUTE = "/client/kept/:file";
 
 const SCRIPT_FILE_PATTERN = /^([0-9a-f]{64})\.js$/;

@@ -115,8 +115,8 @@ function registerVitalSignMetrics(
     up.set(now ? 1 : 0);
     for (const set of all) set(now);
     setQueues(now);
-    // Only runners count runs. Prometheus reads metrics only through this function, so the counters of a new app can
-    // start here.
+    // Only runners count runs. The counters of a new app start at 0 here, because this function runs before each time
+    // that Prometheus reads the metrics.
     if (now && runner) measures.startApps(now.apps);
     for (const role of PROCESS_ROLES) {
       if (now) instances.set({ role }, now.instances[role] ?? 0);

@@ -12,7 +12,7 @@ export interface HttpServerLimits {
   headTimeoutMs: number;
   requestTimeoutMs: number;
   formTimeoutMs: number;
-  /** Interval in milliseconds at which the server looks for requests that exceed these times. */
+  /** Interval in milliseconds at which the server looks for requests that take longer than one of the three limits above. */
   checkIntervalMs: number;
   /** Maximum number of open connections. */
   connectionsMax: number;

@@ -140,8 +140,8 @@ export class ResponseMemory {
   }
 
   /**
-   * True if the owner may use this many more bytes. `times` multiplies the total limit: it is 1 for reads, and
-   * CHANGE_RESULT_FACTOR for results of changes.
+   * True if the owner may use `bytes` in addition to the bytes that it already uses. `times` multiplies the total limit:
+   * it is 1 for reads, and CHANGE_RESULT_FACTOR for results of changes.
    */
   private hasCapacity(owner: string, bytes: number, times: number): boolean {
     const { totalBytes, maxBytesPerOwner: ofOwnerBytes } = this.options;

@@ -140,8 +140,8 @@ function createFastify({ measures, log }: ApiOptions): { app: FastifyInstance; h
 }
 
 /**
- * Registers hooks that change how responses are sent. They send a large text in slices. They send an error while the
- * rest of the request is still read and dropped. They delay an error about a credential.
+ * Registers hooks that change how the service sends responses: a large text in slices, an error even if the rest of the
+ * request has not arrived yet, and an error about a credential with a delay.
  */
 function registerResponseHooks(app: FastifyInstance, refusalDelay: RejectionDelay): void {
   app.addHook("onSend", ({ raw, context }, reply, payload, done) => {

@@ -6,6 +6,7 @@ import type { FastifyInstance } from "fastify";
 import { ActionError } from "../errors.js";
 import type { Credentials } from "../operations/access/credentials.js";
 import type { PageSessions } from "../operations/client/page-sessions.js";
+import { describeValue } from "../rules/describe-value.js";
 import type { AuthResolver } from "./graphql/auth-resolver.js";
 import type { SessionCookieHeaders } from "./session-cookie.js";
 
@@ -37,7 +38,8 @@ export function registerTokenSignInRoutes(
   app.post("/v1/session", async (request, reply) => {
     const { address } = request.context;
     const { token, keep = true } = (request.body ?? {}) as { token?: unknown; keep?: unknown };
-    if (typeof keep !== "boolean") throw new ActionError("REQUEST_INVALID", '"keep" must be true or false');
+    if (typeof keep !== "boolean")
+      throw new ActionError("REQUEST_INVALID", `"keep" must be true or false (got ${describeValue(keep)})`);
     const caller = typeof token === "string" ? await credentials.resolve(token, address) : null;
     if (!caller) throw new ActionError("UNAUTHORIZED");
     if (request.context.caller?.session) await auth.signOut(request.context);

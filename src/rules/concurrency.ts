@@ -26,7 +26,7 @@ export function decideAdmission(limit: number, runs: readonly ContendingRun[]): 
   const verdict: AdmissionDecision = { admit: [], skip: [], cancel: [] };
   const cancellingIds = runs.filter(({ policy }) => policy === "cancel").map(({ runId }) => runId);
   const newestId = cancellingIds.at(-1);
-  /** Runs with a lower ID than this one are cancelled, because at least `limit` newer runs have the policy `cancel`. */
+  /** ID below which all runs are cancelled, because at least `limit` newer runs have the policy `cancel`. */
   const lastDisplaced = cancellingIds.at(-limit) ?? Number.NEGATIVE_INFINITY;
   let runningCount = runs.filter(({ admitted }) => admitted).length;
   for (const { runId, policy, admitted } of runs) {

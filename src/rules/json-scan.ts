@@ -103,7 +103,7 @@ function enterValue(text: string, from: number, nesting: NestingStack): { at: nu
 }
 
 /**
- * Returns the position of the value that follows a value that ends at `from`. `ended` is true if there is none, because
+ * Returns the position of the value after the one that ends at `from`. `ended` is true if there is no such value, because
  * the outermost value has ended.
  */
 function findNextValue(text: string, from: number, nesting: NestingStack): { at: number; ended: boolean } {

@@ -247,8 +247,8 @@ export function createManifestJsonSchema(id: string): object {
 const getSchemaFields = (schema: z.ZodObject): readonly string[] => Object.keys(schema.shape);
 
 /**
- * Allowed fields of a setting in the manifest. The following constants have the fields of alerts, data sources and the
- * app.
+ * Allowed fields of a setting in the manifest. ALERT_FIELDS, DATA_SOURCE_FIELDS and APP_SHAPE contain those of alerts,
+ * data sources and the app.
  */
 export const SETTING_SHAPE: Shape = createFlatShape(getSchemaFields(settingSchema));
 export const ALERT_FIELDS: readonly string[] = getSchemaFields(alertSchema);
@@ -268,7 +268,7 @@ export function formatPath(path: readonly PropertyKey[]): string {
 }
 
 /** True if the service cannot check the rest of the manifest because of a fault at this path. */
-export const isStructuralPath = (path: readonly PropertyKey[]): boolean =>
+const isStructuralPath = (path: readonly PropertyKey[]): boolean =>
   path.length <= 2 || (path.length === 3 && path[2] === "key");
 
 function createUnknownFieldMessage(path: readonly PropertyKey[], name: string): string {
@@ -347,11 +347,11 @@ export function removeNullFields(document: unknown): void {
       if (value === null) delete (where as Record<string, unknown>)[name];
 }
 
-/** Returns all `faults`, and those faults in `shape` (from the schema) whose path has no other fault yet. */
-export function addSchemaFaults(faults: readonly PathFault[], shape: readonly PathFault[]): PathFault[] {
+/** Returns all `faults`, and those `schemaFaults` at whose path, and inside of it, `faults` has none. */
+export function addSchemaFaults(faults: readonly PathFault[], schemaFaults: readonly PathFault[]): PathFault[] {
   const isWithin = (inner: string, outer: string) =>
     inner === outer || inner.startsWith(`${outer}.`) || inner.startsWith(`${outer}[`);
-  const furtherFaults = shape.filter(
+  const furtherFaults = schemaFaults.filter(
     ({ path }) => !faults.some((fault) => isWithin(path, fault.path) || isWithin(fault.path, path)),
   );
   return [...faults, ...furtherFaults].slice(0, REPORTED_FAULTS_MAX);

@@ -149,8 +149,8 @@ export function parseMarkSecretRequest(body: unknown): { keys: string[]; secret:
 }
 
 /**
- * Returns the key of the setting that stores a secure field of the AI builder (specification, App settings object,
- * rule 5).
+ * Returns the key of the setting in which a tool that generates apps stores a secret value: `_aiartifact_` and the name
+ * that the tool chose (specification, App settings object, rule 5).
  * @throws ActionError SETTINGS_INVALID
  */
 export function createArtifactSettingKey(settingKey: unknown): string {

@@ -8,8 +8,8 @@ import { createFlatShape, type Shape } from "./unknown-fields.js";
 export const ENVIRONMENTS: readonly Environment[] = ["server", "client", "any"];
 
 /** Trigger types that the API specification defines. */
-export const TRIGGER_TYPES_IN_SPECIFICATION: readonly TriggerType[] = ["manual", "schedule", "log", "analytics"];
-/** Trigger types that this service adds (contract, section 8). */
+const TRIGGER_TYPES_IN_SPECIFICATION: readonly TriggerType[] = ["manual", "schedule", "log", "analytics"];
+/** Trigger types that this service adds to those of the API specification (contract, section 8). */
 export const TRIGGER_TYPES_NOT_IN_SPECIFICATION: readonly TriggerType[] = ["http"];
 export const TRIGGER_TYPES: readonly TriggerType[] = [
   ...TRIGGER_TYPES_IN_SPECIFICATION,

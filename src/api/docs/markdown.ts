@@ -166,8 +166,8 @@ function splitSections(tokens: readonly Token[], headings: readonly DocsHeading[
 }
 
 /**
- * Returns the page as Markdown with absolute links that start with EXAMPLE_SERVICE_URL, for programs. Replaces a link to a file that the service
- * does not serve by the file's path.
+ * Returns the page as Markdown for programs, with absolute links that start with EXAMPLE_SERVICE_URL. If the service does
+ * not serve the file to which a link leads, the file's path replaces the link.
  */
 export function createMarkdownWithAbsoluteLinks(library: DocsLibrary, page: DocsPage): string {
   let isCode = false;

@@ -7,7 +7,7 @@ import { GRANT_TYPES, type OauthClient } from "../../operations/oauth/oauth-clie
 import { OauthError } from "../../operations/oauth/oauth-failure.js";
 import type { GrantDecision } from "../../operations/oauth/oauth-grants.js";
 import { TOKEN_SCOPES, type TokenScope } from "../../rules/access.js";
-import { isObject } from "../../rules/describe-value.js";
+import { describeValue, isObject } from "../../rules/describe-value.js";
 import { createErrorReply } from "../error-reply.js";
 import type { WebPages } from "../web-assets.js";
 
@@ -175,7 +175,8 @@ function decidingPersonOf({ context: { caller } }: FastifyRequest): DecidingPers
  * @throws REQUEST_INVALID
  */
 function readDecision(body: unknown, decider: DecidingPerson): GrantDecision | null {
-  if (!isObject(body)) throw new ActionError("REQUEST_INVALID", "the body must be a JSON object");
+  if (!isObject(body))
+    throw new ActionError("REQUEST_INVALID", `the body must be a JSON object (got ${describeValue(body)})`);
   const { allow, appId, scopes } = body;
   if (allow === false) return null;
   const isRight =

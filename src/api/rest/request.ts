@@ -5,6 +5,7 @@
 import { hash } from "node:crypto";
 import type { FastifyRequest } from "fastify";
 import { ActionError } from "../../errors.js";
+import { describeValue } from "../../rules/describe-value.js";
 import { refuseField } from "../../rules/fields.js";
 import {
   computeListVersion,
@@ -87,7 +88,10 @@ function parseStringArray(text: string, name: string): string[] {
   } catch {
     // The text is not JSON, so the code below rejects it.
   }
-  throw new ActionError("REQUEST_INVALID", `the query parameter ${name} must be a JSON array of strings`);
+  throw new ActionError(
+    "REQUEST_INVALID",
+    `the query parameter ${name} must be a JSON array of strings (got ${describeValue(text)})`,
+  );
 }
 
 export function createRestRequest(
@@ -122,7 +126,7 @@ export function createRestRequest(
   function bodyObject(): Record<string, unknown> {
     if (body === undefined || body === null) return {};
     if (typeof body === "object" && !Array.isArray(body)) return body as Record<string, unknown>;
-    throw new ActionError("REQUEST_INVALID", "the body must be a JSON object");
+    throw new ActionError("REQUEST_INVALID", `the body must be a JSON object (got ${describeValue(body)})`);
   }
   return {
     context,
