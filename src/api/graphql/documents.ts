@@ -109,7 +109,7 @@ export function createGraphqlDocumentChecker(
     const refused = (...checked: GraphQLError[]) => ({ checked, cost: 0 });
     if (nestsDeeperThan(variables, VARIABLES_MAX_DEPTH)) {
       return refused(
-        new GraphQLError(`the GraphQL variables can be nested at most ${VARIABLES_MAX_DEPTH} levels deep`),
+        new GraphQLError("the GraphQL variables are nested too deeply; send fewer levels of objects and lists"),
       );
     }
     const cachedDocument = checkedDocuments.get(hash);
