@@ -72,7 +72,7 @@ export function addSignInCommand(program: Command, run: CommandRunner): void {
     .description("sign in to the server of this project")
     .option("--url <address>", "address of the server")
     .option("--app <id>", "ID of the app")
-    .option("--token-stdin", "read a token from standard input instead of opening the browser")
+    .option("--token-stdin", "read a token from standard input instead of confirming a code in the browser")
     .action((options: LoginOptions) =>
       run(async (session) => {
         const target = readLoginTarget(session, options);
