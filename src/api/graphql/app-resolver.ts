@@ -56,7 +56,7 @@ export class AppResolver {
   }
 
   @Mutation(() => AppType, {
-    description: "Creates an app; for admins of the organization.",
+    description: "Creates an app. The caller must be an admin of the organization.",
   })
   async createApp(
     @Ctx() context: RequestContext,
@@ -79,7 +79,7 @@ export class AppResolver {
 
   @Mutation(() => AppType, {
     description:
-      "Updates the fields of an app, and writes its public and private settings, in one transaction; for admins.",
+      "Updates the fields of an app, and writes its public and private settings, in one transaction. The caller must be an admin.",
   })
   async administrateApp(
     @Ctx() context: RequestContext,
@@ -112,7 +112,7 @@ export class AppResolver {
   }
 
   @Mutation(() => NewUserType, {
-    description: "Creates a person and a session for them; for admins of the organization.",
+    description: "Creates a person and a session of this person. The caller must be an admin of the organization.",
   })
   async createUser(
     @Ctx() context: RequestContext,
