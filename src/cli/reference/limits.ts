@@ -122,11 +122,11 @@ The limits that most apps meet first:
 The tables below do not contain these limits:
 
 - **Runs at the same time.** A runner executes up to four times \`RUNNER_CONCURRENCY\` runs of all apps at once. One app can have \`RUNNER_CONCURRENCY\` minus one of these runs, but at least one. Further runs wait in the [queue](../operate/queue.md).
-- **Apps, organizations and people.** The number of each has no limit.
-- **Interval of a schedule.** The shortest is two minutes ([schedules](../guides/schedules.md)).
+- **Apps, organizations and people.** Their numbers have no limit.
+- **Interval of a schedule.** The shortest interval is two minutes ([schedules](../guides/schedules.md)).
 - **Build of an npm package.** A build can take 30 s and 512 MB ([packages from npm](npm-packages.md)).
-- **Response of an HTTP trigger.** A response can have about 4.5 MB of bytes. A slow reader is disconnected ([HTTP triggers](http-triggers.md#limits)).
-- **Missed live changes.** After a lost connection, \`since\` of a subscription returns the changes of the last ten minutes ([data sources](data-sources.md)).
+- **Response of an HTTP trigger.** A response can have about 4.5 MB of bytes. The service disconnects clients that read it slowly ([HTTP triggers](http-triggers.md#limits)).
+- **Missed live changes.** After a lost connection, the argument \`since\` of the subscription \`dataSourceChanged\` gets the changes of up to ten minutes ([data sources](data-sources.md#log-events-and-live-changes)).
 - **Rate limits of codes that verify an address**: see [verification](verification.md#guarantees-and-limits).`;
 
 export function limitsPage(root: string): string {

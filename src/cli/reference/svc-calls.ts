@@ -62,7 +62,7 @@ function sectionOf(namespace: NamespaceExample, sources: readonly string[]): str
       : `The functions of ${inlineCode(path)} can fail with ${errors.map(inlineCode).join(", ")}, and with the [errors of every call](#errors-of-every-call). `;
   return [
     `## ${path}`,
-    `${about} ${name === null ? `${inlineCode(path)} needs no package in \`dependencies\`.` : `An action that uses ${inlineCode(path)} lists \`${name}\` in \`dependencies\`.`} How to use it: ${seeAlso}.`,
+    `${about} ${name === null ? `${inlineCode(path)} needs no package in \`dependencies\`.` : `An action that uses ${inlineCode(path)} lists \`${name}\` in \`dependencies\`.`} See also ${seeAlso}.`,
     markdownTable(["call", "what it does"], rows),
     `${errorsText}${otherErrors ?? ""}`.trim(),
     ...examplesOf(namespace),
@@ -83,10 +83,10 @@ export function svcCallsPage(root: string): string {
   const sources = clientDeclarations(root);
   const signatures = SVC_NAMESPACES.flatMap(({ type }) => parseCalls(sources, type)).map(({ signature }) => signature);
   const described = new Set(SVC_NAMESPACES.map(({ type }) => type));
-  const lead = `For authors of actions and pages. The section [types](#types) explains the types of arguments and results. Your editor gets the types from \`/client/svc.d.ts\`.`;
+  const lead = `For authors of actions and pages. The section [types](#types) explains the types of arguments and results. Your code editor gets the types from \`/client/svc.d.ts\`.`;
   const errorsSection = `## Errors of every call
 
-If a call fails, its promise rejects with an \`Error\`. The field \`status\` of this error is a code such as \`FORBIDDEN\`. The fields \`message\` and \`error\` contain the same text. Every call to the service can fail with ${COMMON_ERRORS_NOTE}. [Errors](errors.md) says what to do in each case.`;
+If a call fails, its promise rejects with an \`Error\`. The field \`status\` of this error is a code such as \`FORBIDDEN\`. The fields \`message\` and \`error\` contain the same text. Every call to the service can fail with ${COMMON_ERRORS_NOTE}. The page [errors](errors.md) says what to do in each case.`;
   return referencePage("Calls of Svc", lead, "the declarations of the client library", [
     errorsSection,
     ...SVC_NAMESPACES.map((namespace) => sectionOf(namespace, sources)),

@@ -73,7 +73,7 @@ export const SVC_NAMESPACES: readonly NamespaceExample[] = [
       seeAlso: "[actions](actions.md), [requests](requests.md)",
     },
     about:
-      "Runs and manages actions. `request` sends requests to other services, `response` sets the response of an HTTP trigger. Server actions and visitors' pages can run actions, but cannot read or change them: the functions for this need the token of an editor.",
+      "Runs and manages actions. `request` sends requests to other services, `response` sets the response of an HTTP trigger. Server actions and visitors' pages can run actions, but cannot read or change actions: the functions that do this need the token of an editor.",
     errors: [
       "ACTION_NOT_FOUND",
       "ACTION_INACTIVE",
@@ -84,12 +84,12 @@ export const SVC_NAMESPACES: readonly NamespaceExample[] = [
       "EXECUTION_FAILED",
     ],
     otherErrors:
-      "Errors of `request` have a `code` instead: `POLICY` (origin not listed), `LIMIT`, `TIMEOUT`, `TRANSPORT`, `UNSUPPORTED`, `INTEGRATION_UNAVAILABLE`.",
+      "Errors of `Svc.App.V3.Actions.request` have a `code` instead of a status: `POLICY` (origin not listed), `LIMIT`, `TIMEOUT`, `TRANSPORT`, `UNSUPPORTED`, `INTEGRATION_UNAVAILABLE`.",
     example: {
       code: RUN_EXAMPLE,
       result: ["Hello Ann", "object", 201, { seats: 2 }],
       resultNote:
-        'The host `api.example.com` does not exist: write the address of your API instead. The result below comes from an API that answers with the status 201 and the body of the request. For `request`, the action also needs `"integrationOrigins": ["https://api.example.com"]`.',
+        'The host `api.example.com` of the example does not exist: write the address of your API instead. The result of the example comes from an API that answers with the status 201 and the body of the request. For `request`, the action also needs `"integrationOrigins": ["https://api.example.com"]`.',
       calls: { name: "greet", code: GREET_CODE },
     },
     pageExample: { code: ACTIONS_EXAMPLE, result: ["Hello Ann", "Greets", 1, 1] },
@@ -108,7 +108,7 @@ export const SVC_NAMESPACES: readonly NamespaceExample[] = [
       seeAlso: "[triggers](triggers.md#by-an-analytics-event)",
     },
     about:
-      "Records analytics events of a page. An event starts the client actions whose `analytics` trigger matches the event.",
+      "Records analytics events of a page. An event starts the client actions that have a matching `analytics` trigger.",
     errors: [],
     example: null,
     pageExample: {
@@ -118,7 +118,7 @@ export const SVC_NAMESPACES: readonly NamespaceExample[] = [
   },
   {
     ...{ path: "Svc.App.Triggers", type: "Triggers", package: null, seeAlso: "[triggers](triggers.md)" },
-    about: "`start` lets the current page receive and run the app's client actions; `stop` ends this.",
+    about: "After `start`, the current page receives and runs the app's client actions. `stop` ends this.",
     errors: [],
     example: null,
     pageExample: {
@@ -134,7 +134,7 @@ export const SVC_NAMESPACES: readonly NamespaceExample[] = [
       seeAlso: "[users of an app](data-sources.md#users-of-an-app)",
     },
     about:
-      "Returns the session of the caller, and signs app users in. In this session, `user` is the person with an account of the service who is signed in. `entries.dataSource` is the entry of the app user who is signed in to the page. `environment` is `master` if the draft runs, and `production` if the live version runs. If a schedule, a log event, an HTTP trigger or an API token started the run, `user` is null and `entries` is missing. The example shows the result of a run that a signed-in person started.",
+      "Returns the session of the caller, and signs app users in. In the session, `user` is the person with an account of the service who is signed in. `entries.dataSource` is the entry of the app user who is signed in to the page. The field `environment` is `master` if the draft runs, and `production` if the live version runs. If a schedule, a log event, an HTTP trigger or an API token started the run, `user` is null and `entries` is missing. The example shows the result of a run that a signed-in person started.",
     errors: ["DATA_SOURCE_ACCESS_DENIED"],
     example: {
       code: "const session = await Svc.Session.get();\nconst user = await Svc.Session.user();\nreturn [typeof session.appId, typeof user.email];",
@@ -215,7 +215,7 @@ export const SVC_NAMESPACES: readonly NamespaceExample[] = [
       code: AI_EXAMPLE,
       result: ["Hello there", 2, "image/png", "two seats"],
       resultNote:
-        'The texts in the result depend on the language model. The result below comes from a provider for tests. It always answers "Hello there", and transcribes each sound file as "two seats".',
+        'The result of the example comes from a provider for tests, which always answers "Hello there" and transcribes each sound file as "two seats". The texts of a real language model differ.',
     },
   },
   {

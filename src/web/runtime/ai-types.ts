@@ -47,7 +47,7 @@ export interface AiCompletion {
   finishReason: string;
 }
 
-/** Part of a streamed answer: some text, or at the end the complete answer. */
+/** Part of an answer that a language model streams: some text, or, as the last part, the complete answer. */
 export type AiPart = { type: "text"; text: string } | { type: "end"; completion: AiCompletion };
 
 /** A file as a Blob, or as an object whose `data` contains the bytes in base64. */

@@ -28,7 +28,7 @@ export interface DataSource {
   updatedAt: string;
 }
 
-/** Query of entries. The page of queries in the documentation has the operators of `where` and the stages of `aggregate`. */
+/** Query of entries. The documentation page "Queries on entries" lists the operators of `where` and the stages of `aggregate`. */
 export interface EntryQuery {
   /** Conditions by column, such as `{ price: { $gt: 20 } }`. */
   where?: object;
@@ -55,7 +55,7 @@ export interface EntryPage extends Array<Entry> {
   prev(): Promise<EntryPage>;
 }
 
-/** Committed changes of entries. If `reset` is true, the list is incomplete: read the entries again. */
+/** Changes of entries that a subscription reports. If `reset` is true, the list is incomplete: read the entries again. */
 export interface EntryNews {
   reset: boolean;
   inserted: Entry[];
