@@ -26,7 +26,7 @@ export const STATUS = {
   TRIGGERS_INVALID: { http: 400, message: "triggers must be an array of trigger objects" },
   TRIGGER_TYPE_INVALID: {
     http: 400,
-    message: "trigger must be a kind of the specification (manual, schedule, log, analytics), or http",
+    message: "the type of a trigger must be manual, schedule, log, analytics or http",
   },
   TRIGGER_NOT_ALLOWED: { http: 400, message: "this trigger is not allowed for the action" },
   DEPENDENCIES_INVALID: { http: 400, message: "dependencies must be an array of package names and https URLs" },
@@ -119,7 +119,7 @@ export interface ErrorDetails {
    */
   columns?: readonly string[];
   /** Invalid actions of an import, or invalid parts of a manifest. */
-  faults?: readonly (ActionImportFault | PathFault)[];
+  faults?: readonly (ActionImportFault | DocumentPartFault)[];
 }
 
 /** Invalid action of an import, with its index in the imported document. */
@@ -131,7 +131,7 @@ export interface ActionImportFault {
 }
 
 /** Invalid part of a document. `path` names it, for example `actions[3].frequency`. */
-export interface PathFault {
+export interface DocumentPartFault {
   path: string;
   status: Status;
   error: string;
@@ -172,7 +172,7 @@ export function getHttpStatus({ status, details }: ActionError): number {
  * Creates the error for requests above a rate limit (contract, section 4).
  * @param retryAfter seconds
  */
-export function rateLimitError(message: string, retryAfter: number): ActionError {
+export function createRateLimitError(message: string, retryAfter: number): ActionError {
   const nextValidRequestDate = new Date(Date.now() + retryAfter * 1000).toISOString();
   return new ActionError("RATE_LIMIT_EXCEEDED", message, { retryAfter, nextValidRequestDate });
 }

@@ -32,20 +32,20 @@ export const ACTION_NAME_MAX_CHARACTERS = 255;
 export const ACTION_DESCRIPTION_MAX_CHARACTERS = 1000;
 
 /** Maximum number of stored versions of an action. The service removes the oldest (specification, Limits). */
-export const VERSIONS_KEPT = 100;
-export const VERSION_PAGE_DEFAULT = 50;
-export const VERSION_PAGE_MAX = 100;
+export const VERSIONS_PER_ACTION_MAX = 100;
+export const VERSIONS_PER_PAGE_DEFAULT = 50;
+export const VERSIONS_PER_PAGE_MAX = 100;
 
 /** Maximum number of payload presets of an action, and maximum size of one preset. */
-export const PRESETS_PER_ACTION = 50;
-export const PRESET_MAX_BYTES = 64 * 1024;
+export const PAYLOAD_PRESETS_PER_ACTION = 50;
+export const PAYLOAD_PRESET_MAX_BYTES = 64 * 1024;
 
 /**
  * Default and maximum number of items on one page of the lists of actions and logs (specification, Limits). The specification
  * sets the default.
  */
-export const PAGE_DEFAULT = 50;
-export const PAGE_MAX = 1000;
+export const LIST_ITEMS_PER_PAGE_DEFAULT = 50;
+export const LIST_ITEMS_PER_PAGE_MAX = 1000;
 
 /** Length of the window of rate limits. A limit applies to every period of this length. */
 export const RATE_WINDOW_MS = 60_000;
@@ -62,17 +62,17 @@ export const RATE_LIMIT_HTTP = 600;
  * Maximum requests from one network address to an app's HTTP triggers, as a multiple of RATE_LIMIT_HTTP. Rejected requests count too. Each
  * process counts separately.
  */
-export const HTTP_ADDRESS_FACTOR = 10;
+export const HTTP_TRIGGER_ADDRESS_LIMIT_FACTOR = 10;
 /**
  * Maximum number of stored event IDs of an action, by which the service recognizes repeated requests. The oldest are removed. This number
  * is enough for one day at RATE_LIMIT_HTTP.
  */
-export const HTTP_EVENTS_KEPT = 864_000;
+export const HTTP_EVENT_IDS_PER_ACTION_MAX = 864_000;
 /**
- * Visitors' requests count against the limit of the app's own credentials only up to this share of the limit, so that visitors cannot use
- * all of it.
+ * Share of an app's rate limit up to which requests of visitors reduce the limit of the app's people and tokens. Visitors' requests above
+ * this share do not reduce it further, so that people and tokens can always use the rest.
  */
-export const VISITORS_SHARE = 2 / 3;
+export const VISITORS_RATE_LIMIT_SHARE = 2 / 3;
 
 /** Maximum tool calls by AI agents for an app in RATE_WINDOW_MS (docs/reference/agents.md). 0 means unlimited. */
 export const RATE_LIMIT_MCP = 120;
@@ -84,7 +84,7 @@ export const COMMUNICATE_WINDOW_MS = 30_000;
 /** Maximum size of a request body, including payloads (contract, section 4). The service answers a larger one with 413. */
 export const BODY_MAX_BYTES = 1024 * 1024;
 /** Maximum size of a report of a run in a browser: a payload, a result of RESULT_MAX_BYTES and the JSON around them. */
-export const CLIENT_RUN_MAX_BYTES = RESULT_MAX_BYTES + 2 * BODY_MAX_BYTES;
+export const CLIENT_RUN_REPORT_MAX_BYTES = RESULT_MAX_BYTES + 2 * BODY_MAX_BYTES;
 
 /** Maximum size of the body of a commit of entries, and of an import of entries as JSON. */
 export const LARGE_BODY_MAX_BYTES = 64 * 1024 * 1024;
@@ -92,13 +92,13 @@ export const LARGE_BODY_MAX_BYTES = 64 * 1024 * 1024;
  * Maximum total size of the commit bodies above BODY_MAX_BYTES that are received at the same time. One network address may use
  * LARGE_BODY_MAX_BYTES of it.
  */
-export const LARGE_BODIES_MAX_BYTES = 3 * LARGE_BODY_MAX_BYTES;
+export const CONCURRENT_LARGE_BODIES_MAX_BYTES = 3 * LARGE_BODY_MAX_BYTES;
 
-/** Maximum size of a body that is parsed immediately. A larger body waits for its sender's turn. */
-export const SMALL_BODY_BYTES = 32 * 1024;
+/** Maximum size of a request body that is parsed as soon as it has arrived. To parse larger bodies, their senders take turns. */
+export const SMALL_BODY_MAX_BYTES = 32 * 1024;
 /** Maximum total size of the request bodies that are received at the same time: from all callers, and from one network address. */
-export const BODIES_MAX_BYTES = 64 * 1024 * 1024;
-export const BODIES_OF_ADDRESS_MAX_BYTES = 16 * 1024 * 1024;
+export const CONCURRENT_BODIES_MAX_BYTES = 64 * 1024 * 1024;
+export const CONCURRENT_BODIES_PER_ADDRESS_MAX_BYTES = 16 * 1024 * 1024;
 
 /** Maximum nesting depth of payloads, results and settings. PostgreSQL and JSON.stringify may fail for deeper values. */
 export const JSON_MAX_DEPTH = 500;
@@ -107,27 +107,27 @@ export const SETTING_KEY_MAX_CHARACTERS = 512;
 export const SETTINGS_KEYS_PER_REQUEST = 200;
 
 /** Number of hours for which the service recognizes an Idempotency-Key (contract, section 3). */
-export const IDEMPOTENCY_HOURS = 24;
+export const IDEMPOTENCY_KEY_LIFETIME_HOURS = 24;
 
 /** Maximum memory and time of the V8 isolate that compiles an action's code to find syntax errors. */
-export const CODE_CHECK_MEMORY_MB = 32;
-export const CODE_CHECK_TIMEOUT_MS = 1_000;
+export const SYNTAX_CHECK_MEMORY_MB = 32;
+export const SYNTAX_CHECK_TIMEOUT_MS = 1_000;
 
 /**
  * Maximum memory and time to check an action's code against the code rules (rules/code.ts). One megabyte of code takes about 150 MB and, on
  * an idle machine, one second.
  */
-export const CODE_READ_MEMORY_MB = 256;
-export const CODE_READ_TIMEOUT_MS = 15_000;
+export const CODE_RULES_CHECK_MEMORY_MB = 256;
+export const CODE_RULES_CHECK_TIMEOUT_MS = 15_000;
 
 /** Maximum number of queued runs: of all apps together, and of one app. The service rejects further runs with OVERLOADED. */
 export const QUEUE_MAX = 1_000_000;
 export const QUEUE_MAX_PER_APP = 100_000;
-/** Maximum size of all queued payloads. One app may use QUEUE_BYTES_SHARE of it. The variable QUEUE_MAX_MB replaces this default. */
+/** Maximum size of all queued payloads. One app may use QUEUE_BYTES_APP_SHARE of it. The variable QUEUE_MAX_MB replaces this default. */
 export const QUEUE_MAX_MB = 4_096;
-export const QUEUE_BYTES_SHARE = 1 / 10;
+export const QUEUE_BYTES_APP_SHARE = 1 / 10;
 /** Number of queued runs that an app may always have, even if other apps have filled the queue. */
-export const QUEUE_MIN_PER_APP = 20;
+export const QUEUED_RUNS_PER_APP_RESERVED = 20;
 
 /** `Retry-After` of OVERLOADED responses. */
 export const OVERLOADED_RETRY_SECONDS = 5;
@@ -139,7 +139,7 @@ export const OVERLOADED_RETRY_SECONDS = 5;
 export const CONCURRENCY_LIMIT_MAX = 1_000;
 export const DEBOUNCE_DELAY_MAX_MS = 3_600_000;
 export const DEBOUNCE_WAIT_MAX_MS = 86_400_000;
-export const TIMEOUT_MIN_MS = 100;
+export const RUN_TIMEOUT_MIN_MS = 100;
 
 /** Maximum number of origins to which one action may send requests. */
 export const INTEGRATION_ORIGINS_MAX = 20;
@@ -150,14 +150,14 @@ export const SECRET_BINDINGS_MAX = 100;
  * Limits of requests from runs to other servers (contract, section 9): size of a request body, of a response body and of all response
  * bodies of a run; concurrent requests and total requests of a run.
  */
-export const REQUEST_BODY_MAX_BYTES = 1024 * 1024;
-export const RESPONSE_MAX_BYTES = 5 * 1024 * 1024;
-export const RUN_RESPONSES_MAX_BYTES = 20 * 1024 * 1024;
-export const RUN_REQUESTS_AT_ONCE = 8;
-export const RUN_REQUESTS_MAX = 100;
-export const REQUEST_TIMEOUT_MS = 10_000;
-export const REQUEST_TIMEOUT_MAX_MS = 30_000;
-export const REQUEST_REDIRECTS_MAX = 5;
+export const OUTGOING_REQUEST_BODY_MAX_BYTES = 1024 * 1024;
+export const OUTGOING_RESPONSE_BODY_MAX_BYTES = 5 * 1024 * 1024;
+export const OUTGOING_RESPONSES_PER_RUN_MAX_BYTES = 20 * 1024 * 1024;
+export const CONCURRENT_OUTGOING_REQUESTS_PER_RUN = 8;
+export const OUTGOING_REQUESTS_PER_RUN_MAX = 100;
+export const OUTGOING_REQUEST_TIMEOUT_DEFAULT_MS = 10_000;
+export const OUTGOING_REQUEST_TIMEOUT_MAX_MS = 30_000;
+export const OUTGOING_REQUEST_REDIRECTS_MAX = 5;
 
 /** Maximum number of frames of zstd in the body of a response. Each frame needs a decoder. */
 export const ZSTD_FRAMES_MAX = 1_000;
@@ -166,18 +166,18 @@ export const ZSTD_FRAMES_MAX = 1_000;
  * Maximum number of scheduled runs that start in a minute per processor core of the runners. Further runs are skipped as late. Measured: 13
  * a second on two cores.
  */
-export const SCHEDULED_RUNS_PER_CORE = 300;
+export const SCHEDULED_RUNS_PER_CORE_AND_MINUTE = 300;
 
 /** Maximum delay by which the scheduled runs of an action can be spread (jitter), in seconds. */
 export const JITTER_MAX_SECONDS = 300;
 
 /** Maximum length of a chain in which each run's log event has started the next run. The service ends a longer chain as a recursion. */
-export const CHAIN_DEPTH_MAX = 8;
-/** Maximum number of runs that one chain of runs (CHAIN_DEPTH_MAX) may start in a minute. */
-export const CHAIN_RUNS_PER_MINUTE = 100;
+export const RUN_CHAIN_DEPTH_MAX = 8;
+/** Maximum number of runs that one chain of runs, in which each run's log event starts the next run, may start in a minute. */
+export const RUNS_PER_CHAIN_AND_MINUTE = 100;
 
 /** Number of the latest stored events to which an author can apply a trigger's filter as a test. */
-export const BACKTEST_EVENTS = 1_000;
+export const BACKTEST_EVENTS_MAX = 1_000;
 
 /**
  * Maximum requests in progress in one process: for a credential, for a visitor's session at one network address, and for all visitors of
@@ -198,55 +198,55 @@ export const SOCKETS_PER_ADDRESS = 4_096;
 export const IDLE_SOCKETS_PER_ADDRESS = 512;
 
 /** Maximum number of unknown tokens from one network address that one process looks up in RATE_WINDOW_MS. */
-export const UNKNOWN_TOKENS_PER_ADDRESS = 300;
+export const UNKNOWN_TOKENS_PER_ADDRESS_AND_MINUTE = 300;
 
 /**
- * Time after which a visitor's session must be renewed (VISITOR_SESSION_MS), and maximum lifetime with renewals (VISITOR_SESSION_RENEWALS_MAX_MS). Afterwards the
- * visitor gets another session.
+ * Time after which a visitor's session ends unless the visitor renews it (VISITOR_SESSION_LIFETIME_MS), and maximum lifetime with renewals
+ * (VISITOR_SESSION_RENEWED_LIFETIME_MAX_MS). After that, the visitor gets another session.
  */
-export const VISITOR_SESSION_MS = 12 * 60 * 60 * 1000;
-export const VISITOR_SESSION_RENEWALS_MAX_MS = 30 * 24 * 60 * 60 * 1000;
+export const VISITOR_SESSION_LIFETIME_MS = 12 * 60 * 60 * 1000;
+export const VISITOR_SESSION_RENEWED_LIFETIME_MAX_MS = 30 * 24 * 60 * 60 * 1000;
 
 /**
  * Maximum number of stored visitor sessions of an app: from one network address, and from all addresses. Above it, the oldest sessions
  * without a signed-in user are removed.
  */
-export const VISITORS_PER_ADDRESS = 1_000;
-export const VISITORS_PER_APP = 100_000;
+export const VISITOR_SESSIONS_PER_ADDRESS_MAX = 1_000;
+export const VISITOR_SESSIONS_PER_APP_MAX = 100_000;
 
 /** Time limit of a call to a language model, and maximum size of the request body that contains the call's options. */
 export const AI_TIMEOUT_MS = 110_000;
 export const AI_BODY_MAX_BYTES = 8 * 1024 * 1024;
 
-/** Maximum number of origins in an app's list of origins for its own pages. */
+/** Maximum number of other origins whose pages may start sessions of an app's visitors. */
 export const PAGE_ORIGINS_MAX = 50;
 
 /** Maximum number of new visitor sessions for one network address in RATE_WINDOW_MS. */
-export const PAGE_SESSIONS_PER_ADDRESS = 120;
+export const NEW_VISITOR_SESSIONS_PER_ADDRESS_AND_MINUTE = 120;
 
 export const ALERT_RULES_PER_APP = 100;
 
 /** Maximum requests of one credential with analytics events or reports of runs in browsers, in RATE_WINDOW_MS and in one process. */
-export const CLIENT_REQUESTS_PER_CREDENTIAL = 600;
+export const CLIENT_REPORTS_PER_CREDENTIAL_AND_MINUTE = 600;
 
 /**
- * Maximum requests for the TypeScript declarations of packages, of one app in RATE_WINDOW_MS and in one process. A response may have a
- * megabyte.
+ * Maximum requests for the TypeScript declarations of packages, of one app in RATE_WINDOW_MS and in one process. The limit exists because
+ * a response may have a megabyte.
  */
-export const DECLARATIONS_PER_APP = 300;
+export const DECLARATION_REQUESTS_PER_APP_AND_MINUTE = 300;
 
 /** Maximum size of a log event or analytics event, as JSON in UTF-8 (contract, section 3). */
 export const EVENT_MAX_BYTES = 32 * 1024;
 
-/** Maximum data in MB that all callers of an app, except its visitors, can store in a minute. The variable INTAKE_QUOTA_MB replaces it. */
+/** Maximum MB that all callers of an app, except its visitors, can store in a minute. The variable INTAKE_QUOTA_MB replaces this default. */
 export const INTAKE_QUOTA_MB = 64;
 /**
  * Shares of INTAKE_QUOTA_MB that visitors can store in a minute: all visitors of an app together, and the visitors at one network address.
  */
-export const INTAKE_VISITORS_SHARE = 1 / 2;
-export const INTAKE_ADDRESS_SHARE = 1 / 8;
+export const INTAKE_QUOTA_VISITORS_SHARE = 1 / 2;
+export const INTAKE_QUOTA_ADDRESS_SHARE = 1 / 8;
 /** Estimated disk space of a database row in addition to its content, for other columns and index entries. */
-export const INTAKE_ROW_BYTES = 200;
+export const INTAKE_ROW_OVERHEAD_BYTES = 200;
 
 /** Maximum disk space of an app's finished runs and logs, and separately of its events. The variable LOG_MAX_MB replaces this default. */
 export const LOG_MAX_MB = 1_024;
@@ -267,20 +267,20 @@ export const ADMINISTRATORS_MAX = 100;
 /** Maximum pending invitations of an organization. */
 export const INVITATIONS_MAX = 500;
 /** Maximum and default lifetime of an invitation, in hours. */
-export const INVITATION_MAX_HOURS = 720;
-export const INVITATION_HOURS = 168;
+export const INVITATION_LIFETIME_MAX_HOURS = 720;
+export const INVITATION_LIFETIME_DEFAULT_HOURS = 168;
 /** Maximum number of stored snapshots of an app. The oldest are removed. */
-export const APP_VERSIONS_KEPT = 100;
+export const APP_VERSIONS_MAX = 100;
 /** Maximum stored data of an app: bytes of its actions' versions, and entries of its audit log. The oldest are removed. */
-export const VERSION_BYTES_KEPT = 1024 * 1024 * 1024;
-export const AUDIT_ENTRIES_KEPT = 100_000;
+export const ACTION_VERSIONS_PER_APP_MAX_BYTES = 1024 * 1024 * 1024;
+export const AUDIT_ENTRIES_PER_APP_MAX = 100_000;
 /** Maximum number of entries about one person's account in the audit log of sign-ins and access. */
-export const ACCOUNT_EVENTS_KEPT = 10_000;
+export const AUDIT_ENTRIES_PER_ACCOUNT_MAX = 10_000;
 /** Maximum number of sessions of an app's pages, also of editors' viewer and debug pages. The oldest are removed, even if still valid. */
-export const PAGE_SESSIONS_KEPT = 100_000;
+export const PAGE_SESSIONS_PER_APP_MAX = 100_000;
 /** Maximum stored bytes of an app: of sent messages, and of responses to requests with an Idempotency-Key. The oldest are removed. */
-export const MESSAGE_BYTES_KEPT = 512 * 1024 * 1024;
-export const IDEMPOTENCY_BYTES_KEPT = 64 * 1024 * 1024;
+export const SENT_MESSAGES_PER_APP_MAX_BYTES = 512 * 1024 * 1024;
+export const IDEMPOTENT_RESPONSES_PER_APP_MAX_BYTES = 64 * 1024 * 1024;
 
 /**
  * Free disk space below which the service rejects events. Below half of it, the service also rejects new runs. The variable
@@ -297,23 +297,23 @@ export const PAGE_VIEWS_PER_VIEWER_AND_MINUTE = 60;
 export const PAGE_VIEWS_PER_APP_AND_MINUTE = 600;
 
 /** Maximum size of the list of changed fields and settings in an `app.update` event, as JSON. */
-export const UPDATE_NAMES_MAX_BYTES = 16 * 1024;
+export const APP_UPDATE_EVENT_NAMES_MAX_BYTES = 16 * 1024;
 
 /** Maximum number of devices on which one person receives notifications by Web Push. The oldest are removed. */
 export const PUSH_SUBSCRIPTIONS_PER_READER = 20;
-/** Maximum number of notifications of an app, and of devices of its signed-in people and of its visitors. The oldest are removed. */
-export const NOTIFICATIONS_KEPT = 100_000;
-export const PUSH_SUBSCRIPTIONS_KEPT = 100_000;
+/** Maximum notifications of an app, and maximum devices that receive them: of signed-in people, and of visitors. The oldest are removed. */
+export const NOTIFICATIONS_PER_APP_MAX = 100_000;
+export const PUSH_SUBSCRIPTIONS_PER_APP_MAX = 100_000;
 export const VISITOR_DEVICES_PER_APP = 20_000;
 
 /** Maximum number of delivery reports of mail and SMS providers from one network address in RATE_WINDOW_MS. */
-export const REPORTS_PER_ADDRESS = 600;
+export const DELIVERY_REPORTS_PER_ADDRESS_AND_MINUTE = 600;
 
 /** Maximum number of events in one request with analytics events. */
 export const ANALYTICS_EVENTS_PER_REQUEST = 100;
 
 /** Maximum size of the values on one page of a list. A page may therefore have fewer than `limit` entries, but has at least one. */
-export const PAGE_MAX_BYTES = 8 * 1024 * 1024;
+export const LIST_PAGE_MAX_BYTES = 8 * 1024 * 1024;
 
 /** Maximum size of the response to one GraphQL request, and of an exported document. */
 export const GRAPHQL_RESPONSE_MAX_BYTES = 16 * 1024 * 1024;
@@ -328,31 +328,32 @@ export const ENTRIES_PER_DATA_SOURCE = 5_000_000;
 export const DATA_SOURCES_PER_APP = 1_000;
 /** Maximum total size of an app's entries in data sources. The variable DATA_SOURCE_QUOTA_MB replaces this default. */
 export const DATA_SOURCE_QUOTA_MB = 10_240;
-/** Maximum time of an import of entries. */
-export const IMPORT_LIMIT_MS = 15 * 60_000;
+/** Time limit of an import of entries into a data source. */
+export const ENTRY_IMPORT_TIMEOUT_MS = 15 * 60_000;
 /** Maximum number of stored snapshots of a data source. The oldest are removed. */
-export const DATA_SOURCE_VERSIONS_KEPT = 30;
+export const VERSIONS_PER_DATA_SOURCE_MAX = 30;
 /**
  * A write of more entries than this is a bulk change: it creates one log event instead of one for each entry, and subscribers must read all
  * entries again.
  */
-export const BULK_ENTRIES = 1_000;
+export const BULK_WRITE_THRESHOLD_ENTRIES = 1_000;
 /**
  * Maximum failed sign-ins of app users in SIGN_IN_WINDOW_SECONDS. Counted separately for each user and for each network
  * address.
  */
-export const SIGN_IN_FAILURES = 10;
+export const SIGN_IN_FAILURES_MAX = 10;
 export const SIGN_IN_WINDOW_SECONDS = 600;
 /**
- * A signed-in person's session ends after SESSION_IDLE_MS without use, and at the latest after SESSION_LIFETIME_MS (contract, section 7).
+ * A signed-in person's session ends after SESSION_IDLE_TIMEOUT_MS without use, and at the latest after SESSION_LIFETIME_MS (contract,
+ * section 7).
  */
-export const SESSION_IDLE_MS = 12 * 3_600_000;
+export const SESSION_IDLE_TIMEOUT_MS = 12 * 3_600_000;
 export const SESSION_LIFETIME_MS = 30 * 24 * 3_600_000;
 /** Lifetime of the one-time link that creates the first administrator, and of the link that resets a person's sign-in. */
-export const SETUP_LINK_MS = 3_600_000;
-export const RESET_LINK_MS = 3_600_000;
-/** Time limit of one SQL statement that queries entries. */
-export const QUERY_TIMEOUT_MS = 5_000;
+export const SETUP_LINK_LIFETIME_MS = 3_600_000;
+export const SIGN_IN_RESET_LINK_LIFETIME_MS = 3_600_000;
+/** Time limit of one SQL statement that queries entries of data sources. */
+export const ENTRY_QUERY_TIMEOUT_MS = 5_000;
 
 /**
  * Maximum size of one media file, and of all media files of an app. The variables MEDIA_MAX_MB and MEDIA_QUOTA_MB replace these defaults.
@@ -362,35 +363,35 @@ export const MEDIA_QUOTA_MB = 10_240;
 /**
  * A smaller file or thumbnail counts as this size for the app's quota, because its database row and disk block take about as much space.
  */
-export const MEDIA_BLOB_MIN_BYTES = 4_096;
+export const MEDIA_FILE_COUNTED_MIN_BYTES = 4_096;
 /** Maximum size of a picture file that the service converts to a thumbnail or another size. Larger ones are rejected. */
 export const PICTURE_MAX_BYTES = 100 * 1024 * 1024;
 /** Longer edge of thumbnails in pixels, JPEG or WebP quality, and maximum file size. */
 export const THUMBNAIL_LIMITS = { edge: 320, quality: 75, maxBytes: 512 * 1024 } as const;
 /** Maximum file size of a picture after its conversion to another size or format. */
-export const RESIZED_MAX_BYTES = 32 * 1024 * 1024;
+export const RESIZED_PICTURE_MAX_BYTES = 32 * 1024 * 1024;
 /** Maximum total size of converted pictures in the memory cache, the only place where they are stored. */
-export const RESIZED_KEPT_BYTES = 32 * 1024 * 1024;
+export const RESIZED_PICTURES_CACHE_MAX_BYTES = 32 * 1024 * 1024;
 /** Maximum number of pictures that wait for their conversion in one process. Further requests are rejected with OVERLOADED. */
-export const PICTURES_WAITING_MAX = 300;
+export const PICTURE_CONVERSIONS_WAITING_MAX = 300;
 /**
- * Maximum concurrent uploads in one process: of all callers, and of all callers without a role. One app can use at most half of the uploads
- * that other apps leave free.
+ * Maximum number of uploads in progress in one process: of all callers together, and of all callers without a role. One app can have at
+ * most half of the uploads that other apps leave free.
  */
-export const UPLOADS_MAX = 256;
-export const UPLOADS_OF_VISITORS_MAX = 64;
+export const UPLOADS_IN_PROGRESS_MAX = 256;
+export const VISITOR_UPLOADS_IN_PROGRESS_MAX = 64;
 export const FILES_PER_UPLOAD = 20;
 /** Maximum number of media folders of an app, and maximum nesting depth of folders. */
-export const FOLDERS_MAX = 10_000;
-export const FOLDER_DEPTH_MAX = 50;
+export const MEDIA_FOLDERS_MAX = 10_000;
+export const MEDIA_FOLDER_DEPTH_MAX = 50;
 
 /** Maximum number of rows that the service counts exactly for a list. Above it, `total` is an estimate. */
-export const COUNT_EXACT_MAX = 10_000;
+export const EXACT_COUNT_MAX_ROWS = 10_000;
 
-/** Maximum number of characters that a search reads of each run's log entry, and again of each run's console output. */
-export const SEARCH_CHARACTERS = 32 * 1024;
+/** A search in runs reads at most this many characters of a run's log entry, and at most as many of the run's console output. */
+export const SEARCHED_CHARACTERS_MAX = 32 * 1024;
 /** Time limit of one search in runs. */
-export const SEARCH_LIMIT_MS = 5_000;
+export const RUN_SEARCH_TIMEOUT_MS = 5_000;
 
 /** Maximum size of a manifest in a request or a response. */
 export const MANIFEST_MAX_BYTES = 32 * 1024 * 1024;

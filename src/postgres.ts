@@ -43,7 +43,7 @@ const DISK_FULL = "53100";
 let diskFullAt: number | null = null;
 
 /** Returns the milliseconds since PostgreSQL last rejected a write because its disk was full; null while the disk has free space. */
-export const getDiskFullMs = (): number | null => (diskFullAt === null ? null : performance.now() - diskFullAt);
+export const getMsSinceDiskFull = (): number | null => (diskFullAt === null ? null : performance.now() - diskFullAt);
 
 /** True while PostgreSQL rejects writes of this process because its disk is full. */
 export const isDiskFull = (): boolean => diskFullAt !== null;
@@ -102,7 +102,7 @@ class BoundedClient extends ClientWithErrorListener {
 }
 
 /** Options for pools that a library creates, so that the pools use BoundedClient and its time limits. */
-export const BOUNDED_POOL_OPTIONS = { ...BOUNDS, Client: BoundedClient };
+export const TIME_LIMITED_POOL_OPTIONS = { ...BOUNDS, Client: BoundedClient };
 /**
  * Time after which the client stops waiting for a statement through a pooler. It is longer than the limit of the database role, so that
  * PostgreSQL cancels the statement first: after the client's limit, PostgreSQL would continue to execute the statement.
@@ -113,7 +113,7 @@ const POOLER_READ_LIMIT_MS = STATEMENT_LIMIT_MS + 5_000;
  * Options for connections through a pooler, which rejects settings at the start of a session. The time limits are therefore set for the
  * database role, and the client stops waiting by itself.
  */
-export const POOLER_OPTIONS = {
+export const POOLER_CONNECTION_OPTIONS = {
   ...KEEP_OPEN,
   connectionTimeoutMillis: CONNECT_LIMIT_MS,
   query_timeout: POOLER_READ_LIMIT_MS,
@@ -172,12 +172,12 @@ const FOR_ANY_VALUES = "SET plan_cache_mode = force_generic_plan; SET enable_seq
  *   responding; pg then closes the connection, and the next statement opens another one. Without `limitMs`, the usual
  *   limits apply
  */
-export function createStatementPool(url: string, size: number, limitMs?: number): pg.Pool {
+export function createPreparedStatementPool(url: string, size: number, limitMs?: number): pg.Pool {
   const onConnect = async (client: pg.ClientBase) => {
     await client.query(FOR_ANY_VALUES);
   };
   const limits = limitMs && { connectionTimeoutMillis: limitMs, statement_timeout: limitMs, query_timeout: limitMs };
-  const options = { ...BOUNDED_POOL_OPTIONS, ...limits, application_name: "svc-app-actions", onConnect };
+  const options = { ...TIME_LIMITED_POOL_OPTIONS, ...limits, application_name: "svc-app-actions", onConnect };
   const pool = new pg.Pool({ connectionString: url, max: size, ...options });
   return pool.on("error", () => undefined).on("connect", () => undefined);
 }
@@ -197,7 +197,12 @@ class NamedQuery extends pg.Query {
 }
 
 /** Executes a statement and returns its rows. Each connection of the pool prepares the statement once under `name`. */
-export async function queryRowsPrepared<T>(pool: pg.Pool, name: string, text: string, values: unknown[]): Promise<T[]> {
+export async function queryPreparedRowsInPool<T>(
+  pool: pg.Pool,
+  name: string,
+  text: string,
+  values: unknown[],
+): Promise<T[]> {
   // Pools accept query objects too, but pg's type declarations allow them only for `Client`.
   const answered = pool.query(new NamedQuery(name, text, values)) as unknown as Promise<pg.QueryResult>;
   return (await answered).rows as T[];
@@ -227,7 +232,7 @@ const AWAY_MESSAGES =
   /^(Connection terminated|timeout e|Query read timeout|Client (has encountered a connection error|was closed)|Cannot use a pool after)/;
 
 /** True if the client has stopped waiting for a statement. PostgreSQL may still execute the statement. */
-export const isReadTimeout = (error: unknown): boolean =>
+export const isClientStatementTimeout = (error: unknown): boolean =>
   error instanceof Error && error.message === "Query read timeout";
 
 /** True if an error means that the database was unavailable, false if the statement was at fault. */

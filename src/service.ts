@@ -16,11 +16,11 @@ import { createFirstAppIfEmpty } from "./operations/access/bootstrap.js";
 import { createOperations, type Operations } from "./operations/operations.js";
 import { ServiceMetrics } from "./operations/watch/measures.js";
 import { describeDatabaseStartError } from "./service/database-start.js";
-import { createOutageLog } from "./service/outage-log.js";
+import { createDatabaseOutageLog } from "./service/outage-log.js";
 import { type Clock, createReadinessChecks, type StartPlan } from "./service/plan.js";
-import { checkPreconditions } from "./service/preconditions.js";
+import { checkStartPreconditions } from "./service/preconditions.js";
 import { logUnhandledRejections } from "./service/rejections.js";
-import { ReleaseStack } from "./service/releases.js";
+import { ResourceReleaseStack } from "./service/releases.js";
 import { ServiceStarter } from "./service/starting.js";
 import {
   startAlerts,
@@ -54,7 +54,7 @@ export interface Service {
   stop(how?: { now: boolean }): Promise<void>;
 }
 
-export interface StartOptions {
+export interface ServiceStartOptions {
   clock?: Clock;
   /** Signal that cancels the start. The components that have already started are then stopped. */
   stopRequested?: AbortSignal;
@@ -105,7 +105,7 @@ async function startServiceParts(
   baseUrl: string,
 ): Promise<Pick<Service, "databaseUrl" | "firstCredentials" | "setupLink">> {
   const { config, log, onDatabaseReached, measures, stopRequested } = input;
-  await checkPreconditions(config);
+  await checkStartPreconditions(config);
   const starting = new ServiceStarter(input);
   const tracing = await starting.startTracing();
   const [openedDatabase] = await Promise.all([starting.openDatabaseConnections(), starting.loadLibraries()]);
@@ -180,10 +180,10 @@ function createStop(
  * Starts one process of the service. Resolves when it is ready.
  * @throws if a component does not start or `stopRequested` aborts; the components that have started are then stopped
  */
-export async function startService(config: Config, options: StartOptions = {}): Promise<Service> {
+export async function startService(config: Config, options: ServiceStartOptions = {}): Promise<Service> {
   const { clock = SYSTEM_CLOCK, stopRequested = NEVER_ABORTED } = options;
-  const { log, recordSuccess } = createOutageLog({ level: config.logLevel });
-  const releases = new ReleaseStack(log);
+  const { log, recordSuccess } = createDatabaseOutageLog({ level: config.logLevel });
+  const releases = new ResourceReleaseStack(log);
   const readinessChecks = createReadinessChecks(config);
   const httpEntryPoint = createHttpEntryPoint(readinessChecks);
   const server = createHttpServer(httpEntryPoint);

@@ -228,7 +228,7 @@ describe("the source code", () => {
     expect(files.filter((file) => own(read(file)))).to.deep.equal(["src/postgres.ts"]);
     const sources = files.filter((file) => /\bnew\s+(?:DataSource|Database)\b/.test(read(file)));
     expect(sources).to.deep.equal(["src/data/database.ts"]);
-    expect(read(sources[0]!)).to.match(/poolOptions: object = BOUNDED_POOL_OPTIONS/);
+    expect(read(sources[0]!)).to.match(/poolOptions: object = TIME_LIMITED_POOL_OPTIONS/);
   });
 
   it("reads settings in one folder, and all of them by one function that no response calls", () => {

@@ -2,7 +2,7 @@
  * Queue of expensive tasks that divides the main thread fairly between callers, who take turns. After a task, its caller must pause for a
  * multiple of the task's duration, so that no caller gets more than its share of the thread.
  */
-import { rateLimitError } from "../errors.js";
+import { createRateLimitError } from "../errors.js";
 
 /** Pause of a caller (key) after its task, as a multiple of the task's duration. With 9, a caller gets at most a tenth of the thread. */
 const PAUSE_FACTOR = 9;
@@ -127,7 +127,7 @@ export function createFairTaskQueue(clock: TaskQueueClock = REAL_CLOCK): FairTas
       const isFree = sender.waiting.length === 0 && sender.pausedUntil <= now && allRestUntil <= now;
       if (isFree && plannedFor > now) return measureWork(sender, work, max);
       if (sender.waiting.length >= WAITING_TASKS_MAX) {
-        throw rateLimitError("too much work from this sender is already waiting", RETRY_AFTER_SECONDS);
+        throw createRateLimitError("too much work from this sender is already waiting", RETRY_AFTER_SECONDS);
       }
       return new Promise((resolve, reject) => {
         sender.waiting.push(() => {

@@ -4,12 +4,12 @@
  */
 import { ActionError } from "../errors.js";
 import {
-  BODIES_MAX_BYTES,
-  BODIES_OF_ADDRESS_MAX_BYTES,
   BODY_MAX_BYTES,
-  LARGE_BODIES_MAX_BYTES,
+  CONCURRENT_BODIES_MAX_BYTES,
+  CONCURRENT_BODIES_PER_ADDRESS_MAX_BYTES,
+  CONCURRENT_LARGE_BODIES_MAX_BYTES,
   LARGE_BODY_MAX_BYTES,
-  SMALL_BODY_BYTES,
+  SMALL_BODY_MAX_BYTES,
 } from "../limits.js";
 
 /**
@@ -153,8 +153,8 @@ export interface RequestBodyBudgets {
 const SMALL_BODIES_SHARE = 1 / 4;
 
 const DEFAULT_CAPACITY: RequestBodyBudgetOptions = {
-  totalBytes: BODIES_MAX_BYTES,
-  maxBytesPerAddress: BODIES_OF_ADDRESS_MAX_BYTES,
+  totalBytes: CONCURRENT_BODIES_MAX_BYTES,
+  maxBytesPerAddress: CONCURRENT_BODIES_PER_ADDRESS_MAX_BYTES,
   maxWaitMs: CAPACITY_WAIT_MAX_MS,
 };
 
@@ -172,13 +172,13 @@ export function createRequestBodyBudgets({
   const smallBodies = createShare(SMALL_BODIES_SHARE);
   const usualBodies = createShare(1);
   const largeBodies = createRequestBodyBudget({
-    totalBytes: LARGE_BODIES_MAX_BYTES,
+    totalBytes: CONCURRENT_LARGE_BODIES_MAX_BYTES,
     maxBytesPerAddress: LARGE_BODY_MAX_BYTES,
     maxWaitMs: waitMs,
   });
   return {
     capacityFor(bytes) {
-      if (bytes <= SMALL_BODY_BYTES) return smallBodies;
+      if (bytes <= SMALL_BODY_MAX_BYTES) return smallBodies;
       return bytes <= BODY_MAX_BYTES ? usualBodies : largeBodies;
     },
   };

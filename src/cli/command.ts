@@ -6,8 +6,8 @@ import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
 import { pino } from "pino";
 import type { Config } from "../config.js";
 import { type Db, migrateDatabase, openDatabase } from "../data/database.js";
-import { attachEmbeddedPostgres, startEmbeddedPostgres } from "../engine/embedded-postgres.js";
-import { createNotifications } from "../engine/notifications.js";
+import { findRunningEmbeddedPostgres, startEmbeddedPostgres } from "../engine/embedded-postgres.js";
+import { createDatabaseNotifications } from "../engine/notifications.js";
 import { formatFatalError, StartError } from "../errors.js";
 import { CREDENTIAL_CHANNEL, Credentials } from "../operations/access/credentials.js";
 
@@ -51,7 +51,7 @@ const createWarningLog = () => pino({ level: "warn" }, pino.destination(2));
  */
 export async function withDatabaseUrl<T>(config: Config, work: (url: string) => Promise<T>): Promise<T> {
   const { databaseUrl, databaseDirectUrl, dataDir } = config;
-  const runningUrl = databaseDirectUrl ?? databaseUrl ?? (await attachEmbeddedPostgres(dataDir));
+  const runningUrl = databaseDirectUrl ?? databaseUrl ?? (await findRunningEmbeddedPostgres(dataDir));
   const embedded = runningUrl === null ? await startEmbeddedPostgres({ dataDir, log: createWarningLog() }) : null;
   try {
     return await work(runningUrl ?? embedded!.url);
@@ -65,7 +65,7 @@ export function withDatabase<T>(config: Config, work: (database: CommandDatabase
   return withDatabaseUrl(config, async (url) => {
     await migrateDatabase(url);
     const db = await openDatabase(url, 2);
-    const notifications = createNotifications({ url, channels: [CREDENTIAL_CHANNEL], log: createWarningLog() });
+    const notifications = createDatabaseNotifications({ url, channels: [CREDENTIAL_CHANNEL], log: createWarningLog() });
     try {
       return await work({ db, credentials: new Credentials({ db, notifications }) });
     } finally {

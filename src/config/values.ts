@@ -3,8 +3,8 @@ import { isIP } from "node:net";
 import { z } from "zod";
 
 /** Matches an http or https URL of an origin, optionally with a path but without a query. */
-export const HTTP_ADDRESS = /^https?:\/\/[^/?#\s@]+(\/[\w~-][\w.~-]*)*\/?$/;
-export const ORIGIN_URL = /^https?:\/\/[^/?#\s@]+\/?$/;
+export const HTTP_URL_PATTERN = /^https?:\/\/[^/?#\s@]+(\/[\w~-][\w.~-]*)*\/?$/;
+export const ORIGIN_URL_PATTERN = /^https?:\/\/[^/?#\s@]+\/?$/;
 const BUCKET_NAME = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
 const WILDCARD_ADDRESS = /^0\.0\.0\.0$|^[0:]+$|%/;
 
@@ -32,7 +32,7 @@ export function describeRejectedValue(input: string, { isSecret }: { isSecret: b
  * @param expected completes the message "NAME must be …"
  * @param read returns the parsed value, or undefined for an invalid text
  */
-export function schemaWithParser<T>(expected: string, read: (text: string) => T | undefined) {
+export function createSchemaFromParser<T>(expected: string, read: (text: string) => T | undefined) {
   return z.string().transform((input, context): T => {
     const value = read(input);
     if (value !== undefined) return value;
@@ -44,39 +44,39 @@ export function schemaWithParser<T>(expected: string, read: (text: string) => T 
 export const textSchema = z.string();
 
 export const patternSchema = (pattern: RegExp, expected: string) =>
-  schemaWithParser(expected, (input) => (pattern.test(input) ? input : undefined));
+  createSchemaFromParser(expected, (input) => (pattern.test(input) ? input : undefined));
 
 export const integerSchema = (min: number, max: number) =>
-  schemaWithParser(`a whole number from ${min} to ${max}`, (input) => {
+  createSchemaFromParser(`a whole number from ${min} to ${max}`, (input) => {
     const value = Number(input);
     return /^\d+$/.test(input) && value >= min && value <= max ? value : undefined;
   });
 
 export const enumSchema = <const T extends string>(...allowed: readonly T[]) =>
-  schemaWithParser(`one of ${allowed.join(", ")}`, (input) => allowed.find((value) => value === input));
+  createSchemaFromParser(`one of ${allowed.join(", ")}`, (input) => allowed.find((value) => value === input));
 
 /** Creates a parser for a variable with one of two words: `on` gives true, `off` gives false. */
 export const booleanSchema = (on: string, off: string) => enumSchema(on, off).transform((value) => value === on);
 
 /** Creates a parser for a list whose elements are separated by commas. Ignores spaces around an element. */
 export const listSchema = <T>(expected: string, read: (part: string) => T | undefined) =>
-  schemaWithParser(expected, (input) => {
+  createSchemaFromParser(expected, (input) => {
     const values = input.split(",").map((part) => read(part.trim()));
     return values.includes(undefined) ? undefined : (values as T[]);
   });
 
 /** Creates a parser for a URL. The value has no trailing slash. */
 export const urlSchema = (pattern: RegExp, expected: string) =>
-  schemaWithParser(expected, (input) =>
+  createSchemaFromParser(expected, (input) =>
     pattern.test(input) && URL.canParse(input) ? input.replace(/\/$/, "") : undefined,
   );
 
-export const ipAddressSchema = schemaWithParser("an IP address of this machine", (input) =>
+export const ipAddressSchema = createSchemaFromParser("an IP address of this machine", (input) =>
   isIP(input) === 0 ? undefined : input,
 );
 
 /** Accepts an IP address to which other machines can connect; rejects wildcard addresses such as 0.0.0.0. */
-export const reachableAddressSchema = schemaWithParser(
+export const reachableAddressSchema = createSchemaFromParser(
   "one IP address of this machine, under which browsers reach it",
   (input) => (isIP(input) === 0 || WILDCARD_ADDRESS.test(input) ? undefined : input),
 );
@@ -90,7 +90,7 @@ function isNetworkRange(part: string): boolean {
 }
 
 /** Parses the trusted proxies: their number, or a list of their addresses and networks. */
-export const trustedProxiesSchema = schemaWithParser(
+export const trustedProxiesSchema = createSchemaFromParser(
   "how many proxies stand before this service (1 to 9), or their addresses and networks, separated by commas",
   (input): number | string[] | undefined => {
     if (/^[1-9]$/.test(input)) return Number(input);
@@ -108,7 +108,7 @@ export const webSocketUrlsSchema = listSchema(
 );
 
 /** Parses a bucket URL: `s3://bucket/prefix?endpoint=…&region=…`. */
-export const bucketUrlSchema = schemaWithParser(
+export const bucketUrlSchema = createSchemaFromParser(
   "an address such as s3://bucket/prefix?endpoint=https://s3.example.com&region=eu-central-1, without credentials",
   (input): MediaBucket | undefined => {
     const address = /\s/.test(input) ? null : URL.parse(input);
@@ -117,7 +117,7 @@ export const bucketUrlSchema = schemaWithParser(
     const endpoint = address.searchParams.get("endpoint");
     const region = address.searchParams.get("region") ?? "us-east-1";
     const prefix = address.pathname.split("/").filter(Boolean).join("/");
-    const isEndpoint = endpoint === null || (ORIGIN_URL.test(endpoint) && URL.canParse(endpoint));
+    const isEndpoint = endpoint === null || (ORIGIN_URL_PATTERN.test(endpoint) && URL.canParse(endpoint));
     const isSound =
       BUCKET_NAME.test(address.hostname) &&
       /^[\w!.*'()/-]*$/.test(prefix) &&
@@ -127,7 +127,7 @@ export const bucketUrlSchema = schemaWithParser(
   },
 );
 
-export const timeZoneSchema = schemaWithParser("an IANA time zone such as Europe/Berlin", (input) => {
+export const timeZoneSchema = createSchemaFromParser("an IANA time zone such as Europe/Berlin", (input) => {
   try {
     new Intl.DateTimeFormat("en", { timeZone: input });
     return input;

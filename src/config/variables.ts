@@ -51,7 +51,7 @@ const VARIABLE_SCHEMAS = {
   ),
   PUBLIC_URL: optionalVariable(
     values.urlSchema(
-      values.HTTP_ADDRESS,
+      values.HTTP_URL_PATTERN,
       "an address such as https://actions.example.com or https://example.com/actions",
     ),
     "the address that browsers use, with which links in e-mails and setup links begin. A link has `localhost` instead of a host such as 127.0.0.1, because passkeys do not work at an IP address. Include a path if a proxy serves the service under this path and removes it from requests",
@@ -59,7 +59,7 @@ const VARIABLE_SCHEMAS = {
   ),
   RUNTIME_URL: optionalVariable(
     values.urlSchema(
-      values.ORIGIN_URL,
+      values.ORIGIN_URL_PATTERN,
       "an origin such as https://apps.example.net, whose host is not the service's own",
     ),
     "a second origin, with another host, from which your proxy also forwards to this service and passes on `Host`. Pages that run authors' code are served only there",
@@ -140,7 +140,7 @@ const VARIABLE_SCHEMAS = {
     "requests of an app that send messages, in 30 s; 0: unlimited",
   ),
   SMTP_URL: optionalVariable(
-    values.schemaWithParser("an address such as smtp://user:password@mail.example.com:587", (input) =>
+    values.createSchemaFromParser("an address such as smtp://user:password@mail.example.com:587", (input) =>
       MAIL_SERVER_PATTERN.test(input) && URL.canParse(input) ? input : undefined,
     ),
     "mail server for apps without the setting `__smtp`: `smtp://` or `smtps://user:password@host:port`. Requires `MAIL_FROM`",
@@ -204,7 +204,10 @@ const VARIABLE_SCHEMAS = {
     "`on`",
   ),
   NPM_REGISTRY: describeVariable(
-    values.urlSchema(values.HTTP_ADDRESS, "the address of an npm registry such as https://registry.example.com/npm"),
+    values.urlSchema(
+      values.HTTP_URL_PATTERN,
+      "the address of an npm registry such as https://registry.example.com/npm",
+    ),
     "https://registry.npmjs.org",
     "registry from which npm packages are downloaded",
   ),
@@ -225,12 +228,12 @@ const VARIABLE_SCHEMAS = {
     "any",
   ),
   QUEUE_MAX: describeVariable(
-    values.integerSchema(limits.QUEUE_MIN_PER_APP, 10_000_000),
+    values.integerSchema(limits.QUEUED_RUNS_PER_APP_RESERVED, 10_000_000),
     limits.QUEUE_MAX,
     "maximum number of queued runs of all apps",
   ),
   QUEUE_MAX_PER_APP: describeVariable(
-    values.integerSchema(limits.QUEUE_MIN_PER_APP, 10_000_000),
+    values.integerSchema(limits.QUEUED_RUNS_PER_APP_RESERVED, 10_000_000),
     limits.QUEUE_MAX_PER_APP,
     "maximum number of queued runs of one app",
   ),
@@ -287,7 +290,7 @@ const VARIABLE_SCHEMAS = {
     "`persisted`: app users may send only the GraphQL documents of the client library",
   ),
   OTEL_EXPORTER_OTLP_ENDPOINT: optionalVariable(
-    values.urlSchema(values.HTTP_ADDRESS, "an address such as http://collector:4318"),
+    values.urlSchema(values.HTTP_URL_PATTERN, "an address such as http://collector:4318"),
     "address of a collector to which traces of requests and runs are sent, such as `http://collector:4318`",
   ),
   LOG_LEVEL: describeVariable(
@@ -328,5 +331,5 @@ export function readEnvironmentVariables(environment: Readonly<Record<string, st
 }
 
 /** Returns the name and description of each variable, for the reference page. */
-export const listDescribedVariables = (): [name: string, VariableDescription][] =>
+export const listVariableDescriptions = (): [name: string, VariableDescription][] =>
   Object.entries(VARIABLE_SCHEMAS).map(([name, schema]) => [name, variableDescriptions.get(schema)!]);

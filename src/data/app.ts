@@ -5,14 +5,14 @@
 import { Column, CreateDateColumn, Entity, PrimaryGeneratedColumn, UpdateDateColumn } from "typeorm";
 
 /**
- * Value of `app_stage.expires_at` of a closed stage. A closed stage can only be deleted. Its `root_id` is its own ID, so
- * that it belongs to no group, and releases its name. Its credentials are invalid.
+ * Value of `app_stage.expires_at` that marks a stage as closed (removed by a user). A closed stage can only be deleted.
+ * Its `root_id` is its own ID, so that it belongs to no group, and releases its name. Its credentials are invalid.
  */
-export const CLOSED_SQL = "'-infinity'::timestamptz";
+export const CLOSED_STAGE_EXPIRY_SQL = "'-infinity'::timestamptz";
 
 /** Returns the SQL condition that is true if an app is a closed stage. @param appId SQL expression with the ID of the app */
-export const isClosedSql = (appId: string): string =>
-  `EXISTS (SELECT FROM app_stage s WHERE s.app_id = ${appId} AND s.expires_at = ${CLOSED_SQL})`;
+export const isClosedStageSql = (appId: string): string =>
+  `EXISTS (SELECT FROM app_stage s WHERE s.app_id = ${appId} AND s.expires_at = ${CLOSED_STAGE_EXPIRY_SQL})`;
 
 @Entity("app")
 export class AppRow {

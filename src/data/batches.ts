@@ -2,7 +2,7 @@
 import { isStatementTimeout } from "./database.js";
 
 /** Number of rows in the next batch of a job. A batch that took too long halves it, and a batch that succeeded doubles it again. */
-export class BatchSize {
+export class AdaptiveBatchSize {
   private rows: number;
 
   /** @param max number of rows in the first batch, and maximum number of rows */
@@ -37,7 +37,7 @@ export async function deleteInBatches(
   isStopped: () => boolean,
   deleteBatch: (limit: number) => Promise<number>,
 ): Promise<void> {
-  const size = new BatchSize(max);
+  const size = new AdaptiveBatchSize(max);
   while (!isStopped()) {
     const limit = size.current;
     try {

@@ -1,9 +1,9 @@
 /** Counts the rows of a query: exactly if there are few, otherwise by the estimate of PostgreSQL's planner. */
 import { LRUCache } from "lru-cache";
-import { COUNT_EXACT_MAX } from "../limits.js";
-import { type Db, queryPreparedRows, rows, statementName } from "./database.js";
+import { EXACT_COUNT_MAX_ROWS } from "../limits.js";
+import { createStatementName, type Db, queryPreparedRows, rows } from "./database.js";
 
-/** Result of a count. Above COUNT_EXACT_MAX, `exact` is false and `count` is the database planner's estimate. */
+/** Result of a count. Above EXACT_COUNT_MAX_ROWS, `exact` is false and `count` is the database planner's estimate. */
 export interface Count {
   count: number;
   exact: boolean;
@@ -37,9 +37,14 @@ async function estimateRows(db: Db, fromClause: string, parameters: unknown[]): 
 
 /** Counts the rows of a query. @param fromClause SQL after FROM, including the conditions */
 export async function countRows(db: Db, fromClause: string, parameters: unknown[]): Promise<Count> {
-  const countLimit = COUNT_EXACT_MAX + 1;
+  const countLimit = EXACT_COUNT_MAX_ROWS + 1;
   const countSql = `SELECT count(*) FROM (SELECT FROM ${fromClause} LIMIT ${countLimit}) AS counted`;
-  const [countRow] = await queryPreparedRows<{ count: number }>(db, statementName(countSql), countSql, parameters);
+  const [countRow] = await queryPreparedRows<{ count: number }>(
+    db,
+    createStatementName(countSql),
+    countSql,
+    parameters,
+  );
   if (countRow!.count < countLimit) return { count: countRow!.count, exact: true };
   return { count: Math.max(countLimit, await estimateRows(db, fromClause, parameters)), exact: false };
 }

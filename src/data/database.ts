@@ -11,19 +11,19 @@ import {
   QueryRunnerProviderAlreadyReleasedError,
 } from "typeorm";
 import {
-  BOUNDED_POOL_OPTIONS,
   createClient,
-  createStatementPool,
+  createPreparedStatementPool,
+  isClientStatementTimeout,
   isConnectionFault,
-  isReadTimeout,
   MIGRATION_POOL_OPTIONS,
-  POOLER_OPTIONS,
-  queryRowsPrepared,
+  POOLER_CONNECTION_OPTIONS,
+  queryPreparedRowsInPool,
+  TIME_LIMITED_POOL_OPTIONS,
 } from "../postgres.js";
 import { ActionRow } from "./action.js";
 import { AppRow } from "./app.js";
 import { MIGRATIONS } from "./migrations.js";
-import { checkSchema, type ExecuteQuery, storeSchemaDeclaration } from "./schema-guard.js";
+import { checkSchemaCompatibility, type ExecuteQuery, storeSchemaDeclaration } from "./schema-guard.js";
 
 /** Entity classes of TypeORM. All other tables are read and written only with SQL. */
 export const ENTITY_CLASSES = [ActionRow, AppRow];
@@ -49,16 +49,16 @@ const LOCK_TIMEOUT_SUBSCRIBER: EntitySubscriberInterface = {
 
 /**
  * Maximum connections of a process to the database in the general pool. A second pool, for prepared statements, has
- * STATEMENT_CONNECTIONS in addition.
+ * PREPARED_STATEMENT_CONNECTIONS in addition.
  */
 export const POOL_CONNECTIONS = 10;
-export const STATEMENT_CONNECTIONS = 6;
-const STATEMENT_POOL_RATIO = STATEMENT_CONNECTIONS / POOL_CONNECTIONS;
+export const PREPARED_STATEMENT_CONNECTIONS = 6;
+const STATEMENT_POOL_RATIO = PREPARED_STATEMENT_CONNECTIONS / POOL_CONNECTIONS;
 
-/** Connections in addition that only `queryReserved` uses. */
+/** Number of additional connections, which only `queryOnReservedConnection` uses. */
 export const RESERVED_CONNECTIONS = 1;
 /**
- * Maximum time in milliseconds of a statement on these connections, and to open one. It is a quarter of the lease of a
+ * Maximum time in milliseconds to open a reserved connection, and of a statement on it. It is a quarter of the lease of a
  * process (`lease.ts`), so that another connection can renew the lease in time if a connection goes silent.
  */
 const RESERVED_LIMIT_MS = 3_000;
@@ -75,8 +75,8 @@ class Database extends DataSource {
 
   constructor(options: ConstructorParameters<typeof DataSource>[0], sessionUrl: string, poolSize: number) {
     super(options);
-    this.statements = createStatementPool(sessionUrl, Math.ceil(poolSize * STATEMENT_POOL_RATIO));
-    this.reserved = createStatementPool(sessionUrl, RESERVED_CONNECTIONS, RESERVED_LIMIT_MS);
+    this.statements = createPreparedStatementPool(sessionUrl, Math.ceil(poolSize * STATEMENT_POOL_RATIO));
+    this.reserved = createPreparedStatementPool(sessionUrl, RESERVED_CONNECTIONS, RESERVED_LIMIT_MS);
   }
 
   override async destroy(): Promise<void> {
@@ -87,7 +87,7 @@ class Database extends DataSource {
 export function createDatabase(
   url: string,
   poolSize: number,
-  poolOptions: object = BOUNDED_POOL_OPTIONS,
+  poolOptions: object = TIME_LIMITED_POOL_OPTIONS,
   migrations: readonly (typeof MIGRATIONS)[number][] = MIGRATIONS,
   sessionUrl = url,
 ): Db {
@@ -137,7 +137,7 @@ export async function queryPreparedRows<T>(
   values: unknown[],
 ): Promise<T[]> {
   if (!(executor instanceof Database)) return rows(executor, text, values);
-  return queryRowsPrepared(executor.statements, name, text, values);
+  return queryPreparedRowsInPool(executor.statements, name, text, values);
 }
 
 /**
@@ -145,15 +145,20 @@ export async function queryPreparedRows<T>(
  * while slow statements of requests use all other connections. It fails after RESERVED_LIMIT_MS; the database may still
  * execute it.
  */
-export async function queryReserved<T>(db: SqlClient, name: string, text: string, values: unknown[]): Promise<T[]> {
-  return db instanceof Database ? queryRowsPrepared(db.reserved, name, text, values) : rows(db, text, values);
+export async function queryOnReservedConnection<T>(
+  db: SqlClient,
+  name: string,
+  text: string,
+  values: unknown[],
+): Promise<T[]> {
+  return db instanceof Database ? queryPreparedRowsInPool(db.reserved, name, text, values) : rows(db, text, values);
 }
 
 /**
  * Returns a unique name for the text of a generated statement. Use it only if there are few different texts, because
  * each connection caches a plan for each name.
  */
-export const statementName = (text: string): string => createHash("sha1").update(text).digest("base64url");
+export const createStatementName = (text: string): string => createHash("sha1").update(text).digest("base64url");
 
 /**
  * Returns the original error of the PostgreSQL driver. TypeORM wraps it in another error; prepared statements throw it
@@ -230,7 +235,7 @@ export function isStatementTimeout(error: unknown): boolean {
 
 /** True if a statement took too long. Unlike after `isStatementTimeout`, PostgreSQL may still execute the statement. */
 export function isSlowStatement(error: unknown): boolean {
-  return isStatementTimeout(error) || isReadTimeout(driverErrorOf(error));
+  return isStatementTimeout(error) || isClientStatementTimeout(driverErrorOf(error));
 }
 
 /**
@@ -238,7 +243,7 @@ export function isSlowStatement(error: unknown): boolean {
  * @param sessionUrl URL of the database itself if `url` is that of a pooler; used for statements that need a session
  */
 export async function openDatabase(url: string, poolSize = POOL_CONNECTIONS, sessionUrl = url): Promise<Db> {
-  const extra = sessionUrl === url ? BOUNDED_POOL_OPTIONS : POOLER_OPTIONS;
+  const extra = sessionUrl === url ? TIME_LIMITED_POOL_OPTIONS : POOLER_CONNECTION_OPTIONS;
   return createDatabase(url, poolSize, extra, MIGRATIONS, sessionUrl).initialize();
 }
 
@@ -303,7 +308,7 @@ export async function migrateToCurrentSchema(url: string, query: ExecuteQuery): 
  */
 export const migrateDatabase = (url: string): Promise<string[]> =>
   withSchemaLock(url, async (query) => {
-    const applied = await checkSchema(query, RELEASE_MIGRATIONS);
+    const applied = await checkSchemaCompatibility(query, RELEASE_MIGRATIONS);
     const pending = RELEASE_MIGRATIONS.filter((name) => !applied.includes(name));
     if (pending.length > 0) await migrateSchema(url, MIGRATIONS);
     await storeSchemaDeclaration(query, RELEASE_MIGRATIONS);

@@ -25,24 +25,24 @@ interface SchemaDeclaration {
 }
 
 const VERSION_DIGITS = 13;
-export const schemaVersionOf = (migration: string): number => Number(migration.slice(-VERSION_DIGITS));
+export const getSchemaVersion = (migration: string): number => Number(migration.slice(-VERSION_DIGITS));
 
 /**
  * Returns the reason why this release cannot run with the schema; null if it can.
  * @param releaseMigrations names of the migrations of this release
  * @param appliedMigrations names of the migrations that the database has
  */
-export function findSchemaFault(
+export function findSchemaIncompatibility(
   releaseMigrations: readonly string[],
   appliedMigrations: readonly string[],
   schemaDeclaration: SchemaDeclaration | null,
 ): string | null {
   const unknownMigrations = appliedMigrations.filter((name) => !releaseMigrations.includes(name));
   if (unknownMigrations.length === 0) return null;
-  const last = Math.max(...releaseMigrations.map(schemaVersionOf));
+  const last = Math.max(...releaseMigrations.map(getSchemaVersion));
   const isComplete = releaseMigrations.every((name) => appliedMigrations.includes(name));
   const isDeclared = (name: string) =>
-    schemaVersionOf(name) > last && schemaVersionOf(name) <= schemaDeclaration!.newest;
+    getSchemaVersion(name) > last && getSchemaVersion(name) <= schemaDeclaration!.newest;
   if (
     schemaDeclaration !== null &&
     schemaDeclaration.oldest <= last &&
@@ -51,13 +51,13 @@ export function findSchemaFault(
   )
     return null;
   const newestUnknown = unknownMigrations.reduce((newest, other) =>
-    schemaVersionOf(other) > schemaVersionOf(newest) ? other : newest,
+    getSchemaVersion(other) > getSchemaVersion(newest) ? other : newest,
   );
   return `the database's schema is of a newer release (it has the migration ${newestUnknown}); this release runs with schemas up to version ${last}, and with the next release's`;
 }
 
 /** Reads the names of the applied migrations, and the SchemaDeclaration (null if there is none). The table `migration` must exist. */
-export async function readSchema(
+export async function readSchemaState(
   query: ExecuteQuery,
 ): Promise<{ appliedMigrations: string[]; declaration: SchemaDeclaration | null }> {
   const applied = await query<{ name: string }>("SELECT name FROM migration");
@@ -74,25 +74,28 @@ const NEWER_SCHEMA_REMEDY = "start the newer release, or restore a backup that t
  * Returns the names of the migrations that the database has already applied.
  * @throws StartError if this release cannot run with the schema
  */
-export async function checkSchema(query: ExecuteQuery, releaseMigrations: readonly string[]): Promise<string[]> {
+export async function checkSchemaCompatibility(
+  query: ExecuteQuery,
+  releaseMigrations: readonly string[],
+): Promise<string[]> {
   const [stateRow] = await query<{ isMigrated: boolean }>(
     `SELECT to_regclass('migration') IS NOT NULL AS "isMigrated"`,
   );
   if (!stateRow!.isMigrated) return [];
-  const { appliedMigrations, declaration } = await readSchema(query);
-  const fault = findSchemaFault(releaseMigrations, appliedMigrations, declaration);
+  const { appliedMigrations, declaration } = await readSchemaState(query);
+  const fault = findSchemaIncompatibility(releaseMigrations, appliedMigrations, declaration);
   if (fault !== null) throw new StartError(`${fault}: ${NEWER_SCHEMA_REMEDY}`);
   return appliedMigrations;
 }
 
 /** Stores the SchemaDeclaration: which older releases can run with the schema. Call this function after this release's migrations. */
 export async function storeSchemaDeclaration(query: ExecuteQuery, releaseMigrations: readonly string[]): Promise<void> {
-  const { appliedMigrations, declaration: declared } = await readSchema(query);
+  const { appliedMigrations, declaration: declared } = await readSchemaState(query);
   // A newer release has already migrated the schema, so this release must not overwrite the newer SchemaDeclaration.
   if (appliedMigrations.some((name) => !releaseMigrations.includes(name))) return;
   const declaration: SchemaDeclaration = {
-    newest: Math.max(...releaseMigrations.map(schemaVersionOf)),
-    oldest: schemaVersionOf(PREVIOUS_RELEASE_LAST_MIGRATION),
+    newest: Math.max(...releaseMigrations.map(getSchemaVersion)),
+    oldest: getSchemaVersion(PREVIOUS_RELEASE_LAST_MIGRATION),
   };
   if (declared?.newest === declaration.newest && declared.oldest === declaration.oldest) return;
   await query(`COMMENT ON TABLE migration IS '${JSON.stringify(declaration)}'`);

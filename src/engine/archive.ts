@@ -13,10 +13,10 @@ import {
   type BackupSecret,
   decryptStream,
   ENCRYPTED_FILE_MAGIC,
+  ENCRYPTION_HEADER_BYTES,
   encryptStream,
-  HEADER_BYTES,
 } from "./archive/encryption.js";
-import { ArchiveError, createDamageError } from "./archive/failure.js";
+import { ArchiveError, createDamagedFileError } from "./archive/failure.js";
 import { type ArchiveFile, readTar, writeTar } from "./archive/tar.js";
 
 const GZIP_MAGIC = Buffer.from([0x1f, 0x8b]);
@@ -70,7 +70,7 @@ async function readFirstBytes(path: string): Promise<Buffer> {
     throw new ArchiveError(`${path} cannot be read (${error.code})`);
   });
   try {
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(HEADER_BYTES), 0, HEADER_BYTES, 0);
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(ENCRYPTION_HEADER_BYTES), 0, ENCRYPTION_HEADER_BYTES, 0);
     return buffer.subarray(0, bytesRead);
   } catch (error) {
     throw new ArchiveError(`${path} cannot be read (${(error as NodeJS.ErrnoException).code})`);
@@ -84,7 +84,7 @@ async function readCompressedBytes(path: string, secret: BackupSecret | null): P
   const head = await readFirstBytes(path);
   const from = (start: number) => createReadStream(path, { start, highWaterMark: READ_CHUNK_BYTES });
   if (head.subarray(0, ENCRYPTED_FILE_MAGIC.length).equals(ENCRYPTED_FILE_MAGIC))
-    return decryptStream(head, from(HEADER_BYTES), secret);
+    return decryptStream(head, from(ENCRYPTION_HEADER_BYTES), secret);
   if (!head.subarray(0, GZIP_MAGIC.length).equals(GZIP_MAGIC))
     throw new ArchiveError("the file is not a backup of this service");
   if (secret !== null) throw new ArchiveError("the file is not encrypted; do not pass a passphrase or a key file");
@@ -100,7 +100,7 @@ async function* decompressBytes(bytes: Transform): AsyncGenerator<Buffer> {
     yield* bytes;
   } catch (error) {
     if (/^Z_/.test((error as NodeJS.ErrnoException).code ?? ""))
-      throw createDamageError("the compressed data cannot be unpacked");
+      throw createDamagedFileError("the compressed data cannot be unpacked");
     throw error;
   }
 }

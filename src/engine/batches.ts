@@ -39,7 +39,7 @@ export function createBatchProcessor<Item, Result>(options: {
 }): BatchProcessor<Item, Result> {
   const { processBatch: work, maxItems, maxConcurrentCalls, isCausedByOneItem } = options;
   const { keyOf = () => 0, costOf = () => 0, maxCost = 1, isCausedByOneKey = () => false } = options;
-  /** Waiting items by key. The next item is of the first key. A key whose item is taken moves to the end. */
+  /** Waiting items by key. The next item of a batch comes from the first key, which then moves to the end. */
   const waiting = new Map<number, Set<WaitingItem<Item, Result>>>();
   let activeCalls = 0;
   let isStartScheduled = false;

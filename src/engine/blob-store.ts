@@ -3,7 +3,7 @@
  * name, app and access rules are in the database.
  */
 import type { BlobStore, Bucket } from "./blob-store/blob.js";
-import { createFolderStore } from "./blob-store/folder.js";
+import { createFolderBlobStore } from "./blob-store/folder.js";
 
 /**
  * Opens the store in `bucket` or, if `bucket` is null, in `folder` (absolute path). `space` is the name of a subfolder,
@@ -15,8 +15,8 @@ export async function openBlobStore(options: {
   space: string;
 }): Promise<BlobStore> {
   const { folder, bucket, space } = options;
-  if (bucket === null) return createFolderStore(folder, space);
+  if (bucket === null) return createFolderBlobStore(folder, space);
   // The S3 client is loaded only if needed, because loading it takes as long as loading the rest of the service.
-  const { createBucketStore } = await import("./blob-store/bucket.js");
-  return createBucketStore(bucket, space);
+  const { createBucketBlobStore } = await import("./blob-store/bucket.js");
+  return createBucketBlobStore(bucket, space);
 }

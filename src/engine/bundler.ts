@@ -18,7 +18,7 @@ import {
   type BundlerSandbox,
   describeMissingProtections,
   findMissingResource,
-  listSandboxes,
+  listBundlerSandboxes,
   startInSandbox,
   UNSHARE_COMMAND,
 } from "./bundler/sandbox.js";
@@ -131,7 +131,7 @@ interface BundlerOptions {
 
 /** Returns the error for a process that has ended without a response, and that this service has not ended. */
 function explainEnd({ signalCode }: ChildProcess, { ms, bytes }: BuildLimits, errorText: string): Error {
-  // At the limits that the kernel enforces, a process gets other signals.
+  // The kernel kills processes by SIGKILL if the machine has no free memory. At the limits of the sandbox, it uses other signals.
   if (signalCode === "SIGKILL") return createKilledFault();
   const missingResource = signalCode === null ? findMissingResource(errorText) : null;
   if (missingResource !== null)
@@ -247,15 +247,15 @@ export class Bundler {
    * memory for any process.
    * @throws BundlerBusyError if the process was killed, did not start or lacked a resource
    */
-  private async isSandboxWorking(room: BundlerSandbox): Promise<boolean> {
+  private async isSandboxWorking(sandbox: BundlerSandbox): Promise<boolean> {
     let child: ChildProcess | undefined;
     try {
-      child = this.startChild(room);
+      child = this.startChild(sandbox);
       await this.requestFromChild(EMPTY_JOB, [], child, BUILD_LIMITS);
       return true;
     } catch (error) {
       if (error instanceof BundlerBusyError) throw error;
-      // Without a process, only a rejected account says something about the sandbox.
+      // If no process could start, the sandbox itself is at fault only if the system rejected its account.
       const isAccountRejected = ACCOUNT_ERROR_CODES.includes((error as NodeJS.ErrnoException).code);
       if (child === undefined && !isAccountRejected) throw createKilledFault();
       if (child?.signalCode) throw createKilledFault();
@@ -269,10 +269,10 @@ export class Bundler {
    */
   private async findStrictest(): Promise<BundlerSandbox> {
     const { log, sandbox } = this.options;
-    for (const room of listSandboxes(this.unshareCommand, !sandbox)) {
-      if (!(await this.isSandboxWorking(room))) continue;
-      for (const what of describeMissingProtections(room)) log.warn(what);
-      return room;
+    for (const candidate of listBundlerSandboxes(this.unshareCommand, !sandbox)) {
+      if (!(await this.isSandboxWorking(candidate))) continue;
+      for (const what of describeMissingProtections(candidate)) log.warn(what);
+      return candidate;
     }
     const refusal = new SandboxUnavailableError();
     log.error(refusal.message);

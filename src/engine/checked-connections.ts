@@ -75,7 +75,7 @@ export interface AddressCheckedConnections {
   download(url: URL, request: DownloadRequest): Promise<Download>;
 }
 
-export interface CheckedOptions {
+export interface CheckedConnectionsOptions {
   /** Returns true if connections to this IP address are allowed. */
   mayReach: (address: string) => boolean;
   /** Hosts, as `host:port`, that are allowed even if their address is private. */
@@ -93,11 +93,12 @@ export interface CheckedOptions {
   responseTimeoutMs?: number;
 }
 
-const resolveWithSystem: CheckedOptions["resolve"] = (hostname) => dns.lookup(hostname, { all: true, verbatim: true });
+const resolveWithSystem: CheckedConnectionsOptions["resolve"] = (hostname) =>
+  dns.lookup(hostname, { all: true, verbatim: true });
 
 const removeBrackets = (hostname: string): string => (hostname.startsWith("[") ? hostname.slice(1, -1) : hostname);
 
-async function resolveAddresses(host: string, resolve: CheckedOptions["resolve"]): Promise<LookupAddress[]> {
+async function resolveAddresses(host: string, resolve: CheckedConnectionsOptions["resolve"]): Promise<LookupAddress[]> {
   const family = isIP(host);
   if (family !== 0) return [{ address: host, family }];
   try {
@@ -206,7 +207,7 @@ function downloadBody(request: ReturnType<typeof httpRequest>, maxBytes: number)
   });
 }
 
-export function createCheckedConnections(options: CheckedOptions): AddressCheckedConnections {
+export function createAddressCheckedConnections(options: CheckedConnectionsOptions): AddressCheckedConnections {
   const { mayReach, mayUsePort, resolve, trusted, localAddress = null } = options;
   const { connectTimeoutMs = CONNECT_TIMEOUT_MS, responseTimeoutMs = RESPONSE_TIMEOUT_MS } = options;
 

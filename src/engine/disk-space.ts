@@ -18,7 +18,7 @@ export interface DiskSpace {
 }
 
 /** Disk space that is always enough, for a database without a configured limit. */
-export const UNLIMITED_SPACE: DiskSpace = {
+export const UNLIMITED_DISK_SPACE: DiskSpace = {
   level: () => "enough",
   start: async () => undefined,
   stop: () => undefined,

@@ -22,12 +22,13 @@ const CONNECT_TIMEOUT_MS = 10_000;
 /** Range of global IPv6 addresses. All other addresses are unassigned or embed an IPv4 address. */
 const GLOBAL_UNICAST_V6 = ipaddr.parseCIDR("2000::/3") as [ipaddr.IPv6, number];
 
-export interface EgressOptions {
+export interface EgressProxyOptions {
   /** True allows all addresses and ports: only for tests and local development. */
   allowPrivateNetwork: boolean;
   /**
-   * Private endpoints that are allowed: `host:port` as in the page's URL, and the IP address of the endpoint. Called
-   * for each connection, because the service's own port is known only after its server has started.
+   * Returns the private endpoints to which runs may connect: the key is `host:port` as in the page's URL, the value is
+   * the IP address. Called for each connection, because the service's own port is known only after its server has
+   * started.
    */
   endpoints?: () => ReadonlyMap<string, string>;
   /** IP address of this machine from which connections are made; null lets the system choose. */
@@ -52,7 +53,7 @@ export interface EgressOptions {
 }
 
 /** Functions of a run that the proxy port calls. Each `host` argument has the format `host:port`. */
-export interface EgressCallbacks {
+export interface EgressProxyCallbacks {
   /** Called once for each contacted host. */
   onHost(host: string): void;
   /** Called when the proxy rejects a host. `reason` is text for the author of the action. */
@@ -66,11 +67,11 @@ export interface EgressCallbacks {
   mayConnect?(host: string): Promise<boolean>;
 }
 
-export interface EgressPort {
+export interface EgressProxyPort {
   /** URL of this proxy port: `http://host:port`. */
   readonly proxyServer: string;
   /** Opens the proxy port for a run. Before this call, the port rejects connections. */
-  startRun(client: EgressCallbacks): void;
+  startRun(client: EgressProxyCallbacks): void;
   /** Closes the proxy port: ends all its connections before it returns, and rejects new ones. */
   endRun(): void;
   /** True if the proxy port has received a request since `startRun`. */
@@ -81,7 +82,7 @@ export interface EgressPort {
 }
 
 export interface EgressProxy {
-  openProxyPort(): Promise<EgressPort>;
+  openProxyPort(): Promise<EgressProxyPort>;
   close(): void;
 }
 
@@ -102,7 +103,7 @@ function removeBrackets(hostname: string): string {
   return hostname.startsWith("[") ? hostname.slice(1, -1) : hostname;
 }
 
-async function resolveAddresses(hostname: string, options: EgressOptions): Promise<LookupAddress[]> {
+async function resolveAddresses(hostname: string, options: EgressProxyOptions): Promise<LookupAddress[]> {
   const family = isIP(hostname);
   if (family !== 0) return [{ address: hostname, family }];
   const resolve = options.resolve ?? ((name: string) => dns.lookup(name, { all: true, verbatim: true }));
@@ -122,7 +123,7 @@ async function resolveAddresses(hostname: string, options: EgressOptions): Promi
  * Resolves a host name, and checks that runs may connect to its addresses.
  * @throws RequestError 403 or 502, before any connection is made
  */
-async function resolveDestination(hostname: string, port: number, options: EgressOptions): Promise<Destination> {
+async function resolveDestination(hostname: string, port: number, options: EgressProxyOptions): Promise<Destination> {
   const endpoint = options.endpoints?.().get(`${hostname}:${port}`);
   if (endpoint !== undefined) {
     return { hostname, port, addresses: [{ address: endpoint, family: isIP(endpoint) }], localAddress: null };
@@ -149,8 +150,8 @@ const createRunEndedError = () => new RequestError("the run has ended", 403);
  */
 const RUN_ENDED_ERROR = createRunEndedError();
 
-class ProxyPort implements EgressPort {
-  private client: EgressCallbacks | null = null;
+class ProxyPort implements EgressProxyPort {
+  private client: EgressProxyCallbacks | null = null;
   private hosts = new Set<string>();
   private isAsked = false;
   private askedLate = false;
@@ -161,7 +162,7 @@ class ProxyPort implements EgressPort {
   private readonly server: Server;
 
   constructor(
-    private readonly options: EgressOptions,
+    private readonly options: EgressProxyOptions,
     private readonly onClose: (proxyPort: ProxyPort) => void,
   ) {
     const { host = LOOPBACK_ADDRESS, servesAddress } = options;
@@ -222,7 +223,7 @@ class ProxyPort implements EgressPort {
   }
 
   /** Opens a connection to a host if the run may connect to it. @throws RequestError */
-  private async openAllowedConnection(client: EgressCallbacks, host: string, port: number): Promise<Socket> {
+  private async openAllowedConnection(client: EgressProxyCallbacks, host: string, port: number): Promise<Socket> {
     const name = `${host}:${port}`;
     if ((await client.mayConnect?.(name)) === false)
       throw new RequestError("the run is not allowed to connect to this host", 403);
@@ -240,7 +241,7 @@ class ProxyPort implements EgressPort {
     return socket;
   }
 
-  startRun(client: EgressCallbacks): void {
+  startRun(client: EgressProxyCallbacks): void {
     this.endRun();
     this.isAsked = false;
     this.askedLate = false;
@@ -274,7 +275,7 @@ class ProxyPort implements EgressPort {
   }
 }
 
-export function createEgressProxy(options: EgressOptions): EgressProxy {
+export function createEgressProxy(options: EgressProxyOptions): EgressProxy {
   const proxyPorts = new Set<ProxyPort>();
   return {
     async openProxyPort() {

@@ -4,8 +4,8 @@ import { mkdirSync, readFileSync, realpathSync, renameSync, writeFileSync } from
 import { dirname, join } from "node:path";
 import type { Logger } from "pino";
 import { createClient } from "../postgres.js";
-import { changeOwner, chooseClusterAccount } from "./embedded-postgres/account.js";
-import { findBinaries } from "./embedded-postgres/binaries.js";
+import { changeFolderOwner, chooseClusterAccount } from "./embedded-postgres/account.js";
+import { findPostgresBinaries } from "./embedded-postgres/binaries.js";
 import {
   type ClusterContext,
   clusterExists,
@@ -13,8 +13,13 @@ import {
   resetSuperuserPassword,
   SUPERUSER,
 } from "./embedded-postgres/cluster.js";
-import { acquireOwnerLock, findLockHolder } from "./embedded-postgres/owner-lock.js";
-import { type Postmaster, readPidFile, startPostmaster, stopOrphan } from "./embedded-postgres/postmaster.js";
+import { acquireDataFolderLock, findLockHolder } from "./embedded-postgres/owner-lock.js";
+import {
+  type Postmaster,
+  readPostmasterPidFile,
+  startPostmaster,
+  stopOrphanedPostmaster,
+} from "./embedded-postgres/postmaster.js";
 
 const DATABASE_NAME = "svc";
 
@@ -86,7 +91,7 @@ function saveUrl(dataDir: string, password: string, port: number): string {
 async function prepareCluster(context: ClusterContext, dataDir: string, sync: boolean): Promise<string> {
   const saved = readSavedUrl(dataDir)?.password;
   const exists = clusterExists(context.clusterDir);
-  if (exists) changeOwner(context.account, context.clusterDir);
+  if (exists) changeFolderOwner(context.account, context.clusterDir);
   if (exists && saved) return saved;
   const password = randomBytes(24).toString("hex");
   await (exists ? resetSuperuserPassword(context, password) : createCluster(context, password, sync));
@@ -120,11 +125,11 @@ export async function startEmbeddedPostgres({
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const root = realpathSync(dataDir);
   const clusterDir = getClusterFolder(root);
-  const lock = acquireOwnerLock(getLockFilePath(root), dataDir);
+  const lock = acquireDataFolderLock(getLockFilePath(root), dataDir);
   try {
     const account = chooseClusterAccount(clusterDir);
-    const context = { binaries: findBinaries(account), account, clusterDir };
-    await stopOrphan(clusterDir, log);
+    const context = { binaries: findPostgresBinaries(account), account, clusterDir };
+    await stopOrphanedPostmaster(clusterDir, log);
     const password = await prepareCluster(context, root, settings["fsync"] !== "off");
     const postmaster = await startPostmaster(context, settings, log);
     const url = saveUrl(root, password, postmaster.port);
@@ -144,9 +149,9 @@ export async function startEmbeddedPostgres({
  * Returns the URL of the server that a running service has started in `dataDir`. Returns null if there is no such
  * server, or if the server is not ready.
  */
-export async function attachEmbeddedPostgres(dataDir: string): Promise<string | null> {
+export async function findRunningEmbeddedPostgres(dataDir: string): Promise<string | null> {
   if (findLockHolder(getLockFilePath(dataDir)) === null) return null;
   const url = readSavedUrl(dataDir);
-  const running = readPidFile(getClusterFolder(dataDir));
+  const running = readPostmasterPidFile(getClusterFolder(dataDir));
   return url && running?.ready && Number(url.port) === running.port ? url.href : null;
 }

@@ -47,12 +47,12 @@ export class FairSemaphore {
       this.taken -= 1;
       if (this.perKey.get(key) === 1) this.perKey.delete(key);
       else this.perKey.set(key, this.perKey.get(key)! - 1);
-      // With halved shares, one free slot can raise the shares of several keys.
+      // If `shares` is "halved", one free slot can raise the maximum of several keys, so that several callers may enter.
       while (this.callNext());
     };
   }
 
-  /** Lets the next caller enter whose key may get a slot. Returns false if there is none. */
+  /** Gives a slot to the next waiting caller whose key may get one. Returns false if there is no such caller. */
   private callNext(): boolean {
     for (const [key, calls] of this.waiting) {
       if (!this.mayEnter(key)) continue;

@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import ivm from "isolated-vm";
 import { ActionError } from "../errors.js";
-import { CODE_CHECK_MEMORY_MB, CODE_CHECK_TIMEOUT_MS, OVERLOADED_RETRY_SECONDS } from "../limits.js";
+import { OVERLOADED_RETRY_SECONDS, SYNTAX_CHECK_MEMORY_MB, SYNTAX_CHECK_TIMEOUT_MS } from "../limits.js";
 
 export interface CompileChecker {
   /**
@@ -49,8 +49,8 @@ const MESSAGE_MAX_CHARACTERS = 200;
  */
 export function createCompileChecker({
   concurrency = 2,
-  memoryMb = CODE_CHECK_MEMORY_MB,
-  timeoutMs = CODE_CHECK_TIMEOUT_MS,
+  memoryMb = SYNTAX_CHECK_MEMORY_MB,
+  timeoutMs = SYNTAX_CHECK_TIMEOUT_MS,
 }: Partial<IsolateLimits> = {}): CompileChecker {
   let free = concurrency;
   let closing: Promise<void> | null = null;

@@ -57,7 +57,7 @@ interface ChannelState {
  * Creates the notifications. `listen` accepts only the channels in `channels`, and `follow` only those in `followed`.
  * Each channel name is a plain SQL identifier.
  */
-export function createNotifications(options: {
+export function createDatabaseNotifications(options: {
   url: string;
   channels: readonly string[];
   followed?: readonly string[];

@@ -9,15 +9,15 @@
  */
 import type { Readable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
-import { REQUEST_REDIRECTS_MAX, RESPONSE_MAX_BYTES } from "../limits.js";
+import { OUTGOING_REQUEST_REDIRECTS_MAX, OUTGOING_RESPONSE_BODY_MAX_BYTES } from "../limits.js";
 import type { RunRequestBudget } from "./outgoing/budget.js";
 import { ConnectionPools, type OpenConnection } from "./outgoing/connection-pools.js";
 import { ACCEPT_ENCODING, readDecodedBody } from "./outgoing/decoding.js";
-import { getTransportReason, OutgoingError } from "./outgoing/failure.js";
+import { getTransportErrorCode, OutgoingError } from "./outgoing/failure.js";
 
 export { RunRequestBudget } from "./outgoing/budget.js";
 export type { OpenConnection } from "./outgoing/connection-pools.js";
-export { type OutgoingCode, OutgoingError } from "./outgoing/failure.js";
+export { OutgoingError, type OutgoingErrorCode } from "./outgoing/failure.js";
 
 /** HTTP headers by name in lower case. */
 export type HeaderMap = Readonly<Record<string, string>>;
@@ -51,7 +51,7 @@ export interface OutgoingHop {
 }
 
 /** Data about a hop that has ended. It contains the origin, but no path, header or body. */
-export interface HopSummary {
+export interface OutgoingHopSummary {
   origin: string;
   method: string;
   /** HTTP status; null without a response. */
@@ -63,7 +63,7 @@ export interface HopSummary {
   code: string | null;
 }
 
-export interface OutgoingScope {
+export interface OutgoingRequestContext {
   /** Key of the connection pool. Two requests share a connection only if they have the same key. */
   pool: string;
   budget: RunRequestBudget;
@@ -79,7 +79,7 @@ export interface OutgoingScope {
   hasCredential: boolean;
   signal: AbortSignal;
   /** Called when a hop begins. Returns a function, which is called when the hop has ended. */
-  onHop?(origin: string, method: string): (facts: HopSummary) => void;
+  onHop?(origin: string, method: string): (facts: OutgoingHopSummary) => void;
 }
 
 export interface OutgoingResponse {
@@ -130,7 +130,7 @@ function toOutgoingError(error: unknown, origin: string): OutgoingError {
     const reason = "the host has no public address, or the port is not allowed";
     return createPolicyError(`the request to ${origin} was not sent: ${reason}`, origin);
   }
-  const reason = getTransportReason(error);
+  const reason = getTransportErrorCode(error);
   if (reason === "UND_ERR_INVALID_ARG")
     return createPolicyError(`the request to ${origin} has an invalid method, header or body`, origin);
   if (reason === "UND_ERR_HEADERS_OVERFLOW") {
@@ -192,7 +192,7 @@ export class OutgoingRequestSender {
    * Sends a request, follows its redirects, and retries it if necessary.
    * @throws OutgoingError; after an abort of `scope.signal`, the abort reason
    */
-  async send(request: OutgoingRequest, scope: OutgoingScope): Promise<OutgoingResponse> {
+  async send(request: OutgoingRequest, scope: OutgoingRequestContext): Promise<OutgoingResponse> {
     const { timeoutMs, retry } = request;
     const free = await scope.budget.enter(scope.signal);
     const { signal, clear } = createTimeLimit(scope.signal, timeoutMs);
@@ -213,7 +213,7 @@ export class OutgoingRequestSender {
     }
   }
 
-  private async sendWithRedirects(request: OutgoingRequest, scope: OutgoingScope): Promise<OutgoingResponse> {
+  private async sendWithRedirects(request: OutgoingRequest, scope: OutgoingRequestContext): Promise<OutgoingResponse> {
     const first = this.requireAllowedOrigin(request.url, scope);
     let { url, headers } = request;
     for (let redirects = 0; ; redirects += 1) {
@@ -236,7 +236,7 @@ export class OutgoingRequestSender {
   }
 
   /** Returns the origin of a URL. @throws OutgoingError POLICY if requests to this origin are not allowed */
-  private requireAllowedOrigin(url: URL, { mayUseOrigin, originOf }: OutgoingScope): string {
+  private requireAllowedOrigin(url: URL, { mayUseOrigin, originOf }: OutgoingRequestContext): string {
     const origin = originOf(url);
     if (origin === null || url.username !== "" || url.password !== "") {
       throw createPolicyError("the URL must be an https URL without credentials", origin);
@@ -252,12 +252,12 @@ export class OutgoingRequestSender {
   private async followRedirect(
     { method }: OutgoingRequest,
     { from, location, redirects, first }: { from: URL; location: string; redirects: number; first: string },
-    scope: OutgoingScope,
+    scope: OutgoingRequestContext,
   ): Promise<URL> {
     const refuse = (reason: string) => createPolicyError(`a redirect of ${first} was not followed: ${reason}`, first);
     if (!REDIRECTED_METHODS.includes(method)) throw refuse("only GET and HEAD requests follow redirects");
-    if (redirects >= REQUEST_REDIRECTS_MAX)
-      throw refuse(`a request follows at most ${REQUEST_REDIRECTS_MAX} redirects`);
+    if (redirects >= OUTGOING_REQUEST_REDIRECTS_MAX)
+      throw refuse(`a request follows at most ${OUTGOING_REQUEST_REDIRECTS_MAX} redirects`);
     const next = URL.parse(location, from.href);
     const origin = next && scope.originOf(next);
     if (!next || !origin || next.username !== "" || next.password !== "")
@@ -277,7 +277,7 @@ export class OutgoingRequestSender {
   private async sendHop(
     origin: string,
     hop: OutgoingHop,
-    scope: OutgoingScope,
+    scope: OutgoingRequestContext,
     onPart: OutgoingRequest["onPart"],
   ): Promise<OutgoingResponse> {
     const { budget, signal, pool } = scope;
@@ -285,7 +285,7 @@ export class OutgoingRequestSender {
     signal.throwIfAborted();
     const startedAtMs = performance.now();
     const sentBytes = hop.body?.byteLength ?? 0;
-    const facts: HopSummary = {
+    const facts: OutgoingHopSummary = {
       origin,
       method: hop.method,
       status: null,
@@ -314,7 +314,12 @@ export class OutgoingRequestSender {
         budget.countBytes(chunk.length, origin);
         if (isSuccess && onPart) await rejectOnAbort(onPart(chunk), signal);
       };
-      const reading = { encoding: headers["content-encoding"], maxBytes: RESPONSE_MAX_BYTES, origin, onDecoded };
+      const reading = {
+        encoding: headers["content-encoding"],
+        maxBytes: OUTGOING_RESPONSE_BODY_MAX_BYTES,
+        origin,
+        onDecoded,
+      };
       const body = await readDecodedBody(answer.body as unknown as Readable, reading, signal);
       return { status: answer.statusCode, headers, body, origin };
     } catch (error) {

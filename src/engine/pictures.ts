@@ -22,7 +22,7 @@ const CPU_LIMIT_SECONDS = 12;
 const DATA_LIMIT_KB = 1_048_576;
 const HEADER_MAX_BYTES = 4_096;
 const LIMIT_REASON = "decoding the picture takes more time, memory or pixels than allowed";
-/** The time limit, a stop of the service, and the kernel of a machine without memory end a process by SIGKILL. */
+/** Reason for a process that SIGKILL has ended: at its time limit, at a stop of the service, or on a machine without free memory. */
 const KILLED_REASON = "the process that decodes pictures was ended before it finished";
 /** Messages of errors that the kernel returns while it has too few resources (EAGAIN, ENOMEM, ENFILE). */
 const MISSING_RESOURCE_MESSAGES = [
@@ -46,7 +46,7 @@ const NODE_FLAGS = ["--max-old-space-size=64", "--no-warnings"];
 export const PICTURE_FORMATS = ["jpeg", "png", "webp", "avif"] as const;
 export type PictureFormat = (typeof PICTURE_FORMATS)[number];
 
-export interface ResizeOptions {
+export interface PictureResizeOptions {
   /** Width in pixels; null for the original width. */
   width: number | null;
   format: PictureFormat;
@@ -60,11 +60,11 @@ export interface PictureJob {
   maxPixels: number;
   /** Settings of the thumbnail; absent if no thumbnail is needed. `edge` is the length of its longer edge in pixels. */
   thumbnail?: { edge: number; quality: number };
-  resize?: ResizeOptions;
+  resize?: PictureResizeOptions;
 }
 
 /** Header of one part of a picture process's response. `bytes` bytes of content follow the header. */
-export interface PartHeader {
+export interface PictureResponsePartHeader {
   bytes?: number;
   /** Width and height of the decoded picture in pixels, in its displayed orientation. */
   size?: [width: number, height: number];
@@ -129,7 +129,7 @@ class PartReader {
     return Buffer.concat(chunks);
   }
 
-  async readHeader(): Promise<PartHeader & { bytes: number }> {
+  async readHeader(): Promise<PictureResponsePartHeader & { bytes: number }> {
     const length = (await this.readBytes(4, 4)).readUInt32BE();
     return JSON.parse(String(await this.readBytes(length, HEADER_MAX_BYTES)));
   }
@@ -295,7 +295,12 @@ export class PictureProcessor {
    * Returns the picture with another width, format or quality. The result is never wider than the original.
    * @throws InvalidPictureError, PictureProcessBusyError
    */
-  async resize(source: Readable, contentType: string, resizing: ResizeOptions, maxBytes: number): Promise<Buffer> {
+  async resize(
+    source: Readable,
+    contentType: string,
+    resizing: PictureResizeOptions,
+    maxBytes: number,
+  ): Promise<Buffer> {
     const child = await this.startChildFor(source, { contentType, maxPixels: PICTURE_MAX_PIXELS, resize: resizing });
     return this.runJob(child, source, async (frames) => {
       const { fault, bytes } = await frames.readHeader();

@@ -169,7 +169,7 @@ export class UploadReceiver {
    * Writes the source to a new file, which the caller then moves or removes.
    * @param name unique name of the file
    * @param key identifies the owner of the stream; owners take turns
-   * @throws TooManyBytes, and errors of the source and the disk; in these cases the file is removed
+   * @throws UploadTooLargeError, and errors of the source and the disk; in these cases the file is removed
    */
   async receive(
     name: string,

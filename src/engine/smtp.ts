@@ -119,7 +119,7 @@ function waitForCallback<T>(
   });
 }
 
-export function createSmtp({ times = SMTP_TIMEOUTS }: { times?: SmtpTimeouts } = {}): Smtp {
+export function createSmtpClient({ times = SMTP_TIMEOUTS }: { times?: SmtpTimeouts } = {}): Smtp {
   const pool = new SmtpPool<SmtpServer>((server) => openConnection(server, times));
 
   async function attemptDelivery(

@@ -12,7 +12,7 @@ export interface ThreadPoolOptions {
    * (structured clone).
    */
   module: URL;
-  /** Name of the function. Callers check it by `satisfies keyof typeof module`, because a rename does not change it. */
+  /** Name of the function. Callers check this text by `satisfies keyof typeof module`, which fails after a rename. */
   name: string;
   memoryMb: number;
   timeoutMs: number;

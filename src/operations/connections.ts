@@ -3,7 +3,7 @@
  * choose the `max_connections` of the PostgreSQL server.
  */
 import type { Config } from "../config.js";
-import { POOL_CONNECTIONS, RESERVED_CONNECTIONS, STATEMENT_CONNECTIONS } from "../data/database.js";
+import { POOL_CONNECTIONS, PREPARED_STATEMENT_CONNECTIONS, RESERVED_CONNECTIONS } from "../data/database.js";
 import { READ_CONNECTIONS } from "./data-sources/read-pool.js";
 
 /** Each process keeps one connection open to receive PostgreSQL notifications. */
@@ -15,7 +15,7 @@ const UPKEEP_CONNECTIONS = 1;
 export function maxConnectionsOf({ roles }: Pick<Config, "roles">): number {
   return (
     POOL_CONNECTIONS +
-    STATEMENT_CONNECTIONS +
+    PREPARED_STATEMENT_CONNECTIONS +
     RESERVED_CONNECTIONS +
     NOTIFICATION_CONNECTIONS +
     READ_CONNECTIONS +

@@ -1,5 +1,5 @@
 /** Builds log events about changes of an app. The events contain the names of changed fields, never their values. */
-import { UPDATE_NAMES_MAX_BYTES } from "../limits.js";
+import { APP_UPDATE_EVENT_NAMES_MAX_BYTES } from "../limits.js";
 
 /** Change of an app: names of the changed fields, and the keys of changed settings if `settings` is one of the fields. */
 export interface AppChange {
@@ -12,7 +12,7 @@ function selectKeysThatFit(names: readonly string[]): { keys: string[]; keysOmit
   let bytes = 0;
   const tooFar = names.findIndex((name) => {
     bytes += Buffer.byteLength(JSON.stringify(name)) + 1;
-    return bytes > UPDATE_NAMES_MAX_BYTES;
+    return bytes > APP_UPDATE_EVENT_NAMES_MAX_BYTES;
   });
   const keys = tooFar < 0 ? [...names] : names.slice(0, tooFar);
   return keys.length === names.length ? { keys } : { keys, keysOmitted: names.length - keys.length };

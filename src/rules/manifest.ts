@@ -3,7 +3,7 @@
  * serves it as a JSON Schema at `/schemas/manifest.json`.
  */
 import { z } from "zod";
-import type { PathFault } from "../errors.js";
+import type { DocumentPartFault } from "../errors.js";
 import {
   ALERT_RULES_PER_APP,
   DATA_SOURCES_PER_APP,
@@ -304,10 +304,10 @@ const addArticle = (type: string): string => `${/^[aeiou]/.test(type) ? "an" : "
  * Validates a manifest with the schema. Returns the faults in the order of the document. Their messages never contain
  * values of the document.
  */
-export function findManifestSchemaFaults(document: unknown): { faults: PathFault[]; isReadable: boolean } {
+export function findManifestSchemaFaults(document: unknown): { faults: DocumentPartFault[]; isReadable: boolean } {
   const { error } = MANIFEST_SCHEMA.safeParse(document);
   const issues = error?.issues ?? [];
-  const faults = issues.flatMap((issue): PathFault[] => {
+  const faults = issues.flatMap((issue): DocumentPartFault[] => {
     const { path } = issue;
     const keys = issue.code === "unrecognized_keys" ? issue.keys : [];
     const places = keys.length > 0 ? keys.slice(0, REPORTED_FAULTS_MAX).map((key) => [...path, key]) : [path];
@@ -348,7 +348,10 @@ export function removeNullFields(document: unknown): void {
 }
 
 /** Returns all `faults`, and those `schemaFaults` at whose path, and inside of it, `faults` has none. */
-export function addSchemaFaults(faults: readonly PathFault[], schemaFaults: readonly PathFault[]): PathFault[] {
+export function addSchemaFaults(
+  faults: readonly DocumentPartFault[],
+  schemaFaults: readonly DocumentPartFault[],
+): DocumentPartFault[] {
   const isWithin = (inner: string, outer: string) =>
     inner === outer || inner.startsWith(`${outer}.`) || inner.startsWith(`${outer}[`);
   const furtherFaults = schemaFaults.filter(

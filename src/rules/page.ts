@@ -3,7 +3,7 @@
  */
 
 import { ActionError } from "../errors.js";
-import { PAGE_DEFAULT, PAGE_MAX, PAGE_MAX_BYTES } from "../limits.js";
+import { LIST_ITEMS_PER_PAGE_DEFAULT, LIST_ITEMS_PER_PAGE_MAX, LIST_PAGE_MAX_BYTES } from "../limits.js";
 import { refuseField } from "./fields.js";
 
 function requireWholeNumber(value: unknown, name: string, fallback: number, max: number): number {
@@ -15,8 +15,8 @@ function requireWholeNumber(value: unknown, name: string, fallback: number, max:
 /** Parses `limit` and `offset`. A `limit` above `max` counts as `max`. @throws REQUEST_INVALID if one of them is not a whole number */
 export function parseLimitAndOffset(
   options: { limit?: unknown; offset?: unknown },
-  fallback = PAGE_DEFAULT,
-  max = PAGE_MAX,
+  fallback = LIST_ITEMS_PER_PAGE_DEFAULT,
+  max = LIST_ITEMS_PER_PAGE_MAX,
 ): { limit: number; offset: number } {
   return {
     limit: requireWholeNumber(options.limit, "limit", fallback, max),
@@ -51,7 +51,7 @@ export interface SizedRow {
 }
 
 /**
- * Returns the IDs of the first rows, as many as fit into PAGE_MAX_BYTES, but at least one. Before it returns, calls
+ * Returns the IDs of the first rows, as many as fit into LIST_PAGE_MAX_BYTES, but at least one. Before it returns, calls
  * `reserve` with the total size of these rows.
  */
 export async function selectIdsThatFit(
@@ -61,7 +61,7 @@ export async function selectIdsThatFit(
   let sum = 0;
   const ids: number[] = [];
   for (const { id, bytes } of sized) {
-    if (ids.length > 0 && sum + bytes > PAGE_MAX_BYTES) break;
+    if (ids.length > 0 && sum + bytes > LIST_PAGE_MAX_BYTES) break;
     sum += bytes;
     ids.push(id);
   }

@@ -2,7 +2,11 @@
  * Validates the options of `Svc.App.V3.Actions.request()`, which come from untrusted code, and converts them to a
  * description of the request (contract, section 9).
  */
-import { REQUEST_BODY_MAX_BYTES, REQUEST_TIMEOUT_MAX_MS, REQUEST_TIMEOUT_MS } from "../limits.js";
+import {
+  OUTGOING_REQUEST_BODY_MAX_BYTES,
+  OUTGOING_REQUEST_TIMEOUT_DEFAULT_MS,
+  OUTGOING_REQUEST_TIMEOUT_MAX_MS,
+} from "../limits.js";
 import { describeType, describeValue, isObject } from "./describe-value.js";
 import { normalizeHost, normalizeOrigin } from "./integration-origins.js";
 import { findNearestName } from "./unknown-fields.js";
@@ -225,7 +229,7 @@ export function readRequestOptions(options: unknown): RequestDescription {
   const headers = readHeaders(options["headers"] ?? {});
   const { bytes, type } = readBody(options);
   if (bytes !== null && METHODS_WITHOUT_BODY.includes(method)) throwOptionsError(`${method} must not have a body`);
-  if (bytes !== null && bytes.byteLength > REQUEST_BODY_MAX_BYTES) {
+  if (bytes !== null && bytes.byteLength > OUTGOING_REQUEST_BODY_MAX_BYTES) {
     throw new RequestOptionsError("LIMIT", `the request body must be at most 1 MB (got ${bytes.byteLength} bytes)`);
   }
   if (type !== null) headers["content-type"] ??= type;
@@ -240,7 +244,12 @@ export function readRequestOptions(options: unknown): RequestDescription {
     headers,
     body: bytes,
     auth: auth as string | null,
-    timeoutMs: readInteger(timeoutMs ?? REQUEST_TIMEOUT_MS, "timeoutMs", 1, REQUEST_TIMEOUT_MAX_MS),
+    timeoutMs: readInteger(
+      timeoutMs ?? OUTGOING_REQUEST_TIMEOUT_DEFAULT_MS,
+      "timeoutMs",
+      1,
+      OUTGOING_REQUEST_TIMEOUT_MAX_MS,
+    ),
     responseType: responseType as ResponseType,
     retry: readRetry(options["retry"], method, headers),
   };

@@ -9,7 +9,7 @@ import {
   DEBOUNCE_DELAY_MAX_MS,
   DEBOUNCE_WAIT_MAX_MS,
   JITTER_MAX_SECONDS,
-  TIMEOUT_MIN_MS,
+  RUN_TIMEOUT_MIN_MS,
 } from "../limits.js";
 import { describeValue, findUnstorableCharacter, isObject } from "./describe-value.js";
 import { createFlatShape } from "./unknown-fields.js";
@@ -90,7 +90,7 @@ export function findDebounceFault(value: unknown, environment: unknown): string 
 /** Returns an error message for an invalid `timeoutMs`; null if valid. @param max maximum in milliseconds, which the operator sets */
 export function findTimeoutFault(value: unknown, environment: unknown, max: number): string | null {
   if (isAbsent(value)) return null;
-  const minimumMs = Math.min(TIMEOUT_MIN_MS, max);
+  const minimumMs = Math.min(RUN_TIMEOUT_MIN_MS, max);
   return (
     findNumberFault(value, "timeoutMs", [minimumMs, max], " (milliseconds)") ??
     findClientFault("timeoutMs", environment)

@@ -4,17 +4,17 @@
 import type { Logger } from "pino";
 import type { Config } from "../config.js";
 import type { BrowserSource } from "../engine/browser/browser-source.js";
-import { isBrowsersUid } from "../engine/browser/processes/chromium.js";
+import { isBrowserUid } from "../engine/browser/processes/chromium.js";
 import { createLocalBrowserSource } from "../engine/browser/processes/local-browser.js";
 import { createRemoteBrowserSource } from "../engine/browser/remote/remote-browser.js";
 import { defaultChromiumPaths, findChromium } from "../engine/chromium-path.mjs";
-import type { EgressOptions } from "../engine/egress-proxy.js";
+import type { EgressProxyOptions } from "../engine/egress-proxy.js";
 import { selectHostResolver } from "../engine/public-lookup.js";
 import { StartError } from "../errors.js";
 
 export interface BrowserSources {
   sources: readonly BrowserSource[];
-  egressOptions: EgressOptions;
+  egressOptions: EgressProxyOptions;
 }
 
 function locateChromium({ chromePath, puppeteerCacheDir }: Config): string {
@@ -42,7 +42,7 @@ export function createBrowserSources(config: Config, log: Logger): BrowserSource
     }
     // Every process on this machine can connect to the proxy's loopback port, so the proxy serves only the operating system user of the
     // browsers.
-    return { sources, egressOptions: { ...egressOptions, servesUid: isBrowsersUid } };
+    return { sources, egressOptions: { ...egressOptions, servesUid: isBrowserUid } };
   }
   const sources = config.browserWsEndpoints.map((endpoint) =>
     createRemoteBrowserSource({ endpoint, egressHost: host, sandbox, log }),

@@ -49,6 +49,6 @@ export function createDatabaseClock(options: { db: Db; log: Logger }): DatabaseC
 }
 
 /** Returns a clock with the database's time. */
-export function createCorrectedClock(clock: Clock, skewMs: () => number): Clock {
+export function createSkewCorrectedClock(clock: Clock, skewMs: () => number): Clock {
   return { now: () => clock.now() + skewMs(), msUntil: (time) => clock.msUntil(time - skewMs()) };
 }

@@ -10,7 +10,7 @@ import {
   openDatabase,
   rows,
 } from "../data/database.js";
-import { createNotifications, type DatabaseNotifications } from "../engine/notifications.js";
+import { createDatabaseNotifications, type DatabaseNotifications } from "../engine/notifications.js";
 import { StartError } from "../errors.js";
 import { DATABASE_CHANNELS, ON_DEMAND_CHANNELS } from "../operations/channels.js";
 import {
@@ -39,7 +39,7 @@ export function describeDatabaseStartError(
  * Repeats `work` while the database is unavailable, with growing pauses. Logs the first failure, and then one line a minute.
  * @throws other errors of `work`, and the reason of `stopRequested` if it aborts
  */
-export async function waitUntilReachable<T>(
+export async function waitUntilDatabaseReachable<T>(
   work: () => Promise<T>,
   { log, stopRequested, faultOf }: { log: Logger; stopRequested: AbortSignal; faultOf: (error: unknown) => string },
 ): Promise<T> {
@@ -102,7 +102,12 @@ export async function openServiceDatabase(
       log.info({ migrations: migrations.length, newest: migrations.at(-1), durationMs }, "the schema is migrated");
     }
     const db = await openDatabase(config.databaseUrl ?? url, undefined, url);
-    const notifications = createNotifications({ url, channels: DATABASE_CHANNELS, followed: ON_DEMAND_CHANNELS, log });
+    const notifications = createDatabaseNotifications({
+      url,
+      channels: DATABASE_CHANNELS,
+      followed: ON_DEMAND_CHANNELS,
+      log,
+    });
     try {
       await checkConnections(db, config, log);
       await notifications.start();
@@ -113,7 +118,7 @@ export async function openServiceDatabase(
     }
   }
 
-  return waitUntilReachable(open, { log, stopRequested, faultOf }).catch((error: Error) => {
+  return waitUntilDatabaseReachable(open, { log, stopRequested, faultOf }).catch((error: Error) => {
     if (error instanceof StartError || stopRequested.aborted) throw error;
     throw new StartError(`${databaseName} could not be opened: ${faultOf(error)}`, { cause: error });
   });

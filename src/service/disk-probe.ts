@@ -6,17 +6,17 @@ import type { Logger } from "pino";
 import type { Db } from "../data/database.js";
 import { WRITE_TEMPORARY_FILES_SQL } from "../data/spill.js";
 import { createTicker, type Ticker } from "../engine/ticker.js";
-import { getDiskFullMs, markDiskFree } from "../postgres.js";
+import { getMsSinceDiskFull, markDiskFree } from "../postgres.js";
 
 const PROBE_INTERVAL_MS = 2_000;
 /** Minimum time for which the disk counts as full after a rejected write, in milliseconds. */
 const DISK_FULL_MIN_MS = 5_000;
 
 /** Creates periodic work that makes PostgreSQL write to its disk while the disk counts as full, to find out if it is still full. */
-export function createDiskProbe({ db, log }: { db: Db; log: Logger }): Ticker {
+export function createDiskFullProbe({ db, log }: { db: Db; log: Logger }): Ticker {
   async function probeDisk(): Promise<number> {
     const next = Date.now() + PROBE_INTERVAL_MS;
-    if ((getDiskFullMs() ?? 0) < DISK_FULL_MIN_MS) return next;
+    if ((getMsSinceDiskFull() ?? 0) < DISK_FULL_MIN_MS) return next;
     await db.transaction(async (manager) => {
       for (const statement of WRITE_TEMPORARY_FILES_SQL) await manager.query(statement);
     });

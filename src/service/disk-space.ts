@@ -8,7 +8,7 @@ import { dirname } from "node:path";
 import type { Logger } from "pino";
 import type { Config } from "../config.js";
 import { type Db, rows } from "../data/database.js";
-import { createDiskSpace, type DiskSpace, UNLIMITED_SPACE } from "../engine/disk-space.js";
+import { createDiskSpace, type DiskSpace, UNLIMITED_DISK_SPACE } from "../engine/disk-space.js";
 
 const MB = 2 ** 20;
 
@@ -20,7 +20,7 @@ const DISK_MEASURE_INTERVAL_MS = 1_000;
 const DATABASE_MEASURE_INTERVAL_MS = 10_000;
 
 /** Returns the number of free bytes on the disk of the folder. If the folder does not exist, uses its nearest existing parent folder. */
-export async function freeBytesUnder(folder: string): Promise<number> {
+export async function getFreeDiskBytes(folder: string): Promise<number> {
   let path = folder;
   while (!existsSync(path)) path = dirname(path);
   const { bavail, bsize } = await statfs(path);
@@ -31,23 +31,23 @@ export async function freeBytesUnder(folder: string): Promise<number> {
  * Watches the disk of DATA_DIR, which contains media files and keys, if the database is elsewhere. Logs a warning when
  * the disk is nearly full.
  */
-export function createDataDirSpace({ databaseUrl, dataDir, diskFreeMinMb }: Config, log: Logger): DiskSpace {
-  if (databaseUrl === null || diskFreeMinMb === 0) return UNLIMITED_SPACE;
+export function createDataDirDiskSpace({ databaseUrl, dataDir, diskFreeMinMb }: Config, log: Logger): DiskSpace {
+  if (databaseUrl === null || diskFreeMinMb === 0) return UNLIMITED_DISK_SPACE;
   const minimumBytes = diskFreeMinMb * MB;
   return createDiskSpace({
     diskName: "DATA_DIR",
-    readFreeBytes: () => freeBytesUnder(dataDir),
+    readFreeBytes: () => getFreeDiskBytes(dataDir),
     minimumBytes,
     intervalMs: DATABASE_MEASURE_INTERVAL_MS,
     log,
   });
 }
 
-export function createDatabaseSpace(config: Config, db: Db, log: Logger): DiskSpace {
+export function createDatabaseDiskSpace(config: Config, db: Db, log: Logger): DiskSpace {
   const { databaseUrl, databaseMaxMb, dataDir, diskFreeMinMb } = config;
   const minimumBytes = diskFreeMinMb * MB;
   const measured = databaseUrl === null || databaseMaxMb > 0;
-  if (!measured || minimumBytes === 0) return UNLIMITED_SPACE;
+  if (!measured || minimumBytes === 0) return UNLIMITED_DISK_SPACE;
   const databaseSpace = async () => {
     const [size] = await rows<{ bytes: number }>(db, "SELECT pg_database_size(current_database()) AS bytes");
     return databaseMaxMb * MB - size!.bytes;
@@ -55,7 +55,7 @@ export function createDatabaseSpace(config: Config, db: Db, log: Logger): DiskSp
   return databaseUrl === null
     ? createDiskSpace({
         diskName: "the database",
-        readFreeBytes: () => freeBytesUnder(dataDir),
+        readFreeBytes: () => getFreeDiskBytes(dataDir),
         minimumBytes,
         intervalMs: DISK_MEASURE_INTERVAL_MS,
         log,

@@ -15,7 +15,7 @@ const OUTAGE_LINE_INTERVAL_MS = 60_000;
  */
 const OUTAGE_END_QUIET_MS = 2_000;
 
-export interface OutageLog {
+export interface DatabaseOutageLog {
   /** Log of the process. Counts lines about an unavailable database (field `err`) instead of writing them. */
   log: Logger;
   /** Reports that the database has responded. Ends the outage if no attempt has failed for OUTAGE_END_QUIET_MS. */
@@ -43,12 +43,12 @@ export function describeDatabaseProblem(error: unknown): string | null {
  * @param options.problemOf returns the database problem that caused an error
  * @param options.now monotonic clock in milliseconds
  */
-export function createOutageLog(options: {
+export function createDatabaseOutageLog(options: {
   level: string;
   problemOf?: (error: unknown) => string | null;
   destination?: DestinationStream;
   now?: () => number;
-}): OutageLog {
+}): DatabaseOutageLog {
   const { level, problemOf = describeDatabaseProblem, destination, now = () => performance.now() } = options;
   const plainLog = createLog(level, { ...(destination && { destination }) });
   let outage: DatabaseOutage | null = null;

@@ -6,7 +6,7 @@ import type { Config } from "../config.js";
 import type { Db } from "../data/database.js";
 import type { DatabaseNotifications } from "../engine/notifications.js";
 import type { ServiceMetrics } from "../operations/watch/measures.js";
-import type { ReleaseStack } from "./releases.js";
+import type { ResourceReleaseStack } from "./releases.js";
 
 /**
  * Clock of the schedules. `now` returns the Unix time in milliseconds. `msUntil` returns the milliseconds of real time until `time`; a
@@ -25,7 +25,7 @@ export interface StartPlan {
   /** Called when the database has accepted this process's heartbeat. */
   onDatabaseReached: () => void;
   measures: ServiceMetrics;
-  releases: ReleaseStack;
+  releases: ResourceReleaseStack;
   readinessChecks: ReadinessChecks;
   server: Server;
   httpEntryPoint: HttpEntryPoint;

@@ -41,7 +41,7 @@ async function checkDataDir({ dataDir }: Config): Promise<void> {
  * Checks the data folder and the network address for runs.
  * @throws StartError that names the variable whose value cannot be used on this machine
  */
-export async function checkPreconditions(config: Config): Promise<void> {
+export async function checkStartPreconditions(config: Config): Promise<void> {
   const { egressAddress } = config;
   if (egressAddress !== null && !(await isLocalAddress(egressAddress))) {
     throw new StartError(`EGRESS_ADDRESS must be an address of this machine (got ${egressAddress})`);

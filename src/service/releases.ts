@@ -1,7 +1,7 @@
 /** Stack of the resources that a process has acquired. A stop releases them, the newest first. */
 import type { Logger } from "pino";
 
-export class ReleaseStack {
+export class ResourceReleaseStack {
   private readonly stack = new AsyncDisposableStack();
 
   constructor(private readonly log: Logger) {}

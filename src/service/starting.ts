@@ -30,10 +30,10 @@ import { LIMITS_CHANNEL } from "../operations/runs/concurrency-limiter.js";
 import { createTracing, type RequestTracing } from "../operations/watch/tracing.js";
 import { countLostConnections, isDiskFull } from "../postgres.js";
 import { createBrowserSources } from "./browser-sources.js";
-import { createCorrectedClock, createDatabaseClock } from "./database-clock.js";
+import { createDatabaseClock, createSkewCorrectedClock } from "./database-clock.js";
 import { openServiceDatabase } from "./database-start.js";
-import { createDiskProbe } from "./disk-probe.js";
-import { createDatabaseSpace, createDataDirSpace, freeBytesUnder } from "./disk-space.js";
+import { createDiskFullProbe } from "./disk-probe.js";
+import { createDatabaseDiskSpace, createDataDirDiskSpace, getFreeDiskBytes } from "./disk-space.js";
 import type { Clock, DatabaseConnections, RunnerState, StartPlan } from "./plan.js";
 
 /** Maximum milliseconds for which a stop waits until responses to aborted requests have been sent. */
@@ -78,7 +78,7 @@ export class ServiceStarter {
     const { db, notifications } = await openServiceDatabase(config, url, { log, stopRequested });
     releases.add("database", () => db.destroy());
     releases.add("notices", () => notifications.stop());
-    const probe = createDiskProbe({ db, log });
+    const probe = createDiskFullProbe({ db, log });
     await probe.start();
     releases.add("disk probe", () => probe.stop());
     readinessChecks["database"] = () =>
@@ -98,7 +98,7 @@ export class ServiceStarter {
     });
     await ticker.start();
     releases.add("clock", () => ticker.stop());
-    return { clock: createCorrectedClock(clock, database.skewMs), skewMs: database.skewMs };
+    return { clock: createSkewCorrectedClock(clock, database.skewMs), skewMs: database.skewMs };
   }
 
   /**
@@ -116,10 +116,10 @@ export class ServiceStarter {
   /** Starts to measure the free space of the database. */
   async startDiskSpace(db: Db): Promise<DiskSpace> {
     const { config, log, releases } = this.plan;
-    const diskSpace = createDatabaseSpace(config, db, log);
+    const diskSpace = createDatabaseDiskSpace(config, db, log);
     releases.add("room", diskSpace.stop);
     await diskSpace.start();
-    const watch = createDataDirSpace(config, log);
+    const watch = createDataDirDiskSpace(config, log);
     releases.add("data folder", watch.stop);
     await watch.start();
     return diskSpace;
@@ -290,7 +290,7 @@ export class ServiceStarter {
         countLostConnections,
         clockSkewMs,
         isDiskFull,
-        readFreeDataDirBytes: () => freeBytesUnder(config.dataDir),
+        readFreeDataDirBytes: () => getFreeDiskBytes(config.dataDir),
         countResponseBytes,
         countSockets: sockets,
         measures,

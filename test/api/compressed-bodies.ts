@@ -1,6 +1,6 @@
 /** Compressed bodies that contain a secret and are complete, truncated, damaged or too large; for tests of responses. */
 import { brotliCompressSync, constants, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
-import { RESPONSE_MAX_BYTES } from "../../src/limits.js";
+import { OUTGOING_RESPONSE_BODY_MAX_BYTES } from "../../src/limits.js";
 
 const CHECKSUM = { params: { [constants.ZSTD_c_checksumFlag]: 1 } };
 const FAST = { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } };
@@ -50,7 +50,7 @@ export function compressedBodies(secret: string, masked: string): [string, Buffe
       body,
       masked,
     ]),
-    [`${format} above the limit`, compress(`${secret}${" ".repeat(RESPONSE_MAX_BYTES)}`), "LIMIT"],
+    [`${format} above the limit`, compress(`${secret}${" ".repeat(OUTGOING_RESPONSE_BODY_MAX_BYTES)}`), "LIMIT"],
   ]);
   const second = (compress: (content: string) => Buffer) =>
     Buffer.concat([compress(variedText(20)), compress(`${secret} ${variedText(200)}`)]);

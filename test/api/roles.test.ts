@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { pino } from "pino";
 import { rows } from "../../src/data/database.js";
-import { createNotifications } from "../../src/engine/notifications.js";
+import { createDatabaseNotifications } from "../../src/engine/notifications.js";
 import { TOKENS_PER_APP } from "../../src/limits.js";
 import { AppTokens } from "../../src/operations/access/app-tokens.js";
 import { CREDENTIAL_CHANNEL, Credentials } from "../../src/operations/access/credentials.js";
@@ -186,7 +186,11 @@ describe("roles and scopes", () => {
     const lines: { tokenId: number; name: string }[] = [];
     const log = pino({}, { write: (line) => void lines.push(JSON.parse(line)) });
     const { db } = service;
-    const notifications = createNotifications({ url: service.databaseUrl, channels: [CREDENTIAL_CHANNEL], log });
+    const notifications = createDatabaseNotifications({
+      url: service.databaseUrl,
+      channels: [CREDENTIAL_CHANNEL],
+      log,
+    });
     const credentials = new Credentials({ db, notifications });
     const made = new AppTokens({ db, credentials, people: new People({ db }), log });
     await Promise.all([made.warnOfExpiry(), made.warnOfExpiry()]);

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { expect } from "chai";
 import { pino } from "pino";
 import WebSocket from "ws";
-import { createNotifications } from "../../src/engine/notifications.js";
+import { createDatabaseNotifications } from "../../src/engine/notifications.js";
 import { CREDENTIAL_CHANNEL, Credentials } from "../../src/operations/access/credentials.js";
 import { countLockWaits } from "../harness/lock-waits.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -52,7 +52,11 @@ describe("the websocket", () => {
   /** Returns the credentials of another process: the service does not cache the task tokens that these issue. */
   function credentialsOfOtherProcess(): Credentials {
     const log = pino({ level: "silent" });
-    const notifications = createNotifications({ url: service.databaseUrl, channels: [CREDENTIAL_CHANNEL], log });
+    const notifications = createDatabaseNotifications({
+      url: service.databaseUrl,
+      channels: [CREDENTIAL_CHANNEL],
+      log,
+    });
     return new Credentials({ db: service.db, notifications });
   }
 

@@ -5,8 +5,11 @@
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
-import { FORBIDDEN_FEATURES, FORBIDDEN_MEMBERS } from "../../src/engine/browser/pages/document-policy.js";
-import { hasNetwork, SANDBOX_MODES, type SandboxMode } from "../../src/engine/browser/run.js";
+import {
+  FORBIDDEN_BROWSER_FEATURES,
+  FORBIDDEN_GLOBAL_MEMBERS,
+} from "../../src/engine/browser/pages/document-policy.js";
+import { modeHasNetwork, SANDBOX_MODES, type SandboxMode } from "../../src/engine/browser/run.js";
 import { resultOf, testBrowsers } from "../engine/browser/support.js";
 import { walkSurface } from "./browser-walk.js";
 
@@ -120,13 +123,13 @@ describe("the features of the browser", () => {
         (key) =>
           !key.endsWith(" ") &&
           !["ended", "same"].includes(outcomeOf(key)) &&
-          !(hasNetwork(mode) && isRequestName(key)),
+          !(modeHasNetwork(mode) && isRequestName(key)),
       );
       expect(unlistedNames).to.deep.equal([]);
     });
 
   it("include none of the removed names", () => {
-    for (const [holder, names] of Object.entries(FORBIDDEN_MEMBERS)) {
+    for (const [holder, names] of Object.entries(FORBIDDEN_GLOBAL_MEMBERS)) {
       const present = new Set([...(page[holder] ?? []), ...(worker[holder] ?? [])]);
       expect(
         names.filter((name) => present.has(name)),
@@ -149,7 +152,7 @@ describe("the features of the browser", () => {
 
   it("have a decision for every feature that a document may request", async () => {
     const features = await resultOf(browsers, "const execute = async () => document.featurePolicy.features().sort()");
-    expect(features).to.deep.equal([...FORBIDDEN_FEATURES, ...ALLOWED_FEATURES.split(" ")].sort());
+    expect(features).to.deep.equal([...FORBIDDEN_BROWSER_FEATURES, ...ALLOWED_FEATURES.split(" ")].sort());
   });
 
   it("do not include a forbidden feature, in a document or a frame of another origin", async () => {
@@ -162,6 +165,6 @@ describe("the features of the browser", () => {
       return [...document.featurePolicy.allowedFeatures(), ...(await told)];
     }`;
     const allowed = (await resultOf(browsers, code)) as string[];
-    expect(allowed.filter((feature) => FORBIDDEN_FEATURES.includes(feature))).to.deep.equal([]);
+    expect(allowed.filter((feature) => FORBIDDEN_BROWSER_FEATURES.includes(feature))).to.deep.equal([]);
   });
 });

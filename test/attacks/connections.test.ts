@@ -9,7 +9,7 @@ import { createClientAddressGetter } from "../../src/api/address.js";
 import { createHttpEntryPoint } from "../../src/api/health.js";
 import { createHttpServer, type HttpServerLimits } from "../../src/api/port.js";
 import { ConfigError, readConfig } from "../../src/config.js";
-import { PAGE_SESSIONS_PER_ADDRESS } from "../../src/limits.js";
+import { NEW_VISITOR_SESSIONS_PER_ADDRESS_AND_MINUTE } from "../../src/limits.js";
 import { hashVisitorAddress } from "../../src/operations/client/visitors.js";
 import { longTest, sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -248,7 +248,7 @@ describe("the address of a visitor", () => {
 
   longTest("is what the trusted proxy reports, not what the visitor sent to the proxy", async () => {
     for (const proxy of ["address", "count"] as const) {
-      for (let from = 0; from < PAGE_SESSIONS_PER_ADDRESS + 40; from += 20)
+      for (let from = 0; from < NEW_VISITOR_SESSIONS_PER_ADDRESS_AND_MINUTE + 40; from += 20)
         expect(new Set(await visit(proxy, (at) => `192.0.2.${at}`, from))).to.deep.equal(new Set([200]));
     }
     await visitUntilRefused("count", (at) => `192.0.2.${at}, 203.0.113.1`);

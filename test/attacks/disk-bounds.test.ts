@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import type { Db } from "../../src/data/database.js";
-import { PAGE_SESSIONS_KEPT, SETTINGS_MAX_BYTES } from "../../src/limits.js";
+import { PAGE_SESSIONS_PER_APP_MAX, SETTINGS_MAX_BYTES } from "../../src/limits.js";
 import { createDataRetention } from "../../src/operations/upkeep/retention.js";
 import { createLogTrimming } from "../../src/operations/upkeep/trimming.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
@@ -200,13 +200,13 @@ describe("the disk space of an app", () => {
       const extra = 1_500;
       await db.query(`
       INSERT INTO credential (kind, hash, app_id, page_session, expires_at)
-        SELECT 'live', int4send(n), 1, true, now() + interval '1 day' FROM generate_series(1, ${PAGE_SESSIONS_KEPT + extra}) n;
+        SELECT 'live', int4send(n), 1, true, now() + interval '1 day' FROM generate_series(1, ${PAGE_SESSIONS_PER_APP_MAX + extra}) n;
       INSERT INTO audit_entry (app_id, type, data)
-        SELECT 1, 't', '{}' FROM generate_series(1, ${PAGE_SESSIONS_KEPT + extra});
+        SELECT 1, 't', '{}' FROM generate_series(1, ${PAGE_SESSIONS_PER_APP_MAX + extra});
       INSERT INTO audit_entry (app_id, type, data) VALUES (2, 't', '{}')`);
       await createDataRetention({ db, days: 30, log: quietLog }).clean();
-      expect(await count("credential WHERE page_session")).to.equal(PAGE_SESSIONS_KEPT);
-      expect(await count("audit_entry WHERE app_id = 1")).to.equal(PAGE_SESSIONS_KEPT);
+      expect(await count("credential WHERE page_session")).to.equal(PAGE_SESSIONS_PER_APP_MAX);
+      expect(await count("audit_entry WHERE app_id = 1")).to.equal(PAGE_SESSIONS_PER_APP_MAX);
       expect(await count("audit_entry WHERE app_id = 2")).to.equal(1);
       expect(await count("credential WHERE NOT page_session")).to.equal(1);
     },

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
-import { createCheckedConnections } from "../../src/engine/checked-connections.js";
+import { createAddressCheckedConnections } from "../../src/engine/checked-connections.js";
 import { systemHostResolver } from "../../src/engine/public-lookup.js";
 import { startAlertHook } from "../harness/alert-hook.js";
 import { longTest } from "../harness/samples.js";
@@ -49,7 +49,11 @@ async function startHost(text: string, thenEnds: boolean) {
 
 describe("hosts that respond with anything to the service", () => {
   const connectionsOf = (answerLimitMs: number) =>
-    createCheckedConnections({ mayReach: () => true, resolve: systemHostResolver, responseTimeoutMs: answerLimitMs });
+    createAddressCheckedConnections({
+      mayReach: () => true,
+      resolve: systemHostResolver,
+      responseTimeoutMs: answerLimitMs,
+    });
 
   for (const [name, [text, status]] of Object.entries(HOSTILE_RESPONSES)) {
     for (const hostEnds of [false, true]) {

@@ -8,7 +8,7 @@ import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { unpackFiles } from "../../src/engine/bundler/archive.js";
+import { unpackPackageFiles } from "../../src/engine/bundler/archive.js";
 import {
   archiveOf,
   type Entry,
@@ -53,12 +53,12 @@ describe("a malicious archive", () => {
   for (const [what, words, archive] of HOSTILE_ARCHIVES) {
     const test = LARGE_ARCHIVES.includes(what) ? longTest : it;
     test(`with ${what} is rejected as a whole`, () => {
-      expect(() => unpackFiles(archive())).to.throw(words);
+      expect(() => unpackPackageFiles(archive())).to.throw(words);
     });
   }
 
   it("without any of these is read, with declarations and without source maps", () => {
-    const files = unpackFiles(
+    const files = unpackPackageFiles(
       archiveOf([
         MANIFEST,
         INDEX,

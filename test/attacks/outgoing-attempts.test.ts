@@ -7,7 +7,7 @@ import type { IncomingMessage, RequestListener } from "node:http";
 import type { ServerHttp2Session } from "node:http2";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { expect } from "chai";
-import { createCheckedConnections } from "../../src/engine/checked-connections.js";
+import { createAddressCheckedConnections } from "../../src/engine/checked-connections.js";
 import { isPublicAddress } from "../../src/engine/egress-proxy.js";
 import { OutgoingRequestSender } from "../../src/engine/outgoing.js";
 import { createSecretScannerCache } from "../../src/engine/secret-scan.js";
@@ -283,7 +283,7 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
       () => `ff02::${(1 + byte()).toString(16)}`,
     ];
     let resolved: string[] = [];
-    const { connect: open } = createCheckedConnections({
+    const { connect: open } = createAddressCheckedConnections({
       mayReach: isPublicAddress,
       mayUsePort: () => true,
       resolve: async () => resolved.map((address) => ({ address, family: address.includes(":") ? 6 : 4 })),

@@ -1,7 +1,7 @@
 /** Tests apps that fill the queue, and an app that queues runs afterwards. */
 import { expect } from "chai";
 import fc from "fast-check";
-import { QUEUE_MIN_PER_APP } from "../../src/limits.js";
+import { QUEUED_RUNS_PER_APP_RESERVED } from "../../src/limits.js";
 import { queueLimitOfApp } from "../../src/operations/records/queue-limits.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
@@ -20,8 +20,8 @@ describe("the queue", () => {
           }
         }
         expect(Math.max(...queued.values())).to.be.at.most(BOUNDS.maxRunsPerApp);
-        expect(all).to.be.at.most(BOUNDS.maxRuns + QUEUE_MIN_PER_APP * queued.size);
-        expect(queueLimitOfApp(all, BOUNDS)).to.be.at.least(QUEUE_MIN_PER_APP);
+        expect(all).to.be.at.most(BOUNDS.maxRuns + QUEUED_RUNS_PER_APP_RESERVED * queued.size);
+        expect(queueLimitOfApp(all, BOUNDS)).to.be.at.least(QUEUED_RUNS_PER_APP_RESERVED);
       }),
     );
   });
@@ -65,7 +65,7 @@ describe("the queue", () => {
 
     it("rejects a run of theirs, and accepts one of another app", async () => {
       expect(await run(full)).to.equal(503);
-      for (let call = 0; call < QUEUE_MIN_PER_APP; call += 1) expect(await run(neighbour)).to.equal(202);
+      for (let call = 0; call < QUEUED_RUNS_PER_APP_RESERVED; call += 1) expect(await run(neighbour)).to.equal(202);
       expect(await run(neighbour)).to.equal(503);
     });
 

@@ -2,7 +2,7 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
-import { type SendReply, ServiceCalls } from "../../src/engine/browser/network/service-calls.js";
+import { type SendResponsePart, ServiceCalls } from "../../src/engine/browser/network/service-calls.js";
 import type { ServiceClient, ServiceRequest } from "../../src/engine/browser/run.js";
 import { createServiceRequestSender } from "../../src/engine/service-requests.js";
 
@@ -13,7 +13,7 @@ const call = (id: number, ...[method, url, headers = {}, body = null]: unknown[]
 /** Creates the service's handler of a run's calls, with a service that responds when the test allows it. */
 function createServiceCalls() {
   const sent: ServiceRequest[] = [];
-  const replies: Parameters<SendReply>[] = [];
+  const replies: Parameters<SendResponsePart>[] = [];
   const answers: (() => void)[] = [];
   const way: ServiceClient = {
     base: BASE,

@@ -1,7 +1,7 @@
 /** Tests the slots of a dispatcher: how many malicious apps can hold, and how many remain for others. */
 import { expect } from "chai";
 import fc from "fast-check";
-import { CHAIN_DEPTH_MAX } from "../../src/limits.js";
+import { RUN_CHAIN_DEPTH_MAX } from "../../src/limits.js";
 import { type Slot, Slots } from "../../src/operations/runs/slots.js";
 
 const ORDINARY_SLOTS = 4;
@@ -66,13 +66,13 @@ describe("the slots of a dispatcher", () => {
     const slots = createSlots(ORDINARY_SLOTS);
     const own = acquireAll(slots, 1);
     expect(own).to.have.length(SLOTS_PER_APP_MAX);
-    expect(acquireAllNested(slots, 1, own)).to.have.length(SLOTS_PER_APP_MAX + CHAIN_DEPTH_MAX - 1);
+    expect(acquireAllNested(slots, 1, own)).to.have.length(SLOTS_PER_APP_MAX + RUN_CHAIN_DEPTH_MAX - 1);
     const other = slots.tryAcquire(2)!;
-    expect(acquireAllNested(slots, 2, [other])).to.have.length(SLOTS_PER_APP_MAX + CHAIN_DEPTH_MAX - 1);
+    expect(acquireAllNested(slots, 2, [other])).to.have.length(SLOTS_PER_APP_MAX + RUN_CHAIN_DEPTH_MAX - 1);
   });
 
   it("let every chain of runs end, in whatever order its runs get slots", async () => {
-    const chains = fc.array(fc.integer({ min: 1, max: CHAIN_DEPTH_MAX }), { minLength: 1, maxLength: 20 });
+    const chains = fc.array(fc.integer({ min: 1, max: RUN_CHAIN_DEPTH_MAX }), { minLength: 1, maxLength: 20 });
     await fc.assert(
       fc.asyncProperty(chains, async (depths) => {
         const slots = createSlots(2);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { load } from "js-yaml";
 import { Project } from "../../src/cli/svc/project.js";
-import { removeConfig } from "../../src/engine/bundler/project/action-file.js";
+import { removeConfigBlock } from "../../src/engine/bundler/project/action-file.js";
 import { longTest, sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { createSvcProjects, writeProjectFile as write } from "../harness/svc-projects.js";
@@ -183,7 +183,11 @@ async function execute() {
     expect(failed.err).to.match(places[0]!).and.to.match(places[1]!);
     // The name data-plain.js ends with the name of an action's file. Only a file with exactly that name belongs to the action.
     const [line, other] = ["    at f (plain.js:1:1)", "    at g (data-plain.js:1:1)"];
-    const placed = await new Project(folder).mapStackToFiles("plain", removeConfig(text), `Error\n${line}\n${other}`);
+    const placed = await new Project(folder).mapStackToFiles(
+      "plain",
+      removeConfigBlock(text),
+      `Error\n${line}\n${other}`,
+    );
     expect(placed).to.equal(`Error\n    at f (actions/plain/action.js:2:1)\n${other}`);
     // Stack lines keep the positions of the code that ran, even if the code has changed since.
     write(folder, "actions/plain/action.js", text.replace("limit();", "return limit();"));

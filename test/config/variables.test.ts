@@ -1,6 +1,6 @@
 /** Tests environment variables: their defaults match the reference, and a faulty value stops the start with the variable's name. */
 import { expect } from "chai";
-import { listDescribedVariables } from "../../src/config/variables.js";
+import { listVariableDescriptions } from "../../src/config/variables.js";
 import { ConfigError, readConfig } from "../../src/config.js";
 
 /** Invalid values, separated by spaces, of each variable that can have one. */
@@ -99,19 +99,19 @@ describe("the environment variables", () => {
   });
 
   it("each have an invalid value in this test, unless any text is valid", () => {
-    const names = listDescribedVariables().map(([name]) => name);
+    const names = listVariableDescriptions().map(([name]) => name);
     expect([...Object.keys(FAULTY), ...VARIABLES_WITH_ANY_TEXT].sort()).to.deep.equal(names.sort());
   });
 
   it("have the defaults of the reference, also if they are blank", () => {
     const plain = readConfig({});
-    const literal = listDescribedVariables().flatMap(([name, { defaultText: initial }]) => {
+    const literal = listVariableDescriptions().flatMap(([name, { defaultText: initial }]) => {
       const value = /^`([^`:]+|https:[^`]+)`$/.exec(initial)?.[1];
       return value === undefined || name === "DATABASE_DIRECT_URL" || name === "MEDIA_URL" ? [] : [[name, value]];
     });
     expect(literal.length).to.be.above(30);
     for (const [name, value] of literal) expect(readConfig({ [name!]: value }), name).to.deep.equal(plain);
-    for (const [name] of listDescribedVariables()) expect(readConfig({ [name]: "  " }), name).to.deep.equal(plain);
+    for (const [name] of listVariableDescriptions()) expect(readConfig({ [name]: "  " }), name).to.deep.equal(plain);
   });
 
   it("are all reported at once if several are invalid", () => {

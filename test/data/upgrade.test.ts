@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { type Db, migrateDatabase, migrateSchema, openDatabase } from "../../src/data/database.js";
 import { MIGRATIONS } from "../../src/data/migrations.js";
-import { PREVIOUS_RELEASE_LAST_MIGRATION, schemaVersionOf } from "../../src/data/schema-guard.js";
+import { getSchemaVersion, PREVIOUS_RELEASE_LAST_MIGRATION } from "../../src/data/schema-guard.js";
 import { BROWSER_HOLDER_ID } from "../../src/operations/runs/run-repository.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 import { until } from "../harness/until.js";
@@ -24,7 +24,7 @@ const STATEMENTS = [
 ];
 
 const released = MIGRATIONS.filter(
-  ({ name }) => schemaVersionOf(name) <= schemaVersionOf(PREVIOUS_RELEASE_LAST_MIGRATION),
+  ({ name }) => getSchemaVersion(name) <= getSchemaVersion(PREVIOUS_RELEASE_LAST_MIGRATION),
 );
 
 describe("the schema with the previous release", () => {

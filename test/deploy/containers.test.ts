@@ -15,7 +15,7 @@ import { load, YAML11_SCHEMA } from "js-yaml";
 import { Deployment } from "kubernetes-models/apps/v1/Deployment";
 import { PodDisruptionBudget } from "kubernetes-models/policy/v1/PodDisruptionBudget";
 import { Service } from "kubernetes-models/v1/Service";
-import { listDescribedVariables } from "../../src/config/variables.js";
+import { listVariableDescriptions } from "../../src/config/variables.js";
 import { readConfig } from "../../src/config.js";
 import { type Manifest, renderChart } from "./chart.js";
 
@@ -23,7 +23,7 @@ const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const read = (file: string) => readFileSync(join(ROOT, file), "utf8");
 
 /** Names of all variables that the service reads. */
-const VARIABLES = new Set(listDescribedVariables().map(([name]) => name));
+const VARIABLES = new Set(listVariableDescriptions().map(([name]) => name));
 const DEFAULTS = readConfig({});
 const KINDS = { Deployment, PodDisruptionBudget, Service, ScaledObject };
 const CHART = join(ROOT, "deploy/helm/svc-app-actions");

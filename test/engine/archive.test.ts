@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { expect } from "chai";
 import { Header } from "tar";
-import { type BackupSecret, HEADER_BYTES } from "../../src/engine/archive/encryption.js";
+import { type BackupSecret, ENCRYPTION_HEADER_BYTES } from "../../src/engine/archive/encryption.js";
 import type { ArchiveFile } from "../../src/engine/archive/tar.js";
 import { readArchive, writeArchive } from "../../src/engine/archive.js";
 
@@ -98,11 +98,11 @@ describe("an archive", () => {
     const ends = [
       0,
       5,
-      HEADER_BYTES - 1,
-      HEADER_BYTES,
-      HEADER_BYTES + 8,
-      HEADER_BYTES + CHUNK_BYTES,
-      HEADER_BYTES + 2 * CHUNK_BYTES,
+      ENCRYPTION_HEADER_BYTES - 1,
+      ENCRYPTION_HEADER_BYTES,
+      ENCRYPTION_HEADER_BYTES + 8,
+      ENCRYPTION_HEADER_BYTES + CHUNK_BYTES,
+      ENCRYPTION_HEADER_BYTES + 2 * CHUNK_BYTES,
     ];
     for (const end of [...ends, sealed.length - 17, sealed.length - 1]) {
       expect(await refusal(put(sealed.subarray(0, end)), KEY), `${end} bytes`).to.match(/^ArchiveError: the file is/);
@@ -127,9 +127,10 @@ describe("an archive", () => {
   });
 
   it("is rejected if its chunks are in another order, repeated, or followed by more", async () => {
-    const chunk = (n: number) => sealed.subarray(HEADER_BYTES + n * CHUNK_BYTES, HEADER_BYTES + (n + 1) * CHUNK_BYTES);
-    const head = sealed.subarray(0, HEADER_BYTES);
-    const rest = sealed.subarray(HEADER_BYTES + 2 * CHUNK_BYTES);
+    const chunk = (n: number) =>
+      sealed.subarray(ENCRYPTION_HEADER_BYTES + n * CHUNK_BYTES, ENCRYPTION_HEADER_BYTES + (n + 1) * CHUNK_BYTES);
+    const head = sealed.subarray(0, ENCRYPTION_HEADER_BYTES);
+    const rest = sealed.subarray(ENCRYPTION_HEADER_BYTES + 2 * CHUNK_BYTES);
     for (const pieces of [
       [head, chunk(1), chunk(0), rest],
       [head, chunk(0), chunk(0), chunk(1), rest],

@@ -7,10 +7,14 @@ import { stop } from "esbuild";
 import pino from "pino";
 import { BundlerBusyError, PackageError } from "../../src/engine/bundler/fault.js";
 import { FileTree } from "../../src/engine/bundler/file-tree.js";
-import { findNameInBuild, findNameInReadme, toCamelCaseName } from "../../src/engine/bundler/global-name.js";
+import {
+  findGlobalNameInBuild,
+  findGlobalNameInReadme,
+  toCamelCaseName,
+} from "../../src/engine/bundler/global-name.js";
 import { buildPackageScript } from "../../src/engine/bundler/make-script.js";
 import { readProcessTreeCpuTime, readProcessTreeMemory } from "../../src/engine/bundler/process-tree.js";
-import { findNeededModules, findUsedNames, parsePackageScript } from "../../src/engine/bundler/used-names.js";
+import { findNeededNodeModules, findUsedGlobalNames, parsePackageScript } from "../../src/engine/bundler/used-names.js";
 import { Bundler } from "../../src/engine/bundler.js";
 import { archiveOf } from "../harness/npm-registry.js";
 import { longTest } from "../harness/samples.js";
@@ -39,18 +43,18 @@ describe("the global name of a package", () => {
   ];
   for (const [what, source, name, namespace] of LIBRARY_BUILDS) {
     it(`is what a browser build sets: ${what}`, () => {
-      expect(findNameInBuild(source, name)).to.deep.equal({ name, namespace });
+      expect(findGlobalNameInBuild(source, name)).to.deep.equal({ name, namespace });
     });
   }
 
   it("is none of a build that sets several, except the package's own", () => {
     const part = (name: string) => `(function (root, factory) { root.${name} = factory() })(this, function () {});`;
-    expect(findNameInBuild(part("cptable") + part("JSZip"), "xlsx")).to.equal(null);
-    expect(findNameInBuild(`${part("cptable")} var XLSX = {};`, "xlsx")).to.deep.equal({
+    expect(findGlobalNameInBuild(part("cptable") + part("JSZip"), "xlsx")).to.equal(null);
+    expect(findGlobalNameInBuild(`${part("cptable")} var XLSX = {};`, "xlsx")).to.deep.equal({
       name: "XLSX",
       namespace: false,
     });
-    expect(findNameInBuild("this is no JavaScript", "xlsx")).to.equal(null);
+    expect(findGlobalNameInBuild("this is no JavaScript", "xlsx")).to.equal(null);
   });
 
   const README_SAMPLES: [readme: string, name: string, expected: object | null][] = [
@@ -74,7 +78,7 @@ describe("the global name of a package", () => {
   ];
   for (const [readme, name, expected] of README_SAMPLES) {
     it(`is the name in its README, if it is free: ${readme.slice(0, 40)}`, () => {
-      expect(findNameInReadme(readme, name)).to.deep.equal(expected);
+      expect(findGlobalNameInReadme(readme, name)).to.deep.equal(expected);
     });
   }
 
@@ -87,7 +91,7 @@ describe("the global name of a package", () => {
 });
 
 describe("globals that a script uses", () => {
-  const used = (source: string) => findUsedNames(parsePackageScript(source));
+  const used = (source: string) => findUsedGlobalNames(parsePackageScript(source));
 
   it("are all names that it does not declare, except those that it only checks", () => {
     expect(used("(() => { const a = fetch; return a + document.title })()")).to.deep.equal(["document", "fetch"]);
@@ -120,7 +124,7 @@ describe("globals that a script uses", () => {
   });
 
   it("of Node are those that it loads at its start, not those that it can do without", () => {
-    const needed = (source: string) => findNeededModules(parsePackageScript(source));
+    const needed = (source: string) => findNeededNodeModules(parsePackageScript(source));
     const wrapInModule = (body: string) => `var x = __commonJS({ "a.js"(exports, module) { ${body} } }); x();`;
     expect(needed(wrapInModule("var fs = __require('fs')"))).to.deep.equal(["fs"]);
     expect(needed("var fs = __toESM(__require('fs'))")).to.deep.equal(["fs"]);

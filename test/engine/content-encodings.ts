@@ -3,7 +3,7 @@ import type { RequestListener } from "node:http";
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { expect } from "chai";
 import type { OutgoingError } from "../../src/engine/outgoing.js";
-import { RESPONSE_MAX_BYTES } from "../../src/limits.js";
+import { OUTGOING_RESPONSE_BODY_MAX_BYTES } from "../../src/limits.js";
 
 /** Content encodings that the service can decode in responses of other services, each with its encoder. */
 const ENCODINGS: [string, (text: string) => Buffer][] = [
@@ -45,11 +45,11 @@ export function testContentEncodings({ send, sendHead, failure, answerWith, orig
     });
 
     it(`end with LIMIT if ${encoding} (${encode.name}) decodes to more than 5 MB`, async () => {
-      const bomb = encode("a".repeat(RESPONSE_MAX_BYTES + 1));
+      const bomb = encode("a".repeat(OUTGOING_RESPONSE_BODY_MAX_BYTES + 1));
       respond(encoding, bomb);
       expect(await failure(send())).to.include({ code: "LIMIT", origin: origin() });
-      respond(encoding, encode("a".repeat(RESPONSE_MAX_BYTES)));
-      expect((await send()).body).to.have.length(RESPONSE_MAX_BYTES);
+      respond(encoding, encode("a".repeat(OUTGOING_RESPONSE_BODY_MAX_BYTES)));
+      expect((await send()).body).to.have.length(OUTGOING_RESPONSE_BODY_MAX_BYTES);
     });
 
     if (encoding === "identity") continue;
@@ -91,7 +91,7 @@ export function testContentEncodings({ send, sendHead, failure, answerWith, orig
   });
 
   it("end with TRANSPORT for bytes after the last frame of zstd, and for too many frames; with LIMIT if all decode to more than 5 MB", async () => {
-    const half = zstdCompressSync("a".repeat(RESPONSE_MAX_BYTES / 2 + 1));
+    const half = zstdCompressSync("a".repeat(OUTGOING_RESPONSE_BODY_MAX_BYTES / 2 + 1));
     for (const [parts, code] of [
       [[zstdCompressSync("a"), Buffer.from("no frame")], "TRANSPORT"],
       [[zstdCompressSync("a"), half.subarray(0, -1)], "TRANSPORT"],

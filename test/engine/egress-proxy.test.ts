@@ -6,14 +6,14 @@ import { type AddressInfo, connect } from "node:net";
 import { expect } from "chai";
 import {
   createEgressProxy,
-  type EgressOptions,
-  type EgressPort,
   type EgressProxy,
+  type EgressProxyOptions,
+  type EgressProxyPort,
   isPublicAddress,
 } from "../../src/engine/egress-proxy.js";
 
 /** Sends CONNECT to the proxy. Returns the status of its response. */
-function connectThroughProxy(proxyPort: EgressPort, target: string): Promise<number> {
+function connectThroughProxy(proxyPort: EgressProxyPort, target: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const socket = connect(Number(new URL(proxyPort.proxyServer).port), "127.0.0.1");
     socket.write(`CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n\r\n`);
@@ -27,7 +27,7 @@ function connectThroughProxy(proxyPort: EgressPort, target: string): Promise<num
 }
 
 /** Sends a plain GET through the proxy. Returns the status of its response. */
-function get(proxyPort: EgressPort, url: string): Promise<number> {
+function get(proxyPort: EgressProxyPort, url: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const { port } = new URL(proxyPort.proxyServer);
     const call = request({ host: "127.0.0.1", port, path: url, agent: false }, (response) => {
@@ -44,7 +44,7 @@ describe("the egress proxy", () => {
   let port: number;
   let arrived = 0;
 
-  async function openProxyPort(options: Partial<EgressOptions> = {}): Promise<EgressPort> {
+  async function openProxyPort(options: Partial<EgressProxyOptions> = {}): Promise<EgressProxyPort> {
     proxy = createEgressProxy({ allowPrivateNetwork: false, ports: [80, 443, port], ...options });
     const proxyPort = await proxy.openProxyPort();
     proxyPort.startRun({ onHost: () => {} });

@@ -2,7 +2,7 @@ import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { type Logger, pino } from "pino";
-import { attachEmbeddedPostgres, startEmbeddedPostgres } from "../../src/engine/embedded-postgres.js";
+import { findRunningEmbeddedPostgres, startEmbeddedPostgres } from "../../src/engine/embedded-postgres.js";
 import { isRunning, postmasterPid, query, usePostgresOwners } from "../harness/postgres-owners.js";
 import { until } from "../harness/until.js";
 
@@ -46,12 +46,12 @@ describe("the embedded PostgreSQL", () => {
     // Two calls stop the server only once.
     await Promise.all([postgres.stop(), postgres.stop()]);
     expect(isRunning(pid)).to.equal(false);
-    expect(await attachEmbeddedPostgres(cluster.dataDir)).to.equal(null);
+    expect(await findRunningEmbeddedPostgres(cluster.dataDir)).to.equal(null);
   });
 
   it("is found by a second process, which cannot start it too: one line has the first one's pid", async () => {
     const first = await cluster.start();
-    expect(await attachEmbeddedPostgres(cluster.dataDir)).to.equal(first.said.url);
+    expect(await findRunningEmbeddedPostgres(cluster.dataDir)).to.equal(first.said.url);
     const second = await cluster.start();
     expect(second.said.error).to.match(new RegExp(`in use by process ${first.child.pid}\\b`));
     expect(second.said.error).to.not.include("\n");

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import pg from "pg";
 import { pino } from "pino";
-import { createNotifications, type DatabaseNotifications } from "../../src/engine/notifications.js";
+import { createDatabaseNotifications, type DatabaseNotifications } from "../../src/engine/notifications.js";
 import { freshDatabase } from "../harness/postgres.js";
 import { until } from "../harness/until.js";
 
@@ -19,7 +19,7 @@ describe("a PostgreSQL channel that is followed", () => {
     database = await freshDatabase();
     const channels = { channels: ["always"], followed: ["now_and_then"] };
     const log = pino({ level: "silent" });
-    notifications = createNotifications({ url: database.url, ...channels, lingerMs: LINGER_MS, log });
+    notifications = createDatabaseNotifications({ url: database.url, ...channels, lingerMs: LINGER_MS, log });
     await notifications.start();
     client = new pg.Client(database.url);
     await client.connect();

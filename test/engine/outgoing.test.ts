@@ -4,18 +4,22 @@ import type { IncomingMessage, RequestListener, ServerResponse } from "node:http
 import type { Http2SecureServer } from "node:http2";
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from "node:net";
 import { expect } from "chai";
-import { createCheckedConnections } from "../../src/engine/checked-connections.js";
+import { createAddressCheckedConnections } from "../../src/engine/checked-connections.js";
 import { isPublicAddress } from "../../src/engine/egress-proxy.js";
 import {
-  type HopSummary,
   OutgoingError,
+  type OutgoingHopSummary,
   type OutgoingRequest,
+  type OutgoingRequestContext,
   OutgoingRequestSender,
-  type OutgoingScope,
   RunRequestBudget,
 } from "../../src/engine/outgoing.js";
 import { systemHostResolver } from "../../src/engine/public-lookup.js";
-import { RESPONSE_MAX_BYTES, RUN_REQUESTS_AT_ONCE, RUN_REQUESTS_MAX } from "../../src/limits.js";
+import {
+  CONCURRENT_OUTGOING_REQUESTS_PER_RUN,
+  OUTGOING_REQUESTS_PER_RUN_MAX,
+  OUTGOING_RESPONSE_BODY_MAX_BYTES,
+} from "../../src/limits.js";
 import { normalizeOrigin } from "../../src/rules/integration-origins.js";
 import { http2Server, tlsServer, trustLocalhost } from "../harness/localhost-tls.js";
 import { testContentEncodings } from "./content-encodings.js";
@@ -29,7 +33,7 @@ describe("outgoing requests", () => {
   let sockets: Set<unknown>;
   const closers: (() => void)[] = [];
 
-  const anywhere = createCheckedConnections({ mayReach: () => true, resolve: systemHostResolver });
+  const anywhere = createAddressCheckedConnections({ mayReach: () => true, resolve: systemHostResolver });
   const sender = new OutgoingRequestSender(anywhere.connect);
 
   async function listen(one: Server | Http2SecureServer): Promise<number> {
@@ -66,7 +70,7 @@ describe("outgoing requests", () => {
     answer = (_request, response) => response.end("ok");
   });
 
-  const scopeOf = (more: Partial<OutgoingScope> = {}): OutgoingScope => ({
+  const scopeOf = (more: Partial<OutgoingRequestContext> = {}): OutgoingRequestContext => ({
     pool: "1",
     budget: new RunRequestBudget(),
     mayUseOrigin: (one) => one === origin,
@@ -76,7 +80,7 @@ describe("outgoing requests", () => {
     ...more,
   });
 
-  const send = (path: string, request: Partial<OutgoingRequest> = {}, scope: Partial<OutgoingScope> = {}) =>
+  const send = (path: string, request: Partial<OutgoingRequest> = {}, scope: Partial<OutgoingRequestContext> = {}) =>
     sender.send(
       { url: new URL(path, origin), method: "GET", headers: {}, body: null, timeoutMs: 60_000, ...request },
       scopeOf(scope),
@@ -205,7 +209,7 @@ describe("outgoing requests", () => {
   });
 
   it("end with POLICY for forbidden addresses and ports, before a byte is sent", async () => {
-    const strict = createCheckedConnections({
+    const strict = createAddressCheckedConnections({
       mayReach: isPublicAddress,
       mayUsePort: (port) => port === 443,
       resolve: systemHostResolver,
@@ -275,7 +279,7 @@ describe("outgoing requests", () => {
       expect((await send("/", { headers }, { mayUseOrigin: mayUse })).body.toString()).to.equal("there");
       expect(received[1]!.headers).to.include({ "accept-language": "de" });
       expect(received[1]!.headers).to.not.have.any.keys("authorization", "x-api-key");
-      const authorize: OutgoingScope["authorize"] = async (hop) => ({
+      const authorize: OutgoingRequestContext["authorize"] = async (hop) => ({
         ...hop,
         headers: { ...hop.headers, "x-key": "s" },
       });
@@ -312,21 +316,21 @@ describe("outgoing requests", () => {
     const open: ServerResponse[] = [];
     answer = (_request, response) => open.push(response);
     const all = Array.from({ length: 20 }, () => send("/", {}, { budget }));
-    while (open.length < RUN_REQUESTS_AT_ONCE) await new Promise(setImmediate);
-    expect(received).to.have.length(RUN_REQUESTS_AT_ONCE);
+    while (open.length < CONCURRENT_OUTGOING_REQUESTS_PER_RUN) await new Promise(setImmediate);
+    expect(received).to.have.length(CONCURRENT_OUTGOING_REQUESTS_PER_RUN);
     answer = (_request, response) => response.end();
     for (const response of open) response.end();
     await Promise.all(all);
     answer = (request, response) =>
       request.url === "/r" ? response.writeHead(302, { location: "/" }).end() : response.end();
-    for (let sent = all.length; sent < RUN_REQUESTS_MAX - 1; sent += 2) await send("/r", {}, { budget });
+    for (let sent = all.length; sent < OUTGOING_REQUESTS_PER_RUN_MAX - 1; sent += 2) await send("/r", {}, { budget });
     expect((await failure(send("/", {}, { budget }))).code).to.equal("LIMIT");
     expect((await send("/")).status).to.equal(200);
   });
 
   it("of one run receive 20 MB in total", async () => {
     const budget = new RunRequestBudget();
-    answer = (_request, response) => response.end(Buffer.alloc(RESPONSE_MAX_BYTES));
+    answer = (_request, response) => response.end(Buffer.alloc(OUTGOING_RESPONSE_BODY_MAX_BYTES));
     for (let count = 0; count < 4; count += 1) await send("/", {}, { budget });
     answer = (_request, response) => response.end("x");
     expect((await failure(send("/", {}, { budget }))).code).to.equal("LIMIT");
@@ -338,7 +342,7 @@ describe("outgoing requests", () => {
     answer = (_request, response) => response.write("part");
     const all = Array.from({ length: 12 }, () => send("/", {}, { budget, signal: run.signal }));
     const ended = Promise.allSettled(all);
-    while (received.length < RUN_REQUESTS_AT_ONCE) await new Promise(setImmediate);
+    while (received.length < CONCURRENT_OUTGOING_REQUESTS_PER_RUN) await new Promise(setImmediate);
     const closed = Promise.all(
       received.map(
         ({ socket }) =>
@@ -348,12 +352,12 @@ describe("outgoing requests", () => {
     run.abort(new Error("ended"));
     for (const one of await ended) expect((one as PromiseRejectedResult).reason.message).to.equal("ended");
     await closed;
-    expect(received).to.have.length(RUN_REQUESTS_AT_ONCE);
+    expect(received).to.have.length(CONCURRENT_OUTGOING_REQUESTS_PER_RUN);
   });
 
   it("report each hop: origin, method, status, duration, sizes and code", async () => {
-    const facts: HopSummary[] = [];
-    const onHop = () => (one: HopSummary) => facts.push(one);
+    const facts: OutgoingHopSummary[] = [];
+    const onHop = () => (one: OutgoingHopSummary) => facts.push(one);
     answer = (request, response) =>
       request.url === "/r" ? response.writeHead(302, { location: "/" }).end() : response.end("12345");
     await send("/r", {}, { onHop });

@@ -10,12 +10,12 @@ import {
   InvalidPictureError,
   PictureProcessBusyError,
   PictureProcessor,
-  type ResizeOptions,
+  type PictureResizeOptions,
 } from "../../src/engine/pictures.js";
 
 const CHILD_PROGRAM = fileURLToPath(new URL("../../src/engine/pictures/child.js", import.meta.url));
 const GIF = Buffer.from("R0lGODlhAQABAIAAAP///wAAACH5BAAAAAAALAAAAAABAAEAAAICRAEAOw==", "base64");
-const RESIZING: ResizeOptions = { width: null, format: "png", quality: 80 };
+const RESIZING: PictureResizeOptions = { width: null, format: "png", quality: 80 };
 
 describe("the process that decodes a picture", () => {
   let folder: string;

@@ -3,8 +3,8 @@
  */
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { expect } from "chai";
-import { createCheckedConnections } from "../../src/engine/checked-connections.js";
-import { createSmtp, type OutgoingMail, type Smtp, type SmtpServer } from "../../src/engine/smtp.js";
+import { createAddressCheckedConnections } from "../../src/engine/checked-connections.js";
+import { createSmtpClient, type OutgoingMail, type Smtp, type SmtpServer } from "../../src/engine/smtp.js";
 import { type MailServer, startMailServer } from "../harness/mail-server.js";
 import { until } from "../harness/until.js";
 
@@ -42,8 +42,8 @@ describe("smtp", () => {
   });
   after(() => server.stop());
   beforeEach(() => {
-    smtp = createSmtp({ times: { greetingMs: 60_000, responseMs: 60_000, attemptMs: 60_000 } });
-    hasty = createSmtp({ times: { greetingMs: 300, responseMs: 300, attemptMs: 1_000 } });
+    smtp = createSmtpClient({ times: { greetingMs: 60_000, responseMs: 60_000, attemptMs: 60_000 } });
+    hasty = createSmtpClient({ times: { greetingMs: 300, responseMs: 300, attemptMs: 1_000 } });
     server.acceptedMessages.length = 0;
     server.behaviour = {};
   });
@@ -193,10 +193,14 @@ describe("checked connections", () => {
     const addresses = name === "two.example" ? ["192.0.2.1", "10.0.0.1"] : [LOOPBACK];
     return addresses.map((address) => ({ address, family: 4 }));
   };
-  const connections = createCheckedConnections({ mayReach: isPublic, resolve });
+  const connections = createAddressCheckedConnections({ mayReach: isPublic, resolve });
 
   it("reject a name with a forbidden address, a forbidden address, and a forbidden port", async () => {
-    const narrow = createCheckedConnections({ mayReach: () => true, mayUsePort: (port) => port === 25, resolve });
+    const narrow = createAddressCheckedConnections({
+      mayReach: () => true,
+      mayUsePort: (port) => port === 25,
+      resolve,
+    });
     for (const [way, host, port] of [
       [connections, "inner.example", 25],
       [connections, "two.example", 25],

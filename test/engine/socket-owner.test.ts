@@ -2,8 +2,8 @@ import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { expect } from "chai";
-import { openKernelSockets } from "../../src/engine/egress-proxy/kernel-sockets.js";
-import { findPeerUid, NO_OWNER, readUidFromTable } from "../../src/engine/egress-proxy/socket-owner.js";
+import { openSocketOwnerFinder } from "../../src/engine/egress-proxy/kernel-sockets.js";
+import { findPeerUid, NO_SOCKET_OWNER, readSocketUidFromProc } from "../../src/engine/egress-proxy/socket-owner.js";
 
 /** Code of a process that connects as another user. It gives up its rights itself, because that user may be unable to read the program. */
 const CONNECT_SCRIPT = `
@@ -49,10 +49,10 @@ describe("the owner of a connection", () => {
     it(`is the same by the kernel and by its table, on ${host}`, async () => {
       const uid = process.getuid!() === 0 ? OTHER_UID : process.getuid!();
       const socket = await connectionOf(uid, host);
-      const ask = await openKernelSockets();
+      const ask = await openSocketOwnerFinder();
       const [own, other] = ends(socket);
       expect(await findPeerUid(socket)).to.equal(uid);
-      expect(await readUidFromTable(own, other)).to.equal(uid);
+      expect(await readSocketUidFromProc(own, other)).to.equal(uid);
       expect(ask?.(own, other)).to.equal(uid);
       expect(ask?.(other, own), "of the other end").to.equal(process.getuid!());
     });
@@ -63,15 +63,15 @@ describe("the owner of a connection", () => {
       const gone = once(socket, "close");
       socket.resetAndDestroy();
       await gone;
-      expect(await findPeerUid({ remoteAddress, remotePort, localAddress, localPort })).to.equal(NO_OWNER);
-      expect(await findPeerUid(socket)).to.equal(NO_OWNER);
+      expect(await findPeerUid({ remoteAddress, remotePort, localAddress, localPort })).to.equal(NO_SOCKET_OWNER);
+      expect(await findPeerUid(socket)).to.equal(NO_SOCKET_OWNER);
     });
 
     it(`is not the process that listens at the same port, on ${host}`, async () => {
       const socket = await connectionOf(process.getuid!(), host);
       const { localAddress, localPort } = socket;
       const listening = { address: localAddress!, port: localPort! };
-      const ask = await openKernelSockets();
+      const ask = await openSocketOwnerFinder();
       expect(ask?.(listening, { address: localAddress!, port: 1 })).to.equal(null);
     });
   }
@@ -81,10 +81,10 @@ describe("the owner of a connection, without a free file descriptor to read it",
   it("is an error, not an owner that the system does not report", () => {
     const script = `
       const { openSync } = await import("node:fs");
-      const { readUidFromTable } = await import(process.argv[1]);
+      const { readSocketUidFromProc } = await import(process.argv[1]);
       const end = { address: "127.0.0.1", port: 1 };
       try { for (;;) openSync("/dev/null") } catch {}
-      process.stdout.write(await readUidFromTable(end, end).then(String, ({ code }) => code));`;
+      process.stdout.write(await readSocketUidFromProc(end, end).then(String, ({ code }) => code));`;
     const limited = ["--nofile=100:100", process.execPath, "--input-type=module", "-e", script];
     const tested = new URL("../../src/engine/egress-proxy/socket-owner.js", import.meta.url).href;
     expect(execFileSync("prlimit", [...limited, tested], { encoding: "utf8" })).to.equal("EMFILE");

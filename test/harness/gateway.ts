@@ -9,7 +9,7 @@ import { connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
-import { readPidFile } from "../../src/engine/embedded-postgres/postmaster.js";
+import { readPostmasterPidFile } from "../../src/engine/embedded-postgres/postmaster.js";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/engine/embedded-postgres.js";
 
 /**
@@ -72,7 +72,7 @@ export async function startRestartablePostgres(): Promise<RestartablePostgres> {
     const last = postgres;
     postgres = null;
     const failsOver = loss === "failed over";
-    process.kill(readPidFile(join(dataDir(), "postgres"))!.pid, failsOver ? "SIGKILL" : loss);
+    process.kill(readPostmasterPidFile(join(dataDir(), "postgres"))!.pid, failsOver ? "SIGKILL" : loss);
     await last?.failed;
     await last?.stop();
     if (failsOver) {

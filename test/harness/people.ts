@@ -1,6 +1,6 @@
 /** Creates people with accounts in a test's service: their sessions, and links whose tokens are in no response. */
 import { pino } from "pino";
-import { createNotifications } from "../../src/engine/notifications.js";
+import { createDatabaseNotifications } from "../../src/engine/notifications.js";
 import { CREDENTIAL_CHANNEL, Credentials } from "../../src/operations/access/credentials.js";
 import { People } from "../../src/operations/access/people.js";
 import { type AccountModules, createAccountModules } from "../../src/operations/accounts/people-accounts.js";
@@ -15,7 +15,7 @@ export function createAccounts({
   url,
 }: Pick<TestService, "db" | "databaseUrl" | "url">): AccountModules {
   const log = pino({ level: "silent" });
-  const notifications = createNotifications({ url: databaseUrl, channels: [CREDENTIAL_CHANNEL], log });
+  const notifications = createDatabaseNotifications({ url: databaseUrl, channels: [CREDENTIAL_CHANNEL], log });
   const credentials = new Credentials({ db, notifications });
   return createAccountModules({ db, credentials, people: new People({ db }), baseUrl: url });
 }

@@ -4,7 +4,7 @@ import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync 
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { PREVIOUS_RELEASE_LAST_MIGRATION, schemaVersionOf } from "../../src/data/schema-guard.js";
+import { getSchemaVersion, PREVIOUS_RELEASE_LAST_MIGRATION } from "../../src/data/schema-guard.js";
 import type { FirstCredentials } from "../../src/operations/access/bootstrap.js";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
@@ -14,7 +14,7 @@ const git = (...args: string[]): string => execFileSync("git", args, { cwd: ROOT
 /** Returns the last commit before the first migration that is newer than `migration`. */
 function commitBefore(migration: string): string {
   const files = readdirSync(join(ROOT, "migrations")).sort();
-  const newer = files.find((file) => Number.parseInt(file, 10) > schemaVersionOf(migration));
+  const newer = files.find((file) => Number.parseInt(file, 10) > getSchemaVersion(migration));
   if (!newer) throw new Error(`no release before this one was found: no migration is newer than ${migration}`);
   const added = git("log", "--diff-filter=A", "--format=%H", "--", `migrations/${newer}`).split("\n").at(-1);
   return git("rev-parse", "--verify", `${added}^`);

@@ -7,10 +7,10 @@ import { pino } from "pino";
 import WebSocket from "ws";
 import { readConfig } from "../../src/config.js";
 import { type Db, openDatabase } from "../../src/data/database.js";
-import { createNotifications } from "../../src/engine/notifications.js";
+import { createDatabaseNotifications } from "../../src/engine/notifications.js";
 import { createFirstAppIfEmpty, type FirstCredentials } from "../../src/operations/access/bootstrap.js";
 import { CREDENTIAL_CHANNEL, Credentials } from "../../src/operations/access/credentials.js";
-import { type Service, type StartOptions, startService } from "../../src/service.js";
+import { type Service, type ServiceStartOptions, startService } from "../../src/service.js";
 import { createTemplate, databaseFrom, startTestServer } from "./postgres.js";
 import { runsAll } from "./samples.js";
 import { sharedBrowserEndpoint } from "./shared-chromium.js";
@@ -60,7 +60,7 @@ export interface OwnService extends TestService {
 export async function firstCredentials(databaseUrl: string, dataDir: string): Promise<FirstCredentials> {
   const db = await openDatabase(databaseUrl, 1);
   const log = pino({ level: "silent" });
-  const notifications = createNotifications({ url: databaseUrl, channels: [CREDENTIAL_CHANNEL], log });
+  const notifications = createDatabaseNotifications({ url: databaseUrl, channels: [CREDENTIAL_CHANNEL], log });
   const credentials = new Credentials({ db, notifications });
   const made = await createFirstAppIfEmpty({ db, credentials, dataDir, baseUrl: "http://127.0.0.1" });
   await db.destroy();
@@ -147,7 +147,7 @@ async function browserVariables({ ROLES = "runner" }: Record<string, string>): P
 export async function startTestService(
   environment: Record<string, string> = {},
   wayTo: (databaseUrl: string) => string | Promise<string> = (databaseUrl) => databaseUrl,
-  options: StartOptions = {},
+  options: ServiceStartOptions = {},
 ): Promise<OwnService> {
   const dataDir = mkdtempSync(join(tmpdir(), "svc-service-"));
   const { database, first } = await databaseWithFirstApp(dataDir);

@@ -4,7 +4,7 @@
  */
 import { pino } from "pino";
 import { openDatabase } from "../../src/data/database.js";
-import { createNotifications } from "../../src/engine/notifications.js";
+import { createDatabaseNotifications } from "../../src/engine/notifications.js";
 import { createAppWithTokens } from "../../src/operations/access/bootstrap.js";
 import { CREDENTIAL_CHANNEL, Credentials } from "../../src/operations/access/credentials.js";
 import { createCallers, startTestService, type TestService } from "./service.js";
@@ -50,7 +50,7 @@ export async function useSharedService(roles: SharedRoles): Promise<TestService>
   const { url, databaseUrl, dataDir } = await addressOf(roles);
   const db = await openDatabase(databaseUrl, 2);
   const log = pino({ level: "silent" });
-  const notifications = createNotifications({ url: databaseUrl, channels: [CREDENTIAL_CHANNEL], log });
+  const notifications = createDatabaseNotifications({ url: databaseUrl, channels: [CREDENTIAL_CHANNEL], log });
   const credentials = new Credentials({ db, notifications });
   uses += 1;
   const app = await db.transaction((manager) =>

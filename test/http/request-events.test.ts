@@ -1,6 +1,6 @@
 /** Tests repeated events of HTTP triggers, and the rate limits of requests to these triggers. */
 import { expect } from "chai";
-import { HTTP_ADDRESS_FACTOR, RATE_WINDOW_MS } from "../../src/limits.js";
+import { HTTP_TRIGGER_ADDRESS_LIMIT_FACTOR, RATE_WINDOW_MS } from "../../src/limits.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { KEY_SETTINGS, SAMPLES } from "./signed-samples.js";
 import { makeAction, publishApp, type Received, type Sent, send } from "./support.js";
@@ -140,7 +140,7 @@ describe("limits of requests to HTTP triggers", () => {
     const statuses: number[] = [];
     // The limit regains a request every two seconds: on a slow machine, more are accepted before one is refused.
     while (!statuses.includes(429)) statuses.push((await send(service.url, `/h/${service.appId}/nowhere`)).http);
-    const limit = 3 * HTTP_ADDRESS_FACTOR;
+    const limit = 3 * HTTP_TRIGGER_ADDRESS_LIMIT_FACTOR;
     const refilled = ((performance.now() - startedAt) / RATE_WINDOW_MS) * limit;
     expect(new Set(statuses)).to.deep.equal(new Set([404, 429]));
     expect(statuses.length - 1).to.be.at.most(limit + refilled);

@@ -1,8 +1,8 @@
 /** Tests losses of a browser that are rarer than those of test/engine/browser/lost-zygote.test.ts: the service replaces each browser. */
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
-import { findZygotes } from "../../src/engine/browser/processes/local-browser.js";
-import { readProcesses } from "../../src/engine/browser/processes/sandbox-proof.js";
+import { findZygotePids } from "../../src/engine/browser/processes/local-browser.js";
+import { readProcessSandboxStates } from "../../src/engine/browser/processes/sandbox-proof.js";
 import { signalProcess } from "../../src/engine/browser/watch/processes.js";
 import { zygotesOf } from "../engine/browser/process-group.js";
 import { resultOf, testBrowsers } from "../engine/browser/support.js";
@@ -18,7 +18,7 @@ describe("a browser that is lost while no run uses it", () => {
 
   it("is replaced if only the zygote is killed that forks its renderers", async () => {
     const browser = browsers.getBrowserPid()!;
-    const started = findZygotes(readProcesses(browser));
+    const started = findZygotePids(readProcessSandboxStates(browser));
     const forking = zygotesOf(browser).filter((pid) => !started.includes(pid));
     expect(forking).to.not.have.length(0);
     for (const pid of forking) signalProcess(pid, "SIGKILL");

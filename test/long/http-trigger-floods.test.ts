@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { type Db, openDatabase } from "../../src/data/database.js";
-import { HTTP_ADDRESS_FACTOR, HTTP_EVENTS_KEPT, RATE_WINDOW_MS } from "../../src/limits.js";
+import { HTTP_EVENT_IDS_PER_ACTION_MAX, HTTP_TRIGGER_ADDRESS_LIMIT_FACTOR, RATE_WINDOW_MS } from "../../src/limits.js";
 import { createDataRetention } from "../../src/operations/upkeep/retention.js";
 import { createDataFolder } from "../harness/fleet.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
@@ -20,7 +20,7 @@ const quietLog = { warn: () => {} };
 const LIMIT = 60;
 const CONCURRENT_REQUESTS = 300;
 /** Number of requests from one address: far more than two processes would accept if each counted its own. */
-const REQUESTS_FROM_ONE_ADDRESS = 20 * LIMIT * HTTP_ADDRESS_FACTOR;
+const REQUESTS_FROM_ONE_ADDRESS = 20 * LIMIT * HTTP_TRIGGER_ADDRESS_LIMIT_FACTOR;
 /** Number of events beyond the limit of one action. */
 const EXCESS_EVENTS = 5_000;
 const ROWS_PER_INSERT = 50_000;
@@ -128,7 +128,7 @@ describe("floods of requests to HTTP triggers over two processes", () => {
       }
     }
     expect(refusing.size, "processes that refuse").to.equal(2);
-    expect(accepted).to.be.at.least(LIMIT * HTTP_ADDRESS_FACTOR);
+    expect(accepted).to.be.at.least(LIMIT * HTTP_TRIGGER_ADDRESS_LIMIT_FACTOR);
     const { path } = await createHook();
     for (const at of [0, 1]) {
       const large = await send(urls[at]!, path, { method: "POST", body: Buffer.alloc(2 ** 20 + 1) });
@@ -136,12 +136,12 @@ describe("floods of requests to HTTP triggers over two processes", () => {
     }
   });
 
-  it(`leave the newest ${HTTP_EVENTS_KEPT} events of an action, and those of others`, async () => {
+  it(`leave the newest ${HTTP_EVENT_IDS_PER_ACTION_MAX} events of an action, and those of others`, async () => {
     const [flooded, other] = [await createHook(), await createHook()];
     await db.query("DELETE FROM http_event");
     const fill = `INSERT INTO http_event (action_id, key, run_id, created_at)
       SELECT $1, sha256(int4send(n)), n, now() - n * interval '10 milliseconds' FROM generate_series($2::int, $3::int) n`;
-    const all = HTTP_EVENTS_KEPT + EXCESS_EVENTS;
+    const all = HTTP_EVENT_IDS_PER_ACTION_MAX + EXCESS_EVENTS;
     // Inserts the rows in parts, because a statement has a time limit.
     for (let from = 1; from <= all; from += ROWS_PER_INSERT) {
       await db.query(fill, [flooded.actionId, from, Math.min(all, from + ROWS_PER_INSERT - 1)]);
@@ -152,7 +152,7 @@ describe("floods of requests to HTTP triggers over two processes", () => {
       "SELECT action_id::int AS action, count(*)::int AS count, max(run_id)::int AS oldest FROM http_event GROUP BY 1 ORDER BY 1",
     );
     expect(left).to.deep.equal([
-      { action: flooded.actionId, count: HTTP_EVENTS_KEPT, oldest: HTTP_EVENTS_KEPT },
+      { action: flooded.actionId, count: HTTP_EVENT_IDS_PER_ACTION_MAX, oldest: HTTP_EVENT_IDS_PER_ACTION_MAX },
       { action: other.actionId, count: 10, oldest: 10 },
     ]);
     const [{ bytes }] = await db.query("SELECT pg_total_relation_size('http_event')::float8 AS bytes");

@@ -5,7 +5,7 @@
 import { Readable } from "node:stream";
 import { expect } from "chai";
 import { parseJsonInParts } from "../../src/api/json-in-parts.js";
-import { HARNESS_NAME, removeHarnessFrames } from "../../src/engine/browser/pages/answer.js";
+import { HARNESS_SOURCE_NAME, removeHarnessFrames } from "../../src/engine/browser/pages/answer.js";
 import { detectContentType } from "../../src/engine/content-type.js";
 import { toDetailLine } from "../../src/engine/smtp/outcome.js";
 import { type ImportFormat, parseImportRows } from "../../src/operations/data-sources/row-streams.js";
@@ -87,7 +87,7 @@ const PARSERS: Record<string, Parser> = {
   queries: (text) => compileWhere({ [text.slice(0, 500)]: { $iLike: text } }, source, new SqlStatement()),
   code: (text) => parseScript(text.slice(0, 20_000)),
   "script literals": (text) => toScriptLiteral(text),
-  stacks: (text) => removeHarnessFrames(`${text}${HARNESS_NAME}:1:1\n${text}`),
+  stacks: (text) => removeHarnessFrames(`${text}${HARNESS_SOURCE_NAME}:1:1\n${text}`),
   "network addresses": (text) => getAddressBlock(text),
   "names of packages": (text) => isPackageName(text),
   "values of settings": (text) => findSecretsOfSetting("__a", text),
@@ -142,8 +142,8 @@ const FRAGMENTS = [
   ],
   ...[
     "    at f (a.js:1:1)\n",
-    `    at f (${HARNESS_NAME}:1:1)\n`,
-    `${HARNESS_NAME}:`,
+    `    at f (${HARNESS_SOURCE_NAME}:1:1)\n`,
+    `${HARNESS_SOURCE_NAME}:`,
     "\n    at ",
     "-----BEGIN A-----\n",
     "https://a:b@c ",

@@ -1,8 +1,8 @@
 /** Measures functions that read untrusted text on the main thread: for any content, four times the text takes about four times as long. */
 import { expect } from "chai";
-import { HARNESS_NAME, parsePageAnswer, removeHarnessFrames } from "../../src/engine/browser/pages/answer.js";
-import { isDeclaration } from "../../src/engine/bundler/declarations.js";
-import { findNameInReadme } from "../../src/engine/bundler/global-name.js";
+import { HARNESS_SOURCE_NAME, parsePageAnswer, removeHarnessFrames } from "../../src/engine/browser/pages/answer.js";
+import { isDeclarationFile } from "../../src/engine/bundler/declarations.js";
+import { findGlobalNameInReadme } from "../../src/engine/bundler/global-name.js";
 import { detectContentType } from "../../src/engine/content-type.js";
 import { SecretScan } from "../../src/engine/secret-scan/scan.js";
 import { fillConditionPlaceholders } from "../../src/rules/caller-rules.js";
@@ -22,12 +22,12 @@ const stackOf = (text: string) => `error ${JSON.stringify({ name: "E", message: 
 
 const READERS: Record<string, (text: string) => unknown> = {
   contentTypeOf: (text) => detectContentType(Buffer.from(text)),
-  withoutHarness: (text) => removeHarnessFrames(`${text}\n    at ${HARNESS_NAME}:1:1`),
+  withoutHarness: (text) => removeHarnessFrames(`${text}\n    at ${HARNESS_SOURCE_NAME}:1:1`),
   readAnswer: (text) => parsePageAnswer(stackOf(text)),
   parseMailSender,
   isEmailAddress,
-  isDeclaration,
-  nameInReadme: (text) => findNameInReadme(text, "some-package"),
+  isDeclarationFile,
+  nameInReadme: (text) => findGlobalNameInReadme(text, "some-package"),
   filledTests: (text) => fillConditionPlaceholders({ a: { equals: text } }, { Email: "x" }),
   findInJson: (text) => scan.findInJson(JSON.stringify({ a: text, abcdefgh1: 1 })),
 };
@@ -35,7 +35,7 @@ const READERS: Record<string, (text: string) => unknown> = {
 const PARTS = [
   ..." \n\t\"'<>{}()[]@.,:;=/\\%-_a0",
   ...'<!-- --> <!---->  <?xml?>  {{user. {{user.[ \nssat  a@  \\" \\u00 {} = imports{ require(" constsxs=s'.split(" "),
-  `\n    at ${HARNESS_NAME}:1`,
+  `\n    at ${HARNESS_SOURCE_NAME}:1`,
   "\n    at eval (a:1:1)",
   '"abcdefgh1":',
 ];

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { Db } from "../../src/data/database.js";
-import { QUEUE_MIN_PER_APP } from "../../src/limits.js";
+import { QUEUED_RUNS_PER_APP_RESERVED } from "../../src/limits.js";
 import { ExecutionLogs } from "../../src/operations/records/execution-logs.js";
 import { QueueLimits } from "../../src/operations/records/queue-limits.js";
 import { Enqueuer } from "../../src/operations/runs/enqueue.js";
@@ -86,7 +86,9 @@ describe("a backlog", () => {
   });
 
   it("is limited in bytes, for one app to a tenth, and leaves every app its minimum", async () => {
-    await wait(1, QUEUE_MIN_PER_APP, { payload: JSON.stringify({ text: "x".repeat(9_990 / QUEUE_MIN_PER_APP) }) });
+    await wait(1, QUEUED_RUNS_PER_APP_RESERVED, {
+      payload: JSON.stringify({ text: "x".repeat(9_990 / QUEUED_RUNS_PER_APP_RESERVED) }),
+    });
     const room = new QueueLimits(db, { ...BOUNDS, maxPayloadBytes: 100_000 });
     expect(await room.reserveCapacity(1, 1_000)).to.equal(false);
     expect(await room.reserveCapacity(2, 9_000)).to.equal(true);
@@ -96,7 +98,7 @@ describe("a backlog", () => {
 
   it("is limited in the bytes of all apps together", async () => {
     await wait(1, 1, { payload: JSON.stringify({ text: "x".repeat(10_000) }) });
-    await wait(2, QUEUE_MIN_PER_APP, { payload: "{}" });
+    await wait(2, QUEUED_RUNS_PER_APP_RESERVED, { payload: "{}" });
     const [{ bytes }] = await db.query("SELECT sum(payload_bytes)::int AS bytes FROM run");
     const taken = (more: number) =>
       new QueueLimits(db, { ...BOUNDS, maxPayloadBytes: bytes + 100 }).reserveCapacity(2, more);
@@ -104,7 +106,7 @@ describe("a backlog", () => {
   });
 
   it("does not count a run whose row was not written", async () => {
-    await wait(1, QUEUE_MIN_PER_APP, { payload: "{}" });
+    await wait(1, QUEUED_RUNS_PER_APP_RESERVED, { payload: "{}" });
     const queueLimits = new QueueLimits(db, { ...BOUNDS, maxPayloadBytes: 100_000 });
     const enqueuer = new Enqueuer({
       queueLimits,

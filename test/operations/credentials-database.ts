@@ -1,6 +1,6 @@
 /** Creates a database with one app, and receives the notifications with which processes announce changed credentials. */
 import pino from "pino";
-import { createNotifications, type DatabaseNotifications } from "../../src/engine/notifications.js";
+import { createDatabaseNotifications, type DatabaseNotifications } from "../../src/engine/notifications.js";
 import { CREDENTIAL_CHANNEL } from "../../src/operations/access/credentials.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 
@@ -15,7 +15,7 @@ export interface CredentialsDatabase extends Pick<ConnectedDatabase, "db" | "sto
 export async function createCredentialsDatabase(): Promise<CredentialsDatabase> {
   const { db, url, stop } = await connectedDatabase(CONNECTIONS);
   const log = pino({ level: "silent" });
-  const notifications = createNotifications({ url, channels: [CREDENTIAL_CHANNEL], log });
+  const notifications = createDatabaseNotifications({ url, channels: [CREDENTIAL_CHANNEL], log });
   await notifications.start();
   await db.query(INSERT_ONE_APP);
   return {

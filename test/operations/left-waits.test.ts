@@ -1,7 +1,7 @@
 /** Tests callers that wait for a run's console or result and then disconnect: the service makes no further queries for them. */
 import { expect } from "chai";
 import { pino } from "pino";
-import { createNotifications, type DatabaseNotifications } from "../../src/engine/notifications.js";
+import { createDatabaseNotifications, type DatabaseNotifications } from "../../src/engine/notifications.js";
 import { ExecutionLogs, LOG_CHANNEL } from "../../src/operations/records/execution-logs.js";
 import { waitForLogEntry } from "../../src/operations/records/log-wait.js";
 import { CONSOLE_CHANNEL, RunConsole } from "../../src/operations/runs/console.js";
@@ -21,7 +21,13 @@ describe("a wait for a run whose reader leaves", () => {
     database = await connectedDatabase(4);
     const { db, url } = database;
     const log = pino({ level: "silent" });
-    notifications = createNotifications({ url, channels: [], followed: FOLLOWED_CHANNELS, lingerMs: LINGER_MS, log });
+    notifications = createDatabaseNotifications({
+      url,
+      channels: [],
+      followed: FOLLOWED_CHANNELS,
+      lingerMs: LINGER_MS,
+      log,
+    });
     await notifications.start();
     await db.query("INSERT INTO organization (name) VALUES ('o')");
     await db.query("INSERT INTO app (organization_id, name) VALUES (1, 'a')");

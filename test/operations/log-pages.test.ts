@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { Db } from "../../src/data/database.js";
-import { COUNT_EXACT_MAX } from "../../src/limits.js";
+import { EXACT_COUNT_MAX_ROWS } from "../../src/limits.js";
 import { listAudit, recordChange } from "../../src/operations/records/audit.js";
 import { ExecutionLogs } from "../../src/operations/records/execution-logs.js";
 import { Partitions } from "../../src/operations/upkeep/partitions.js";
@@ -83,17 +83,17 @@ describe("pages of a log", () => {
   it("have an exact total up to 10,000, and an estimate beyond, marked as one", async () => {
     const executionLogs = new ExecutionLogs(db);
     await db.query("DELETE FROM execution_log");
-    await add(1, COUNT_EXACT_MAX);
-    await add(2, COUNT_EXACT_MAX * 2);
+    await add(1, EXACT_COUNT_MAX_ROWS);
+    await add(2, EXACT_COUNT_MAX_ROWS * 2);
     await db.query("ANALYZE execution_log");
     const exact = await executionLogs.list(1, { limit: 1 });
-    expect(exact.count).to.equal(COUNT_EXACT_MAX);
+    expect(exact.count).to.equal(EXACT_COUNT_MAX_ROWS);
     expect(exact).to.not.have.property("countIsExact");
     const about = await executionLogs.list(2, { limit: 1 });
     expect(about.countIsExact).to.equal(false);
-    expect(about.count).to.be.within(COUNT_EXACT_MAX * 1.5, COUNT_EXACT_MAX * 2.5);
+    expect(about.count).to.be.within(EXACT_COUNT_MAX_ROWS * 1.5, EXACT_COUNT_MAX_ROWS * 2.5);
     expect((await executionLogs.list(2, { limit: 1, where: { type: "app.task.failed" } })).count).to.equal(
-      COUNT_EXACT_MAX * 0.4,
+      EXACT_COUNT_MAX_ROWS * 0.4,
     );
   });
 

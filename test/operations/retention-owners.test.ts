@@ -1,16 +1,24 @@
 /** Tests that the deletion of old data treats each app separately, and that a statement that takes too long has smaller batches. */
 import { expect } from "chai";
 import type { Db } from "../../src/data/database.js";
-import { IDEMPOTENCY_BYTES_KEPT, MESSAGE_BYTES_KEPT, VERSION_BYTES_KEPT } from "../../src/limits.js";
+import {
+  ACTION_VERSIONS_PER_APP_MAX_BYTES,
+  IDEMPOTENT_RESPONSES_PER_APP_MAX_BYTES,
+  SENT_MESSAGES_PER_APP_MAX_BYTES,
+} from "../../src/limits.js";
 import { createDataRetention } from "../../src/operations/upkeep/retention.js";
 import { createFailureSkipper } from "../../src/operations/upkeep/skipped-failures.js";
-import { BOUNDED_POOL_OPTIONS, POOLER_OPTIONS } from "../../src/postgres.js";
+import { POOLER_CONNECTION_OPTIONS, TIME_LIMITED_POOL_OPTIONS } from "../../src/postgres.js";
 import { type ConnectedDatabase, connectedDatabase, emptyTables } from "../harness/connected-database.js";
 import { countRowsReadBy } from "../harness/plans.js";
 import { insertPublishedActions } from "../harness/published-actions.js";
 
 const LOW_LIMIT_BYTES = 2_500;
-const BYTE_LIMITS: readonly unknown[] = [IDEMPOTENCY_BYTES_KEPT, MESSAGE_BYTES_KEPT, VERSION_BYTES_KEPT];
+const BYTE_LIMITS: readonly unknown[] = [
+  IDEMPOTENT_RESPONSES_PER_APP_MAX_BYTES,
+  SENT_MESSAGES_PER_APP_MAX_BYTES,
+  ACTION_VERSIONS_PER_APP_MAX_BYTES,
+];
 /** JSON text of about 1,000 bytes that PostgreSQL stores without compression. */
 const TEXT = `to_json((SELECT string_agg(md5(part::text), '') FROM generate_series(1, 31) AS part))`;
 const TIMEOUT = "RAISE EXCEPTION 'canceling statement due to statement timeout' USING ERRCODE = '57014'";
@@ -141,6 +149,6 @@ describe("the retention of an app's data", () => {
   it("continues after a statement through a pooler that takes too long, and lets PostgreSQL cancel it first", async () => {
     const skipFailure = createFailureSkipper({ warn: () => {} });
     expect(await skipFailure(Promise.reject(new Error("Query read timeout")))).to.equal(undefined);
-    expect(POOLER_OPTIONS.query_timeout).to.be.above(BOUNDED_POOL_OPTIONS.statement_timeout);
+    expect(POOLER_CONNECTION_OPTIONS.query_timeout).to.be.above(TIME_LIMITED_POOL_OPTIONS.statement_timeout);
   });
 });

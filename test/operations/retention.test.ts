@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { Db } from "../../src/data/database.js";
-import { ACCOUNT_EVENTS_KEPT, AUDIT_ENTRIES_KEPT } from "../../src/limits.js";
+import { AUDIT_ENTRIES_PER_ACCOUNT_MAX, AUDIT_ENTRIES_PER_APP_MAX } from "../../src/limits.js";
 import { createDataRetention } from "../../src/operations/upkeep/retention.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 import { longTest } from "../harness/samples.js";
@@ -118,9 +118,9 @@ describe("retention", () => {
       await add(3, quiet!, one!);
       await add(4, null, one!);
       await add(5, null, null, "person.signInFailed");
-      await add(AUDIT_ENTRIES_KEPT + 5, busy!, other!);
-      await add(ACCOUNT_EVENTS_KEPT + 5, null, other!);
-      await add(ACCOUNT_EVENTS_KEPT + 5, null, null);
+      await add(AUDIT_ENTRIES_PER_APP_MAX + 5, busy!, other!);
+      await add(AUDIT_ENTRIES_PER_ACCOUNT_MAX + 5, null, other!);
+      await add(AUDIT_ENTRIES_PER_ACCOUNT_MAX + 5, null, null);
       await createDataRetention({ db, days: 30, log: quietLog }).clean();
       const left = await db.query(`
       SELECT organization_id AS organization, subject_id AS subject, type, count(*)::int AS count
@@ -132,9 +132,9 @@ describe("retention", () => {
         row(quiet!, one!, 3),
         row(null, one!, 4),
         row(null, null, 5, "person.signInFailed"),
-        row(null, other!, ACCOUNT_EVENTS_KEPT),
-        row(null, null, ACCOUNT_EVENTS_KEPT),
-        row(busy!, other!, AUDIT_ENTRIES_KEPT),
+        row(null, other!, AUDIT_ENTRIES_PER_ACCOUNT_MAX),
+        row(null, null, AUDIT_ENTRIES_PER_ACCOUNT_MAX),
+        row(busy!, other!, AUDIT_ENTRIES_PER_APP_MAX),
       ]);
     },
   );
@@ -187,19 +187,19 @@ describe("retention", () => {
     await db.query("DELETE FROM audit_entry");
     const frequent = ["dataSource.entries", "app.mcp.call", "media.file.create"];
     await add("token.create", 3);
-    for (const type of frequent) await add(type, AUDIT_ENTRIES_KEPT + 5);
+    for (const type of frequent) await add(type, AUDIT_ENTRIES_PER_APP_MAX + 5);
     await createDataRetention({ db, days: 30, log: quietLog }).clean();
     const left = await db.query("SELECT type, count(*)::int AS count FROM audit_entry WHERE app_id = 1 GROUP BY 1");
     expect(left).to.have.deep.members([
       { type: "token.create", count: 3 },
-      ...frequent.map((type) => ({ type, count: AUDIT_ENTRIES_KEPT })),
+      ...frequent.map((type) => ({ type, count: AUDIT_ENTRIES_PER_APP_MAX })),
     ]);
     await db.query("DELETE FROM audit_entry");
   });
 
   it("groups a table once for each maximum, however many batches it deletes", async () => {
     await db.query(
-      `INSERT INTO audit_entry (app_id, type, data) SELECT 1, 'app.update', '{}' FROM generate_series(1, ${AUDIT_ENTRIES_KEPT} + 2500)`,
+      `INSERT INTO audit_entry (app_id, type, data) SELECT 1, 'app.update', '{}' FROM generate_series(1, ${AUDIT_ENTRIES_PER_APP_MAX} + 2500)`,
     );
     const statements: string[] = [];
     const watched = new Proxy(db, {
@@ -216,6 +216,8 @@ describe("retention", () => {
     const ofEntries = statements.filter((sql) => sql.includes("audit_entry"));
     expect(ofEntries.filter((sql) => sql.includes("GROUP BY"))).to.have.length(4);
     expect(ofEntries.filter((sql) => sql.includes("DELETE") && sql.includes("= $1"))).to.have.length(3);
-    expect((await db.query("SELECT count(*) FROM audit_entry WHERE app_id = 1"))[0].count).to.equal(AUDIT_ENTRIES_KEPT);
+    expect((await db.query("SELECT count(*) FROM audit_entry WHERE app_id = 1"))[0].count).to.equal(
+      AUDIT_ENTRIES_PER_APP_MAX,
+    );
   });
 });

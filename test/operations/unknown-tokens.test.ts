@@ -6,7 +6,7 @@ import type { CredentialKind } from "../../src/data/credential.js";
 import type { Db } from "../../src/data/database.js";
 import type { DatabaseNotifications } from "../../src/engine/notifications.js";
 import type { ActionError } from "../../src/errors.js";
-import { UNKNOWN_TOKENS_PER_ADDRESS } from "../../src/limits.js";
+import { UNKNOWN_TOKENS_PER_ADDRESS_AND_MINUTE } from "../../src/limits.js";
 import { Credentials } from "../../src/operations/access/credentials.js";
 import { generateToken, hashToken, isWellFormedToken } from "../../src/operations/access/tokens.js";
 import { longTest } from "../harness/samples.js";
@@ -157,7 +157,8 @@ describe("an unknown token", () => {
     const flood = () => statusOf(credentials.resolve(generateToken("live"), flooding));
     const { token: known } = await credentials.issue({ kind: "live", appId: 1 });
     // A token counts after its lookup, so the first token above the limit is still looked up.
-    for (let sent = 0; sent < UNKNOWN_TOKENS_PER_ADDRESS + 1; sent += 1) expect(await flood()).to.equal("unknown");
+    for (let sent = 0; sent < UNKNOWN_TOKENS_PER_ADDRESS_AND_MINUTE + 1; sent += 1)
+      expect(await flood()).to.equal("unknown");
     const before = queries();
     const refusal = await credentials.resolve(generateToken("live"), flooding).catch((error: ActionError) => error);
     expect(refusal).to.have.property("status", "RATE_LIMIT_EXCEEDED");
@@ -171,7 +172,7 @@ describe("an unknown token", () => {
 
   it("counts separately from known tokens, of which an address may send any number", async () => {
     const { credentials } = counted();
-    const tokens = Array.from({ length: UNKNOWN_TOKENS_PER_ADDRESS + 50 }, () => generateToken("live"));
+    const tokens = Array.from({ length: UNKNOWN_TOKENS_PER_ADDRESS_AND_MINUTE + 50 }, () => generateToken("live"));
     await db.query("INSERT INTO credential (kind, hash, app_id) SELECT 'live', unnest($1::bytea[]), 1", [
       tokens.map(hashToken),
     ]);
@@ -186,7 +187,7 @@ describe("an unknown token", () => {
       const { credentials } = counted();
       const elsewhere = new Credentials({ db, notifications });
       const tokens: string[] = [];
-      for (let made = 0; made < UNKNOWN_TOKENS_PER_ADDRESS + 50; made += 1) {
+      for (let made = 0; made < UNKNOWN_TOKENS_PER_ADDRESS_AND_MINUTE + 50; made += 1) {
         tokens.push((await elsewhere.issue({ kind: "live", appId: 1 })).token);
       }
       const statuses = await Promise.all(tokens.map((token) => statusOf(credentials.resolve(token, "203.0.113.5"))));
@@ -204,7 +205,7 @@ describe("an unknown token", () => {
     };
     const credentials = new Credentials({ db: failing as unknown as Db, notifications });
     const { token } = await new Credentials({ db, notifications }).issue({ kind: "live", appId: 1 });
-    for (let sent = 0; sent < UNKNOWN_TOKENS_PER_ADDRESS * 2; sent += 1) {
+    for (let sent = 0; sent < UNKNOWN_TOKENS_PER_ADDRESS_AND_MINUTE * 2; sent += 1) {
       const failure = await credentials.resolve(token, "203.0.113.6").catch((error: Error) => error);
       expect((failure as Error).message).to.equal("the database is away");
     }
@@ -215,7 +216,7 @@ describe("an unknown token", () => {
   it("counts if lookups of many unknown ones were in progress together", async () => {
     const { credentials, queries } = counted();
     const flood = () => statusOf(credentials.resolve(generateToken("live"), "203.0.113.7"));
-    const statuses = await Promise.all(Array.from({ length: UNKNOWN_TOKENS_PER_ADDRESS + 20 }, flood));
+    const statuses = await Promise.all(Array.from({ length: UNKNOWN_TOKENS_PER_ADDRESS_AND_MINUTE + 20 }, flood));
     expect(new Set(statuses)).to.deep.equal(new Set(["unknown"]));
     const before = queries();
     expect(await flood()).to.equal("RATE_LIMIT_EXCEEDED");

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { expect } from "chai";
 import { NETWORK_ISOLATE_GLOBALS } from "../../src/engine/browser/globals.js";
 import { isDocumentGlobal } from "../../src/engine/browser/mode.js";
-import { findUsedNames, parsePackageScript } from "../../src/engine/bundler/used-names.js";
+import { findUsedGlobalNames, parsePackageScript } from "../../src/engine/bundler/used-names.js";
 import {
   addAssetUrls,
   BUILT_IN_PACKAGES,
@@ -244,7 +244,7 @@ describe("the catalogue", () => {
     const beyond = new Map<string, string[]>();
     for (const { name, path, mode } of BUILT_IN_PACKAGES) {
       if (mode !== "network-isolate") continue;
-      const names = findUsedNames(
+      const names = findUsedGlobalNames(
         parsePackageScript(await readFile(new URL(`../../web${path}`, import.meta.url), "utf8")),
       );
       beyond.set(

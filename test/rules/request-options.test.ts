@@ -1,6 +1,6 @@
 /** Tests the options of `request()`: valid values, and each fault with its code and the field's name. */
 import { expect } from "chai";
-import { REQUEST_BODY_MAX_BYTES } from "../../src/limits.js";
+import { OUTGOING_REQUEST_BODY_MAX_BYTES } from "../../src/limits.js";
 import { RequestOptionsError, readRequestOptions } from "../../src/rules/request-options.js";
 
 const URL_TEXT = "https://api.example.com/v1";
@@ -125,10 +125,10 @@ describe("the options of request()", () => {
   }
 
   it("reject a body of more than 1 MB with LIMIT", () => {
-    expect(read({ method: "POST", body: "x".repeat(REQUEST_BODY_MAX_BYTES) }).body).to.have.length(
-      REQUEST_BODY_MAX_BYTES,
+    expect(read({ method: "POST", body: "x".repeat(OUTGOING_REQUEST_BODY_MAX_BYTES) }).body).to.have.length(
+      OUTGOING_REQUEST_BODY_MAX_BYTES,
     );
-    const long = { url: URL_TEXT, method: "POST", body: "x".repeat(REQUEST_BODY_MAX_BYTES + 1) };
+    const long = { url: URL_TEXT, method: "POST", body: "x".repeat(OUTGOING_REQUEST_BODY_MAX_BYTES + 1) };
     expect(fault(long).code).to.equal("LIMIT");
   });
 });

@@ -6,7 +6,7 @@ import { expect } from "chai";
 import { Client } from "pg";
 import { pino } from "pino";
 import { readConfig } from "../../src/config.js";
-import { openServiceDatabase, waitUntilReachable } from "../../src/service/database-start.js";
+import { openServiceDatabase, waitUntilDatabaseReachable } from "../../src/service/database-start.js";
 import { startRestartablePostgres } from "../harness/gateway.js";
 import { freshDatabase } from "../harness/postgres.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
@@ -106,7 +106,9 @@ describe("the wait for the database", () => {
       if (time < 150_000) throw Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
       return "opened";
     };
-    expect(await waitUntilReachable(connect, { log, stopRequested, faultOf: () => "refused" })).to.equal("opened");
+    expect(await waitUntilDatabaseReachable(connect, { log, stopRequested, faultOf: () => "refused" })).to.equal(
+      "opened",
+    );
     expect(pauses.slice(0, 5)).to.deep.equal([500, 1_000, 2_000, 4_000, 8_000]);
     expect(new Set(pauses.slice(5))).to.deep.equal(new Set([10_000]));
     expect(lines).to.deep.equal([

@@ -7,7 +7,7 @@ import type { Db } from "../../src/data/database.js";
 import { createDiskSpace } from "../../src/engine/disk-space.js";
 import { createExportLog } from "../../src/operations/watch/tracing.js";
 import { createDatabaseClock } from "../../src/service/database-clock.js";
-import { createDataDirSpace, freeBytesUnder } from "../../src/service/disk-space.js";
+import { createDataDirDiskSpace, getFreeDiskBytes } from "../../src/service/disk-space.js";
 
 const MB = 2 ** 20;
 
@@ -84,7 +84,7 @@ describe("the log of the free space of DATA_DIR", () => {
   });
 
   it("has a line at the start if the disk has less free space than DISK_FREE_MIN_MB", async () => {
-    const freeMb = Math.floor((await freeBytesUnder(tmpdir())) / MB);
+    const freeMb = Math.floor((await getFreeDiskBytes(tmpdir())) / MB);
     for (const [minimumMb, room] of [
       [Math.floor(freeMb / 2), "enough"],
       [freeMb * 4, "spent"],
@@ -95,7 +95,7 @@ describe("the log of the free space of DATA_DIR", () => {
         DATA_DIR: tmpdir(),
         DISK_FREE_MIN_MB: String(minimumMb),
       });
-      const watch = createDataDirSpace(config, log);
+      const watch = createDataDirDiskSpace(config, log);
       await watch.start();
       watch.stop();
       expect(watch.level()).to.equal(room);

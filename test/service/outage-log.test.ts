@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { DatabaseError } from "pg";
 import { markDiskFree } from "../../src/postgres.js";
-import { createOutageLog, describeDatabaseProblem } from "../../src/service/outage-log.js";
+import { createDatabaseOutageLog, describeDatabaseProblem } from "../../src/service/outage-log.js";
 import { connectedDatabase } from "../harness/connected-database.js";
 
 const CONNECTION_REFUSED = new Error("connect ECONNREFUSED");
@@ -16,7 +16,7 @@ describe("the log while the database is not available", () => {
     lines.length = 0;
   });
   const create = (level = "info") =>
-    createOutageLog({
+    createDatabaseOutageLog({
       level,
       problemOf: (error) => (error === CONNECTION_REFUSED ? "the database is away" : null),
       destination: { write: (line) => void lines.push(JSON.parse(line)) },

@@ -76,8 +76,8 @@ describe("the source of actions", () => {
         { "action.ts": "const x = await fetch('x');\nexport async function execute() {}" },
         "action.ts, line 1, column 11: top-level await is not supported",
       ],
-      [{ "action.ts": "export const run = 1;" }, "action.ts: it must declare or export the function execute"],
-      [{ "action.js": "const x = 1;" }, "action.js: it must declare or export the function execute"],
+      [{ "action.ts": "export const run = 1;" }, "action.ts must declare or export the function execute"],
+      [{ "action.js": "const x = 1;" }, "action.js must declare or export the function execute"],
       [
         {
           "action.ts": `import "./x/action";\n${entry}`,
@@ -88,7 +88,7 @@ describe("the source of actions", () => {
       ],
       [
         { "action.ts": `import { execute as x } from "./x/action";\nx();\n${entry}`, "x/action.js": "const y = 1;" },
-        "x/action.js: it must declare or export the function execute",
+        "x/action.js must declare or export the function execute",
       ],
       [
         { "action.ts": `import d from "dayjs";\nexport const execute = async () => d();` },

@@ -3,7 +3,7 @@ import { createServer, type Server } from "node:http";
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { SVC_NAMESPACES } from "../../src/cli/reference/svc-examples.js";
-import { PAGE_SESSIONS_PER_ADDRESS, RATE_WINDOW_MS, VISITORS_PER_ADDRESS } from "../../src/limits.js";
+import * as limits from "../../src/limits.js";
 import { hashVisitorAddress } from "../../src/operations/client/visitors.js";
 import { blocksOf, filledIn, readPage } from "../docs/pages.js";
 import { pushDevice, pushManagerOf } from "../harness/push-service.js";
@@ -187,9 +187,10 @@ describe("pages on other origins", () => {
         const requests = Array.from({ length: 40 }, () => requestVisitorSession(SHOP_ORIGIN, null, address));
         answers.push(...(await Promise.all(requests)));
       }
-      const refilledRequests = ((performance.now() - began) / RATE_WINDOW_MS) * PAGE_SESSIONS_PER_ADDRESS;
+      const limit = limits.NEW_VISITOR_SESSIONS_PER_ADDRESS_AND_MINUTE;
+      const refilledRequests = ((performance.now() - began) / limits.RATE_WINDOW_MS) * limit;
       const accepted = answers.filter(({ http }) => http === 201).length;
-      expect(accepted).to.be.within(PAGE_SESSIONS_PER_ADDRESS, PAGE_SESSIONS_PER_ADDRESS + refilledRequests);
+      expect(accepted).to.be.within(limit, limit + refilledRequests);
       expect(Number(answers.find(({ http }) => http === 429)!.headers.get("retry-after"))).to.be.within(1, 60);
       expect((await requestVisitorSession()).http).to.equal(201);
     });
@@ -202,11 +203,11 @@ describe("pages on other origins", () => {
       await service.db.query(
         `INSERT INTO credential (kind, hash, app_id, page_session, visitor_block, expires_at)
          SELECT 'live', sha256(n::text::bytea), $1, true, $2, now() + interval '1 hour' FROM generate_series(1, $3::int) AS n`,
-        [service.appId, hashVisitorAddress(service.appId, address), VISITORS_PER_ADDRESS],
+        [service.appId, hashVisitorAddress(service.appId, address), limits.VISITOR_SESSIONS_PER_ADDRESS_MAX],
       );
       for (let time = 0; time < 3; time += 1)
         expect((await requestVisitorSession(SHOP_ORIGIN, null, address)).http).to.equal(201);
-      expect(await countCredentials(address)).to.be.at.most(VISITORS_PER_ADDRESS);
+      expect(await countCredentials(address)).to.be.at.most(limits.VISITOR_SESSIONS_PER_ADDRESS_MAX);
       expect((await service.rest("GET", `${app}/session`, { as: signedIn })).body.session.entries).to.not.equal(
         undefined,
       );

@@ -3,7 +3,7 @@ import { globSync, readFileSync } from "node:fs";
 import { expect } from "chai";
 import { collectDeclarations } from "../../src/engine/bundler/declarations.js";
 import { FileTree } from "../../src/engine/bundler/file-tree.js";
-import { removeConfig } from "../../src/engine/bundler/project/action-file.js";
+import { removeConfigBlock } from "../../src/engine/bundler/project/action-file.js";
 import packages from "../../src/rules/packages.json" with { type: "json" };
 import {
   type CompilerDiagnostic,
@@ -382,7 +382,7 @@ describe("TypeScript of an action's code", () => {
       const documents = written.filter(([, text]) => isAction(text));
       // The editor checks the code that the service receives, which lacks `config`.
       const examples = globSync("examples/*/actions/*/action.js").map(
-        (path) => [path, removeConfig(readFileSync(path, "utf8"))] as const,
+        (path) => [path, removeConfigBlock(readFileSync(path, "utf8"))] as const,
       );
       const templates = Object.entries(ACTION_TEMPLATES).map(([name, { draft }]) => [name, draft.code ?? ""] as const);
       expect([documents.length > 7, examples.length, templates.length > 3]).to.deep.equal([true, 5, true]);

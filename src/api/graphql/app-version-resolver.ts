@@ -1,7 +1,7 @@
 /** Snapshots of an app over GraphQL: create, list, read, restore. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
-import { VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX } from "../../limits.js";
+import { VERSIONS_PER_PAGE_DEFAULT, VERSIONS_PER_PAGE_MAX } from "../../limits.js";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { AppVersion, AppVersionDetails, AppVersions } from "../../operations/apps/app-versions.js";
 import type { App, Apps } from "../../operations/apps/apps.js";
@@ -61,7 +61,7 @@ export class AppVersionResolver {
   async appVersions(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Limit(VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX) limit?: number | null,
+    @Limit(VERSIONS_PER_PAGE_DEFAULT, VERSIONS_PER_PAGE_MAX) limit?: number | null,
     @Offset() offset?: number | null,
   ): Promise<AppVersionListType> {
     await this.accessChecks.requireAppAccess(context, "appVersions", appId);

@@ -1,6 +1,6 @@
 /** GraphQL arguments that many fields share. */
 import { Arg, Int } from "type-graphql";
-import { PAGE_DEFAULT, PAGE_MAX } from "../../limits.js";
+import { LIST_ITEMS_PER_PAGE_DEFAULT, LIST_ITEMS_PER_PAGE_MAX } from "../../limits.js";
 
 export const OFFSET_DESCRIPTION = "Number of items to skip; 0 by default.";
 
@@ -9,7 +9,7 @@ export const OFFSET_DESCRIPTION = "Number of items to skip; 0 by default.";
  * @param fallback number of items if the argument is absent
  * @param max maximum of the argument
  */
-export const createLimitDescription = (fallback = PAGE_DEFAULT, max = PAGE_MAX): string =>
+export const createLimitDescription = (fallback = LIST_ITEMS_PER_PAGE_DEFAULT, max = LIST_ITEMS_PER_PAGE_MAX): string =>
   `Maximum number of items to return; ${fallback} by default. Values above ${max} are reduced to ${max}.`;
 
 export const AppId = () => Arg("appId", () => Int, { description: "ID of the app." });

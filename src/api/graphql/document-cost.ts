@@ -28,7 +28,7 @@ import {
   TypeMetaFieldDef,
   type ValueNode,
 } from "graphql";
-import { PAGE_DEFAULT, PAGE_MAX } from "../../limits.js";
+import { LIST_ITEMS_PER_PAGE_DEFAULT, LIST_ITEMS_PER_PAGE_MAX } from "../../limits.js";
 import { GRAPHQL_DOCUMENT_LIMITS } from "./document-form.js";
 
 /**
@@ -111,7 +111,7 @@ class SelectionSizeEstimator {
       const input = this.resolveValue(value);
       const limit = name.value === "options" ? (input as { limit?: unknown } | null)?.limit : input;
       if (!["limit", "options", "count"].includes(name.value) || typeof limit !== "number") continue;
-      return Math.min(Math.max(limit, 0), PAGE_MAX);
+      return Math.min(Math.max(limit, 0), LIST_ITEMS_PER_PAGE_MAX);
     }
     return null;
   }
@@ -209,7 +209,7 @@ function introspectionCost(schema: GraphQLSchema, lists: Record<string, number>)
   return new SelectionSizeEstimator(schema, lists, document, {}).measureSelections(
     operation!.selectionSet,
     schema.getQueryType()!,
-    PAGE_DEFAULT,
+    LIST_ITEMS_PER_PAGE_DEFAULT,
   ).cost;
 }
 
@@ -240,7 +240,11 @@ export function createGraphqlCostEstimator(schema: GraphQLSchema) {
         `a GraphQL operation can have at most ${GRAPHQL_DOCUMENT_LIMITS[ROOT_FIELD_LIMIT_NAME]} root fields`,
       );
     }
-    const { cost, depth: levels } = estimate.measureSelections(operation.selectionSet, root, PAGE_DEFAULT);
+    const { cost, depth: levels } = estimate.measureSelections(
+      operation.selectionSet,
+      root,
+      LIST_ITEMS_PER_PAGE_DEFAULT,
+    );
     if (levels > GRAPHQL_DOCUMENT_LIMITS[FIELD_DEPTH_LIMIT_NAME]) {
       return new GraphQLError(
         `a GraphQL operation can be at most ${GRAPHQL_DOCUMENT_LIMITS[FIELD_DEPTH_LIMIT_NAME]} levels deep`,

@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { type DocumentNode, GraphQLError, type GraphQLSchema, parse, specifiedRules, validate } from "graphql";
 import { LRUCache } from "lru-cache";
-import { JSON_MAX_DEPTH, SMALL_BODY_BYTES } from "../../limits.js";
+import { JSON_MAX_DEPTH, SMALL_BODY_MAX_BYTES } from "../../limits.js";
 import { nestsDeeperThan } from "../../rules/describe-value.js";
 import { collectYoungGarbage } from "../../young-garbage.js";
 import { createFairTaskQueue, type FairTaskQueue } from "../fair-task-queue.js";
@@ -29,8 +29,8 @@ const CACHED_CHARACTERS_MAX = 500_000;
  */
 const CHARACTERS_PER_GARBAGE_COLLECTION = 128 * 1024;
 /**
- * Expected maximum time to check a document, in milliseconds, per SMALL_BODY_BYTES of the request. The slowest check within the limits took
- * 5 ms (measured).
+ * Expected maximum time to check a document, in milliseconds, per SMALL_BODY_MAX_BYTES of the request. The slowest check within the limits
+ * took 5 ms (measured).
  */
 const CHECK_MAX_MS = 6;
 /**
@@ -129,9 +129,9 @@ export function createGraphqlDocumentChecker(
 
     async checkInTurn(sender, bytes, asked) {
       const hash = documentHashOf(asked.query);
-      const isLight = checkedDocuments.has(hash) && bytes <= SMALL_BODY_BYTES;
+      const isLight = checkedDocuments.has(hash) && bytes <= SMALL_BODY_MAX_BYTES;
       const work = () => judge(asked, hash);
-      const limitMs = CHECK_MAX_MS * Math.max(1, bytes / SMALL_BODY_BYTES);
+      const limitMs = CHECK_MAX_MS * Math.max(1, bytes / SMALL_BODY_MAX_BYTES);
       const { checked, cost } = isLight ? work() : await turns.runInTurn(sender, work, limitMs);
       if (cost <= LIGHT_QUERY_COST_MAX) return checked;
       // Executes the document in the sender's next turn. The cost of the document delays the turn that follows.

@@ -4,7 +4,7 @@
  */
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
-import { PAGE_MAX } from "../../limits.js";
+import { LIST_ITEMS_PER_PAGE_MAX } from "../../limits.js";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { MediaContents } from "../../operations/media/contents.js";
 import type { FolderListing, ListingOptions } from "../../operations/media/folders.js";
@@ -67,7 +67,7 @@ export class MediaResolver {
         "Text that the names of files and folders must contain, to search the whole app; null to list one folder.",
     })
     name?: unknown,
-    @Limit(PAGE_MAX) limit?: number | null,
+    @Limit(LIST_ITEMS_PER_PAGE_MAX) limit?: number | null,
     @Offset() offset?: number | null,
   ): Promise<FolderListing> {
     const admission = await this.accessChecks.admitAppRequest(context, "readMedia", appId);

@@ -1,6 +1,6 @@
 /** Version history over GraphQL: list, retrieve, restore, compare. Each method checks the caller's access and then calls one operation. */
 import { Arg, Ctx, FieldResolver, ID, Int, Mutation, Query, Resolver, Root } from "type-graphql";
-import { VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX } from "../../limits.js";
+import { VERSIONS_PER_PAGE_DEFAULT, VERSIONS_PER_PAGE_MAX } from "../../limits.js";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { ActionComparison, ActionComparisons } from "../../operations/actions/comparison.js";
 import type { DraftRestoreResult, DraftRestorer } from "../../operations/actions/restoring.js";
@@ -33,7 +33,7 @@ export class ActionVersionResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("actionId", () => Int, { description: "ID of the action's draft." }) actionId: number,
-    @Limit(VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX) limit?: number,
+    @Limit(VERSIONS_PER_PAGE_DEFAULT, VERSIONS_PER_PAGE_MAX) limit?: number,
     @Offset() offset?: number,
     @Arg("published", () => Boolean, {
       nullable: true,

@@ -1,6 +1,6 @@
 /** REST routes for reports of runs in browsers and for analytics events: entries for the route table in rest/routes.ts. */
 
-import { CLIENT_RUN_MAX_BYTES } from "../../limits.js";
+import { CLIENT_RUN_REPORT_MAX_BYTES } from "../../limits.js";
 import { createFlatShape } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 
@@ -23,7 +23,7 @@ export const clientRoutes: readonly Route[] = [
     method: "POST",
     path: "/v3/apps/:appId/actions/:id/clientRuns",
     successStatus: 201,
-    bodyLimit: CLIENT_RUN_MAX_BYTES,
+    bodyLimit: CLIENT_RUN_REPORT_MAX_BYTES,
     isReport: true,
     handle: async ({ clientActions }, request) => ({
       status: "RUN_RECORDED",

@@ -6,12 +6,12 @@ import type { Client } from "pg";
 import type { Config, ProcessRole } from "../../config.js";
 import { isConnectionLimitReached } from "../../data/database.js";
 import { MIGRATIONS } from "../../data/migrations.js";
-import { findSchemaFault, readSchema } from "../../data/schema-guard.js";
+import { findSchemaIncompatibility, readSchemaState } from "../../data/schema-guard.js";
 import { WRITE_TEMPORARY_FILES_SQL } from "../../data/spill.js";
 import { createBucketIdentity } from "../../engine/blob-store/blob.js";
 import { getStoreIdPath } from "../../engine/blob-store/folder.js";
 import { computeKeyFingerprint } from "../../engine/cipher.js";
-import { attachEmbeddedPostgres } from "../../engine/embedded-postgres.js";
+import { findRunningEmbeddedPostgres } from "../../engine/embedded-postgres.js";
 import { readKeyFile } from "../../engine/key-ring.js";
 import {
   type DatabaseConnectionCounts,
@@ -98,9 +98,9 @@ async function checkDisk(client: Client): Promise<Diagnostic> {
 }
 
 async function checkSchema(client: Client): Promise<Diagnostic> {
-  const { appliedMigrations, declaration } = await readSchema(async (sql) => (await client.query(sql)).rows);
+  const { appliedMigrations, declaration } = await readSchemaState(async (sql) => (await client.query(sql)).rows);
   const migrationNames = MIGRATIONS.map(({ name }) => name);
-  const fault = findSchemaFault(migrationNames, appliedMigrations, declaration);
+  const fault = findSchemaIncompatibility(migrationNames, appliedMigrations, declaration);
   if (fault !== null)
     return createProblemDiagnostic(
       "schema",
@@ -264,7 +264,7 @@ async function examineDatabase(client: Client, config: Config): Promise<Diagnost
 /** Checks the database of DATABASE_URL, or the embedded database of a running service. Changes nothing in it. */
 export async function checkDatabase(config: Config): Promise<Diagnostic[]> {
   const databaseUrl = config.databaseDirectUrl ?? config.databaseUrl;
-  const url = databaseUrl ?? (await attachEmbeddedPostgres(config.dataDir));
+  const url = databaseUrl ?? (await findRunningEmbeddedPostgres(config.dataDir));
   if (url === null)
     return [
       createPassedDiagnostic("database", "embedded: it starts with the service, and can only be checked while it runs"),

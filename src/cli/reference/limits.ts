@@ -5,7 +5,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { GRAPHQL_DOCUMENT_LIMITS } from "../../api/graphql/document-form.js";
-import { listDescribedVariables } from "../../config/variables.js";
+import { listVariableDescriptions } from "../../config/variables.js";
 import { STATUS } from "../../errors.js";
 import * as limits from "../../limits.js";
 import { QUERY_ENTRIES_MAX } from "../../rules/entry-query/options.js";
@@ -130,7 +130,7 @@ The tables below do not contain these limits:
 - **Rate limits of codes that verify an address**: see [verification](verification.md#guarantees-and-limits).`;
 
 export function limitsPage(root: string): string {
-  const variables = new Set(listDescribedVariables().map(([name]) => name));
+  const variables = new Set(listVariableDescriptions().map(([name]) => name));
   const subjects = readLimitRows(root);
   const formattedValue = ({ file, name }: LimitRow) =>
     formatLimit(name, file ? parseConstant(readFileSync(join(root, "src", file), "utf8"), name) : LIMIT_VALUES[name]);

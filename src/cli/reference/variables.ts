@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { OPEN_ID_VARIABLES } from "../../config/open-id.js";
-import { listDescribedVariables } from "../../config/variables.js";
+import { listVariableDescriptions } from "../../config/variables.js";
 import { inlineCode, markdownTable, referencePage } from "./tables.js";
 
 const COMPOSE_DEFAULTS: Record<string, string> = {
@@ -40,7 +40,7 @@ function helmRows(root: string): string[][] {
 export function variablesPage(root: string): string {
   const lead =
     "For operators. If a variable has an invalid value, the service does not start, and the error names the variable. A variable with an empty value counts as unset. When the service starts, it also checks whether the machine can use the values of `HOST`, `PORT`, `EGRESS_ADDRESS` and `DATA_DIR`. A variable that sets a limit applies to every app: you cannot set another limit for a single app.";
-  const service = listDescribedVariables().map(([name, { meaning, defaultText }]) => [
+  const service = listVariableDescriptions().map(([name, { meaning, defaultText }]) => [
     inlineCode(name),
     defaultText,
     meaning,

@@ -4,7 +4,7 @@
  */
 import { createTwoFilesPatch } from "diff";
 import type { ManifestItem } from "../../engine/bundler/project/action-config.js";
-import { removeConfig } from "../../engine/bundler/project/action-file.js";
+import { removeConfigBlock } from "../../engine/bundler/project/action-file.js";
 
 export type { ManifestItem as Item };
 
@@ -64,7 +64,9 @@ export const getActionSource = ({ source }: ManifestItem): ActionSource | null =
 function formatFiles({ files }: ActionSource): string {
   const names = Object.keys(files).sort();
   return names
-    .map((name) => `// ${name}\n${(name.startsWith("action.") ? removeConfig(files[name]!) : files[name]!).trim()}\n`)
+    .map(
+      (name) => `// ${name}\n${(name.startsWith("action.") ? removeConfigBlock(files[name]!) : files[name]!).trim()}\n`,
+    )
     .join("\n");
 }
 

@@ -16,9 +16,9 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import { getCodeLineNumbers, joinConfigAndCode, removeConfig } from "../../engine/bundler/project/action-file.js";
+import { getCodeLineNumbers, joinConfigAndCode, removeConfigBlock } from "../../engine/bundler/project/action-file.js";
 import { type ReadFile, readTestFiles, toProjectPaths } from "../../engine/bundler/project/action-modules.js";
-import { ProjectReader, readConfigOf, toItemName } from "../../engine/bundler/project/project-reader.js";
+import { ProjectReader, readItemConfig, toItemName } from "../../engine/bundler/project/project-reader.js";
 import { ENTRY_POINT_FILE_NAMES, isValidSourcePath } from "../../rules/action-source.js";
 import type { ServerTarget } from "./config.js";
 import { CliError, createUsageError } from "./failure.js";
@@ -248,7 +248,7 @@ export class Project {
     const file = this.findActionFile(folder);
     if (file === null) return stack;
     const text = this.readText(file);
-    if (removeConfig(text) !== code) return stack;
+    if (removeConfigBlock(text) !== code) return stack;
     const lines = getCodeLineNumbers(text);
     const parts = stack.split(`${name}.js:`);
     const placed = parts.slice(1).map((rest, index) => {
@@ -309,9 +309,9 @@ export class Project {
         return fileEntry ? files[fileEntry[0]]! : null;
       };
       // If the config block of the existing file cannot be read, a new one is written at the top of the file.
-      const written = await readConfigOf(folder, path, texts).catch(() => null);
+      const written = await readItemConfig(folder, path, texts).catch(() => null);
       const isWritten = written && Object.keys(written).length > 0 && isPartOfItem(written, config);
-      this.#writeIfChanged(isWritten ? text : joinConfigAndCode(config, removeConfig(text)), path);
+      this.#writeIfChanged(isWritten ? text : joinConfigAndCode(config, removeConfigBlock(text)), path);
       for (const other of ENTRY_FILE_NAMES) if (other !== name) rmSync(this.#path(folder, other), { force: true });
     }
   }

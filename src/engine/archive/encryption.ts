@@ -12,7 +12,7 @@ import {
   timingSafeEqual,
 } from "node:crypto";
 import { promisify } from "node:util";
-import { ArchiveError, createDamageError } from "./failure.js";
+import { ArchiveError, createDamagedFileError } from "./failure.js";
 
 /** Secret with which a backup file is encrypted: a passphrase, or a key of 32 random bytes. */
 export type BackupSecret = { kind: "passphrase"; text: string } | { kind: "key"; bytes: Buffer };
@@ -21,7 +21,7 @@ export type BackupSecret = { kind: "passphrase"; text: string } | { kind: "key";
 export const ENCRYPTED_FILE_MAGIC = Buffer.from("svc-backup-seal1");
 const SALT_BYTES = 32;
 const HEADER_CHECKSUM_BYTES = 16;
-export const HEADER_BYTES = ENCRYPTED_FILE_MAGIC.length + 1 + SALT_BYTES + HEADER_CHECKSUM_BYTES;
+export const ENCRYPTION_HEADER_BYTES = ENCRYPTED_FILE_MAGIC.length + 1 + SALT_BYTES + HEADER_CHECKSUM_BYTES;
 
 const SECRET_KIND_CODES = { passphrase: 1, key: 2 } as const;
 const SECRET_DESCRIPTIONS = { passphrase: "a passphrase", key: "a key file" } as const;
@@ -104,15 +104,20 @@ export async function* encryptStream(plain: AsyncIterable<Buffer>, secret: Backu
 }
 
 async function verifyHeader(header: Buffer, secret: BackupSecret | null): Promise<{ keys: DerivedKeys; head: Buffer }> {
-  const head = header.subarray(0, HEADER_BYTES - HEADER_CHECKSUM_BYTES);
+  const head = header.subarray(0, ENCRYPTION_HEADER_BYTES - HEADER_CHECKSUM_BYTES);
   const kind = (["passphrase", "key"] as const).find(
     (kindName) => SECRET_KIND_CODES[kindName] === head[ENCRYPTED_FILE_MAGIC.length],
   );
-  if (header.length < HEADER_BYTES || !kind) throw createDamageError("the header is incomplete");
+  if (header.length < ENCRYPTION_HEADER_BYTES || !kind) throw createDamagedFileError("the header is incomplete");
   if (secret?.kind !== kind)
     throw new ArchiveError(`the backup file is encrypted; to decrypt the file, pass ${SECRET_DESCRIPTIONS[kind]}`);
   const keys = await deriveKeys(secret, head.subarray(ENCRYPTED_FILE_MAGIC.length + 1));
-  if (!timingSafeEqual(computeHeaderChecksum(keys, head), header.subarray(HEADER_BYTES - HEADER_CHECKSUM_BYTES))) {
+  if (
+    !timingSafeEqual(
+      computeHeaderChecksum(keys, head),
+      header.subarray(ENCRYPTION_HEADER_BYTES - HEADER_CHECKSUM_BYTES),
+    )
+  ) {
     const secretName = kind === "passphrase" ? "passphrase" : "key";
     throw new ArchiveError(`the ${secretName} is wrong: the file was encrypted with another ${secretName}`);
   }
@@ -132,7 +137,7 @@ export async function* decryptStream(
   const { keys, head } = await verifyHeader(header, secret);
   let number = 0;
   for await (const { piece, last } of splitIntoPieces(sealedChunks, SEALED_CHUNK_BYTES)) {
-    if (piece.length < TAG_BYTES) throw createDamageError("the last bytes are missing");
+    if (piece.length < TAG_BYTES) throw createDamagedFileError("the last bytes are missing");
     const body = piece.subarray(0, -TAG_BYTES);
     const decipher = createDecipheriv("aes-256-gcm", keys.chunkKey, createChunkNonce(number, last)).setAAD(head);
     decipher.setAuthTag(piece.subarray(-TAG_BYTES));
@@ -140,7 +145,7 @@ export async function* decryptStream(
     try {
       plain = Buffer.concat([decipher.update(body), decipher.final()]);
     } catch {
-      throw createDamageError(
+      throw createDamagedFileError(
         last
           ? "the end of the file is missing or was changed"
           : `the content was changed near byte ${number * SEALED_CHUNK_BYTES}`,

@@ -6,4 +6,5 @@ export class ArchiveError extends StartError {
   override readonly name = "ArchiveError";
 }
 
-export const createDamageError = (reason: string): ArchiveError => new ArchiveError(`the file is damaged: ${reason}`);
+export const createDamagedFileError = (reason: string): ArchiveError =>
+  new ArchiveError(`the file is damaged: ${reason}`);

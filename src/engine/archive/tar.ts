@@ -4,7 +4,7 @@
  */
 import { createHash, type Hash } from "node:crypto";
 import { Header } from "tar";
-import { createDamageError } from "./failure.js";
+import { createDamagedFileError } from "./failure.js";
 
 /** One file of a tar archive, completely in memory. */
 export interface ArchiveFile {
@@ -95,25 +95,25 @@ class ByteReader {
 /** Returns the next part (one file of the archive); null at an empty block, which marks the end of a tar file. */
 async function readNextPart(bytes: ByteReader): Promise<ArchiveFile | null> {
   const block = await bytes.readBytes(BLOCK_BYTES);
-  if (block.length < BLOCK_BYTES) throw createDamageError("the last bytes are missing");
+  if (block.length < BLOCK_BYTES) throw createDamagedFileError("the last bytes are missing");
   const header = new Header(block, 0);
   if (header.nullBlock) return null;
   const { path = "", size = -1, type, cksumValid, linkpath } = header;
-  if (!cksumValid) throw createDamageError("the header of a part cannot be read");
+  if (!cksumValid) throw createDamagedFileError("the header of a part cannot be read");
   if (type !== "File" || linkpath || !isValidPartName(path))
-    throw createDamageError("the archive contains a part that no backup contains");
+    throw createDamagedFileError("the archive contains a part that no backup contains");
   if (!Number.isSafeInteger(size) || size < 0 || size > ARCHIVE_FILE_MAX_BYTES)
-    throw createDamageError(`the size of the part ${path} is not valid`);
+    throw createDamagedFileError(`the size of the part ${path} is not valid`);
   const padded = Math.ceil(size / BLOCK_BYTES) * BLOCK_BYTES;
   const content = await bytes.readBytes(padded);
-  if (content.length < padded) throw createDamageError("the last bytes are missing");
+  if (content.length < padded) throw createDamagedFileError("the last bytes are missing");
   return { name: path, content: content.subarray(0, size) };
 }
 
 function isEndPart({ name, content }: ArchiveFile, count: number, sha256: string): boolean {
   if (name !== END_PART_NAME) return false;
   const expected = `${JSON.stringify({ parts: count, sha256 })}\n`;
-  if (content.toString() !== expected) throw createDamageError("the parts differ from those that were written");
+  if (content.toString() !== expected) throw createDamagedFileError("the parts differ from those that were written");
   return true;
 }
 
@@ -128,13 +128,13 @@ export async function* readTar(stream: AsyncIterable<Buffer>): AsyncGenerator<Ar
   try {
     for (let count = 0; ; count += 1) {
       const part = await readNextPart(bytes);
-      if (part === null) throw createDamageError("the last bytes are missing");
+      if (part === null) throw createDamagedFileError("the last bytes are missing");
       if (isEndPart(part, count, hash.copy().digest("hex"))) break;
       addToDigest(hash, part);
       yield part;
     }
     if ((await readNextPart(bytes)) !== null || (await bytes.readBytes(2 * BLOCK_BYTES)).length !== BLOCK_BYTES) {
-      throw createDamageError("there are bytes after the end of the archive");
+      throw createDamagedFileError("there are bytes after the end of the archive");
     }
   } finally {
     await bytes.close();

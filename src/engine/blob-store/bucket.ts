@@ -41,7 +41,7 @@ function createClient({ endpoint, region }: Bucket): S3Client {
   });
 }
 
-export function createBucketStore(bucket: Bucket, space: string): BlobStore {
+export function createBucketBlobStore(bucket: Bucket, space: string): BlobStore {
   const client = createClient(bucket);
   const { bucket: Bucket } = bucket;
   const prefix = [bucket.prefix, space, ""].filter((part, index) => part !== "" || index === 2).join("/");

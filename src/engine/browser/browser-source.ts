@@ -67,7 +67,7 @@ function sendWithoutStacks(connection: CommandSender): void {
 }
 
 /** Connects to a browser over a transport. Rejects if the transport closes first. */
-export async function openConnection(transport: ConnectionTransport): Promise<Connection> {
+export async function openBrowserConnection(transport: ConnectionTransport): Promise<Connection> {
   // A remote browser may have pages of other clients, so this filter makes Puppeteer ignore all pages.
   const targetFilter = (target: { type(): string }) => target.type() === "browser";
   const browser = await connect({ transport, defaultViewport: null, targetFilter });

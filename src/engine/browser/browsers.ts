@@ -13,17 +13,17 @@ import type { PageKey } from "./pages/pool.js";
 import { type BrowserSandboxState, readSandboxState } from "./processes/sandbox-proof.js";
 import {
   createFailedPageOutcome,
-  type FailureCause,
-  hasNetwork,
   hasOverflowedStack,
+  modeHasNetwork,
   type PageOutcome,
   type PageRunRequest,
   type PageScript,
+  type RunFailureCause,
   SANDBOX_MODES,
   type SandboxMode,
 } from "./run.js";
 import { type BrowserGeneration, BrowserSupervisor, type BrowserSupervisorOptions } from "./supervisor.js";
-import { ExpiringCodeSet, type TrialForMode, TrialRunner } from "./trials.js";
+import { ExpiringCodeSet, TrialRunner, type TrialTargetMode } from "./trials.js";
 
 export interface BrowsersOptions extends BrowserSupervisorOptions {
   /** Sources of browsers. The service keeps one browser of each source running. */
@@ -75,7 +75,7 @@ const codeThatNeedsDocument = new ExpiringCodeSet();
 /** Sandbox mode for a run. If `trialForMode` is set, the run is first tried in the mode `isolate`. */
 interface RunPlacement {
   mode: SandboxMode;
-  trialForMode: TrialForMode | null;
+  trialForMode: TrialTargetMode | null;
   network: boolean;
 }
 
@@ -83,7 +83,7 @@ interface RunPlacement {
 function choosePlacement(request: PageRunRequest): RunPlacement {
   const { packages, source } = request;
   if (request.mode !== undefined) {
-    const network = hasNetwork(request.mode) && request.network !== false;
+    const network = modeHasNetwork(request.mode) && request.network !== false;
     return { mode: request.mode, trialForMode: documentTrialRunner.selectTrialMode(request, request.mode), network };
   }
   const defined = packages.flatMap((script) => ("source" in script && script.defines) || []);
@@ -101,15 +101,15 @@ function choosePlacement(request: PageRunRequest): RunPlacement {
 
 function getPackageNeeds(script: PageScript): Pick<RunPlacement, "mode" | "network"> {
   if (!("source" in script)) return { mode: "document", network: true };
-  const { mode = "document", network = hasNetwork(mode) } = script;
+  const { mode = "document", network = modeHasNetwork(mode) } = script;
   return { mode, network };
 }
 
 /** Causes of failure after which the run's page can execute other runs. */
-const PAGE_REUSABLE_CAUSES: readonly FailureCause[] = ["script", "result", "retry"];
+const PAGE_REUSABLE_CAUSES: readonly RunFailureCause[] = ["script", "result", "retry"];
 
 /** Causes of failure in a network isolate after which the service runs the same code in a document (an empty page). */
-const DOCUMENT_NEEDED_CAUSES: readonly FailureCause[] = ["retry", "browser", "memory"];
+const DOCUMENT_NEEDED_CAUSES: readonly RunFailureCause[] = ["retry", "browser", "memory"];
 
 const createCancelledOutcome = () =>
   createFailedPageOutcome("cancelled", "AbortError", "The run was cancelled before it began");

@@ -171,7 +171,7 @@ function allowsOtherHosts(value: string | undefined, egressHost: string): boolea
  * is empty if the browser is safe. The browser may disable more features, allow more IP addresses, and pass more flags
  * to V8.
  */
-export function findContainmentFaults(commandLine: string, egressHost: string, sandbox: boolean): string[] {
+export function findUnsafeBrowserFlags(commandLine: string, egressHost: string, sandbox: boolean): string[] {
   const switches = readSwitches(commandLine);
   const missing = CONTAINMENT_FLAGS.filter((flag) => switches.get(getFlagName(flag)) !== flag);
   if (allowsOtherHosts(switches.get(HOST_RULES_FLAG), egressHost)) {

@@ -12,9 +12,16 @@ const LANGUAGE_GLOBALS =
   "decodeURI decodeURIComponent encodeURI encodeURIComponent escape unescape";
 
 /** Classes that a network isolate has as globals (in-page/host-platform.ts). */
-export const HOST_CLASSES: readonly string[] = ["Headers", "Request", "Response", "Blob", "File", "FormData"];
+export const NETWORK_ISOLATE_CLASSES: readonly string[] = [
+  "Headers",
+  "Request",
+  "Response",
+  "Blob",
+  "File",
+  "FormData",
+];
 /** Classes that are no globals of a network isolate, although the isolate has objects of them, such as `crypto`. */
-export const UNNAMED_HOST_CLASSES: readonly string[] = ["Crypto", "SubtleCrypto", "CryptoKey"];
+export const NETWORK_ISOLATE_NON_GLOBAL_CLASSES: readonly string[] = ["Crypto", "SubtleCrypto", "CryptoKey"];
 /** Other globals of a network isolate. */
 const PLATFORM_GLOBALS =
   "fetch crypto setTimeout clearTimeout setInterval clearInterval queueMicrotask atob btoa " +
@@ -29,7 +36,7 @@ const COMMON_DOCUMENT_GLOBALS = "FinalizationRegistry structuredClone performanc
  * Members of `navigator` that code can read during a trial. In a trial, the service executes a run in an isolate first,
  * before it uses another mode (trials.ts). Access to any other member ends the trial.
  */
-export const NAVIGATOR_MEMBERS: readonly string[] =
+export const TRIAL_NAVIGATOR_MEMBERS: readonly string[] =
   "appCodeName appName appVersion deviceMemory hardwareConcurrency language languages onLine platform product userAgent".split(
     " ",
   );
@@ -38,18 +45,18 @@ export const NAVIGATOR_MEMBERS: readonly string[] =
  * Members of `performance` in a network isolate. The other members are missing, because they contain data of all runs
  * of the thread.
  */
-export const PERFORMANCE_MEMBERS: readonly string[] = ["now", "timeOrigin"];
+export const NETWORK_ISOLATE_PERFORMANCE_MEMBERS: readonly string[] = ["now", "timeOrigin"];
 
 export const ISOLATE_GLOBALS: readonly string[] = `${LANGUAGE_GLOBALS} console`.split(" ");
 
 export const NETWORK_ISOLATE_GLOBALS: readonly string[] = [
   ...ISOLATE_GLOBALS,
-  ...HOST_CLASSES,
+  ...NETWORK_ISOLATE_CLASSES,
   ...PLATFORM_GLOBALS.split(" "),
 ];
 
 /** The only global of a network isolate that sends requests. Code without it needs no network. */
-export const REQUESTING_GLOBAL = "fetch";
+export const REQUEST_SENDING_GLOBAL = "fetch";
 
 /** Classes whose constructor has no effect and never throws if code calls it without arguments. */
 const INERT_GLOBALS = ["TextEncoder", "TextDecoder", "AbortController"];
@@ -60,22 +67,22 @@ const INERT_GLOBALS = ["TextEncoder", "TextDecoder", "AbortController"];
  * time, `scope` is the global object. Every other use ends the trial. With the kind `refused`, the trial ends as soon
  * as code reads the global.
  */
-export type StandIn = readonly [
+export type GlobalStandIn = readonly [
   name: string,
   kind: "object" | "function" | "inert" | "clock" | "scope" | "navigator" | "refused",
 ];
 
-function getPlatformStandInKind(name: string): StandIn[1] {
+function getPlatformStandInKind(name: string): GlobalStandIn[1] {
   if (name === "crypto") return "object";
   if (name === "performance") return "clock";
   return INERT_GLOBALS.includes(name) ? "inert" : "function";
 }
 
-const createStandInList = (names: readonly string[]): StandIn[] =>
+const createStandInList = (names: readonly string[]): GlobalStandIn[] =>
   names.filter((name) => !ISOLATE_GLOBALS.includes(name)).map((name) => [name, getPlatformStandInKind(name)]);
 
 /** Globals that stand-ins replace when code for a network isolate is first tried in an isolate without network. */
-export const NETWORK_ISOLATE_STAND_INS: readonly StandIn[] = createStandInList(NETWORK_ISOLATE_GLOBALS);
+export const NETWORK_ISOLATE_STAND_INS: readonly GlobalStandIn[] = createStandInList(NETWORK_ISOLATE_GLOBALS);
 
 const ALWAYS_REPLACED_GLOBALS = [...NETWORK_ISOLATE_GLOBALS, ...COMMON_DOCUMENT_GLOBALS.split(" ")];
 
@@ -92,7 +99,7 @@ const DOCUMENT_FUNCTIONS = (
   "removeEventListener dispatchEvent alert"
 ).split(" ");
 
-const DOCUMENT_STAND_IN_KINDS: ReadonlyMap<string, StandIn[1]> = new Map<string, StandIn[1]>([
+const DOCUMENT_STAND_IN_KINDS: ReadonlyMap<string, GlobalStandIn[1]> = new Map<string, GlobalStandIn[1]>([
   ...createStandInList(ALWAYS_REPLACED_GLOBALS),
   ...GLOBAL_OBJECT_NAMES.map((name) => [name, "scope"] as const),
   ...DOCUMENT_OBJECTS.map((name) => [name, "object"] as const),
@@ -104,7 +111,7 @@ const DOCUMENT_STAND_IN_KINDS: ReadonlyMap<string, StandIn[1]> = new Map<string,
  * Returns the globals that stand-ins replace when code for a document is first tried in an isolate: the globals that
  * are always replaced, and `names`. A document has too many globals to replace all of them in every run.
  */
-export const listDocumentStandIns = (names: readonly string[]): StandIn[] =>
+export const listDocumentStandIns = (names: readonly string[]): GlobalStandIn[] =>
   [...new Set([...ALWAYS_REPLACED_GLOBALS, "navigator", ...names])]
     .filter((name) => !ISOLATE_GLOBALS.includes(name))
     .map((name) => [name, DOCUMENT_STAND_IN_KINDS.get(name) ?? "refused"]);

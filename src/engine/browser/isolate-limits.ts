@@ -71,7 +71,7 @@ function findReadMembers(node: AnyNode): string[] {
  * stream's reader. A stream of an isolate receives data and errors only when code reads from it, so the promise
  * `closed` might never settle.
  */
-export function exceedsNetworkIsolate(program: Program): boolean {
+export function needsMoreThanNetworkIsolate(program: Program): boolean {
   const read = new Set<string>();
   let isUnsupported = false;
   let makesMany = false;

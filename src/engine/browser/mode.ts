@@ -14,22 +14,27 @@ import { fullAncestor } from "acorn-walk";
 import { analyze } from "eslint-scope";
 import browserGlobals from "globals";
 import { LRUCache } from "lru-cache";
-import { ISOLATE_GLOBALS, NETWORK_ISOLATE_GLOBALS, PERFORMANCE_MEMBERS, REQUESTING_GLOBAL } from "./globals.js";
-import { exceedsNetworkIsolate } from "./isolate-limits.js";
+import {
+  ISOLATE_GLOBALS,
+  NETWORK_ISOLATE_GLOBALS,
+  NETWORK_ISOLATE_PERFORMANCE_MEMBERS,
+  REQUEST_SENDING_GLOBAL,
+} from "./globals.js";
+import { needsMoreThanNetworkIsolate } from "./isolate-limits.js";
 import type { SandboxMode } from "./run.js";
 
 /**
  * Maximum length of code that is analyzed. Longer code runs in a document, because the analysis would block the process
  * for too long.
  */
-export const ANALYZED_MAX_CHARACTERS = 16_384;
+export const ANALYZED_CODE_MAX_CHARACTERS = 16_384;
 /** Names through which code can reach any global without containing the name of this global. */
 const DYNAMIC_CODE_NAMES = ["globalThis", "eval", "eval()", "Function"];
 /**
  * Names such as `performance.now`. An isolate has only some members of `performance`, so the analysis also needs the
  * name of the member.
  */
-const PARTIAL_MEMBERS = PERFORMANCE_MEMBERS.map((member) => `performance.${member}`);
+const PARTIAL_MEMBERS = NETWORK_ISOLATE_PERFORMANCE_MEMBERS.map((member) => `performance.${member}`);
 
 const removeDynamicCodeNames = (names: readonly string[]) =>
   new Set(names.filter((name) => !DYNAMIC_CODE_NAMES.includes(name)));
@@ -93,7 +98,7 @@ const namesByContent = new LRUCache<string, readonly string[]>({ max: CACHED_TEX
  * Returns all names of document globals that occur anywhere in the text of a script.
  * @param content key of the script in the cache; without it, the result is not cached
  */
-export function findDocumentNames(source: string, content?: string): readonly string[] {
+export function findDocumentGlobalNames(source: string, content?: string): readonly string[] {
   const knownNames = content === undefined ? undefined : namesByContent.get(content);
   if (knownNames !== undefined) return knownNames;
   const words = [...new Set(source.match(CODE_WORD_PATTERN))];
@@ -109,10 +114,10 @@ export function findDocumentNames(source: string, content?: string): readonly st
  * global object such as `window`, because libraries only test if they exist. `eval` needs a document, because `eval` in
  * an isolate does not see local variables.
  */
-export function computeCodeNeedsOfNames(names: readonly string[]): CodeNeeds {
+export function computeCodeNeedsFromGlobals(names: readonly string[]): CodeNeeds {
   const needed = names.filter((name) => !DYNAMIC_CODE_NAMES.includes(name) && isDocumentGlobal(name));
   if (names.includes("eval") || !needed.every((name) => NETWORK_ISOLATE_GLOBALS.includes(name))) return DOCUMENT_NEEDS;
-  return { mode: "network-isolate", network: needed.includes(REQUESTING_GLOBAL) };
+  return { mode: "network-isolate", network: needed.includes(REQUEST_SENDING_GLOBAL) };
 }
 
 /** Maximum size of the cache, as the total number of characters of the cached code. */
@@ -137,14 +142,14 @@ export function createCodeNeedsFinder(cacheCharacters = CACHE_MAX_CHARACTERS): F
 }
 
 function computeCodeNeeds(code: string, defined: readonly string[]): CodeNeeds {
-  if (code.length > ANALYZED_MAX_CHARACTERS) return DOCUMENT_NEEDS;
+  if (code.length > ANALYZED_CODE_MAX_CHARACTERS) return DOCUMENT_NEEDS;
   try {
     const program = parse(code, { ecmaVersion: "latest", sourceType: "script", ranges: true });
     if (mayUseUnnamedGlobals(program)) return DOCUMENT_NEEDS;
     const used = findUndeclaredNames(program).filter((name) => !defined.includes(name));
     const isolate = ISOLATE_MODES.find(({ names }) => used.every((name) => names.has(name)));
-    if (!isolate || (isolate.mode === "network-isolate" && exceedsNetworkIsolate(program))) return DOCUMENT_NEEDS;
-    return { mode: isolate.mode, network: used.includes(REQUESTING_GLOBAL) };
+    if (!isolate || (isolate.mode === "network-isolate" && needsMoreThanNetworkIsolate(program))) return DOCUMENT_NEEDS;
+    return { mode: isolate.mode, network: used.includes(REQUEST_SENDING_GLOBAL) };
   } catch {
     // Code with a syntax error runs in a document, where it fails with the error message of the browser.
     return DOCUMENT_NEEDS;

@@ -40,7 +40,7 @@ export const SANDBOX_MODES = ["isolate", "network-isolate", "document"] as const
 export type SandboxMode = (typeof SANDBOX_MODES)[number];
 
 /** True if code in this mode can send requests. */
-export const hasNetwork = (mode: SandboxMode): boolean => mode !== "isolate";
+export const modeHasNetwork = (mode: SandboxMode): boolean => mode !== "isolate";
 
 /** Request that code in a page sends. */
 export interface PageRequest {
@@ -82,9 +82,9 @@ export type SendOutgoing = (options: string, signal: AbortSignal) => Promise<Enc
  * Name of the global with the functions that send requests to the service. The client library removes this global
  * before the action's code runs.
  */
-export const SERVICE_GLOBAL = "__svcService";
+export const SERVICE_CLIENT_GLOBAL = "__svcService";
 /** Replaces the service's URL in runs that can send requests only to other services. No URL starts with this text. */
-export const NO_SERVICE_BASE = "-";
+export const NO_SERVICE_BASE_URL = "-";
 
 /** Sends requests to the service without the browser's network. */
 export interface ServiceClient {
@@ -153,13 +153,13 @@ export interface PageRunRequest {
    */
   onRequest?(request: PageRequest): { headers: Record<string, string>; endTrace(status: number | null): void } | null;
   /**
-   * Client for requests to this service. Scripts in a network isolate use this client through SERVICE_GLOBAL. Requests
+   * Client for requests to this service. Scripts in a network isolate use this client through SERVICE_CLIENT_GLOBAL. Requests
    * of the client are checked and reported like all other requests.
    */
   service?: ServiceClient;
   /**
    * Sends requests to other services. Scripts in a network isolate or document use this function through
-   * SERVICE_GLOBAL.
+   * SERVICE_CLIENT_GLOBAL.
    */
   outgoing?: SendOutgoing;
 }
@@ -169,7 +169,15 @@ export interface PageRunRequest {
  * in another mode. `unready`: no code of the run was evaluated. `Browsers.run` repeats such runs, so that its callers
  * never get `retry` or `unready`.
  */
-export type FailureCause = "script" | "timeout" | "memory" | "result" | "browser" | "cancelled" | "retry" | "unready";
+export type RunFailureCause =
+  | "script"
+  | "timeout"
+  | "memory"
+  | "result"
+  | "browser"
+  | "cancelled"
+  | "retry"
+  | "unready";
 
 export interface RunError {
   name: string;
@@ -186,7 +194,7 @@ export interface RunError {
  */
 export type PageOutcome =
   | { ok: true; data: string | Buffer | undefined }
-  | { ok: false; error: RunError; cause: FailureCause };
+  | { ok: false; error: RunError; cause: RunFailureCause };
 
 /**
  * True if the run overflowed the call stack. The run may succeed in a document, because an isolate has only half the
@@ -195,6 +203,6 @@ export type PageOutcome =
 export const hasOverflowedStack = (outcome: PageOutcome): boolean =>
   !outcome.ok && outcome.error.message.includes("Maximum call stack size exceeded");
 
-export function createFailedPageOutcome(cause: FailureCause, name: string, message: string): PageOutcome {
+export function createFailedPageOutcome(cause: RunFailureCause, name: string, message: string): PageOutcome {
   return { ok: false, cause, error: { name, message, stack: `${name}: ${message}` } };
 }

@@ -37,7 +37,7 @@ const TRIAL_MAX_SHARE_OF_TIMEOUT = 1 / 4;
  */
 const TRIAL_LINES_MAX = 500;
 
-export type TrialForMode = NonNullable<PageRunRequest["trialForMode"]>;
+export type TrialTargetMode = NonNullable<PageRunRequest["trialForMode"]>;
 
 /** Returns a key for ExpiringCodeSet. Runs with the same code and packages have the same key. */
 function createCodeKey({ packages, source }: PageRunRequest): string {
@@ -63,7 +63,7 @@ function areSearchable(packages: readonly PageScript[]): boolean {
  * True if a trial failed with an error that may not occur in a document. For example, code that builds the name of a
  * global at run time finds no stand-in for this global.
  */
-const isDocumentTrialFailure = (ended: PageOutcome, trialForMode: TrialForMode): boolean =>
+const isDocumentTrialFailure = (ended: PageOutcome, trialForMode: TrialTargetMode): boolean =>
   trialForMode === "document" && !ended.ok && ended.cause === "script";
 
 /** Code that failed in a trial (a first attempt in an isolate), separately for each app. Entries expire. */
@@ -93,7 +93,7 @@ export class TrialRunner {
    * Returns `mode` if the service should try the run in `isolate` first; otherwise null.
    * @param modeOfSource mode that the action's own code needs, without its packages
    */
-  selectTrialMode(request: PageRunRequest, mode: SandboxMode, modeOfSource = mode): TrialForMode | null {
+  selectTrialMode(request: PageRunRequest, mode: SandboxMode, modeOfSource = mode): TrialTargetMode | null {
     if (modeOfSource !== "isolate" || this.codeWithFailedTrial.has(request)) return null;
     const mayBe = mode === "isolate" || request.packages.every(mayBeTried);
     return mayBe && (mode !== "document" || areSearchable(request.packages)) ? mode : null;
@@ -106,7 +106,7 @@ export class TrialRunner {
    */
   async run(
     request: PageRunRequest,
-    trialForMode: TrialForMode,
+    trialForMode: TrialTargetMode,
     run: (request: PageRunRequest) => Promise<PageOutcome>,
   ): Promise<PageOutcome | null> {
     const lines: ConsoleLine[] = [];

@@ -3,9 +3,9 @@ import { gunzipSync } from "node:zlib";
 import { Parser, type ReadEntry } from "tar";
 import { PackageError } from "./fault.js";
 
-/** Maximum total size in bytes of the unpacked content of one archive. FILES_MAX limits the number of its files. */
-export const UNPACKED_MAX_BYTES = 64 * 1024 * 1024;
-export const FILES_MAX = 20_000;
+/** Maximum total size in bytes of the unpacked content of one archive. ARCHIVE_FILES_MAX limits the number of its files. */
+export const UNPACKED_ARCHIVE_MAX_BYTES = 64 * 1024 * 1024;
+export const ARCHIVE_FILES_MAX = 20_000;
 const PATH_MAX_CHARACTERS = 512;
 
 /** Contents of files by path. Paths are relative to the package and begin with a slash. */
@@ -25,10 +25,10 @@ const METADATA_ENTRY_TYPES = new Set([
 
 function unzipArchive(archive: Buffer): Buffer {
   try {
-    return gunzipSync(archive, { maxOutputLength: UNPACKED_MAX_BYTES });
+    return gunzipSync(archive, { maxOutputLength: UNPACKED_ARCHIVE_MAX_BYTES });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE")
-      throw new PackageError(`the package unpacks to more than ${UNPACKED_MAX_BYTES / 2 ** 20} MB`);
+      throw new PackageError(`the package unpacks to more than ${UNPACKED_ARCHIVE_MAX_BYTES / 2 ** 20} MB`);
     throw new PackageError("the archive of the package cannot be unpacked");
   }
 }
@@ -51,13 +51,13 @@ function getPathInPackage({ path }: ReadEntry): string {
  * Returns the files of a package's archive.
  * @throws PackageError if the archive is too large, or has entries that are not files or folders of the package
  */
-export function unpackFiles(archive: Buffer): PackageFiles {
+export function unpackPackageFiles(archive: Buffer): PackageFiles {
   const files: PackageFiles = new Map();
   let count = 0;
   let fault: Error | null = null;
   const extractEntry = (entry: ReadEntry) => {
     count += 1;
-    if (count > FILES_MAX) throw new PackageError(`the package contains more than ${FILES_MAX} files`);
+    if (count > ARCHIVE_FILES_MAX) throw new PackageError(`the package contains more than ${ARCHIVE_FILES_MAX} files`);
     if (entry.type === "Directory" || METADATA_ENTRY_TYPES.has(entry.type)) return;
     if (!FILE_ENTRY_TYPES.has(entry.type))
       throw new PackageError(`the archive of the package contains a link or a device (${entry.type})`);

@@ -7,8 +7,8 @@
 import { createWriteStream } from "node:fs";
 import { isBuiltin } from "node:module";
 import type { BundleJob, BundlerAnswer } from "../bundler.js";
-import { UNPACKED_MAX_BYTES, unpackFiles } from "./archive.js";
-import { isDeclaration } from "./declarations.js";
+import { UNPACKED_ARCHIVE_MAX_BYTES, unpackPackageFiles } from "./archive.js";
+import { isDeclarationFile } from "./declarations.js";
 import { PackageError } from "./fault.js";
 import { FileTree } from "./file-tree.js";
 import { buildPackageScript } from "./make-script.js";
@@ -37,9 +37,9 @@ async function processInput(input: Buffer): Promise<BundlerAnswer> {
     const archive = input.subarray(offset, offset + bytes);
     offset += bytes;
     try {
-      const files = unpackFiles(archive);
+      const files = unpackPackageFiles(archive);
       for (const [path, content] of files) {
-        if (!isDeclaration(path)) unpacked += content.length;
+        if (!isDeclarationFile(path)) unpacked += content.length;
         else {
           declared += content.length;
           if (declared > DECLARATIONS_MAX_BYTES) files.delete(path);
@@ -51,8 +51,10 @@ async function processInput(input: Buffer): Promise<BundlerAnswer> {
         throw new PackageError(`the package needs ${name}, whose archive is not valid: ${error.message}`);
       throw error;
     }
-    if (unpacked > UNPACKED_MAX_BYTES) {
-      throw new PackageError(`the package and its dependencies unpack to more than ${UNPACKED_MAX_BYTES / 2 ** 20} MB`);
+    if (unpacked > UNPACKED_ARCHIVE_MAX_BYTES) {
+      throw new PackageError(
+        `the package and its dependencies unpack to more than ${UNPACKED_ARCHIVE_MAX_BYTES / 2 ** 20} MB`,
+      );
     }
   }
   return { script: await buildPackageScript(tree, packages, { maxBytes, subpath, isBuiltin }) };

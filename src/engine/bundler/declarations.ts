@@ -50,7 +50,7 @@ function replaceSpecifiers(text: string, before: RegExp, replace: (specifier: st
   return written + text.slice(from);
 }
 
-export const isDeclaration = (path: string): boolean => DECLARATION_FILE.test(path);
+export const isDeclarationFile = (path: string): boolean => DECLARATION_FILE.test(path);
 
 /** Returns the name of the `@types` package that contains a package's declarations. */
 const getTypesPackageName = (name: string): string =>
@@ -80,7 +80,7 @@ function createDeclarationFinder(tree: FileTree) {
   function findReadableDeclaration(found: string | null): string | null {
     if (found === null) return null;
     const beside = DECLARATION_EXTENSIONS.map(([ending, instead]) => found.replace(ending, instead));
-    return [found, ...beside].find((path) => isDeclaration(path) && tree.read(path)) ?? null;
+    return [found, ...beside].find((path) => isDeclarationFile(path) && tree.read(path)) ?? null;
   }
 
   /**
@@ -161,7 +161,7 @@ class DeclarationFiles {
     }
     const rewriteSpecifier = (specifier: string) => {
       const file = join(folder, specifier);
-      return isDeclaration(file) && this.tree.read(file) ? `./${this.getFileNumber(file)}.d.ts` : specifier;
+      return isDeclarationFile(file) && this.tree.read(file) ? `./${this.getFileNumber(file)}.d.ts` : specifier;
     };
     const numbered = replaceSpecifiers(text, MODULE_KEYWORD, (specifier) =>
       numbers.has(specifier) ? `./${numbers.get(specifier)}` : specifier,

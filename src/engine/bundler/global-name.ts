@@ -84,7 +84,7 @@ function findWrappers({ body }: Program): AnyNode[] {
 const equalsIgnoringCase = (left: string, right: string): boolean => left.toLowerCase() === right.toLowerCase();
 
 /** Returns the global name that a script sets if a `<script>` element loads it; null if there is none. */
-export function findNameInBuild(source: string, packageName: string): GlobalName | null {
+export function findGlobalNameInBuild(source: string, packageName: string): GlobalName | null {
   if (source.length > WRAPPER_MAX_CHARACTERS) return null;
   try {
     const program = parse(source, { ecmaVersion: "latest", sourceType: "script", allowHashBang: true });
@@ -107,7 +107,7 @@ export function findNameInBuild(source: string, packageName: string): GlobalName
 }
 
 /** Returns the name that examples in the README use; null if there is none. */
-export function findNameInReadme(readme: string, packageName: string): GlobalName | null {
+export function findGlobalNameInReadme(readme: string, packageName: string): GlobalName | null {
   const text = readme.slice(0, README_MAX_CHARACTERS);
   const named = packageName.replace(/[.*+?^${}()|[\]\\/-]/g, "\\$&");
   const forms: [RegExp, boolean][] = [

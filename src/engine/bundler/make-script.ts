@@ -13,9 +13,9 @@ import {
 import { collectDeclarations } from "./declarations.js";
 import { PackageError } from "./fault.js";
 import type { FileTree } from "./file-tree.js";
-import { findNameInBuild, findNameInReadme, type GlobalName, toCamelCaseName } from "./global-name.js";
+import { findGlobalNameInBuild, findGlobalNameInReadme, type GlobalName, toCamelCaseName } from "./global-name.js";
 import { Resolution } from "./resolution.js";
-import { findNeededModules, findUsedNames, parsePackageScript } from "./used-names.js";
+import { findNeededNodeModules, findUsedGlobalNames, parsePackageScript } from "./used-names.js";
 
 /** npm package, and the path of its folder in the file tree. */
 export interface PackageInTree {
@@ -93,11 +93,14 @@ function findGlobalName(tree: FileTree, { name, folder }: PackageInTree, subpath
   const builds = [manifest["unpkg"], manifest["jsdelivr"]].filter((path) => typeof path === "string");
   for (const path of builds) {
     const file = tree.read(`${folder}/${path.replace(/^\.?\//, "")}`) ?? tree.read(`${folder}/${path}.js`);
-    const exported = file && findNameInBuild(String(file), name);
+    const exported = file && findGlobalNameInBuild(String(file), name);
     if (exported) return exported;
   }
   return (
-    findNameInReadme(readReadme(tree, folder, manifest), name) ?? { name: toCamelCaseName(name), namespace: false }
+    findGlobalNameInReadme(readReadme(tree, folder, manifest), name) ?? {
+      name: toCamelCaseName(name),
+      namespace: false,
+    }
   );
 }
 
@@ -261,7 +264,7 @@ export async function buildPackageScript(
   const { outputFiles, metafile } = await bundleModule(tree, root, root.name + subpath, global);
   const bundleText = outputFiles[0]!.text;
   const program = parsePackageScript(bundleText);
-  const neededModules = findNeededModules(program);
+  const neededModules = findNeededNodeModules(program);
   if (subpath !== "" && neededModules.includes(root.name + subpath))
     throw new PackageError(`the package has no file or export ${JSON.stringify(subpath.slice(1))}`);
   checkModules(neededModules, options.isBuiltin);
@@ -286,5 +289,5 @@ export async function buildPackageScript(
   }));
   // Ignores errors, because actions can use a package without its declarations.
   const declarations = subpath === "" ? await collectDeclarations(tree, root, global).catch(() => null) : null;
-  return { source, global: global.name, names: findUsedNames(program), parts, declarations };
+  return { source, global: global.name, names: findUsedGlobalNames(program), parts, declarations };
 }

@@ -87,7 +87,7 @@ export interface BundlerSandbox {
  * @param unshareCommand command that isolates a process from the network
  * @param allowsNetwork true to also return sandboxes without this command
  */
-export function listSandboxes(unshareCommand: readonly string[], allowsNetwork: boolean): BundlerSandbox[] {
+export function listBundlerSandboxes(unshareCommand: readonly string[], allowsNetwork: boolean): BundlerSandbox[] {
   const isRoot = process.getuid?.() === 0;
   const accounts = isRoot ? [UNPRIVILEGED_ACCOUNT, null] : [null];
   return (allowsNetwork ? [true, false] : [true]).flatMap((isNetworkIsolated) =>

@@ -6,7 +6,7 @@ import { dirname, extname, join } from "node:path/posix";
 import { type BuildResult, build, type Loader, type Message, type OnLoadResult, type Plugin } from "esbuild";
 import { PackageError } from "./fault.js";
 import { findFile, findFileByAlias, isOutsideFolder, isRelative } from "./source-modules.js";
-import { TEST_MODULE } from "./test-module.js";
+import { TEST_MODULE_SOURCE } from "./test-module.js";
 
 /** An action's source files and, for each package that they can import, the JavaScript expression that yields its exports. */
 export interface SourceJob {
@@ -43,7 +43,7 @@ const REASON_MAX_CHARACTERS = 300;
 /** Sources of modules that the service provides to authors. The key is the module's name in imports. */
 const PROVIDED_MODULES: Record<string, string> = {
   svc: "export const defineAction = (config) => config;\nexport const defineConfig = (config) => config;",
-  "svc/test": TEST_MODULE,
+  "svc/test": TEST_MODULE_SOURCE,
 };
 
 /** Returns an esbuild plugin that resolves all imports in memory, so that esbuild does not read the disk. */
@@ -192,7 +192,7 @@ export async function buildSourceScript(job: SourceJob): Promise<SourceScript> {
     const faultyFiles = errors.map(findFileWithoutExecute);
     const [file = null] = faultyFiles.includes(null) ? [] : faultyFiles;
     throw new PackageError(
-      file === null ? describeBuildError(errors) : `${file}: it must declare or export the function execute`,
+      file === null ? describeBuildError(errors) : `${file} must declare or export the function execute`,
     );
   });
   const code = result.outputFiles.find(({ path }) => path.endsWith(".js"))!.text;

@@ -2,7 +2,7 @@
  * Source of the module "svc/test", which collects tests, runs them one after the other, and mocks hosts and the clock.
  * It runs in the sandbox.
  */
-export const TEST_MODULE = `
+export const TEST_MODULE_SOURCE = `
 const tests = [];
 export const test = (name, run) => { tests.push({ name, run }); };
 const shown = (value) => JSON.stringify(value) ?? String(value);

@@ -5,14 +5,14 @@ import { analyze } from "eslint-scope";
 import globals from "globals";
 
 /**
- * Entries that `findUsedNames` returns although they are not names: `import()`, and `eval()` for code that is created
+ * Entries that `findUsedGlobalNames` returns although they are not names: `import()`, and `eval()` for code that is created
  * from text.
  */
 const IMPORT_CALL_NAME = "import()";
 const EVAL_CALL_NAME = "eval()";
 const CODE_CREATING_GLOBALS = ["eval", "Function"];
 /**
- * For this global, `findUsedNames` returns each member that the script uses, because most scripts use only members that
+ * For this global, `findUsedGlobalNames` returns each member that the script uses, because most scripts use only members that
  * identify the browser.
  */
 const NAVIGATOR = "navigator";
@@ -21,7 +21,7 @@ const NAVIGATOR = "navigator";
  * Returns the names of the globals that the script uses, without duplicates. Leaves out names that the script only
  * tests with `typeof`, because the script works without them.
  */
-export function findUsedNames(program: Program): string[] {
+export function findUsedGlobalNames(program: Program): string[] {
   const scopes = analyze(program as Parameters<typeof analyze>[0], { ecmaVersion: 2024, sourceType: "script" });
   const requested = new Set<unknown>();
   const reachedNames = new Set<string>();
@@ -124,7 +124,7 @@ function isWrapper(ancestors: readonly AnyNode[], index: number): boolean {
 }
 
 /** Returns the Node modules without which the script cannot load. */
-export function findNeededModules(program: Program): string[] {
+export function findNeededNodeModules(program: Program): string[] {
   const names = new Set<string>();
   fullAncestor(program, (node, _state, path) => {
     const call = node as AnyNode;

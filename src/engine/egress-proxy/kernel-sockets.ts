@@ -5,7 +5,7 @@
 import { endianness } from "node:os";
 import ipaddr from "ipaddr.js";
 
-export interface SocketEnd {
+export interface SocketEndpoint {
   address: string;
   port: number;
 }
@@ -14,7 +14,7 @@ export interface SocketEnd {
  * Returns the ID of the user who owns the local end of a TCP connection; null if the kernel has no record of the
  * connection.
  */
-export type FindSocketOwner = (localEnd: SocketEnd, remoteEnd: SocketEnd) => number | null;
+export type FindSocketOwner = (localEnd: SocketEndpoint, remoteEnd: SocketEndpoint) => number | null;
 
 const AF_NETLINK = 16;
 const SOCK_RAW_CLOEXEC = 3 | 0o2000000;
@@ -44,7 +44,7 @@ const ANSWER_LAYOUT = { bytes: 88, type: 4, number: 8, ends: 20, uid: 80 };
 const ENDS_LAYOUT = { bytes: 36, otherPort: 2, address: 4, otherAddress: 20 };
 const ANSWER_MAX_BYTES = 4_096;
 
-function encodeEnds(localEnd: SocketEnd, remoteEnd: SocketEnd): { family: number; ends: Buffer } {
+function encodeEnds(localEnd: SocketEndpoint, remoteEnd: SocketEndpoint): { family: number; ends: Buffer } {
   const ends = Buffer.alloc(ENDS_LAYOUT.bytes);
   const [address, otherAddress] = [ipaddr.process(localEnd.address), ipaddr.process(remoteEnd.address)];
   ends.writeUInt16BE(localEnd.port);
@@ -72,7 +72,7 @@ function encodeRequest(number: number, family: number, ends: Buffer): Buffer {
  * Opens a netlink socket. Returns a function that queries the kernel through this socket. Returns null on systems other
  * than Linux, and if the socket or the C library is not available.
  */
-export async function openKernelSockets(): Promise<FindSocketOwner | null> {
+export async function openSocketOwnerFinder(): Promise<FindSocketOwner | null> {
   if (process.platform !== "linux" || endianness() !== "LE") return null;
   const { default: koffi } = await import("koffi");
   const c = koffi.load(null);

@@ -2,7 +2,7 @@
 import { readFile } from "node:fs/promises";
 import type { Socket } from "node:net";
 import ipaddr from "ipaddr.js";
-import { type FindSocketOwner, openKernelSockets, type SocketEnd } from "./kernel-sockets.js";
+import { type FindSocketOwner, openSocketOwnerFinder, type SocketEndpoint } from "./kernel-sockets.js";
 
 const TABLES = { ipv4: "/proc/net/tcp", ipv6: "/proc/net/tcp6" } as const;
 const UID_COLUMN = 7;
@@ -10,20 +10,23 @@ const UID_COLUMN = 7;
 const NOT_REPORTED_CODES = ["ENOENT", "EACCES"];
 
 /** Result if the process at the other end of the connection has ended. The number is not a valid user ID. */
-export const NO_OWNER = -1;
+export const NO_SOCKET_OWNER = -1;
 
 /** Formats an end of a connection as the kernel does: each word of the address in the machine's byte order, then the port. */
-function formatSocketEnd({ address, port }: SocketEnd): string {
+function formatSocketEnd({ address, port }: SocketEndpoint): string {
   const bytes = Buffer.from(ipaddr.process(address).toByteArray()).swap32();
   return `${bytes.toString("hex")}:${port.toString(16).padStart(4, "0")}`.toUpperCase();
 }
 
 /**
  * Finds the owner of a socket in the tables of /proc, which is slow but works wherever /proc exists.
- * @returns NO_OWNER and null as `findPeerUid` does
+ * @returns NO_SOCKET_OWNER and null as `findPeerUid` does
  * @throws the error if the table cannot be read now
  */
-export async function readUidFromTable(localEnd: SocketEnd, remoteEnd: SocketEnd): Promise<number | null> {
+export async function readSocketUidFromProc(
+  localEnd: SocketEndpoint,
+  remoteEnd: SocketEndpoint,
+): Promise<number | null> {
   const pair = ` ${formatSocketEnd(localEnd)} ${formatSocketEnd(remoteEnd)} `;
   const path = TABLES[ipaddr.process(localEnd.address).kind()];
   const table = await readFile(path, "latin1").catch((error: NodeJS.ErrnoException) => {
@@ -33,13 +36,13 @@ export async function readUidFromTable(localEnd: SocketEnd, remoteEnd: SocketEnd
   });
   if (table === null) return null;
   const line = table.split("\n").find((row) => row.includes(pair));
-  return line === undefined ? NO_OWNER : Number(line.trim().split(/\s+/)[UID_COLUMN]);
+  return line === undefined ? NO_SOCKET_OWNER : Number(line.trim().split(/\s+/)[UID_COLUMN]);
 }
 
 let kernelSocketsOpening: Promise<FindSocketOwner | null> | null = null;
 
 /**
- * Returns the user ID of the client's process; NO_OWNER if the client has closed its end; null if the system does not
+ * Returns the user ID of the client's process; NO_SOCKET_OWNER if the client has closed its end; null if the system does not
  * report the ID.
  * @throws the error if the ID cannot be read now, so that the client is not accepted unchecked
  */
@@ -47,13 +50,13 @@ export async function findPeerUid(
   socket: Pick<Socket, "remoteAddress" | "remotePort" | "localAddress" | "localPort">,
 ): Promise<number | null> {
   const { remoteAddress, remotePort, localAddress, localPort } = socket;
-  if (!remoteAddress || !remotePort || !localAddress || !localPort) return NO_OWNER;
+  if (!remoteAddress || !remotePort || !localAddress || !localPort) return NO_SOCKET_OWNER;
   const [localEnd, remoteEnd] = [
     { address: remoteAddress, port: remotePort },
     { address: localAddress, port: localPort },
   ];
   // If a netlink socket cannot be opened, this function reads the tables in /proc instead.
-  kernelSocketsOpening ??= openKernelSockets().catch(() => null);
+  kernelSocketsOpening ??= openSocketOwnerFinder().catch(() => null);
   const uid = (await kernelSocketsOpening)?.(localEnd, remoteEnd) ?? null;
-  return uid ?? (await readUidFromTable(localEnd, remoteEnd));
+  return uid ?? (await readSocketUidFromProc(localEnd, remoteEnd));
 }

@@ -52,7 +52,7 @@ export function chooseClusterAccount(clusterDir: string): SystemAccount | null {
  * Changes the owner of a folder and its content to `account` if necessary, because a restored backup may have any
  * owner.
  */
-export function changeOwner(account: SystemAccount | null, folder: string): void {
+export function changeFolderOwner(account: SystemAccount | null, folder: string): void {
   if (!account || statSync(folder).uid === account.uid) return;
   for (const entry of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
     lchownSync(join(folder, entry), account.uid, account.gid);

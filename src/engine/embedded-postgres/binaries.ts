@@ -120,7 +120,7 @@ function createPublicCopy(folder: string): string {
  * Returns the paths of the PostgreSQL programs that `account` can run (null: the account of this process).
  * @throws EmbeddedPostgresError if there are none for this platform
  */
-export function findBinaries(account: SystemAccount | null): Binaries {
+export function findPostgresBinaries(account: SystemAccount | null): Binaries {
   const folder = findPackageFolder();
   createLibraryLinks(folder);
   const ownPrograms = getProgramPaths(folder);

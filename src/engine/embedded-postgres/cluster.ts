@@ -6,7 +6,7 @@ import { type SpawnOptions, spawn } from "node:child_process";
 import { chownSync, closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { changeOwner, type SystemAccount } from "./account.js";
+import { changeFolderOwner, type SystemAccount } from "./account.js";
 import type { Binaries } from "./binaries.js";
 import { EmbeddedPostgresError } from "./failure.js";
 
@@ -33,7 +33,7 @@ export function getDataFolderArgument(folder: string): string {
  * Returns options for `spawn` that hide this process's environment from PostgreSQL, because variables such as PGDATA
  * and PGPORT would change its behavior.
  */
-export function createSpawnOptions(account: SystemAccount | null, folder: string): SpawnOptions {
+export function createPostgresSpawnOptions(account: SystemAccount | null, folder: string): SpawnOptions {
   return { ...account, cwd: folder, env: { LC_ALL: "C", TZ: "UTC" } };
 }
 
@@ -83,7 +83,7 @@ export async function createCluster(context: ClusterContext, password: string, s
   const draft = `${clusterDir}.new`;
   rmSync(draft, { recursive: true, force: true });
   mkdirSync(draft, { recursive: true, mode: 0o700 });
-  changeOwner(account, draft);
+  changeFolderOwner(account, draft);
   const args = [
     "-D",
     getDataFolderArgument(draft),
@@ -93,7 +93,7 @@ export async function createCluster(context: ClusterContext, password: string, s
   ];
   args.push("--encoding=UTF8", "--locale=C", ...(sync ? [] : ["--no-sync"]));
   await runWithInput(`${clusterDir}.password`, `${password}\n`, account, (fd) =>
-    runProgram(binaries.initdb, args, createSpawnOptions(account, draft), fd),
+    runProgram(binaries.initdb, args, createPostgresSpawnOptions(account, draft), fd),
   );
   renameSync(draft, clusterDir);
 }
@@ -106,7 +106,7 @@ export async function resetSuperuserPassword(context: ClusterContext, password: 
   const { binaries, account, clusterDir } = context;
   const args = ["--single", "-D", getDataFolderArgument(clusterDir), "postgres"];
   await runWithInput(`${clusterDir}.password`, `ALTER ROLE ${SUPERUSER} PASSWORD '${password}'\n`, account, (fd) =>
-    runProgram(binaries.postgres, args, createSpawnOptions(account, clusterDir), fd),
+    runProgram(binaries.postgres, args, createPostgresSpawnOptions(account, clusterDir), fd),
   );
 }
 

@@ -1,7 +1,7 @@
 /** Lock file of a data folder. It contains the ID of the process that owns the folder. */
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { EmbeddedPostgresError } from "./failure.js";
-import { isProcessAlive, readStartTicks } from "./processes.js";
+import { isProcessAlive, readProcessStartTicks } from "./processes.js";
 
 const LOCK_ATTEMPTS = 10;
 
@@ -10,7 +10,7 @@ interface LockOwner {
   startTicks: string | null;
 }
 
-export interface OwnerLock {
+export interface DataFolderLock {
   release(): void;
 }
 
@@ -33,7 +33,7 @@ function parseOwner(text: string | null): LockOwner | null {
 
 function findRunningOwner(text: string | null): LockOwner | null {
   const owner = parseOwner(text);
-  const same = owner !== null && isProcessAlive(owner.pid) && readStartTicks(owner.pid) === owner.startTicks;
+  const same = owner !== null && isProcessAlive(owner.pid) && readProcessStartTicks(owner.pid) === owner.startTicks;
   return same ? owner : null;
 }
 
@@ -77,10 +77,10 @@ export function findLockHolder(path: string): number | null {
  * Creates the lock file of a data folder.
  * @throws EmbeddedPostgresError with the PID of the running process that owns the folder
  */
-export function acquireOwnerLock(path: string, folder: string): OwnerLock {
+export function acquireDataFolderLock(path: string, folder: string): DataFolderLock {
   const ownOwnerText = JSON.stringify({
     pid: process.pid,
-    startTicks: readStartTicks(process.pid),
+    startTicks: readProcessStartTicks(process.pid),
   } satisfies LockOwner);
   for (let attempt = 0; attempt < LOCK_ATTEMPTS; attempt += 1) {
     if (tryCreateLock(path, ownOwnerText)) {

@@ -7,11 +7,11 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
-import { type ClusterContext, createSpawnOptions, getDataFolderArgument } from "./cluster.js";
+import { type ClusterContext, createPostgresSpawnOptions, getDataFolderArgument } from "./cluster.js";
 import { EmbeddedPostgresError } from "./failure.js";
-import { isPostmasterIn, isProcessAlive, waitUntilEnded } from "./processes.js";
-import { createServerLog, LOG_SETTINGS } from "./server-log.js";
-import { startWatchdog } from "./watchdog.js";
+import { isPostmasterWithDataFolder, isProcessAlive, waitForProcessEnd } from "./processes.js";
+import { createPostgresServerLog, POSTGRES_LOG_SETTINGS } from "./server-log.js";
+import { startPostgresWatchdog } from "./watchdog.js";
 
 const READY_TIMEOUT_MS = 120_000;
 const FAST_STOP_TIMEOUT_MS = 20_000;
@@ -37,7 +37,7 @@ export interface Postmaster {
 }
 
 /** Reads the file `postmaster.pid` of a cluster. Returns null if the file does not exist. */
-export function readPidFile(clusterDir: string): { pid: number; port: number; ready: boolean } | null {
+export function readPostmasterPidFile(clusterDir: string): { pid: number; port: number; ready: boolean } | null {
   try {
     const lines = readFileSync(join(clusterDir, "postmaster.pid"), "utf8").split("\n");
     return { pid: Number(lines[0]), port: Number(lines[3]), ready: lines[7]?.trim() === "ready" };
@@ -57,16 +57,16 @@ async function stopServer(pid: number): Promise<void> {
   ] as const) {
     if (!isProcessAlive(pid)) return;
     process.kill(pid, signal);
-    if (await waitUntilEnded(pid, limit)) return;
+    if (await waitForProcessEnd(pid, limit)) return;
   }
   throw new EmbeddedPostgresError(`PostgreSQL did not stop (process ${pid}); stop it with: kill -QUIT ${pid}`);
 }
 
 /** Stops a server that a killed service has left running, so that its data folder is free. */
-export async function stopOrphan(clusterDir: string, log: Logger): Promise<void> {
-  const left = readPidFile(clusterDir);
+export async function stopOrphanedPostmaster(clusterDir: string, log: Logger): Promise<void> {
+  const left = readPostmasterPidFile(clusterDir);
   if (!left || !isProcessAlive(left.pid)) return;
-  if (isPostmasterIn(left.pid, clusterDir)) {
+  if (isPostmasterWithDataFolder(left.pid, clusterDir)) {
     log.warn({ postmaster: left.pid }, "stopping the PostgreSQL that a killed service left behind");
     await stopServer(left.pid);
     return;
@@ -99,7 +99,7 @@ function removeSockets(clusterDir: string): void {
 
 function createServerArguments(clusterDir: string, port: number, settings: Record<string, string>): string[] {
   const all = {
-    ...LOG_SETTINGS,
+    ...POSTGRES_LOG_SETTINGS,
     listen_addresses: "127.0.0.1",
     port: String(port),
     // The server creates its socket in the folder of the cluster, which only the server's account can open.
@@ -122,10 +122,10 @@ interface LaunchResult {
 async function launchPostmaster(context: ClusterContext, args: string[], log: Logger): Promise<LaunchResult> {
   // The server runs in its own session, so that Ctrl-C reaches only the service. The service stops the database after
   // everything else.
-  const options = { ...createSpawnOptions(context.account, context.clusterDir), detached: true };
+  const options = { ...createPostgresSpawnOptions(context.account, context.clusterDir), detached: true };
   const child = spawn(context.binaries.postgres, args, { ...options, stdio: ["ignore", "ignore", "pipe"] });
   const ready = Promise.withResolvers<string | null>();
-  const serverLog = createServerLog(log, () => ready.resolve(null));
+  const serverLog = createPostgresServerLog(log, () => ready.resolve(null));
   createInterface({ input: child.stderr! }).on("line", serverLog.writeLine);
   child.once("error", (error) => ready.resolve(error.message));
   child.once("close", (code) => ready.resolve(serverLog.getLastFault() ?? `exit code ${code}`));
@@ -137,7 +137,7 @@ async function launchPostmaster(context: ClusterContext, args: string[], log: Lo
 
 function supervisePostmaster(child: ChildProcess, port: number, clusterDir: string, log: Logger): Postmaster {
   let stopping: Promise<void> | null = null;
-  const watchdog = startWatchdog(child.pid!);
+  const watchdog = startPostgresWatchdog(child.pid!);
   const closed = new Promise<void>((resolve) => {
     child.once("close", () => resolve(watchdog.stop()));
   });

@@ -38,7 +38,7 @@ export function isProcessAlive(pid: number): boolean {
  * Returns the start time of a process in clock ticks since boot; null on systems without /proc. Two processes that have
  * had the same PID differ in this time.
  */
-export function readStartTicks(pid: number): string | null {
+export function readProcessStartTicks(pid: number): string | null {
   return readStatFields(pid)?.[19] ?? null;
 }
 
@@ -46,7 +46,7 @@ export function readStartTicks(pid: number): string | null {
  * True if the process `pid` is a PostgreSQL server whose working directory is the data folder `folder` (a path without
  * symbolic links).
  */
-export function isPostmasterIn(pid: number, folder: string): boolean {
+export function isPostmasterWithDataFolder(pid: number, folder: string): boolean {
   if (!isProcessAlive(pid)) return false;
   try {
     if (!HAS_PROC)
@@ -62,7 +62,7 @@ export function isPostmasterIn(pid: number, folder: string): boolean {
  * Resolves with true if the process ends within `limitMs`, otherwise with false. Polls the process, because the kernel
  * notifies only its parent process.
  */
-export async function waitUntilEnded(pid: number, limitMs: number): Promise<boolean> {
+export async function waitForProcessEnd(pid: number, limitMs: number): Promise<boolean> {
   for (let waited = 0; isProcessAlive(pid); waited += POLL_MS) {
     if (waited >= limitMs) return false;
     await delay(POLL_MS);

@@ -8,7 +8,7 @@ import type { Logger } from "pino";
  * PostgreSQL settings that the conversion needs: a line prefix that it can parse, and no statements, parameters or
  * details in the lines.
  */
-export const LOG_SETTINGS: Readonly<Record<string, string>> = {
+export const POSTGRES_LOG_SETTINGS: Readonly<Record<string, string>> = {
   log_destination: "stderr",
   logging_collector: "off",
   log_line_prefix: "%b|%e|",
@@ -28,14 +28,14 @@ const READY_MESSAGE = "database system is ready to accept connections";
  */
 const SERVER_FAULT_SQLSTATE = /^(00|01|08|28|53|55|57|58|F0|XX)/;
 
-export interface ServerLog {
+export interface PostgresServerLog {
   /** Converts one line of PostgreSQL's standard error, and writes it to the service's log. */
   writeLine(text: string): void;
   /** Returns the last log line that may be the reason why the server did not start; null if there is none. */
   getLastFault(): string | null;
 }
 
-export function createServerLog(log: Logger, onReady: () => void): ServerLog {
+export function createPostgresServerLog(log: Logger, onReady: () => void): PostgresServerLog {
   let fault: string | null = null;
 
   function handleLine(text: string): void {

@@ -28,7 +28,7 @@ export interface Watchdog {
  * Starts the watchdog for the server with this PID. On a machine without a shell there is no watchdog. The next start
  * of the service then stops a server that was left running.
  */
-export function startWatchdog(pid: number): Watchdog {
+export function startPostgresWatchdog(pid: number): Watchdog {
   // The watchdog runs in its own session, so that Ctrl-C does not end it before the service.
   const shell = spawn("/bin/sh", ["-c", WATCHDOG_SCRIPT, "svc-watchdog", String(pid)], {
     cwd: "/",

@@ -2,7 +2,11 @@
  * Limits the outgoing requests of one run: their total number, the number at the same time, and the decoded bytes of
  * all responses.
  */
-import { RUN_REQUESTS_AT_ONCE, RUN_REQUESTS_MAX, RUN_RESPONSES_MAX_BYTES } from "../../limits.js";
+import {
+  CONCURRENT_OUTGOING_REQUESTS_PER_RUN,
+  OUTGOING_REQUESTS_PER_RUN_MAX,
+  OUTGOING_RESPONSES_PER_RUN_MAX_BYTES,
+} from "../../limits.js";
 import { OutgoingError } from "./failure.js";
 
 export class RunRequestBudget {
@@ -18,7 +22,7 @@ export class RunRequestBudget {
    */
   async enter(signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();
-    if (this.inProgress >= RUN_REQUESTS_AT_ONCE) await this.wait(signal);
+    if (this.inProgress >= CONCURRENT_OUTGOING_REQUESTS_PER_RUN) await this.wait(signal);
     else this.inProgress += 1;
     let isFreed = false;
     return () => {
@@ -52,8 +56,8 @@ export class RunRequestBudget {
    * @throws OutgoingError LIMIT if the run has sent too many
    */
   countRequest(origin: string): void {
-    if (this.requests >= RUN_REQUESTS_MAX) {
-      const message = `the request to ${origin} was not sent: a run may send ${RUN_REQUESTS_MAX} requests, redirects included`;
+    if (this.requests >= OUTGOING_REQUESTS_PER_RUN_MAX) {
+      const message = `the request to ${origin} was not sent: a run may send ${OUTGOING_REQUESTS_PER_RUN_MAX} requests, redirects included`;
       throw new OutgoingError("LIMIT", message, origin);
     }
     this.requests += 1;
@@ -62,8 +66,8 @@ export class RunRequestBudget {
   /** Counts decoded bytes of a response. @throws OutgoingError LIMIT if the run has received too many */
   countBytes(bytes: number, origin: string): void {
     this.bytes += bytes;
-    if (this.bytes <= RUN_RESPONSES_MAX_BYTES) return;
-    const message = `the response of ${origin} was dropped: a run may receive ${RUN_RESPONSES_MAX_BYTES / 2 ** 20} MB in total`;
+    if (this.bytes <= OUTGOING_RESPONSES_PER_RUN_MAX_BYTES) return;
+    const message = `the response of ${origin} was dropped: a run may receive ${OUTGOING_RESPONSES_PER_RUN_MAX_BYTES / 2 ** 20} MB in total`;
     throw new OutgoingError("LIMIT", message, origin);
   }
 }

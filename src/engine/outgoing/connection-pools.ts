@@ -14,7 +14,7 @@ const CONNECTIONS_PER_ORIGIN = 8;
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 const KEEP_ALIVE_MS = 4_000;
 const KEEP_ALIVE_MAX_MS = 30_000;
-export const HEADERS_MAX_BYTES = 64 * 1024;
+export const RESPONSE_HEADERS_MAX_BYTES = 64 * 1024;
 
 const removeBrackets = (hostname: string): string => hostname.replace(/^\[(.*)\]$/, "$1");
 
@@ -74,7 +74,7 @@ export class ConnectionPools {
       connections: CONNECTIONS_PER_ORIGIN,
       keepAliveTimeout: KEEP_ALIVE_MS,
       keepAliveMaxTimeout: KEEP_ALIVE_MAX_MS,
-      maxHeaderSize: HEADERS_MAX_BYTES,
+      maxHeaderSize: RESPONSE_HEADERS_MAX_BYTES,
       // The HTTP client has no time limit, because the signal of the caller aborts a request that takes too long.
       headersTimeout: 0,
       bodyTimeout: 0,

@@ -10,7 +10,7 @@ import {
   createZstdDecompress,
 } from "node:zlib";
 import { ZSTD_FRAMES_MAX } from "../../limits.js";
-import { getTransportReason, OutgoingError } from "./failure.js";
+import { getTransportErrorCode, OutgoingError } from "./failure.js";
 
 export const ACCEPT_ENCODING = "gzip, deflate, br, zstd";
 
@@ -184,7 +184,7 @@ export async function readDecodedBody(body: Readable, options: DecodingOptions, 
     body.on("error", () => undefined).destroy();
     if (error instanceof OutgoingError) throw error;
     signal.throwIfAborted();
-    const message = `the response of ${origin} could not be read or decoded (${getTransportReason(error)})`;
+    const message = `the response of ${origin} could not be read or decoded (${getTransportErrorCode(error)})`;
     throw new OutgoingError("TRANSPORT", message, origin);
   }
 }

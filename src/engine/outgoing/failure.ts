@@ -8,13 +8,13 @@
  * much data. `TIMEOUT`: too slow. `UNSUPPORTED`: unknown encoding or charset. `TRANSPORT`: DNS, TCP, TLS or decoding
  * failed.
  */
-export type OutgoingCode = "POLICY" | "LIMIT" | "TIMEOUT" | "UNSUPPORTED" | "TRANSPORT";
+export type OutgoingErrorCode = "POLICY" | "LIMIT" | "TIMEOUT" | "UNSUPPORTED" | "TRANSPORT";
 
 export class OutgoingError extends Error {
   override readonly name = "RequestError";
 
   constructor(
-    readonly code: OutgoingCode,
+    readonly code: OutgoingErrorCode,
     message: string,
     /** Origin of the request, in normal form; null if the request has no origin. */
     readonly origin: string | null = null,
@@ -30,7 +30,7 @@ export class OutgoingError extends Error {
 const ERROR_CODE = /^[A-Z][A-Z0-9_]{1,60}$/;
 
 /** Returns the code of a transport error, such as ECONNREFUSED or CERT_HAS_EXPIRED. */
-export function getTransportReason(error: unknown): string {
+export function getTransportErrorCode(error: unknown): string {
   const list = error instanceof AggregateError ? error.errors : [error];
   for (const item of list as (NodeJS.ErrnoException | undefined)[]) {
     for (const { code } of [item, item?.cause as NodeJS.ErrnoException | undefined].filter((cause) => cause != null)) {

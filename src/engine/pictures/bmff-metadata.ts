@@ -131,7 +131,7 @@ function clearMetadataBoxes(file: Buffer, from: number, to: number, depth: numbe
  * Removes items with Exif or XMP data. Changes `file` in place and returns it.
  * @throws RangeError if a box points beyond the end of the file
  */
-export function removePrivateItems(file: Buffer): Buffer {
+export function removePrivateBmffItems(file: Buffer): Buffer {
   clearMetadataBoxes(file, 0, file.length, 0);
   return file;
 }

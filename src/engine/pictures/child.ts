@@ -5,7 +5,7 @@
 import { createWriteStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
 import sharp, { type Sharp } from "sharp";
-import type { PartHeader, PictureJob } from "../pictures.js";
+import type { PictureJob, PictureResponsePartHeader } from "../pictures.js";
 import { DamagedPictureError, removePrivateMetadata } from "./private-metadata.js";
 
 const DECODERS = ["Jpeg", "Png", "Webp", "Nsgif", "Heif", "Tiff"];
@@ -68,7 +68,7 @@ async function resizePicture(file: Buffer, { maxPixels, resize }: PictureJob): P
 }
 
 /** Yields the length of a JSON header, the header, and then the bytes that the header describes. */
-function* encodePart(header: PartHeader, parts: readonly Buffer[]): Generator<Buffer> {
+function* encodePart(header: PictureResponsePartHeader, parts: readonly Buffer[]): Generator<Buffer> {
   const text = Buffer.from(JSON.stringify({ ...header, bytes: parts.reduce((sum, { length }) => sum + length, 0) }));
   const length = Buffer.alloc(4);
   length.writeUInt32BE(text.length);

@@ -3,9 +3,9 @@
  * and orientation stay the same. Does not decode pixels, and can process malicious files.
  */
 import { crc32 } from "node:zlib";
-import { removePrivateItems } from "./bmff-metadata.js";
+import { removePrivateBmffItems } from "./bmff-metadata.js";
 import { createOrientationExif, readOrientation } from "./exif.js";
-import { removePersonalTags } from "./tiff-metadata.js";
+import { removePersonalTiffTags } from "./tiff-metadata.js";
 
 /** Error if the file does not have the format that its first bytes announce. */
 export class DamagedPictureError extends Error {
@@ -178,16 +178,16 @@ const CLEANER_BY_TYPE: Readonly<Record<string, (file: Buffer) => Buffer[]>> = {
   "image/apng": cleanPng,
   "image/webp": cleanWebp,
   "image/gif": cleanGif,
-  "image/tiff": (file) => [removePersonalTags(file)],
-  "image/avif": (file) => [removePrivateItems(file)],
-  "image/heic": (file) => [removePrivateItems(file)],
-  "image/heif": (file) => [removePrivateItems(file)],
-  "image/heic-sequence": (file) => [removePrivateItems(file)],
-  "image/heif-sequence": (file) => [removePrivateItems(file)],
+  "image/tiff": (file) => [removePersonalTiffTags(file)],
+  "image/avif": (file) => [removePrivateBmffItems(file)],
+  "image/heic": (file) => [removePrivateBmffItems(file)],
+  "image/heif": (file) => [removePrivateBmffItems(file)],
+  "image/heic-sequence": (file) => [removePrivateBmffItems(file)],
+  "image/heif-sequence": (file) => [removePrivateBmffItems(file)],
 };
 
 /** Media types of pictures whose metadata this file can remove. */
-export const CLEANABLE_FORMATS: readonly string[] = Object.keys(CLEANER_BY_TYPE);
+export const TYPES_WITH_REMOVABLE_METADATA: readonly string[] = Object.keys(CLEANER_BY_TYPE);
 
 /**
  * Returns the parts of the file without private metadata, in the order in which they form the new file.

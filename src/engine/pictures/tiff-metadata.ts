@@ -93,7 +93,7 @@ class TiffEditor {
  * Removes tags that can contain personal data, such as the location or the author. Changes `file` in place and returns it.
  * @throws RangeError if an offset points beyond the end of the file
  */
-export function removePersonalTags(file: Buffer): Buffer {
+export function removePersonalTiffTags(file: Buffer): Buffer {
   const tiff = new TiffEditor(file);
   // A BigTIFF has 64-bit offsets, which this function cannot read. So it rejects the file.
   if (tiff.readShort(2) !== 42) throw new RangeError("the TIFF data does not have 32-bit offsets");

@@ -1,6 +1,6 @@
 /** Removes one level of JSON and URL escapes from a text in one pass. */
 import { ByteWriter, isLineBreak, type Layer, pushCodeUnit } from "./layers.js";
-import { HEX_VALUES } from "./numerals.js";
+import { HEX_DIGIT_VALUES } from "./numerals.js";
 import { addSpan, type Spans, uniteSpans } from "./spans.js";
 import { findEqualBytes, repeatInWord, viewAsInt32Words } from "./words.js";
 
@@ -33,7 +33,7 @@ function parseHexAt(bytes: Uint8Array, from: number, count: number): number {
   if (from + count > bytes.length) return -1;
   let value = 0;
   for (let index = from; index < from + count; index += 1) {
-    const digit = HEX_VALUES[bytes[index]!]!;
+    const digit = HEX_DIGIT_VALUES[bytes[index]!]!;
     if (digit < 0) return -1;
     value = value * 16 + digit;
   }
@@ -54,7 +54,7 @@ function decodeEscapeAt(bytes: Uint8Array, index: number): number {
     return named === 0 ? decodeNumberAt(bytes, index) : (2 << LENGTH_SHIFT) | named;
   }
   if (mark !== PERCENT || index + 2 >= bytes.length) return 0;
-  const value = (HEX_VALUES[bytes[index + 1]!]! << 4) | HEX_VALUES[bytes[index + 2]!]!;
+  const value = (HEX_DIGIT_VALUES[bytes[index + 1]!]! << 4) | HEX_DIGIT_VALUES[bytes[index + 2]!]!;
   return value < 0 ? 0 : (PERCENT_LENGTH << LENGTH_SHIFT) | value;
 }
 

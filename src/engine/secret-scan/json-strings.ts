@@ -43,7 +43,7 @@ export function findShortKeys(json: string, min: number): number[] {
 }
 
 /** True if a single span contains all characters from index `first` to index `last`. */
-export function isWithinSpans(spans: readonly number[], first: number, last: number): boolean {
+export function isWithinOneSpan(spans: readonly number[], first: number, last: number): boolean {
   let [low, high] = [0, spans.length / 2];
   while (low < high) {
     const middle = (low + high) >> 1;

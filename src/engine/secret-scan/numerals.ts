@@ -1,9 +1,9 @@
 /** Tables for the digits of base64, base64url and hex, and functions that decode several digits at once. */
 
-export const HEX_VALUES = new Int8Array(256).fill(-1);
+export const HEX_DIGIT_VALUES = new Int8Array(256).fill(-1);
 for (let value = 0; value < 16; value += 1) {
-  HEX_VALUES[value.toString(16).charCodeAt(0)] = value;
-  HEX_VALUES[value.toString(16).toUpperCase().charCodeAt(0)] = value;
+  HEX_DIGIT_VALUES[value.toString(16).charCodeAt(0)] = value;
+  HEX_DIGIT_VALUES[value.toString(16).toUpperCase().charCodeAt(0)] = value;
 }
 const BASE64_VALUES = new Int8Array(256).fill(-1);
 for (const [value, character] of [..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"].entries()) {
@@ -33,8 +33,8 @@ for (let pair = 0; pair < 2 ** 16; pair += 1) {
   FIRST_TWO_DIGIT_BITS[pair] = (bits >> 4) | ((bits & 0xf) << 12);
   LAST_TWO_DIGIT_BITS[pair] = (bits & 0xf00) | ((bits & 0xff) << 16);
   if (BASE64_VALUES[pair & 0xff]! >= 0 && BASE64_VALUES[pair >> 8]! >= 0) DIGIT_PAIR_TABLE[pair]! |= BASE64_BIT;
-  if (HEX_VALUES[pair & 0xff]! >= 0 && HEX_VALUES[pair >> 8]! >= 0) DIGIT_PAIR_TABLE[pair]! |= HEX_BIT;
-  BYTE_BY_HEX_PAIR[pair] = (HEX_VALUES[pair & 0xff]! << 4) | HEX_VALUES[pair >> 8]!;
+  if (HEX_DIGIT_VALUES[pair & 0xff]! >= 0 && HEX_DIGIT_VALUES[pair >> 8]! >= 0) DIGIT_PAIR_TABLE[pair]! |= HEX_BIT;
+  BYTE_BY_HEX_PAIR[pair] = (HEX_DIGIT_VALUES[pair & 0xff]! << 4) | HEX_DIGIT_VALUES[pair >> 8]!;
 }
 
 export interface NumeralSystem {
@@ -79,7 +79,7 @@ export const BASE64_NUMERAL_SYSTEM: NumeralSystem = {
 
 export const HEX_NUMERAL_SYSTEM: NumeralSystem = {
   bitsPerDigit: 4,
-  values: HEX_VALUES,
+  values: HEX_DIGIT_VALUES,
   bit: HEX_BIT,
   minDigits: 16,
   shiftCount: 2,

@@ -6,7 +6,7 @@ import { domainToUnicode } from "node:url";
 import { Automaton, type PatternHit } from "./automaton.js";
 import { decodeDigitLayers, findTrailingDigitsStart } from "./digits.js";
 import { findIncompleteEscape, removeEscapes } from "./escapes.js";
-import { findShortKeys, isWithinSpans, readShortStrings } from "./json-strings.js";
+import { findShortKeys, isWithinOneSpan, readShortStrings } from "./json-strings.js";
 import { createPlainLayer, type Layer } from "./layers.js";
 import { type MaskedBeginning, maskBeginning, type SecretRange, type StreamedText } from "./partial-text.js";
 import {
@@ -165,7 +165,7 @@ export class SecretScan {
     for (const { layer } of createLayers(json, true, this.finder.automaton.longestPatternBytes)) {
       const at = layer.textIndexes!;
       const onHit = (hit: PatternHit): boolean => {
-        const isInKey = isWithinSpans(keys, at[hit.start]!, at[hit.end - 1]!);
+        const isInKey = isWithinOneSpan(keys, at[hit.start]!, at[hit.end - 1]!);
         if (!isInKey) secretName = this.finder.name(hit);
         return !isInKey;
       };

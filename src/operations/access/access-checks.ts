@@ -8,7 +8,7 @@ import { createBoundedCache } from "../../engine/bounded-cache.js";
 import type { DiskSpace, DiskSpaceLevel } from "../../engine/disk-space.js";
 import type { RateDecision, RateWindow } from "../../engine/rate-window.js";
 import { ActionError } from "../../errors.js";
-import { LOW_DISK_RETRY_SECONDS, RATE_WINDOW_MS, VISITORS_SHARE } from "../../limits.js";
+import { LOW_DISK_RETRY_SECONDS, RATE_WINDOW_MS, VISITORS_RATE_LIMIT_SHARE } from "../../limits.js";
 import {
   ADDED_RESOURCE_BY_OPERATION,
   type Caller,
@@ -163,7 +163,7 @@ export function createAccessChecks(options: {
 
   /**
    * Counts one request in the app's rate limit. Visitors of the app's pages can use the whole limit. If they use more
-   * than VISITORS_SHARE of it, the app's editors and back ends get a limit that is higher by the excess. So visitors
+   * than VISITORS_RATE_LIMIT_SHARE of it, the app's editors and back ends get a limit that is higher by the excess. So visitors
    * cannot lock out editors and back ends.
    */
   async function countInBuckets(
@@ -175,7 +175,7 @@ export function createAccessChecks(options: {
     let windowState = await rateWindow.takeTokens(appId, name, { limit, windowMs });
     if (isVisitor && windowState.accepted) await rateWindow.takeTokens(appId, visitorsName, { limit, windowMs });
     if (!isVisitor && !windowState.accepted) {
-      const visitorShare = Math.max(1, Math.floor(limit * VISITORS_SHARE));
+      const visitorShare = Math.max(1, Math.floor(limit * VISITORS_RATE_LIMIT_SHARE));
       const visitorExcess = (await rateWindow.count(appId, visitorsName, windowMs)) - visitorShare;
       if (visitorExcess > 0)
         windowState = await rateWindow.takeTokens(appId, name, { limit: limit + visitorExcess, windowMs });

@@ -1,5 +1,5 @@
 /** SQL conditions for valid credentials. Read this file before you add a way in which a credential ends. */
-import { isClosedSql } from "../../data/app.js";
+import { isClosedStageSql } from "../../data/app.js";
 import { allowsOperation } from "../../rules/access.js";
 import { ROLES } from "../../rules/roles.js";
 
@@ -23,7 +23,7 @@ export const IS_GRANT_VALID_SQL = `(g.revoked_at IS NULL AND (g.maker_id IS NULL
  */
 export const IS_CREDENTIAL_VALID_SQL = `
      c.revoked_at IS NULL AND (c.expires_at IS NULL OR c.expires_at > now())
-     AND NOT ${isClosedSql("c.app_id")}
+     AND NOT ${isClosedStageSql("c.app_id")}
      AND (c.grant_id IS NULL OR EXISTS (SELECT FROM oauth_grant g WHERE g.id = c.grant_id AND ${IS_GRANT_VALID_SQL}))
      AND (NOT c.page_session OR CASE c.kind WHEN 'live'
        THEN EXISTS (SELECT FROM app WHERE id = c.app_id AND published_at IS NOT NULL)

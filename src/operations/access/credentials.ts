@@ -1,13 +1,18 @@
 /** Issues credentials, finds the caller to whom a token belongs, and revokes credentials in all processes. */
 import { hash } from "node:crypto";
-import { isClosedSql } from "../../data/app.js";
+import { isClosedStageSql } from "../../data/app.js";
 import type { CredentialKind } from "../../data/credential.js";
 import { type Db, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { createBoundedCache } from "../../engine/bounded-cache.js";
 import type { DatabaseNotifications } from "../../engine/notifications.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
-import { ActionError, rateLimitError } from "../../errors.js";
-import { RATE_WINDOW_MS, SESSION_IDLE_MS, SESSION_LIFETIME_MS, UNKNOWN_TOKENS_PER_ADDRESS } from "../../limits.js";
+import { ActionError, createRateLimitError } from "../../errors.js";
+import {
+  RATE_WINDOW_MS,
+  SESSION_IDLE_TIMEOUT_MS,
+  SESSION_LIFETIME_MS,
+  UNKNOWN_TOKENS_PER_ADDRESS_AND_MINUTE,
+} from "../../limits.js";
 import type { Caller, TokenScope } from "../../rules/access.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import { getHighestRole, isRoleAbove, type Role } from "../../rules/roles.js";
@@ -88,7 +93,7 @@ const SELECT_CREDENTIAL = `
          c.action_id AS "actionId", c.scopes, run.copy AS "runCopy", run.depth AS "runDepth",
          CASE WHEN c.kind = 'editor' AND session.is_provisional IS NOT TRUE THEN
            (SELECT json_agg(json_build_array(app_id, role)) FROM app_role AS granted
-             WHERE person_id = c.person_id AND NOT ${isClosedSql("granted.app_id")}) END AS roles,
+             WHERE person_id = c.person_id AND NOT ${isClosedStageSql("granted.app_id")}) END AS roles,
          CASE WHEN c.kind = 'editor' AND session.is_provisional IS NOT TRUE THEN
            (SELECT json_agg(json_build_array(organization_id, role)) FROM organization_member
              WHERE person_id = c.person_id) END AS organizations,
@@ -178,7 +183,7 @@ class UnknownTokenLimiter {
    */
   private readonly previouslyValidKeys = createBoundedCache<string, true>(CALLER_CACHE_MAX_ENTRIES);
   private readonly unknownTokenBucket = createTokenBucket({
-    limit: UNKNOWN_TOKENS_PER_ADDRESS,
+    limit: UNKNOWN_TOKENS_PER_ADDRESS_AND_MINUTE,
     windowMs: RATE_WINDOW_MS,
     clock: this.clock,
   });
@@ -209,7 +214,7 @@ class UnknownTokenLimiter {
   checkRate(key: string, address: string | undefined): void {
     if (address === undefined || this.previouslyValidKeys.has(key)) return;
     const retryAfter = this.unknownTokenBucket.takeTokens(getAddressBlock(address), 0);
-    if (retryAfter > 0) throw rateLimitError("too many unknown tokens from this address", retryAfter);
+    if (retryAfter > 0) throw createRateLimitError("too many unknown tokens from this address", retryAfter);
   }
 
   /**
@@ -260,7 +265,7 @@ export class Credentials {
 
   /** Extends the expiry of a session that is in use. If the database is read-only, the session keeps its old expiry. */
   private async renewExpiry({ id, expiresAt }: CredentialRow, address: string): Promise<Date | null> {
-    const values = [id, address, SESSION_IDLE_MS, SESSION_LIFETIME_MS];
+    const values = [id, address, SESSION_IDLE_TIMEOUT_MS, SESSION_LIFETIME_MS];
     const renewedRows = await rows<{ expiresAt: Date }>(this.options.db, RENEW_CREDENTIAL, values).catch(() => []);
     return renewedRows[0]?.expiresAt ?? expiresAt;
   }

@@ -6,8 +6,8 @@ import type { EntityManager } from "typeorm";
 import { runInBackground } from "../../background.js";
 import { type Db, isUniqueViolation, rows, type SqlClient } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
-import { ActionError, rateLimitError } from "../../errors.js";
-import { RESET_LINK_MS, SETUP_LINK_MS } from "../../limits.js";
+import { ActionError, createRateLimitError } from "../../errors.js";
+import { SETUP_LINK_LIFETIME_MS, SIGN_IN_RESET_LINK_LIFETIME_MS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import { requireEmail, requireText } from "../../rules/fields.js";
@@ -128,7 +128,7 @@ export class Accounts {
   private async replaceSetupLink(manager: EntityManager): Promise<IssuedOneTimeLink> {
     const { links } = this.options;
     await links.revokeAll("setup", null, manager);
-    return links.issue({ kind: "setup", lifetimeMs: SETUP_LINK_MS }, manager);
+    return links.issue({ kind: "setup", lifetimeMs: SETUP_LINK_LIFETIME_MS }, manager);
   }
 
   private async sendResetTo(email: string, address: string | undefined): Promise<void> {
@@ -141,7 +141,9 @@ export class Accounts {
       const [recent] = await rows<{ count: number }>(manager, COUNT_RECENT_RESETS, [user.id]);
       if (recent!.count >= RESETS_PER_PERSON) return null;
       await recordAccessEvent(manager, { type: "person.resetRequested", subjectId: user.id, address });
-      return (await links.issue({ kind: "reset", personId: user.id, lifetimeMs: RESET_LINK_MS }, manager)).link;
+      return (
+        await links.issue({ kind: "reset", personId: user.id, lifetimeMs: SIGN_IN_RESET_LINK_LIFETIME_MS }, manager)
+      ).link;
     });
     if (link !== null) await sendReset(user, link);
   }
@@ -294,7 +296,7 @@ export class Accounts {
     const email = requireEmail(body["email"], "email");
     refuseUnknownFields(body, RESET_REQUEST_BODY_SHAPE);
     const retryAfter = this.resetBucket.takeTokens(getAddressBlock(address ?? ""));
-    if (retryAfter > 0) throw rateLimitError("too many requests for a reset from this address", retryAfter);
+    if (retryAfter > 0) throw createRateLimitError("too many requests for a reset from this address", retryAfter);
     runInBackground(this.sendResetTo(email, address));
   }
 
@@ -310,7 +312,10 @@ export class Accounts {
     const { db, links } = this.options;
     return db.transaction(async (manager) => {
       await check(manager);
-      const resetLink = await links.issue({ kind: "reset", personId, createdBy, lifetimeMs: RESET_LINK_MS }, manager);
+      const resetLink = await links.issue(
+        { kind: "reset", personId, createdBy, lifetimeMs: SIGN_IN_RESET_LINK_LIFETIME_MS },
+        manager,
+      );
       await recordAccessEvent(manager, { type: "person.resetLink", personId: createdBy, subjectId: personId });
       return resetLink;
     });

@@ -2,7 +2,7 @@
  * Returns the person behind a credential, with the organizations and apps in which they have a role (contract, section
  * 7, `GET /v1/auth/session`).
  */
-import { isClosedSql } from "../../data/app.js";
+import { isClosedStageSql } from "../../data/app.js";
 import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
@@ -29,7 +29,7 @@ const SELECT_USER = `
 const SELECT_ORGANIZATIONS =
   "SELECT id, name FROM organization WHERE $1 OR id = ANY ($2::bigint[]) ORDER BY id LIMIT 1000";
 const SELECT_APPS = `
-  SELECT id, name FROM app WHERE ($1 OR id = ANY ($2::bigint[])) AND NOT ${isClosedSql("app.id")} ORDER BY id LIMIT 1000`;
+  SELECT id, name FROM app WHERE ($1 OR id = ANY ($2::bigint[])) AND NOT ${isClosedStageSql("app.id")} ORDER BY id LIMIT 1000`;
 
 export type ReadCallerAccess = (caller: Caller) => Promise<CallerAccess>;
 

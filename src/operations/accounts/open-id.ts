@@ -9,7 +9,7 @@ import type { EntityManager } from "typeorm";
 import type { OpenIdProvider } from "../../config/open-id.js";
 import { type Db, isUniqueViolation } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
-import { ActionError, rateLimitError } from "../../errors.js";
+import { ActionError, createRateLimitError } from "../../errors.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import { isObject } from "../../rules/describe-value.js";
 import { getHighestRole, ROLES, type Role } from "../../rules/roles.js";
@@ -269,7 +269,7 @@ export class OpenId {
   async finish(request: SignInRequest, id: string, flow: OpenIdFlow | null, callback: URL): Promise<OpenIdOutcome> {
     const provider = this.requireProvider(id);
     const retryAfter = this.callbackBucket.takeTokens(getAddressBlock(request.address ?? ""));
-    if (retryAfter > 0) throw rateLimitError("too many OpenID callbacks from this address", retryAfter);
+    if (retryAfter > 0) throw createRateLimitError("too many OpenID callbacks from this address", retryAfter);
     const next = flow?.next ?? "";
     try {
       if (flow === null || flow.provider !== id) throw new OpenIdSignInError("failed");

@@ -13,7 +13,7 @@ import type {
 } from "@simplewebauthn/server";
 import { type Db, isUniqueViolation, rows } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
-import { ActionError, rateLimitError } from "../../errors.js";
+import { ActionError, createRateLimitError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import { isObject } from "../../rules/describe-value.js";
@@ -148,7 +148,7 @@ export class Passkeys {
   ): Promise<void> {
     const { db } = this.options;
     const retryAfter = this.challengeLimit.takeTokens(getAddressBlock(address ?? ""));
-    if (retryAfter > 0) throw rateLimitError("too many passkey challenges", retryAfter);
+    if (retryAfter > 0) throw createRateLimitError("too many passkey challenges", retryAfter);
     await rows(db, DELETE_OLD_CHALLENGES);
     await rows(db, INSERT_CHALLENGE, [hashChallenge(challenge), sessionId]);
   }

@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import type { EntityManager } from "typeorm";
 import { type Db, rows } from "../../data/database.js";
-import { rateLimitError } from "../../errors.js";
+import { createRateLimitError } from "../../errors.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import {
   getBlockedUntil,
@@ -82,7 +82,7 @@ export class PersonSignInAttempts {
       const now = await databaseTime(manager);
       const until = Math.max(...lockedRows.map((row) => getBlockedUntil(toAttemptState(row), now) ?? 0));
       if (until > 0) {
-        throw rateLimitError("too many failed sign-ins", Math.max(1, Math.ceil((until - now) / 1000)));
+        throw createRateLimitError("too many failed sign-ins", Math.max(1, Math.ceil((until - now) / 1000)));
       }
       for (const row of lockedRows)
         await saveAttempts(manager, row.subject, recordAttemptStart(toAttemptState(row), now));

@@ -55,7 +55,7 @@ export class Actions {
 
   /**
    * Lists the app's drafts, the newest first, without legacy actions. Normally returns `limit` drafts. Returns fewer,
-   * with `hasMore` true, if `limit` drafts would exceed PAGE_MAX_BYTES. Every word in `search` must be in the draft's
+   * with `hasMore` true, if `limit` drafts would exceed LIST_PAGE_MAX_BYTES. Every word in `search` must be in the draft's
    * name or description.
    * @param reserve reserves memory for the response
    * @throws ActionError REQUEST_INVALID, and the errors of `reserve`

@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { createThreadPool } from "../../engine/threads.js";
 import { ActionError } from "../../errors.js";
-import { CODE_READ_MEMORY_MB, CODE_READ_TIMEOUT_MS } from "../../limits.js";
+import { CODE_RULES_CHECK_MEMORY_MB, CODE_RULES_CHECK_TIMEOUT_MS } from "../../limits.js";
 import type * as codeRules from "../../rules/code.js";
 import { type CodeParseResult, parseCode } from "../../rules/code.js";
 
@@ -40,8 +40,8 @@ export class CodeChecker {
   private readonly threadPool = createThreadPool<string, CodeParseResult>({
     module: new URL("../../rules/code.js", import.meta.url),
     name: "parseCode" satisfies keyof typeof codeRules,
-    memoryMb: CODE_READ_MEMORY_MB,
-    timeoutMs: CODE_READ_TIMEOUT_MS,
+    memoryMb: CODE_RULES_CHECK_MEMORY_MB,
+    timeoutMs: CODE_RULES_CHECK_TIMEOUT_MS,
   });
   private readonly verdictsByHash = new Map<string, CodeCheckResult>();
 
@@ -56,8 +56,8 @@ export class CodeChecker {
     const threadResult = await this.threadPool.call(code);
     if (threadResult.ok) return threadResult.value;
     const limitTexts = {
-      time: `longer than ${CODE_READ_TIMEOUT_MS} ms`,
-      memory: `more than ${CODE_READ_MEMORY_MB} MB`,
+      time: `longer than ${CODE_RULES_CHECK_TIMEOUT_MS} ms`,
+      memory: `more than ${CODE_RULES_CHECK_MEMORY_MB} MB`,
     };
     throw new ActionError(
       "CODE_VALIDATION_FAILED",

@@ -5,7 +5,7 @@ import type { Db } from "../../data/database.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { createThreadPool } from "../../engine/threads.js";
 import { ActionError } from "../../errors.js";
-import { CODE_READ_MEMORY_MB, CODE_READ_TIMEOUT_MS } from "../../limits.js";
+import { CODE_RULES_CHECK_MEMORY_MB, CODE_RULES_CHECK_TIMEOUT_MS } from "../../limits.js";
 import type * as actionDiff from "../../rules/action-diff.js";
 import { type ActionDiff, type ActionVersionPair, type ComparedScript, diffActions } from "../../rules/action-diff.js";
 import { type ActionInput, omitSourceIfNull } from "../../rules/action-input.js";
@@ -63,8 +63,8 @@ const comparisonQueue = new FairSemaphore(MAX_CONCURRENT_COMPARISONS, 1);
 const comparisonThreadPool = createThreadPool<ActionVersionPair, ActionDiff>({
   module: new URL("../../rules/action-diff.js", import.meta.url),
   name: "diffActions" satisfies keyof typeof actionDiff,
-  memoryMb: CODE_READ_MEMORY_MB,
-  timeoutMs: CODE_READ_TIMEOUT_MS,
+  memoryMb: CODE_RULES_CHECK_MEMORY_MB,
+  timeoutMs: CODE_RULES_CHECK_TIMEOUT_MS,
 });
 
 async function diffInThread(appId: number, actions: ActionVersionPair): Promise<ActionDiff> {

@@ -6,10 +6,10 @@ import { createHash } from "node:crypto";
 import type { EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { IDEMPOTENCY_HOURS } from "../../limits.js";
+import { IDEMPOTENCY_KEY_LIFETIME_HOURS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 
-const IS_EXPIRED = `created_at < now() - interval '${IDEMPOTENCY_HOURS} hours'`;
+const IS_EXPIRED = `created_at < now() - interval '${IDEMPOTENCY_KEY_LIFETIME_HOURS} hours'`;
 
 /* Deletes up to 100 expired keys of all callers. Skips rows that another process is deleting. */
 const DELETE_EXPIRED_KEYS = `

@@ -4,7 +4,7 @@
  */
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { JSON_MAX_DEPTH, PRESET_MAX_BYTES, PRESETS_PER_ACTION } from "../../limits.js";
+import { JSON_MAX_DEPTH, PAYLOAD_PRESET_MAX_BYTES, PAYLOAD_PRESETS_PER_ACTION } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { describeValue, isObject, nestsDeeperThan } from "../../rules/describe-value.js";
 import { refuseField, requireText } from "../../rules/fields.js";
@@ -36,9 +36,9 @@ const DELETE_PRESET = `
 function payloadJson(payload: unknown): string {
   const isFit = isObject(payload) && !nestsDeeperThan(payload, JSON_MAX_DEPTH);
   const text = isFit ? JSON.stringify(payload) : "";
-  if (isFit && Buffer.byteLength(text) <= PRESET_MAX_BYTES) return text;
+  if (isFit && Buffer.byteLength(text) <= PAYLOAD_PRESET_MAX_BYTES) return text;
   const receivedText = isFit ? `${Buffer.byteLength(text)} bytes` : describeValue(payload);
-  const expected = `a JSON object of at most ${PRESET_MAX_BYTES} bytes and ${JSON_MAX_DEPTH} levels`;
+  const expected = `a JSON object of at most ${PAYLOAD_PRESET_MAX_BYTES} bytes and ${JSON_MAX_DEPTH} levels`;
   throw new ActionError("PAYLOAD_INVALID", `"payload" must be ${expected} (got ${receivedText})`);
 }
 
@@ -108,8 +108,8 @@ export class PayloadPresets {
         "SELECT count(*) FROM payload_preset WHERE action_id = $1 AND name <> $2",
         [actionId, title],
       );
-      if (others!.count >= PRESETS_PER_ACTION) {
-        const message = `this action already has the maximum of ${PRESETS_PER_ACTION} payload presets; delete one first`;
+      if (others!.count >= PAYLOAD_PRESETS_PER_ACTION) {
+        const message = `this action already has the maximum of ${PAYLOAD_PRESETS_PER_ACTION} payload presets; delete one first`;
         throw new ActionError("REQUEST_INVALID", message);
       }
       await rows(manager, SAVE_PRESET, [actionId, title, text, caller.personId]);

@@ -7,7 +7,7 @@ import type { Asset, Environment, StoredAsset } from "../../data/action-types.js
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { type Person, personJsonSql } from "../../data/person.js";
 import { ActionError } from "../../errors.js";
-import { VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX, VERSIONS_KEPT } from "../../limits.js";
+import { VERSIONS_PER_ACTION_MAX, VERSIONS_PER_PAGE_DEFAULT, VERSIONS_PER_PAGE_MAX } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { type ActionInput, omitSourceIfNull } from "../../rules/action-input.js";
 import { omitSourceMap } from "../../rules/action-source.js";
@@ -101,12 +101,12 @@ const draftStateHash = (row: ActionRow): Buffer =>
     .digest();
 
 /*
- * Deletes all but the newest VERSIONS_KEPT versions of a draft. The newest versions have the highest IDs, because a
+ * Deletes all but the newest VERSIONS_PER_ACTION_MAX versions of a draft. The newest versions have the highest IDs, because a
  * transaction locks the draft before it inserts a version.
  */
 const DELETE_OLD_VERSIONS = `
   DELETE FROM action_version WHERE action_id = $1 AND id <=
-    (SELECT id FROM action_version WHERE action_id = $1 ORDER BY id DESC OFFSET ${VERSIONS_KEPT} LIMIT 1)`;
+    (SELECT id FROM action_version WHERE action_id = $1 ORDER BY id DESC OFFSET ${VERSIONS_PER_ACTION_MAX} LIMIT 1)`;
 
 /** Reason for a snapshot, and the person and Git commit that caused it. */
 interface SnapshotOrigin extends Pick<Caller, "personId" | "commit"> {
@@ -237,7 +237,7 @@ export class ActionVersions {
     options: { limit?: unknown; offset?: unknown; published?: boolean | null | undefined },
   ): Promise<{ versions: VersionSummary[]; pagination: VersionPagination }> {
     const { db } = this.options;
-    const { limit, offset } = parseLimitAndOffset(options, VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX);
+    const { limit, offset } = parseLimitAndOffset(options, VERSIONS_PER_PAGE_DEFAULT, VERSIONS_PER_PAGE_MAX);
     await findAction(db.manager, appId, actionId);
     const [chosen, order] = options.published ? PUBLISHED_VERSIONS : ALL_VERSIONS;
     const [count] = await rows<{ total: number }>(

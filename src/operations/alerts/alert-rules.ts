@@ -1,7 +1,7 @@
 /** Operations of callers on an app's alert rules: create, change, remove, list, send a test message. */
 import type { EntityManager } from "typeorm";
 import { type Db, isUniqueViolation, rows } from "../../data/database.js";
-import { ActionError, rateLimitError } from "../../errors.js";
+import { ActionError, createRateLimitError } from "../../errors.js";
 import { ALERT_RULES_PER_APP } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { type AlertInput, parseAlertInput } from "../../rules/alert-input.js";
@@ -56,7 +56,7 @@ async function lockRule(manager: EntityManager, { appId, id, precondition }: Ale
 async function requireFewMessages(manager: EntityManager, appId: number): Promise<void> {
   const sql = "SELECT FROM alert_delivery WHERE app_id = $1 AND created_at > now() - interval '1 minute'";
   if ((await rows(manager, sql, [appId])).length < MAX_MESSAGES_PER_MINUTE) return;
-  throw rateLimitError(
+  throw createRateLimitError(
     `the alert cannot be tested now, because the app has sent ${MAX_MESSAGES_PER_MINUTE} or more alert messages in a minute`,
     60,
   );

@@ -1,7 +1,7 @@
 /** Creates and connects the modules for alerts: rules, evaluation, texts and delivery. */
 import type { Logger } from "pino";
 import type { Db } from "../../data/database.js";
-import { createCheckedConnections } from "../../engine/checked-connections.js";
+import { createAddressCheckedConnections } from "../../engine/checked-connections.js";
 import { isPublicAddress } from "../../engine/egress-proxy.js";
 import { selectHostResolver } from "../../engine/public-lookup.js";
 import type { SendNotice } from "../communicate/notices.js";
@@ -25,7 +25,7 @@ export function createAlertModules(options: {
   log: Logger;
 }) {
   const { db, settings, notice, allowPrivateNetwork, baseUrl, now, log } = options;
-  const connections = createCheckedConnections({
+  const connections = createAddressCheckedConnections({
     mayReach: (address) => allowPrivateNetwork || isPublicAddress(address),
     mayUsePort: (port) => allowPrivateNetwork || port === HTTPS_PORT,
     resolve: selectHostResolver(allowPrivateNetwork),

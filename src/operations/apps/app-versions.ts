@@ -8,7 +8,7 @@ import { AppRow } from "../../data/app.js";
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { type Person, personJsonSql } from "../../data/person.js";
 import { ActionError } from "../../errors.js";
-import { APP_VERSIONS_KEPT, VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX } from "../../limits.js";
+import { APP_VERSIONS_MAX, VERSIONS_PER_PAGE_DEFAULT, VERSIONS_PER_PAGE_MAX } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { createAppUpdateEvent } from "../../rules/app-events.js";
 import { parseLimitAndOffset } from "../../rules/page.js";
@@ -98,7 +98,7 @@ const SELECT_SNAPSHOT_SIZE = `
 
 const DELETE_OLD_VERSIONS = `
   DELETE FROM app_version WHERE app_id = $1 AND id <=
-    (SELECT id FROM app_version WHERE app_id = $1 ORDER BY id DESC OFFSET ${APP_VERSIONS_KEPT} LIMIT 1)`;
+    (SELECT id FROM app_version WHERE app_id = $1 ORDER BY id DESC OFFSET ${APP_VERSIONS_MAX} LIMIT 1)`;
 
 function toAppVersion({ id, createdAt, userId, user, action, name }: SummaryRow): AppVersion {
   return { id, createdAt: createdAt.toISOString(), userId, user, action, name: name && JSON.parse(name) };
@@ -208,7 +208,7 @@ export class AppVersions {
     pagination: { limit: number; offset: number; total: number; hasMore: boolean };
   }> {
     const { db } = this.options;
-    const { limit, offset } = parseLimitAndOffset(options, VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX);
+    const { limit, offset } = parseLimitAndOffset(options, VERSIONS_PER_PAGE_DEFAULT, VERSIONS_PER_PAGE_MAX);
     const [count] = await rows<{ total: number }>(db, "SELECT count(*) AS total FROM app_version WHERE app_id = $1", [
       appId,
     ]);

@@ -1,6 +1,6 @@
 /** Creates, lists, changes, publishes and unpublishes apps. The settings of apps are in operations/settings. */
 import type { EntityManager } from "typeorm";
-import { AppRow, isClosedSql } from "../../data/app.js";
+import { AppRow, isClosedStageSql } from "../../data/app.js";
 import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { type Caller, mayPerformOnApp } from "../../rules/access.js";
@@ -159,7 +159,7 @@ export class Apps {
       .getRepository(AppRow)
       .createQueryBuilder("app")
       .where("(:all OR app.id = ANY (:ids))", { all: caller.kind === "admin", ids })
-      .andWhere(`NOT ${isClosedSql("app.id")}`)
+      .andWhere(`NOT ${isClosedStageSql("app.id")}`)
       .orderBy("app.id")
       .getMany();
     return appRow.map((row) => (canReadConfiguration(caller, row.id) ? toApp(row) : toVisitorView(toApp(row))));

@@ -7,8 +7,8 @@ import type { Db } from "../../data/database.js";
 import type { DiskSpace } from "../../engine/disk-space.js";
 import type { DatabaseNotifications } from "../../engine/notifications.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
-import { rateLimitError } from "../../errors.js";
-import { CLIENT_REQUESTS_PER_CREDENTIAL, RATE_WINDOW_MS } from "../../limits.js";
+import { createRateLimitError } from "../../errors.js";
+import { CLIENT_REPORTS_PER_CREDENTIAL_AND_MINUTE, RATE_WINDOW_MS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { getRateLimitKey } from "../../rules/address-block.js";
 import type { AddAssetUrls } from "../../rules/packages.js";
@@ -29,10 +29,13 @@ import { VisitorSessions } from "./visitors.js";
  * so that no visitor can fill an app's log.
  */
 function createRequestCounter(): (caller: Caller) => void {
-  const requestBucket = createTokenBucket({ limit: CLIENT_REQUESTS_PER_CREDENTIAL, windowMs: RATE_WINDOW_MS });
+  const requestBucket = createTokenBucket({
+    limit: CLIENT_REPORTS_PER_CREDENTIAL_AND_MINUTE,
+    windowMs: RATE_WINDOW_MS,
+  });
   return (caller) => {
     const retryAfter = requestBucket.takeTokens(getRateLimitKey(caller));
-    if (retryAfter > 0) throw rateLimitError("too many requests from this client", retryAfter);
+    if (retryAfter > 0) throw createRateLimitError("too many requests from this client", retryAfter);
   };
 }
 

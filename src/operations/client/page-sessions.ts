@@ -7,13 +7,13 @@
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import type { DiskSpace } from "../../engine/disk-space.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
-import { ActionError, rateLimitError } from "../../errors.js";
+import { ActionError, createRateLimitError } from "../../errors.js";
 import {
-  PAGE_SESSIONS_PER_ADDRESS,
+  NEW_VISITOR_SESSIONS_PER_ADDRESS_AND_MINUTE,
   PAGE_VIEWS_PER_APP_AND_MINUTE,
   PAGE_VIEWS_PER_VIEWER_AND_MINUTE,
   RATE_WINDOW_MS,
-  VISITOR_SESSION_MS,
+  VISITOR_SESSION_LIFETIME_MS,
 } from "../../limits.js";
 import { type Caller, mayPerformOnApp } from "../../rules/access.js";
 import { getAddressBlock } from "../../rules/address-block.js";
@@ -63,7 +63,10 @@ interface PageSessionsOptions {
 }
 
 export class PageSessions {
-  private readonly sessionBucket = createTokenBucket({ limit: PAGE_SESSIONS_PER_ADDRESS, windowMs: RATE_WINDOW_MS });
+  private readonly sessionBucket = createTokenBucket({
+    limit: NEW_VISITOR_SESSIONS_PER_ADDRESS_AND_MINUTE,
+    windowMs: RATE_WINDOW_MS,
+  });
   private readonly viewerBucket = createTokenBucket({
     limit: PAGE_VIEWS_PER_VIEWER_AND_MINUTE,
     windowMs: RATE_WINDOW_MS,
@@ -96,7 +99,7 @@ export class PageSessions {
 
   private countNewSession(limitKey: string): void {
     const retryAfter = this.sessionBucket.takeTokens(limitKey);
-    if (retryAfter > 0) throw rateLimitError("too many new sessions", retryAfter);
+    if (retryAfter > 0) throw createRateLimitError("too many new sessions", retryAfter);
   }
 
   /**
@@ -182,7 +185,7 @@ export class PageSessions {
     if (!app?.published) throw new ActionError("NOT_FOUND", "there is no published app with this ID");
     const viewer = getAddressBlock(address);
     this.countNewSession(viewer);
-    const expiresAt = new Date(Date.now() + VISITOR_SESSION_MS);
+    const expiresAt = new Date(Date.now() + VISITOR_SESSION_LIFETIME_MS);
     return this.openSession(await this.mintVisit(appId, address, expiresAt, viewer), app);
   }
 

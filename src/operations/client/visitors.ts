@@ -5,13 +5,13 @@
 import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import { type Db, rows, type SqlClient } from "../../data/database.js";
-import { ActionError, rateLimitError } from "../../errors.js";
+import { ActionError, createRateLimitError } from "../../errors.js";
 import {
   RATE_WINDOW_MS,
-  VISITOR_SESSION_MS,
-  VISITOR_SESSION_RENEWALS_MAX_MS,
-  VISITORS_PER_ADDRESS,
-  VISITORS_PER_APP,
+  VISITOR_SESSION_LIFETIME_MS,
+  VISITOR_SESSION_RENEWED_LIFETIME_MAX_MS,
+  VISITOR_SESSIONS_PER_ADDRESS_MAX,
+  VISITOR_SESSIONS_PER_APP_MAX,
 } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { getAddressBlock } from "../../rules/address-block.js";
@@ -138,7 +138,7 @@ export class VisitorSessions {
   }
 
   private async renewVisitor(appId: number, { caller, token }: { caller: Caller; token: string }) {
-    const values = [caller.credentialId, appId, VISITOR_SESSION_MS, VISITOR_SESSION_RENEWALS_MAX_MS];
+    const values = [caller.credentialId, appId, VISITOR_SESSION_LIFETIME_MS, VISITOR_SESSION_RENEWED_LIFETIME_MAX_MS];
     const [renewed] = await rows<{ expiresAt: Date }>(this.options.db, RENEW_VISITOR, values);
     return renewed ? { token, expiresAt: renewed.expiresAt.toISOString() } : null;
   }
@@ -197,7 +197,7 @@ export class VisitorSessions {
     if (!app.isPublished) throw new ActionError("APP_NOT_PUBLISHED");
     const renewedVisit = current?.caller.kind === "live" ? await this.renewVisitor(appId, current) : null;
     if (renewedVisit) return renewedVisit;
-    const expiresAt = new Date(Date.now() + VISITOR_SESSION_MS);
+    const expiresAt = new Date(Date.now() + VISITOR_SESSION_LIFETIME_MS);
     return { token: await beginVisit(appId, address, expiresAt), expiresAt: expiresAt.toISOString() };
   }
 }
@@ -212,15 +212,15 @@ export function createVisitorSessionLimiter() {
   return async function removeOldestVisitors(executor: SqlClient, appId: number, block: Buffer): Promise<void> {
     visitorsMade += 1;
     if (visitorsMade % SESSIONS_PER_APP_CHECK === 0)
-      await rows(executor, DELETE_SESSIONS_OF_APP, [appId, VISITORS_PER_APP]);
+      await rows(executor, DELETE_SESSIONS_OF_APP, [appId, VISITOR_SESSIONS_PER_APP_MAX]);
     const [sessionCount] = await rows<{ count: number }>(executor, COUNT_SESSIONS_OF_ADDRESS, [
       appId,
       block,
-      VISITORS_PER_ADDRESS,
+      VISITOR_SESSIONS_PER_ADDRESS_MAX,
     ]);
-    if (sessionCount!.count < VISITORS_PER_ADDRESS) return;
+    if (sessionCount!.count < VISITOR_SESSIONS_PER_ADDRESS_MAX) return;
     const removedVisitors = await rows(executor, DELETE_SESSIONS_OF_ADDRESS, [appId, block]);
     if (removedVisitors.length === 0)
-      throw rateLimitError("too many sessions of visitors from this address", RATE_WINDOW_MS / 1000);
+      throw createRateLimitError("too many sessions of visitors from this address", RATE_WINDOW_MS / 1000);
   };
 }

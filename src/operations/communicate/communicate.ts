@@ -3,11 +3,11 @@
  */
 import type { Logger } from "pino";
 import type { Db } from "../../data/database.js";
-import { createCheckedConnections } from "../../engine/checked-connections.js";
+import { createAddressCheckedConnections } from "../../engine/checked-connections.js";
 import { isPublicAddress } from "../../engine/egress-proxy.js";
 import { selectHostResolver, systemHostResolver } from "../../engine/public-lookup.js";
 import type { SecretScannerCache } from "../../engine/secret-scan.js";
-import { createSmtp } from "../../engine/smtp.js";
+import { createSmtpClient } from "../../engine/smtp.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import type { Settings } from "../settings/settings.js";
@@ -58,13 +58,13 @@ export function createMessagingModules(options: {
   } = options;
   const outbox = new Outbox(db);
   const destinations = new MessageDestinations({ settings, scannerCache, operatorMail });
-  const checkedConnections = createCheckedConnections({
+  const checkedConnections = createAddressCheckedConnections({
     mayReach: (address) => allowPrivateNetwork || isPublicAddress(address),
     mayUsePort: (port) => allowPrivateNetwork || ALLOWED_MESSAGE_PORTS.includes(port),
     resolve: selectHostResolver(allowPrivateNetwork),
   });
-  const uncheckedConnections = createCheckedConnections({ mayReach: () => true, resolve: systemHostResolver });
-  const smtp = createSmtp();
+  const uncheckedConnections = createAddressCheckedConnections({ mayReach: () => true, resolve: systemHostResolver });
+  const smtp = createSmtpClient();
   const { protocol, hostname } = new URL(baseUrl);
   const reportUrl = (appId: number) =>
     protocol === "https:" ? `${baseUrl}/v1/apps/${appId}/communicate/events` : null;

@@ -7,7 +7,7 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError } from "../../errors.js";
-import { RATE_WINDOW_MS, REPORTS_PER_ADDRESS } from "../../limits.js";
+import { DELIVERY_REPORTS_PER_ADDRESS_AND_MINUTE, RATE_WINDOW_MS } from "../../limits.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import { describeValue, isObject } from "../../rules/describe-value.js";
 import { refuseField } from "../../rules/fields.js";
@@ -134,7 +134,10 @@ interface DeliveryReportsOptions {
 }
 
 export class DeliveryReports {
-  private readonly reportBucket = createTokenBucket({ limit: REPORTS_PER_ADDRESS, windowMs: RATE_WINDOW_MS });
+  private readonly reportBucket = createTokenBucket({
+    limit: DELIVERY_REPORTS_PER_ADDRESS_AND_MINUTE,
+    windowMs: RATE_WINDOW_MS,
+  });
 
   constructor(private readonly options: DeliveryReportsOptions) {}
 

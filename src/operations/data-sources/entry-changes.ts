@@ -5,7 +5,7 @@
 import type { EntityManager } from "typeorm";
 import { type Db, findViolatedUniqueIndex, isInvalidDataError, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { BULK_ENTRIES, ENTRIES_PER_DATA_SOURCE } from "../../limits.js";
+import { BULK_WRITE_THRESHOLD_ENTRIES, ENTRIES_PER_DATA_SOURCE } from "../../limits.js";
 import { isPageCaller } from "../../rules/access.js";
 import { NewColumnCollector } from "../../rules/entries/columns.js";
 import {
@@ -120,7 +120,7 @@ export class EntryChange {
 
   get isBulk(): boolean {
     const { inserted, updated, deleted } = this.counts;
-    return this.operation !== null || inserted + updated + deleted > BULK_ENTRIES;
+    return this.operation !== null || inserted + updated + deleted > BULK_WRITE_THRESHOLD_ENTRIES;
   }
 
   /** True if messages to subscribers list the changed entries. If false, subscribers must read all entries again. */
@@ -145,7 +145,7 @@ export class EntryChange {
     this.bytes += bytes;
     this.newColumns.addColumnsOf(data);
     if (this.insertedIds.length < MAX_CHANGED_ENTRIES_LISTED) this.insertedIds.push(id);
-    if (this.logEvents.length >= BULK_ENTRIES) return;
+    if (this.logEvents.length >= BULK_WRITE_THRESHOLD_ENTRIES) return;
     this.messages.add("insert", id, data);
     this.logEvents.push({ event: "create", id, columns: Object.keys(data) });
   }
@@ -156,7 +156,7 @@ export class EntryChange {
     this.bytes += bytes;
     this.newColumns.addColumnsOf(data);
     this.addEarlierState(before, false);
-    if (this.logEvents.length >= BULK_ENTRIES) return;
+    if (this.logEvents.length >= BULK_WRITE_THRESHOLD_ENTRIES) return;
     this.messages.add("update", before.id, data);
     this.logEvents.push({ event: "update", id: before.id, columns });
   }
@@ -165,7 +165,7 @@ export class EntryChange {
     this.counts.deleted += 1;
     this.bytes -= bytes;
     this.addEarlierState(before, true);
-    if (this.logEvents.length < BULK_ENTRIES) {
+    if (this.logEvents.length < BULK_WRITE_THRESHOLD_ENTRIES) {
       this.logEvents.push({ event: "delete", id: before.id, columns: Object.keys(before.data) });
     }
   }

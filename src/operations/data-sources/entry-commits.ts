@@ -3,7 +3,7 @@
  * that another module has locked.
  */
 import { ActionError } from "../../errors.js";
-import { BULK_ENTRIES } from "../../limits.js";
+import { BULK_WRITE_THRESHOLD_ENTRIES } from "../../limits.js";
 import { meetsColumnConditions } from "../../rules/caller-rules.js";
 import { createAccessDeniedError, type EntryPermissions, maySelectById } from "../../rules/entries/entry-access.js";
 import type { EntryData, ParsedEntryCommit } from "../../rules/entries/entry-input.js";
@@ -254,7 +254,7 @@ export class EntryCommits {
     for (const batch of splitIntoBatches(entries, ({ bytes }) => bytes)) {
       const { entries: most, bytes: mostBytes } = change.remainingCapacity;
       const listsEntries = batch.length <= most && batch.reduce((sum, { bytes }) => sum + bytes, 0) <= mostBytes;
-      if (hasTests || listsEntries || change.counts.deleted + batch.length <= BULK_ENTRIES) {
+      if (hasTests || listsEntries || change.counts.deleted + batch.length <= BULK_WRITE_THRESHOLD_ENTRIES) {
         for (const [at, before] of (await readEntryData(executor, source, batch)).entries()) {
           if (!meetsColumnConditions(before.data, grant.conditions)) throw createNotFoundError(before.id);
           change.addRemoved(before, batch[at]!.bytes);

@@ -2,7 +2,7 @@
  * Computes the message that a subscriber receives after changes of entries. It lists the entries that start to match
  * the subscriber's `where`, that change while they match, and that stop matching. Stores nothing.
  */
-import { PAGE_MAX_BYTES } from "../../limits.js";
+import { LIST_PAGE_MAX_BYTES } from "../../limits.js";
 import { type EntryScope, FULL_SCOPE } from "../../rules/entry-query/options.js";
 import { SqlStatement } from "../../rules/entry-query/statement.js";
 import { compileWhere } from "../../rules/entry-query/where.js";
@@ -124,7 +124,7 @@ export async function readEntryDifferences(
     const entry = row.is ? toEntryView(row) : old(row);
     bytes += entry.data.text.length;
     count += 1;
-    if (bytes > PAGE_MAX_BYTES || count > MAX_ENTRIES_PER_MESSAGE) return null;
+    if (bytes > LIST_PAGE_MAX_BYTES || count > MAX_ENTRIES_PER_MESSAGE) return null;
     if (!row.is) result.deleted.push(entry);
     else if (row.was) result.updated.push(entry);
     else result.inserted.push(entry);

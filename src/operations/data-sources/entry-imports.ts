@@ -9,7 +9,7 @@ import { from as copyFrom } from "pg-copy-streams";
 import type { EntityManager } from "typeorm";
 import { rows as rowsOf } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { BULK_ENTRIES, IMPORT_LIMIT_MS } from "../../limits.js";
+import { BULK_WRITE_THRESHOLD_ENTRIES, ENTRY_IMPORT_TIMEOUT_MS } from "../../limits.js";
 import { NewColumnCollector } from "../../rules/entries/columns.js";
 import { createAccessDeniedError } from "../../rules/entries/entry-access.js";
 import { type EntryData, parseEntryData } from "../../rules/entries/entry-input.js";
@@ -125,7 +125,7 @@ async function copyAll(
   const manager = change.executor as EntityManager;
   const client = (await manager.queryRunner!.connect()) as PoolClient;
   // The COPY statement waits until the client has sent the whole file, so it gets the time limit of an import.
-  await rowsOf(change.executor, `SET LOCAL statement_timeout = ${IMPORT_LIMIT_MS}`);
+  await rowsOf(change.executor, `SET LOCAL statement_timeout = ${ENTRY_IMPORT_TIMEOUT_MS}`);
   await pipeline(Readable.from(copyLines(change, first, rest)), client.query(copyFrom(COPY_ENTRIES)));
   await rowsOf(change.executor, "SET LOCAL statement_timeout = DEFAULT");
 }
@@ -267,7 +267,10 @@ export class EntryImports {
     const readyEntries = this.prepareEntries(rights, source, importOptions, met);
     // The beginning of the file is received before the import uses a database connection. For a small file, this is
     // the whole file.
-    const received = { ...(await readFirstEntries(readyEntries, BULK_ENTRIES)), remainingEntries: readyEntries };
+    const received = {
+      ...(await readFirstEntries(readyEntries, BULK_WRITE_THRESHOLD_ENTRIES)),
+      remainingEntries: readyEntries,
+    };
     const leaveImport = received.hasMore ? this.acquireImportSlot(source.appId) : () => undefined;
     try {
       return await changes.commit(source, rights.writer, async (change) => {

@@ -4,7 +4,7 @@
  * check the rights of the request's caller.
  */
 import { ActionError } from "../../errors.js";
-import { ENTRY_MAX_BYTES, PAGE_MAX_BYTES } from "../../limits.js";
+import { ENTRY_MAX_BYTES, LIST_PAGE_MAX_BYTES } from "../../limits.js";
 import { compileAggregate } from "../../rules/entry-query/aggregate.js";
 import { AGGREGATE_FIELDS_MAX, requireList } from "../../rules/entry-query/checks.js";
 import { type EntryScope, type FindOptions, parseFindOptions, QUERY_SHAPE } from "../../rules/entry-query/options.js";
@@ -135,7 +135,7 @@ class TimeLimitedEntryReader {
     const limit = `LIMIT ${statement.bind(options.limit, "bigint")} OFFSET ${statement.bind(options.offset, "bigint")}`;
     const select = `SELECT d::text AS data, octet_length(d::text) AS bytes FROM (${compiledAggregate.sql}) made ORDER BY n, m ${limit}`;
     const sql = `SELECT data FROM (SELECT data, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) AS total_bytes, row_number() OVER () AS place
-      FROM (${select}) chosen) sized WHERE total_bytes <= ${PAGE_MAX_BYTES} OR place = 1 ORDER BY place`;
+      FROM (${select}) chosen) sized WHERE total_bytes <= ${LIST_PAGE_MAX_BYTES} OR place = 1 ORDER BY place`;
     refuseUnknownFields(options.receivedQuery, QUERY_SHAPE);
     const rows = await this.read<{ data: string }>(key.appId, sql, statement.values);
     const isShown = (column: string) => !compiledAggregate.areEntries || scope.canSee(column);
@@ -216,7 +216,7 @@ class TimeLimitedEntryReader {
           FROM (SELECT DISTINCT ${value} AS value FROM data_source_entry e WHERE ${fromCondition}) visible
          WHERE value <> 'null' ORDER BY visible.value LIMIT ${MAX_DISTINCT_VALUES}`;
       const sql = `SELECT value FROM (SELECT value, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) AS total_bytes FROM (${values}) sorted) sized
-          WHERE total_bytes <= ${PAGE_MAX_BYTES / AGGREGATE_FIELDS_MAX}`;
+          WHERE total_bytes <= ${LIST_PAGE_MAX_BYTES / AGGREGATE_FIELDS_MAX}`;
       const rows = await this.read<{ value: string }>(key.appId, sql, statement.values);
       groups[String(column)] = rows.map((row) => new JsonText(row.value));
     }
@@ -289,7 +289,7 @@ function orderMembers(text: string, keys: readonly string[] | null, isShown: (co
 function totalFromPage({ cursor, limit, offset }: FindOptions, rows: readonly EntryRow[]): number | null {
   if (cursor !== null || rows.length >= limit || (rows.length === 0 && offset > 0)) return null;
   const bytes = rows.reduce((sum, { data }) => sum + Buffer.byteLength(data), 0);
-  return bytes + ENTRY_MAX_BYTES <= PAGE_MAX_BYTES ? offset + rows.length : null;
+  return bytes + ENTRY_MAX_BYTES <= LIST_PAGE_MAX_BYTES ? offset + rows.length : null;
 }
 
 /**

@@ -1,5 +1,5 @@
 /** Builds SQL that selects entries, and converts the selected rows to the form that callers receive. */
-import { PAGE_MAX_BYTES } from "../../limits.js";
+import { LIST_PAGE_MAX_BYTES } from "../../limits.js";
 import { type EntryScope, FULL_SCOPE } from "../../rules/entry-query/options.js";
 import type { DocumentSource } from "../../rules/entry-query/path.js";
 import type { SqlStatement } from "../../rules/entry-query/statement.js";
@@ -58,12 +58,12 @@ export function entryConditionSql(
 
 /**
  * Maximum LIMIT for which a query returns all its rows; `selectRowsThatFit` then drops the rows that exceed
- * PAGE_MAX_BYTES. With a higher LIMIT, the SQL itself drops the rows that exceed this size.
+ * LIST_PAGE_MAX_BYTES. With a higher LIMIT, the SQL itself drops the rows that exceed this size.
  */
 const READ_WHOLE_MAX_ROWS = 16;
 
 /**
- * Returns SQL that selects the first rows of `select` up to a total size of PAGE_MAX_BYTES, but at least one row.
+ * Returns SQL that selects the first rows of `select` up to a total size of LIST_PAGE_MAX_BYTES, but at least one row.
  * Converts entries to text after sorting, so that PostgreSQL sorts small rows.
  * @param select SQL that selects `entryColumnsSql` and the columns in `more`, sorted
  * @param limit the LIMIT of `select`
@@ -76,18 +76,18 @@ export function limitBySizeSql(select: string, limit: number, more: readonly str
   return `
     SELECT ${columns} FROM (
       SELECT chosen.*, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) AS total_bytes, row_number() OVER () AS place${totalColumn} FROM (${select}) chosen) sized
-     WHERE total_bytes <= ${PAGE_MAX_BYTES} OR place = 1 ORDER BY place`;
+     WHERE total_bytes <= ${LIST_PAGE_MAX_BYTES} OR place = 1 ORDER BY place`;
 }
 
 /**
- * Returns the first rows up to a total size of PAGE_MAX_BYTES, but at least one row. Needed for pages whose SQL does
+ * Returns the first rows up to a total size of LIST_PAGE_MAX_BYTES, but at least one row. Needed for pages whose SQL does
  * not limit the size (see `limitBySizeSql`).
  */
 export function selectRowsThatFit<Row extends { data: string }>(rows: Row[]): Row[] {
   let heldBytes = 0;
   const rowCount = rows.findIndex(({ data }, index) => {
     heldBytes += Buffer.byteLength(data);
-    return index > 0 && heldBytes > PAGE_MAX_BYTES;
+    return index > 0 && heldBytes > LIST_PAGE_MAX_BYTES;
   });
   return rowCount < 0 ? rows : rows.slice(0, rowCount);
 }

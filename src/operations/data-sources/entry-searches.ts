@@ -4,7 +4,7 @@
  */
 import { isDatabaseUnavailable, isInvalidDataError, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { BULK_ENTRIES, QUERY_TIMEOUT_MS } from "../../limits.js";
+import { BULK_WRITE_THRESHOLD_ENTRIES, ENTRY_QUERY_TIMEOUT_MS } from "../../limits.js";
 import { isObject } from "../../rules/describe-value.js";
 import { type SplitWhere, splitHashedWhere } from "../../rules/entries/hashed-where.js";
 import type { EntryScope, JoinOptions } from "../../rules/entry-query/options.js";
@@ -39,7 +39,7 @@ function toCallerError(error: unknown): unknown {
   if (tooLong)
     return new ActionError(
       "REQUEST_INVALID",
-      `the query took longer than ${QUERY_TIMEOUT_MS / 1000} s; narrow "where", or add an index on its columns`,
+      `the query took longer than ${ENTRY_QUERY_TIMEOUT_MS / 1000} s; narrow "where", or add an index on its columns`,
     );
   return isInvalidDataError(error)
     ? new ActionError(
@@ -159,11 +159,12 @@ export class EntrySearches {
       const statement = new SqlStatement();
       const condition = entryConditionSql(source, { scope, ...candidateRows }, statement, "e");
       const sql = `SELECT e.id FROM data_source_entry e WHERE ${condition} ORDER BY e.id LIMIT ${REMOVED_PER_STATEMENT}`;
-      await rows(executor, `SET LOCAL statement_timeout = ${QUERY_TIMEOUT_MS}`);
+      await rows(executor, `SET LOCAL statement_timeout = ${ENTRY_QUERY_TIMEOUT_MS}`);
       const ids = (await rows<{ id: number }>(executor, sql, statement.values)).map(({ id }) => id);
       await rows(executor, "SET LOCAL statement_timeout = DEFAULT");
       if (ids.length === 0) return;
-      if (isFirst && ids.length > BULK_ENTRIES) await versions.snapshot(change, rights.writer, "delete");
+      if (isFirst && ids.length > BULK_WRITE_THRESHOLD_ENTRIES)
+        await versions.snapshot(change, rights.writer, "delete");
       isFirst = false;
       const locked = await lockEntries(executor, source, ids);
       // Another transaction may have changed entries before they were locked, so the conditions are evaluated again.
@@ -215,7 +216,7 @@ export class EntrySearches {
       return foundEntries;
     } catch (error) {
       // A query that exceeded its time limit is recorded too, because an index might make it faster.
-      if (error instanceof ActionError && elapsedMs() >= QUERY_TIMEOUT_MS)
+      if (error instanceof ActionError && elapsedMs() >= ENTRY_QUERY_TIMEOUT_MS)
         recentQueries.record(source, query, elapsedMs());
       throw error;
     }

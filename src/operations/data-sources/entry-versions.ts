@@ -4,7 +4,7 @@
  */
 import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { DATA_SOURCE_VERSIONS_KEPT } from "../../limits.js";
+import { VERSIONS_PER_DATA_SOURCE_MAX } from "../../limits.js";
 import type { ExpectedETags } from "../../rules/precondition.js";
 import { checkDataSource, lockDataSource, lockEntryReplacement, type StoredDataSource } from "./data-source-rows.js";
 import type { EntryChange, EntryChangeTransactions, EntryWritingCaller } from "./entry-changes.js";
@@ -73,7 +73,7 @@ const DELETE_OLD_VERSIONS = `
 const LIST_VERSIONS = `
   SELECT id, data_source_id AS "dataSourceId", operation, user_id AS "userId", columns, entries, bytes,
          created_at AS "createdAt"
-    FROM data_source_version WHERE app_id = $1 AND data_source_id = $2 ORDER BY id DESC LIMIT ${DATA_SOURCE_VERSIONS_KEPT}`;
+    FROM data_source_version WHERE app_id = $1 AND data_source_id = $2 ORDER BY id DESC LIMIT ${VERSIONS_PER_DATA_SOURCE_MAX}`;
 
 /**
  * Restores one part of a snapshot. $1 is the app, $2 the data source, $3 the version, $4 the part. Returns the IDs of
@@ -136,7 +136,7 @@ export class EntryVersions {
     await rows(executor, DELETE_OLD_VERSIONS, [
       source.appId,
       source.id,
-      DATA_SOURCE_VERSIONS_KEPT,
+      VERSIONS_PER_DATA_SOURCE_MAX,
       this.options.quotaBytes,
     ]);
   }

@@ -4,7 +4,7 @@
  */
 import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { BULK_ENTRIES, QUERY_TIMEOUT_MS } from "../../limits.js";
+import { BULK_WRITE_THRESHOLD_ENTRIES, ENTRY_QUERY_TIMEOUT_MS } from "../../limits.js";
 import { isPageCaller } from "../../rules/access.js";
 import type { EntryData } from "../../rules/entries/entry-input.js";
 import { buildHookMessage, type HookVerb, isSendingHook, type SendingHook } from "../../rules/entries/sending-hooks.js";
@@ -17,7 +17,7 @@ import { pickVisibleColumns } from "./entry.js";
 import { entryConditionSql } from "./entry-rows.js";
 
 /** Maximum number of messages that the hooks of one request can send if the caller is not a page. */
-const MAX_MESSAGES_PER_REQUEST = BULK_ENTRIES;
+const MAX_MESSAGES_PER_REQUEST = BULK_WRITE_THRESHOLD_ENTRIES;
 /**
  * Maximum number of messages that the hooks of one request of a page can send. It is low, because visitors can choose
  * the recipients.
@@ -167,7 +167,7 @@ export class HookMessageBuilder {
         const scope = { canSee: (column: string) => !source.hashedColumns.includes(column), filter: null };
         const ids = hookMessages.map(({ entryId }) => entryId);
         const condition = entryConditionSql(source, { scope, where: hook.where, ids }, statement, "e");
-        await rows(executor, `SET LOCAL statement_timeout = ${QUERY_TIMEOUT_MS}`);
+        await rows(executor, `SET LOCAL statement_timeout = ${ENTRY_QUERY_TIMEOUT_MS}`);
         const matching = await rows<{ id: number }>(
           executor,
           `SELECT e.id FROM data_source_entry e WHERE ${condition}`,

@@ -5,7 +5,7 @@
 import pg from "pg";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
-import { OVERLOADED_RETRY_SECONDS, QUERY_TIMEOUT_MS } from "../../limits.js";
+import { ENTRY_QUERY_TIMEOUT_MS, OVERLOADED_RETRY_SECONDS } from "../../limits.js";
 import { createPool } from "../../postgres.js";
 
 export const READ_CONNECTIONS = 6;
@@ -43,7 +43,7 @@ const LIMIT_TEMP_FILES = "SET temp_file_limit = '1GB'";
 export type ReadRows = <Row>(appId: number, sql: string, values: readonly unknown[], name?: string) => Promise<Row[]>;
 
 const QUERY_TIMEOUT_MESSAGE =
-  `the query took longer than ${QUERY_TIMEOUT_MS / 1000} s; ` +
+  `the query took longer than ${ENTRY_QUERY_TIMEOUT_MS / 1000} s; ` +
   'select fewer entries in "where", or add an index on its columns';
 
 /**
@@ -63,11 +63,11 @@ function callerErrorMessage({ code = "" }: Partial<pg.DatabaseError>): string | 
 
 /**
  * Returns a `read` function for one query that needs several SQL statements. The returned function rejects statements
- * that start more than QUERY_TIMEOUT_MS after this call of `limitReadTime`. A statement that starts in time has the
+ * that start more than ENTRY_QUERY_TIMEOUT_MS after this call of `limitReadTime`. A statement that starts in time has the
  * normal time limit.
  */
 export function limitReadTime(read: ReadRows, now: () => number = performance.now.bind(performance)): ReadRows {
-  const deadline = now() + QUERY_TIMEOUT_MS;
+  const deadline = now() + ENTRY_QUERY_TIMEOUT_MS;
   return async (appId, text, values, name) => {
     if (now() > deadline) throw new ActionError("REQUEST_INVALID", QUERY_TIMEOUT_MESSAGE);
     return read(appId, text, values, name);
@@ -86,7 +86,7 @@ export class ReadPool {
   /** @param timeoutMs time limit of each SQL statement in milliseconds */
   constructor(
     private readonly url: string,
-    private readonly timeoutMs = QUERY_TIMEOUT_MS,
+    private readonly timeoutMs = ENTRY_QUERY_TIMEOUT_MS,
   ) {}
 
   readonly read: ReadRows = async <Row>(

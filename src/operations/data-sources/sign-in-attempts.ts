@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { SIGN_IN_FAILURES, SIGN_IN_WINDOW_SECONDS } from "../../limits.js";
+import { SIGN_IN_FAILURES_MAX, SIGN_IN_WINDOW_SECONDS } from "../../limits.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import type { DataSender } from "../records/received-data-limiter.js";
 
@@ -99,10 +99,12 @@ export class AppUserSignInAttempts {
     total: number | null = null,
   ): Promise<boolean> {
     const networkAddress = address === undefined ? `credential ${credentialId}` : getAddressBlock(address);
-    const subjects: AttemptKey[] = [{ hash: hashParts("from", appId, networkAddress), failuresMax: SIGN_IN_FAILURES }];
+    const subjects: AttemptKey[] = [
+      { hash: hashParts("from", appId, networkAddress), failuresMax: SIGN_IN_FAILURES_MAX },
+    ];
     for (const guess of guessed) {
       const hash = hashParts("entry", appId, guess, networkAddress);
-      subjects.push({ hash, failuresMax: SIGN_IN_FAILURES });
+      subjects.push({ hash, failuresMax: SIGN_IN_FAILURES_MAX });
       if (total !== null)
         subjects.push({
           hash: hashParts("entry", appId, guess, null),

@@ -4,7 +4,7 @@
  */
 import { randomInt } from "node:crypto";
 import { type Db, rows, type SqlClient } from "../../data/database.js";
-import { rateLimitError } from "../../errors.js";
+import { createRateLimitError } from "../../errors.js";
 import { hashParts } from "./sign-in-attempts.js";
 
 const CODE_VALIDITY_SECONDS = 600;
@@ -149,7 +149,7 @@ export class VerificationCodes {
       await rows(manager, LOCK_LIMIT_KEYS, [limitKeyHashes]);
       const [full] = await rows<{ wait: number | null }>(manager, SELECT_WAIT_SECONDS, limitColumns);
       if (full?.wait != null)
-        throw rateLimitError(
+        throw createRateLimitError(
           "too many codes were requested for this address, from this network or for this app",
           Math.max(1, Math.ceil(full.wait)),
         );

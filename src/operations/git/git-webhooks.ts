@@ -4,7 +4,7 @@
  */
 import type { Logger } from "pino";
 import { createTokenBucket } from "../../engine/token-bucket.js";
-import { ActionError, getHttpStatus, rateLimitError } from "../../errors.js";
+import { ActionError, createRateLimitError, getHttpStatus } from "../../errors.js";
 import { RATE_WINDOW_MS } from "../../limits.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import { findPulledRef } from "../../rules/git-input.js";
@@ -85,7 +85,7 @@ export class GitWebhooks {
    */
   countAddress(address: string | undefined, appId: number): void {
     const wait = this.addresses.takeTokens(`${appId} ${getAddressBlock(address ?? "")}`);
-    if (wait > 0) throw rateLimitError("too many webhook requests from this network address", wait);
+    if (wait > 0) throw createRateLimitError("too many webhook requests from this network address", wait);
   }
 
   /**
@@ -158,7 +158,7 @@ export class GitWebhooks {
     const { networkAddress: address } = request;
     await accessChecks.countGitWebhook({ caller: null, ...(address !== undefined && { address }) }, appId);
     if (!(await deliveries.add(appId, pushed.ref)))
-      throw rateLimitError(
+      throw createRateLimitError(
         `${WAITING_WEBHOOKS_MAX} pulls of this app already wait, which is the maximum`,
         RATE_WINDOW_MS / 1_000,
       );

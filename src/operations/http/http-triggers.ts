@@ -6,8 +6,8 @@ import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { Db } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
-import { ActionError, rateLimitError } from "../../errors.js";
-import { HTTP_ADDRESS_FACTOR, RATE_WINDOW_MS } from "../../limits.js";
+import { ActionError, createRateLimitError } from "../../errors.js";
+import { HTTP_TRIGGER_ADDRESS_LIMIT_FACTOR, RATE_WINDOW_MS } from "../../limits.js";
 import { type Caller, mayPerformOnApp } from "../../rules/access.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import {
@@ -186,7 +186,7 @@ interface HttpTriggersOptions {
   receivedDataLimiter: ReceivedDataLimiter;
   /**
    * Maximum number of requests to the HTTP triggers of one app per RATE_WINDOW_MS; 0 means unlimited. For one network
-   * address, the limit is HTTP_ADDRESS_FACTOR times as high.
+   * address, the limit is HTTP_TRIGGER_ADDRESS_LIMIT_FACTOR times as high.
    */
   maxRequestsPerWindow: number;
 }
@@ -199,7 +199,7 @@ export class HttpTriggers {
     sizeCalculation: estimateCachedBytes,
   });
   private readonly addresses = createTokenBucket({
-    limit: Math.max(1, this.options.maxRequestsPerWindow) * HTTP_ADDRESS_FACTOR,
+    limit: Math.max(1, this.options.maxRequestsPerWindow) * HTTP_TRIGGER_ADDRESS_LIMIT_FACTOR,
     windowMs: RATE_WINDOW_MS,
   });
 
@@ -256,7 +256,7 @@ export class HttpTriggers {
       this.options.maxRequestsPerWindow === 0
         ? 0
         : this.addresses.takeTokens(`${appId} ${getAddressBlock(address ?? "")}`);
-    if (wait > 0) throw rateLimitError("too many requests from this address", wait);
+    if (wait > 0) throw createRateLimitError("too many requests from this address", wait);
   }
 
   /** Finds the HTTP triggers of a URL for all HTTP methods, and caches them. */

@@ -5,7 +5,7 @@
 import type { EntityManager } from "typeorm";
 import { ActionRow } from "../../data/action.js";
 import { rows } from "../../data/database.js";
-import { ActionError, type PathFault } from "../../errors.js";
+import { ActionError, type DocumentPartFault } from "../../errors.js";
 import { ACTION_SHAPE, ActionInputError } from "../../rules/action-input.js";
 import { describeValue, isObject } from "../../rules/describe-value.js";
 import type { Manifest } from "../../rules/manifest.js";
@@ -57,7 +57,7 @@ export function toActionItem(row: ActionRow, sourceNamesById: ReadonlyMap<number
 function toActionData(
   item: ActionItem,
   sourceIdsByName: ReadonlyMap<string, number>,
-  onFault: (fault: PathFault) => void,
+  onFault: (fault: DocumentPartFault) => void,
 ): object {
   if (item.triggers === undefined) return item;
   const triggers = mapLogConditions(item.triggers, ({ dataSource, ...where }, itemPath) => {
@@ -75,7 +75,7 @@ function toActionData(
 /** An action of a manifest in the form that the API accepts, and the faults of its references to data sources. */
 export interface PreparedAction {
   entry: ImportedAction;
-  faults: PathFault[];
+  faults: DocumentPartFault[];
 }
 
 /**
@@ -89,9 +89,9 @@ export async function prepareActions(
   items: readonly ActionItem[],
   sourceIdsByName: ReadonlyMap<string, number>,
 ): Promise<PreparedAction[]> {
-  const faults: PathFault[][] = [];
+  const faults: DocumentPartFault[][] = [];
   const data = items.map((item, index) => {
-    const itemFaults: PathFault[] = [];
+    const itemFaults: DocumentPartFault[] = [];
     faults.push(itemFaults);
     return toActionData(item, sourceIdsByName, ({ path, ...fault }) =>
       itemFaults.push({ ...fault, path: `actions[${index}].${path}` }),
@@ -101,7 +101,7 @@ export async function prepareActions(
   return entries.map((entry, index) => ({ entry, faults: faults[index]! }));
 }
 
-function toPathFaults(index: number, error: unknown): PathFault[] {
+function toPathFaults(index: number, error: unknown): DocumentPartFault[] {
   const itemPath = `actions[${index}]`;
   if (error instanceof ActionInputError) {
     return error.all.map(({ field, status, error: message }) => {
@@ -145,8 +145,8 @@ export async function planActions(
   currentDrafts: ReadonlyMap<string, ActionRow>,
 ): Promise<ActionsPlan> {
   const { manager, caller, appId, prune, keepsPublished } = context;
-  const faults: PathFault[] = findRepeatedNames("actions", "name", items ?? []);
-  const retryTimes = new Map<PathFault, number>();
+  const faults: DocumentPartFault[] = findRepeatedNames("actions", "name", items ?? []);
+  const retryTimes = new Map<DocumentPartFault, number>();
   const importSteps: ActionImportStep[] = [];
   const namesInManifest = new Set((items ?? []).map(({ name }) => name));
   const v3Drafts = [...currentDrafts.values()].filter(({ actionVersion }) => actionVersion === "v3");

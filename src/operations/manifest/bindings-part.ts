@@ -5,7 +5,7 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import type { EntityManager } from "typeorm";
-import { ActionError, type PathFault } from "../../errors.js";
+import { ActionError, type DocumentPartFault } from "../../errors.js";
 import { normalizeOrigin } from "../../rules/integration-origins.js";
 import type { Manifest } from "../../rules/manifest.js";
 import { findSealedKeyMissingValue, type SecretBinding } from "../../rules/secret-bindings.js";
@@ -32,7 +32,7 @@ const normalizedBindingName = ({ key, origin }: BindingItem): string => {
  * Converts an error about a binding to a fault with the path of the binding in the manifest.
  * @throws `error` if it is not an ActionError
  */
-function toBindingFault(error: unknown): PathFault {
+function toBindingFault(error: unknown): DocumentPartFault {
   if (!(error instanceof ActionError)) throw error;
   const message = error.message.replace(/^bindings/, LIST_FIELD);
   const { path, ...rest } = toFault("", new ActionError(error.status, message), [LIST_FIELD]);

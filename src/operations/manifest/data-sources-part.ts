@@ -4,7 +4,7 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import { rows, type SqlClient } from "../../data/database.js";
-import { ActionError, type PathFault } from "../../errors.js";
+import { ActionError, type DocumentPartFault } from "../../errors.js";
 import { DATA_SOURCES_PER_APP } from "../../limits.js";
 import { type Caller, isPersonCaller } from "../../rules/access.js";
 import {
@@ -171,7 +171,7 @@ function planSourceWrites(
   { caller, prune, keepsData }: PlanContext,
   items: readonly DataSourceItem[],
   currentByName: ReadonlyMap<string, StoredDataSource>,
-): { writes: SourceWrite[]; faults: PathFault[] } {
+): { writes: SourceWrite[]; faults: DocumentPartFault[] } {
   const faults = findRepeatedNames("dataSources", "name", items);
   const writes: SourceWrite[] = [];
   for (const [at, item] of items.entries()) {

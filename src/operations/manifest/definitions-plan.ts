@@ -3,7 +3,7 @@
  * settings. Each module compares the manifest with the app and returns a plan. The same transaction applies the plans.
  */
 import type { EntityManager } from "typeorm";
-import { ActionError, type PathFault } from "../../errors.js";
+import { ActionError, type DocumentPartFault } from "../../errors.js";
 import type { Caller, Operation } from "../../rules/access.js";
 import type { ManifestKind } from "../../rules/manifest.js";
 
@@ -39,9 +39,9 @@ export interface PlanContext extends ApplyMode {
  */
 export interface DefinitionsPlan {
   changes: DefinitionChange[];
-  faults: PathFault[];
+  faults: DocumentPartFault[];
   /** Seconds after which a retry may fix a fault, for each temporary fault. */
-  retryTimes?: ReadonlyMap<PathFault, number>;
+  retryTimes?: ReadonlyMap<DocumentPartFault, number>;
   /** Operations for which the caller must have a permission to apply the plan. */
   requiredOperations: Operation[];
   /** Definitions that do not work until a secret value is written in this app. A manifest contains no secrets. */
@@ -85,7 +85,7 @@ function faultPathInItem({ status, message, path: known }: ActionError, fields: 
  * @param fields names of the item's fields
  * @throws `error` if it is FORBIDDEN or not an ActionError
  */
-export function toFault(fieldPath: string, error: unknown, fields: readonly string[]): PathFault {
+export function toFault(fieldPath: string, error: unknown, fields: readonly string[]): DocumentPartFault {
   if (!(error instanceof ActionError) || error.status === "FORBIDDEN") throw error;
   return { path: fieldPath + faultPathInItem(error, fields), status: error.status, error: error.message };
 }
@@ -94,7 +94,11 @@ export function toFault(fieldPath: string, error: unknown, fields: readonly stri
  * Returns a fault for each item that has the same name as an earlier item of the list.
  * @param key field that contains the name
  */
-export function findRepeatedNames(field: string, key: string, items: readonly Record<string, unknown>[]): PathFault[] {
+export function findRepeatedNames(
+  field: string,
+  key: string,
+  items: readonly Record<string, unknown>[],
+): DocumentPartFault[] {
   const names = new Set<unknown>();
   return items.flatMap((item, index) => {
     const name = item[key];

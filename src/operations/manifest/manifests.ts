@@ -6,7 +6,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { EntityManager } from "typeorm";
 import { type Db, isDeadlock, isUniqueViolation } from "../../data/database.js";
-import { ActionError, type PathFault } from "../../errors.js";
+import { ActionError, type DocumentPartFault } from "../../errors.js";
 import { JSON_MAX_DEPTH, MANIFEST_MAX_BYTES } from "../../limits.js";
 import type { Caller, Operation } from "../../rules/access.js";
 import { createAppUpdateEvent } from "../../rules/app-events.js";
@@ -110,7 +110,7 @@ interface ApplyOutcome extends ManifestResult {
  * Checks the structure of a manifest.
  * @throws REQUEST_INVALID if the structure is so wrong that the definitions cannot be checked
  */
-function readManifest(document: unknown): { manifest: Manifest; faults: PathFault[] } {
+function readManifest(document: unknown): { manifest: Manifest; faults: DocumentPartFault[] } {
   const wholeFault = (error: string) => manifestError([{ path: "", status: "REQUEST_INVALID", error }]);
   if (!isObject(document)) throw wholeFault(`the manifest must be an object (got ${describeType(document)})`);
   if (nestsDeeperThan(document, JSON_MAX_DEPTH)) {
@@ -123,8 +123,8 @@ function readManifest(document: unknown): { manifest: Manifest; faults: PathFaul
 
 /** @param retryTimes seconds after which a retry may fix a fault, for each temporary fault */
 function manifestError(
-  faults: readonly PathFault[],
-  retryTimes: ReadonlyMap<PathFault, number> = new Map(),
+  faults: readonly DocumentPartFault[],
+  retryTimes: ReadonlyMap<DocumentPartFault, number> = new Map(),
 ): ActionError {
   const { path, error } = faults[0]!;
   const message =

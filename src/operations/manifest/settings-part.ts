@@ -4,7 +4,7 @@
  */
 
 import { isDeepStrictEqual } from "node:util";
-import { ActionError, type PathFault } from "../../errors.js";
+import { ActionError, type DocumentPartFault } from "../../errors.js";
 import { refuseField } from "../../rules/fields.js";
 import type { Manifest } from "../../rules/manifest.js";
 import { SETTING_SHAPE } from "../../rules/manifest.js";
@@ -97,7 +97,7 @@ export function planSettings(
   if (items === undefined) return plan;
   const currentByKey = new Map(currentDefinitions.map((definition) => [definition.key, definition]));
   const writes: SettingWrites = { publicValues: [], declaredKeys: { secret: [], shown: [] }, removedKeys: [] };
-  const faults: PathFault[] = findRepeatedNames("settings", "key", items);
+  const faults: DocumentPartFault[] = findRepeatedNames("settings", "key", items);
   for (const [at, item] of items.entries()) {
     try {
       checkSettingItem(item);

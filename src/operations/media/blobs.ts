@@ -6,7 +6,7 @@ import type { Logger } from "pino";
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
-import { MEDIA_BLOB_MIN_BYTES } from "../../limits.js";
+import { MEDIA_FILE_COUNTED_MIN_BYTES } from "../../limits.js";
 
 /**
  * Duration of the lease of a blob during its upload. If the process crashes during the upload, another process can
@@ -108,10 +108,10 @@ export class MediaBlobs {
   }
 
   /**
-   * Returns how many bytes of the app's quota a blob of this size uses. Small blobs count as MEDIA_BLOB_MIN_BYTES.
+   * Returns how many bytes of the app's quota a blob of this size uses. Small blobs count as MEDIA_FILE_COUNTED_MIN_BYTES.
    */
   quotaBytesOf(bytes: number) {
-    return Math.max(bytes, MEDIA_BLOB_MIN_BYTES);
+    return Math.max(bytes, MEDIA_FILE_COUNTED_MIN_BYTES);
   }
 
   /**
@@ -133,7 +133,7 @@ export class MediaBlobs {
    * @throws ActionError OVERLOADED if the lease of the blob has expired
    */
   async markUsed(executor: SqlClient, key: string, bytes: number): Promise<void> {
-    const settled = await rows(executor, MARK_BLOB_USED, [key, Math.max(bytes, MEDIA_BLOB_MIN_BYTES)]);
+    const settled = await rows(executor, MARK_BLOB_USED, [key, Math.max(bytes, MEDIA_FILE_COUNTED_MIN_BYTES)]);
     if (settled.length === 0)
       throw new ActionError(
         "OVERLOADED",

@@ -6,7 +6,7 @@ import type { EntityManager } from "typeorm";
 import { type Db, isUniqueViolation, rows, type SqlClient } from "../../data/database.js";
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 import { ActionError } from "../../errors.js";
-import { FOLDER_DEPTH_MAX, FOLDERS_MAX, PAGE_MAX } from "../../limits.js";
+import { LIST_ITEMS_PER_PAGE_MAX, MEDIA_FOLDER_DEPTH_MAX, MEDIA_FOLDERS_MAX } from "../../limits.js";
 import { containsTextFoldedSql } from "../../rules/comparable-text.js";
 import { isObject } from "../../rules/describe-value.js";
 import { parseMediaChange, parseMediaFolderId, parseMediaName } from "../../rules/media-fields.js";
@@ -117,7 +117,7 @@ async function depthOf(executor: SqlClient, sql: string, appId: number, id: numb
 
 /**
  * Checks that a folder can be moved into this parent folder.
- * @throws REQUEST_INVALID if the folder would be inside itself, or nested more than FOLDER_DEPTH_MAX levels deep
+ * @throws REQUEST_INVALID if the folder would be inside itself, or nested more than MEDIA_FOLDER_DEPTH_MAX levels deep
  */
 async function checkParent(
   manager: EntityManager,
@@ -131,18 +131,18 @@ async function checkParent(
       throw new ActionError("REQUEST_INVALID", '"parentId" must not be the moved folder or a folder inside it');
   }
   const folderHeight = id === null ? 1 : await depthOf(manager, SELECT_TREE_HEIGHT, appId, id);
-  if ((await depthOf(manager, SELECT_FOLDER_DEPTH, appId, parentId)) + folderHeight <= FOLDER_DEPTH_MAX) return;
-  throw new ActionError("REQUEST_INVALID", `folders can be nested at most ${FOLDER_DEPTH_MAX} levels deep`);
+  if ((await depthOf(manager, SELECT_FOLDER_DEPTH, appId, parentId)) + folderHeight <= MEDIA_FOLDER_DEPTH_MAX) return;
+  throw new ActionError("REQUEST_INVALID", `folders can be nested at most ${MEDIA_FOLDER_DEPTH_MAX} levels deep`);
 }
 
 async function checkCount(manager: EntityManager, appId: number): Promise<void> {
   const [folderCount] = await rows<{ count: number }>(manager, "SELECT count(*) FROM media_folder WHERE app_id = $1", [
     appId,
   ]);
-  if (folderCount!.count >= FOLDERS_MAX)
+  if (folderCount!.count >= MEDIA_FOLDERS_MAX)
     throw new ActionError(
       "REQUEST_INVALID",
-      `this app already has the maximum of ${FOLDERS_MAX} folders; delete one first`,
+      `this app already has the maximum of ${MEDIA_FOLDERS_MAX} folders; delete one first`,
     );
 }
 
@@ -194,7 +194,7 @@ export class MediaFolders {
     paging: ListingOptions,
   ) {
     const { read, baseUrl } = this.options;
-    const { limit, offset } = parseLimitAndOffset(paging, PAGE_MAX);
+    const { limit, offset } = parseLimitAndOffset(paging, LIST_ITEMS_PER_PAGE_MAX);
     const values = [appId, value, ...(visibleMedia ?? [null, null])];
     const condition = `app_id = $1 AND ${fileCondition} AND ${visibleFileSql(visibleMedia)}`;
     const fileRows = await read<FileRow>(
@@ -217,7 +217,7 @@ export class MediaFolders {
     visibleMedia: VisibleMedia,
   ): Promise<MediaFolder[]> {
     const condition = `app_id = $1 AND ${folderCondition} AND ${visibleFolderSql(visibleMedia)}`;
-    const sql = `${FOLDER_COLUMNS} WHERE ${condition} ORDER BY name, id LIMIT ${PAGE_MAX}`;
+    const sql = `${FOLDER_COLUMNS} WHERE ${condition} ORDER BY name, id LIMIT ${LIST_ITEMS_PER_PAGE_MAX}`;
     return (await this.options.read<FolderRow>(appId, sql, [appId, value, ...(visibleMedia ?? [null, null])])).map(
       toFolder,
     );

@@ -11,14 +11,14 @@ import {
   type PictureInspection,
   PictureProcessBusyError,
   type PictureProcessor,
-  type ResizeOptions,
+  type PictureResizeOptions,
 } from "../../engine/pictures.js";
 import { ActionError } from "../../errors.js";
 import {
   OVERLOADED_RETRY_SECONDS,
-  PICTURES_WAITING_MAX,
-  RESIZED_KEPT_BYTES,
-  RESIZED_MAX_BYTES,
+  PICTURE_CONVERSIONS_WAITING_MAX,
+  RESIZED_PICTURE_MAX_BYTES,
+  RESIZED_PICTURES_CACHE_MAX_BYTES,
   THUMBNAIL_LIMITS,
 } from "../../limits.js";
 
@@ -42,7 +42,7 @@ const createOverloadedError = (reason: string) =>
 export class MediaPictures {
   private readonly resizeSlots = new FairSemaphore(CONCURRENT_PICTURES_MAX, CONCURRENT_PICTURES_MAX);
   private readonly cachedPictures = new LRUCache<string, Buffer>({
-    maxSize: RESIZED_KEPT_BYTES,
+    maxSize: RESIZED_PICTURES_CACHE_MAX_BYTES,
     sizeCalculation: (bytes) => bytes.length || 1,
   });
   private readonly pendingPictures = new Map<string, Promise<Buffer>>();
@@ -61,7 +61,7 @@ export class MediaPictures {
   /** Runs `work` as soon as a slot for picture processing is free. @throws OVERLOADED if too many pictures wait */
   private async resizeInTurn<T>(appId: number, work: () => Promise<T>): Promise<T> {
     const waitingCount = this.waitingByApp.get(appId) ?? 0;
-    if (!mayTakeSlots(PICTURES_WAITING_MAX, this.allWaiting, waitingCount, 1)) {
+    if (!mayTakeSlots(PICTURE_CONVERSIONS_WAITING_MAX, this.allWaiting, waitingCount, 1)) {
       throw createOverloadedError("too many pictures wait to be processed");
     }
     this.countWaiting(appId, 1);
@@ -104,7 +104,7 @@ export class MediaPictures {
     key: string,
     open: () => Promise<Readable>,
     contentType: string,
-    resizing: ResizeOptions,
+    resizing: PictureResizeOptions,
   ): Promise<Buffer> {
     const cachedPicture = this.cachedPictures.get(key);
     if (cachedPicture) return cachedPicture;
@@ -113,7 +113,7 @@ export class MediaPictures {
     const started =
       this.pendingPictures.get(key) ??
       this.resizeInTurn(appId, async () =>
-        this.options.pictureProcessor.resize(await open(), contentType, resizing, RESIZED_MAX_BYTES),
+        this.options.pictureProcessor.resize(await open(), contentType, resizing, RESIZED_PICTURE_MAX_BYTES),
       )
         .then((bytes) => {
           this.cachedPictures.set(key, bytes);

@@ -10,7 +10,7 @@ import type { MediaFile } from "../../data/media-types.js";
 import { type BlobStore, createBlobKey } from "../../engine/blob-store/blob.js";
 import { detectContentType } from "../../engine/content-type.js";
 import { mayTakeSlots } from "../../engine/fair-semaphore.js";
-import { CLEANABLE_FORMATS } from "../../engine/pictures/private-metadata.js";
+import { TYPES_WITH_REMOVABLE_METADATA } from "../../engine/pictures/private-metadata.js";
 import { type ReceivedUpload, type UploadReceiver, UploadTooLargeError } from "../../engine/reception.js";
 import { ActionError } from "../../errors.js";
 import {
@@ -18,8 +18,8 @@ import {
   LOW_DISK_RETRY_SECONDS,
   OVERLOADED_RETRY_SECONDS,
   PICTURE_MAX_BYTES,
-  UPLOADS_MAX,
-  UPLOADS_OF_VISITORS_MAX,
+  UPLOADS_IN_PROGRESS_MAX,
+  VISITOR_UPLOADS_IN_PROGRESS_MAX,
 } from "../../limits.js";
 import { parseMediaName, toValidUploadName } from "../../rules/media-fields.js";
 import type { AdmittedRequest } from "../access/access-checks.js";
@@ -113,8 +113,8 @@ async function* asStream(bytes: Buffer): AsyncGenerator<Buffer> {
 
 export class Uploads {
   private readonly openUploads = {
-    all: new UploadSlots(UPLOADS_MAX),
-    visitors: new UploadSlots(UPLOADS_OF_VISITORS_MAX),
+    all: new UploadSlots(UPLOADS_IN_PROGRESS_MAX),
+    visitors: new UploadSlots(VISITOR_UPLOADS_IN_PROGRESS_MAX),
   };
 
   constructor(private readonly options: UploadsOptions) {}
@@ -283,7 +283,7 @@ export class Uploads {
       const raw = await this.receiveBytes(appId, key, source, missingBytes);
       if (length !== null) missingBytes = Math.max(0, missingBytes - raw.bytes);
       const contentType = await detectContentType(raw.head);
-      const isPicture = CLEANABLE_FORMATS.includes(contentType);
+      const isPicture = TYPES_WITH_REMOVABLE_METADATA.includes(contentType);
       const inspection = isPicture
         ? await this.storePicture(appId, keys, raw, key, contentType)
         : { ...raw, key, pictureSize: null, thumbnail: null };

@@ -7,8 +7,8 @@ import type { EntityManager } from "typeorm";
 import { runInBackground } from "../../background.js";
 import { type Db, rows } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
-import { ActionError, rateLimitError } from "../../errors.js";
-import { INVITATION_HOURS, INVITATION_MAX_HOURS, INVITATIONS_MAX } from "../../limits.js";
+import { ActionError, createRateLimitError } from "../../errors.js";
+import { INVITATION_LIFETIME_DEFAULT_HOURS, INVITATION_LIFETIME_MAX_HOURS, INVITATIONS_MAX } from "../../limits.js";
 import { type Caller, isPersonCaller } from "../../rules/access.js";
 import { describeValue } from "../../rules/describe-value.js";
 import { requireEmail } from "../../rules/fields.js";
@@ -50,10 +50,10 @@ export interface AcceptedInvitation {
 
 /** Parses the lifetime of an invitation, in hours. @throws REQUEST_INVALID */
 function parseLifetimeHours(value: unknown): number {
-  if (value === undefined || value === null) return INVITATION_HOURS;
+  if (value === undefined || value === null) return INVITATION_LIFETIME_DEFAULT_HOURS;
   const hours = value as number;
-  if (Number.isSafeInteger(value) && hours >= 1 && hours <= INVITATION_MAX_HOURS) return hours;
-  const message = `expiresInHours must be an integer from 1 to ${INVITATION_MAX_HOURS} (got ${describeValue(value)})`;
+  if (Number.isSafeInteger(value) && hours >= 1 && hours <= INVITATION_LIFETIME_MAX_HOURS) return hours;
+  const message = `expiresInHours must be an integer from 1 to ${INVITATION_LIFETIME_MAX_HOURS} (got ${describeValue(value)})`;
   throw new ActionError("REQUEST_INVALID", message);
 }
 
@@ -141,7 +141,7 @@ export class Invitations {
     const lifetimeMs = parseLifetimeHours(data["expiresInHours"]) * HOUR_MS;
     const retryAfter = this.invitationBucket.takeTokens(String(scope.organizationId));
     if (retryAfter > 0)
-      throw rateLimitError("the organization has created too many invitations; try again later", retryAfter);
+      throw createRateLimitError("the organization has created too many invitations; try again later", retryAfter);
     const { personId, address } = caller;
     const issuedInvitation = await db.transaction(async (manager) => {
       await members.lockOrganization(manager, scope);

@@ -7,7 +7,7 @@ import type { EntityManager } from "typeorm";
 import { type Db, rows } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError } from "../../errors.js";
-import { CLIENT_REQUESTS_PER_CREDENTIAL, EVENT_MAX_BYTES, RATE_WINDOW_MS } from "../../limits.js";
+import { CLIENT_REPORTS_PER_CREDENTIAL_AND_MINUTE, EVENT_MAX_BYTES, RATE_WINDOW_MS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { getRateLimitKey } from "../../rules/address-block.js";
 import { describeValue } from "../../rules/describe-value.js";
@@ -123,7 +123,7 @@ async function lockNotification(
 
 export class NotificationsService {
   private readonly requestBucket = createTokenBucket({
-    limit: CLIENT_REQUESTS_PER_CREDENTIAL,
+    limit: CLIENT_REPORTS_PER_CREDENTIAL_AND_MINUTE,
     windowMs: RATE_WINDOW_MS,
   });
 

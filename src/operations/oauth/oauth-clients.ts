@@ -6,7 +6,7 @@ import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import { type Db, rows } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
-import { rateLimitError } from "../../errors.js";
+import { createRateLimitError } from "../../errors.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import { OauthError } from "./oauth-failure.js";
 
@@ -120,7 +120,7 @@ export class OauthClients {
       throw new OauthError("invalid_redirect_uri", "redirect_uris must contain at least one URL");
     }
     const retryAfter = this.#registrations.takeTokens(getAddressBlock(address ?? ""));
-    if (retryAfter > 0) throw rateLimitError("too many registrations from this address", retryAfter);
+    if (retryAfter > 0) throw createRateLimitError("too many registrations from this address", retryAfter);
     const client: OauthClient = {
       id: `svc_client_${randomBytes(16).toString("base64url")}`,
       name: sanitizeProgramName(data.client_name),

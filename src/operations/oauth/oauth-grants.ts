@@ -2,7 +2,7 @@
  * Stores OAuth grants. With a grant, a person authorizes a program to use some scopes on one app. Stores authorization
  * codes and tokens only as hashes.
  */
-import { isClosedSql } from "../../data/app.js";
+import { isClosedStageSql } from "../../data/app.js";
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { TOKEN_SCOPES, type TokenScope } from "../../rules/access.js";
@@ -95,7 +95,7 @@ export class OauthGrants {
       executor,
       `SELECT DISTINCT ON (app.id) app.id, app.name, CASE WHEN p.is_administrator THEN 'owner' ELSE r.role END AS role
          FROM person p CROSS JOIN app LEFT JOIN app_role r ON r.app_id = app.id AND r.person_id = p.id
-        WHERE p.id = $1 AND (p.is_administrator OR r.role IS NOT NULL) AND NOT ${isClosedSql("app.id")}
+        WHERE p.id = $1 AND (p.is_administrator OR r.role IS NOT NULL) AND NOT ${isClosedStageSql("app.id")}
         ORDER BY app.id, array_position(ARRAY['owner', 'admin', 'editor', 'operator', 'reader'], r.role) LIMIT 500`,
       [personId],
     );

@@ -3,7 +3,7 @@
  * programs by person.
  */
 import { createTokenBucket } from "../../engine/token-bucket.js";
-import { rateLimitError } from "../../errors.js";
+import { createRateLimitError } from "../../errors.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 
 const REQUESTS_PER_ADDRESS_MAX = 240;
@@ -17,14 +17,14 @@ export class OauthLimits {
   /** Counts a request that a program sends without a credential. @throws RATE_LIMIT_EXCEEDED */
   countRequest(address: string | undefined): void {
     const retryAfter = this.#requests.takeTokens(getAddressBlock(address ?? ""));
-    if (retryAfter > 0) throw rateLimitError("too many requests from this address", retryAfter);
+    if (retryAfter > 0) throw createRateLimitError("too many requests from this address", retryAfter);
   }
 
   /** Counts a decision of a person to authorize or reject a program. @throws RATE_LIMIT_EXCEEDED */
   countDecision(personId: number): void {
     const retryAfter = this.#decisions.takeTokens(String(personId));
     if (retryAfter > 0)
-      throw rateLimitError(
+      throw createRateLimitError(
         "this person has decided about too many authorization requests; try again later",
         retryAfter,
       );

@@ -8,8 +8,8 @@ import { LRUCache } from "lru-cache";
 import type { StoredAsset } from "../../data/action-types.js";
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
-import { ActionError, rateLimitError } from "../../errors.js";
-import { DECLARATIONS_PER_APP, RATE_WINDOW_MS } from "../../limits.js";
+import { ActionError, createRateLimitError } from "../../errors.js";
+import { DECLARATION_REQUESTS_PER_APP_AND_MINUTE, RATE_WINDOW_MS } from "../../limits.js";
 import { describeValue } from "../../rules/describe-value.js";
 import { getStoredScriptPath, isStoredScript, type StoredScriptAsset } from "../../rules/packages.js";
 import { PACKAGE_TYPES_MAX_CHARACTERS } from "../../rules/project-types.js";
@@ -166,7 +166,10 @@ export class StoredScripts {
     maxSize: CACHED_SCRIPTS_MAX_BYTES,
     sizeCalculation: ({ source, raw }) => source.length * 2 + (raw?.length ?? 0) + 1,
   });
-  private readonly declarationBucket = createTokenBucket({ limit: DECLARATIONS_PER_APP, windowMs: RATE_WINDOW_MS });
+  private readonly declarationBucket = createTokenBucket({
+    limit: DECLARATION_REQUESTS_PER_APP_AND_MINUTE,
+    windowMs: RATE_WINDOW_MS,
+  });
   private readonly recentChoices = new LRUCache<string, ScriptFacts>({ max: 1_000, ttl: CHOSEN_VERSION_CACHE_MS });
 
   constructor(private readonly db: Db) {}
@@ -256,8 +259,8 @@ export class StoredScripts {
     }
     const waitSeconds = this.declarationBucket.takeTokens(String(appId), 1);
     if (waitSeconds > 0) {
-      const limit = `this app can request declarations of packages at most ${DECLARATIONS_PER_APP} times per minute`;
-      throw rateLimitError(`${limit}; try again in ${waitSeconds} s`, waitSeconds);
+      const limit = `this app can request declarations of packages at most ${DECLARATION_REQUESTS_PER_APP_AND_MINUTE} times per minute`;
+      throw createRateLimitError(`${limit}; try again in ${waitSeconds} s`, waitSeconds);
     }
     const [declarationRow] = await rows<{ declarations: Buffer | null }>(this.db, SELECT_DECLARATIONS, [appId, sha256]);
     return declarationRow?.declarations ? (JSON.parse(String(declarationRow.declarations)) as string[]) : null;

@@ -3,7 +3,7 @@
  * they can reach.
  */
 import type { Config } from "../../config.js";
-import { createCheckedConnections } from "../../engine/checked-connections.js";
+import { createAddressCheckedConnections } from "../../engine/checked-connections.js";
 import { isPublicAddress } from "../../engine/egress-proxy.js";
 import { selectHostResolver } from "../../engine/public-lookup.js";
 
@@ -27,8 +27,8 @@ export function createPackageConnections({ allowPrivateNetwork, egressAddress, n
     localAddress: egressAddress,
   };
   return {
-    scripts: createCheckedConnections(shared),
+    scripts: createAddressCheckedConnections(shared),
     // The registry can be in a private network, because the operator of the service configures its URL.
-    npm: createCheckedConnections({ ...shared, trusted: new Set(npm ? [registry] : []) }),
+    npm: createAddressCheckedConnections({ ...shared, trusted: new Set(npm ? [registry] : []) }),
   };
 }

@@ -36,7 +36,7 @@ export interface AuditOptions {
 }
 
 /**
- * Page of the audit log. `total` is exact up to COUNT_EXACT_MAX entries. For more entries, it is an estimate and
+ * Page of the audit log. `total` is exact up to EXACT_COUNT_MAX_ROWS entries. For more entries, it is an estimate and
  * `totalIsExact` is false.
  */
 export interface AuditPage {
@@ -89,7 +89,7 @@ export async function recordChange(
 
 /**
  * Lists the app's audit log, the most recent entry first. A page has fewer than `limit` entries if its entries would
- * exceed PAGE_MAX_BYTES.
+ * exceed LIST_PAGE_MAX_BYTES.
  * @param reserve reserves memory for the page's bytes
  * @throws ActionError REQUEST_INVALID; errors of `reserve`
  */

@@ -1,7 +1,7 @@
 /** Builds, stores and reads the entries of the execution log. Each run that has ended has one entry. */
 import type { TriggerType } from "../../data/action-types.js";
 import { countRows } from "../../data/count.js";
-import { type Db, queryPreparedRows, rows, statementName } from "../../data/database.js";
+import { createStatementName, type Db, queryPreparedRows, rows } from "../../data/database.js";
 import type { ExecutionLogType } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
 import { describeValue } from "../../rules/describe-value.js";
@@ -44,7 +44,7 @@ export interface LogOptions {
 export interface LogPage {
   /** Number of entries that match the filters, on all pages. */
   count: number;
-  /** False if more than COUNT_EXACT_MAX entries match; `count` is then an estimate. Absent if `count` is exact. */
+  /** False if more than EXACT_COUNT_MAX_ROWS entries match; `count` is then an estimate. Absent if `count` is exact. */
   countIsExact?: false;
   logs: LogEntry[];
   /** Cursor of the next page; absent on the last page. */
@@ -278,12 +278,12 @@ export class ExecutionLogs {
    */
   private async pageRows<Row>(sql: string, parameters: unknown[], limit: number, offset: number): Promise<Row[]> {
     const text = `${sql} LIMIT $${parameters.length + 1} OFFSET $${parameters.length + 2}`;
-    return queryPreparedRows<Row>(this.db, statementName(text), text, [...parameters, limit + 1, offset]);
+    return queryPreparedRows<Row>(this.db, createStatementName(text), text, [...parameters, limit + 1, offset]);
   }
 
   /**
    * Lists the app's log entries, the most recent first. A page has fewer than `limit` entries if its entries would
-   * exceed PAGE_MAX_BYTES. The next page then starts at `nextCursor`, or at `offset` plus the number of returned
+   * exceed LIST_PAGE_MAX_BYTES. The next page then starts at `nextCursor`, or at `offset` plus the number of returned
    * entries.
    * @param reserve reserves memory for the page's bytes
    * @throws ActionError REQUEST_INVALID, and errors of `reserve`
@@ -313,7 +313,7 @@ export class ExecutionLogs {
 
   /**
    * Returns the log entries with these IDs, in the order of `ids`. Stops when the entries would exceed
-   * PAGE_MAX_BYTES. Skips IDs without an entry. `left` contains the IDs of the entries that did not fit.
+   * LIST_PAGE_MAX_BYTES. Skips IDs without an entry. `left` contains the IDs of the entries that did not fit.
    */
   async findFitting(ids: readonly number[]): Promise<{ entries: LogEntryEvent[]; left: readonly number[] }> {
     const entrySizes = await queryPreparedRows<SizedRow>(

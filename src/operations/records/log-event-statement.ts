@@ -3,7 +3,7 @@
  * store any number of events of one or several apps.
  */
 import { NEW_RUN_STATE_SQL } from "../../data/run.js";
-import { CHAIN_DEPTH_MAX, CHAIN_RUNS_PER_MINUTE } from "../../limits.js";
+import { RUN_CHAIN_DEPTH_MAX, RUNS_PER_CHAIN_AND_MINUTE } from "../../limits.js";
 import { QUEUE_FULL_REASON, QUEUED_CHANNEL, type QueueLimits } from "./queue-limits.js";
 
 /**
@@ -13,8 +13,8 @@ import { QUEUE_FULL_REASON, QUEUED_CHANNEL, type QueueLimits } from "./queue-lim
 const SKIPPED_RUNS_PER_REASON = 100;
 
 export const HALTED_RUN_REASONS = {
-  depth: `recursion: more than ${CHAIN_DEPTH_MAX} runs deep`,
-  rate: `recursion: more than ${CHAIN_RUNS_PER_MINUTE} runs of one chain in a minute`,
+  depth: `recursion: more than ${RUN_CHAIN_DEPTH_MAX} runs deep`,
+  rate: `recursion: more than ${RUNS_PER_CHAIN_AND_MINUTE} runs of one chain in a minute`,
 } as const;
 
 /** A run that the service did not start, because the run would have made a chain of runs too long. */
@@ -149,12 +149,12 @@ export const STORE_EVENTS_SQL = `
   judged AS (
     SELECT request_id, app_id, action_id, waits_for, place, cause.id AS cause_id, cause.chain_id, coalesce(cause.depth + 1, 0) AS depth,
            CASE WHEN published_at IS NULL THEN 'app unpublished'
-                WHEN cause.depth >= ${CHAIN_DEPTH_MAX} THEN '${HALTED_RUN_REASONS.depth}'
+                WHEN cause.depth >= ${RUN_CHAIN_DEPTH_MAX} THEN '${HALTED_RUN_REASONS.depth}'
                 WHEN cause.id IS NOT NULL AND row_number() OVER (PARTITION BY cause.chain_id ORDER BY place, action_id) +
                      (SELECT count(*) FROM run
                        WHERE run.chain_id = cause.chain_id AND run.queued_at > now() - interval '1 minute'
                          AND run.state <> 'skipped')
-                     > ${CHAIN_RUNS_PER_MINUTE} THEN '${HALTED_RUN_REASONS.rate}'
+                     > ${RUNS_PER_CHAIN_AND_MINUTE} THEN '${HALTED_RUN_REASONS.rate}'
                 WHEN row_number() OVER (PARTITION BY app_id ORDER BY place, action_id) + waiting.count > $13::int
                 THEN '${QUEUE_FULL_REASON}' END AS reason
       FROM matched JOIN waiting USING (app_id)

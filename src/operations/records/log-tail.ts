@@ -13,7 +13,7 @@ import { ActionError } from "../../errors.js";
 import { type ExecutionLogs, LOG_CHANNEL, type LogEntry, type LogEntryEvent } from "./execution-logs.js";
 import { createLiveSource, type LiveSource } from "./live-source.js";
 
-/** Maximum number of log entries that one read returns. PAGE_MAX_BYTES also limits a read. */
+/** Maximum number of log entries that one read returns. LIST_PAGE_MAX_BYTES also limits a read. */
 const ENTRIES_PER_READ = 25;
 /**
  * Maximum number of attempts to read log entries. All attempts take half a minute together, in which a restarting

@@ -4,7 +4,7 @@
  */
 import { LRUCache } from "lru-cache";
 import { type Db, queryPreparedRows, rows } from "../../data/database.js";
-import { QUEUE_BYTES_SHARE, QUEUE_MIN_PER_APP } from "../../limits.js";
+import { QUEUE_BYTES_APP_SHARE, QUEUED_RUNS_PER_APP_RESERVED } from "../../limits.js";
 
 /**
  * PostgreSQL channel. A message contains the ID of an app: a run of this app was queued and can start. An empty message
@@ -69,12 +69,12 @@ export interface QueueDepth {
 
 /**
  * Returns the maximum number of queued runs of one app while `queued` runs of all apps are queued. The maximum is a
- * tenth of the free capacity, but at least QUEUE_MIN_PER_APP and at most `maxRunsPerApp`. So a few apps that fill their
+ * tenth of the free capacity, but at least QUEUED_RUNS_PER_APP_RESERVED and at most `maxRunsPerApp`. So a few apps that fill their
  * queues leave capacity for the other apps.
  */
 export function queueLimitOfApp(queued: number, { maxRuns, maxRunsPerApp }: QueueBounds): number {
   const tenthOfFree = Math.floor((maxRuns - queued) / 10);
-  return Math.min(maxRunsPerApp, Math.max(QUEUE_MIN_PER_APP, tenthOfFree));
+  return Math.min(maxRunsPerApp, Math.max(QUEUED_RUNS_PER_APP_RESERVED, tenthOfFree));
 }
 
 export class QueueLimits {
@@ -123,8 +123,8 @@ export class QueueLimits {
     const appShare = queueLimitOfApp(this.total.runs, this.bounds);
     const appDepth = this.depthOf(appId);
     const isTooLarge =
-      this.total.bytes + bytes > maxPayloadBytes || appDepth.bytes + bytes > maxPayloadBytes * QUEUE_BYTES_SHARE;
-    if (isTooLarge) return appDepth.runs < QUEUE_MIN_PER_APP;
+      this.total.bytes + bytes > maxPayloadBytes || appDepth.bytes + bytes > maxPayloadBytes * QUEUE_BYTES_APP_SHARE;
+    if (isTooLarge) return appDepth.runs < QUEUED_RUNS_PER_APP_RESERVED;
     if (appShare > EXACTLY_COUNTED_LIMIT_MAX) return appDepth.runs < appShare;
     const [row] = await queryPreparedRows<{ queued: number }>(this.db, "queue-of-app", COUNT_QUEUED_OF_APP, [
       appId,

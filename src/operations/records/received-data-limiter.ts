@@ -4,11 +4,11 @@
  */
 import type { DiskSpace } from "../../engine/disk-space.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
-import { ActionError, rateLimitError } from "../../errors.js";
+import { ActionError, createRateLimitError } from "../../errors.js";
 import {
-  INTAKE_ADDRESS_SHARE,
-  INTAKE_ROW_BYTES,
-  INTAKE_VISITORS_SHARE,
+  INTAKE_QUOTA_ADDRESS_SHARE,
+  INTAKE_QUOTA_VISITORS_SHARE,
+  INTAKE_ROW_OVERHEAD_BYTES,
   LOW_DISK_RETRY_SECONDS,
   RATE_WINDOW_MS,
 } from "../../limits.js";
@@ -19,7 +19,7 @@ import { getAddressBlock } from "../../rules/address-block.js";
 export type DataSender = Pick<Caller, "kind" | "credentialId" | "address">;
 
 function tooMuchDataError(owner: string, megabytes: number, retryAfter: number): ActionError {
-  return rateLimitError(
+  return createRateLimitError(
     `${owner} can send at most ${megabytes} MB per minute; try again in ${retryAfter} s`,
     retryAfter,
   );
@@ -41,8 +41,8 @@ const addressOf = ({ address, credentialId }: DataSender) =>
 /** Limits on received data. */
 export class ReceivedDataLimiter {
   private readonly serviceBucket = this.bucketOf(1);
-  private readonly visitors = this.bucketOf(INTAKE_VISITORS_SHARE);
-  private readonly addresses = this.bucketOf(INTAKE_ADDRESS_SHARE);
+  private readonly visitors = this.bucketOf(INTAKE_QUOTA_VISITORS_SHARE);
+  private readonly addresses = this.bucketOf(INTAKE_QUOTA_ADDRESS_SHARE);
 
   constructor(private readonly options: ReceivedDataLimiterOptions) {}
 
@@ -58,10 +58,11 @@ export class ReceivedDataLimiter {
     // Uses the quota of the network address first. If this quota is used up, the data does not also reduce the quota
     // that all visitors of the app share.
     const waitSeconds = this.addresses.takeTokens(addressOf(sender), intakeCost);
-    if (waitSeconds > 0) throw tooMuchDataError("one address", this.quotaMegabytes(INTAKE_ADDRESS_SHARE), waitSeconds);
+    if (waitSeconds > 0)
+      throw tooMuchDataError("one address", this.quotaMegabytes(INTAKE_QUOTA_ADDRESS_SHARE), waitSeconds);
     const waitOfAll = this.visitors.takeTokens(String(appId), intakeCost);
     if (waitOfAll > 0)
-      throw tooMuchDataError("the visitors of one app", this.quotaMegabytes(INTAKE_VISITORS_SHARE), waitOfAll);
+      throw tooMuchDataError("the visitors of one app", this.quotaMegabytes(INTAKE_QUOTA_VISITORS_SHARE), waitOfAll);
   }
 
   /** Checks the free space on the disk of the database. @throws OVERLOADED if the disk is nearly full */
@@ -84,7 +85,7 @@ export class ReceivedDataLimiter {
   takeRows(sender: DataSender, appId: number, bytes: number, rows = 1): void {
     this.checkSpace();
     if (this.options.quotaBytes === 0) return;
-    const intakeCost = bytes + rows * INTAKE_ROW_BYTES;
+    const intakeCost = bytes + rows * INTAKE_ROW_OVERHEAD_BYTES;
     if (!isPageCaller(sender)) {
       const waitSeconds = this.serviceBucket.takeTokens(String(appId), intakeCost);
       if (waitSeconds > 0) throw tooMuchDataError("this app", this.quotaMegabytes(1), waitSeconds);
@@ -108,7 +109,7 @@ export class ReceivedDataLimiter {
    */
   charge(sender: DataSender, appId: number, rows: number): void {
     if (this.options.quotaBytes === 0 || rows === 0) return;
-    const intakeCost = rows * INTAKE_ROW_BYTES;
+    const intakeCost = rows * INTAKE_ROW_OVERHEAD_BYTES;
     if (isPageCaller(sender)) {
       this.addresses.charge(addressOf(sender), intakeCost);
       this.visitors.charge(String(appId), intakeCost);

@@ -4,7 +4,7 @@
  * run waits for the index.
  */
 import type { EntityManager } from "typeorm";
-import { BatchSize } from "../../data/batches.js";
+import { AdaptiveBatchSize } from "../../data/batches.js";
 import {
   type Db,
   isInternalDatabaseError,
@@ -15,7 +15,7 @@ import {
 } from "../../data/database.js";
 import { listPartitions, type Partition } from "../../data/partitions.js";
 import { ActionError } from "../../errors.js";
-import { SEARCH_CHARACTERS, SEARCH_LIMIT_MS } from "../../limits.js";
+import { RUN_SEARCH_TIMEOUT_MS, SEARCHED_CHARACTERS_MAX } from "../../limits.js";
 
 /** Maximum number of runs that one SQL statement indexes. */
 const RUNS_PER_BATCH = 500;
@@ -45,9 +45,9 @@ const CONSOLE_LINES_MAX = 500;
 
 const RUN_WORDS_SQL = `
   array_to_tsvector(('@' || run.app_id) || (tsvector_to_array(svc_search_words(run.app_id, concat_ws(' ',
-    left(svc_entry_data(entry.data, entry.payload_at, run.id), ${SEARCH_CHARACTERS}),
+    left(svc_entry_data(entry.data, entry.payload_at, run.id), ${SEARCHED_CHARACTERS_MAX}),
     left((SELECT string_agg(text, ' ' ORDER BY seq) FROM console_line
-           WHERE run_id = run.id AND seq < ${CONSOLE_LINES_MAX}), ${SEARCH_CHARACTERS}),
+           WHERE run_id = run.id AND seq < ${CONSOLE_LINES_MAX}), ${SEARCHED_CHARACTERS_MAX}),
     run.reason, array_to_string(run.hosts, ' ')))))[1:${WORDS_PER_RUN_MAX}])`;
 
 const JOIN_LOG_ENTRY_SQL = `
@@ -136,7 +136,7 @@ async function findByWords(
   upperId: number,
   partitions: readonly Partition[],
 ): Promise<number[]> {
-  const deadline = performance.now() + SEARCH_LIMIT_MS;
+  const deadline = performance.now() + RUN_SEARCH_TIMEOUT_MS;
   const foundIds: number[] = [];
   let remainingBelow = upperId;
   for (let windowWidth = FIRST_ID_RANGE; remainingBelow > 0 && foundIds.length < max; windowWidth *= ID_RANGE_GROWTH) {
@@ -171,7 +171,7 @@ export interface SearchPosition {
 
 export class RunSearch {
   private isStopped = false;
-  private readonly batchSize = new BatchSize(RUNS_PER_BATCH);
+  private readonly batchSize = new AdaptiveBatchSize(RUNS_PER_BATCH);
   private gatheringOlder: Promise<unknown> = Promise.resolve();
   private next: Promise<boolean> | null = null;
 
@@ -282,7 +282,10 @@ export class RunSearch {
     const search = (manager: EntityManager) => findByWords(manager, query, most, (top!.id ?? 0) + 1, partitions);
     return this.db.transaction(search).catch((error: unknown) => {
       throw isStatementTimeout(error)
-        ? new ActionError("REQUEST_INVALID", `"search" took longer than ${SEARCH_LIMIT_MS / 1000} s; add a rarer word`)
+        ? new ActionError(
+            "REQUEST_INVALID",
+            `"search" took longer than ${RUN_SEARCH_TIMEOUT_MS / 1000} s; add a rarer word`,
+          )
         : error;
     });
   }

@@ -3,7 +3,7 @@
  * would, and returns the result. Also lists the actions that use each binding.
  */
 import { type Db, rows } from "../../data/database.js";
-import type { HopSummary } from "../../engine/outgoing.js";
+import type { OutgoingHopSummary } from "../../engine/outgoing.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { describeValue, isObject } from "../../rules/describe-value.js";
@@ -131,7 +131,7 @@ export class BindingTrials {
     const { scan } = await this.options.bindings.ofRuns.scanFor(appId);
     const findInUrl = async (text: string) => scan?.findInUrl(text) ?? null;
     await recordChange(db.manager, caller, { appId, type: "app.secretBindings.test", data: { key, origin, method } });
-    let exchangeFacts: HopSummary | null = null;
+    let exchangeFacts: OutgoingHopSummary | null = null;
     const { send } = requests.beginRun({
       appId,
       environment: "server",
@@ -149,7 +149,7 @@ export class BindingTrials {
     const startedAtMs = performance.now();
     const { head, text } = await send(JSON.stringify({ url, method, auth: key }), signal);
     const durationMs = Math.round(performance.now() - startedAtMs);
-    const receivedBytes = (exchangeFacts as HopSummary | null)?.receivedBytes ?? 0;
+    const receivedBytes = (exchangeFacts as OutgoingHopSummary | null)?.receivedBytes ?? 0;
     const [status, code, error] = JSON.parse(head) as [number, string, string];
     if (status === 0) return { status: null, durationMs, receivedBytes, body: null, code, error };
     return {

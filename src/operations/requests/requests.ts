@@ -1,6 +1,6 @@
 /** Creates the modules that send requests to other services, and connects them. */
 import type { Db } from "../../data/database.js";
-import { createCheckedConnections } from "../../engine/checked-connections.js";
+import { createAddressCheckedConnections } from "../../engine/checked-connections.js";
 import { isPublicAddress } from "../../engine/egress-proxy.js";
 import { OutgoingRequestSender } from "../../engine/outgoing.js";
 import { selectHostResolver } from "../../engine/public-lookup.js";
@@ -23,7 +23,7 @@ interface OutgoingOptions {
  * of runs.
  */
 export function createOutgoingSender({ allowPrivateNetwork, egressAddress }: OutgoingOptions): OutgoingRequestSender {
-  const { connect } = createCheckedConnections({
+  const { connect } = createAddressCheckedConnections({
     mayReach: (address) => allowPrivateNetwork || isPublicAddress(address),
     mayUsePort: (port) => allowPrivateNetwork || WEB_PORTS.includes(port),
     resolve: selectHostResolver(allowPrivateNetwork),

@@ -14,7 +14,7 @@ import {
 } from "node:zlib";
 import { OutgoingError, type OutgoingResponse } from "../../engine/outgoing.js";
 import type { SecretScanner } from "../../engine/secret-scan.js";
-import { RESPONSE_MAX_BYTES, ZSTD_FRAMES_MAX } from "../../limits.js";
+import { OUTGOING_RESPONSE_BODY_MAX_BYTES, ZSTD_FRAMES_MAX } from "../../limits.js";
 
 /** Finds and masks the secret values of one app's bindings (settings whose values the service adds to requests). */
 export type ResponseScan = Pick<SecretScanner, "find" | "mask">;
@@ -125,7 +125,7 @@ interface DecodedParts {
 }
 
 function createTooLargeError(origin: string): OutgoingError {
-  const limit = `${RESPONSE_MAX_BYTES / 2 ** 20} MB`;
+  const limit = `${OUTGOING_RESPONSE_BODY_MAX_BYTES / 2 ** 20} MB`;
   return new OutgoingError("LIMIT", `the response of ${origin} is larger than ${limit} after decompression`, origin);
 }
 
@@ -139,7 +139,7 @@ async function decodeParts(decoder: Decoder, parts: readonly Buffer[], origin: s
   decoder.on("data", (part: Buffer) => {
     decodedParts.push(part);
     bytes += part.length;
-    if (bytes > RESPONSE_MAX_BYTES) decoder.destroy(createTooLargeError(origin));
+    if (bytes > OUTGOING_RESPONSE_BODY_MAX_BYTES) decoder.destroy(createTooLargeError(origin));
   });
   for (const part of parts) decoder.write(part);
   decoder.end();
@@ -186,7 +186,7 @@ async function decompressFrames(format: CompressedFormat, body: Buffer, origin: 
   for (let rest = body; rest.length >= COMPRESSED_MIN_BYTES && format.canBegin(rest); ) {
     const { decoded, bytesRead, isInvalid } = await decompressReadablePart(format, rest, origin);
     bytes += decoded.length;
-    if (bytes > RESPONSE_MAX_BYTES) throw createTooLargeError(origin);
+    if (bytes > OUTGOING_RESPONSE_BODY_MAX_BYTES) throw createTooLargeError(origin);
     if (frames.push(decoded) > ZSTD_FRAMES_MAX)
       throw createUnreadableError(origin, `more than ${ZSTD_FRAMES_MAX} frames`);
     if (!format.hasFrames || isInvalid || bytesRead === 0) break;

@@ -5,11 +5,11 @@
 import type { Environment } from "../../data/action-types.js";
 import type { ConsoleLine, EncodedOutgoingResponse, SendOutgoing } from "../../engine/browser/run.js";
 import {
-  type HopSummary,
   OutgoingError,
+  type OutgoingHopSummary,
+  type OutgoingRequestContext,
   type OutgoingRequestSender,
   type OutgoingResponse,
-  type OutgoingScope,
   RunRequestBudget,
 } from "../../engine/outgoing.js";
 import type { SecretScanner } from "../../engine/secret-scan.js";
@@ -23,14 +23,14 @@ import {
 import { decodeResponseText, maskResponse } from "./responses.js";
 
 /** Data about one outgoing request of a run, which Studio shows on the page of the run. */
-export interface RequestRecord extends Omit<HopSummary, "origin"> {
+export interface RequestRecord extends Omit<OutgoingHopSummary, "origin"> {
   /** `host:port` to which the request was sent. */
   host: string;
 }
 
 /** The credential that the service adds to requests to one origin. */
 export interface RequestCredential {
-  authorize: NonNullable<OutgoingScope["authorize"]>;
+  authorize: NonNullable<OutgoingRequestContext["authorize"]>;
   /** Replaces an access token that the origin has rejected. Returns false if no other token is available. */
   replaceToken(): Promise<boolean>;
 }
@@ -57,7 +57,7 @@ export interface RequestingRun {
   printLine(line: ConsoleLine): void;
   onHostContacted(host: string): void;
   /** Starts a trace span for a request to one origin. The returned function ends the span. */
-  startRequestSpan(origin: string, method: string): (facts: HopSummary) => void;
+  startRequestSpan(origin: string, method: string): (facts: OutgoingHopSummary) => void;
 }
 
 export interface SecretBindings {
@@ -136,7 +136,7 @@ export class RunRequests {
 
   private async performRequest(
     run: RequestingRun,
-    scope: Pick<OutgoingScope, "budget" | "signal" | "onHop">,
+    scope: Pick<OutgoingRequestContext, "budget" | "signal" | "onHop">,
     description: RequestDescription,
   ): Promise<EncodedOutgoingResponse> {
     const { sender, bindings } = this.options;
@@ -178,7 +178,7 @@ export class RunRequests {
       const host = hostAndPortOf(origin);
       run.onHostContacted(host);
       const endHop = run.startRequestSpan(origin, method);
-      return (facts: HopSummary) => {
+      return (facts: OutgoingHopSummary) => {
         const { origin: _, durationMs, ...rest } = facts;
         records.push({ host, ...rest, durationMs: Math.round(durationMs) });
         endHop(facts);

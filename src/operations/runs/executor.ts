@@ -2,7 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import { type Db, isDatabaseUnavailable, isInvalidDataError, queryPreparedRows, rows } from "../../data/database.js";
-import { hasNetwork, type PageOutcome, type PageRunRequest, type SandboxMode } from "../../engine/browser/run.js";
+import { modeHasNetwork, type PageOutcome, type PageRunRequest, type SandboxMode } from "../../engine/browser/run.js";
 import type { ServiceRequestSender } from "../../engine/service-requests.js";
 import { ActionError } from "../../errors.js";
 import type { ActionInput } from "../../rules/action-input.js";
@@ -250,7 +250,7 @@ export class RunExecutor {
       signal,
       onMode: (mode) => {
         details.mode = mode;
-        if (!hasNetwork(mode)) secrets.disconnect();
+        if (!modeHasNetwork(mode)) secrets.disconnect();
       },
       onConsole: (line) => writer.print({ ...line, text: toSource(line.text) }),
       onHost: (host) => {

@@ -3,7 +3,7 @@
  * expected process (holder). Runs that end at the same time share a statement.
  */
 import { type Db, isDatabaseUnavailable, queryPreparedRows, type SqlClient } from "../../data/database.js";
-import { checkTransition, type RunEndState } from "../../data/run.js";
+import { checkRunTransition, type RunEndState } from "../../data/run.js";
 import { createBatchProcessor } from "../../engine/batches.js";
 import type { SandboxMode } from "../../engine/browser/run.js";
 import { LOG_CHANNEL, type LogEntryData } from "../records/execution-logs.js";
@@ -98,7 +98,7 @@ const arrayLiteral = (texts: readonly string[]): string => `{${texts.map((text) 
 
 function statementValuesOf(run: RunToFinish) {
   const { id, holder, state, type, data, hosts = [], secretsVersion = null, sandbox = null, requests = null } = run;
-  checkTransition(holder === null ? "queued" : "running", state);
+  checkRunTransition(holder === null ? "queued" : "running", state);
   return [id, holder, state, type, data.text, data.payloadAt, hosts, secretsVersion, sandbox, requests];
 }
 

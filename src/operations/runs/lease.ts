@@ -5,7 +5,7 @@
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
 import type { ProcessRole } from "../../config.js";
-import { type Db, queryReserved } from "../../data/database.js";
+import { type Db, queryOnReservedConnection } from "../../data/database.js";
 import { BROWSER_HOLDER_ID } from "./run-repository.js";
 
 const LEASE_DURATION_MS = 12_000;
@@ -107,7 +107,7 @@ export class Lease {
     const { db, roles, onDatabaseReached } = this.options;
     const values = [this.holder, [...roles], this.ignoredProxy];
     const sentAt = performance.now();
-    const [renewed] = await queryReserved<{ leaseUntil: number }>(db, "renew-lease", RENEW_LEASE, values);
+    const [renewed] = await queryOnReservedConnection<{ leaseUntil: number }>(db, "renew-lease", RENEW_LEASE, values);
     const { leaseUntil } = renewed!;
     // Other processes see the new lease after the statement has ended. The statement started at `now()` of the
     // database, and ended before the response arrived.
@@ -185,6 +185,8 @@ export class Lease {
     clearTimeout(this.timer);
     await this.renewal;
     await this.onRenewalInProgress;
-    await queryReserved(this.options.db, "remove-lease", "DELETE FROM instance WHERE id = $1", [this.holder]);
+    await queryOnReservedConnection(this.options.db, "remove-lease", "DELETE FROM instance WHERE id = $1", [
+      this.holder,
+    ]);
   }
 }

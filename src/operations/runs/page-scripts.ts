@@ -6,7 +6,7 @@ import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { LRUCache } from "lru-cache";
-import { computeCodeNeedsOfNames } from "../../engine/browser/mode.js";
+import { computeCodeNeedsFromGlobals } from "../../engine/browser/mode.js";
 import type { PageScript } from "../../engine/browser/run.js";
 import type { ReadSession } from "../../rules/env-script.js";
 import {
@@ -108,7 +108,7 @@ export class PageScripts {
     const script = await this.options.storedScripts.read(sha256);
     if (!script) throw createDependencyError(dependency, "is not among the scripts that the service stores");
     const { source, names, global } = script;
-    const needs = names ? computeCodeNeedsOfNames(names) : ({ mode: "document" } as const);
+    const needs = names ? computeCodeNeedsFromGlobals(names) : ({ mode: "document" } as const);
     const name = `${dependency.replaceAll(/[^\w@./-]/g, "_")}.js`;
     const callsEval = names?.includes("eval") && this.callsEval(sha256, source);
     const canBeTried = names !== null && !callsEval && !names.includes("import()");

@@ -4,7 +4,7 @@
  */
 import { queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { RUN_TRANSITIONS } from "../../data/run.js";
-import { IDEMPOTENCY_HOURS } from "../../limits.js";
+import { IDEMPOTENCY_KEY_LIFETIME_HOURS } from "../../limits.js";
 import { getReferenceSqlParameters, type IdOrName } from "../../rules/reference.js";
 import { QUEUED_CHANNEL } from "../records/queue-limits.js";
 import {
@@ -155,7 +155,7 @@ const INSERT_NAMED = {
  * `retryFailed` is set.
  */
 const deleteOldKeys = ({ table, matches }: UniqueKeyKind, isRunGone: string) => `
-  DELETE FROM ${table} WHERE ${matches} AND (created_at < now() - interval '${IDEMPOTENCY_HOURS} hours' OR ${isRunGone})`;
+  DELETE FROM ${table} WHERE ${matches} AND (created_at < now() - interval '${IDEMPOTENCY_KEY_LIFETIME_HOURS} hours' OR ${isRunGone})`;
 const DELETE_OLD_KEYS = {
   run_key: deleteOldKeys(
     UNIQUE_KEY_KINDS.run_key,

@@ -4,7 +4,7 @@
  */
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import type { PageOutcome, PageRequest, PageRunRequest } from "../../engine/browser/run.js";
-import type { HopSummary } from "../../engine/outgoing.js";
+import type { OutgoingHopSummary } from "../../engine/outgoing.js";
 import type { RequestTracing, TraceSpan } from "../watch/tracing.js";
 import type { RunRecord } from "./run-types.js";
 
@@ -21,7 +21,7 @@ export interface RunTrace {
   /** Evaluates the run's code with `perform`, in a child span. */
   tracePage(perform: (request: PageRunRequest) => Promise<PageOutcome>, request: PageRunRequest): Promise<PageOutcome>;
   /** Starts the span of a request to another service. The returned function ends the span. */
-  startRequestSpan(origin: string, method: string): (facts: HopSummary) => void;
+  startRequestSpan(origin: string, method: string): (facts: OutgoingHopSummary) => void;
   endTrace(values: { outcome: string; mode: string }): void;
 }
 
@@ -94,7 +94,7 @@ class TracedRun implements RunTrace {
     return outcome;
   }
 
-  startRequestSpan(origin: string, method: string): (facts: HopSummary) => void {
+  startRequestSpan(origin: string, method: string): (facts: OutgoingHopSummary) => void {
     const attributes = requestAttributes(new URL(origin), method);
     const span = this.tracing.beginSpan("request", "client", this.span.traceparent, attributes);
     return ({ status, sentBytes, receivedBytes, code }) => {

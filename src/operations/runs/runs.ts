@@ -7,7 +7,7 @@ import { runInBackground } from "../../background.js";
 import type { Db } from "../../data/database.js";
 import type { DatabaseNotifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
-import { CHAIN_DEPTH_MAX, OVERLOADED_RETRY_SECONDS } from "../../limits.js";
+import { OVERLOADED_RETRY_SECONDS, RUN_CHAIN_DEPTH_MAX } from "../../limits.js";
 import { type Caller, isPersonCaller } from "../../rules/access.js";
 import { JsonText } from "../../rules/json-text.js";
 import type { IdOrName } from "../../rules/reference.js";
@@ -188,10 +188,10 @@ export class Runs {
     const payload = payloadText(request.payload);
     const { copy, personId, credentialId, runId: causeRunId, runDepth } = caller;
     receivedDataLimiter.takePayload(caller, appId, Buffer.byteLength(payload));
-    if (runDepth >= CHAIN_DEPTH_MAX) {
+    if (runDepth >= RUN_CHAIN_DEPTH_MAX) {
       throw new ActionError(
         "EXECUTION_FAILED",
-        `recursion: a chain of runs, each started by the run before, can have at most ${CHAIN_DEPTH_MAX} runs`,
+        `recursion: a chain of runs, each started by the run before, can have at most ${RUN_CHAIN_DEPTH_MAX} runs`,
       );
     }
     const needsPublishedApp = caller.kind === "live";

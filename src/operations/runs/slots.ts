@@ -3,7 +3,7 @@
  * waits uses an additional (nested) slot, so that the two runs cannot block each other.
  */
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
-import { CHAIN_DEPTH_MAX } from "../../limits.js";
+import { RUN_CHAIN_DEPTH_MAX } from "../../limits.js";
 
 /**
  * The total number of slots is RUNNER_CONCURRENCY times this factor. `slotLimitAt` lowers the maximum of one app as more
@@ -57,7 +57,7 @@ export class Slots {
     this.idleSlotLimitOfApp = Math.max(1, runnerConcurrency - 1);
     const perApp = (level: number) => (level === 0 ? this.idleSlotLimitOfApp : 1);
     this.nested = Array.from(
-      { length: CHAIN_DEPTH_MAX },
+      { length: RUN_CHAIN_DEPTH_MAX },
       (_, level) => new FairSemaphore(Number.POSITIVE_INFINITY, perApp(level)),
     );
   }

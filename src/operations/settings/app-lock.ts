@@ -3,7 +3,7 @@
  * other, and limits the database connections that the changes of one app use.
  */
 import type { EntityManager } from "typeorm";
-import { isClosedSql } from "../../data/app.js";
+import { isClosedStageSql } from "../../data/app.js";
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
@@ -84,7 +84,7 @@ export async function lockOrganizationOfApp(executor: SqlClient, appId: number):
 async function lockApp(executor: SqlClient, appId: number): Promise<void> {
   const locked = await rows(executor, "SELECT FROM app WHERE id = $1 FOR NO KEY UPDATE", [appId]);
   // Read after the app is locked, because another transaction may have closed the stage meanwhile.
-  const closed = await rows(executor, `SELECT WHERE ${isClosedSql("$1::bigint")}`, [appId]);
+  const closed = await rows(executor, `SELECT WHERE ${isClosedStageSql("$1::bigint")}`, [appId]);
   if (locked.length === 0 || closed.length > 0) throw new ActionError("APP_NOT_FOUND");
 }
 

@@ -3,7 +3,7 @@
  * the data is deleted in batches, because one statement for all rows could exceed the statement timeout.
  */
 import type { EntityManager } from "typeorm";
-import { CLOSED_SQL } from "../../data/app.js";
+import { CLOSED_STAGE_EXPIRY_SQL } from "../../data/app.js";
 import { type Db, rows } from "../../data/database.js";
 import { IS_RUNNING_SQL } from "../../data/run.js";
 import type { DataSourceDefinitionStore } from "../data-sources/source-definitions.js";
@@ -20,7 +20,7 @@ const LIMIT_LOCK_WAIT = "SET LOCAL lock_timeout = '200ms'";
 
 /**
  * Statements that close the stage $1. They write few rows, because other transactions can wait for the locks. They end
- * everything that starts runs, and the pages, Git pulls and roles. `CLOSED_SQL` ends the credentials of the stage; the
+ * everything that starts runs, and the pages, Git pulls and roles. `CLOSED_STAGE_EXPIRY_SQL` ends the credentials of the stage; the
  * credential of its Git connection belongs to no app.
  */
 const CLOSE_STAGE = [
@@ -93,7 +93,7 @@ const createBatchSql = (table: string, condition: string, batchSize: number) => 
 
 /** Deletes the closed stage $1 with its remaining rows. */
 const DELETE_CLOSED_STAGE = `
-  DELETE FROM app WHERE id = (SELECT app_id FROM app_stage WHERE app_id = $1 AND expires_at = ${CLOSED_SQL})`;
+  DELETE FROM app WHERE id = (SELECT app_id FROM app_stage WHERE app_id = $1 AND expires_at = ${CLOSED_STAGE_EXPIRY_SQL})`;
 
 /** Runs `work` in a transaction whose statements do not wait long for locks. @throws an error of `isLockTimeout` */
 export function transactWithShortWaits<T>(db: Db, work: (manager: EntityManager) => Promise<T>): Promise<T> {
@@ -115,7 +115,7 @@ export async function closeStage(
   ...values: unknown[]
 ): Promise<boolean> {
   await rows(manager, "SELECT FROM app WHERE id = $1 FOR NO KEY UPDATE", [stageId]);
-  const sql = `UPDATE app_stage SET root_id = app_id, expires_at = ${CLOSED_SQL} WHERE app_id = $1 AND ${condition} RETURNING app_id`;
+  const sql = `UPDATE app_stage SET root_id = app_id, expires_at = ${CLOSED_STAGE_EXPIRY_SQL} WHERE app_id = $1 AND ${condition} RETURNING app_id`;
   if ((await rows(manager, sql, [stageId, ...values])).length === 0) return false;
   for (const statement of CLOSE_STAGE) await rows(manager, statement, [stageId]);
   return true;

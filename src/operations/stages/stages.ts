@@ -6,7 +6,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { EntityManager } from "typeorm";
-import { CLOSED_SQL } from "../../data/app.js";
+import { CLOSED_STAGE_EXPIRY_SQL } from "../../data/app.js";
 import { type Db, isLockTimeout, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { OVERLOADED_RETRY_SECONDS } from "../../limits.js";
@@ -73,7 +73,7 @@ export async function findRootId(
   lock: "" | "FOR SHARE" = "",
 ): Promise<number | null> {
   // A process of an earlier release may have closed the stage without a change of `root_id`.
-  const rootId = `CASE WHEN expires_at = ${CLOSED_SQL} THEN app_id ELSE root_id END`;
+  const rootId = `CASE WHEN expires_at = ${CLOSED_STAGE_EXPIRY_SQL} THEN app_id ELSE root_id END`;
   const sql = `SELECT ${rootId} AS "rootId" FROM app_stage WHERE app_id = $1 ${lock}`;
   const [stage] = await rows<{ rootId: number }>(executor, sql, [appId]);
   if (!stage) return appId;
@@ -110,7 +110,7 @@ const INSERT_UNFINISHED_STAGE = `
  */
 const FINISH_STAGE = `
   UPDATE app_stage SET root_id = $3, expires_at = now() + $2::int * interval '1 hour'
-   WHERE app_id = $1 AND expires_at <> ${CLOSED_SQL} RETURNING app_id`;
+   WHERE app_id = $1 AND expires_at <> ${CLOSED_STAGE_EXPIRY_SQL} RETURNING app_id`;
 const DELETE_UNFINISHED_STAGE =
   "DELETE FROM app WHERE id = (SELECT app_id FROM app_stage WHERE app_id = $1 AND root_id = $1)";
 
@@ -130,12 +130,12 @@ const DELETE_LOST_ROLES = ROLE_TABLES.map(
     SELECT person_id FROM app_editor WHERE app_id = $1 UNION SELECT person_id FROM app_member WHERE app_id = $1)`,
 );
 
-const IS_EXPIRED = `expires_at < now() AND expires_at <> ${CLOSED_SQL}`;
+const IS_EXPIRED = `expires_at < now() AND expires_at <> ${CLOSED_STAGE_EXPIRY_SQL}`;
 const LIST_EXPIRED_STAGES = `SELECT app_id AS id FROM app_stage WHERE ${IS_EXPIRED} ORDER BY app_id`;
-const LIST_CLOSED_STAGES = `SELECT app_id AS id FROM app_stage WHERE expires_at = ${CLOSED_SQL} ORDER BY app_id`;
+const LIST_CLOSED_STAGES = `SELECT app_id AS id FROM app_stage WHERE expires_at = ${CLOSED_STAGE_EXPIRY_SQL} ORDER BY app_id`;
 
 /** Condition for a preview of the app $2 that is not closed. */
-const IS_OPEN_PREVIEW = `root_id = $2 AND expires_at <> ${CLOSED_SQL}`;
+const IS_OPEN_PREVIEW = `root_id = $2 AND expires_at <> ${CLOSED_STAGE_EXPIRY_SQL}`;
 
 /** Validates the fields of a new stage. @throws NAME_REQUIRED; REQUEST_INVALID whose message names the wrong field */
 function parseNewStage(body: unknown): { name: string; expiresInHours: number | null } {

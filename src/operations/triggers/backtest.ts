@@ -5,7 +5,7 @@
 import type { LogWhere } from "../../data/action-types.js";
 import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { BACKTEST_EVENTS } from "../../limits.js";
+import { BACKTEST_EVENTS_MAX } from "../../limits.js";
 import { parseLogWhere, TRIGGER_WHERE_SHAPE } from "../../rules/trigger-input.js";
 import { matchesLogTrigger } from "../../rules/trigger-match.js";
 import { refuseUnknownFields } from "../../rules/unknown-fields.js";
@@ -31,7 +31,7 @@ export interface BacktestResult {
 const SELECT_RECENT_EVENTS = `
   SELECT id, type, data_source_id AS "dataSourceId", data_source_entry_id AS "dataSourceEntryId",
          user_id AS "userId", created_at AS "createdAt"
-    FROM log_event WHERE app_id = $1 ORDER BY id DESC LIMIT ${BACKTEST_EVENTS}`;
+    FROM log_event WHERE app_id = $1 ORDER BY id DESC LIMIT ${BACKTEST_EVENTS_MAX}`;
 
 function validateLogFilter(where: unknown): LogWhere {
   const parsedWhere = parseLogWhere(where);

@@ -5,7 +5,7 @@
 import { availableParallelism } from "node:os";
 import { setImmediate as breathe } from "node:timers/promises";
 import { type Db, rows } from "../../data/database.js";
-import { SCHEDULED_RUNS_PER_CORE } from "../../limits.js";
+import { SCHEDULED_RUNS_PER_CORE_AND_MINUTE } from "../../limits.js";
 import { computeNextTicks } from "../../rules/schedule.js";
 import { describeFrequency } from "../../rules/schedule-text.js";
 
@@ -140,7 +140,7 @@ export function createScheduleWeek({ db, now, defaultTimezone }: ScheduleWeekOpt
       await breathe();
     }
     const since = new Date(weekStart.getTime() - WEEK_MS);
-    const tooMany = SCHEDULED_RUNS_PER_CORE * availableParallelism();
+    const tooMany = SCHEDULED_RUNS_PER_CORE_AND_MINUTE * availableParallelism();
     const crowdedMinutes = await rows<{ tick: Date; count: number }>(db, SELECT_CROWDED_MINUTES, [appId, tooMany]);
     const missedRows = await rows<MissedRow>(db, SELECT_MISSED_TICKS, [appId, since, defaultTimezone]);
     return {

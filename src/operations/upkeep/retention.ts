@@ -10,16 +10,16 @@ import type { Logger } from "pino";
 import { deleteInBatches } from "../../data/batches.js";
 import { type Db, rows } from "../../data/database.js";
 import {
-  ACCOUNT_EVENTS_KEPT,
-  AUDIT_ENTRIES_KEPT,
-  HTTP_EVENTS_KEPT,
-  IDEMPOTENCY_BYTES_KEPT,
-  IDEMPOTENCY_HOURS,
-  MESSAGE_BYTES_KEPT,
-  NOTIFICATIONS_KEPT,
-  PAGE_SESSIONS_KEPT,
-  PUSH_SUBSCRIPTIONS_KEPT,
-  VERSION_BYTES_KEPT,
+  ACTION_VERSIONS_PER_APP_MAX_BYTES,
+  AUDIT_ENTRIES_PER_ACCOUNT_MAX,
+  AUDIT_ENTRIES_PER_APP_MAX,
+  HTTP_EVENT_IDS_PER_ACTION_MAX,
+  IDEMPOTENCY_KEY_LIFETIME_HOURS,
+  IDEMPOTENT_RESPONSES_PER_APP_MAX_BYTES,
+  NOTIFICATIONS_PER_APP_MAX,
+  PAGE_SESSIONS_PER_APP_MAX,
+  PUSH_SUBSCRIPTIONS_PER_APP_MAX,
+  SENT_MESSAGES_PER_APP_MAX_BYTES,
   VISITOR_DEVICES_PER_APP,
 } from "../../limits.js";
 import { ENTRIES_CHANGED_AUDIT_TYPE } from "../../rules/entries/entry-events.js";
@@ -170,25 +170,25 @@ const BOUNDED_DELETES: readonly (readonly [sql: string, bound: number])[] = [
     `DELETE FROM run_key WHERE (action_id, credential_id, key) IN (
        SELECT action_id, credential_id, key FROM run_key WHERE created_at < now() - $1 * interval '1 hour'
         LIMIT $2) RETURNING key`,
-    IDEMPOTENCY_HOURS,
+    IDEMPOTENCY_KEY_LIFETIME_HOURS,
   ],
   [
     `DELETE FROM http_event WHERE ctid IN (
        SELECT ctid FROM http_event WHERE created_at < now() - $1 * interval '1 hour' LIMIT $2) RETURNING run_id`,
-    IDEMPOTENCY_HOURS,
+    IDEMPOTENCY_KEY_LIFETIME_HOURS,
   ],
   [
     `DELETE FROM http_event WHERE ctid IN (
        SELECT old.row_at FROM (SELECT action_id FROM http_event GROUP BY action_id HAVING count(*) > $1) AS full_action
         CROSS JOIN LATERAL (SELECT ctid AS row_at FROM http_event AS event WHERE event.action_id = full_action.action_id
                              ORDER BY created_at DESC OFFSET $1) AS old LIMIT $2) RETURNING run_id`,
-    HTTP_EVENTS_KEPT,
+    HTTP_EVENT_IDS_PER_ACTION_MAX,
   ],
   // Failed sign-ins have their own maximum, so that attempts to guess passwords do not displace the records of changes.
   [
     `DELETE FROM access_event WHERE id IN (
        SELECT id FROM access_event WHERE type = 'person.signInFailed' ORDER BY id DESC OFFSET $1 LIMIT $2) RETURNING id`,
-    AUDIT_ENTRIES_KEPT,
+    AUDIT_ENTRIES_PER_APP_MAX,
   ],
 ];
 
@@ -212,11 +212,11 @@ const IS_FREQUENT_AUDIT_TYPE = hasAuditTypeSql(FREQUENT_AUDIT_TYPES.flat());
 const KEPT_ROWS: readonly KeptRows[] = [
   // Entries that callers with few rights can write at will have their own maximum, so that they do not displace other
   // records of the audit log.
-  { table: "audit_entry", condition: `NOT (${IS_FREQUENT_AUDIT_TYPE})`, kept: AUDIT_ENTRIES_KEPT },
+  { table: "audit_entry", condition: `NOT (${IS_FREQUENT_AUDIT_TYPE})`, kept: AUDIT_ENTRIES_PER_APP_MAX },
   ...FREQUENT_AUDIT_TYPES.map((types) => ({
     table: "audit_entry",
     condition: hasAuditTypeSql(types),
-    kept: AUDIT_ENTRIES_KEPT,
+    kept: AUDIT_ENTRIES_PER_APP_MAX,
   })),
   // Each organization and each account has its own maximum, so that many changes of one owner do not displace the
   // records of other owners.
@@ -224,32 +224,32 @@ const KEPT_ROWS: readonly KeptRows[] = [
     table: "access_event",
     condition: `organization_id IS NOT NULL AND ${IS_NOT_FAILURE}`,
     owner: "organization_id",
-    kept: AUDIT_ENTRIES_KEPT,
+    kept: AUDIT_ENTRIES_PER_APP_MAX,
   },
   {
     table: "access_event",
     condition: `organization_id IS NULL AND ${IS_NOT_FAILURE}`,
     owner: "coalesce(subject_id, 0)",
-    kept: ACCOUNT_EVENTS_KEPT,
+    kept: AUDIT_ENTRIES_PER_ACCOUNT_MAX,
   },
-  { table: "credential", condition: "page_session", kept: PAGE_SESSIONS_KEPT },
-  { table: "notification", kept: NOTIFICATIONS_KEPT },
+  { table: "credential", condition: "page_session", kept: PAGE_SESSIONS_PER_APP_MAX },
+  { table: "notification", kept: NOTIFICATIONS_PER_APP_MAX },
   {
     table: "action_version",
     source: `(SELECT version.id, version.data, app_id FROM action_version AS version JOIN action ON action.id = action_id) AS version`,
     bytes: "pg_column_size(data)",
-    kept: VERSION_BYTES_KEPT,
+    kept: ACTION_VERSIONS_PER_APP_MAX_BYTES,
   },
   {
     table: "idempotency",
     row: "ctid",
     order: "created_at",
     bytes: "pg_column_size(answer)",
-    kept: IDEMPOTENCY_BYTES_KEPT,
+    kept: IDEMPOTENT_RESPONSES_PER_APP_MAX_BYTES,
   },
-  { table: "message", condition: "status <> 'queued'", bytes: "bytes", kept: MESSAGE_BYTES_KEPT },
+  { table: "message", condition: "status <> 'queued'", bytes: "bytes", kept: SENT_MESSAGES_PER_APP_MAX_BYTES },
   // Devices of visitors have their own maximum, so that they do not displace devices of users.
-  { table: "push_subscription", condition: `NOT (${IS_VISITOR_SQL})`, kept: PUSH_SUBSCRIPTIONS_KEPT },
+  { table: "push_subscription", condition: `NOT (${IS_VISITOR_SQL})`, kept: PUSH_SUBSCRIPTIONS_PER_APP_MAX },
   { table: "push_subscription", condition: IS_VISITOR_SQL, kept: VISITOR_DEVICES_PER_APP },
 ];
 

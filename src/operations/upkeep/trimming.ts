@@ -6,7 +6,7 @@
 import type { Logger } from "pino";
 import { deleteInBatches } from "../../data/batches.js";
 import { type Db, rows } from "../../data/database.js";
-import { INTAKE_ROW_BYTES } from "../../limits.js";
+import { INTAKE_ROW_OVERHEAD_BYTES } from "../../limits.js";
 import { createFailureSkipper } from "./skipped-failures.js";
 
 /** Interval in milliseconds between two checks of the limits. */
@@ -45,7 +45,7 @@ interface RowKind {
 const ROW_KINDS: readonly RowKind[] = [
   {
     table: "run",
-    bytes: `${2 * INTAKE_ROW_BYTES} + coalesce(pg_column_size(payload), 0)
+    bytes: `${2 * INTAKE_ROW_OVERHEAD_BYTES} + coalesce(pg_column_size(payload), 0)
       + coalesce(CASE WHEN log_id IS NULL THEN (SELECT pg_column_size(data) FROM execution_log WHERE run_id = record.id LIMIT 1)
                       ELSE (SELECT pg_column_size(data) FROM execution_log WHERE execution_log.id = record.log_id) END, 0)
       + coalesce((SELECT pg_column_size(words) FROM run_search WHERE run_id = record.id), 0)
@@ -57,7 +57,7 @@ const ROW_KINDS: readonly RowKind[] = [
   },
   {
     table: "log_event",
-    bytes: `${INTAKE_ROW_BYTES} + pg_column_size(data)`,
+    bytes: `${INTAKE_ROW_OVERHEAD_BYTES} + pg_column_size(data)`,
     isDeletable: "NOT EXISTS (SELECT FROM run WHERE event_id = record.id)",
     isOfVisitor: "(record.type LIKE 'app.analytics.%' OR record.type = 'app.view')",
     isNewer: "id > $1::bigint",

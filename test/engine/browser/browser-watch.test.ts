@@ -1,6 +1,6 @@
 /** Tests the check of the browser's processes: it includes runs that last for a while, and not runs that end before it starts. */
 import { expect } from "chai";
-import { isActiveAfterDelay } from "../../../src/engine/browser/watch/browser-watch.js";
+import { isStillActiveAfterDelay } from "../../../src/engine/browser/watch/browser-watch.js";
 
 function createAnswers(...answers: readonly boolean[]) {
   let asked = 0;
@@ -9,16 +9,16 @@ function createAnswers(...answers: readonly boolean[]) {
 
 describe("the list of runs in progress for a check of the browser", () => {
   it("contains runs that last", async () => {
-    expect(await isActiveAfterDelay(createAnswers(true, true).active)).to.equal(true);
+    expect(await isStillActiveAfterDelay(createAnswers(true, true).active)).to.equal(true);
   });
 
   it("does not contain runs that end in the meantime, because the check would disturb them", async () => {
-    expect(await isActiveAfterDelay(createAnswers(true, false).active)).to.equal(false);
+    expect(await isStillActiveAfterDelay(createAnswers(true, false).active)).to.equal(false);
   });
 
   it("is empty at once if there are none", async () => {
     const { active, asked } = createAnswers(false, true);
-    expect(await isActiveAfterDelay(active)).to.equal(false);
+    expect(await isStillActiveAfterDelay(active)).to.equal(false);
     expect(asked()).to.equal(1);
   });
 });

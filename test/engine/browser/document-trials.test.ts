@@ -7,13 +7,13 @@ import { expect } from "chai";
 import globals from "globals";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import {
+  type GlobalStandIn,
   ISOLATE_GLOBALS,
   listDocumentStandIns,
   NETWORK_ISOLATE_GLOBALS,
-  type StandIn,
 } from "../../../src/engine/browser/globals.js";
-import { findDocumentNames } from "../../../src/engine/browser/mode.js";
-import { createStandIns } from "../../../src/engine/browser/pages/in-page/stand-ins.js";
+import { findDocumentGlobalNames } from "../../../src/engine/browser/mode.js";
+import { createStandInDefiner } from "../../../src/engine/browser/pages/in-page/stand-ins.js";
 import { resultOf, runBody, testBrowsers } from "./support.js";
 
 const library = (source: string) => ({
@@ -34,14 +34,14 @@ const EVERY_NAME_CODE = `const execute = async () => {
 }`;
 
 describe("stand-ins for the globals of a document", () => {
-  const touches = (kind: StandIn[1], operation: string): number => {
+  const touches = (kind: GlobalStandIn[1], operation: string): number => {
     let count = 0;
     const touched = () => {
       count += 1;
     };
     const context = createContext({ touched });
     const names = JSON.stringify(JSON.stringify([["it", kind]]));
-    runInContext(`(${createStandIns.toString()})()(${names}, '{"language":"en"}', touched)`, context);
+    runInContext(`(${createStandInDefiner.toString()})()(${names}, '{"language":"en"}', touched)`, context);
     runInContext(`try { ${operation} } catch (error) { if (!(error instanceof ReferenceError)) throw error }`, context);
     return count;
   };
@@ -77,9 +77,9 @@ describe("stand-ins for the globals of a document", () => {
   it("are found wherever a name appears in a text", () => {
     const source = "window['local' + 'Storage'], { document: 1 }, 'XMLHttpRequest', '\\nalert', own /* FileReader */";
     const names = ["window", "Storage", "document", "XMLHttpRequest", "alert", "FileReader"];
-    expect(findDocumentNames(source)).to.have.members(names);
+    expect(findDocumentGlobalNames(source)).to.have.members(names);
     const invented = Array.from({ length: 10_000 }, (_, at) => `webkit${at}`).join(" ");
-    expect(findDocumentNames(`webkitURL ${invented}`)).to.deep.equal(["webkitURL"]);
+    expect(findDocumentGlobalNames(`webkitURL ${invented}`)).to.deep.equal(["webkitURL"]);
   });
 });
 
@@ -151,7 +151,7 @@ describe("a run whose library names a document", () => {
     expect(names).to.have.lengthOf.greaterThan(500);
     // The service must recognize each of these names. Otherwise, the name would be undefined in the isolate, and the service would not run
     // the code in a document.
-    expect(findDocumentNames(names.join(" "))).to.include.members(names);
+    expect(findDocumentGlobalNames(names.join(" "))).to.include.members(names);
     const known = new Set([...Object.keys(globals.browser), ...NETWORK_ISOLATE_GLOBALS]);
     const held = listDocumentStandIns([...known]).filter(([, kind]) => kind !== "refused");
     expect(held).to.have.lengthOf.greaterThan(90);

@@ -1,6 +1,10 @@
 /** Tests which process the browser watch blames for a flood: it compares processor times while the browser did not respond. */
 import { expect } from "chai";
-import { findFloodingRenderer, isStarved, type UsageSample } from "../../../src/engine/browser/watch/floods.js";
+import {
+  type CpuUsageSample,
+  findFloodingRenderer,
+  isBrowserStarved,
+} from "../../../src/engine/browser/watch/floods.js";
 
 const BROWSER = 1;
 const WINDOW_MS = 150;
@@ -8,7 +12,7 @@ const WINDOW_MS = 150;
 /** Processor time in milliseconds: all of it, and the part in the kernel. */
 type ProcessorTime = readonly [all: number, kernel: number];
 
-const noted = (at: number, usages: Record<number, ProcessorTime>): UsageSample => ({
+const noted = (at: number, usages: Record<number, ProcessorTime>): CpuUsageSample => ({
   at,
   usages: new Map(
     Object.entries(usages).map(([pid, [spent, kernel]]) => [
@@ -65,7 +69,7 @@ describe("the sender of a flood", () => {
 describe("a browser that does not answer", () => {
   const WAITED_MS = 5_000;
   const starves = (ran: number, isAnyRunnable: boolean) =>
-    isStarved({ cpuMs: 70_000, isAnyRunnable: true }, { cpuMs: 70_000 + ran, isAnyRunnable }, WAITED_MS);
+    isBrowserStarved({ cpuMs: 70_000, isAnyRunnable: true }, { cpuMs: 70_000 + ran, isAnyRunnable }, WAITED_MS);
 
   it("is starved if a thread could run, and its threads got little processor time", () => {
     expect(starves(0, true)).to.equal(true);

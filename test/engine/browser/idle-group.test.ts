@@ -5,7 +5,10 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { IdleGroup, rendererIdleGroup as idleGroup } from "../../../src/engine/browser/watch/idle-group.js";
+import {
+  IdleControlGroup,
+  rendererIdleControlGroup as idleGroup,
+} from "../../../src/engine/browser/watch/idle-group.js";
 import { RendererPriorities } from "../../../src/engine/browser/watch/priorities.js";
 import { until } from "../../harness/until.js";
 
@@ -34,7 +37,7 @@ describe("the group of processes with the lowest priority", () => {
     const mount = mkdtempSync(join(tmpdir(), "svc-groups-"));
     let time = 1_000;
     const groupsFile = join(mount, "groups");
-    const group = new IdleGroup({ mount, groupsFile, now: () => time });
+    const group = new IdleControlGroup({ mount, groupsFile, now: () => time });
     const isMoved = () => group.moveProcess(7, "idle");
     try {
       expect(await isMoved()).to.equal(false);

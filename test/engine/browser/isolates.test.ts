@@ -7,9 +7,14 @@ import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { ISOLATE_GLOBALS, NETWORK_ISOLATE_GLOBALS } from "../../../src/engine/browser/globals.js";
-import { computeCodeNeedsOfNames } from "../../../src/engine/browser/mode.js";
+import { computeCodeNeedsFromGlobals } from "../../../src/engine/browser/mode.js";
 import { ISOLATE_READY_TIMEOUT_MS } from "../../../src/engine/browser/pages/harness.js";
-import { type ConsoleLine, hasNetwork, type PageScript, type SandboxMode } from "../../../src/engine/browser/run.js";
+import {
+  type ConsoleLine,
+  modeHasNetwork,
+  type PageScript,
+  type SandboxMode,
+} from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { longTest, sampleOf } from "../../harness/samples.js";
 import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
@@ -186,7 +191,7 @@ describe("a run without a document", function () {
     const names = (await resultOf(browsers, source)) as string[];
     expect(names).to.include("localStorage");
     const fewer = names.filter(
-      (name) => computeCodeNeedsOfNames([name]).mode !== "document" && !NETWORK_ISOLATE_GLOBALS.includes(name),
+      (name) => computeCodeNeedsFromGlobals([name]).mode !== "document" && !NETWORK_ISOLATE_GLOBALS.includes(name),
     );
     // Leaves out the names that every object has.
     expect(fewer.filter((name) => !(name in {}) && name !== "execute")).to.deep.equal([]);
@@ -339,7 +344,7 @@ describe("a run without a document", function () {
         expect(seen).to.deep.equal([[], []]);
       });
 
-      const ways = WAYS.filter(([, way]) => !hasNetwork(mode) || !/fetch/.test(way));
+      const ways = WAYS.filter(([, way]) => !modeHasNetwork(mode) || !/fetch/.test(way));
       for (const [title, code] of sampleOf(ways, index, 4)) {
         it(`reaches nothing by ${title}, although its app may reach the listener`, async () => {
           arrived = [];

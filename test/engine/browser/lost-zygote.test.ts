@@ -10,11 +10,11 @@ import type { Chromium } from "../../../src/engine/browser/browser-source.js";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import {
   createLocalBrowserSource,
-  findZygotes,
+  findZygotePids,
   hasProcessEnded,
 } from "../../../src/engine/browser/processes/local-browser.js";
-import { readProcesses } from "../../../src/engine/browser/processes/sandbox-proof.js";
-import { CHECK_INTERVAL_MS, LaunchWatch } from "../../../src/engine/browser/watch/launches.js";
+import { readProcessSandboxStates } from "../../../src/engine/browser/processes/sandbox-proof.js";
+import { LAUNCH_CHECK_INTERVAL_MS, LaunchWatch } from "../../../src/engine/browser/watch/launches.js";
 import { signalProcess } from "../../../src/engine/browser/watch/processes.js";
 import { chromePath } from "../../harness/remote-chromium.js";
 import { longTest, sampleOf } from "../../harness/samples.js";
@@ -61,21 +61,21 @@ describe("the zygotes of a browser", () => {
       { pid: 15, parent: 14, kind: "zygote" },
       { pid: 16, parent: 14, kind: "renderer" },
     ];
-    expect(findZygotes(processes)).to.deep.equal([12, 13]);
+    expect(findZygotePids(processes)).to.deep.equal([12, 13]);
   });
 
   longTest("are the same while pages are opened and renderers end", async () => {
     const browsers = testBrowsers();
     await browsers.start();
     try {
-      const found = findZygotes(readProcesses(browsers.getBrowserPid()!));
+      const found = findZygotePids(readProcessSandboxStates(browsers.getBrowserPid()!));
       expect(found).to.have.length(2);
       let isOver = false;
       const runs = runOnPages(browsers).finally(() => {
         isOver = true;
       });
       while (!isOver) {
-        expect(findZygotes(readProcesses(browsers.getBrowserPid()!))).to.have.members(found);
+        expect(findZygotePids(readProcessSandboxStates(browsers.getBrowserPid()!))).to.have.members(found);
         await delay(5);
       }
       await runs;
@@ -143,8 +143,8 @@ describe("the time until a browser without a zygote is stopped", () => {
     };
     const watch = new LaunchWatch(chromium, () => true, { broken: onBroken, networkLost() {} });
     let elapsedMs = 0;
-    for (; !isBroken && elapsedMs < 60_000; elapsedMs += CHECK_INTERVAL_MS) {
-      mock.timers.tick(CHECK_INTERVAL_MS);
+    for (; !isBroken && elapsedMs < 60_000; elapsedMs += LAUNCH_CHECK_INTERVAL_MS) {
+      mock.timers.tick(LAUNCH_CHECK_INTERVAL_MS);
       await new Promise(setImmediate);
     }
     watch.stop();
@@ -184,7 +184,7 @@ describe("a browser whose network service is killed", () => {
       const group = browsers.getBrowserPid()!;
       const isNetworkService = (pid: number) => procFile(pid, "cmdline").includes("NetworkService");
       // The service watches the processes that exist at its first check, so the test waits for this check.
-      await delay(2 * CHECK_INTERVAL_MS);
+      await delay(2 * LAUNCH_CHECK_INTERVAL_MS);
       const pages = renderersOf(group);
       expect(pages).not.to.deep.equal([]);
       for (const pid of groupMembers(group).filter(isNetworkService)) process.kill(pid, "SIGKILL");

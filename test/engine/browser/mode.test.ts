@@ -1,6 +1,6 @@
 /** Tests the choice of the mode: code runs in an isolate only if the isolate has every global that the code names. */
 import { expect } from "chai";
-import { computeCodeNeedsOfNames, createCodeNeedsFinder } from "../../../src/engine/browser/mode.js";
+import { computeCodeNeedsFromGlobals, createCodeNeedsFinder } from "../../../src/engine/browser/mode.js";
 import type { SandboxMode } from "../../../src/engine/browser/run.js";
 
 const ISOLATE_SAMPLES: [string, string][] = [
@@ -121,15 +121,17 @@ describe("the mode of code", () => {
 
   it("of a package ignores names that no document has", () => {
     const silent = { mode: "network-isolate", network: false };
-    expect(computeCodeNeedsOfNames(["Array", "require", "process", "setImmediate", "toString"])).to.deep.equal(silent);
-    expect(computeCodeNeedsOfNames(["globalThis", "setTimeout", "Response", "Function"])).to.deep.equal(silent);
-    expect(computeCodeNeedsOfNames(["Deno", "File", "fetch"])).to.deep.equal({
+    expect(computeCodeNeedsFromGlobals(["Array", "require", "process", "setImmediate", "toString"])).to.deep.equal(
+      silent,
+    );
+    expect(computeCodeNeedsFromGlobals(["globalThis", "setTimeout", "Response", "Function"])).to.deep.equal(silent);
+    expect(computeCodeNeedsFromGlobals(["Deno", "File", "fetch"])).to.deep.equal({
       mode: "network-isolate",
       network: true,
     });
     const beyond = ["navigator", "navigator.language", "performance.now", "Crypto", "structuredClone", "import()"];
     for (const name of [...beyond, "document", "onfocus", "webkitURL", "eval"]) {
-      expect(computeCodeNeedsOfNames(["Array", name]).mode, name).to.equal("document");
+      expect(computeCodeNeedsFromGlobals(["Array", name]).mode, name).to.equal("document");
     }
   });
 

@@ -8,12 +8,12 @@ import { promisify } from "node:util";
 import { expect } from "chai";
 import {
   BROWSER_PRIORITY,
-  choosePriority,
+  BROWSER_SESSION_PRIORITY,
+  chooseRendererPriority,
   RendererPriorities,
-  SESSION_PRIORITY,
-  setSessionPriority,
+  setBrowserSessionPriority,
 } from "../../../src/engine/browser/watch/priorities.js";
-import { readServingThreads, readStatFields } from "../../../src/engine/browser/watch/processes.js";
+import { readSharedProcessThreads, readStatFields } from "../../../src/engine/browser/watch/processes.js";
 import { until } from "../../harness/until.js";
 import { resultOf, runOf, testBrowsers } from "./support.js";
 
@@ -76,7 +76,7 @@ describe("the priority of a thread", () => {
       return readStatFields(path);
     };
     const group = Number(readStatFields("/proc/self/stat")[2]);
-    expect(readServingThreads(group, readStat).cpuMs).to.be.above(0);
+    expect(readSharedProcessThreads(group, readStat).cpuMs).to.be.above(0);
     expect(ownThreads.length).to.be.above(1);
   });
 });
@@ -85,12 +85,13 @@ describe("the priority of a browser's session", () => {
   /** Returns the number of attempts to set the priority if each fails with this error. */
   async function countAttempts(code: string): Promise<number> {
     const attempts: unknown[][] = [];
-    setSessionPriority(7, (...args) => {
+    setBrowserSessionPriority(7, (...args) => {
       attempts.push(args);
       throw Object.assign(new Error(code), { code });
     });
     await delay(SETTLE_MS);
-    for (const attempt of attempts) expect(attempt).to.deep.equal(["/proc/7/autogroup", String(SESSION_PRIORITY)]);
+    for (const attempt of attempts)
+      expect(attempt).to.deep.equal(["/proc/7/autogroup", String(BROWSER_SESSION_PRIORITY)]);
     return attempts.length;
   }
 
@@ -131,7 +132,7 @@ describe("the priority of renderers", () => {
     });
 
   it("falls with the processor time that they use", () => {
-    expect([0, 0.1, 0.2, 0.7, 1, 14].map(choosePriority)).to.deep.equal([5, 5, 10, 15, 19, 19]);
+    expect([0, 0.1, 0.2, 0.7, 1, 14].map(chooseRendererPriority)).to.deep.equal([5, 5, 10, 15, 19, 19]);
   });
 
   it("is below that of the service from the browser's first process on", () => {
@@ -144,8 +145,8 @@ describe("the priority of renderers", () => {
       // The file `autogroup` of a process is empty as long as neither the process nor its ancestors have started a session.
       const readNice = (pid: number) =>
         Number(/ nice (-?\d+)$/m.exec(readFileSync(`/proc/${pid}/autogroup`, "utf8"))?.[1] ?? 0);
-      expect(readNice(browsers.getBrowserPid()!)).to.equal(SESSION_PRIORITY);
-      expect(readNice(process.pid)).to.be.below(SESSION_PRIORITY);
+      expect(readNice(browsers.getBrowserPid()!)).to.equal(BROWSER_SESSION_PRIORITY);
+      expect(readNice(process.pid)).to.be.below(BROWSER_SESSION_PRIORITY);
     });
   }
 

@@ -5,7 +5,7 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { createContext, runInContext } from "node:vm";
 import { expect } from "chai";
-import { createTextCache } from "../../../src/engine/browser/pages/in-page/page-texts.js";
+import { createScriptCache } from "../../../src/engine/browser/pages/in-page/page-texts.js";
 import { createRealmWorker } from "../../../src/engine/browser/pages/in-page/realm-worker.js";
 import { createThreadHost } from "../../../src/engine/browser/pages/in-page/thread-host.js";
 
@@ -62,7 +62,7 @@ function createRealmThread() {
     },
     clearTimeout: (timer: object) => void timers.delete(timer),
   });
-  const given = `"", (${createTextCache})(), null, null, [], ${JSON.stringify(BOUNDS)}`;
+  const given = `"", (${createScriptCache})(), null, null, [], ${JSON.stringify(BOUNDS)}`;
   const thread: RealmThread = runInContext(`globalThis.self = globalThis; (${createRealmWorker})(${given})`, context);
   thread.begin("print");
   return {

@@ -8,7 +8,7 @@ import type { Chromium } from "../../../src/engine/browser/browser-source.js";
 import { Page } from "../../../src/engine/browser/pages/page.js";
 import { PagePool } from "../../../src/engine/browser/pages/pool.js";
 import { startChromium } from "../../../src/engine/browser/processes/chromium.js";
-import { hasNetwork, SANDBOX_MODES, type SandboxMode } from "../../../src/engine/browser/run.js";
+import { modeHasNetwork, SANDBOX_MODES, type SandboxMode } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { chromePath } from "../../harness/remote-chromium.js";
 import { sampleOf } from "../../harness/samples.js";
@@ -127,7 +127,7 @@ describe("after the requests of a run", () => {
     server.closeAllConnections();
   });
 
-  for (const [index, mode] of SANDBOX_MODES.filter(hasNetwork).entries()) {
+  for (const [index, mode] of SANDBOX_MODES.filter(modeHasNetwork).entries()) {
     describe(`in mode ${mode}`, () => {
       const slot = { key: "key", origin: ORIGIN, mode };
       let page: Page;

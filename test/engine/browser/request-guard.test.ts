@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import type { ProxyPort } from "../../../src/engine/browser/network/proxy-port.js";
-import { hasNetwork, type PageRunRequest, SANDBOX_MODES } from "../../../src/engine/browser/run.js";
+import { modeHasNetwork, type PageRunRequest, SANDBOX_MODES } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { SecretScan } from "../../../src/engine/secret-scan/scan.js";
 import { sampleOf } from "../../harness/samples.js";
@@ -14,7 +14,7 @@ import { ALL_TEXTS, ENCODINGS, MULTILINE_SECRET, SECRET } from "./secret-writing
 import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
 
 /** Modes with network access. */
-const NETWORK_MODES = SANDBOX_MODES.filter(hasNetwork);
+const NETWORK_MODES = SANDBOX_MODES.filter(modeHasNetwork);
 
 /** Code that sends U, or TEXT as a part of a URL under BASE. Each uses another API, and all modes have these APIs. */
 const REQUEST_APIS: [string, string][] = [

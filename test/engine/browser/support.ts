@@ -6,7 +6,7 @@ import { createLocalBrowserSource } from "../../../src/engine/browser/processes/
 import {
   createRemoteBrowserSource,
   type RemoteBrowser,
-  type RemoteOptions,
+  type RemoteBrowserOptions,
 } from "../../../src/engine/browser/remote/remote-browser.js";
 import type { PageOutcome, PageRunRequest } from "../../../src/engine/browser/run.js";
 import { chromePath } from "../../harness/remote-chromium.js";
@@ -19,7 +19,7 @@ export function testBrowsers(options: Partial<BrowsersOptions & ChromiumOptions>
 }
 
 /** Describes a remote browser, which another process has started. */
-export function createRemoteSource(endpoint: string, changes: Partial<RemoteOptions> = {}): RemoteBrowser {
+export function createRemoteSource(endpoint: string, changes: Partial<RemoteBrowserOptions> = {}): RemoteBrowser {
   return createRemoteBrowserSource({
     endpoint,
     egressHost: "127.0.0.1",

@@ -9,12 +9,12 @@ import pino from "pino";
 import type { Protocol } from "puppeteer";
 import { Browsers } from "../../../src/engine/browser/browsers.js";
 import { NETWORK_ISOLATE_STAND_INS } from "../../../src/engine/browser/globals.js";
-import { createStandIns } from "../../../src/engine/browser/pages/in-page/stand-ins.js";
+import { createStandInDefiner } from "../../../src/engine/browser/pages/in-page/stand-ins.js";
 import { createLocalBrowserSource } from "../../../src/engine/browser/processes/local-browser.js";
 import {
   createFailedPageOutcome,
-  type FailureCause,
   type PageRunRequest,
+  type RunFailureCause,
   type SandboxMode,
 } from "../../../src/engine/browser/run.js";
 import { ExpiringCodeSet, TrialRunner } from "../../../src/engine/browser/trials.js";
@@ -41,7 +41,7 @@ describe("a stand-in", () => {
       count += 1;
     };
     const context = createContext({ touched });
-    const install = `(${createStandIns.toString()})()(${JSON.stringify(JSON.stringify([["it", kind]]))}, "{}", touched)`;
+    const install = `(${createStandInDefiner.toString()})()(${JSON.stringify(JSON.stringify([["it", kind]]))}, "{}", touched)`;
     runInContext(
       `${install}; try { ${operation} } catch (error) { if (!(error instanceof ReferenceError)) throw error }`,
       context,
@@ -74,7 +74,7 @@ describe("runs that are tried", () => {
   const packages = [library("1")];
   const ok = { ok: true, data: "1" } as const;
 
-  async function outcomes(causes: readonly (FailureCause | null)[], request: PageRunRequest) {
+  async function outcomes(causes: readonly (RunFailureCause | null)[], request: PageRunRequest) {
     const trialRunner = new TrialRunner(2);
     const seen: unknown[] = [];
     for (const cause of causes) {

@@ -3,25 +3,25 @@
  * them through a DevTools binding instead of the network, and gets the responses in parts. Every field of a request is
  * checked, because code of the run may have taken over the page.
  */
-import { RUN_REQUESTS_AT_ONCE } from "../../../limits.js";
+import { CONCURRENT_OUTGOING_REQUESTS_PER_RUN } from "../../../limits.js";
 import type { SendOutgoing, ServiceClient, ServiceRequest } from "../run.js";
 import type { AdmittedRunRequest, PageNetwork } from "./run-requests.js";
 
 /** Maximum number of concurrent requests of a run to this service: as many as a browser opens to one host. */
-export const SERVICE_REQUESTS_MAX = 6;
+export const CONCURRENT_SERVICE_REQUESTS_MAX = 6;
 /**
  * Maximum length of the body of a request through the DevTools binding. The client library sends larger requests
  * through the browser's network.
  */
-export const BODY_MAX_CHARACTERS = 128 * 1024;
+export const SERVICE_REQUEST_BODY_MAX_CHARACTERS = 128 * 1024;
 /** Maximum length of one message from the page, which contains the request's ID, URL, headers and body. */
-export const CALL_MAX_CHARACTERS = 256 * 1024;
+export const SERVICE_CALL_MAX_CHARACTERS = 256 * 1024;
 
 /**
  * Maximum number of concurrent requests of a run to other services. The client library in the run queues further
  * requests.
  */
-export const OUTGOING_REQUESTS_MAX = RUN_REQUESTS_AT_ONCE;
+export const CONCURRENT_OUTGOING_REQUESTS_MAX = CONCURRENT_OUTGOING_REQUESTS_PER_RUN;
 /** Maximum length of the JSON options of a request to another service. A body of 1 MB in base64 fits. */
 const OUTGOING_MAX_CHARACTERS = 2 * 1024 * 1024;
 const OUTGOING_PREFIX = "outgoing ";
@@ -32,7 +32,12 @@ const PART_CHARACTERS = 256 * 1024;
  * Sends a part of a response to the page. The first part has a `head`: status and headers as JSON. A `text` of null
  * reports that the request has failed, or that the rest of the response is missing.
  */
-export type SendReply = (id: number, head: string | null, text: string | null, last: boolean) => Promise<unknown>;
+export type SendResponsePart = (
+  id: number,
+  head: string | null,
+  text: string | null,
+  last: boolean,
+) => Promise<unknown>;
 
 /**
  * Error with which all runs abort their requests. There is only one, because creating an error would take longer than
@@ -45,7 +50,7 @@ const isText = (value: unknown): value is string => typeof value === "string";
 
 /** Parses a request of the client library. @param base URL of the service @returns null if the message is invalid */
 function readRequest(json: string, base: string): ServiceRequest | null {
-  if (json.length > CALL_MAX_CHARACTERS) return null;
+  if (json.length > SERVICE_CALL_MAX_CHARACTERS) return null;
   let message: unknown;
   try {
     message = JSON.parse(json);
@@ -78,7 +83,7 @@ export class ServiceCalls {
 
   constructor(
     private readonly admit: PageNetwork["admitRequest"],
-    private readonly reply: SendReply,
+    private readonly reply: SendResponsePart,
   ) {}
 
   /**
@@ -111,7 +116,7 @@ export class ServiceCalls {
     if (service === undefined) return;
     if (content === CANCEL_MESSAGE) return this.cancel(id);
     const request = readRequest(content, service.base);
-    if (request === null || this.activeRequests.has(id) || this.activeRequests.size >= SERVICE_REQUESTS_MAX)
+    if (request === null || this.activeRequests.has(id) || this.activeRequests.size >= CONCURRENT_SERVICE_REQUESTS_MAX)
       return this.reject(id);
     await this.perform(id, request, service);
   }
@@ -200,7 +205,8 @@ export class ServiceCalls {
 
   private async performOutgoing(id: number, options: string): Promise<void> {
     const { sendOutgoing, run } = this;
-    const isTooMuch = options.length > OUTGOING_MAX_CHARACTERS || this.outgoingActive >= OUTGOING_REQUESTS_MAX;
+    const isTooMuch =
+      options.length > OUTGOING_MAX_CHARACTERS || this.outgoingActive >= CONCURRENT_OUTGOING_REQUESTS_MAX;
     if (sendOutgoing === undefined || isTooMuch) return this.reject(id);
     this.outgoingActive += 1;
     try {

@@ -7,10 +7,11 @@ import { createFailedPageOutcome, DEFAULT_SOURCE_NAME, type PageOutcome } from "
 import { correctFirstLineColumns } from "./action-script.js";
 import type { HarnessFailure } from "./in-page/core.js";
 
-export const TEXT_MAX_CHARACTERS = 16_384;
+/** Maximum length of an error text or console line that the page sends. The page truncates longer texts. */
+export const PAGE_TEXT_MAX_CHARACTERS = 16_384;
 
 /** Answer of an isolate when the code of the run uses a global that the isolate does not have. */
-export const NEEDS_OTHER_MODE = "needs-more";
+export const NEEDS_OTHER_MODE_ANSWER = "needs-more";
 const ERROR_PREFIX = "error ";
 const DATA_PREFIX = "data ";
 
@@ -18,7 +19,7 @@ const DATA_PREFIX = "data ";
  * Source name of the service's script in a page (harness). The functions below use this name to find and remove its
  * frames in stack traces.
  */
-export const HARNESS_NAME = "svc-harness.js";
+export const HARNESS_SOURCE_NAME = "svc-harness.js";
 
 /** Matches the line and column in a stack frame of the harness, with the closing bracket. */
 const HARNESS_POSITION = /\d+:\d+\)?/y;
@@ -32,21 +33,21 @@ const EVALUATING_FRAME = "at eval (<anonymous>)";
 const APPEND_CHILD_PREFIX = /^Failed to execute 'appendChild' on 'Node': /;
 
 function stringOrFallback(value: unknown, fallback: string): string {
-  return typeof value === "string" ? value.slice(0, TEXT_MAX_CHARACTERS).toWellFormed() : fallback;
+  return typeof value === "string" ? value.slice(0, PAGE_TEXT_MAX_CHARACTERS).toWellFormed() : fallback;
 }
 
 /** True if the page probably truncated this text, because the text has the maximum length. */
-export const wasTruncated = (value: unknown): boolean =>
-  typeof value === "string" && value.length >= TEXT_MAX_CHARACTERS;
+export const isProbablyTruncated = (value: unknown): boolean =>
+  typeof value === "string" && value.length >= PAGE_TEXT_MAX_CHARACTERS;
 
 /**
  * If a line of a stack trace is a frame of the harness (the service's script in the page), returns the text after this
  * frame; otherwise null.
  */
 function getTextAfterHarnessFrame(line: string): string | null {
-  const at = line.lastIndexOf(`${HARNESS_NAME}:`);
+  const at = line.lastIndexOf(`${HARNESS_SOURCE_NAME}:`);
   if (at === -1 || !STACK_FRAME.test(line)) return null;
-  HARNESS_POSITION.lastIndex = at + HARNESS_NAME.length + 1;
+  HARNESS_POSITION.lastIndex = at + HARNESS_SOURCE_NAME.length + 1;
   return HARNESS_POSITION.test(line) ? line.slice(HARNESS_POSITION.lastIndex) : null;
 }
 
@@ -71,7 +72,7 @@ function removeFrames(text: string, afterFrame: (line: string) => string | null)
  * traces.
  */
 export function removeHarnessFrames(stack: string): string {
-  return stack.includes(HARNESS_NAME) ? removeFrames(stack, getTextAfterHarnessFrame) : stack;
+  return stack.includes(HARNESS_SOURCE_NAME) ? removeFrames(stack, getTextAfterHarnessFrame) : stack;
 }
 
 /**
@@ -89,7 +90,7 @@ function readFailure(json: string, sourceName: string): PageOutcome {
   const failure = JSON.parse(json) as Partial<HarnessFailure>;
   const name = stringOrFallback(failure.name, "Error");
   const message = stringOrFallback(failure.message, "").replace(APPEND_CHILD_PREFIX, "");
-  const wasAnyCut = [failure.name, failure.message, failure.stack].some(wasTruncated);
+  const wasAnyCut = [failure.name, failure.message, failure.stack].some(isProbablyTruncated);
   // If the page truncated the stack, its end is missing, so the position of the error is not added.
   const stack = correctFirstLineColumns(
     cleanStack(stringOrFallback(failure.stack, name), wasAnyCut ? "" : stringOrFallback(failure.at, "")),
@@ -110,7 +111,7 @@ export function parsePageAnswer(answer: unknown, name = DEFAULT_SOURCE_NAME): Pa
   const start = isLong ? answer.toString("latin1", 0, ERROR_PREFIX.length) : answer;
   try {
     if (answer === "undefined") return { ok: true, data: undefined };
-    if (answer === NEEDS_OTHER_MODE)
+    if (answer === NEEDS_OTHER_MODE_ANSWER)
       return createFailedPageOutcome(
         "retry",
         "Error",

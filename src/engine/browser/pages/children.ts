@@ -13,7 +13,7 @@ type PrepareChild = (child: CDPSession, type: string) => Promise<unknown>;
 
 const AUTO_ATTACH = { autoAttach: true, waitForDebuggerOnStart: true, flatten: true };
 
-export class ChildTargets {
+export class PageChildTargets {
   private readonly sessions: Set<CDPSession>;
   private hadAny = false;
 

@@ -4,11 +4,11 @@
  */
 import { type ConsoleLine, DEFAULT_SOURCE_NAME } from "../run.js";
 import { correctFirstLineColumns } from "./action-script.js";
-import { removeHarnessFrames, TEXT_MAX_CHARACTERS, wasTruncated } from "./answer.js";
+import { isProbablyTruncated, PAGE_TEXT_MAX_CHARACTERS, removeHarnessFrames } from "./answer.js";
 import { CONSOLE_FULL_MESSAGE, CONSOLE_MAX_CHARACTERS, CONSOLE_MAX_LINES } from "./harness.js";
 
 /** Maximum length of a line as JSON, where each character of the text may be an escape sequence of six characters. */
-const PAYLOAD_MAX_CHARACTERS = 6 * TEXT_MAX_CHARACTERS + 256;
+const PAYLOAD_MAX_CHARACTERS = 6 * PAGE_TEXT_MAX_CHARACTERS + 256;
 
 function readLine(payload: string, sourceName: string): ConsoleLine | null {
   if (payload.length > PAYLOAD_MAX_CHARACTERS) return null;
@@ -19,7 +19,7 @@ function readLine(payload: string, sourceName: string): ConsoleLine | null {
       at: Number(at),
       text: correctFirstLineColumns(removeHarnessFrames(String(text)), sourceName),
     };
-    return wasTruncated(text) ? { ...line, cut: true } : line;
+    return isProbablyTruncated(text) ? { ...line, cut: true } : line;
   } catch {
     return null;
   }

@@ -4,7 +4,7 @@
  */
 
 /** Features that start a process, prompt a user, read data of the machine, or store data longer than the run. */
-export const FORBIDDEN_FEATURES: readonly string[] = (
+export const FORBIDDEN_BROWSER_FEATURES: readonly string[] = (
   "accelerometer browsing-topics camera captured-surface-control clipboard-read clipboard-write compute-pressure " +
   "digital-credentials-create digital-credentials-get display-capture encrypted-media fullscreen gamepad geolocation " +
   "gyroscope hid identity-credentials-get idle-detection interest-cohort keyboard-map language-detector language-model " +
@@ -37,7 +37,7 @@ const WINDOW_POSITION_APIS = "moveBy moveTo requestResize resizeBy resizeTo";
 /** Other globals that are removed. `ShadowRealm` is among them, because only the service may use it (realm-worker.ts). */
 const OTHER_APIS = "IdleDetector Notification PaymentRequest PresentationRequest ShadowRealm fence speechSynthesis";
 
-export const FORBIDDEN_MEMBERS: Readonly<Record<string, readonly string[]>> = {
+export const FORBIDDEN_GLOBAL_MEMBERS: Readonly<Record<string, readonly string[]>> = {
   Navigator: `${ADVERTISING_APIS} ${DEVICE_APIS} ${USER_DATA_APIS} ${SYSTEM_APIS}`.split(" "),
   WorkerNavigator: "clipboard connection gpu hid managed mediaDevices serial usb".split(" "),
   // `navigation.activation` is removed, because it contains the URL and the state of the previous document.
@@ -49,7 +49,7 @@ export const FORBIDDEN_MEMBERS: Readonly<Record<string, readonly string[]>> = {
       .concat("webkitResolveLocalFileSystemSyncURL webkitResolveLocalFileSystemURL".split(" ")),
 };
 
-export const POLICY_HEADER = {
+export const PERMISSIONS_POLICY_HEADER = {
   name: "Permissions-Policy",
-  value: FORBIDDEN_FEATURES.map((feature) => `${feature}=()`).join(", "),
+  value: FORBIDDEN_BROWSER_FEATURES.map((feature) => `${feature}=()`).join(", "),
 };

@@ -6,11 +6,11 @@ import type { CDPSession, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 import { PageNetwork } from "../network/run-requests.js";
 import { ServiceCalls } from "../network/service-calls.js";
-import { DEFAULT_SOURCE_NAME, NO_SERVICE_BASE, type PageOutcome, type PageRunRequest } from "../run.js";
+import { DEFAULT_SOURCE_NAME, NO_SERVICE_BASE_URL, type PageOutcome, type PageRunRequest } from "../run.js";
 import { wrapInFunction } from "./action-script.js";
-import { ChildTargets } from "./children.js";
+import { PageChildTargets } from "./children.js";
 import {
-  CONSOLE_BINDING,
+  CONSOLE_BINDING_NAME,
   callHarness,
   callHarnessForText,
   installHarness,
@@ -38,7 +38,7 @@ function limitDocuments(session: CDPSession): Promise<unknown> {
 
 export class DocumentSandbox implements Sandbox {
   private readonly traceDetector: LeftoverDetector;
-  private readonly children: ChildTargets;
+  private readonly children: PageChildTargets;
   private readonly runRequests: PageNetwork;
   private readonly pageWindow: PageWindow;
   private readonly serviceCalls: ServiceCalls;
@@ -54,7 +54,7 @@ export class DocumentSandbox implements Sandbox {
       () => lose("crowd"),
       () => lose("window"),
     );
-    this.children = new ChildTargets(session, (child, type) =>
+    this.children = new PageChildTargets(session, (child, type) =>
       Promise.all([
         this.runRequests.guard.guardChild(child),
         type === "worker" ? this.prepareWorker(child) : limitDocuments(child),
@@ -116,8 +116,8 @@ export class DocumentSandbox implements Sandbox {
     scripts.push(name, wrapInFunction({ name, source }));
     this.pageWindow.onRunStart();
     this.serviceCalls.beginRun({ outgoing });
-    const base = outgoing ? NO_SERVICE_BASE : "";
-    const values = [CONSOLE_BINDING, scripts, payload, settings, base];
+    const base = outgoing ? NO_SERVICE_BASE_URL : "";
+    const values = [CONSOLE_BINDING_NAME, scripts, payload, settings, base];
     const answer = await callHarnessForText(this.options.session, this.harnessId, "run", values);
     // Console lines of workers come from other DevTools sessions, so they may arrive after the answer.
     if (this.children.hasChildren()) await this.children.waitForSentEvents(LAST_LINES_TIMEOUT_MS).catch(() => {});
@@ -153,7 +153,7 @@ export class DocumentSandbox implements Sandbox {
     session.on("Network.webSocketCreated", onRequest);
     session.on("Network.webTransportCreated", onRequest);
     session.on("Runtime.bindingCalled", ({ name, payload }) => {
-      if (name !== CONSOLE_BINDING || !payload.startsWith(SERVICE_CALL_PREFIX)) return;
+      if (name !== CONSOLE_BINDING_NAME || !payload.startsWith(SERVICE_CALL_PREFIX)) return;
       onServiceRequest();
       runInBackground(this.serviceCalls.receive(payload.slice(SERVICE_CALL_PREFIX.length)));
     });
@@ -172,7 +172,7 @@ export class DocumentSandbox implements Sandbox {
     worker.on("Runtime.bindingCalled", (event) => this.options.print(event.payload));
     return Promise.all([
       worker.send("Runtime.evaluate", { expression: WORKER_LIMITS_SCRIPT }),
-      worker.send("Runtime.addBinding", { name: CONSOLE_BINDING }),
+      worker.send("Runtime.addBinding", { name: CONSOLE_BINDING_NAME }),
       worker.send("Runtime.evaluate", { expression: WORKER_CONSOLE_SCRIPT }),
     ]);
   }

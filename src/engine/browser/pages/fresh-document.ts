@@ -6,14 +6,14 @@
 import type { CDPSession, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 import { RESULT_MAX_BYTES } from "../../../limits.js";
-import { POLICY_HEADER } from "./document-policy.js";
+import { PERMISSIONS_POLICY_HEADER } from "./document-policy.js";
 import { LongTextBuffer } from "./long-text.js";
 
 /**
  * Name of the DevTools binding through which a page sends console lines. The service's script in the page (harness)
  * removes this binding from the global scope before any line of the action runs.
  */
-export const CONSOLE_BINDING = "__svc_console";
+export const CONSOLE_BINDING_NAME = "__svc_console";
 /**
  * Prefix of a service call, which a document sends through the DevTools binding for console lines
  * (in-page/messages.ts). A console line is a JSON object, so it never has this prefix.
@@ -36,7 +36,11 @@ export function serveEmptyDocument(
   requestId: string,
   headers: readonly Protocol.Fetch.HeaderEntry[] = [],
 ): void {
-  const responseHeaders = [{ name: "Content-Type", value: "text/html; charset=utf-8" }, POLICY_HEADER, ...headers];
+  const responseHeaders = [
+    { name: "Content-Type", value: "text/html; charset=utf-8" },
+    PERMISSIONS_POLICY_HEADER,
+    ...headers,
+  ];
   session
     .send("Fetch.fulfillRequest", { requestId, responseCode: 200, responseHeaders, body: DOCUMENT_BASE64 })
     // Ignores the error: the command fails only if the page has closed.
@@ -84,7 +88,7 @@ export async function installHarness(session: CDPSession, expression: string): P
     throw new Error(
       `the service's own script, which prepares the page for a run, failed: ${harness.exceptionDetails?.text ?? "unknown reason"}`,
     );
-  await session.send("Runtime.addBinding", { name: CONSOLE_BINDING, executionContextId: await created });
+  await session.send("Runtime.addBinding", { name: CONSOLE_BINDING_NAME, executionContextId: await created });
   return objectId;
 }
 
@@ -118,7 +122,7 @@ export async function callHarness(
  * Maximum length of a text in one DevTools message. Longer messages would delay all other runs, because all runs share
  * one pipe to the browser.
  */
-export const MESSAGE_CHARACTERS = 256 * 1024;
+export const DEVTOOLS_MESSAGE_MAX_CHARACTERS = 256 * 1024;
 /** Maximum length of a text that a page returns: the largest allowed result of a run, and a short tag before it. */
 const TEXT_MAX_CHARACTERS = RESULT_MAX_BYTES + 1_024;
 
@@ -131,10 +135,10 @@ export async function readTextInParts(
   length: number,
   readPart: (from: number, to: number) => Promise<unknown>,
 ): Promise<Buffer | undefined> {
-  if (!(length > MESSAGE_CHARACTERS && length <= TEXT_MAX_CHARACTERS)) return undefined;
+  if (!(length > DEVTOOLS_MESSAGE_MAX_CHARACTERS && length <= TEXT_MAX_CHARACTERS)) return undefined;
   const text = new LongTextBuffer(length);
-  for (let from = 0; from < length; from += MESSAGE_CHARACTERS) {
-    const to = Math.min(length, from + MESSAGE_CHARACTERS);
+  for (let from = 0; from < length; from += DEVTOOLS_MESSAGE_MAX_CHARACTERS) {
+    const to = Math.min(length, from + DEVTOOLS_MESSAGE_MAX_CHARACTERS);
     const part = await readPart(from, to);
     if (typeof part !== "string" || part.length !== to - from) return undefined;
     text.add(part);
@@ -187,7 +191,10 @@ export async function callHarnessForText(
     );
     return result.value;
   };
-  const length = await call(CALL_AND_STORE_LONG_RESULT.replace("METHOD", method), [MESSAGE_CHARACTERS, ...values]);
+  const length = await call(CALL_AND_STORE_LONG_RESULT.replace("METHOD", method), [
+    DEVTOOLS_MESSAGE_MAX_CHARACTERS,
+    ...values,
+  ]);
   if (typeof length !== "number") return length;
   return readTextInParts(length, (from, to) => call("function(from, to) { return this.part(from, to) }", [from, to]));
 }

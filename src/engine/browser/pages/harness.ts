@@ -1,40 +1,40 @@
 /** Builds the scripts that pages and workers evaluate before a run, from the source text of the functions in `in-page/`. */
 import { RESULT_MAX_BYTES } from "../../../limits.js";
 import {
-  HOST_CLASSES,
   ISOLATE_GLOBALS,
-  NAVIGATOR_MEMBERS,
+  NETWORK_ISOLATE_CLASSES,
   NETWORK_ISOLATE_GLOBALS,
-  UNNAMED_HOST_CLASSES,
+  NETWORK_ISOLATE_NON_GLOBAL_CLASSES,
+  TRIAL_NAVIGATOR_MEMBERS,
 } from "../globals.js";
 import {
-  BODY_MAX_CHARACTERS,
-  CALL_MAX_CHARACTERS,
-  OUTGOING_REQUESTS_MAX,
-  SERVICE_REQUESTS_MAX,
+  CONCURRENT_OUTGOING_REQUESTS_MAX,
+  CONCURRENT_SERVICE_REQUESTS_MAX,
+  SERVICE_CALL_MAX_CHARACTERS,
+  SERVICE_REQUEST_BODY_MAX_CHARACTERS,
 } from "../network/service-calls.js";
-import { SERVICE_GLOBAL } from "../run.js";
-import { HARNESS_NAME, TEXT_MAX_CHARACTERS } from "./answer.js";
-import { FORBIDDEN_MEMBERS } from "./document-policy.js";
-import { CONSOLE_BINDING, MESSAGE_CHARACTERS } from "./fresh-document.js";
-import { limitScope } from "./in-page/bounds.js";
-import { createCodeRestriction } from "./in-page/code-of-text.js";
+import { SERVICE_CLIENT_GLOBAL } from "../run.js";
+import { HARNESS_SOURCE_NAME, PAGE_TEXT_MAX_CHARACTERS } from "./answer.js";
+import { FORBIDDEN_GLOBAL_MEMBERS } from "./document-policy.js";
+import { CONSOLE_BINDING_NAME, DEVTOOLS_MESSAGE_MAX_CHARACTERS } from "./fresh-document.js";
+import { limitGlobalScope } from "./in-page/bounds.js";
+import { createCodeFromTextRestriction } from "./in-page/code-of-text.js";
 import { createHarnessCore } from "./in-page/core.js";
 import { createDocumentHarness } from "./in-page/document-harness.js";
 import { createConsoleInstaller, type HarnessLimits, replaceChildConsole } from "./in-page/harness-console.js";
 import { createHostPlatform } from "./in-page/host-platform.js";
-import { createHostRows } from "./in-page/host-rows.js";
+import { createRealmValueDecoder } from "./in-page/host-rows.js";
 import { createHostTimers } from "./in-page/host-timers.js";
-import { createTextCache } from "./in-page/page-texts.js";
-import { createRealmFaults } from "./in-page/realm-faults.js";
+import { createScriptCache } from "./in-page/page-texts.js";
+import { createRealmErrorFactory } from "./in-page/realm-faults.js";
 import { createRealmHarness } from "./in-page/realm-harness.js";
 import { createRealmPlatform } from "./in-page/realm-platform.js";
-import { createRealmRows } from "./in-page/realm-rows.js";
-import { createRealmSignals } from "./in-page/realm-signals.js";
+import { createRealmValueEncoder } from "./in-page/realm-rows.js";
+import { createRealmAbortSignals } from "./in-page/realm-signals.js";
 import { createRealmTimers } from "./in-page/realm-timers.js";
-import { createRealmWorker, type ThreadBounds } from "./in-page/realm-worker.js";
-import { createHostCalls, createRunCalls } from "./in-page/service-calls.js";
-import { createStandIns } from "./in-page/stand-ins.js";
+import { createRealmWorker, type ThreadLimits } from "./in-page/realm-worker.js";
+import { createHostServiceCalls, createRunServiceCalls } from "./in-page/service-calls.js";
+import { createStandInDefiner } from "./in-page/stand-ins.js";
 import { createThreadHost } from "./in-page/thread-host.js";
 import { createValueFormatter } from "./in-page/value-formatter.js";
 import { makeAlwaysVisible } from "./in-page/visible-always.js";
@@ -59,18 +59,18 @@ export const ISOLATE_READY_TIMEOUT_MS = 500;
  * Pause in milliseconds between a run and the creation of the next ShadowRealm. During the pause, the service stores
  * the result and answers the caller. This takes less time than the pause, even on two slow cores.
  */
-export const REALM_PAUSE_MS = 8;
+export const PAUSE_BEFORE_NEXT_REALM_MS = 8;
 
 /**
  * Limits of a worker thread, on which each run gets a realm (ShadowRealm). The memory of ended realms is freed only
  * when their thread ends.
  */
-const THREAD_BOUNDS: ThreadBounds = {
-  pauseMs: REALM_PAUSE_MS,
+const THREAD_BOUNDS: ThreadLimits = {
+  pauseMs: PAUSE_BEFORE_NEXT_REALM_MS,
   readyWithinMs: ISOLATE_READY_TIMEOUT_MS,
   threadRuns: 100,
   measureAfter: 10,
-  messageCharacters: MESSAGE_CHARACTERS,
+  messageCharacters: DEVTOOLS_MESSAGE_MAX_CHARACTERS,
 };
 
 /**
@@ -81,7 +81,7 @@ const HOST_OBJECTS_MAX_CHARACTERS = 16 * 1024 * 1024;
 
 const HARNESS_LIMITS: HarnessLimits = {
   resultMaxBytes: RESULT_MAX_BYTES,
-  textMaxCharacters: TEXT_MAX_CHARACTERS,
+  textMaxCharacters: PAGE_TEXT_MAX_CHARACTERS,
   consoleMaxLines: CONSOLE_MAX_LINES,
   consoleMaxCharacters: CONSOLE_MAX_CHARACTERS,
   consoleFull: CONSOLE_FULL_MESSAGE,
@@ -98,13 +98,21 @@ function createCallCode(run: (...args: any[]) => unknown, ...args: string[]): st
  * that starts with this text.
  */
 const createStrictScript = (source: string): string =>
-  `(() => { "use strict"; return ${source} })()\n//# sourceURL=${HARNESS_NAME}`;
-const FORMATTER_CODE = createCallCode(createValueFormatter, String(TEXT_MAX_CHARACTERS));
+  `(() => { "use strict"; return ${source} })()\n//# sourceURL=${HARNESS_SOURCE_NAME}`;
+const FORMATTER_CODE = createCallCode(createValueFormatter, String(PAGE_TEXT_MAX_CHARACTERS));
 const HARNESS_CORE_CODE = `((formatter) => ${createCallCode(createHarnessCore, JSON.stringify(HARNESS_LIMITS), "formatter", createCallCode(createConsoleInstaller, JSON.stringify(HARNESS_LIMITS), "formatter"))})(${FORMATTER_CODE})`;
-const PAGE_TEXTS_CODE = createCallCode(createTextCache);
-const HOST_CALLS_CODE = createCallCode(createHostCalls, String(SERVICE_REQUESTS_MAX), String(OUTGOING_REQUESTS_MAX));
-const RUN_CALLS_CODE = createCallCode(createRunCalls, String(BODY_MAX_CHARACTERS), String(CALL_MAX_CHARACTERS));
-const NAVIGATOR_JSON = JSON.stringify(NAVIGATOR_MEMBERS);
+const PAGE_TEXTS_CODE = createCallCode(createScriptCache);
+const HOST_CALLS_CODE = createCallCode(
+  createHostServiceCalls,
+  String(CONCURRENT_SERVICE_REQUESTS_MAX),
+  String(CONCURRENT_OUTGOING_REQUESTS_MAX),
+);
+const RUN_CALLS_CODE = createCallCode(
+  createRunServiceCalls,
+  String(SERVICE_REQUEST_BODY_MAX_CHARACTERS),
+  String(SERVICE_CALL_MAX_CHARACTERS),
+);
+const NAVIGATOR_JSON = JSON.stringify(TRIAL_NAVIGATOR_MEMBERS);
 
 /**
  * Script that executes a run in a document (harness). It returns an object whose methods the service calls. No other
@@ -116,16 +124,16 @@ export const DOCUMENT_HARNESS = createStrictScript(
     HARNESS_CORE_CODE,
     HOST_CALLS_CODE,
     RUN_CALLS_CODE,
-    JSON.stringify(SERVICE_GLOBAL),
+    JSON.stringify(SERVICE_CLIENT_GLOBAL),
   ),
 );
 
 const LIMIT_SCOPE_CODE = createCallCode(
-  limitScope,
+  limitGlobalScope,
   String(CHANNELS_MAX),
   String(CHANNEL_MESSAGES_MAX),
   String(LOCKS_MAX),
-  JSON.stringify(FORBIDDEN_MEMBERS),
+  JSON.stringify(FORBIDDEN_GLOBAL_MEMBERS),
 );
 
 /** Script that limits a document. It is evaluated in every document and frame of a run before any other code. */
@@ -136,7 +144,7 @@ export const WORKER_LIMITS_SCRIPT = createStrictScript(LIMIT_SCOPE_CODE);
 
 /** Script that replaces the console in each worker of a run before the worker's first line. */
 export const WORKER_CONSOLE_SCRIPT = createStrictScript(
-  createCallCode(replaceChildConsole, HARNESS_CORE_CODE, JSON.stringify(CONSOLE_BINDING)),
+  createCallCode(replaceChildConsole, HARNESS_CORE_CODE, JSON.stringify(CONSOLE_BINDING_NAME)),
 );
 
 /** Builds the scripts for the page of an isolate and for its worker. @param hasNetwork true for the mode `network-isolate` */
@@ -144,27 +152,27 @@ function createIsolateScripts(globals: readonly string[], hasNetwork: boolean): 
   const ifNetwork = (source: string) => (hasNetwork ? source : "null");
   const realmPlatformSource = createCallCode(
     createRealmPlatform,
-    createCallCode(createRealmSignals),
-    createRealmRows.toString(),
+    createCallCode(createRealmAbortSignals),
+    createRealmValueEncoder.toString(),
     createCallCode(createRealmTimers),
-    createCallCode(createRealmFaults),
+    createCallCode(createRealmErrorFactory),
   );
   const hostPlatformSource = createCallCode(
     createHostPlatform,
-    JSON.stringify(HOST_CLASSES),
-    JSON.stringify(UNNAMED_HOST_CLASSES),
-    createCallCode(createHostRows),
+    JSON.stringify(NETWORK_ISOLATE_CLASSES),
+    JSON.stringify(NETWORK_ISOLATE_NON_GLOBAL_CLASSES),
+    createCallCode(createRealmValueDecoder),
     createCallCode(createHostTimers),
     String(HOST_OBJECTS_MAX_CHARACTERS),
   );
   const realm = createCallCode(
     createRealmHarness,
     HARNESS_CORE_CODE,
-    createCallCode(createCodeRestriction),
-    createCallCode(createStandIns),
+    createCallCode(createCodeFromTextRestriction),
+    createCallCode(createStandInDefiner),
     ifNetwork(realmPlatformSource),
     ifNetwork(RUN_CALLS_CODE),
-    JSON.stringify(SERVICE_GLOBAL),
+    JSON.stringify(SERVICE_CLIENT_GLOBAL),
     JSON.stringify(globals),
   );
   const worker = createCallCode(

@@ -6,14 +6,14 @@
 import type { CDPSession, Protocol } from "puppeteer";
 import type { PageOutcome, PageRunRequest } from "../run.js";
 import {
-  CONSOLE_BINDING,
+  CONSOLE_BINDING_NAME,
   callHarness,
   installHarness,
   navigatePage,
   readTextInParts,
   serveEmptyDocument,
 } from "./fresh-document.js";
-import { ISOLATE_READY_TIMEOUT_MS, ISOLATE_SCRIPTS, REALM_PAUSE_MS } from "./harness.js";
+import { ISOLATE_READY_TIMEOUT_MS, ISOLATE_SCRIPTS, PAUSE_BEFORE_NEXT_REALM_MS } from "./harness.js";
 import type { ThreadStep } from "./in-page/messages.js";
 import { splitFirstWord } from "./long-text.js";
 import type { Sandbox, SandboxOptions } from "./sandbox.js";
@@ -40,7 +40,7 @@ const NO_REALM_RESULT = "late";
 /** Maximum time in milliseconds to wait for the events of a busy thread. */
 const CATCH_UP_TIMEOUT_MS = 200;
 /** A thread counts as stuck if it has created no new realm this many milliseconds after the end of a run. */
-const STUCK_AFTER_MS = REALM_PAUSE_MS + ISOLATE_READY_TIMEOUT_MS + 250;
+const STUCK_AFTER_MS = PAUSE_BEFORE_NEXT_REALM_MS + ISOLATE_READY_TIMEOUT_MS + 250;
 /**
  * Number of runs after which the service forces a garbage collection of the page. Until a collection, an ended worker
  * uses 40 to 100 KB, and the page itself would collect garbage much later.
@@ -200,11 +200,11 @@ export class Isolate implements Sandbox {
     const worker: IsolateWorker = { session, harnessId: "", texts: new ThreadTextCache(), runs: 0 };
     this.worker = worker;
     session.on("Runtime.bindingCalled", ({ name, payload }) => {
-      if (name === CONSOLE_BINDING && worker === this.worker) this.receive(payload);
+      if (name === CONSOLE_BINDING_NAME && worker === this.worker) this.receive(payload);
     });
     const harness = installHarness(session, this.kind.harnessScripts.worker);
     [worker.harnessId] = await Promise.all([harness, this.watchWorker(session)]);
-    await this.callWorker("begin", CONSOLE_BINDING);
+    await this.callWorker("begin", CONSOLE_BINDING_NAME);
   }
 
   /** Handles a message of the isolate's thread. `payload` is a ThreadMessage as JSON. */

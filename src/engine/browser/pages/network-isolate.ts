@@ -7,8 +7,8 @@ import type { CDPSession } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 import { PageNetwork } from "../network/run-requests.js";
 import { ServiceCalls } from "../network/service-calls.js";
-import { NO_SERVICE_BASE, type PageOutcome, type PageRunRequest } from "../run.js";
-import { NEEDS_OTHER_MODE } from "./answer.js";
+import { NO_SERVICE_BASE_URL, type PageOutcome, type PageRunRequest } from "../run.js";
+import { NEEDS_OTHER_MODE_ANSWER } from "./answer.js";
 import { NETWORK_ISOLATE_SCRIPTS } from "./harness.js";
 import { Isolate, type IsolateKind } from "./isolate.js";
 import { splitFirstWord } from "./long-text.js";
@@ -24,11 +24,11 @@ const NETWORK_KIND: IsolateKind = {
 };
 
 /**
- * Returns the URL of the service for the client library: NO_SERVICE_BASE if the run can send requests only to other
+ * Returns the URL of the service for the client library: NO_SERVICE_BASE_URL if the run can send requests only to other
  * services, "" if it can send no requests.
  */
 const getServiceBase = ({ service, outgoing }: PageRunRequest): string =>
-  service?.base ?? (outgoing ? NO_SERVICE_BASE : "");
+  service?.base ?? (outgoing ? NO_SERVICE_BASE_URL : "");
 
 export class NetworkIsolate extends Isolate {
   private readonly runRequests: PageNetwork;
@@ -71,7 +71,7 @@ export class NetworkIsolate extends Isolate {
     this.serviceCalls.beginRun(request);
     const answer = await this.evaluate(request, getServiceBase(request));
     if (answer === undefined) return answer;
-    if (answer === NEEDS_OTHER_MODE) {
+    if (answer === NEEDS_OTHER_MODE_ANSWER) {
       this.fetchCount = 0;
       return answer;
     }

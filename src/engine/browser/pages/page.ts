@@ -14,15 +14,15 @@ import {
   type PageRunRequest,
   type SandboxMode,
 } from "../run.js";
-import { FAILED_TO_LAUNCH } from "../watch/launches.js";
+import { FAILED_LAUNCH_STATUS } from "../watch/launches.js";
 import { parsePageAnswer } from "./answer.js";
 import { createConsoleLineParser } from "./console-lines.js";
 import { DocumentSandbox } from "./document.js";
-import { CONSOLE_BINDING, SERVICE_CALL_PREFIX } from "./fresh-document.js";
+import { CONSOLE_BINDING_NAME, SERVICE_CALL_PREFIX } from "./fresh-document.js";
 import { Isolate } from "./isolate.js";
 import { createPageLossOutcome, createTimeoutOutcome, type PageLossReason } from "./loss.js";
 import { NetworkIsolate } from "./network-isolate.js";
-import { type Sandbox, type SandboxOptions, UNSUPPORTED_ISOLATE } from "./sandbox.js";
+import { type Sandbox, type SandboxOptions, UNSUPPORTED_ISOLATE_SANDBOX } from "./sandbox.js";
 
 const RESET_TIMEOUT_MS = 1_000;
 /**
@@ -179,7 +179,7 @@ export class Page {
     if (targetId !== this.targetId) return;
     if (this.isUsable) this.state = { kind: "crashed" };
     // Does not wait for the cause of the crash if no code has run in the page, or if its renderer did not start.
-    if (this.mode === null || status === FAILED_TO_LAUNCH) this.lose("crashed");
+    if (this.mode === null || status === FAILED_LAUNCH_STATUS) this.lose("crashed");
     else runInBackground(this.findCrashCause().then((loss) => this.lose(loss)));
   }
 
@@ -204,7 +204,7 @@ export class Page {
       session.send("Page.handleJavaScriptDialog", { accept: false }).catch(() => {});
     });
     session.on("Runtime.bindingCalled", ({ name, payload }) => {
-      if (name === CONSOLE_BINDING && !payload.startsWith(SERVICE_CALL_PREFIX)) this.printLine(payload);
+      if (name === CONSOLE_BINDING_NAME && !payload.startsWith(SERVICE_CALL_PREFIX)) this.printLine(payload);
     });
   }
 
@@ -289,7 +289,7 @@ export class Page {
     this.mode = mode;
     const create = async () => {
       const isMissing = mode !== "document" && !(await this.hasIsolates());
-      this.sandbox = isMissing ? UNSUPPORTED_ISOLATE : new SANDBOX_BY_MODE[mode](options);
+      this.sandbox = isMissing ? UNSUPPORTED_ISOLATE_SANDBOX : new SANDBOX_BY_MODE[mode](options);
       await this.sandbox.prepare();
       return true;
     };

@@ -9,7 +9,7 @@ import { runInBackground } from "../../../background.js";
 import type { Chromium } from "../browser-source.js";
 import type { ProxyPort } from "../network/proxy-port.js";
 import type { SandboxMode } from "../run.js";
-import { REALM_PAUSE_MS } from "./harness.js";
+import { PAUSE_BEFORE_NEXT_REALM_MS } from "./harness.js";
 import type { PageLossReason } from "./loss.js";
 import { Page } from "./page.js";
 
@@ -39,7 +39,7 @@ const NEW_PAGE_DELAY_MS = 1_000;
  */
 const MANY_WAITING_CALLERS = 4;
 /** Name in the queue, instead of an origin, for contexts that are opened in advance. */
-export const ADVANCE_QUEUE_KEY = "in advance";
+export const ADVANCE_OPENING_QUEUE_KEY = "in advance";
 
 /** Queue for opening contexts and documents, in which origins take turns. */
 export interface OpeningQueue {
@@ -238,7 +238,7 @@ export class PagePool {
 
   private async refill(count: number): Promise<void> {
     for (let failures = 0; this.sparePages.length < count && this.options.chromium.isAlive(); ) {
-      const endTurn = await this.waitForTurn(ADVANCE_QUEUE_KEY);
+      const endTurn = await this.waitForTurn(ADVANCE_OPENING_QUEUE_KEY);
       try {
         this.sparePages.push(await this.endTurnAfter(endTurn, this.open()));
       } catch (error) {
@@ -321,7 +321,7 @@ export class PagePool {
       pages.endPauseFunctions.splice(pages.endPauseFunctions.indexOf(over), 1);
       resolve();
     };
-    const timer = setTimeout(over, REALM_PAUSE_MS);
+    const timer = setTimeout(over, PAUSE_BEFORE_NEXT_REALM_MS);
     pages.endPauseFunctions.push(over);
     return promise;
   }

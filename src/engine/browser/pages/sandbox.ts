@@ -5,7 +5,7 @@
 import type { CDPSession, Connection } from "puppeteer";
 import type { ProxyPort } from "../network/proxy-port.js";
 import type { PageOutcome, PageRunRequest } from "../run.js";
-import { NEEDS_OTHER_MODE } from "./answer.js";
+import { NEEDS_OTHER_MODE_ANSWER } from "./answer.js";
 import type { PageLossReason } from "./loss.js";
 
 export interface Sandbox {
@@ -50,10 +50,10 @@ export interface SandboxOptions {
 }
 
 /** Sandbox for the isolate modes if the browser has no ShadowRealm. Its answer makes the service repeat the run in a document. */
-export const UNSUPPORTED_ISOLATE: Sandbox = {
+export const UNSUPPORTED_ISOLATE_SANDBOX: Sandbox = {
   prepare: async () => {},
   reset: async () => true,
-  execute: async () => NEEDS_OTHER_MODE,
+  execute: async () => NEEDS_OTHER_MODE_ANSWER,
   getMaxMsUntilReady: () => 0,
   endRun: () => {},
   explainFailure: async (outcome) => outcome,

@@ -4,7 +4,7 @@
  * cached.
  */
 import { listDocumentStandIns, NETWORK_ISOLATE_STAND_INS } from "../globals.js";
-import { findDocumentNames } from "../mode.js";
+import { findDocumentGlobalNames } from "../mode.js";
 import { DEFAULT_SOURCE_NAME, type PageRunRequest } from "../run.js";
 import { wrapInFunction } from "./action-script.js";
 import type { SentScript } from "./in-page/page-texts.js";
@@ -25,9 +25,9 @@ function createStandInsJson({ packages, source, trialForMode }: PageRunRequest):
   if (trialForMode === "network-isolate") return NETWORK_ISOLATE_STAND_INS_JSON;
   if (trialForMode !== "document") return null;
   const names = packages.flatMap((script) =>
-    "source" in script ? findDocumentNames(script.source, script.content) : [],
+    "source" in script ? findDocumentGlobalNames(script.source, script.content) : [],
   );
-  return JSON.stringify(listDocumentStandIns([...names, ...findDocumentNames(source)]));
+  return JSON.stringify(listDocumentStandIns([...names, ...findDocumentGlobalNames(source)]));
 }
 
 export class ThreadTextCache {

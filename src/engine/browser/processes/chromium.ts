@@ -9,7 +9,7 @@ import type { Readable, Writable } from "node:stream";
 import type { ConnectionTransport } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 import { StartError } from "../../../errors.js";
-import { BROWSER_START_TIMEOUT_MS, type Chromium, openConnection } from "../browser-source.js";
+import { BROWSER_START_TIMEOUT_MS, type Chromium, openBrowserConnection } from "../browser-source.js";
 import { createBrowserFlags } from "../chromium-flags.js";
 import { lowerBrowserPriority } from "../watch/priorities.js";
 import { createPipeTransport } from "./pipe-transport.js";
@@ -56,7 +56,7 @@ function chooseUnusedAccount(): { uid: number; gid: number } | null {
 }
 
 /** True if a process with this user ID may be a browser that a service running as root has started. */
-export function isBrowsersUid(uid: number): boolean {
+export function isBrowserUid(uid: number): boolean {
   const serviceUid = process.getuid?.();
   return serviceUid === 0 ? uid >= FIRST_UID && uid < UID_RANGE_END : uid === serviceUid;
 }
@@ -196,7 +196,7 @@ export async function startChromium(options: ChromiumOptions, stopped?: AbortSig
   stopped?.addEventListener("abort", kill);
   try {
     const failed = ended.then(() => Promise.reject(new Error("the process ended")));
-    const connection = await Promise.race([openConnection(createPipe(child, kill)), failed]);
+    const connection = await Promise.race([openBrowserConnection(createPipe(child, kill)), failed]);
     const stop = () => {
       kill();
       return ended;

@@ -5,7 +5,7 @@ import { runInBackground } from "../../../background.js";
 import { StartError } from "../../../errors.js";
 import type { BrowserSource, Chromium } from "../browser-source.js";
 import { type ChromiumOptions, removeOldBrowsers, startChromium } from "./chromium.js";
-import { type ProcessSandboxState, readProcesses, readSandboxState } from "./sandbox-proof.js";
+import { type ProcessSandboxState, readProcessSandboxStates, readSandboxState } from "./sandbox-proof.js";
 
 const ZYGOTE_CHECK_INTERVAL_MS = 100;
 
@@ -29,7 +29,7 @@ export function hasProcessEnded(
  * Returns the IDs of the browser's zygotes, which are processes that fork renderers. Returns only direct children of
  * the browser's main process, because a new renderer looks like a zygote until it has set its own command line.
  */
-export function findZygotes(processes: readonly Pick<ProcessSandboxState, "pid" | "parent" | "kind">[]): number[] {
+export function findZygotePids(processes: readonly Pick<ProcessSandboxState, "pid" | "parent" | "kind">[]): number[] {
   const main = new Set(processes.filter(({ kind }) => kind === "browser").map(({ pid }) => pid));
   return processes.filter(({ kind, parent }) => kind === "zygote" && main.has(parent)).map(({ pid }) => pid);
 }
@@ -40,7 +40,7 @@ export function findZygotes(processes: readonly Pick<ProcessSandboxState, "pid" 
  */
 async function watchZygotes({ pid, ended, stop }: Chromium): Promise<void> {
   if (pid === null || process.platform !== "linux") return;
-  const zygotes = findZygotes(readProcesses(pid));
+  const zygotes = findZygotePids(readProcessSandboxStates(pid));
   const timer = setInterval(() => {
     if (zygotes.some((zygote) => hasProcessEnded(zygote))) runInBackground(stop());
   }, ZYGOTE_CHECK_INTERVAL_MS);

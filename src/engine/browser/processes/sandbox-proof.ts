@@ -86,7 +86,7 @@ function readProcess(pid: number, group: number): ProcessSandboxState | null {
 }
 
 /** Reads the sandbox state of all running processes of a process group. */
-export function readProcesses(group: number): ProcessSandboxState[] {
+export function readProcessSandboxStates(group: number): ProcessSandboxState[] {
   const pids = readdirSync("/proc")
     .map(Number)
     .filter((pid) => pid > 0);
@@ -101,7 +101,7 @@ export async function readSandboxState({ pid }: Chromium): Promise<BrowserSandbo
   if (pid === null || process.platform !== "linux") return null;
   const deadline = Date.now() + SANDBOX_TIMEOUT_MS;
   for (;;) {
-    const processes = readProcesses(pid);
+    const processes = readProcessSandboxStates(pid);
     const sandboxed = processes.every(({ contained }) => contained);
     if (sandboxed || Date.now() > deadline) return { processes, sandboxed };
     await delay(CHECK_INTERVAL_MS);

@@ -8,14 +8,14 @@ import type { Logger } from "pino";
 import type { Connection } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 import { StartError } from "../../../errors.js";
-import { type BrowserSource, type Chromium, openConnection } from "../browser-source.js";
-import { findContainmentFaults } from "../chromium-flags.js";
-import { getEndpointName, getMaskedErrorMessage, openEndpoint } from "./remote-endpoint.js";
+import { type BrowserSource, type Chromium, openBrowserConnection } from "../browser-source.js";
+import { findUnsafeBrowserFlags } from "../chromium-flags.js";
+import { getEndpointName, getMaskedErrorMessage, openRemoteBrowserTransport } from "./remote-endpoint.js";
 import type { SocketTransport } from "./socket-transport.js";
 
 const ANSWER_TIMEOUT_MS = 10_000;
 
-export interface RemoteOptions {
+export interface RemoteBrowserOptions {
   /** URL with the scheme `ws:` or `wss:`. Only its host and port are logged, because other parts may be credentials. */
   endpoint: string;
   /** IP address at which the proxy ports of this service listen. */
@@ -46,7 +46,7 @@ async function readCommandLine(connection: Connection): Promise<string | null> {
 async function checkRemoteBrowser(
   connection: Connection,
   peer: string,
-  options: RemoteOptions,
+  options: RemoteBrowserOptions,
   name: string,
 ): Promise<void> {
   const { egressHost, sandbox, log } = options;
@@ -63,7 +63,7 @@ async function checkRemoteBrowser(
     );
     return;
   }
-  const faults = findContainmentFaults(commandLine, egressHost, sandbox);
+  const faults = findUnsafeBrowserFlags(commandLine, egressHost, sandbox);
   if (faults.length > 0) {
     throw new Error(
       `the browser does not isolate actions: its command line ${faults.join(", ")}; npm run browser-flags prints the required flags`,
@@ -87,7 +87,7 @@ function connectChromium(connection: Connection, transport: SocketTransport): Ch
   return { connection, pid: null, ended, isAlive: () => open, getHeapFullTime: () => 0, stop };
 }
 
-export function createRemoteBrowserSource(options: RemoteOptions): RemoteBrowser {
+export function createRemoteBrowserSource(options: RemoteBrowserOptions): RemoteBrowser {
   const { egressHost } = options;
   const endpoint = new URL(options.endpoint);
   const name = getEndpointName(endpoint);
@@ -103,10 +103,10 @@ export function createRemoteBrowserSource(options: RemoteOptions): RemoteBrowser
     },
 
     async open(stopped) {
-      const transport = await openEndpoint(endpoint, stopped);
+      const transport = await openRemoteBrowserTransport(endpoint, stopped);
       const timer = setTimeout(transport.close, ANSWER_TIMEOUT_MS);
       try {
-        const connection = await openConnection(transport);
+        const connection = await openBrowserConnection(transport);
         await checkRemoteBrowser(connection, transport.peer, options, name);
         // Sets `peer` before the first context is created, because the proxy port of the context calls `isAt`, which
         // reads `peer`.

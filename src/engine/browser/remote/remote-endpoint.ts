@@ -61,7 +61,7 @@ async function discoverWebSocketUrl(endpoint: URL, stopped?: AbortSignal): Promi
  * Connects to the browser. If the URL has only host and port, requests the WebSocket URL first. If the URL has the ID of a
  * browser that no longer exists, connects to the current browser.
  */
-export async function openEndpoint(endpoint: URL, stopped?: AbortSignal): Promise<SocketTransport> {
+export async function openRemoteBrowserTransport(endpoint: URL, stopped?: AbortSignal): Promise<SocketTransport> {
   if (endpoint.pathname === "/" && endpoint.search === "") {
     return openSocketTransport((await discoverWebSocketUrl(endpoint, stopped)) ?? endpoint.href, { stopped });
   }

@@ -41,7 +41,7 @@ function repeatCheck(ms: number, check: () => Promise<void>): NodeJS.Timeout {
 }
 
 /** Waits MEASURE_AFTER_RUN_MS. Resolves with true if a run is active before and after this delay. */
-export async function isActiveAfterDelay(isActive: () => boolean): Promise<boolean> {
+export async function isStillActiveAfterDelay(isActive: () => boolean): Promise<boolean> {
   if (!isActive()) return false;
   await delay(MEASURE_AFTER_RUN_MS);
   return isActive();
@@ -66,12 +66,13 @@ export class BrowserWatch {
     this.floodWatch = floods;
     this.memoryWatch = memory;
     this.timers = [
-      repeatCheck(ANSWER_INTERVAL_MS, async () => floods.check(await isActiveAfterDelay(isActive))),
+      repeatCheck(ANSWER_INTERVAL_MS, async () => floods.check(await isStillActiveAfterDelay(isActive))),
       repeatCheck(MEASURE_INTERVAL_MS, async () => {
-        if (await isActiveAfterDelay(isActive)) await memory.check(await measureProcesses(floods.processes, group));
+        if (await isStillActiveAfterDelay(isActive))
+          await memory.check(await measureProcesses(floods.processes, group));
       }),
       repeatCheck(PRIORITY_INTERVAL_MS, async () => {
-        if (!(await isActiveAfterDelay(isActive))) return;
+        if (!(await isStillActiveAfterDelay(isActive))) return;
         const renderers = floods.processes.filter(({ isRenderer }) => isRenderer);
         priorities.update(await measureProcesses(renderers, group));
       }),

@@ -4,7 +4,7 @@
  * other continue for a moment, until the memory grows.
  */
 import { setTimeout as delay } from "node:timers/promises";
-import { readResidentBytes, readUsage, signalProcess } from "./processes.js";
+import { readBrowserProcessUsage, readResidentBytes, signalProcess } from "./processes.js";
 
 const CHECK_INTERVAL_MS = 20;
 /** Maximum time in milliseconds to wait for data that renderers sent before they were paused. */
@@ -25,7 +25,7 @@ interface BrowserGroup {
 }
 
 const readSharedBytes = ({ sharedPids, id }: BrowserGroup) => readResidentBytes(sharedPids, id);
-const readCpuMs = async (pid: number, { id }: BrowserGroup) => (await readUsage(pid, id))?.cpuMs ?? 0;
+const readCpuMs = async (pid: number, { id }: BrowserGroup) => (await readBrowserProcessUsage(pid, id))?.cpuMs ?? 0;
 
 /** Waits until the memory of the browser's shared processes stops growing. @returns size of this memory in bytes */
 async function waitForStableBytes(group: BrowserGroup): Promise<number> {

@@ -8,8 +8,8 @@ import {
   listProcesses,
   type MeasuredProcess,
   measureProcesses,
-  readServingThreads,
-  type ServingThreads,
+  readSharedProcessThreads,
+  type SharedProcessThreads,
   signalProcess,
 } from "./processes.js";
 
@@ -48,7 +48,7 @@ const STARVED_AFTER_MS = 60_000;
 const KILL_EFFECT_MS = 2_000;
 
 /** CPU times of the browser's processes at one moment. The key is the process ID. */
-export interface UsageSample {
+export interface CpuUsageSample {
   at: number;
   usages: Map<number, MeasuredProcess>;
 }
@@ -57,12 +57,12 @@ export interface UsageSample {
 interface UnansweredRequest {
   at: number;
   /** Latest measurement of CPU times since the request was sent; null before the first measurement. */
-  sample: UsageSample | null;
+  sample: CpuUsageSample | null;
   /**
    * State of the threads of the browser's shared processes (all except renderers) at the first measurement; null before
    * that.
    */
-  threads: ServingThreads | null;
+  threads: SharedProcessThreads | null;
 }
 
 /**
@@ -70,12 +70,12 @@ interface UnansweredRequest {
  * and `after`. The result is false for a browser that hangs, because it has no runnable thread, and for a flooded
  * browser, because it runs most of the time.
  */
-export function isStarved(before: ServingThreads, after: ServingThreads, ms: number): boolean {
+export function isBrowserStarved(before: SharedProcessThreads, after: SharedProcessThreads, ms: number): boolean {
   return after.isAnyRunnable && after.cpuMs - before.cpuMs < SERVING_MIN_CPU_SHARE * ms;
 }
 
 /** Returns the process ID of the renderer that sent most messages between two samples; null if no renderer floods the browser. */
-export function findFloodingRenderer(before: UsageSample, after: UsageSample): number | null {
+export function findFloodingRenderer(before: CpuUsageSample, after: CpuUsageSample): number | null {
   const window = after.at - before.at;
   let serving = 0;
   let most = FLOOD_KERNEL_SHARE * window;
@@ -145,10 +145,10 @@ export class FloodWatch {
   }
 
   private isStarvedFor({ threads }: UnansweredRequest, ms: number): boolean {
-    return threads !== null && isStarved(threads, readServingThreads(this.group), ms);
+    return threads !== null && isBrowserStarved(threads, readSharedProcessThreads(this.group), ms);
   }
 
-  private async takeSample(): Promise<UsageSample> {
+  private async takeSample(): Promise<CpuUsageSample> {
     const at = Date.now();
     const measured = await measureProcesses(this.processes, this.group);
     return { at, usages: new Map(measured.map((usage) => [usage.pid, usage])) };
@@ -177,7 +177,7 @@ export class FloodWatch {
     if (lateMs < FIRST_MEASUREMENT_AFTER_MS || (late.sample !== null && now - late.sample.at < COMPARISON_INTERVAL_MS))
       return;
     const before = late.sample;
-    late.threads ??= readServingThreads(this.group);
+    late.threads ??= readSharedProcessThreads(this.group);
     late.sample = await this.takeSample();
     if (before === null || this.unansweredRequest !== late) return;
     const sender = findFloodingRenderer(before, late.sample);

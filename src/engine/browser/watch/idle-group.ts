@@ -107,7 +107,7 @@ const DEFAULT_OPTIONS: IdleGroupOptions = {
 };
 
 /** The control group with low CPU weight. Creates it at the first use, or later if that fails. */
-export class IdleGroup {
+export class IdleControlGroup {
   private groups: ControlGroups | null = null;
   private nextCreationAt = 0;
   /**
@@ -147,4 +147,4 @@ export class IdleGroup {
 }
 
 /** Control group of all busy renderers of this process. */
-export const rendererIdleGroup = new IdleGroup();
+export const rendererIdleControlGroup = new IdleControlGroup();

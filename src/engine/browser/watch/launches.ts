@@ -9,7 +9,7 @@ import type { Chromium } from "../browser-source.js";
 import { listProcesses } from "./processes.js";
 
 /** Status that Chromium reports for a DevTools target (such as a page) whose renderer could not be started. */
-export const FAILED_TO_LAUNCH = "failed to launch";
+export const FAILED_LAUNCH_STATUS = "failed to launch";
 /**
  * Number of failed starts of renderers within FAILURES_WITHIN_MS after which the browser is ended. A single failure may
  * happen by chance.
@@ -22,7 +22,7 @@ const FAILURES_WITHIN_MS = 5_000;
  * instead of time, because a pause of the machine delays only one response.
  */
 const CHECKS_WITHOUT_RENDERER_MAX = 6;
-export const CHECK_INTERVAL_MS = 250;
+export const LAUNCH_CHECK_INTERVAL_MS = 250;
 
 export class LaunchWatch {
   private failureTimes: number[] = [];
@@ -32,7 +32,7 @@ export class LaunchWatch {
   private networkService: number | null = null;
   private isChecking = false;
   private isStopped = false;
-  private readonly timer = setInterval(() => runInBackground(this.check()), CHECK_INTERVAL_MS);
+  private readonly timer = setInterval(() => runInBackground(this.check()), LAUNCH_CHECK_INTERVAL_MS);
 
   /**
    * @param hasPages returns true if there is an open or opening page that has not crashed
@@ -61,7 +61,7 @@ export class LaunchWatch {
   }
 
   private readonly onCrash = ({ status }: Protocol.Target.TargetCrashedEvent): void => {
-    if (status !== FAILED_TO_LAUNCH) return;
+    if (status !== FAILED_LAUNCH_STATUS) return;
     const now = performance.now();
     this.failureTimes = [...this.failureTimes.filter((failedAt) => now - failedAt < FAILURES_WITHIN_MS), now];
     if (this.failureTimes.length >= FAILURES_MAX) this.replace();

@@ -5,7 +5,7 @@
 import { runInBackground } from "../../../background.js";
 import { RENDERER_MAX_BYTES } from "../../../limits.js";
 import { findMemoryFiller } from "./filler.js";
-import { rendererIdleGroup } from "./idle-group.js";
+import { rendererIdleControlGroup } from "./idle-group.js";
 import { type MeasuredProcess, signalProcess } from "./processes.js";
 
 /**
@@ -86,7 +86,7 @@ export class MemoryWatch {
     this.lastKillAt = Date.now();
     this.killedPids.add(pid);
     signalProcess(pid, "SIGKILL");
-    runInBackground(rendererIdleGroup.moveProcess(pid, "service"));
+    runInBackground(rendererIdleControlGroup.moveProcess(pid, "service"));
   }
 
   /**

@@ -7,7 +7,7 @@
 import { readdirSync, writeFileSync } from "node:fs";
 import { setPriority } from "node:os";
 import { runInBackground } from "../../../background.js";
-import { type IdleGroup, rendererIdleGroup } from "./idle-group.js";
+import { type IdleControlGroup, rendererIdleControlGroup } from "./idle-group.js";
 import type { MeasuredProcess } from "./processes.js";
 
 /** Priority (nice value) of renderers that use little CPU time, and of all other processes of the browser. */
@@ -19,7 +19,7 @@ export const BROWSER_PRIORITY = 5;
  * With 10, large results that the service processes for one app delay the runs of others: by 400 to 950 ms (p95) on a
  * slow machine, where 3 delays them by 70 to 130 ms.
  */
-export const SESSION_PRIORITY = 3;
+export const BROWSER_SESSION_PRIORITY = 3;
 /**
  * Priorities (nice values) by the number of cores that a renderer keeps busy. A thread with priority 5 gets as much CPU
  * time as twenty threads with 19.
@@ -80,7 +80,7 @@ interface Measurement {
 }
 
 /** Returns the priority of a renderer with this many busy cores. */
-export function choosePriority(cores: number): number {
+export function chooseRendererPriority(cores: number): number {
   return PRIORITY_BY_BUSY_CORES.find(([least]) => cores >= least)?.[1] ?? BROWSER_PRIORITY;
 }
 
@@ -95,7 +95,7 @@ export function lowerBrowserPriority(pid: number): void {
     // Ignores the error: the service was started with a lower priority, which the browser has inherited. The account is
     // not allowed to raise it.
   }
-  setSessionPriority(pid);
+  setBrowserSessionPriority(pid);
 }
 
 /**
@@ -104,13 +104,17 @@ export function lowerBrowserPriority(pid: number): void {
  * change is then repeated once.
  * @param write replaces `writeFileSync` in tests
  */
-export function setSessionPriority(pid: number, write: typeof writeFileSync = writeFileSync, isRetry = false): void {
+export function setBrowserSessionPriority(
+  pid: number,
+  write: typeof writeFileSync = writeFileSync,
+  isRetry = false,
+): void {
   try {
-    write(`/proc/${pid}/autogroup`, String(SESSION_PRIORITY));
+    write(`/proc/${pid}/autogroup`, String(BROWSER_SESSION_PRIORITY));
   } catch (error) {
     // Ignores other errors: the kernel has no autogroups, or the browser has already ended.
     if ((error as NodeJS.ErrnoException).code !== "EAGAIN" || isRetry) return;
-    setTimeout(setSessionPriority, SESSION_RETRY_MS, pid, write, true).unref();
+    setTimeout(setBrowserSessionPriority, SESSION_RETRY_MS, pid, write, true).unref();
   }
 }
 
@@ -139,7 +143,7 @@ export class RendererPriorities {
   /** @param listThreads returns the thread IDs of a process */
   constructor(
     private readonly listThreads = listThreadsOfProcess,
-    private readonly idleGroup: Pick<IdleGroup, "moveProcess"> = rendererIdleGroup,
+    private readonly idleGroup: Pick<IdleControlGroup, "moveProcess"> = rendererIdleControlGroup,
   ) {}
 
   /** Sets the priority of each renderer by the CPU time that it has used since the last call. */
@@ -167,7 +171,7 @@ export class RendererPriorities {
     const hasMore = threads >= before.threads + MANY_NEW_THREADS;
     if (now - before.at < (cores >= THREADS_MIN_CORES || hasMore ? THREADS_MEASURE_PERIOD_MS : MEASURE_PERIOD_MS))
       return;
-    const priority = choosePriority(cores);
+    const priority = chooseRendererPriority(cores);
     const isInTheWay =
       cores >= (hasMore ? MANY_THREADS_MIN_CORES : IDLE_GROUP_MIN_CORES) && this.isAnotherBusy(pid, now);
     this.measurements.set(pid, {

@@ -47,7 +47,7 @@ export function readStatFields(path: string): string[] {
  * Reads the CPU time and memory of a process.
  * @returns null if the process has ended, or if it is not in the process group (its ID was reused)
  */
-export async function readUsage(pid: number, group: number): Promise<Usage | null> {
+export async function readBrowserProcessUsage(pid: number, group: number): Promise<Usage | null> {
   try {
     const fields = readStatFields(`/proc/${pid}/stat`);
     if (Number(fields[2]) !== group) return null;
@@ -74,7 +74,7 @@ function readThreadFields(path: string, readStat: typeof readStatFields): string
 }
 
 /** Summary of all threads of the browser's shared processes (all except renderers). */
-export interface ServingThreads {
+export interface SharedProcessThreads {
   /** CPU time of all threads in milliseconds. */
   cpuMs: number;
   /** True if a thread is running or waits for a CPU. */
@@ -86,7 +86,7 @@ export interface ServingThreads {
  * processes of the machine.
  * @param readStat replaces `readStatFields` in tests
  */
-export function readServingThreads(group: number, readStat = readStatFields): ServingThreads {
+export function readSharedProcessThreads(group: number, readStat = readStatFields): SharedProcessThreads {
   const threads = { cpuMs: 0, isAnyRunnable: false };
   for (const name of readdirSync("/proc")) {
     if (!/^\d+$/.test(name)) continue;
@@ -115,14 +115,14 @@ export async function measureProcesses(
   group: number,
 ): Promise<MeasuredProcess[]> {
   const measured = processes.map(async (process) => {
-    const usage = await readUsage(process.pid, group);
+    const usage = await readBrowserProcessUsage(process.pid, group);
     return usage === null ? null : { ...process, ...usage };
   });
   return (await Promise.all(measured)).filter((usage) => usage !== null);
 }
 
 export async function readResidentBytes(pids: readonly number[], group: number): Promise<number> {
-  const usages = await Promise.all(pids.map((pid) => readUsage(pid, group)));
+  const usages = await Promise.all(pids.map((pid) => readBrowserProcessUsage(pid, group)));
   return usages.reduce((sum, usage) => sum + (usage?.residentBytes ?? 0), 0);
 }
 

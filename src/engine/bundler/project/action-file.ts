@@ -52,7 +52,7 @@ function findCodeRanges(text: string): [number, number][] {
 }
 
 /** Returns the text of the file without the config block, and without the import that only this block needs. */
-export const removeConfig = (text: string): string =>
+export const removeConfigBlock = (text: string): string =>
   findCodeRanges(text)
     .map(([from, to]) => text.slice(from, to))
     .join("");

@@ -19,12 +19,12 @@ const CHUNK_MIN_BYTES = 64;
  */
 const NUMBER_FURTHER_BYTES_MAX = 5;
 const DELTA_OBJECT_TYPE = 7;
-const TYPE_BY_CODE: Readonly<Record<number, ObjectType>> = { 1: "commit", 2: "tree", 3: "blob", 4: "tag" };
+const TYPE_BY_CODE: Readonly<Record<number, GitObjectType>> = { 1: "commit", 2: "tree", 3: "blob", 4: "tag" };
 
-export type ObjectType = "commit" | "tree" | "blob" | "tag";
+export type GitObjectType = "commit" | "tree" | "blob" | "tag";
 
 export interface GitObject {
-  type: ObjectType;
+  type: GitObjectType;
   content: Buffer;
 }
 
@@ -157,7 +157,7 @@ function readObjectCount(pack: Buffer): number {
 }
 
 /** Unpacks the objects of a pack. @throws PackageError for a pack that is damaged or too large */
-export function readPack(pack: Buffer): GitObjects {
+export function readGitPack(pack: Buffer): GitObjects {
   const count = readObjectCount(pack);
   let total = 0;
   const countUnpackedBytes = (bytes: number) => {

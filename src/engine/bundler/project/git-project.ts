@@ -3,7 +3,7 @@
  * the app) that they define.
  */
 import { PackageError, ProjectError } from "../fault.js";
-import { type GitObjects, type ObjectType, readPack } from "./git-pack.js";
+import { type GitObjects, type GitObjectType, readGitPack } from "./git-pack.js";
 import { type ProjectFiles, type ProjectManifest, ProjectReader } from "./project-reader.js";
 
 /** Part of a Git repository that the service reads. */
@@ -48,7 +48,7 @@ interface TreeEntry {
 
 const createBrokenRepositoryFault = (reason: string) => new PackageError(`the repository cannot be read: ${reason}`);
 
-function getObjectContent(objects: GitObjects, hash: string, type: ObjectType): Buffer {
+function getObjectContent(objects: GitObjects, hash: string, type: GitObjectType): Buffer {
   const object = objects.get(hash);
   if (object?.type !== type) throw createBrokenRepositoryFault(`the ${type} ${hash} is missing`);
   return object.content;
@@ -166,7 +166,7 @@ function createProjectFiles(objects: GitObjects, hashes: ReadonlyMap<string, str
 
 /** Returns the manifest (description of the app) of the project as JSON. @throws PackageError */
 export async function readRepository({ commit, folder, entries }: RepositoryJob, pack: Buffer): Promise<string> {
-  const objects = readPack(pack);
+  const objects = readGitPack(pack);
   const hashes = findProjectFiles(objects, findRootTree(objects, commit), folder);
   if (hashes.size === 0) {
     const where = folder === "" ? "the root of the repository" : folder;

@@ -4,7 +4,7 @@
  */
 import { ProjectError } from "../fault.js";
 import { type ManifestItem, readActionConfig } from "./action-config.js";
-import { removeConfig } from "./action-file.js";
+import { removeConfigBlock } from "./action-file.js";
 import { ModuleFinder, type ReadFile, readSourceFiles } from "./action-modules.js";
 
 const MANIFEST_VERSION = 1;
@@ -40,7 +40,7 @@ export const toItemName = (file: string): string => {
 };
 
 /** Reads the `config` of an action's file. @throws ProjectError if it is invalid */
-export async function readConfigOf(folder: string, file: string, read: ReadFile): Promise<ManifestItem> {
+export async function readItemConfig(folder: string, file: string, read: ReadFile): Promise<ManifestItem> {
   const finder = new ModuleFinder(folder, read);
   return readActionConfig(file, finder, finder.readImportedModules(file));
 }
@@ -78,7 +78,7 @@ export class ProjectReader {
 
   async readConfig(folder: string): Promise<ManifestItem> {
     const file = this.findActionFile(folder);
-    return file === null ? {} : readConfigOf(`actions/${folder}`, file, this.#files.read);
+    return file === null ? {} : readItemConfig(`actions/${folder}`, file, this.#files.read);
   }
 
   /** Reads an action with its source. @throws ProjectError if the folder contains no action */
@@ -89,7 +89,7 @@ export class ProjectReader {
         `the folder actions/${folder} must contain one of these files: ${this.#entries.join(", ")}`,
       );
     const item = { name: toItemName(folder), ...(await this.readConfig(folder)) };
-    const body = removeConfig(this.#files.read(file)!);
+    const body = removeConfigBlock(this.#files.read(file)!);
     // JavaScript without imports and exports needs no build.
     if (file.endsWith(".js") && !/^[ \t]*(?:import|export)\b/m.test(body)) return { ...item, code: body, source: null };
     const language = /\.jsx?$/.test(file) ? "javascript" : "typescript";

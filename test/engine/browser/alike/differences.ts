@@ -1,6 +1,6 @@
 /** Returns code samples with different results in a web worker, which has the browser's own APIs, and in a network isolate. */
 import type { Browsers } from "../../../../src/engine/browser/browsers.js";
-import { UNNAMED_HOST_CLASSES } from "../../../../src/engine/browser/globals.js";
+import { NETWORK_ISOLATE_NON_GLOBAL_CLASSES } from "../../../../src/engine/browser/globals.js";
 import { wrapInFunction } from "../../../../src/engine/browser/pages/action-script.js";
 import { resultOf } from "../support.js";
 import { type Sample, sourceOf } from "./outcomes.js";
@@ -11,7 +11,7 @@ export type Difference = readonly [title: string, inWorker: string, inIsolate: s
 /** Returns the code of a document that starts a worker, evaluates the code there as an isolate does, and returns its result. */
 const workerDocumentCode = (source: string) => {
   const text = wrapInFunction({ name: "action.js", source });
-  const worker = `for (const name of ${JSON.stringify(UNNAMED_HOST_CLASSES)}) delete self[name];
+  const worker = `for (const name of ${JSON.stringify(NETWORK_ISOLATE_NON_GLOBAL_CLASSES)}) delete self[name];
     (0, eval)(${JSON.stringify(text)})()().then((result) => postMessage({ result }), (error) => postMessage({ error: String(error) }))`;
   // Errors that a sample does not handle are part of its result.
   return `const execute = () => new Promise((resolve, reject) => {

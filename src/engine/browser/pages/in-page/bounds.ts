@@ -12,7 +12,7 @@ declare const self: Any;
  * each message to all channels of the same name, and compares each lock with all others. Removes the console of frames,
  * because no one reads its lines. The browser evaluates this function's source text (see `createHarnessCore`).
  */
-export function limitScope(
+export function limitGlobalScope(
   channelsMax: number,
   messagesMax: number,
   locksMax: number,

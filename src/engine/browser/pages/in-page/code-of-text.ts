@@ -6,14 +6,14 @@
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 
-export type CodeFromTextRestriction = ReturnType<typeof createCodeRestriction>;
+export type CodeFromTextRestriction = ReturnType<typeof createCodeFromTextRestriction>;
 
 /**
  * Replaces the functions that create code from text with functions that reject `import()`. A keyword cannot contain
  * escape sequences, so the pattern finds every import. The browser evaluates this function's source text (see
  * `createHarnessCore`).
  */
-export function createCodeRestriction() {
+export function createCodeFromTextRestriction() {
   const { apply, construct, defineProperty, getPrototypeOf, setPrototypeOf } = Reflect;
   const { exec } = RegExp.prototype;
   const { join } = Array.prototype;

@@ -4,7 +4,7 @@
  */
 
 import type { HarnessLimits, InstallConsole } from "./harness-console.js";
-import type { AnswerText } from "./messages.js";
+import type { RunAnswerText } from "./messages.js";
 import type { ValueFormatter } from "./value-formatter.js";
 
 /** Answer of the service's script in the page (harness) if a run has failed. */
@@ -45,7 +45,7 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
     "byteLength",
   )?.get;
 
-  function fail(cause: string, thrown: Any, at: string): AnswerText {
+  function fail(cause: string, thrown: Any, at: string): RunAnswerText {
     const isObject = (typeof thrown === "object" && thrown !== null) || typeof thrown === "function";
     const name = (isObject && read(thrown, "name")) || "Error";
     const message = (isObject && read(thrown, "message")) || (isObject && read(thrown, "stack") ? "" : format(thrown));
@@ -58,7 +58,7 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
     return apply(byteLength, apply(encode, encoder, [text]), []);
   }
 
-  function answer(value: Any): AnswerText {
+  function answer(value: Any): RunAnswerText {
     let json: string | undefined;
     try {
       json = stringify(value);

@@ -3,7 +3,7 @@
  * can be passed to a realm (the ShadowRealm of a run). So platform objects stay in the worker, and the realm uses each
  * object through a function. Code of actions never runs in the worker's own global scope.
  */
-import type { HostRows, RealmOperation, ReceiveRow } from "./host-rows.js";
+import type { RealmOperation, RealmValueDecoder, ReceiveEncodedValues } from "./host-rows.js";
 import type { HostTimers } from "./host-timers.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
@@ -30,13 +30,18 @@ declare const self: Any;
  * - `p`: announces a row that follows later
  * - `e`: an error of the platform: class, message, name, and whether it has a stack
  */
-export type HostHandle = (verb: string, member: string, receive: ReceiveRow, ...values: Any[]) => unknown;
+export type WorkerObjectHandle = (
+  verb: string,
+  member: string,
+  receive: ReceiveEncodedValues,
+  ...values: Any[]
+) => unknown;
 
 /**
  * Class of the worker's web platform. The realm of a run defines a class with the same members. `isRead` is true for a
  * getter.
  */
-export interface HostClass {
+export interface WorkerPlatformClass {
   name: string;
   isNamed: boolean;
   parent: string | null;
@@ -58,7 +63,7 @@ export type HostPlatform = ReturnType<typeof createHostPlatform>;
 export function createHostPlatform(
   names: readonly string[],
   unnamed: readonly string[],
-  rows: HostRows,
+  rows: RealmValueDecoder,
   timersOf: HostTimers,
   maxCharacters: number,
 ) {
@@ -68,8 +73,8 @@ export function createHostPlatform(
   const { apply, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect;
   const classes = [...names, ...unnamed].map((name) => self[name]);
 
-  function membersOf(holder: object): HostClass["members"] {
-    return ownKeys(holder).flatMap((key): HostClass["members"] => {
+  function membersOf(holder: object): WorkerPlatformClass["members"] {
+    return ownKeys(holder).flatMap((key): WorkerPlatformClass["members"] => {
       const { get, value } = getOwnPropertyDescriptor(holder, key)!;
       if (typeof key === "symbol" || key === "prototype") return [];
       if (get) return [[key, true, 0]];
@@ -77,7 +82,7 @@ export function createHostPlatform(
     });
   }
 
-  function describeClass(hostClass: Any): HostClass {
+  function describeClass(hostClass: Any): WorkerPlatformClass {
     const parent = classes.find((other) => other === getPrototypeOf(hostClass))?.name ?? null;
     const { name, length, prototype } = hostClass;
     const iterable = getOwnPropertyDescriptor(prototype, Symbol.iterator) !== undefined;
@@ -147,7 +152,7 @@ export function createHostPlatform(
       }
     }
 
-    function respond(receive: ReceiveRow, work: () => unknown): void {
+    function respond(receive: ReceiveEncodedValues, work: () => unknown): void {
       if (runEnd.signal.aborted) return;
       const settle = (row: Any[]): void => {
         if (runEnd.signal.aborted) return;
@@ -174,7 +179,7 @@ export function createHostPlatform(
     }
 
     /** Creates the function through which the realm uses an object. */
-    function handleFor(target: Any): HostHandle {
+    function handleFor(target: Any): WorkerObjectHandle {
       if (target instanceof self.Blob) heldCharacters += target.size;
       return () => {
         unwrapped = target;
@@ -217,7 +222,7 @@ export function createHostPlatform(
      * at the end.
      */
     function entriesOf(entries: Iterator<unknown>): Row {
-      const next: HostHandle = (_verb, _member, receive) =>
+      const next: WorkerObjectHandle = (_verb, _member, receive) =>
         respond(receive, () => {
           const { done, value } = entries.next();
           return done ? [] : [value];
@@ -235,7 +240,7 @@ export function createHostPlatform(
           return reader.read().then(({ done, value }: Any) => (done ? [] : [value]));
         },
       };
-      const handle: HostHandle = (verb, _member, receive, ...values) =>
+      const handle: WorkerObjectHandle = (verb, _member, receive, ...values) =>
         respond(receive, () => verbs[verb]!(...readRow(values)));
       return new Row(["s", stream.locked, handle]);
     }
@@ -355,7 +360,7 @@ export function createHostPlatform(
     };
 
     /** Function through which the realm uses the worker's global scope. */
-    const hostScope: HostHandle = (verb, name, receive, ...values) => {
+    const hostScope: WorkerObjectHandle = (verb, name, receive, ...values) => {
       if (runEnd.signal.aborted) return;
       respond(receive, () => {
         if (verb === "timer") return timers.start(name, values[0], readRow(values.slice(1)));

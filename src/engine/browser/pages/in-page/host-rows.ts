@@ -8,23 +8,23 @@ type Any = any;
 declare const self: Any;
 
 /** Receives a row of encoded values (host-platform.ts). */
-export type ReceiveRow = (...row: Any[]) => unknown;
+export type ReceiveEncodedValues = (...row: Any[]) => unknown;
 
 /**
  * Performs an operation on an object of the realm, such as reading a property. Calls `receive` with the result as a row
  * of encoded values.
  */
-export type RealmOperation = (operation: string, receive: ReceiveRow, argument?: Any) => unknown;
+export type RealmOperation = (operation: string, receive: ReceiveEncodedValues, argument?: Any) => unknown;
 
 type ReadRow = (row: readonly Any[]) => Any[];
 
-export type HostRows = ReturnType<typeof createHostRows>;
+export type RealmValueDecoder = ReturnType<typeof createRealmValueDecoder>;
 
 /**
  * Creates functions that decode rows of values from a realm. The browser evaluates this function's source text (see
  * `createHarnessCore`).
  */
-export function createHostRows() {
+export function createRealmValueDecoder() {
   /** Error that the action's code threw while the platform read one of its objects, for example in a getter. */
   class RealmError {
     constructor(readonly index: number) {}

@@ -7,9 +7,9 @@
  * Text of an answer: `undefined` if the run has no result, `data ` with the result as JSON, or `error ` with a
  * HarnessFailure as JSON.
  */
-export type AnswerText = "undefined" | `data ${string}` | `error ${string}`;
+export type RunAnswerText = "undefined" | `data ${string}` | `error ${string}`;
 
-/** Message from an isolate to its thread. `answer` contains the duration of the run in milliseconds, and an AnswerText. */
+/** Message from an isolate to its thread. `answer` contains the duration of the run in milliseconds, and a RunAnswerText. */
 export type IsolateMessage = `console ${string}` | `answer ${number} ${string}` | "needs-more";
 
 /** Use of a worker thread after a run: `reuse` for another run, `measure` its memory first, or `replace` the thread. */

@@ -9,13 +9,13 @@
  */
 export type SentScript = readonly [name: string, text: string | null, content: string, isStored: boolean];
 
-export type ScriptCache = ReturnType<typeof createTextCache>;
+export type ScriptCache = ReturnType<typeof createScriptCache>;
 
 /**
  * Creates the cache. Returns a function that converts sent scripts to a flat list of each script's name and source. The
  * browser evaluates this function's source text (see `createHarnessCore`).
  */
-export function createTextCache() {
+export function createScriptCache() {
   const texts = new Map<string, string>();
   return (removed: readonly string[], scripts: readonly SentScript[]): string[] => {
     const flat = scripts.flatMap(([name, text, content, isStored]) => {

@@ -6,13 +6,13 @@
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 
-export type RealmFaults = ReturnType<typeof createRealmFaults>;
+export type RealmErrorFactory = ReturnType<typeof createRealmErrorFactory>;
 
 /**
  * Returns functions that create errors of a realm. The browser evaluates this function's source text (see
  * `createHarnessCore`). It stores the globals that it uses, because the action may replace them.
  */
-export function createRealmFaults() {
+export function createRealmErrorFactory() {
   const { DOMException, QuotaExceededError } = globalThis as Any;
   const { captureStackTrace } = Error as Any;
   const { apply, defineProperty } = Reflect;

@@ -5,7 +5,7 @@
 
 import type { CodeFromTextRestriction } from "./code-of-text.js";
 import type { HarnessCore } from "./core.js";
-import type { HostHandle } from "./host-platform.js";
+import type { WorkerObjectHandle } from "./host-platform.js";
 import type { IsolateMessage } from "./messages.js";
 import type { RealmPlatform } from "./realm-platform.js";
 import type { RunServiceCalls } from "./service-calls.js";
@@ -77,7 +77,7 @@ export function createRealmHarness(
     return () => core.removeRunGlobals(globals);
   }
 
-  return (hostScope: HostHandle | null, description: string) => {
+  return (hostScope: WorkerObjectHandle | null, description: string) => {
     if (installPlatform !== null && hostScope !== null) installPlatform(hostScope, description);
     return start;
   };

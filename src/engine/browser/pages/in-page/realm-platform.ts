@@ -3,10 +3,10 @@
  * `Request` and `fetch`. They have the same members as the browser's own and use objects of the worker
  * (host-platform.ts). Runs in the realm before the action's code.
  */
-import type { HostClass, HostHandle } from "./host-platform.js";
-import type { RealmFaults } from "./realm-faults.js";
-import type { RealmRows } from "./realm-rows.js";
-import type { RealmSignals } from "./realm-signals.js";
+import type { WorkerObjectHandle, WorkerPlatformClass } from "./host-platform.js";
+import type { RealmErrorFactory } from "./realm-faults.js";
+import type { RealmValueEncoder } from "./realm-rows.js";
+import type { RealmAbortSignals } from "./realm-signals.js";
 import type { RealmTimers } from "./realm-timers.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
@@ -31,10 +31,10 @@ export type RealmPlatform = ReturnType<typeof createRealmPlatform>;
  * `createHarnessCore`). It stores the globals that it uses, because the action may replace them.
  */
 export function createRealmPlatform(
-  signals: RealmSignals,
-  createRows: (signals: RealmSignals) => RealmRows,
+  signals: RealmAbortSignals,
+  createRows: (signals: RealmAbortSignals) => RealmValueEncoder,
   timersOf: RealmTimers,
-  faults: RealmFaults,
+  faults: RealmErrorFactory,
 ) {
   const rows = createRows(signals);
   const scope = globalThis as Any;
@@ -57,7 +57,7 @@ export function createRealmPlatform(
   const prototypes: Any = { __proto__: null };
   const entriesOfClass: Any = { __proto__: null };
   /** Functions of the worker that return the next value of an iterator. The key is the realm's iterator object. */
-  const iterators = new WeakMap<object, HostHandle>();
+  const iterators = new WeakMap<object, WorkerObjectHandle>();
   const PLAIN = { __proto__: null } as Call;
   /**
    * Cached values of attributes. The key is the object that has the attribute. Only values that are objects are cached,
@@ -103,7 +103,7 @@ export function createRealmPlatform(
     };
   }
 
-  function objectOf(name: string, number: number, handle: HostHandle, signal: object | undefined): object {
+  function objectOf(name: string, number: number, handle: WorkerObjectHandle, signal: object | undefined): object {
     const earlier = objectsByNumber[number] === undefined ? undefined : apply(deref, objectsByNumber[number], []);
     if (earlier !== undefined) return earlier;
     const object = create(prototypes[name]);
@@ -113,7 +113,7 @@ export function createRealmPlatform(
     return object;
   }
 
-  function entriesOf(name: string, handle: HostHandle): object {
+  function entriesOf(name: string, handle: WorkerObjectHandle): object {
     const entries = create(entriesOfClass[name]);
     apply(setOf, iterators, [entries, handle]);
     return entries;
@@ -134,7 +134,7 @@ export function createRealmPlatform(
     entriesOfClass[name] = prototype;
   }
 
-  function streamOf(isLocked: boolean, handle: HostHandle, signal: object | undefined): object {
+  function streamOf(isLocked: boolean, handle: WorkerObjectHandle, signal: object | undefined): object {
     const source = {
       __proto__: null,
       pull(controller: Any): unknown {
@@ -155,7 +155,13 @@ export function createRealmPlatform(
    * Sends an operation on a worker object to the worker. Returns the result, or a promise if the operation is
    * asynchronous.
    */
-  function callHost(handle: HostHandle, verb: string, member = "", row: readonly Any[] = [], call: Call = PLAIN): Any {
+  function callHost(
+    handle: WorkerObjectHandle,
+    verb: string,
+    member = "",
+    row: readonly Any[] = [],
+    call: Call = PLAIN,
+  ): Any {
     const { of = "", convert, caller = callHost } = call;
     let { signal } = call;
     let value: unknown;
@@ -201,7 +207,7 @@ export function createRealmPlatform(
   const isPlain = (value: Any): boolean => isArray(value) || getPrototypeOf(value) === OBJECT;
 
   /** Defines the getter of an attribute of a platform class. */
-  function attribute(hostScope: HostHandle, name: string, key: string): PropertyDescriptor {
+  function attribute(hostScope: WorkerObjectHandle, name: string, key: string): PropertyDescriptor {
     const requested = key === "signal" ? "method" : key;
     const holder = {
       get [key](): Any {
@@ -234,7 +240,7 @@ export function createRealmPlatform(
   }
 
   /** Implements `forEach`. Reads one entry at a time, because the callback may change the entries. */
-  function forEachOf(hostScope: HostHandle, name: string, object: unknown, [work, self]: readonly Any[]): void {
+  function forEachOf(hostScope: WorkerObjectHandle, name: string, object: unknown, [work, self]: readonly Any[]): void {
     const call = { __proto__: null, of: name } as Call;
     const entries = callHost(hostScope, "member", `${name}.entries`, rows.rowOf([object]), call);
     const handle = apply(getOf, iterators, [entries]);
@@ -242,7 +248,7 @@ export function createRealmPlatform(
       apply(work, self, [entry[0][1], entry[0][0], object]);
   }
 
-  function methodOf(hostScope: HostHandle, { name, iterable }: HostClass, key: string): Any {
+  function methodOf(hostScope: WorkerObjectHandle, { name, iterable }: WorkerPlatformClass, key: string): Any {
     const { [key]: method } = {
       [key](...values: Any[]): unknown {
         if (iterable && key === "forEach" && typeof values[0] === "function")
@@ -267,7 +273,7 @@ export function createRealmPlatform(
     `Failed to construct '${name}': Please use the 'new' operator, this DOM object constructor cannot be called as a function.`;
 
   /** Defines a class in the realm that uses a class of the worker. */
-  function defineClass(hostScope: HostHandle, hostClass: HostClass): Any {
+  function defineClass(hostScope: WorkerObjectHandle, hostClass: WorkerPlatformClass): Any {
     const { name, length } = hostClass;
     const constructed: Any = {
       [name]: function (this: unknown, ...values: Any[]) {
@@ -304,7 +310,7 @@ export function createRealmPlatform(
     return constructed;
   }
 
-  function staticOf(hostScope: HostHandle, name: string, key: string): Any {
+  function staticOf(hostScope: WorkerObjectHandle, name: string, key: string): Any {
     const { [key]: method } = {
       [key](...values: Any[]): unknown {
         const call = { __proto__: null, caller: method } as Call;
@@ -326,7 +332,7 @@ export function createRealmPlatform(
     return method;
   }
 
-  function fetchOf(hostScope: HostHandle): Any {
+  function fetchOf(hostScope: WorkerObjectHandle): Any {
     const { fetch } = {
       fetch(...values: Any[]): unknown {
         const call = { __proto__: null, caller: fetch, signal: signalOf(values[0]) } as Call;
@@ -337,7 +343,7 @@ export function createRealmPlatform(
   }
 
   /** Creates the realm's `performance` object, which only has the members that read the time. */
-  function clockOf(hostScope: HostHandle): object {
+  function clockOf(hostScope: WorkerObjectHandle): object {
     const prototype = {
       now: () => callHost(hostScope, "call", "now"),
       get timeOrigin() {
@@ -348,9 +354,9 @@ export function createRealmPlatform(
     return create(prototype);
   }
 
-  return (hostScope: HostHandle, descriptionJson: string): void => {
+  return (hostScope: WorkerObjectHandle, descriptionJson: string): void => {
     signals.install(hostScope);
-    const classes: HostClass[] = parse(descriptionJson);
+    const classes: WorkerPlatformClass[] = parse(descriptionJson);
     for (const hostClass of classes) {
       const constructed = defineClass(hostScope, hostClass);
       if (hostClass.isNamed) define(scope, hostClass.name, constructed, false);

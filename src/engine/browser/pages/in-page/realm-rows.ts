@@ -3,20 +3,20 @@
  * encoded values form a row (host-platform.ts). Objects are not copied: the platform reads their properties through
  * functions of the realm. Runs in the realm before the action's code.
  */
-import type { HostHandle } from "./host-platform.js";
-import type { RealmOperation, ReceiveRow } from "./host-rows.js";
-import type { RealmSignals } from "./realm-signals.js";
+import type { WorkerObjectHandle } from "./host-platform.js";
+import type { RealmOperation, ReceiveEncodedValues } from "./host-rows.js";
+import type { RealmAbortSignals } from "./realm-signals.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 
-export type RealmRows = ReturnType<typeof createRealmRows>;
+export type RealmValueEncoder = ReturnType<typeof createRealmValueEncoder>;
 
 /**
  * Returns functions that encode values as rows. The browser evaluates this function's source text (see `createHarnessCore`).
  * It stores the globals that it uses, because the action may replace them.
  */
-export function createRealmRows(signals: RealmSignals) {
+export function createRealmValueEncoder(signals: RealmAbortSignals) {
   const scope = globalThis as Any;
   const { apply, defineProperty, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect;
   const { isView } = ArrayBuffer;
@@ -42,7 +42,7 @@ export function createRealmRows(signals: RealmSignals) {
     ...{ __proto__: null, Int8Array, Uint8ClampedArray, Int16Array, Uint16Array, Int32Array, Uint32Array, DataView },
     ...{ Float16Array: scope.Float16Array, Float32Array, Float64Array, BigInt64Array, BigUint64Array },
   };
-  const handles = new WeakMap<object, HostHandle>();
+  const handles = new WeakMap<object, WorkerObjectHandle>();
   /**
    * Errors that the action's code threw while the platform read its objects. The worker refers to an error by its index
    * in this list.
@@ -106,7 +106,7 @@ export function createRealmRows(signals: RealmSignals) {
   /** Returns the function through which the worker reads or cancels a stream of the realm. The first call locks the stream. */
   function readerOf(stream: Any): Any {
     let reader: Any = null;
-    return (verb: string, receive: ReceiveRow, reason: unknown): void => {
+    return (verb: string, receive: ReceiveEncodedValues, reason: unknown): void => {
       try {
         reader ??= apply(getReader, stream, []);
       } catch (error) {
@@ -192,7 +192,7 @@ export function createRealmRows(signals: RealmSignals) {
       signalRead = next;
       return read;
     },
-    setHandle: (object: object, handle: HostHandle) => apply(setOf, handles, [object, handle]),
+    setHandle: (object: object, handle: WorkerObjectHandle) => apply(setOf, handles, [object, handle]),
     /** Returns the error at this index, which code of the realm threw. */
     thrownError: (index: number): unknown => thrown[index],
     /** Encodes the values and appends them to `row`. */

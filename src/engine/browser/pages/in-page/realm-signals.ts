@@ -3,18 +3,18 @@
  * the page, because a realm cannot report errors. `AbortSignal.timeout` needs a timer of the worker. Runs in the realm
  * before the action's code.
  */
-import type { HostHandle } from "./host-platform.js";
+import type { WorkerObjectHandle } from "./host-platform.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 
-export type RealmSignals = ReturnType<typeof createRealmSignals>;
+export type RealmAbortSignals = ReturnType<typeof createRealmAbortSignals>;
 
 /**
  * Returns functions for AbortSignals in a realm. The browser evaluates this function's source text (see `createHarnessCore`).
  * It stores the globals that it uses, because the action may replace them.
  */
-export function createRealmSignals() {
+export function createRealmAbortSignals() {
   const scope = globalThis as Any;
   const { apply, defineProperty, deleteProperty, getOwnPropertyDescriptor } = Reflect;
   const { AbortController, AbortSignal, DOMException, EventTarget } = scope;
@@ -98,7 +98,7 @@ export function createRealmSignals() {
     throw new OwnTypeError(`Failed to execute 'timeout' on 'AbortSignal': Value is ${problem}.`);
   }
 
-  function timeoutOf(hostScope: HostHandle): Any {
+  function timeoutOf(hostScope: WorkerObjectHandle): Any {
     const { timeout } = {
       timeout(...values: Any[]): unknown {
         if (values.length === 0) {
@@ -139,7 +139,7 @@ export function createRealmSignals() {
       if (signal === null) return apply(signalOf, new AbortController(), []);
       return apply(any, AbortSignal, [[signal]]);
     },
-    install(hostScope: HostHandle): void {
+    install(hostScope: WorkerObjectHandle): void {
       wrapAllListeners();
       const value = timeoutOf(hostScope);
       defineProperty(AbortSignal, "timeout", {

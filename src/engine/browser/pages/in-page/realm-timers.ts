@@ -2,12 +2,12 @@
  * Defines the timers of a realm (ShadowRealm of a run), which use timers of the worker, and a `queueMicrotask` that
  * ignores errors. Runs in the realm before the action's code.
  */
-import type { HostHandle } from "./host-platform.js";
-import type { RealmRows } from "./realm-rows.js";
+import type { WorkerObjectHandle } from "./host-platform.js";
+import type { RealmValueEncoder } from "./realm-rows.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
-type CallHost = (handle: HostHandle, verb: string, member: string, row: readonly Any[]) => Any;
+type CallHost = (handle: WorkerObjectHandle, verb: string, member: string, row: readonly Any[]) => Any;
 
 export type RealmTimers = ReturnType<typeof createRealmTimers>;
 
@@ -28,7 +28,7 @@ export function createRealmTimers() {
     return timer;
   }
 
-  return (hostScope: HostHandle, callHost: CallHost, rows: RealmRows): Record<string, Any> => {
+  return (hostScope: WorkerObjectHandle, callHost: CallHost, rows: RealmValueEncoder): Record<string, Any> => {
     const start = (kind: string, values: readonly Any[]): number => {
       const work = values[0];
       const parameters: unknown[] = [];

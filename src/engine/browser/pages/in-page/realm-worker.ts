@@ -12,7 +12,7 @@ type Any = any;
 declare const self: Any;
 
 /** Limits after which a thread is replaced, because the memory of ended realms is freed only when the thread ends. */
-export interface ThreadBounds {
+export interface ThreadLimits {
   /**
    * Delay in ms between an answer and the creation of the next realm, so that the service first has the CPU for the
    * answer. If runs follow each other faster than this, there is no delay.
@@ -49,7 +49,7 @@ export function createRealmWorker(
   host: HostPlatform | null,
   calls: HostServiceCalls | null,
   navigatorMembers: readonly string[],
-  bounds: ThreadBounds,
+  bounds: ThreadLimits,
 ): unknown {
   const { ShadowRealm, navigator, performance } = self;
   const navigatorJson = JSON.stringify(Object.fromEntries(navigatorMembers.map((name) => [name, navigator[name]])));

@@ -1,14 +1,14 @@
 /**
  * Sends requests of the client library in a run to the service through a DevTools binding, and receives the responses.
- * `createHostCalls` runs outside of the run: in the thread of an isolate, or in the harness of a document.
- * `createRunCalls` runs in the global scope of the run.
+ * `createHostServiceCalls` runs outside of the run: in the thread of an isolate, or in the harness of a document.
+ * `createRunServiceCalls` runs in the global scope of the run.
  */
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 
-export type HostServiceCalls = ReturnType<typeof createHostCalls>;
-export type RunServiceCalls = ReturnType<typeof createRunCalls>;
+export type HostServiceCalls = ReturnType<typeof createHostServiceCalls>;
+export type RunServiceCalls = ReturnType<typeof createRunServiceCalls>;
 
 /**
  * Receives a part of a response. The first part has a `head`: status and headers as JSON. If `text` is null, the request
@@ -30,7 +30,7 @@ interface CallQueue {
  * @param atOnceMax maximum number of active requests to the service
  * @param outgoingMax maximum number of active requests to other services, whose texts start with `outgoing`
  */
-export function createHostCalls(atOnceMax: number, outgoingMax: number) {
+export function createHostServiceCalls(atOnceMax: number, outgoingMax: number) {
   const active = new Map<number, { receivePart: ReceivePart; queue: CallQueue }>();
   const queueOf = (max: number): CallQueue => ({ max, activeCount: 0, waiting: [], nextIndex: 0 });
   let calls = queueOf(atOnceMax);
@@ -98,7 +98,7 @@ export function createHostCalls(atOnceMax: number, outgoingMax: number) {
  * function's source text (see `createHarnessCore`). Stores the globals that it uses, because the action may replace
  * them. The function `call` returns null for a request that is too long.
  */
-export function createRunCalls(bodyMax: number, callMax: number) {
+export function createRunServiceCalls(bodyMax: number, callMax: number) {
   const RunPromise = Promise;
   const RunTypeError = TypeError;
   const { parse, stringify } = JSON;

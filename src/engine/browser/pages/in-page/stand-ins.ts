@@ -3,19 +3,19 @@
  * often only store these globals, compare them, or check their type, which works with a stand-in. Runs before any other
  * code.
  */
-import type { StandIn } from "../../globals.js";
+import type { GlobalStandIn } from "../../globals.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 
-export type DefineStandIns = ReturnType<typeof createStandIns>;
+export type DefineStandIns = ReturnType<typeof createStandInDefiner>;
 
 /**
  * Returns a function that defines the stand-ins. If code uses a stand-in in an unsupported way, the stand-in calls
  * `touched` and throws. The service then repeats the run in the mode that its code needs. The browser evaluates this
  * function's source text (see `createHarnessCore`).
  */
-export function createStandIns() {
+export function createStandInDefiner() {
   const { defineProperty, ownKeys } = Reflect;
   const { hasOwn } = Object;
   const { now } = Date;
@@ -46,7 +46,7 @@ export function createStandIns() {
       return new Proxy({}, { __proto__: null, ...refusals, get: getKnown });
     }
 
-    function standIn(kind: StandIn[1]): object {
+    function standIn(kind: GlobalStandIn[1]): object {
       if (kind === "scope") return globalThis;
       if (kind === "navigator") return partOf(JSON.parse(navigatorJson));
       if (kind === "object") return inert();
@@ -65,7 +65,7 @@ export function createStandIns() {
     // Defines a global that code cannot assign. In a document, an assignment would be ignored, throw, or navigate.
     const defineFixed = (name: string, get: () => unknown) =>
       defineProperty(globalThis, name, { get, set: refuse, configurable: true });
-    const names: readonly StandIn[] = JSON.parse(namesJson);
+    const names: readonly GlobalStandIn[] = JSON.parse(namesJson);
     for (const [name, kind] of names) {
       const value = kind === "refused" ? null : standIn(kind);
       if (kind === "refused") defineFixed(name, refuse);
