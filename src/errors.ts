@@ -26,7 +26,7 @@ export const STATUS = {
   TRIGGERS_INVALID: { http: 400, message: "triggers must be an array of trigger objects" },
   TRIGGER_TYPE_INVALID: {
     http: 400,
-    message: "the type of a trigger must be manual, schedule, log, analytics or http",
+    message: "the type of a trigger must be http, or one of the API specification: manual, schedule, log, analytics",
   },
   TRIGGER_NOT_ALLOWED: { http: 400, message: "this trigger is not allowed for the action" },
   DEPENDENCIES_INVALID: { http: 400, message: "dependencies must be an array of package names and https URLs" },
