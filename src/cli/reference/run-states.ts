@@ -20,9 +20,9 @@ const tableRows = transitionRows.flatMap(({ from, to, exits }) =>
 
 const STATES_SECTION = `## States
 
-Each run is one row in the database table \`run\`. The service writes this row before it evaluates any code, and ends each run exactly once. A
-constant in \`src/data/run.ts\` lists all transitions between states. The SQL statements take their states from this constant, and
-\`npm run reference\` generates this page's list of transitions from it.
+Each run is one row in the database table \`run\`. The service writes this row before it evaluates any code, and ends each run exactly once.
+The constant \`RUN_TRANSITIONS\` in \`src/data/run.ts\` lists all transitions between states. The SQL statements take their states from this
+constant, and \`npm run reference\` generates this page's table of transitions from it.
 
 \`\`\`text
 ${transitionLines.join("\n")}
