@@ -4,7 +4,7 @@
  */
 
 import { ActionError } from "../errors.js";
-import type { AccessRequest } from "../operations/access/access-checks.js";
+import type { AccessCheckInput } from "../operations/access/access-checks.js";
 import type { SignInRequest } from "../operations/accounts/accounts.js";
 import type { TraceSpan } from "../operations/watch/tracing.js";
 import { describeValue } from "../rules/describe-value.js";
@@ -16,7 +16,7 @@ declare module "fastify" {
   }
 }
 
-export interface RequestContext extends AccessRequest {
+export interface RequestContext extends AccessCheckInput {
   idempotencyKey: string | null;
   /**
    * True if the header is `Idempotency-Retry: failed`. If the run of the idempotency key has failed or was cancelled,
@@ -88,7 +88,7 @@ export function readIdempotencyKeyHeader(header: string | string[] | undefined):
 }
 
 /** Returns the caller's remaining quota for a rate-limited operation as `RateLimit` headers of the IETF draft, with times in seconds. */
-export function createQuotaHeaders({ quota }: AccessRequest): Record<string, string> {
+export function createQuotaHeaders({ quota }: AccessCheckInput): Record<string, string> {
   if (!quota) return {};
   const { accepted, limit, remaining, nextAcceptedAt } = quota;
   const seconds = Math.max(accepted ? 0 : 1, Math.ceil((nextAcceptedAt.getTime() - Date.now()) / 1000));

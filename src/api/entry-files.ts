@@ -11,7 +11,7 @@ import { type ExportFormat, parseExportFormat } from "../operations/data-sources
 import {
   createCsvLayout,
   type ImportFormat,
-  parseColumnTypes,
+  parseCsvColumnTypes,
   parseCsvDelimiter,
   parseImportRows,
 } from "../operations/data-sources/row-streams.js";
@@ -111,7 +111,7 @@ async function importFile(request: FastifyRequest, reply: FastifyReply, entries:
   const delimiter = q.queryText("delimiter");
   const typesText = q.queryText("types");
   const layout = createCsvLayout(q.check(() => parseCsvDelimiter(delimiter)) ?? null);
-  const types = q.check(() => parseColumnTypes(typesText)) ?? {};
+  const types = q.check(() => parseCsvColumnTypes(typesText)) ?? {};
   // A visitor of an app's page may import at most as many bytes as a usual request may contain.
   const isVisitor = context.caller === null || context.caller.kind === "live" || context.caller.kind === "viewer";
   const mostOf = (format: ImportFormat) => {

@@ -2,7 +2,7 @@
  * Identifies the sender of a request, for queues in which senders take turns. A visitor is identified by network
  * address, any other caller by credential.
  */
-import type { AccessRequest } from "../operations/access/access-checks.js";
+import type { AccessCheckInput } from "../operations/access/access-checks.js";
 import { isPageCaller } from "../rules/access.js";
 import { getAddressBlock } from "../rules/address-block.js";
 
@@ -11,7 +11,7 @@ export const getAddressSenderKey = (address: string | undefined): string =>
   `address ${address === undefined ? "" : getAddressBlock(address)}`;
 
 /** Returns the key of the request's sender. Visitors count by address, because a page can get any number of visitor tokens. */
-export function getSenderKey({ caller, address }: Pick<AccessRequest, "caller" | "address">): string {
+export function getSenderKey({ caller, address }: Pick<AccessCheckInput, "caller" | "address">): string {
   if (caller === null || isPageCaller(caller)) return getAddressSenderKey(address);
   return `credential ${caller.credentialId}`;
 }

@@ -4,7 +4,7 @@
  */
 import type { Config } from "../config.js";
 import { POOL_CONNECTIONS, PREPARED_STATEMENT_CONNECTIONS, RESERVED_CONNECTIONS } from "../data/database.js";
-import { READ_CONNECTIONS } from "./data-sources/read-pool.js";
+import { READ_POOL_CONNECTIONS } from "./data-sources/read-pool.js";
 
 /** Each process keeps one connection open to receive PostgreSQL notifications. */
 const NOTIFICATION_CONNECTIONS = 1;
@@ -18,7 +18,7 @@ export function maxConnectionsOf({ roles }: Pick<Config, "roles">): number {
     PREPARED_STATEMENT_CONNECTIONS +
     RESERVED_CONNECTIONS +
     NOTIFICATION_CONNECTIONS +
-    READ_CONNECTIONS +
+    READ_POOL_CONNECTIONS +
     (roles.has("scheduler") ? UPKEEP_CONNECTIONS : 0)
   );
 }

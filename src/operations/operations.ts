@@ -15,7 +15,7 @@ import { RejectionDelay } from "./access/refusal-delay.js";
 import { ToolCallLog } from "./access/tool-calls.js";
 import { createAccountModules } from "./accounts/people-accounts.js";
 import { createInvitationMailer, createServiceMailer } from "./accounts/service-mail.js";
-import { ActionFeed } from "./actions/action-feed.js";
+import { ActionChangeFeed } from "./actions/action-feed.js";
 import { createAuthoringModules } from "./actions/authoring.js";
 import { Ai } from "./ai/ai.js";
 import { AppVersions } from "./apps/app-versions.js";
@@ -297,7 +297,7 @@ export async function createOperations(processDependencies: ProcessDependencies)
     authoring,
     ...createHttpTriggerModules(processDependencies, { ...running, ...access, endpoints, ...ofEvents, settings }),
     ...definitions,
-    actionFeed: new ActionFeed({ db, notifications, log }),
+    actionFeed: new ActionChangeFeed({ db, notifications, log }),
     appVersions: new AppVersions({ db, settings, ...ofEvents, checkTag: (...target) => apps.checkTag(...target) }),
     listAudit: ((appId, options, reserve) => listAudit(db, appId, options, reserve)) satisfies ListAuditLog,
     ...createProgramModules({ db, accessChecks, credentials }),

@@ -2,7 +2,7 @@
 import { Arg, Ctx, FieldResolver, Int, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
 import { ActionError } from "../../errors.js";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
-import type { ActionChange, ActionFeed } from "../../operations/actions/action-feed.js";
+import type { ActionChange, ActionChangeFeed } from "../../operations/actions/action-feed.js";
 import type { Action } from "../../operations/actions/action-rows.js";
 import type { Actions, LiveVersionSummary } from "../../operations/actions/actions.js";
 import type { SecretRotation } from "../../operations/actions/secret-rotation.js";
@@ -23,7 +23,7 @@ import { ActionChangeType } from "./version-types.js";
  */
 export interface ActionSubscriptionContext extends RequestContext {
   accessChecks: AccessChecks;
-  actionFeed: ActionFeed;
+  actionFeed: ActionChangeFeed;
 }
 
 /**

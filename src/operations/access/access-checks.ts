@@ -23,10 +23,10 @@ import {
 } from "../../rules/access.js";
 
 /**
- * Request data that the access check reads. The check sets `quota`, from which the response headers show how many
- * requests the caller can still send.
+ * Data of a request that the access check reads. The check also sets `quota`, from which the response headers show how
+ * many requests the caller can still send.
  */
-export interface AccessRequest {
+export interface AccessCheckInput {
   caller: Caller | null;
   /** Network address that sent the request. */
   address?: string;
@@ -44,7 +44,7 @@ export interface AccessRequest {
  * Throws `deferredError` if it is set: the error of an invalid request, held back until the caller's rights are
  * checked.
  */
-export function throwDeferredError({ deferredError }: Pick<AccessRequest, "deferredError">): void {
+export function throwDeferredError({ deferredError }: Pick<AccessCheckInput, "deferredError">): void {
   if (deferredError) throw deferredError;
 }
 
@@ -68,7 +68,7 @@ export interface AdmittedRequest {
 /**
  * Copies to the caller what operations need from the request: the network address, and the error for an unknown field.
  */
-const addRequestToCaller = (caller: Caller, { address, unknownField }: AccessRequest): Caller => ({
+const addRequestToCaller = (caller: Caller, { address, unknownField }: AccessCheckInput): Caller => ({
   ...caller,
   ...(address !== undefined && { address }),
   ...(unknownField && { unknownField }),
@@ -82,13 +82,13 @@ export interface AccessChecks {
    * @throws UNAUTHORIZED, FORBIDDEN, APP_NOT_FOUND (only for administrators), RATE_LIMIT_EXCEEDED, OVERLOADED on a full
    *   disk
    */
-  requireAppAccess(request: AccessRequest, operation: Operation, appId: number): Promise<Caller>;
+  requireAppAccess(request: AccessCheckInput, operation: Operation, appId: number): Promise<Caller>;
   /**
    * Lets a request through, with or without a credential, to an operation that the app's access rules can allow. The
    * operation then checks these rules.
    * @throws FORBIDDEN, APP_NOT_FOUND, OVERLOADED
    */
-  admitAppRequest(request: AccessRequest, operation: Operation, appId: number): Promise<AdmittedRequest>;
+  admitAppRequest(request: AccessCheckInput, operation: Operation, appId: number): Promise<AdmittedRequest>;
   /**
    * Repeats the permission check of `requireAppAccess` for a caller who passed it before, without counting a request.
    * @throws FORBIDDEN
@@ -106,31 +106,31 @@ export interface AccessChecks {
    * was checked.
    * @throws RATE_LIMIT_EXCEEDED, OVERLOADED on a full disk
    */
-  countTriggerRequest(request: AccessRequest, appId: number): Promise<void>;
+  countTriggerRequest(request: AccessCheckInput, appId: number): Promise<void>;
   /**
    * Counts a webhook request of a Git server in the app's rate limit. Call this method after the signature of the
    * request was checked.
    * @throws RATE_LIMIT_EXCEEDED, OVERLOADED on a full disk
    */
-  countGitWebhook(request: AccessRequest, appId: number): Promise<void>;
+  countGitWebhook(request: AccessCheckInput, appId: number): Promise<void>;
   /**
    * Counts a tool call of an AI agent in the app's rate limit. The operations that the tool then runs count as further
    * requests.
    * @throws ActionError RATE_LIMIT_EXCEEDED
    */
-  countToolCall(request: AccessRequest, appId: number): Promise<void>;
+  countToolCall(request: AccessCheckInput, appId: number): Promise<void>;
   /**
    * Checks access to an operation that belongs to no app, such as reading one's own account. A signed-in person needs
    * no role for this operation.
    */
-  requireServiceAccess(request: AccessRequest, operation: Operation): Caller;
+  requireServiceAccess(request: AccessCheckInput, operation: Operation): Caller;
   /**
    * Checks access to an operation on an organization. If the organization's ID is null, selects the caller's first
    * organization in which the operation is allowed.
    * @throws ActionError UNAUTHORIZED, FORBIDDEN, NOT_FOUND (only for administrators)
    */
   requireOrganizationAccess(
-    visitor: AccessRequest,
+    visitor: AccessCheckInput,
     operation: Operation,
     organizationId: number | null,
   ): Promise<{ caller: Caller; organizationId: number }>;
@@ -167,7 +167,7 @@ export function createAccessChecks(options: {
    * cannot lock out editors and back ends.
    */
   async function countInBuckets(
-    visitor: AccessRequest,
+    visitor: AccessCheckInput,
     appId: number,
     { name, limit, windowMs, isVisitor }: { name: string; limit: number; windowMs: number; isVisitor: boolean },
   ): Promise<void> {
@@ -194,7 +194,7 @@ export function createAccessChecks(options: {
   }
 
   async function countRequest(
-    visitor: AccessRequest,
+    visitor: AccessCheckInput,
     caller: Caller,
     rateClass: RateLimitClass,
     appId: number,

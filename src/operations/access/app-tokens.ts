@@ -164,7 +164,10 @@ export class AppTokens {
       await people.requireAppUser(manager, appId, personId);
       const [tokenCount] = await rows<{ count: number }>(manager, COUNT_VALID_TOKENS, [appId]);
       if (tokenCount!.count >= TOKENS_PER_APP) {
-        throw new ActionError("REQUEST_INVALID", `an app has at most ${TOKENS_PER_APP} tokens; revoke unused tokens`);
+        throw new ActionError(
+          "REQUEST_INVALID",
+          `an app can have at most ${TOKENS_PER_APP} tokens; revoke unused tokens`,
+        );
       }
       const fields = { kind: kind as CredentialKind, appId, personId, name, scopes, expiresAt };
       const issuedToken = await credentials.issue(fields, manager);

@@ -52,6 +52,9 @@ export class People {
       [userId, appId],
     );
     if (personRows.length === 0)
-      throw new ActionError("REQUEST_INVALID", `"userId" must be the ID of a member of this app's organization`);
+      throw new ActionError(
+        "REQUEST_INVALID",
+        `"userId" must be the ID of a person who belongs to this app's organization or has a role on this app`,
+      );
   }
 }

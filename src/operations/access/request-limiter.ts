@@ -12,7 +12,7 @@ import {
 } from "../../limits.js";
 import { isPageCaller } from "../../rules/access.js";
 import { getAddressBlock, getRateLimitKey } from "../../rules/address-block.js";
-import type { AccessRequest } from "./access-checks.js";
+import type { AccessCheckInput } from "./access-checks.js";
 
 export interface RequestLimiter {
   /**
@@ -20,7 +20,7 @@ export interface RequestLimiter {
    * @throws REQUEST_INVALID if the client disconnects first
    */
   acquireSlot(
-    visitor: Pick<AccessRequest, "caller" | "address">,
+    visitor: Pick<AccessCheckInput, "caller" | "address">,
     disconnectSignal: () => AbortSignal,
   ): Promise<() => void>;
 }

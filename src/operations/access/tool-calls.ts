@@ -5,7 +5,7 @@
 import type { Db } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import { type AuditRecord, recordChange } from "../records/audit.js";
-import type { AccessChecks, AccessRequest } from "./access-checks.js";
+import type { AccessCheckInput, AccessChecks } from "./access-checks.js";
 
 /** Type of the audit entry of a tool call. */
 export const TOOL_CALL_AUDIT_TYPE = "app.mcp.call";
@@ -43,7 +43,7 @@ export class ToolCallLog {
    * @throws RATE_LIMIT_EXCEEDED
    */
   async record(
-    visitor: AccessRequest & { caller: Caller },
+    visitor: AccessCheckInput & { caller: Caller },
     appId: number,
     tool: string,
     args: Readonly<Record<string, unknown>>,

@@ -19,7 +19,7 @@ import { type HashQueueKey, hashText, matchesHash } from "../records/hashes.js";
 import { recordAccessEvent } from "./access-events.js";
 import { lockPersonAndOneTimeLinks } from "./invalid-links.js";
 import type { IssuedOneTimeLink, OneTimeLinks } from "./links.js";
-import type { NewSession, PersonSessions, SessionClientInfo } from "./person-sessions.js";
+import type { NewPersonSession, PersonSessions, SessionClientInfo } from "./person-sessions.js";
 import type { PersonSignInAttempts } from "./sign-in-attempts.js";
 import { lockCallersSignInMethods, lockPassphrase } from "./sign-in-methods.js";
 
@@ -33,7 +33,7 @@ export interface SignInRequest extends SessionClientInfo {
 
 export interface SignInResult {
   user: User;
-  session: NewSession;
+  session: NewPersonSession;
 }
 
 /** Method by which a person proved their identity. */

@@ -74,7 +74,7 @@ const SELECT_IDENTITIES = `
     FROM person_identity WHERE person_id = $1 ORDER BY id LIMIT 100`;
 const DELETE_IDENTITY = "DELETE FROM person_identity WHERE id = $1 AND person_id = $2 RETURNING provider";
 
-export class IdentityStore {
+export class OpenIdIdentityStore {
   constructor(private readonly options: { db: Db; credentials: Credentials }) {}
 
   /**

@@ -54,8 +54,8 @@ const REVOKE_INVITATIONS = `
                     UNION ALL SELECT role FROM app_role r WHERE r.app_id = invitation.app_id AND r.person_id = $1) AS own
         WHERE own.role = 'owner' OR own.role = 'admin' AND invitation.role <> 'owner')`;
 /**
- * Revokes pending invitations to the e-mail address of the person $1: to the app $3 and its stages, or if $3 is null to the
- * organization $2 and all its apps.
+ * Revokes pending invitations that were sent to the e-mail address of the person $1. If $3 is set, revokes invitations
+ * to the app $3 and its stages. If $3 is null, revokes invitations to the organization $2 and all its apps.
  */
 const REVOKE_RECEIVED_INVITATIONS = `
   UPDATE one_time_link SET revoked_at = now() FROM invitation
@@ -82,9 +82,9 @@ export async function revokeInvalidOneTimeLinks(executor: SqlClient, personId: n
 }
 
 /**
- * Revokes pending invitations to the person in the organization, or to the app and its stages if `appId` is set. Call it after a role of
- * the person was removed or lowered, in the same transaction, which must have locked the organization. Otherwise the
- * person could regain the role with an older invitation.
+ * Revokes pending invitations of the person to the organization and its apps, or to the app and its stages if `appId`
+ * is set. Call it after a role of the person was removed or lowered, in the same transaction, which must have locked
+ * the organization. Otherwise the person could regain the role with an older invitation.
  */
 export async function revokeReceivedInvitations(
   executor: SqlClient,

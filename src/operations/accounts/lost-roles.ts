@@ -9,9 +9,9 @@ import { isAppOrStageSql, revokeInvalidOneTimeLinks, revokeReceivedInvitations }
 const IS_APP_IN_SCOPE = `($2::bigint IS NULL OR ${isAppOrStageSql("app.id", "$2")})`;
 
 /**
- * Revokes the OAuth grants of the person $3 on apps where the person has no role any more: on the app $2 and its stages, or
- * if $2 is null on all apps of the organization $1 (null: of all organizations). An administrator can use all apps
- * without a role.
+ * Revokes the OAuth grants of the person $3 on apps where the person has no role any more: on the app $2 and its
+ * stages. If $2 is null, on all apps of the organization $1; if $1 is null too, on all apps. Keeps the grants of an
+ * administrator, who can use all apps without a role.
  */
 const REVOKE_GRANTS = `
   UPDATE oauth_grant SET revoked_at = now() FROM app
@@ -21,7 +21,7 @@ const REVOKE_GRANTS = `
      AND NOT EXISTS (SELECT FROM person WHERE id = $3 AND is_administrator)`;
 /**
  * Revokes the tokens that act for the person $3 on apps where the person has no role any more: on the app $2 and its
- * stages, or if $2 is null on all apps of the organization $1.
+ * stages. If $2 is null, on all apps of the organization $1.
  */
 const REVOKE_TOKENS = `
   UPDATE credential SET revoked_at = now() FROM app

@@ -16,7 +16,7 @@ import { getHighestRole, ROLES, type Role } from "../../rules/roles.js";
 import type { User } from "../access/people.js";
 import { recordAccessEvent } from "./access-events.js";
 import type { Accounts, SignInRequest, SignInResult } from "./accounts.js";
-import { type IdentityStore, type ProvenIdentity } from "./identities.js";
+import { type OpenIdIdentityStore, type ProvenIdentity } from "./identities.js";
 import type { SignedInRequest } from "./passkeys.js";
 import { lockCallersSignInMethods } from "./sign-in-methods.js";
 
@@ -32,7 +32,7 @@ export interface OpenIdFlow {
   linkedBy: number | null;
 }
 
-/** Result of a sign-in at a provider. The page that the browser opens next shows it. */
+/** Result of a sign-in at a provider. The page that the browser opens next shows this result. */
 export type OpenIdOutcome =
   | { kind: "signed-in"; signedIn: SignInResult; next: string }
   | { kind: "linked"; next: string }
@@ -97,7 +97,7 @@ interface OpenIdOptions {
   db: Db;
   providers: readonly OpenIdProvider[];
   accounts: Accounts;
-  identities: IdentityStore;
+  identities: OpenIdIdentityStore;
 }
 
 export class OpenId {

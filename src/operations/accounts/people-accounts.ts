@@ -10,7 +10,7 @@ import type { People, User } from "../access/people.js";
 import { createAccessLogLister } from "./access-events.js";
 import { Accounts } from "./accounts.js";
 import { createCallerAccessReader } from "./caller-access.js";
-import { IdentityStore } from "./identities.js";
+import { OpenIdIdentityStore } from "./identities.js";
 import { OneTimeLinks } from "./links.js";
 import { OpenId } from "./open-id.js";
 import { Passkeys } from "./passkeys.js";
@@ -58,7 +58,7 @@ export function createAccountModules(options: {
     ((user: User, link: string) =>
       mail({ to: user.email, subject: "Your new passphrase", text: composeResetMail(user, link) }));
   const accounts = new Accounts({ db, people, sessions, links, attempts, sendReset });
-  const identities = new IdentityStore({ db, credentials });
+  const identities = new OpenIdIdentityStore({ db, credentials });
   return {
     accounts,
     sessions,

@@ -34,7 +34,7 @@ export interface PersonSession {
   isCurrent: boolean;
 }
 
-export interface NewSessionOptions {
+export interface NewPersonSessionOptions {
   /** Caller of the sign-in request. Their previous session ends. */
   replacedCaller?: Caller | null;
   /** True if the person can only register a passkey in the session, because the account has no passphrase. */
@@ -43,7 +43,7 @@ export interface NewSessionOptions {
   provider?: string | null;
 }
 
-export interface NewSession {
+export interface NewPersonSession {
   token: string;
   expiresAt: string;
 }
@@ -80,7 +80,10 @@ const END_SESSIONS = `
     UPDATE credential SET revoked_at = now() FROM ended WHERE parent_id = ended.id AND page_session AND credential.revoked_at IS NULL)
   SELECT id FROM ended`;
 
-/* Ends all credentials that act for the person: sessions, the tokens of their pages, and editor tokens. */
+/*
+ * Ends all credentials that act for the person: sessions, the tokens of pages that were opened in these sessions, and
+ * editor tokens.
+ */
 const END_SESSIONS_AND_TOKENS =
   "UPDATE credential SET revoked_at = now() WHERE person_id = $1 AND kind = 'editor' AND revoked_at IS NULL";
 
@@ -113,9 +116,9 @@ export class PersonSessions {
   async beginSession(
     personId: number,
     { address, userAgent }: SessionClientInfo,
-    { replacedCaller = null, isProvisional = false, provider = null }: NewSessionOptions = {},
+    { replacedCaller = null, isProvisional = false, provider = null }: NewPersonSessionOptions = {},
     executor: SqlClient = this.options.db,
-  ): Promise<NewSession> {
+  ): Promise<NewPersonSession> {
     if (replacedCaller?.session && replacedCaller.personId !== null) {
       await this.endSessions(replacedCaller.personId, replacedCaller.credentialId, null, executor);
     }
@@ -152,7 +155,9 @@ export class PersonSessions {
     );
   }
 
-  /** Returns the ID of the OpenID provider with which the person signed in to the session; null if they used none. */
+  /**
+   * Returns the ID of the OpenID provider with which the person started the session; null for another sign-in method.
+   */
   async providerOf(id: number): Promise<string | null> {
     const sql = "SELECT provider FROM person_session WHERE credential_id = $1";
     return (await rows<{ provider: string | null }>(this.options.db, sql, [id]))[0]?.provider ?? null;

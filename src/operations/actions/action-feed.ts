@@ -73,16 +73,16 @@ function notifyListeners(listeners: Iterable<(change: ActionChange) => void>, ch
   for (const listener of listeners) listener(change);
 }
 
-interface ActionFeedOptions {
+interface ActionChangeFeedOptions {
   db: Db;
   notifications: DatabaseNotifications;
   log: Logger;
 }
 
-export class ActionFeed {
+export class ActionChangeFeed {
   private readonly byApp = new Map<number, Set<(change: ActionChange) => void>>();
 
-  constructor(private readonly options: ActionFeedOptions) {
+  constructor(private readonly options: ActionChangeFeedOptions) {
     const { notifications, log } = options;
     notifications.listen(ACTION_EDITED_CHANNEL, (notice) => {
       const [appId, id, removed] = notice.split(":") as [string, string, string];

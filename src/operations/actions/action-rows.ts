@@ -77,7 +77,7 @@ export const createActionRowConverter =
   });
 
 /** Returns "master" if the row is a draft, "production" if the row is a live version. */
-export const draftOrLiveOf = (row: ActionRow): DraftOrLive => (row.masterId === null ? "master" : "production");
+export const getDraftOrLive = (row: ActionRow): DraftOrLive => (row.masterId === null ? "master" : "production");
 
 /** True if a row can have this ID. Other IDs are rejected without a database query. */
 export const isStorableId = (id: number): boolean => Number.isSafeInteger(id) && id > 0;
@@ -144,7 +144,7 @@ export async function readDraft(db: Db, { appId, id }: DraftTarget): Promise<Act
   return isStorableId(id) ? db.getRepository(ActionRow).findOneBy(where) : null;
 }
 
-/** Returns the live version of a draft; null if the draft was never published. */
+/** Returns the live version of a draft; null if the draft is not published. */
 export function findLiveVersion(manager: EntityManager, masterId: number): Promise<ActionRow | null> {
   return manager.findOne(ActionRow, { where: { masterId } });
 }
@@ -170,7 +170,8 @@ export const createNameTakenError = (name: string) =>
 
 /**
  * Waits for `write`, and throws `refusal` if the name is a duplicate. A deadlock also counts as a duplicate name. So
- * `write` must write only one new or locked row: it can then wait only for the unique index of names.
+ * `write` must write only one row, which is new or which the transaction has locked. Then `write` can only wait for the
+ * unique index of names, and only a duplicate name can cause a deadlock.
  */
 export async function rejectDuplicateName<T>(write: Promise<T>, refusal: ActionError): Promise<T> {
   try {
@@ -194,7 +195,7 @@ export async function writeActionRow(manager: EntityManager, row: ActionRow): Pr
 }
 
 /** Returns the fields of a row that authors can write. */
-export function authoredFieldsOf(row: ActionRow): ActionInput {
+export function pickAuthoredFields(row: ActionRow): ActionInput {
   const { name, code, description, active, environment, triggers, dependencies, frequency, timezone } = row;
   const draftFields = { name, code, description, active, environment, triggers, dependencies, frequency, timezone };
   const { integrationOrigins, access } = row;

@@ -22,7 +22,7 @@ import {
   type ResolvedPackages,
 } from "../packages/packages.js";
 import type { ScriptQuotaRequest } from "../packages/script-quota.js";
-import { authoredFieldsOf, createNameTakenError, isNameTaken } from "./action-rows.js";
+import { createNameTakenError, isNameTaken, pickAuthoredFields } from "./action-rows.js";
 import type { CodeChecker } from "./code-checker.js";
 import type { BuiltSource, SourceBuilds } from "./source-builds.js";
 import type { StoredDraftSnapshot } from "./versions.js";
@@ -134,7 +134,7 @@ export class ActionValidation {
   private updatedInput(current: ActionRow, { data, fault }: BuiltSource): Promise<ActionInput> {
     const code = readProperty(data, "code") ?? current.code;
     const parse = (checkCode: CodeCheck) =>
-      parseActionUpdate(data, authoredFieldsOf(current), { checkCode: checkCode, ...this.checkOptions });
+      parseActionUpdate(data, pickAuthoredFields(current), { checkCode: checkCode, ...this.checkOptions });
     return this.checkInput(current.appId, code, parse, current.code, fault);
   }
 
@@ -290,7 +290,7 @@ export class ActionValidation {
     const knownAssets = [...snapshot.assets, ...current.assets];
     // A version without the field `access` (from an older release) gets the draft's current `access`. Otherwise a
     // restore could give access to callers that the author has excluded since then.
-    const wholeSnapshot = { ...snapshot, access: snapshot.access ?? authoredFieldsOf(current).access };
+    const wholeSnapshot = { ...snapshot, access: snapshot.access ?? pickAuthoredFields(current).access };
     const input = await this.createdInput(appId, { data: wholeSnapshot, fault: null });
     const routeFault = await findTakenRouteError(
       manager,
@@ -311,6 +311,6 @@ export class ActionValidation {
    * @throws DEPENDENCY_UNRESOLVED if the script of a dependency is not available
    */
   validatePublish(master: ActionRow, resolved: ResolvedPackages): ValidatedAction {
-    return this.withAssets(authoredFieldsOf(master), master.assets, resolved);
+    return this.withAssets(pickAuthoredFields(master), master.assets, resolved);
   }
 }

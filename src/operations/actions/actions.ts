@@ -91,7 +91,7 @@ export class Actions {
     };
   }
 
-  /** Returns the live versions of the drafts with these IDs. Drafts that were never published have none. */
+  /** Returns the live versions of the drafts with these IDs. A draft that is not published has no live version. */
   async listPublished(masterIds: readonly number[]): Promise<LiveVersionSummary[]> {
     const actionRows = await this.options.db.getRepository(ActionRow).find({
       select: { id: true, masterId: true, active: true, lastRunAt: true, updatedAt: true },

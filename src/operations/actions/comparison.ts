@@ -11,7 +11,7 @@ import { type ActionDiff, type ActionVersionPair, type ComparedScript, diffActio
 import { type ActionInput, omitSourceIfNull } from "../../rules/action-input.js";
 import { omitSourceMap } from "../../rules/action-source.js";
 import { isStoredScript } from "../../rules/packages.js";
-import { authoredFieldsOf, findAction, findLiveVersion } from "./action-rows.js";
+import { findAction, findLiveVersion, pickAuthoredFields } from "./action-rows.js";
 import { findVersion } from "./versions.js";
 
 /**
@@ -112,7 +112,7 @@ export class ActionComparisons {
     if (side === "master") return { side, input: master };
     if (side !== "production")
       return { side, input: fieldsAfterRestore((await findVersion(this.options.db, masterId, side)).data, master) };
-    return { side, input: authoredFieldsOf(await this.readProduction(masterId)) };
+    return { side, input: pickAuthoredFields(await this.readProduction(masterId)) };
   }
 
   /**
@@ -122,7 +122,7 @@ export class ActionComparisons {
    */
   async compareVersion(appId: number, actionId: number, versionId: number, against: string): Promise<ActionComparison> {
     const side = parseSide(against);
-    const master = authoredFieldsOf(await findAction(this.options.db.manager, appId, actionId));
+    const master = pickAuthoredFields(await findAction(this.options.db.manager, appId, actionId));
     const from = await this.readState(actionId, master, versionId);
     return compareStates(appId, from, await this.readState(actionId, master, side));
   }
@@ -140,7 +140,7 @@ export class ActionComparisons {
     const production = await this.readProduction(master.id);
     const stateOf = (side: ComparedVersionSelector, row: ActionRow): ActionState => ({
       side,
-      input: authoredFieldsOf(row),
+      input: pickAuthoredFields(row),
       assets: comparedScriptsOf(row),
     });
     return compareStates(appId, stateOf("production", production), stateOf("master", master));

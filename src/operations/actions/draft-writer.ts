@@ -19,8 +19,8 @@ import type { ScriptQuota } from "../packages/script-quota.js";
 import { type AuditRecord, recordChange } from "../records/audit.js";
 import {
   assignAuthoredFields,
-  authoredFieldsOf,
   createNameTakenError,
+  pickAuthoredFields,
   rejectDuplicateName,
   writeActionRow,
 } from "./action-rows.js";
@@ -135,7 +135,7 @@ export class DraftWriter {
     row: ActionRow,
     validated: ValidatedAction,
   ): Promise<ActionRow> {
-    const fields = findChangedFields(authoredFieldsOf(row), validated.input);
+    const fields = findChangedFields(pickAuthoredFields(row), validated.input);
     const { assets: before } = row;
     await this.store(manager, row, validated);
     const { appId, id: actionId } = row;

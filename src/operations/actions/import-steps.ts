@@ -16,7 +16,7 @@ import { isStoredScript } from "../../rules/packages.js";
 import { deleteRoutes } from "../http/routes.js";
 import type { DependencyResolver, ResolvedPackages } from "../packages/packages.js";
 import type { ScriptQuotaRequest } from "../packages/script-quota.js";
-import { authoredFieldsOf } from "./action-rows.js";
+import { pickAuthoredFields } from "./action-rows.js";
 import type { ActionValidation, ValidatedAction } from "./action-validation.js";
 import { type DraftWriter, findChangedFields } from "./draft-writer.js";
 
@@ -53,7 +53,7 @@ function toExportedAssets({ assets }: ActionRow): Pick<ExportedAction, "assets">
 /** Converts a draft to the form that an export contains. */
 export const toExportedAction = (row: ActionRow): ExportedAction => ({
   ...NO_RUN_LIMITS,
-  ...authoredFieldsOf(row),
+  ...pickAuthoredFields(row),
   ...omitSourceIfNull(row.source && omitSourceMap(row.source)),
   ...toExportedAssets(row),
 });
@@ -145,7 +145,7 @@ export class ActionImporter {
     }
     if (row.actionVersion !== "v3") throw new ActionError("ACTION_NOT_V3");
     const validatedAction = await validation.validateUpdate(manager, row, data, resolved, rewrittenIds);
-    const fields = findChangedFields(authoredFieldsOf(row), validatedAction.input);
+    const fields = findChangedFields(pickAuthoredFields(row), validatedAction.input);
     return {
       current: row,
       validated: validatedAction,

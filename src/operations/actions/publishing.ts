@@ -14,11 +14,11 @@ import type { TriggerIndex } from "../triggers/trigger-index.js";
 import {
   type Action,
   assignAuthoredFields,
-  authoredFieldsOf,
   type ConvertActionRow,
   type DraftTarget,
   findLiveVersion,
   type LockDraft,
+  pickAuthoredFields,
   readDraft,
   rejectDuplicateName,
   writeActionRow,
@@ -65,7 +65,7 @@ async function requirePublishable(
 function overwriteLiveVersion(liveVersion: ActionRow | null, master: ActionRow): ActionRow {
   const { appId, id: masterId, actionVersion, assets } = master;
   const link = { appId, masterId, actionVersion, assets, updatedAt: computeUpdatedAt(liveVersion?.updatedAt) };
-  return Object.assign(assignAuthoredFields(liveVersion ?? new ActionRow(), authoredFieldsOf(master)), link);
+  return Object.assign(assignAuthoredFields(liveVersion ?? new ActionRow(), pickAuthoredFields(master)), link);
 }
 
 /**
@@ -104,14 +104,14 @@ export class ActionPublisher {
     const master = await lockDraft(manager, target, "CANNOT_UPDATE_PRODUCTION");
     await requirePublishable(manager, app, target.tested, master);
     // A package may have become unavailable since the draft was saved. `validatePublish` then throws, because no run
-    // could load it.
+    // could load the package.
     const publishedAction = validation.validatePublish(master, resolved);
     // If a dependency got a new script, first saves the draft with this script as a new version. The draft and its live
     // version must have the same scripts.
     if (createAddedScriptAuditRecords(publishedAction, master.assets).length > 0)
       await draftWriter.replace(manager, caller, master, publishedAction);
     const currentLiveVersion = await findLiveVersion(manager, id);
-    await checkTotalActionSize(manager, currentLiveVersion ?? { appId }, authoredFieldsOf(master));
+    await checkTotalActionSize(manager, currentLiveVersion ?? { appId }, pickAuthoredFields(master));
     const liveVersion = overwriteLiveVersion(currentLiveVersion, master);
     const { name } = master;
     const refusal = new ActionError(

@@ -45,8 +45,8 @@ export class DraftRestorer {
 
   /**
    * Validates the version with the current rules.
-   * @throws RESTORE_FAILED with the original error in the message, such as a package that is no longer available. The
-   *   original status would suggest that the request is invalid
+   * @throws RESTORE_FAILED whose message contains the validation error, for example that a package is no longer
+   *   available. The status of the validation error would suggest that the request is invalid
    */
   private async validateVersion(
     manager: EntityManager,

@@ -14,7 +14,7 @@ import { omitSourceMap } from "../../rules/action-source.js";
 import type { AddAssetUrls } from "../../rules/packages.js";
 import { parseLimitAndOffset } from "../../rules/page.js";
 import { storedScriptHashes } from "../packages/kept-scripts.js";
-import { authoredFieldsOf, findAction, findLiveVersion, isStorableId } from "./action-rows.js";
+import { findAction, findLiveVersion, isStorableId, pickAuthoredFields } from "./action-rows.js";
 
 /**
  * Reason for saving a version: after the draft was created ("create") or updated ("update"), or before a restore
@@ -80,7 +80,7 @@ function createSnapshot(
 ): StoredDraftSnapshot {
   const { assets, masterId: masterTaskId, actionVersion } = row;
   const links = { masterTaskId, productionTaskId, functions: [] as [], widgetInstanceIds: [] as [] };
-  return { action: occasion, ...authoredFieldsOf(row), assets, actionVersion, ...links };
+  return { action: occasion, ...pickAuthoredFields(row), assets, actionVersion, ...links };
 }
 
 /* Inserts a snapshot, and the references to its scripts. A script is not deleted while a snapshot refers to it. */
@@ -97,7 +97,7 @@ const INSERT_SNAPSHOT = `
  */
 const draftStateHash = (row: ActionRow): Buffer =>
   createHash("sha256")
-    .update(JSON.stringify(authoredFieldsOf(row)))
+    .update(JSON.stringify(pickAuthoredFields(row)))
     .digest();
 
 /*

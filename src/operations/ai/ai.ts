@@ -69,8 +69,8 @@ const ASSUMED_ANSWER_TOKENS = 1_024;
 const ERROR_NAME = /^[a-z][a-z0-9_]{0,60}$/;
 
 /**
- * Selects the environment of a run. Only runs on the server can read settings, and so use the AI provider
- * (specification, Execution context).
+ * Selects the environment of a run. Only runs on the server can read protected settings, and therefore use the AI
+ * provider (specification, Execution context).
  */
 const SELECT_RUN_ENVIRONMENT = `
   SELECT action.environment FROM run JOIN action ON action.id = run.action_id WHERE run.id = $1 AND run.app_id = $2`;

@@ -4,7 +4,7 @@ import type { AlertState } from "../../rules/alert-conditions.js";
 import type { AlertInput } from "../../rules/alert-input.js";
 import { NEXT_UPDATED_AT_SQL } from "../../rules/precondition.js";
 
-/** PostgreSQL notification channel. A message on it means that an alert is waiting to be sent. */
+/** PostgreSQL notification channel. A notification means that alert messages are waiting to be sent. */
 export const QUEUED_ALERT_CHANNEL = "svc_alert";
 
 /**
@@ -20,11 +20,11 @@ export interface AlertFiring {
 }
 
 /** Status of an alert message. `outbox` stands for an e-mail, whose status is stored in the outbox. */
-export type DeliveryStatus = "queued" | "sent" | "failed" | "outbox";
+export type AlertDeliveryStatus = "queued" | "sent" | "failed" | "outbox";
 
 export interface AlertDelivery {
   id: number;
-  status: DeliveryStatus;
+  status: AlertDeliveryStatus;
   /** Text of the alert message. */
   text: string;
   /** Result of the last attempt to send the message, such as `HTTP 500`; null before the first attempt. */

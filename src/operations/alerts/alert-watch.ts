@@ -239,7 +239,7 @@ export class AlertWatch {
       isReported = state === "firing";
       await rows(manager, "UPDATE alert_rule SET told_at = $2 WHERE id = $1", [rule.id, rule.reportedAt]);
     };
-    // If the rule started to fire and recovered since the last evaluation, both messages are sent.
+    // If the rule started to fire and recovered since the last evaluation, sends a message about each of these changes.
     const first = firstFiringState ?? (currentState.firing ? currentState : null);
     if (!isReported && first) await reportAlert("firing", first);
     if (isReported && !currentState.firing) await reportAlert("recovered", currentState);

@@ -25,7 +25,7 @@ import {
 } from "./manifest.js";
 import {
   type BackupTable,
-  PORTABLE_FORMAT_SETTINGS,
+  PORTABLE_FORMAT_SETTINGS_SQL,
   quoteName,
   readMigrations,
   readPartitions,
@@ -104,7 +104,7 @@ class BackupWriter {
         "this database has no tables of the service, so there is nothing to back up; check the address of the database",
       );
     const names = (await readTables(client)).map(({ name }) => `public.${quoteName(name)}`);
-    await client.query(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${PORTABLE_FORMAT_SETTINGS}`);
+    await client.query(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${PORTABLE_FORMAT_SETTINGS_SQL}`);
     await client.query(`LOCK TABLE public.migration, ${names.join(", ")} IN ACCESS SHARE MODE`);
     const { rows } = await client.query<{ madeAt: Date; postgres: string }>(
       `SELECT now() AS "madeAt", current_setting('server_version') AS postgres`,

@@ -16,7 +16,7 @@ import { type BackupManifest, type BackupSummary, parseBackupSummary, SUMMARY_FI
 import {
   type BackupTable,
   type PartitionBounds,
-  PORTABLE_FORMAT_SETTINGS,
+  PORTABLE_FORMAT_SETTINGS_SQL,
   quoteName,
   readPartitions,
   readSequences,
@@ -120,7 +120,7 @@ export class BackupLoader {
 
   private async prepareDatabase(): Promise<void> {
     const { client } = this.options;
-    await client.query(`BEGIN; ${PORTABLE_FORMAT_SETTINGS}`);
+    await client.query(`BEGIN; ${PORTABLE_FORMAT_SETTINGS_SQL}`);
     await this.compareTables();
     await this.createPartitions();
     const names = this.tables.map(({ name }) => `public.${quoteName(name)}`);

@@ -109,7 +109,8 @@ async function moveOldTablesAside(client: Client, replace: boolean): Promise<voi
   if (replacedCount > 0) {
     throw new StartError(
       `a restore was interrupted: the previous tables are in the schema ${PREVIOUS_TABLES_SCHEMA}. ` +
-        `Drop that schema, or drop public and rename ${PREVIOUS_TABLES_SCHEMA} to public; then try again`,
+        `To get them back, drop the schema public and rename ${PREVIOUS_TABLES_SCHEMA} to public. ` +
+        `To discard them, drop the schema ${PREVIOUS_TABLES_SCHEMA}. Then try again`,
     );
   }
   if (objectCount === 0) return;

@@ -32,7 +32,7 @@ export const quoteName = pg.escapeIdentifier;
  * SQL that sets the session so that PostgreSQL formats each value as the same text on every machine and in every
  * version.
  */
-export const PORTABLE_FORMAT_SETTINGS = `
+export const PORTABLE_FORMAT_SETTINGS_SQL = `
   SET LOCAL client_encoding = 'UTF8'; SET LOCAL DateStyle = 'ISO, YMD'; SET LOCAL IntervalStyle = 'postgres';
   SET LOCAL TimeZone = 'UTC'; SET LOCAL bytea_output = 'hex'; SET LOCAL extra_float_digits = 1;
   SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL row_security = off`;

@@ -15,7 +15,7 @@ import type { RunOutcome, ScriptError } from "../records/execution-logs.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { BROWSER_REPORT_GRACE_MS, createBrowserRunEnd, createTimeoutRunOutcome } from "../runs/outcomes.js";
 import { BROWSER_HOLDER_ID, type RunRepository } from "../runs/run-repository.js";
-import { type ClientActions, findReportedAction } from "./client-actions.js";
+import { type ClientActions, findActionOfReportedRun } from "./client-actions.js";
 
 /**
  * A page's report of a run in the browser. For the start, `body` is `{payload}`; for the end, `{payload, result?,
@@ -146,11 +146,11 @@ export class ClientRuns {
 
   /**
    * Inserts a row for a run that a browser executes. A second report with the same idempotency key inserts nothing.
-   * @throws the errors of `findReportedAction`
+   * @throws the errors of `findActionOfReportedRun`
    */
   private async acceptReport(manager: SqlClient, caller: Caller, report: ClientRunReport, payload: string) {
     const { appId, actionId, idempotencyKey } = report;
-    const { triggers } = await findReportedAction(manager, caller, appId, actionId);
+    const { triggers } = await findActionOfReportedRun(manager, caller, appId, actionId);
     const trigger: TriggerType = triggers.some((trigger) => trigger.trigger === "analytics") ? "analytics" : "manual";
     const { copy, personId, credentialId } = caller;
     const run = { appId, actionId, copy, trigger, payload, personId, credentialId, idempotencyKey };

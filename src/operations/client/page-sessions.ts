@@ -21,7 +21,7 @@ import { createAppViewEvent } from "../../rules/app-events.js";
 import type { Credentials, NewCredential } from "../access/credentials.js";
 import { generateSecret, generateToken, hashToken } from "../access/tokens.js";
 import type { LogEventEmitter, LogEvents } from "../records/log-events.js";
-import { createVisitorSessionLimiter, hashVisitorAddress } from "./visitors.js";
+import { createVisitorSessionPruner, hashVisitorAddress } from "./visitors.js";
 
 const PREVIEW_LIFETIME_MS = 2 * 60 * 60 * 1000;
 
@@ -71,7 +71,7 @@ export class PageSessions {
     limit: PAGE_VIEWS_PER_VIEWER_AND_MINUTE,
     windowMs: RATE_WINDOW_MS,
   });
-  private readonly removeOldestVisitors = createVisitorSessionLimiter();
+  private readonly removeOldestVisitors = createVisitorSessionPruner();
   private readonly viewBucket = createTokenBucket({ limit: PAGE_VIEWS_PER_APP_AND_MINUTE, windowMs: RATE_WINDOW_MS });
 
   constructor(private readonly options: PageSessionsOptions) {}

@@ -207,7 +207,7 @@ export class VisitorSessions {
  * before you create a session. It deletes the oldest sessions without a signed-in user if their number has reached a
  * limit. It throws RATE_LIMIT_EXCEEDED if app users are signed in to all sessions of the address range.
  */
-export function createVisitorSessionLimiter() {
+export function createVisitorSessionPruner() {
   let visitorsMade = 0;
   return async function removeOldestVisitors(executor: SqlClient, appId: number, block: Buffer): Promise<void> {
     visitorsMade += 1;

@@ -17,7 +17,7 @@ import { createFailedDeliveryOutcome, type DeliveryAttemptOutcome } from "./try-
  * process no longer has its lease or its claim on the message; then this process must not send the message. `signal`
  * aborts the attempt.
  */
-export type DeliveryControl = { markSending: () => Promise<boolean>; signal: AbortSignal };
+export type DeliveryAttemptControl = { markSending: () => Promise<boolean>; signal: AbortSignal };
 
 const addressesOfType = (recipients: readonly Recipient[], type: string) =>
   recipients.filter((recipient) => recipient.type === type).map(({ name, address }) => ({ name: name ?? "", address }));
@@ -106,7 +106,7 @@ export function createEmailDelivery(options: {
   /** Makes one attempt to send an e-mail. Failures are in the returned outcome. @throws only errors of the database */
   return async function deliverEmail(
     message: ClaimedMessage,
-    { markSending, signal }: DeliveryControl,
+    { markSending, signal }: DeliveryAttemptControl,
   ): Promise<DeliveryAttemptOutcome> {
     const { appId, recipients } = message;
     let destination: MailDestination | null;

@@ -12,17 +12,17 @@ import type { Outbox } from "./outbox.js";
  * Stores an e-mail in the transaction of `executor`. If no mail server is configured, the e-mail gets the status `kept`
  * and is never sent.
  */
-export type SendNotice = (
+export type SendAppNotice = (
   executor: SqlClient,
   appId: number,
   mail: { to: readonly string[]; subject: string; text: string },
 ) => Promise<{ id: number; status: "kept" | "queued" }>;
 
-export function createNoticeSender(options: {
+export function createAppNoticeSender(options: {
   outbox: Outbox;
   destinations: MessageDestinations;
   now: () => number;
-}): SendNotice {
+}): SendAppNotice {
   const { outbox, destinations, now } = options;
 
   /**

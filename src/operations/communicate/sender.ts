@@ -7,7 +7,7 @@ import type { Logger } from "pino";
 import type { Db } from "../../data/database.js";
 import { DeliveryTracker } from "../delivery-tracker.js";
 import type { LogEvents } from "../records/log-events.js";
-import type { DeliveryControl } from "./email-delivery.js";
+import type { DeliveryAttemptControl } from "./email-delivery.js";
 import type { ClaimedMessage, Outbox, StoredDeliveryOutcome } from "./outbox.js";
 import { emitMessageStatusEvent } from "./status-events.js";
 import type { DeliveryAttemptOutcome } from "./try-outcome.js";
@@ -28,7 +28,7 @@ const MAX_RETRY_DELAY_MS = 3_600_000;
 const STORE_ATTEMPTS_MAX = 60;
 const STORE_RETRY_DELAY_MS = 500;
 
-type DeliverMessage = (message: ClaimedMessage, control: DeliveryControl) => Promise<DeliveryAttemptOutcome>;
+type DeliverMessage = (message: ClaimedMessage, control: DeliveryAttemptControl) => Promise<DeliveryAttemptOutcome>;
 
 /**
  * Returns the delay in milliseconds before the next attempt. It doubles with each attempt, up to an hour. Up to a

@@ -12,7 +12,7 @@ import { toDetailLine } from "../../engine/smtp/outcome.js";
 import { InvalidDestinationError, type SmsDestination } from "../../rules/message-destination.js";
 import type { Sms } from "../../rules/message-input.js";
 import type { MessageDestinations } from "./destinations.js";
-import type { DeliveryControl } from "./email-delivery.js";
+import type { DeliveryAttemptControl } from "./email-delivery.js";
 import type { ClaimedMessage } from "./outbox.js";
 import { createFailedDeliveryOutcome, type DeliveryAttemptOutcome } from "./try-outcome.js";
 
@@ -105,14 +105,15 @@ export function createSmsDelivery(options: {
       return { kind: "done", status: "sent", recipients: sent, detail, providerId: readProviderId(response, idField) };
     }
     if (TEMPORARY_REJECTIONS.includes(status)) return { kind: "later", recipients, detail };
-    // The provider may have sent the message before its error, so it is unknown whether the message was sent.
+    // The provider may have sent the message before it returned the error, so the service does not know whether the
+    // message was sent.
     if (status >= 500) return { kind: "done", status: "unknown", recipients, detail };
     return { kind: "done", status: status === 401 || status === 403 ? "failed" : "rejected", recipients, detail };
   }
 
   return async function deliverSms(
     message: ClaimedMessage,
-    { markSending, signal }: DeliveryControl,
+    { markSending, signal }: DeliveryAttemptControl,
   ): Promise<DeliveryAttemptOutcome> {
     const { appId, recipients, content } = message;
     let destination: SmsDestination | null;

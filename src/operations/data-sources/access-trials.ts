@@ -16,7 +16,7 @@ import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import type { DataSourceReference } from "./entries.js";
 import { pickVisibleColumns } from "./entry.js";
 import type { FindEntriesResult } from "./entry-reads.js";
-import { type CallerEntryRights, type EntryRightsResolver, hashedColumnSet } from "./entry-rights.js";
+import { type CallerEntryRights, createHashedColumnSet, type EntryRightsResolver } from "./entry-rights.js";
 import type { EntrySearches } from "./entry-searches.js";
 
 /** Maximum number of entries that the result of a trial contains as examples. */
@@ -74,7 +74,7 @@ function triedVerb(
   const rule = at < 0 ? null : at;
   try {
     const { mayAccessColumn, requiredColumns: required } = userRights.grant(source, verb);
-    const hiddenColumns = verb === "select" || verb === "delete" ? hashedColumnSet(source) : new Set<string>();
+    const hiddenColumns = verb === "select" || verb === "delete" ? createHashedColumnSet(source) : new Set<string>();
     const columns = source.columns.filter((column) => mayAccessColumn(column) && !hiddenColumns.has(column));
     return { verb, allowed: true, rule, columns, required, reason: null };
   } catch {
@@ -114,8 +114,8 @@ export class AccessTrials {
     reserve?: ReserveResponseBytes,
   ): Promise<Pick<AccessTrial, "entries" | "reason">> {
     try {
-      // The access rule may require columns in the `where`. If the request has no `where`, the trial uses these
-      // required conditions instead.
+      // The access rule may require conditions in the `where`. If the request has no `where`, the trial uses these
+      // conditions as the `where`.
       const testedWhere = input ?? toWhereFilter(userRights.grant(source, "select").conditions);
       const { entries } = await this.options.searches.find(
         userRights,

@@ -116,7 +116,7 @@ type SignInRequest = ReturnType<typeof parseSignIn> & { source: StoredDataSource
 
 interface AppUsersOptions {
   db: Db;
-  /** Searches entries. A search without an index can be slow, so it uses the connections for callers' queries. */
+  /** Searches entries over the connections for callers' queries, because a search without an index can be slow. */
   read: ReadRows;
   attempts: AppUserSignInAttempts;
   /** Returns true if the app requires a second factor for each sign-in. */

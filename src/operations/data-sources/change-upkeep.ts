@@ -67,7 +67,9 @@ export class EntryChangeCleanup {
       deletedRows = (await rows(this.options.db, DELETE_OLD_FAILURES)).length;
   }
 
-  /** Deletes old changes and failed sign-ins. Returns the Unix time in milliseconds at which to call it next. */
+  /**
+   * Deletes old changes and failed sign-ins. Returns the Unix time in milliseconds at which the next cleanup is due.
+   */
   async clean(): Promise<number> {
     await this.deleteOldChanges();
     await this.deleteOldFailures();

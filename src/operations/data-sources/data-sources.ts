@@ -71,9 +71,10 @@ export interface DataSourceTarget {
 /**
  * Removes all entries of a data source, and locks its row so that no other transaction can insert entries. Removes the
  * entries in batches, because one statement for millions of entries would exceed the statement timeout. Until the row
- * is locked, other requests can insert entries, and may lock these entries before the row. Waiting for such entries
- * with the row locked could deadlock. So if entries exist after the row is locked, unlocks the row and removes the
- * entries first. Keeps the row locked after REMOVAL_ROUNDS_MAX rounds; a deadlock is then possible.
+ * is locked, other requests can insert entries and lock them. If this function waited for such an entry while the row
+ * is locked, it could deadlock with the other request. So if entries exist after the row is locked, unlocks the row and
+ * removes these entries first. After REMOVAL_ROUNDS_MAX rounds, keeps the row locked, although a deadlock is then
+ * possible.
  */
 async function removeAllEntries(executor: SqlClient, source: StoredDataSource): Promise<void> {
   for (let rounds = 1; ; rounds += 1) {

@@ -21,7 +21,7 @@ import { type Entry, type StoredEntry, toEntry } from "./entry.js";
 import type { EntryChangeTransactions } from "./entry-changes.js";
 import type { EntryCommitResult, EntryCommits } from "./entry-commits.js";
 import type { EntryExport, EntryExportOptions } from "./entry-export.js";
-import type { EntryFeed } from "./entry-feed.js";
+import type { EntryChangeFeed } from "./entry-feed.js";
 import type { EntryImportResult, EntryImports } from "./entry-imports.js";
 import type { FindEntriesResult } from "./entry-reads.js";
 import type { CallerEntryRights, EntryRightsResolver } from "./entry-rights.js";
@@ -68,7 +68,7 @@ interface EntriesOptions {
   searches: EntrySearches;
   recentQueries: Pick<RecentQueries, "list">;
   exports: EntryExport;
-  feed: EntryFeed;
+  feed: EntryChangeFeed;
 }
 
 export class Entries {

@@ -18,12 +18,12 @@ import { type EntryDifferences, readEntryDifferences, type StoredEntryChange } f
 import { POSITION_RENEWAL_INTERVAL_MS, type SubscriptionPositionCodec } from "./entry-positions.js";
 import type { CallerEntryRights, EntryRightsResolver } from "./entry-rights.js";
 import {
+  createFeedKey,
+  type DataSourceFeed,
   type EntryChangeMessage,
   type EntrySubscriber,
   endSubscription,
-  feedKeyOf,
-  type SourceFeed,
-  startedSubscribersOf,
+  listStartedSubscribers,
 } from "./entry-subscribers.js";
 import { SignedInUserWatch } from "./entry-user-watch.js";
 import type { ReadRows } from "./read-pool.js";
@@ -73,7 +73,7 @@ function accessErrorOrThrow(error: unknown): ActionError {
   throw error;
 }
 
-interface EntryFeedOptions {
+interface EntryChangeFeedOptions {
   db: Db;
   read: ReadRows;
   notifications: DatabaseNotifications;
@@ -83,9 +83,9 @@ interface EntryFeedOptions {
   log: Logger;
 }
 
-export class EntryFeed {
-  private readonly feedsBySource = new Map<string, SourceFeed>();
-  private readonly feedByFollower = new Map<EntrySubscriber, SourceFeed>();
+export class EntryChangeFeed {
+  private readonly feedsBySource = new Map<string, DataSourceFeed>();
+  private readonly feedByFollower = new Map<EntrySubscriber, DataSourceFeed>();
   private readonly users = new SignedInUserWatch<EntrySubscriber>({
     db: this.options.db,
     notifications: this.options.notifications,
@@ -96,7 +96,7 @@ export class EntryFeed {
     for (const feed of this.feedsBySource.values()) this.renewPositions(feed);
   }, POSITION_RENEWAL_INTERVAL_MS).unref();
 
-  constructor(private readonly options: EntryFeedOptions) {
+  constructor(private readonly options: EntryChangeFeedOptions) {
     const { notifications } = options;
     notifications.listen(ENTRY_CHANNEL, (notice) => {
       const feed = this.feedsBySource.get(notice);
@@ -122,7 +122,7 @@ export class EntryFeed {
    * Runs `work` after all earlier reads of this feed. If `work` fails, checks all subscribers of the feed again after
    * RETRY_MS.
    */
-  private inOrder(feed: SourceFeed, work: () => Promise<void>): void {
+  private inOrder(feed: DataSourceFeed, work: () => Promise<void>): void {
     feed.pendingReads = feed.pendingReads.then(work).catch((error: unknown) => {
       this.options.log.warn(
         { err: error, appId: feed.appId },
@@ -133,7 +133,7 @@ export class EntryFeed {
   }
 
   private newsOf(
-    feed: SourceFeed,
+    feed: DataSourceFeed,
     { visit, position }: Pick<EntrySubscriber, "visit" | "position">,
     differences: EntryDifferences | null,
   ) {
@@ -145,7 +145,7 @@ export class EntryFeed {
    * Returns the data source of the feed. If the data source was removed, ends all subscriptions of the feed and returns
    * null.
    */
-  private async sourceOf(feed: SourceFeed): Promise<StoredDataSource | null> {
+  private async sourceOf(feed: DataSourceFeed): Promise<StoredDataSource | null> {
     const source = await this.options.sources.find(feed.appId, { id: feed.id }).catch((error: unknown) => {
       if (error instanceof ActionError && error.status === "DATA_SOURCE_NOT_FOUND") return null;
       throw error;
@@ -160,7 +160,7 @@ export class EntryFeed {
    * Ends the subscription if the subscriber has lost the right to read. Sends a message with `reset` if other columns
    * or entries have become visible to the subscriber.
    */
-  private async checkAccess(feed: SourceFeed, source: StoredDataSource, follower: EntrySubscriber): Promise<void> {
+  private async checkAccess(feed: DataSourceFeed, source: StoredDataSource, follower: EntrySubscriber): Promise<void> {
     const rights = await this.options.rights.of(follower.visit);
     if (!feed.subscribers.has(follower)) return;
     this.users.set(follower, feed.appId, rights.user);
@@ -180,7 +180,7 @@ export class EntryFeed {
    * it at the newest change, and sends a message with the position of this change. If the subscriber passed a `since`,
    * this message has `reset`.
    */
-  private async startSubscriber(feed: SourceFeed, follower: EntrySubscriber): Promise<void> {
+  private async startSubscriber(feed: DataSourceFeed, follower: EntrySubscriber): Promise<void> {
     const source = await this.sourceOf(feed);
     if (source) await this.checkAccess(feed, source, follower);
     if (!feed.subscribers.has(follower)) return;
@@ -196,7 +196,7 @@ export class EntryFeed {
   }
 
   /** Starts all subscriptions of the feed that have not started yet, including those whose start failed before. */
-  private async startWaiting(feed: SourceFeed): Promise<void> {
+  private async startWaiting(feed: DataSourceFeed): Promise<void> {
     for (const follower of [...feed.subscribers])
       if (follower.position === null) await this.startSubscriber(feed, follower);
   }
@@ -244,7 +244,7 @@ export class EntryFeed {
   }
 
   private async notifyGroup(
-    feed: SourceFeed,
+    feed: DataSourceFeed,
     source: StoredDataSource,
     group: SubscriberGroup,
     changes: readonly StoredEntryChange[],
@@ -263,9 +263,9 @@ export class EntryFeed {
     }
   }
 
-  private async advanceFeed(feed: SourceFeed): Promise<void> {
+  private async advanceFeed(feed: DataSourceFeed): Promise<void> {
     for (;;) {
-      const followers = startedSubscribersOf(feed);
+      const followers = listStartedSubscribers(feed);
       if (followers.length === 0) return;
       const from = Math.min(...followers.map(({ position }) => position!));
       const changes = await rows<StoredEntryChange>(this.options.db, SELECT_CHANGES_SINCE, [feed.appId, feed.id, from]);
@@ -278,14 +278,14 @@ export class EntryFeed {
     }
   }
 
-  private feedOf(appId: number, id: number): SourceFeed {
-    const key = feedKeyOf({ appId, id });
+  private feedOf(appId: number, id: number): DataSourceFeed {
+    const key = createFeedKey({ appId, id });
     const feed = this.feedsBySource.get(key) ?? { appId, id, subscribers: new Set(), pendingReads: Promise.resolve() };
     this.feedsBySource.set(key, feed);
     return feed;
   }
 
-  private advanceInOrder(feed: SourceFeed) {
+  private advanceInOrder(feed: DataSourceFeed) {
     this.inOrder(feed, () => this.advanceFeed(feed));
   }
 
@@ -293,11 +293,14 @@ export class EntryFeed {
    * Checks the rights of the subscribers for which `isAffected` returns true; without `isAffected`, of all subscribers.
    * Then sends new changes to all subscribers of the feed.
    */
-  private checkSubscribers(feed: SourceFeed, isAffected: (follower: EntrySubscriber) => boolean = () => true): void {
+  private checkSubscribers(
+    feed: DataSourceFeed,
+    isAffected: (follower: EntrySubscriber) => boolean = () => true,
+  ): void {
     this.inOrder(feed, async () => {
       const source = await this.sourceOf(feed);
       if (!source) return;
-      for (const follower of startedSubscribersOf(feed).filter(isAffected))
+      for (const follower of listStartedSubscribers(feed).filter(isAffected))
         await this.checkAccess(feed, source, follower);
       await this.startWaiting(feed);
       await this.advanceFeed(feed);
@@ -314,10 +317,10 @@ export class EntryFeed {
    * Sends a new position to all subscribers of the feed. Called at fixed intervals, even if nothing has changed. So a
    * new position does not reveal changes that a subscriber cannot see.
    */
-  private renewPositions(feed: SourceFeed): void {
+  private renewPositions(feed: DataSourceFeed): void {
     this.inOrder(feed, async () => {
       const sameVisits = Map.groupBy(
-        startedSubscribersOf(feed),
+        listStartedSubscribers(feed),
         ({ position, visit }) => `${position} ${visit.isTrusted}`,
       );
       for (const followers of sameVisits.values()) {
@@ -372,8 +375,8 @@ export class EntryFeed {
         feed.subscribers.delete(follower);
         this.feedByFollower.delete(follower);
         this.users.remove(follower);
-        if (feed.subscribers.size === 0 && this.feedsBySource.get(feedKeyOf(feed)) === feed)
-          this.feedsBySource.delete(feedKeyOf(feed));
+        if (feed.subscribers.size === 0 && this.feedsBySource.get(createFeedKey(feed)) === feed)
+          this.feedsBySource.delete(createFeedKey(feed));
       };
     });
   }

@@ -18,7 +18,12 @@ import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { lockEntryReplacementShared, type StoredDataSource } from "./data-source-rows.js";
 import { type EntryChange, type EntryChangeTransactions, MAX_CHANGED_ENTRIES_LISTED } from "./entry-changes.js";
 import type { CallerEntryRights } from "./entry-rights.js";
-import { insertEntriesAsJson, newestEntryIdOf, readInsertedEntryIds, removeEntriesExcept } from "./entry-statements.js";
+import {
+  insertEntriesAsJson,
+  readInsertedEntryIds,
+  readNewestEntryId,
+  removeEntriesExcept,
+} from "./entry-statements.js";
 import { createEntryValidator, type StorableEntry } from "./entry-validation.js";
 import type { EntryVersions } from "./entry-versions.js";
 import { isUniqueIndex } from "./index-definitions.js";
@@ -135,7 +140,7 @@ async function storeEntries(
   { firstEntries, hasMore, remainingEntries }: ReceivedEntries,
 ): Promise<void> {
   if (hasMore) {
-    const newest = await newestEntryIdOf(change.executor, change.source);
+    const newest = await readNewestEntryId(change.executor, change.source);
     await copyAll(change, firstEntries, remainingEntries);
     const { inserted } = change.counts;
     if (inserted <= MAX_CHANGED_ENTRIES_LISTED) {

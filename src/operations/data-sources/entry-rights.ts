@@ -71,7 +71,7 @@ function hasColumnRight(
 
 const ANONYMOUS_EMITTER: LogEventEmitter = { kind: "live", credentialId: 0, personId: null, runId: null };
 
-export function hashedColumnSet(source: StoredDataSource): ReadonlySet<string> {
+export function createHashedColumnSet(source: StoredDataSource): ReadonlySet<string> {
   return new Set(source.hashedColumns);
 }
 
@@ -115,7 +115,7 @@ function createRights(
   const scopeOfSingleEntry: CallerEntryRights["singleEntryScope"] = (source) => {
     try {
       const accessGrant = grant(source, "select");
-      return maySelectById(accessGrant) ? createEntryScope(accessGrant, hashedColumnSet(source)) : null;
+      return maySelectById(accessGrant) ? createEntryScope(accessGrant, createHashedColumnSet(source)) : null;
     } catch {
       return null;
     }
@@ -131,13 +131,13 @@ function createRights(
       const accessGrant = grant(source, "select");
       checkRequiredColumns(accessGrant, listWhereColumns(where), "where");
       rejectContradictingWhere(accessGrant, where);
-      return createEntryScope(accessGrant, hashedColumnSet(source));
+      return createEntryScope(accessGrant, createHashedColumnSet(source));
     },
     removalScope(source, where) {
       const accessGrant = grant(source, "delete");
       checkRequiredColumns(accessGrant, listWhereColumns(where), "where");
       rejectContradictingWhere(accessGrant, where);
-      const { canSee, filter } = createEntryScope(accessGrant, hashedColumnSet(source));
+      const { canSee, filter } = createEntryScope(accessGrant, createHashedColumnSet(source));
       if (as.isTrusted) return { canSee, filter };
       // Treats columns that the caller cannot read as missing. Otherwise the number of removed entries would reveal
       // values of these columns.

@@ -39,7 +39,7 @@ function toCallerError(error: unknown): unknown {
   if (tooLong)
     return new ActionError(
       "REQUEST_INVALID",
-      `the query took longer than ${ENTRY_QUERY_TIMEOUT_MS / 1000} s; narrow "where", or add an index on its columns`,
+      `the query took longer than ${ENTRY_QUERY_TIMEOUT_MS / 1000} s; select fewer entries in "where", or add an index on its columns`,
     );
   return isInvalidDataError(error)
     ? new ActionError(

@@ -184,7 +184,7 @@ export async function removeEntriesExcept(
   keptIds: readonly number[],
   maxImages: { entries: number; bytes: number },
 ): Promise<DeletedEntries> {
-  const newestEntryId = await newestEntryIdOf(executor, { appId, id });
+  const newestEntryId = await readNewestEntryId(executor, { appId, id });
   const total: DeletedEntries = { count: 0, bytes: 0, images: [] };
   let after: number | null = 0;
   while (after !== null) {
@@ -208,7 +208,7 @@ export async function removeEntriesExcept(
 }
 
 /** Returns the highest entry ID of the data source; 0 if it has no entries. */
-export async function newestEntryIdOf(executor: SqlClient, { appId, id }: DataSourceKey): Promise<number> {
+export async function readNewestEntryId(executor: SqlClient, { appId, id }: DataSourceKey): Promise<number> {
   const sql = "SELECT coalesce(max(id), 0) AS id FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2";
   return (await rows<{ id: number }>(executor, sql, [appId, id]))[0]!.id;
 }

@@ -11,7 +11,7 @@ export interface EntryChangeMessage extends EntryDifferences {
    * subscriber's position is too old.
    */
   reset: boolean;
-  /** Position of this message in the stream of changes. A later subscription can resume from it. */
+  /** Position of this message in the stream of changes. A later subscription can resume from this position. */
   position: string;
 }
 
@@ -31,7 +31,7 @@ export interface EntrySubscriber {
 }
 
 /** All subscribers in this process to the entries of one data source. */
-export interface SourceFeed {
+export interface DataSourceFeed {
   appId: number;
   id: number;
   subscribers: Set<EntrySubscriber>;
@@ -42,11 +42,11 @@ export interface SourceFeed {
   pendingReads: Promise<void>;
 }
 
-export const feedKeyOf = ({ appId, id }: Pick<SourceFeed, "appId" | "id">): string => `${appId}:${id}`;
+export const createFeedKey = ({ appId, id }: Pick<DataSourceFeed, "appId" | "id">): string => `${appId}:${id}`;
 
-export const startedSubscribersOf = ({ subscribers }: SourceFeed): EntrySubscriber[] =>
+export const listStartedSubscribers = ({ subscribers }: DataSourceFeed): EntrySubscriber[] =>
   [...subscribers].filter(({ position }) => position !== null);
 
-export function endSubscription(feed: SourceFeed, follower: EntrySubscriber, reason: ActionError): void {
+export function endSubscription(feed: DataSourceFeed, follower: EntrySubscriber, reason: ActionError): void {
   if (feed.subscribers.has(follower)) follower.endSubscription(reason);
 }

@@ -8,7 +8,7 @@ import { VERSIONS_PER_DATA_SOURCE_MAX } from "../../limits.js";
 import type { ExpectedETags } from "../../rules/precondition.js";
 import { checkDataSource, lockDataSource, lockEntryReplacement, type StoredDataSource } from "./data-source-rows.js";
 import type { EntryChange, EntryChangeTransactions, EntryWritingCaller } from "./entry-changes.js";
-import { newestEntryIdOf, removeEntriesExcept } from "./entry-statements.js";
+import { readNewestEntryId, removeEntriesExcept } from "./entry-statements.js";
 
 /** Description of a snapshot of all entries of a data source. Times are ISO 8601. */
 export interface EntryVersion {
@@ -103,7 +103,7 @@ interface EntryVersionsOptions {
 
 async function storeVersion(change: EntryChange, writer: EntryWritingCaller, operation: string): Promise<void> {
   const { executor, source } = change;
-  const newest = await newestEntryIdOf(executor, source);
+  const newest = await readNewestEntryId(executor, source);
   if (newest === 0) return;
   const values = [source.appId, source.id, writer.emitter.personId, operation, JSON.stringify(source.columns)];
   const [head] = await rows<{ id: number }>(executor, INSERT_VERSION, values);

@@ -1,4 +1,4 @@
-/** TypeScript types of an entry, and functions that remove those columns from it that a caller cannot see. */
+/** TypeScript types of an entry, and functions that remove the columns that a caller cannot see. */
 import type { EntryScope } from "../../rules/entry-query/options.js";
 import type { JsonText } from "../../rules/json-text.js";
 

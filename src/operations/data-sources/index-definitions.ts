@@ -39,7 +39,7 @@ class LiteralStatement extends SqlStatement {
 const ENTRY_SQL_SOURCE: DocumentSource = { documentSql: "doc", entryAlias: null, canSeeColumn: () => true };
 
 /** Returns the column paths of an index definition. */
-export const indexColumnPaths = (definition: IndexDefinition): readonly string[] => {
+export const listIndexColumnPaths = (definition: IndexDefinition): readonly string[] => {
   if (typeof definition === "string") return [definition];
   return "columns" in definition ? definition.columns : definition;
 };
@@ -59,8 +59,8 @@ function parseColumnPath(column: unknown, fieldPath: string): Path & { entryFiel
 }
 
 /** Returns the top-level column of each path in an index definition. */
-export const indexTopColumns = (definition: IndexDefinition): string[] =>
-  indexColumnPaths(definition).map((column) => parseColumnPath(column, "indexes").segments[0]!);
+export const listIndexTopColumns = (definition: IndexDefinition): string[] =>
+  listIndexColumnPaths(definition).map((column) => parseColumnPath(column, "indexes").segments[0]!);
 
 function validateIndex(definition: unknown, fieldPath: string): IndexDefinition {
   const isNamed = isObject(definition);
@@ -98,7 +98,7 @@ const INDEX_NAME_PREFIX = "entry_ix_";
  * so that it includes no text from a caller.
  */
 function databaseIndexName({ appId, id }: DataSourceKey, definition: IndexDefinition): string {
-  const columns = createHash("sha256").update(JSON.stringify(indexColumnPaths(definition)));
+  const columns = createHash("sha256").update(JSON.stringify(listIndexColumnPaths(definition)));
   return `${INDEX_NAME_PREFIX}${appId}_${id}_${columns.digest("hex").slice(0, 16)}`;
 }
 
@@ -123,7 +123,7 @@ export function findUniqueIndexColumns(
   const uniqueIndex = requestedIndexes.find(
     (definition) => isUniqueIndex(definition) && uniqueIndexName(key, definition) === name,
   );
-  return uniqueIndex ? indexColumnPaths(uniqueIndex) : null;
+  return uniqueIndex ? listIndexColumnPaths(uniqueIndex) : null;
 }
 
 /** True if a unique index on entries has this name in the database. */
@@ -158,7 +158,7 @@ export const isCountedIndexName = (name: string): boolean => !/_(?:a|s\d)$/.test
  */
 export function createIndexStatements(key: DataSourceKey, definition: IndexDefinition): IndexStatements[] {
   const statement = new LiteralStatement();
-  const paths = indexColumnPaths(definition).map((column) => parseColumnPath(column, "indexes"));
+  const paths = listIndexColumnPaths(definition).map((column) => parseColumnPath(column, "indexes"));
   const [name, first] = [databaseIndexName(key, definition), paths[0]!.segments];
   const whereClause = `WHERE app_id = ${Number(key.appId)} AND data_source_id = ${Number(key.id)}`;
   const keys = paths.map((path) => `(${sortableValueSql(path, ENTRY_SQL_SOURCE, statement)})`);
@@ -174,7 +174,7 @@ export function createIndexStatements(key: DataSourceKey, definition: IndexDefin
     const values = paths.map((path) => `(NULLIF(${valueAtPathSql(path, ENTRY_SQL_SOURCE, statement)}, 'null'::jsonb))`);
     made.push({
       ...index("_u", `(${values.join(", ")}) ${whereClause}`, "UNIQUE INDEX"),
-      unique: indexColumnPaths(definition),
+      unique: listIndexColumnPaths(definition),
     });
   }
   const indexedTypes = [...keys, ...types.map((type) => `(${type})`)];

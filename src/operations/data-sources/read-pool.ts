@@ -8,10 +8,10 @@ import { ActionError } from "../../errors.js";
 import { ENTRY_QUERY_TIMEOUT_MS, OVERLOADED_RETRY_SECONDS } from "../../limits.js";
 import { createPool } from "../../postgres.js";
 
-export const READ_CONNECTIONS = 6;
+export const READ_POOL_CONNECTIONS = 6;
 /**
  * Maximum number of connections that one app can use. Each app can use at most half of the connections that the others
- * leave. So if one app uses three of the six connections, a second app gets two, and a third app one.
+ * leave, rounded up. So if one app uses three of the six connections, a second app gets two, and a third app one.
  */
 const CONNECTIONS_PER_APP = 3;
 /** Maximum number of queries of one app that wait for a connection. */
@@ -76,12 +76,12 @@ export function limitReadTime(read: ReadRows, now: () => number = performance.no
 
 /** Pool of connections for queries on entries. */
 export class ReadPool {
-  private readonly pool = createPool(this.url, READ_CONNECTIONS, "svc-app-actions entries", async (client) => {
+  private readonly pool = createPool(this.url, READ_POOL_CONNECTIONS, "svc-app-actions entries", async (client) => {
     await client.query(sessionSettings(this.timeoutMs));
     // Ignores an error, because PostgreSQL allows only superusers to change this setting.
     await client.query(LIMIT_TEMP_FILES).catch(() => undefined);
   });
-  private readonly connectionSlots = new FairSemaphore(READ_CONNECTIONS, CONNECTIONS_PER_APP, "halved");
+  private readonly connectionSlots = new FairSemaphore(READ_POOL_CONNECTIONS, CONNECTIONS_PER_APP, "halved");
 
   /** @param timeoutMs time limit of each SQL statement in milliseconds */
   constructor(
@@ -98,7 +98,7 @@ export class ReadPool {
     if (text.length > STATEMENT_MAX_CHARACTERS) {
       throw new ActionError(
         "REQUEST_INVALID",
-        "the query is too long as SQL; use fewer columns and conditions in the query",
+        "the SQL statement of the query is too long; use fewer columns and conditions in the query",
       );
     }
     const leavePool = await this.enterPool(appId);

@@ -10,7 +10,7 @@ import {
   suggestIndexColumns,
 } from "../../rules/entry-query/query-shape.js";
 import type { StoredDataSource } from "./data-source-rows.js";
-import { indexColumnPaths } from "./index-definitions.js";
+import { listIndexColumnPaths } from "./index-definitions.js";
 
 /** Maximum number of data sources for which query shapes are recorded. */
 const MAX_SOURCES = 200;
@@ -93,7 +93,7 @@ export class RecentQueries {
       const { shape, count, lastAt } = storedQuery;
       const { where, order, aggregate } = shape;
       if (where.length + order.length === 0) return [];
-      const index = source.indexes.find((options) => doesIndexHelpShape(indexColumnPaths(options), shape));
+      const index = source.indexes.find((options) => doesIndexHelpShape(listIndexColumnPaths(options), shape));
       return {
         ...{
           where,
@@ -103,7 +103,7 @@ export class RecentQueries {
           p95Ms: p95DurationMs(storedQuery),
           lastAt: new Date(lastAt).toISOString(),
         },
-        index: index === undefined ? null : indexColumnPaths(index),
+        index: index === undefined ? null : listIndexColumnPaths(index),
         suggestion: index === undefined ? suggestIndexColumns(shape, mayIndex) : null,
       };
     });

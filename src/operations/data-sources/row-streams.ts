@@ -163,7 +163,7 @@ function requireValidHeader(cells: string[]): string[] {
  * Returns the type of each column in the order of `columns`; a column that is not in `types` is text.
  * @throws ActionError REQUEST_INVALID
  */
-function typesInColumnOrder(columns: readonly string[], types: ColumnTypes): CellType[] {
+function typesInColumnOrder(columns: readonly string[], types: CsvColumnTypes): CellType[] {
   const unknown = Object.keys(types).find((name) => !columns.includes(name));
   if (unknown !== undefined)
     throw invalidFileError(
@@ -183,7 +183,7 @@ function requireCellValue(cell: string, type: CellType, label: () => string): un
 /**
  * Yields the rows of a CSV file as objects. The first row of the file contains the column names, and is not yielded.
  */
-async function* readCsvObjects(bytes: Readable, layout: CsvLayout, typed: ColumnTypes): AsyncGenerator<unknown> {
+async function* readCsvObjects(bytes: Readable, layout: CsvLayout, typed: CsvColumnTypes): AsyncGenerator<unknown> {
   let row = 0;
   let types: CellType[] = [];
   try {
@@ -211,7 +211,7 @@ async function* readCsvObjects(bytes: Readable, layout: CsvLayout, typed: Column
 }
 
 /** Types of the columns of a CSV file by column name. A column that is not listed is text. */
-export type ColumnTypes = Readonly<Record<string, CellType>>;
+export type CsvColumnTypes = Readonly<Record<string, CellType>>;
 
 /** Columns and delimiter of an imported file. `parseImportRows` sets both fields while it reads the file. */
 export interface CsvLayout {
@@ -227,7 +227,7 @@ export const createCsvLayout = (delimiter: string | null = null): CsvLayout => (
  * Parses the query parameter `types` of an import: a JSON object with the types of columns.
  * @throws ActionError REQUEST_INVALID
  */
-export function parseColumnTypes(text: string | undefined): ColumnTypes {
+export function parseCsvColumnTypes(text: string | undefined): CsvColumnTypes {
   const types: Record<string, CellType> = Object.create(null);
   if (text === undefined) return types;
   let parsed: unknown;
@@ -287,7 +287,7 @@ export function parseImportRows(
     layout = createCsvLayout(),
     types = {},
     mayBeEmpty = true,
-  }: { layout?: CsvLayout; types?: ColumnTypes; mayBeEmpty?: boolean } = {},
+  }: { layout?: CsvLayout; types?: CsvColumnTypes; mayBeEmpty?: boolean } = {},
 ): AsyncGenerator<unknown> {
   if (format === "csv") {
     const rows = readCsvObjects(bytes, layout, types);

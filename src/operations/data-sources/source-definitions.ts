@@ -22,7 +22,7 @@ import {
 import { insertInitialEntryCounts } from "./entry-changes.js";
 import type { EntryIndexes, IndexChange, RemovedDataSources } from "./entry-indexes.js";
 import { insertEntriesAsJson } from "./entry-statements.js";
-import { type IndexDefinition, indexTopColumns, isUniqueIndex } from "./index-definitions.js";
+import { type IndexDefinition, isUniqueIndex, listIndexTopColumns } from "./index-definitions.js";
 
 const INSERT_DATA_SOURCE = `
   INSERT INTO data_source (id, app_id, organization_id, name, columns, access_rules, hooks, hashed_columns, indexes, is_users)
@@ -72,7 +72,7 @@ export function rejectUniqueHashedIndexes(
 ): void {
   const column = requestedIndexes
     .filter(isUniqueIndex)
-    .flatMap(indexTopColumns)
+    .flatMap(listIndexTopColumns)
     .find((column) => hashed.includes(column));
   if (column === undefined) return;
   throw new ActionError(
@@ -222,8 +222,8 @@ export class DataSourceDefinitionStore {
   }
 
   /**
-   * Drops the indexes of a removed data source, or of all data sources of a removed app, in the background, because
-   * dropping an index waits for all queries that use the table.
+   * Drops the indexes of a removed data source, or of all data sources of a removed app. Does so in the background,
+   * because dropping an index waits for all queries that use the table.
    */
   dropIndexes(key: RemovedDataSources): void {
     const { indexes, log } = this.options;

@@ -18,7 +18,7 @@ import { Entries } from "./entries.js";
 import { EntryChangeTransactions } from "./entry-changes.js";
 import { EntryCommits } from "./entry-commits.js";
 import { EntryExport } from "./entry-export.js";
-import { EntryFeed } from "./entry-feed.js";
+import { EntryChangeFeed } from "./entry-feed.js";
 import { EntryImports } from "./entry-imports.js";
 import { EntryIndexes } from "./entry-indexes.js";
 import { SubscriptionPositionCodec } from "./entry-positions.js";
@@ -46,8 +46,8 @@ export function createDataSourceModules(options: {
   logEvents: LogEvents;
   receivedDataLimiter: ReceivedDataLimiter;
   /**
-   * `dataSourceQuotaMb` is the maximum size of one app's entries in MB; the same limit applies to its snapshots. 0
-   * means no limit.
+   * `dataSourceQuotaMb` is the maximum size of one app's entries in MB. The same limit applies to the app's snapshots
+   * of entries. 0 means no limit.
    */
   config: Pick<Config, "dataSourceQuotaMb">;
   /** Returns the session of a page or a run, without the app user who is signed in. */
@@ -84,7 +84,7 @@ export function createDataSourceModules(options: {
   const searchParts = { sources, entryReader, changes, commits, versions, attempts, recentQueries };
   const searches = new EntrySearches({ read: pool.read, ...searchParts });
   const positions = new SubscriptionPositionCodec({ ring: options.ring });
-  const feed = new EntryFeed({ db, read: pool.read, notifications, sources, rights, positions, log });
+  const feed = new EntryChangeFeed({ db, read: pool.read, notifications, sources, rights, positions, log });
   const accessTrials = new AccessTrials({ db, sources, rights, searches });
   const changeUpkeep = new EntryChangeCleanup({ db });
   const entries = new Entries({

@@ -152,8 +152,8 @@ export class AppUserVerification {
     const { source, by, entryId, address, purpose, hash } = recipient;
     const { appId, id: dataSourceId } = source;
     const code = createVerificationCode();
-    // Calls `prepare` before the transaction. If it waited for a second database connection during the transaction, it
-    // could wait forever.
+    // Calls `prepare` before the transaction, because `prepare` needs another database connection. If all transactions
+    // waited for such a connection, none could end.
     const sendCode = await outboxWriter.prepare(caller, appId, [buildCodeMessage(rules, by, address, code)], purpose);
     await db.transaction(async (manager) => {
       const { credentialId } = caller;
@@ -219,8 +219,8 @@ export class AppUserVerification {
   }
 
   /**
-   * Handles a request of a page. A request without `code` sends a code. A request with `code` checks it; the correct
-   * code signs the user in or completes the sign-in with the second factor, and the result is null.
+   * Handles a request of a page. A request without `code` sends a code. A request with `code` checks the code. The
+   * correct code signs the user in, or completes the sign-in with the second factor; the result is then null.
    * @throws ActionError REQUEST_INVALID if the app does not use verification; UNAUTHORIZED, RATE_LIMIT_EXCEEDED,
    *   SETTINGS_INVALID, DATA_SOURCE_NOT_FOUND, OVERLOADED
    */

@@ -11,7 +11,7 @@ import { ActionError } from "../../errors.js";
 import type { Caller, Operation } from "../../rules/access.js";
 import { checkGitRefIsText, type PulledRef, parsePullRef, parseReviewedCommitHash } from "../../rules/git-input.js";
 import { throwIfUnknownField } from "../../rules/unknown-fields.js";
-import { authoredFieldsOf, findLiveVersion } from "../actions/action-rows.js";
+import { findLiveVersion, pickAuthoredFields } from "../actions/action-rows.js";
 import type { ActionPublisher } from "../actions/publishing.js";
 import type { ManifestPlan, Manifests } from "../manifest/manifests.js";
 import { recordChange } from "../records/audit.js";
@@ -130,7 +130,7 @@ async function changedDrafts(manager: EntityManager, appId: number, document: un
     if (!draft) continue;
     const live = await findLiveVersion(manager, draft.id);
     const isLive =
-      live && isDeepStrictEqual([authoredFieldsOf(live), live.assets], [authoredFieldsOf(draft), draft.assets]);
+      live && isDeepStrictEqual([pickAuthoredFields(live), live.assets], [pickAuthoredFields(draft), draft.assets]);
     if (!isLive) drafts.push({ id: draft.id, name, updatedAt: draft.updatedAt.toISOString() });
   }
   return drafts;

@@ -19,7 +19,7 @@ import { parseBody, selectHeadersForAction, toNamedValues } from "../../rules/ht
 import { readPathParameters } from "../../rules/http/path.js";
 import { readWebhookEventId } from "../../rules/http/signatures.js";
 import { createRouteKey } from "../../rules/http/where.js";
-import type { AccessChecks, AccessRequest } from "../access/access-checks.js";
+import type { AccessCheckInput, AccessChecks } from "../access/access-checks.js";
 import type { ExecutionLogs, RunOutcome } from "../records/execution-logs.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { RoutesChangedError } from "../runs/matching-routes.js";
@@ -304,7 +304,7 @@ export class HttpTriggers {
     { address, routes, match, isCached }: MatchedTriggers,
     author: Caller | null,
     request: TriggerRequest,
-    visitor: AccessRequest,
+    visitor: AccessCheckInput,
   ): Promise<TriggerResponse> {
     const { accessChecks, authenticator, rejectedRequestCounter, receivedDataLimiter } = this.options;
     const { appId, isDraft } = address;

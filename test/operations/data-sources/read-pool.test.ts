@@ -137,7 +137,7 @@ describe("connections for reads", () => {
     );
     const join = { dataSourceName: "Paths", on: { a: "b" }, required: true, where: where(12) };
     expect(await refused({ join: { A: join, B: join, C: join } })).to.equal(
-      "the query is too long as SQL; use fewer columns and conditions in the query",
+      "the SQL statement of the query is too long; use fewer columns and conditions in the query",
     );
   });
 
