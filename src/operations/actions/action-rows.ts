@@ -4,15 +4,7 @@
  */
 import { type EntityManager, IsNull } from "typeorm";
 import { ActionRow } from "../../data/action.js";
-import type {
-  ActionAccess,
-  ActionSource,
-  Asset,
-  DraftOrLive,
-  Environment,
-  RunLimits,
-  Trigger,
-} from "../../data/action-types.js";
+import type { ActionAccess, ActionSource, Asset, Environment, RunLimits, Trigger } from "../../data/action-types.js";
 import { type Db, isDeadlock, isUniqueViolation, rows } from "../../data/database.js";
 import { ActionError, type Status } from "../../errors.js";
 import { DEFAULT_ACCESS } from "../../rules/action-access.js";
@@ -75,9 +67,6 @@ export const createActionRowConverter =
     createdAt: createdAt.toISOString(),
     updatedAt: updatedAt.toISOString(),
   });
-
-/** Returns "master" if the row is a draft, "production" if the row is a live version. */
-export const getDraftOrLive = (row: ActionRow): DraftOrLive => (row.masterId === null ? "master" : "production");
 
 /** True if a row can have this ID. Other IDs are rejected without a database query. */
 export const isStorableId = (id: number): boolean => Number.isSafeInteger(id) && id > 0;
