@@ -17,9 +17,9 @@ import {
 import { listRootFields, loadSchema } from "../src/api/graphql/schema.js";
 import { createOpenapiDocument } from "../src/api/openapi/document.js";
 import { ROUTES } from "../src/api/rest/routes.js";
-import { referencePages } from "../src/cli/reference/pages.js";
+import { generateReferencePages } from "../src/cli/reference/pages.js";
 import { SAMPLE_BODIES } from "../src/cli/reference/rest-bodies.js";
-import { createContractFiles } from "../src/cli/schema/contracts.js";
+import { generateSchemaFiles } from "../src/cli/schema/contracts.js";
 import { findFoldersByStatus, RESERVED_STATUSES } from "../src/cli/schema/error-table.js";
 import { openDatabase } from "../src/data/database.js";
 import { STATUS } from "../src/errors.js";
@@ -120,7 +120,7 @@ describe("the committed contracts, which npm run schema writes", () => {
   before(async () => {
     const database = await freshDatabase();
     const db = await openDatabase(database.url, 1);
-    made = await createContractFiles(db, ROOT).finally(() => db.destroy());
+    made = await generateSchemaFiles(db, ROOT).finally(() => db.destroy());
     await database.drop();
   });
 
@@ -131,7 +131,7 @@ describe("the committed contracts, which npm run schema writes", () => {
   }
 
   it("docs/reference has the pages that the code generates", async () => {
-    for (const [name, content] of Object.entries(await referencePages(ROOT))) {
+    for (const [name, content] of Object.entries(await generateReferencePages(ROOT))) {
       expect(
         readFileSync(join(ROOT, "docs/reference", name), "utf8") === content,
         `${name}: run npm run reference`,

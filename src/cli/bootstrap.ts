@@ -10,7 +10,7 @@ import { StartError } from "../errors.js";
 import { createFirstAppIfEmpty, type FirstCredentials } from "../operations/access/bootstrap.js";
 import { People } from "../operations/access/people.js";
 import { createAccountModules } from "../operations/accounts/people-accounts.js";
-import { type CommandDatabase, readArguments, runCommand, withDatabase } from "./command.js";
+import { type CommandDatabase, readArguments, runCommand, withMigratedDatabase } from "./command.js";
 
 /** Returns the service's URL. With PORT=0 the configuration has no port, so the URL comes from the file of credentials. */
 function serviceAddressOf({ publicUrl, dataDir, host, port }: Config): string {
@@ -33,7 +33,9 @@ await runCommand(async () => {
   const { values } = readArguments({ link: { type: "boolean" } }, "Usage: npm run bootstrap [-- --link]");
   const { databaseUrl, dataDir, host, port, publicUrl } = config;
   if (values.link) {
-    const link = await withDatabase(config, (database) => createAdministratorLink(database, serviceAddressOf(config)));
+    const link = await withMigratedDatabase(config, (database) =>
+      createAdministratorLink(database, serviceAddressOf(config)),
+    );
     process.stdout.write(`${link}\n`);
     return;
   }
@@ -43,7 +45,7 @@ await runCommand(async () => {
     );
   }
   const baseUrl = publicUrl ?? `http://${host}:${port}`;
-  const created = await withDatabase(config, async (database) => {
+  const created = await withMigratedDatabase(config, async (database) => {
     const credentials = await createFirstAppIfEmpty({ ...database, dataDir, baseUrl });
     return credentials && { credentials, setupLink: await createAdministratorLink(database, baseUrl) };
   });

@@ -61,7 +61,7 @@ export async function withDatabaseUrl<T>(config: Config, work: (url: string) => 
 }
 
 /** Migrates the schema of the service's database, then calls `work` with the database. */
-export function withDatabase<T>(config: Config, work: (database: CommandDatabase) => Promise<T>): Promise<T> {
+export function withMigratedDatabase<T>(config: Config, work: (database: CommandDatabase) => Promise<T>): Promise<T> {
   return withDatabaseUrl(config, async (url) => {
     await migrateDatabase(url);
     const db = await openDatabase(url, 2);

@@ -9,7 +9,7 @@ import { migrateDatabase, openDatabase } from "../data/database.js";
 import { startEmbeddedPostgres } from "../engine/embedded-postgres.js";
 import { runCommand } from "./command.js";
 import { writeReference } from "./reference/pages.js";
-import { createContractFiles } from "./schema/contracts.js";
+import { generateSchemaFiles } from "./schema/contracts.js";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 
@@ -20,7 +20,7 @@ await runCommand(async () => {
   try {
     await migrateDatabase(postgres.url);
     const db = await openDatabase(postgres.url, 1);
-    const files = await createContractFiles(db, ROOT);
+    const files = await generateSchemaFiles(db, ROOT);
     await db.destroy();
     mkdirSync(join(ROOT, "schema"), { recursive: true });
     for (const [name, content] of Object.entries(files)) writeFileSync(join(ROOT, "schema", name), content);

@@ -3,7 +3,7 @@ import "reflect-metadata";
 import { readConfig } from "../config.js";
 import { settingsKeyFile } from "../operations/settings/data-keys.js";
 import { rotateSettingsKey } from "../operations/settings/settings-rotation.js";
-import { readArguments, runCommand, withDatabase } from "./command.js";
+import { readArguments, runCommand, withMigratedDatabase } from "./command.js";
 
 const USAGE = "Usage: npm run settings:rotate, without arguments";
 
@@ -12,7 +12,7 @@ await runCommand(async () => {
   const config = readConfig();
   const { settingsKeys: keys, dataDir } = config;
   const path = settingsKeyFile(dataDir);
-  const count = await withDatabase(config, ({ db }) => rotateSettingsKey({ db, keys, path }));
+  const count = await withMigratedDatabase(config, ({ db }) => rotateSettingsKey({ db, keys, path }));
   const where = keys
     ? "the first key of SETTINGS_KEY; you can remove the other keys from SETTINGS_KEY"
     : `a new key in ${path}`;

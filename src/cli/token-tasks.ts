@@ -130,7 +130,7 @@ function createListTask({ app }: OptionValues): TokenTask {
  * Reads the task from the command line.
  * @throws StartError with the problem of the arguments, and the usage
  */
-export function readTokenTask(commandLineWords: string[]): TokenTask {
+export function parseTokenTask(commandLineWords: string[]): TokenTask {
   const { positionals, values } = readArguments(OPTIONS, USAGE, commandLineWords);
   const [word, id, ...more] = positionals;
   if (word === "revoke" && more.length === 0) return createRevokeTask(id);

@@ -1,11 +1,11 @@
 /** `npm run token`: creates, lists and revokes credentials of every kind. The last line of its output is JSON. */
 import "reflect-metadata";
 import { readConfig } from "../config.js";
-import { runCommand, withDatabase } from "./command.js";
-import { readTokenTask } from "./token-tasks.js";
+import { runCommand, withMigratedDatabase } from "./command.js";
+import { parseTokenTask } from "./token-tasks.js";
 
 await runCommand(async () => {
-  const task = readTokenTask(process.argv.slice(2));
-  const answer = await withDatabase(readConfig(), task);
+  const task = parseTokenTask(process.argv.slice(2));
+  const answer = await withMigratedDatabase(readConfig(), task);
   process.stdout.write(`${JSON.stringify(answer)}\n`);
 });

@@ -9,7 +9,7 @@ import { Client } from "pg";
 import { checkDatabase } from "../../src/cli/doctor/database.js";
 import { formatDiagnostic } from "../../src/cli/doctor/diagnostic.js";
 import { collectDiagnostics } from "../../src/cli/doctor/diagnostics.js";
-import { checkNode } from "../../src/cli/doctor/machine.js";
+import { checkNodeVersion } from "../../src/cli/doctor/machine.js";
 import { readConfig } from "../../src/config.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { programEnvironment } from "../harness/program-environment.js";
@@ -282,8 +282,9 @@ describe("npm run doctor", function () {
 
 describe("the doctor's check of Node", () => {
   it("reports a version that is too old", () => {
-    expect(checkNode("24.11.0").advice).to.equal(null);
-    expect(checkNode("25.0.0").advice).to.equal(null);
-    for (const old of ["24.10.9", "20.20.2"]) expect(checkNode(old).advice).to.contain("use Node 24.11 or later");
+    expect(checkNodeVersion("24.11.0").advice).to.equal(null);
+    expect(checkNodeVersion("25.0.0").advice).to.equal(null);
+    for (const old of ["24.10.9", "20.20.2"])
+      expect(checkNodeVersion(old).advice).to.contain("use Node 24.11 or later");
   });
 });

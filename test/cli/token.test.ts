@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { Client } from "pg";
-import { withDatabase } from "../../src/cli/command.js";
-import { readTokenTask } from "../../src/cli/token-tasks.js";
+import { withMigratedDatabase } from "../../src/cli/command.js";
+import { parseTokenTask } from "../../src/cli/token-tasks.js";
 import { readConfig } from "../../src/config.js";
 import { formatFatalError } from "../../src/errors.js";
 import { CREDENTIAL_CHANNEL } from "../../src/operations/access/credentials.js";
@@ -40,7 +40,8 @@ describe("npm run token", () => {
 
   /** Runs the token program in this process with these arguments, because starting a process costs a second. */
   // biome-ignore lint/suspicious/noExplicitAny: each command returns another type
-  const token = async (...words: string[]): Promise<any> => withDatabase(readConfig(environment), readTokenTask(words));
+  const token = async (...words: string[]): Promise<any> =>
+    withMigratedDatabase(readConfig(environment), parseTokenTask(words));
 
   before(async () => {
     service = await startTestService({ ROLES: "api" });

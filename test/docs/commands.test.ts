@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
 import { stop as stopEsbuild, transform } from "esbuild";
-import { clientDeclarations, parseCalls, wrapInAction } from "../../src/cli/reference/svc-calls.js";
+import { parseNamespaceCalls, readLibraryDeclarations, wrapInAction } from "../../src/cli/reference/svc-calls.js";
 import { SVC_NAMESPACES } from "../../src/cli/reference/svc-examples.js";
 import { STATUS } from "../../src/errors.js";
 import { longTest, sampleOf } from "../harness/samples.js";
@@ -190,11 +190,11 @@ describe("commands in the documentation", () => {
   }
 
   it("describe each call of the client library, and show it in an example", () => {
-    const sources = clientDeclarations(ROOT);
+    const sources = readLibraryDeclarations(ROOT);
     for (const { type, path, example, pageExample } of SVC_NAMESPACES) {
       const shown = `${example?.code}\n${pageExample?.code}`;
       const isShown = (name: string) => new RegExp(`\\b${name}\\b`).test(shown);
-      const calls = parseCalls(sources, type);
+      const calls = parseNamespaceCalls(sources, type);
       expect(calls, path).to.not.deep.equal([]);
       expect(calls.filter(({ comment }) => comment === "").map(({ name }) => `${path}.${name}`)).to.deep.equal([]);
       expect(calls.filter(({ name }) => !isShown(name)).map(({ name }) => `${path}.${name}`)).to.deep.equal([]);
@@ -240,9 +240,11 @@ describe("commands in the documentation", () => {
   });
 
   it("have fragments of pages with valid syntax, and only name calls that the client library has", async () => {
-    const sources = clientDeclarations(ROOT);
+    const sources = readLibraryDeclarations(ROOT);
     const calls = new Set(
-      SVC_NAMESPACES.flatMap(({ path, type }) => parseCalls(sources, type).map(({ name }) => `${path}.${name}`)),
+      SVC_NAMESPACES.flatMap(({ path, type }) =>
+        parseNamespaceCalls(sources, type).map(({ name }) => `${path}.${name}`),
+      ),
     ).add("Svc.Notifications.unread.count");
     for (const page of PAGES.filter((one) => one !== "CHANGELOG.md")) {
       const text = readPage(page);

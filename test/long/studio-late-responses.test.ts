@@ -1,7 +1,7 @@
 /** Tests on each page of Studio that no late response replaces what a person has typed. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
-import { APP_PARTS, VIEW_NAMES } from "../../src/web/studio/shell/views.js";
+import { APP_SUBPAGES, VIEW_NAMES } from "../../src/web/studio/shell/views.js";
 import { signedInPerson } from "../harness/people.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium, type PageWatch, watchPage } from "../web/chromium.js";
@@ -20,7 +20,7 @@ const ITEMS = {
   runs: ["1"],
   people: ["1"],
   access: ["1"],
-  app: Object.keys(APP_PARTS),
+  app: Object.keys(APP_SUBPAGES),
 };
 
 describe("late responses in Studio", () => {

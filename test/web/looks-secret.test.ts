@@ -1,6 +1,6 @@
 /** Tests for which values of a setting Studio warns that they look like secrets. */
 import { expect } from "chai";
-import { looksSecret } from "../../src/web/studio/settings/looks-secret.js";
+import { looksLikeSecret } from "../../src/web/studio/settings/looks-secret.js";
 
 const SECRET_SETTINGS: [key: string, value: unknown][] = [
   ["smtpPassword", "x"],
@@ -36,10 +36,10 @@ const HARMLESS_SETTINGS: [key: string, value: unknown][] = [
 
 describe("a public setting", () => {
   it("looks like a secret by its key, by a key within it, or by its value", () => {
-    for (const [key, value] of SECRET_SETTINGS) expect(looksSecret(key, value), key).to.equal(true);
+    for (const [key, value] of SECRET_SETTINGS) expect(looksLikeSecret(key, value), key).to.equal(true);
   });
 
   it("does not look like one otherwise", () => {
-    for (const [key, value] of HARMLESS_SETTINGS) expect(looksSecret(key, value), key).to.equal(false);
+    for (const [key, value] of HARMLESS_SETTINGS) expect(looksLikeSecret(key, value), key).to.equal(false);
   });
 });

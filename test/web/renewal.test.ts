@@ -1,11 +1,11 @@
 /** Tests that requests with an expired session wait for a new sign-in, and that other requests do not. */
 import { expect } from "chai";
 import {
-  getRenewalCount,
+  getSessionRenewalCount,
   onSessionExpiry,
-  resumeRequests,
+  resumePausedRequests,
   setRequestPausing,
-  waitForRenewal,
+  waitForSessionRenewal,
 } from "../../src/web/studio/accounts/session-renewal.js";
 
 describe("requests of an expired session", () => {
@@ -22,17 +22,17 @@ describe("requests of an expired session", () => {
   });
 
   it("wait for one sign-in, and are sent again at once if they are rejected only after it", async () => {
-    const early = getRenewalCount();
-    const waiting = [waitForRenewal(early), waitForRenewal(early)];
+    const early = getSessionRenewalCount();
+    const waiting = [waitForSessionRenewal(early), waitForSessionRenewal(early)];
     expect(shown).to.deep.equal([true]);
-    resumeRequests();
+    resumePausedRequests();
     await Promise.all(waiting);
     expect(shown).to.deep.equal([true, false]);
-    await waitForRenewal(early);
+    await waitForSessionRenewal(early);
     expect(shown, "a late rejection").to.deep.equal([true, false]);
-    const next = waitForRenewal(getRenewalCount());
+    const next = waitForSessionRenewal(getSessionRenewalCount());
     expect(shown, "the next expiry").to.deep.equal([true, false, true]);
-    resumeRequests();
+    resumePausedRequests();
     await next;
   });
 });

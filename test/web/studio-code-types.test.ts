@@ -10,7 +10,11 @@ import {
   getDiagnosticText,
   isCodeError,
 } from "../../src/web/studio/actions/code-diagnostics.js";
-import { COMPILER_OPTIONS, createActionTypes, replaceUnknownByAny } from "../../src/web/studio/actions/code-types.js";
+import {
+  COMPILER_OPTIONS,
+  createActionTypeDeclarations,
+  replaceUnknownByAny,
+} from "../../src/web/studio/actions/code-types.js";
 import { ACTION_TEMPLATES } from "../../src/web/studio/actions/templates.js";
 import { type Compiler, withTypedContext } from "../../src/web/studio/actions/typed-code.js";
 import { longTest } from "../harness/samples.js";
@@ -33,7 +37,7 @@ interface Answers {
   updateExtraLibs(libraries: object): Promise<void>;
 }
 
-type Known = Parameters<typeof createActionTypes>[0];
+type Known = Parameters<typeof createActionTypeDeclarations>[0];
 
 describe("TypeScript of an action's code", () => {
   let worker: Answers;
@@ -70,7 +74,7 @@ describe("TypeScript of an action's code", () => {
   async function write(text: string, known: Partial<Known> = {}) {
     version += 1;
     code = text;
-    const types = createActionTypes({
+    const types = createActionTypeDeclarations({
       packages,
       dependencies: ALL,
       installedDependencies: [],
@@ -344,7 +348,7 @@ describe("TypeScript of an action's code", () => {
   it("describes payloads in few words, with any number of keys and levels", () => {
     const wide = Object.fromEntries(Array.from({ length: 50 }, (_, at) => [`key${at}`, { a: 1, b: { c: "d" } }]));
     const deep = Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`${at}`.repeat(50), wide]));
-    const { globalDeclarations } = createActionTypes({
+    const { globalDeclarations } = createActionTypeDeclarations({
       ...{ packages, dependencies: [], installedDependencies: [], settingKeys: [], environment: "server" },
       pastPayloads: [deep, { ["k".repeat(500_000)]: 1 }],
     });

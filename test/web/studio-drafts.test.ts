@@ -1,6 +1,6 @@
 /** Tests that the values typed into Studio's forms are stored exactly, and that nothing else changes. */
 import { expect } from "chai";
-import { eventsPage } from "../../src/cli/reference/events.js";
+import { buildEventsPage } from "../../src/cli/reference/events.js";
 import { highlightCode } from "../../src/web/studio/actions/highlight-code.js";
 import {
   indentLines,
@@ -9,7 +9,7 @@ import {
   type TextEdit,
 } from "../../src/web/studio/actions/plain-keys.js";
 import { conditionsToRows, isEditableRuleList, rowsToConditions } from "../../src/web/studio/data/access-templates.js";
-import { findDuplicate, isHookValue } from "../../src/web/studio/data/draft-rows.js";
+import { canEditHooksInForm, findDuplicateKey } from "../../src/web/studio/data/draft-rows.js";
 import { createDeliverySetting, validateDelivery } from "../../src/web/studio/messages/delivery-draft.js";
 import { sendRequestForEachRun } from "../../src/web/studio/runs/bulk-send.js";
 import { groupByDay } from "../../src/web/studio/schedules/week-days.js";
@@ -31,7 +31,7 @@ describe("entries of audit logs", () => {
   });
 
   it("have a type in words that end with what was done, for each type of the reference", () => {
-    const [, section] = eventsPage(process.cwd()).split("## Audit log");
+    const [, section] = buildEventsPage(process.cwd()).split("## Audit log");
     const types = [...section!.matchAll(/`(\w+(?:\.\w+)+)`/g)].map(([, type]) => type!);
     expect(types.length).to.be.above(60);
     const lastWords = /\b(\w+ed( in| out| back)?|reset|set up|for sign-ins)$/;
@@ -125,9 +125,9 @@ describe("colored code", () => {
 
 describe("values of Studio's forms", () => {
   it("finds two rows that would become one field", () => {
-    expect(findDuplicate(["Password", "Email", "Password"])).to.equal("Password");
-    expect(findDuplicate(["Password", "", ""])).to.equal("");
-    expect(findDuplicate(["Password", "password", ""])).to.equal(null);
+    expect(findDuplicateKey(["Password", "Email", "Password"])).to.equal("Password");
+    expect(findDuplicateKey(["Password", "", ""])).to.equal("");
+    expect(findDuplicateKey(["Password", "password", ""])).to.equal(null);
   });
 
   it("shows a list of hooks as a form only if the form can show all of it", () => {
@@ -137,7 +137,7 @@ describe("values of Studio's forms", () => {
       { type: "email", runOn, to: [{ email: "{{Email}}" }] },
       { type: "sms", runOn, to: "{{Phone}}" },
     ];
-    expect(isHookValue(shown)).to.equal(true);
+    expect(canEditHooksInForm(shown)).to.equal(true);
     const others = [
       null,
       { type: "sms" },
@@ -146,7 +146,7 @@ describe("values of Studio's forms", () => {
       { type: "email", runOn, to: [null] },
       { type: "email", runOn, to: [] },
     ];
-    for (const hook of others) expect(isHookValue([hook]), JSON.stringify(hook)).to.equal(false);
+    for (const hook of others) expect(canEditHooksInForm([hook]), JSON.stringify(hook)).to.equal(false);
   });
 
   it("stores a condition's value with the type that is chosen for it, and no text as a number", () => {

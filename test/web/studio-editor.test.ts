@@ -235,7 +235,7 @@ describe("Studio's editor", () => {
       const limited = [{ message: "too many", extensions: { status: "RATE_LIMIT_EXCEEDED", retryAfter: 0 } }];
       const answers = new Map([
         ["RunAction", async () => new Response(JSON.stringify({ errors: limited }))],
-        ["GetRun", async () => { throw new TypeError("no connection"); }],
+        ["ReadRunOutcome", async () => { throw new TypeError("no connection"); }],
       ]);
       window.fetch = (address, init) => {
         const name = [...answers.keys()].find((one) => (init?.body ?? "").includes(one));

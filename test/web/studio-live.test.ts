@@ -345,7 +345,7 @@ describe("Studio's pages while other people change the app", () => {
     await write("POST", "settings", { newest: "1" });
     let reads = 0;
     const onRequest = (request: HTTPRequest) => {
-      if (request.postData()?.includes("query ReadAudit")) reads += 1;
+      if (request.postData()?.includes("query ReadAuditLog")) reads += 1;
     };
     page.on("request", onRequest);
     await studio.button("Refresh");

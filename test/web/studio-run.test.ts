@@ -4,7 +4,7 @@
  */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
-import { APP_PARTS, VIEW_NAMES } from "../../src/web/studio/shell/views.js";
+import { APP_SUBPAGES, VIEW_NAMES } from "../../src/web/studio/shell/views.js";
 import { longTest, sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -182,7 +182,7 @@ describe("a run in Studio", () => {
 
     longTest("reads nothing at the focus of the window that counts towards the rate limit of saves", async () => {
       const { appId } = service;
-      const places = [...VIEW_NAMES, ...Object.keys(APP_PARTS).map((part) => `app/${part}`)];
+      const places = [...VIEW_NAMES, ...Object.keys(APP_SUBPAGES).map((part) => `app/${part}`)];
       for (const place of sampleOf(places, 0, 6)) {
         await other.open(`${appId}/${place}`);
         expect(await readAtFocus(), place).to.deep.equal([]);
@@ -196,7 +196,7 @@ describe("a run in Studio", () => {
       await tab.waitForSelector("#again-target");
       limited.length = 0;
       await tab.focus("#again-target");
-      await until(() => limited.join().includes("ListVersions"));
+      await until(() => limited.join().includes("ListActionVersions"));
       expect(await readAtFocus(), "versions of a run's action").to.deep.equal([]);
       await other.open(`${appId}/actions/${ids["small"]}`);
       await tab.waitForSelector(".code-editor .view-line");

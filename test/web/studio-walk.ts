@@ -6,7 +6,7 @@ import { createRequire } from "node:module";
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { parseRoute } from "../../src/web/studio/shell/studio-route.js";
-import { APP_PARTS, isAppPart, VIEW_NAMES, type View } from "../../src/web/studio/shell/views.js";
+import { APP_SUBPAGES, isAppSubpage, VIEW_NAMES, type View } from "../../src/web/studio/shell/views.js";
 import { startRegistry, type TestRegistry } from "../harness/npm-registry.js";
 import { createAccounts, PASSPHRASE, signedInPerson } from "../harness/people.js";
 import { startPrefixProxy } from "../harness/prefix-proxy.js";
@@ -39,13 +39,13 @@ const ALWAYS_OPENED_ITEMS: Partial<Record<View, (content: Content, service: Test
 
 /** Pages of the table of routes. Each part of an app's page counts as a page. */
 const PAGES = VIEW_NAMES.flatMap((view) =>
-  view === "app" ? Object.keys(APP_PARTS).map((part) => `app/${part}`) : [view],
+  view === "app" ? Object.keys(APP_SUBPAGES).map((part) => `app/${part}`) : [view],
 );
 
 /** Returns the page that a URL shows, as `PAGES` contains it. */
 function findPage(href: string): string {
   const { view, item } = parseRoute(href);
-  return view === "app" ? `app/${isAppPart(item) ? item : Object.keys(APP_PARTS)[0]}` : view;
+  return view === "app" ? `app/${isAppSubpage(item) ? item : Object.keys(APP_SUBPAGES)[0]}` : view;
 }
 
 /** Paths below `/studio/`: the pages that one-time links open, and an address that does not exist. */

@@ -4,12 +4,12 @@ import { checkDatabase } from "./database.js";
 import { createPassedDiagnostic, createProblemDiagnostic, type Diagnostic } from "./diagnostic.js";
 import {
   checkBrowser,
-  checkBundling,
   checkDataDir,
-  checkEgress,
+  checkEgressAddress,
   checkIsolatedVmModule,
   checkKeyFile,
-  checkNode,
+  checkNodeVersion,
+  checkPackageBundling,
 } from "./machine.js";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -45,13 +45,13 @@ function readSettings(environment: Environment | undefined): {
  */
 export async function collectDiagnostics(environment?: Environment): Promise<Diagnostic[]> {
   const { config, settingsDiagnostics } = readSettings(environment);
-  const diagnostics = [...settingsDiagnostics, checkNode(), await checkIsolatedVmModule()];
+  const diagnostics = [...settingsDiagnostics, checkNodeVersion(), await checkIsolatedVmModule()];
   if (!config) return diagnostics;
   const machineFindings = [
     ...(await checkDataDir(config)),
-    ...(await checkEgress(config)),
+    ...(await checkEgressAddress(config)),
     checkKeyFile(config),
-    await checkBundling(config),
+    await checkPackageBundling(config),
     ...(await checkBrowser(config)),
   ];
   return [...diagnostics, ...machineFindings, ...(await checkDatabase(config))];

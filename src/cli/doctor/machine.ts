@@ -21,7 +21,7 @@ const NODE_VERSION_MIN = { major: 24, minor: 11 };
 /** Permission bits of a file for its group and for all other users. */
 const GROUP_AND_OTHERS_MODE_BITS = 0o077;
 
-export function checkNode(version = process.versions.node): Diagnostic {
+export function checkNodeVersion(version = process.versions.node): Diagnostic {
   const [major = 0, minor = 0] = version.split(".").map(Number);
   const isSupported =
     major > NODE_VERSION_MIN.major || (major === NODE_VERSION_MIN.major && minor >= NODE_VERSION_MIN.minor);
@@ -85,7 +85,7 @@ export async function checkDataDir({ dataDir, diskFreeMinMb }: Config): Promise<
 }
 
 /** Checks that this machine has the network address EGRESS_ADDRESS, from which runs send their requests. */
-export async function checkEgress({ egressAddress }: Config): Promise<Diagnostic[]> {
+export async function checkEgressAddress({ egressAddress }: Config): Promise<Diagnostic[]> {
   if (egressAddress === null) return [];
   if (await isLocalAddress(egressAddress))
     return [createPassedDiagnostic("egress", `${egressAddress} is an address of this machine`)];
@@ -110,7 +110,7 @@ export function checkKeyFile({ dataDir, settingsKeys }: Config): Diagnostic {
 }
 
 /** Checks whether npm packages can be bundled in the configured sandbox. */
-export async function checkBundling({ roles, npm }: Config): Promise<Diagnostic> {
+export async function checkPackageBundling({ roles, npm }: Config): Promise<Diagnostic> {
   if (!npm) return createPassedDiagnostic("packages of npm", "are switched off");
   if (!roles.has("api"))
     return createPassedDiagnostic(

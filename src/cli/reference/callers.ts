@@ -5,7 +5,7 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { ACCESS_TABLE, type CallerRole, type Operation, TOKEN_SCOPES, type TokenScope } from "../../rules/access.js";
-import { inlineCode } from "./tables.js";
+import { formatInlineCode } from "./tables.js";
 
 /** Operations by resolver method, for methods whose code does not name the operation because a helper checks it. */
 const INDIRECT_OPERATIONS: Readonly<Record<string, readonly Operation[]>> = {
@@ -51,7 +51,7 @@ const isOperation = (name: string): name is Operation => Object.hasOwn(ACCESS_TA
  * @param root folder of the checkout
  * @throws Error if INDIRECT_OPERATIONS names a method that no resolver has
  */
-export function operationsByField(root: string): ReadonlyMap<string, readonly Operation[]> {
+export function readOperationsByField(root: string): ReadonlyMap<string, readonly Operation[]> {
   const operationsByName = new Map<string, readonly Operation[]>(Object.entries(INDIRECT_OPERATIONS));
   const files = globSync("src/api/graphql/*-resolver.ts", { cwd: root });
   const sources = files.map((file) => readFileSync(join(root, file), "utf8"));
@@ -124,7 +124,7 @@ const TOKENS_WITHOUT_SCOPES = "API tokens created without scopes";
 function describeApiTokens(scopes: readonly TokenScope[], withoutScopes: boolean): string[] {
   if (withoutScopes && scopes.length === TOKEN_SCOPES.length) return ["all API tokens"];
   if (withoutScopes && scopes.length === 0) return [TOKENS_WITHOUT_SCOPES];
-  const tokensWithScopes = `API tokens with the scope ${joinWithOr(scopes.map(inlineCode))}`;
+  const tokensWithScopes = `API tokens with the scope ${joinWithOr(scopes.map(formatInlineCode))}`;
   return [...(scopes.length > 0 ? [tokensWithScopes] : []), ...(withoutScopes ? [TOKENS_WITHOUT_SCOPES] : [])];
 }
 

@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import { createProgram } from "../svc/program.js";
 import type { CommandEnvironment } from "../svc/session.js";
-import { inlineCode, markdownTable, referencePage } from "./tables.js";
+import { buildReferencePage, formatInlineCode, formatMarkdownTable } from "./tables.js";
 
 function usageOf(command: Command, before: string): string {
   const words = command.registeredArguments.map((argument) => {
@@ -18,20 +18,20 @@ function rowsOfCommand(command: Command, before: string): string[][] {
   const path = `${before} ${command.name()}`.trim();
   const options = command.options
     .filter(({ flags }) => !isGlobalOption(flags))
-    .map(({ flags, description }) => `${inlineCode(flags)}: ${description}`);
+    .map(({ flags, description }) => `${formatInlineCode(flags)}: ${description}`);
   const commandRows =
     command.commands.length > 0
       ? []
-      : [[inlineCode(usageOf(command, before)), command.description(), options.join("; ")]];
+      : [[formatInlineCode(usageOf(command, before)), command.description(), options.join("; ")]];
   return [...commandRows, ...command.commands.flatMap((sub) => rowsOfCommand(sub, path))];
 }
 
-export function commandsPage(): string {
+export function buildCommandsPage(): string {
   // No command runs here, so the empty environment is never used.
   const program = createProgram({} as CommandEnvironment, () => undefined);
   const lead =
     "For developers who keep an app in a folder. [The command line](command-line.md) shows how to use these commands. Every command also has the options `--json` (print one JSON document) and `--yes` (ask no questions). Operators find the commands of the service, such as `npm run backup`, in [operating](../operate/operating.md#commands).";
-  return referencePage("Commands of svc", lead, "the program", [
-    markdownTable(["command", "does", "options"], rowsOfCommand(program, "")),
+  return buildReferencePage("Commands of svc", lead, "the program", [
+    formatMarkdownTable(["command", "does", "options"], rowsOfCommand(program, "")),
   ]);
 }

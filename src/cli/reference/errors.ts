@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { STATUS, type Status } from "../../errors.js";
 import { parseMembers } from "./declarations.js";
-import { inlineCode, markdownTable, referencePage } from "./tables.js";
+import { buildReferencePage, formatInlineCode, formatMarkdownTable } from "./tables.js";
 
 type RetryAdvice = "no" | "yes" | "after a new read";
 
@@ -156,26 +156,26 @@ const CLOSE_CODES = [
 ];
 
 /** @param root checkout folder, in which src/errors.ts declares the additional fields of errors */
-export function errorsPage(root: string): string {
+export function buildErrorsPage(root: string): string {
   const fields = parseMembers([readFileSync(join(root, "src/errors.ts"), "utf8")], "ErrorDetails");
-  const fieldRows = fields.map(({ name, comment }) => [inlineCode(name), comment]);
+  const fieldRows = fields.map(({ name, comment }) => [formatInlineCode(name), comment]);
   const rows = (Object.keys(STATUS) as Status[]).map((status) => {
     const [advice, retry] = ADVICE_BY_STATUS[status];
-    return [inlineCode(status), String(STATUS[status].http), STATUS[status].message, advice, retry];
+    return [formatInlineCode(status), String(STATUS[status].http), STATUS[status].message, advice, retry];
   });
   const lead =
     "For everyone who calls the service. Every error has a status, such as `FORBIDDEN`, and a text. REST returns both in the body `{status, error}`, GraphQL in `extensions.status` and `message`. In code, compare only the status, because the text is for people and can change. The column *cause* of the table has the default text of each status, but the service often sends a more specific text.";
   const client =
     "**`NETWORK_ERROR`.** If no response to a call arrives, the client library rejects the call with this status. The service may still have completed the request. The calls `run` and `runWithResult` of the client library send no `Idempotency-Key`. So repeat these calls only if a second run does no harm, or let the action [run once](../guides/run-once.md). Over REST, [repeat the request](../guides/repeat-a-request.md) with the same key.";
-  return referencePage("Errors", lead, "`src/errors.ts`", [
-    markdownTable(["status", "HTTP", "cause", "what to do", "retry"], rows),
+  return buildReferencePage("Errors", lead, "`src/errors.ts`", [
+    formatMarkdownTable(["status", "HTTP", "cause", "what to do", "retry"], rows),
     client,
     "## Further fields",
     "Some errors have further fields, in the body of REST and in `extensions` of GraphQL:",
-    markdownTable(["field", "meaning"], fieldRows),
+    formatMarkdownTable(["field", "meaning"], fieldRows),
     "## Codes of `request()`",
     "If a `request()` from an action to another service fails, the error has a `code` instead of a status. The page [requests](requests.md#errors) lists these codes.",
     "## Close codes of websockets",
-    markdownTable(["code", "cause", "what to do"], CLOSE_CODES),
+    formatMarkdownTable(["code", "cause", "what to do"], CLOSE_CODES),
   ]);
 }

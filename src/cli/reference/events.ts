@@ -3,7 +3,7 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { ENTRIES_CHANGED_AUDIT_TYPE } from "../../rules/entries/entry-events.js";
 import { LOG_EVENT_TYPES } from "../../rules/trigger-match.js";
-import { inlineCode, markdownTable, referencePage } from "./tables.js";
+import { buildReferencePage, formatInlineCode, formatMarkdownTable } from "./tables.js";
 
 const EVENT_MEANINGS: Record<string, string> = {
   "app.analytics.event": "A page recorded an event.",
@@ -65,13 +65,13 @@ function auditTypes(root: string, writers: readonly string[], others: readonly s
   return [...new Set([...foundTypes, ...others])].sort();
 }
 
-export function eventsPage(root: string): string {
-  const rows = LOG_EVENT_TYPES.map((type) => [inlineCode(type), EVENT_MEANINGS[type] ?? ""]);
-  const list = (types: readonly string[]) => types.map(inlineCode).join(", ");
+export function buildEventsPage(root: string): string {
+  const rows = LOG_EVENT_TYPES.map((type) => [formatInlineCode(type), EVENT_MEANINGS[type] ?? ""]);
+  const list = (types: readonly string[]) => types.map(formatInlineCode).join(", ");
   const lead =
     'For authors of `log` triggers. The trigger `{"trigger": "log", "where": {"type": "dataSource.entry.create"}}` starts an action for each event of this type. The service itself stores the events of this table. Your back end can store events of other types with `POST /v1/apps/:appId/logs`. The name of such a type cannot begin with `app.task.`.';
-  return referencePage("Log events", lead, "the code", [
-    markdownTable(["type", "stored when"], rows),
+  return buildReferencePage("Log events", lead, "the code", [
+    formatMarkdownTable(["type", "stored when"], rows),
     "## Execution log",
     "When a run ends, the execution log gets an entry of the type `app.task.completed` or `app.task.failed`. Entries of the execution log cannot start an action. To get a message about failed runs, use [alerts](alerts.md). To send errors to another system, catch them in the code of the action, or let a program read `GET /v3/apps/:appId/runs?state=failed`.",
     "## Audit log",

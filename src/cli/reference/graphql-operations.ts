@@ -9,7 +9,7 @@ import {
 } from "graphql";
 import type { Operation } from "../../rules/access.js";
 import { CALLERS_NOTE, describeCallers, usesAccessRules } from "./callers.js";
-import { inlineCode, markdownTable, referencePage } from "./tables.js";
+import { buildReferencePage, formatInlineCode, formatMarkdownTable } from "./tables.js";
 
 type Field = GraphQLField<unknown, unknown>;
 
@@ -32,11 +32,11 @@ function sectionOf(
 ): string {
   const rows = Object.values(root?.getFields() ?? {}).sort((a, b) => (a.name < b.name ? -1 : 1));
   const cells = rows.map((field) => [
-    inlineCode(formatSignature(field)),
+    formatInlineCode(formatSignature(field)),
     `${field.deprecationReason == null ? "" : `**Deprecated**: ${field.deprecationReason} `}${field.description ?? ""}`,
     fieldCallers(field.name, byField.get(field.name) ?? []),
   ]);
-  return `## ${title}\n\n${markdownTable(["operation", "does", "callers"], cells)}`;
+  return `## ${title}\n\n${formatMarkdownTable(["operation", "does", "callers"], cells)}`;
 }
 
 function formatTypes(schema: GraphQLSchema): string {
@@ -49,24 +49,26 @@ function formatTypes(schema: GraphQLSchema): string {
     .map((type) => {
       const fields = Object.values((type as GraphQLObjectType).getFields());
       return [
-        inlineCode(type.name),
+        formatInlineCode(type.name),
         fields
-          .map(({ name, type: of }) => inlineCode(`${name}: ${getNamedType(of).name === String(of) ? of : String(of)}`))
+          .map(({ name, type: of }) =>
+            formatInlineCode(`${name}: ${getNamedType(of).name === String(of) ? of : String(of)}`),
+          )
           .join(" "),
       ];
     });
-  return `## Types\n\n${markdownTable(["type", "fields"], rows)}`;
+  return `## Types\n\n${formatMarkdownTable(["type", "fields"], rows)}`;
 }
 
 const PAGE_LEAD =
   "For everyone who calls `/graphql`. [The API](api.md#graphql-over-http) explains how to send documents, and when a subscription ends. GraphiQL, at `/graphql` in a browser, shows these operations with a description of every field. A mutation whose result has the type `Boolean!` returns true if it succeeds.";
 
-export function graphqlOperationsPage(
+export function buildGraphqlOperationsPage(
   schema: GraphQLSchema,
   byField: ReadonlyMap<string, readonly Operation[]>,
 ): string {
   const lead = `${PAGE_LEAD}\n\n${CALLERS_NOTE}`;
-  return referencePage("GraphQL operations", lead, "the schema", [
+  return buildReferencePage("GraphQL operations", lead, "the schema", [
     sectionOf("Queries", schema.getQueryType(), byField),
     sectionOf("Mutations", schema.getMutationType(), byField),
     sectionOf("Subscriptions", schema.getSubscriptionType(), byField),

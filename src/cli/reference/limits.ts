@@ -9,7 +9,7 @@ import { listVariableDescriptions } from "../../config/variables.js";
 import { STATUS } from "../../errors.js";
 import * as limits from "../../limits.js";
 import { QUERY_ENTRIES_MAX } from "../../rules/entry-query/options.js";
-import { inlineCode, markdownTable, referencePage } from "./tables.js";
+import { buildReferencePage, formatInlineCode, formatMarkdownTable } from "./tables.js";
 
 const MB = 1024 * 1024;
 const LIMIT_VALUES: Readonly<Record<string, unknown>> = { ...limits };
@@ -91,7 +91,7 @@ function formatLimit(name: string, value: unknown): string {
     const inSecond = (value.limit * 1_000) / value.windowMs;
     return `${value.limit.toLocaleString("en")} at once, then ${inSecond.toLocaleString("en")} a second`;
   }
-  if (typeof value !== "number") return inlineCode(JSON.stringify(value));
+  if (typeof value !== "number") return formatInlineCode(JSON.stringify(value));
   if (/_MS$/.test(name)) return formatDuration(value);
   if (/BYTES/.test(name) && !/SHARE$/.test(name)) return formatBytes(value);
   const unit = /_MB$/.test(name) ? " MB" : /SECONDS$/.test(name) ? " s" : "";
@@ -103,7 +103,7 @@ function describeEffect(effect: string): string {
   if (effect === "OLDEST") return "the oldest are removed";
   return effect.replaceAll(/\b[A-Z_]{6,}\b/g, (name) => {
     const status = STATUS[name as keyof typeof STATUS] as { http: number } | undefined;
-    return status ? `${inlineCode(name)} (${status.http})` : name;
+    return status ? `${formatInlineCode(name)} (${status.http})` : name;
   });
 }
 
@@ -129,7 +129,7 @@ The tables below do not contain these limits:
 - **Missed live changes.** After a lost connection, the argument \`since\` of the subscription \`dataSourceChanged\` gets the changes of up to ten minutes ([data sources](data-sources.md#log-events-and-live-changes)).
 - **Rate limits of codes that verify an address**: see [verification](verification.md#guarantees-and-limits).`;
 
-export function limitsPage(root: string): string {
+export function buildLimitsPage(root: string): string {
   const variables = new Set(listVariableDescriptions().map(([name]) => name));
   const subjects = readLimitRows(root);
   const formattedValue = ({ file, name }: LimitRow) =>
@@ -140,11 +140,11 @@ export function limitsPage(root: string): string {
     throw new Error(`limits.txt must have a row for each limit (missing: ${missingNames.join(", ")})`);
   const sections = [...subjects].map(([subject, rows]) => {
     if (subject === OTHER_SUBJECT) {
-      const rowCells = rows.map((row) => [inlineCode(row.name), formattedValue(row), row.meaning]);
-      return `## ${subject}\n\n${markdownTable(["constant", "value", "note"], rowCells)}`;
+      const rowCells = rows.map((row) => [formatInlineCode(row.name), formattedValue(row), row.meaning]);
+      return `## ${subject}\n\n${formatMarkdownTable(["constant", "value", "note"], rowCells)}`;
     }
     const cells = rows.map((row) => {
-      const variable = !row.file && variables.has(row.name) ? inlineCode(row.name) : "";
+      const variable = !row.file && variables.has(row.name) ? formatInlineCode(row.name) : "";
       return [row.meaning, formattedValue(row), variable, row.scope, describeEffect(row.above)];
     });
     const formLimitRows = Object.entries(GRAPHQL_DOCUMENT_LIMITS).map(([what, most]) => [
@@ -155,7 +155,7 @@ export function limitsPage(root: string): string {
       describeEffect("REQUEST_INVALID"),
     ]);
     if (subject === GRAPHQL_SUBJECT) cells.push(...formLimitRows);
-    return `## ${subject}\n\n${markdownTable(["limit", "default", "variable", "scope", "above it"], cells)}`;
+    return `## ${subject}\n\n${formatMarkdownTable(["limit", "default", "variable", "scope", "above it"], cells)}`;
   });
-  return referencePage("Limits", PAGE_LEAD, "`src/limits.ts` and the rules", sections);
+  return buildReferencePage("Limits", PAGE_LEAD, "`src/limits.ts` and the rules", sections);
 }

@@ -3,7 +3,7 @@
  * manifest's schema.
  */
 import { createManifestJsonSchema } from "../../rules/manifest.js";
-import { inlineCode, markdownTable, referencePage } from "./tables.js";
+import { buildReferencePage, formatInlineCode, formatMarkdownTable } from "./tables.js";
 
 interface Schema {
   type?: string | string[];
@@ -42,17 +42,17 @@ function fieldRows(schema: Schema, path: string): string[][] {
     const isList = field.items !== undefined || field.anyOf?.some(({ items }) => items !== undefined);
     const need = object!.required?.includes(name) ? "yes" : "";
     return [
-      [inlineCode(fieldPath), formatType(field), need, field.description ?? ""],
+      [formatInlineCode(fieldPath), formatType(field), need, field.description ?? ""],
       ...fieldRows(field, isList ? `${fieldPath}[]` : fieldPath),
     ];
   });
 }
 
-export function manifestFieldsPage(): string {
+export function buildManifestFieldsPage(): string {
   const schema = createManifestJsonSchema("http://127.0.0.1:4000/schemas/manifest.json") as Schema;
   const lead =
     "This page is for authors and tools that write a manifest. [Keep an app's definitions as one document](manifest.md) explains how to use a manifest. The JSON Schema at `/schemas/manifest.json` describes the same fields.";
-  return referencePage("Fields of the manifest", lead, "its schema", [
-    markdownTable(["field", "type", "required", "meaning"], fieldRows(schema, "")),
+  return buildReferencePage("Fields of the manifest", lead, "its schema", [
+    formatMarkdownTable(["field", "type", "required", "meaning"], fieldRows(schema, "")),
   ]);
 }

@@ -1,12 +1,12 @@
 /** Builds the reference page of the metrics at `/metrics` from the source code that defines them. */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { inlineCode, markdownTable, referencePage } from "./tables.js";
+import { buildReferencePage, formatInlineCode, formatMarkdownTable } from "./tables.js";
 
 const METRIC_DEFINITION = /"(svc_[a-z_]+)",\s*(?:help:\s*)?"([^"]+)"/g;
 const METRIC_KIND = /new (Gauge|Counter|Histogram)\(\{\s*name: "(svc_[a-z_]+)"/g;
 
-export function metricsPage(root: string): string {
+export function buildMetricsPage(root: string): string {
   const texts = globSync("src/{api,operations,engine}/**/*.ts", { cwd: root }).map((file) =>
     readFileSync(join(root, file), "utf8"),
   );
@@ -20,8 +20,8 @@ export function metricsPage(root: string): string {
   );
   const rows = [...helps]
     .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([name, help]) => [inlineCode(name), kinds.get(name) ?? "gauge", help]);
+    .map(([name, help]) => [formatInlineCode(name), kinds.get(name) ?? "gauge", help]);
   const lead =
     "For operators. Each process returns these metrics at `GET /metrics` in the format of Prometheus, with the usual `process_*` and `nodejs_*` metrics. [Watching](../operate/watching.md) explains the alerting rules and the dashboard. [Prometheus and Grafana](../operate/prometheus.md) has the scrape configuration.";
-  return referencePage("Metrics", lead, "the code", [markdownTable(["metric", "kind", "meaning"], rows)]);
+  return buildReferencePage("Metrics", lead, "the code", [formatMarkdownTable(["metric", "kind", "meaning"], rows)]);
 }

@@ -1,6 +1,6 @@
 /** Finds the meaning of each REST query parameter for the reference: usually the description of the GraphQL argument with the same name. */
 import type { GraphQLSchema } from "graphql";
-import { inlineCode } from "./tables.js";
+import { formatInlineCode } from "./tables.js";
 
 /** Matches the description of the GraphQL argument `by`. REST needs another description, which mentions the path. */
 const REFERENCE_MEANING = /^Meaning of the reference/;
@@ -24,7 +24,11 @@ function argumentsOf(schema: GraphQLSchema, operationId: string): ReadonlyMap<st
 }
 
 /** Returns a Markdown list item about the query parameters of a route; an empty list if it has none. */
-export function queryParametersNote(schema: GraphQLSchema, operationId: string, names: readonly string[]): string[] {
+export function describeQueryParameters(
+  schema: GraphQLSchema,
+  operationId: string,
+  names: readonly string[],
+): string[] {
   const described = argumentsOf(schema, operationId);
   const rows = names.map((name) => {
     const description = described.get(name) ?? "";
@@ -33,7 +37,7 @@ export function queryParametersNote(schema: GraphQLSchema, operationId: string, 
       throw new Error(
         `the query parameter ${name} of ${operationId} has no description; add one to query-parameters.ts`,
       );
-    return `${inlineCode(name)}: ${meaning}`;
+    return `${formatInlineCode(name)}: ${meaning}`;
   });
   if (rows.length < 2) return rows.map((row) => `- Query parameter ${row}`);
   return [["- Query parameters:", ...rows.map((row) => `  - ${row}`)].join("\n")];

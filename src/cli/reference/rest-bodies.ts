@@ -145,7 +145,7 @@ export const SAMPLE_QUERY_STRINGS: Readonly<Record<string, string>> = {
 export const WEBAUTHN_ROUTES: readonly string[] = ["POST /v1/auth/passkeys", "POST /v1/auth/passkeys/sign-in"];
 
 /** Sample values by field name, for fields whose schema allows any value or any text. */
-export const SAMPLE_VALUES: Readonly<Record<string, unknown>> = {
+export const SAMPLE_FIELD_VALUES: Readonly<Record<string, unknown>> = {
   accessRules: [{ type: ["…"], allow: "all" }],
   code: SAMPLE_CODE,
   columns: ["Title"],

@@ -9,11 +9,11 @@ import { createOpenapiDocument } from "../../api/openapi/document.js";
 import { ROUTES } from "../../api/rest/routes.js";
 import type { Operation } from "../../rules/access.js";
 import { CALLERS_NOTE, describeCallers, usesAccessRules } from "./callers.js";
-import { queryParametersNote } from "./query-parameters.js";
-import { SAMPLE_BODIES, SAMPLE_QUERY_STRINGS, SAMPLE_VALUES, WEBAUTHN_ROUTES } from "./rest-bodies.js";
+import { describeQueryParameters } from "./query-parameters.js";
+import { SAMPLE_BODIES, SAMPLE_FIELD_VALUES, SAMPLE_QUERY_STRINGS, WEBAUTHN_ROUTES } from "./rest-bodies.js";
 import { SAMPLE_RESPONSES } from "./rest-responses.js";
 import { type RecordedResponse, SAMPLE_TIME } from "./shown-response.js";
-import { inlineCode, markdownTable, referencePage } from "./tables.js";
+import { buildReferencePage, formatInlineCode, formatMarkdownTable } from "./tables.js";
 
 interface Schema {
   $ref?: string;
@@ -152,7 +152,7 @@ function createExample(schema: Schema, document: Document, depth = 0): unknown {
 function createFieldExample(name: string, schema: Schema, document: Document, depth: number): unknown {
   const example = createExample(schema, document, depth);
   const isVague = example === MORE_FIELDS || example === SAMPLE_SCALARS["string"];
-  return isVague ? (SAMPLE_VALUES[name] ?? example) : example;
+  return isVague ? (SAMPLE_FIELD_VALUES[name] ?? example) : example;
 }
 
 function createExampleObject({ properties = {} }: Schema, document: Document, depth: number): object {
@@ -228,7 +228,11 @@ function formatRoute(
   const filledIn = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => SAMPLE_PATH_NAMES[name] ?? "1");
   const address = recorded?.address ?? `${filledIn}${SAMPLE_QUERY_STRINGS[`${method} ${path}`] ?? ""}`;
   const request = `${method} ${EXAMPLE_BASE_URL}${address}${body === null ? "" : `\n${formatJson(body)}`}`;
-  const routeNotes = [summary, `- Callers: ${callers}`, ...queryParametersNote(schema, operation.operationId, query)];
+  const routeNotes = [
+    summary,
+    `- Callers: ${callers}`,
+    ...describeQueryParameters(schema, operation.operationId, query),
+  ];
   const example = `${request}
 
 ${formatResponse(row, recorded)}`;
@@ -251,7 +255,7 @@ function routeCallers({ operation }: RouteRow, byField: ReadonlyMap<string, read
     : callers;
 }
 
-export async function restRoutesPage(
+export async function buildRestRoutesPage(
   schema: GraphQLSchema,
   byField: ReadonlyMap<string, readonly Operation[]>,
   root: string,
@@ -276,15 +280,20 @@ export async function restRoutesPage(
     const tagRows = rows.filter((row) => tagOf(row) === tag);
     return `## ${tag}\n\n${tagRows.map((row) => formatRoute(row, document, schema, routeCallers(row, byField), recorded[`${row.method} ${row.path}`])).join("\n\n")}`;
   });
-  const otherTable = markdownTable(
+  const otherTable = formatMarkdownTable(
     ["route", "what it does", "page"],
     ROUTES_WITHOUT_JSON.map(([route, meaning, target]) => {
       const [file = ""] = target.split(".md");
-      return [route.split(", ").map(inlineCode).join(", "), meaning, `[${file.split("/").at(-1)}](${target})`];
+      return [route.split(", ").map(formatInlineCode).join(", "), meaning, `[${file.split("/").at(-1)}](${target})`];
     }),
   );
   sections.push(
     `## Other routes\n\nThe OpenAPI document \`/v1/openapi.json\` does not contain the routes of this table, because they send or receive files, scripts, pages or other formats. Each GET route also answers HEAD requests.\n\n${otherTable}`,
   );
-  return referencePage("REST routes", `${lead}\n\n${CALLERS_NOTE}`, "the route table and `/v1/openapi.json`", sections);
+  return buildReferencePage(
+    "REST routes",
+    `${lead}\n\n${CALLERS_NOTE}`,
+    "the route table and `/v1/openapi.json`",
+    sections,
+  );
 }

@@ -6,8 +6,8 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type InterfaceMember, parseMembers } from "./declarations.js";
 import { type NamespaceExample, SVC_NAMESPACES } from "./svc-examples.js";
-import { typesSection } from "./svc-types.js";
-import { inlineCode, markdownTable, referencePage } from "./tables.js";
+import { buildTypesSection } from "./svc-types.js";
+import { buildReferencePage, formatInlineCode, formatMarkdownTable } from "./tables.js";
 
 /** Text about the error statuses that every call of `Svc` can have. */
 const COMMON_ERRORS_NOTE =
@@ -50,20 +50,23 @@ function examplesOf({ example, pageExample, package: name }: NamespaceExample): 
 }
 
 /** Returns the calls of a namespace of `Svc`, without the namespaces inside it. */
-export const parseCalls = (sources: readonly string[], type: string): InterfaceMember[] =>
+export const parseNamespaceCalls = (sources: readonly string[], type: string): InterfaceMember[] =>
   parseMembers(sources, type).filter(({ signature }) => /^\w+[(<]|^\w+: (?:\(|SendRequest)|^unread/.test(signature));
 
 function sectionOf(namespace: NamespaceExample, sources: readonly string[]): string {
   const { path, type, package: name, about, errors, otherErrors, seeAlso } = namespace;
-  const rows = parseCalls(sources, type).map(({ signature, comment }) => [inlineCode(`${path}.${signature}`), comment]);
+  const rows = parseNamespaceCalls(sources, type).map(({ signature, comment }) => [
+    formatInlineCode(`${path}.${signature}`),
+    comment,
+  ]);
   const errorsText =
     errors.length === 0
       ? ""
-      : `The functions of ${inlineCode(path)} can fail with ${errors.map(inlineCode).join(", ")}, and with the [errors of every call](#errors-of-every-call). `;
+      : `The functions of ${formatInlineCode(path)} can fail with ${errors.map(formatInlineCode).join(", ")}, and with the [errors of every call](#errors-of-every-call). `;
   return [
     `## ${path}`,
-    `${about} ${name === null ? `${inlineCode(path)} needs no package in \`dependencies\`.` : `An action that uses ${inlineCode(path)} lists \`${name}\` in \`dependencies\`.`} See also ${seeAlso}.`,
-    markdownTable(["call", "what it does"], rows),
+    `${about} ${name === null ? `${formatInlineCode(path)} needs no package in \`dependencies\`.` : `An action that uses ${formatInlineCode(path)} lists \`${name}\` in \`dependencies\`.`} See also ${seeAlso}.`,
+    formatMarkdownTable(["call", "what it does"], rows),
     `${errorsText}${otherErrors ?? ""}`.trim(),
     ...examplesOf(namespace),
   ]
@@ -72,24 +75,26 @@ function sectionOf(namespace: NamespaceExample, sources: readonly string[]): str
 }
 
 /** Returns the texts of the source files of which svc.d.ts consists. */
-export function clientDeclarations(root: string): string[] {
+export function readLibraryDeclarations(root: string): string[] {
   const files = globSync("src/web/runtime/*-types.ts", { cwd: root }).sort();
   return [...files, "src/data/action-types.ts", "src/data/media-types.ts"].map((file) =>
     readFileSync(join(root, file), "utf8"),
   );
 }
 
-export function svcCallsPage(root: string): string {
-  const sources = clientDeclarations(root);
-  const signatures = SVC_NAMESPACES.flatMap(({ type }) => parseCalls(sources, type)).map(({ signature }) => signature);
+export function buildSvcCallsPage(root: string): string {
+  const sources = readLibraryDeclarations(root);
+  const signatures = SVC_NAMESPACES.flatMap(({ type }) => parseNamespaceCalls(sources, type)).map(
+    ({ signature }) => signature,
+  );
   const described = new Set(SVC_NAMESPACES.map(({ type }) => type));
   const lead = `For authors of actions and pages. The section [types](#types) explains the types of arguments and results. Your code editor gets the types from \`/client/svc.d.ts\`.`;
   const errorsSection = `## Errors of every call
 
 If a call fails, its promise rejects with an \`Error\`. The field \`status\` of this error is a code such as \`FORBIDDEN\`. The fields \`message\` and \`error\` contain the same text. Every call to the service can fail with ${COMMON_ERRORS_NOTE}. The page [errors](errors.md) says what to do in each case.`;
-  return referencePage("Calls of Svc", lead, "the declarations of the client library", [
+  return buildReferencePage("Calls of Svc", lead, "the declarations of the client library", [
     errorsSection,
     ...SVC_NAMESPACES.map((namespace) => sectionOf(namespace, sources)),
-    typesSection(signatures, sources, described),
+    buildTypesSection(signatures, sources, described),
   ]);
 }

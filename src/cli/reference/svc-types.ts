@@ -1,6 +1,6 @@
 /** Describes the types that the calls of `Svc` use, for the reference page, from the declarations in svc.d.ts. */
 import { type Declaration, parseDeclarations, parseMembers } from "./declarations.js";
-import { inlineCode, markdownTable } from "./tables.js";
+import { formatInlineCode, formatMarkdownTable } from "./tables.js";
 
 const typeNamesIn = (text: string): string[] => text.replaceAll(/"[^"]*"/g, "").match(/\b[A-Z]\w+\b/g) ?? [];
 
@@ -28,13 +28,13 @@ function findReachableTypes(
 function sectionOf({ name, comment, text, isAlias }: Declaration, sources: readonly string[]): string {
   const rows = isAlias
     ? []
-    : parseMembers(sources, name).map((member) => [inlineCode(member.signature), member.comment]);
+    : parseMembers(sources, name).map((member) => [formatInlineCode(member.signature), member.comment]);
   return [
     `### ${name}`,
     comment,
-    isAlias ? `Definition: ${inlineCode(text)}` : "",
-    isAlias || text === "" ? "" : `Also has the fields of ${inlineCode(text)}.`,
-    rows.length === 0 ? "" : markdownTable(["field", "meaning"], rows),
+    isAlias ? `Definition: ${formatInlineCode(text)}` : "",
+    isAlias || text === "" ? "" : `Also has the fields of ${formatInlineCode(text)}.`,
+    rows.length === 0 ? "" : formatMarkdownTable(["field", "meaning"], rows),
   ]
     .filter((part) => part !== "")
     .join("\n\n");
@@ -44,7 +44,7 @@ function sectionOf({ name, comment, text, isAlias }: Declaration, sources: reado
  * Builds the section "Types" of the reference page.
  * @param described interfaces that other sections of the page describe; this section omits them
  */
-export function typesSection(
+export function buildTypesSection(
   signatures: readonly string[],
   sources: readonly string[],
   described: ReadonlySet<string>,

@@ -8,9 +8,9 @@ const escapeForCell = (text: string): string =>
     .join(" ")
     .trim();
 
-export const inlineCode = (text: string): string => `\`${text}\``;
+export const formatInlineCode = (text: string): string => `\`${text}\``;
 
-export function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
+export function formatMarkdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) => `| ${cells.map(escapeForCell).join(" | ")} |`;
   return [line(head), line(head.map(() => "---")), ...rows.map(line)].join("\n");
 }
@@ -20,7 +20,7 @@ export function markdownTable(head: readonly string[], rows: readonly (readonly 
  * @param lead sentence that names the readers of the page
  * @param source code from which the page is generated
  */
-export function referencePage(title: string, lead: string, source: string, parts: readonly string[]): string {
+export function buildReferencePage(title: string, lead: string, source: string, parts: readonly string[]): string {
   const generatedNote = `This page is generated from ${source}, by \`npm run reference\`.`;
   return `${[`# ${title}`, lead, generatedNote, ...parts].join("\n\n")}\n`;
 }

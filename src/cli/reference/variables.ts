@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { OPEN_ID_VARIABLES } from "../../config/open-id.js";
 import { listVariableDescriptions } from "../../config/variables.js";
-import { inlineCode, markdownTable, referencePage } from "./tables.js";
+import { buildReferencePage, formatInlineCode, formatMarkdownTable } from "./tables.js";
 
 const COMPOSE_DEFAULTS: Record<string, string> = {
   POSTGRES_PASSWORD: "Password of the database in the compose file.",
@@ -21,7 +21,11 @@ function composeRows(root: string): string[][] {
       mark === ":?" ? "required" : rest! || "unset",
     ]),
   );
-  return [...composeVariables].map(([name, initial]) => [inlineCode(name), initial, COMPOSE_DEFAULTS[name] ?? ""]);
+  return [...composeVariables].map(([name, initial]) => [
+    formatInlineCode(name),
+    initial,
+    COMPOSE_DEFAULTS[name] ?? "",
+  ]);
 }
 
 /** Returns the values of the Helm chart as table rows, each with its path and default. */
@@ -32,31 +36,36 @@ function helmRows(root: string): string[][] {
     const [, space, name, value] = /^( *)(\w+):(?: (.*))?$/.exec(line) ?? [];
     if (space === undefined) continue;
     path.splice(space.length / 2, path.length, name!);
-    if (value !== undefined && value !== "") rows.push([inlineCode(path.join(".")), inlineCode(value)]);
+    if (value !== undefined && value !== "") rows.push([formatInlineCode(path.join(".")), formatInlineCode(value)]);
   }
   return rows;
 }
 
-export function variablesPage(root: string): string {
+export function buildVariablesPage(root: string): string {
   const lead =
     "For operators. If a variable has an invalid value, the service does not start, and the error names the variable. A variable with an empty value counts as unset. When the service starts, it also checks whether the machine can use the values of `HOST`, `PORT`, `EGRESS_ADDRESS` and `DATA_DIR`. A variable that sets a limit applies to every app: you cannot set another limit for a single app.";
   const service = listVariableDescriptions().map(([name, { meaning, defaultText }]) => [
-    inlineCode(name),
+    formatInlineCode(name),
     defaultText,
     meaning,
   ]);
-  return referencePage("Environment variables", lead, "`src/config`, `compose.yaml` and the chart's `values.yaml`", [
-    "## The service",
-    markdownTable(["variable", "default", "meaning"], service),
-    "## Sign-in at OpenID providers",
-    markdownTable(["variable", "default", "meaning"], OPEN_ID_VARIABLES),
-    "## compose.yaml",
-    "Set the variables of this table in the shell or in the file `.env` beside `compose.yaml`. [Containers](../operate/containers.md) shows how to run the service with this file.",
-    markdownTable(["variable", "default", "meaning"], composeRows(root)),
-    "## Helm chart",
-    "Each key under `environment` is a variable of the service.",
-    markdownTable(["value", "default"], helmRows(root)),
-    "## Object storage",
-    "If you set `MEDIA_URL`, the service uses the AWS client to store the files of apps in an S3 bucket. This client reads its credentials from `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_PROFILE`, or from the role of the machine.",
-  ]);
+  return buildReferencePage(
+    "Environment variables",
+    lead,
+    "`src/config`, `compose.yaml` and the chart's `values.yaml`",
+    [
+      "## The service",
+      formatMarkdownTable(["variable", "default", "meaning"], service),
+      "## Sign-in at OpenID providers",
+      formatMarkdownTable(["variable", "default", "meaning"], OPEN_ID_VARIABLES),
+      "## compose.yaml",
+      "Set the variables of this table in the shell or in the file `.env` beside `compose.yaml`. [Containers](../operate/containers.md) shows how to run the service with this file.",
+      formatMarkdownTable(["variable", "default", "meaning"], composeRows(root)),
+      "## Helm chart",
+      "Each key under `environment` is a variable of the service.",
+      formatMarkdownTable(["value", "default"], helmRows(root)),
+      "## Object storage",
+      "If you set `MEDIA_URL`, the service uses the AWS client to store the files of apps in an S3 bucket. This client reads its credentials from `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_PROFILE`, or from the role of the machine.",
+    ],
+  );
 }

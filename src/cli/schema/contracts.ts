@@ -2,7 +2,7 @@
 import { type GraphQLArgument, type GraphQLSchema, lexicographicSortSchema, printSchema } from "graphql";
 import { listRootFields, loadSchema } from "../../api/graphql/schema.js";
 import type { Db } from "../../data/database.js";
-import { dumpDatabase } from "./database-dump.js";
+import { dumpDatabaseSchema } from "./database-dump.js";
 import { createErrorTable } from "./error-table.js";
 
 /**
@@ -25,11 +25,11 @@ function sortSchema(schema: GraphQLSchema): GraphQLSchema {
  * @param db a migrated database
  * @param root folder of the checkout
  */
-export async function createContractFiles(db: Db, root: string): Promise<Record<string, string>> {
+export async function generateSchemaFiles(db: Db, root: string): Promise<Record<string, string>> {
   const schema = await loadSchema();
   return {
     "schema.graphql": `${printSchema(sortSchema(schema))}\n`,
-    "database.sql": await dumpDatabase(db),
+    "database.sql": await dumpDatabaseSchema(db),
     "errors.md": createErrorTable(root),
   };
 }

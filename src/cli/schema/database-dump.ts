@@ -49,7 +49,7 @@ const DUMP_FILE_HEAD =
   "-- Written by `npm run schema` from what migrations/ make of an empty database. Not to be edited, not to be run.";
 
 /** Returns the schema as SQL: tables with their columns, constraints, indexes and triggers, then functions. */
-export async function dumpDatabase(db: Db): Promise<string> {
+export async function dumpDatabaseSchema(db: Db): Promise<string> {
   const lines = async (sql: string, parameters: unknown[] = []) =>
     (await rows<{ line: string }>(db, sql, parameters)).map(({ line }) => line.trimEnd());
   const parts = [DUMP_FILE_HEAD];

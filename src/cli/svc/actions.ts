@@ -5,14 +5,14 @@ import { CliError } from "./failure.js";
 const ACTIONS_ROUTE = "/v3/apps/:app/actions";
 const ACTIONS_PER_PAGE = 1000;
 
-export interface ServerAction {
+export interface ActionRecord {
   id: number;
   name: string;
   [field: string]: unknown;
 }
 
-export async function listActions(client: CliApiClient): Promise<ServerAction[]> {
-  const all: ServerAction[] = [];
+export async function listActions(client: CliApiClient): Promise<ActionRecord[]> {
+  const all: ActionRecord[] = [];
   for (;;) {
     const { body } = await client.sendRequest("GET", ACTIONS_ROUTE, {
       query: { limit: ACTIONS_PER_PAGE, offset: all.length },
@@ -26,9 +26,9 @@ export async function listActions(client: CliApiClient): Promise<ServerAction[]>
  * Returns the action with this name.
  * @throws CliError if the app has no such action
  */
-export async function findActionByName(client: CliApiClient, name: string): Promise<ServerAction> {
+export async function findActionByName(client: CliApiClient, name: string): Promise<ActionRecord> {
   const { body } = await client.sendRequest("GET", ACTIONS_ROUTE, { query: { search: name, limit: ACTIONS_PER_PAGE } });
-  const serverAction = (body.actions as ServerAction[]).find((action) => action.name === name);
+  const serverAction = (body.actions as ActionRecord[]).find((action) => action.name === name);
   if (!serverAction) throw new CliError(`the app has no action named ${JSON.stringify(name)}`);
   return serverAction;
 }

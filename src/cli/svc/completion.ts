@@ -82,7 +82,7 @@ function fishCompletion(entries: readonly CompletionEntry[]): string {
  * Returns the completion script for a shell.
  * @throws CliError for a shell that is not supported
  */
-export function completionScript(program: Command, shell: string): string {
+export function createCompletionScript(program: Command, shell: string): string {
   const scripts: Record<string, (entries: readonly CompletionEntry[]) => string> = {
     bash: bashCompletion,
     zsh: zshCompletion,

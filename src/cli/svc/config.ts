@@ -58,7 +58,7 @@ export function parseAppId(value: unknown, from: string): number {
  * Finds the server and the app for a command.
  * @throws CliError if neither the environment nor svc.json names them
  */
-export function readTarget(cwd: string, env: ProcessEnvironment): ServerTarget {
+export function readServerTarget(cwd: string, env: ProcessEnvironment): ServerTarget {
   const root = findProjectRoot(cwd);
   const file = root === null ? {} : readJson(join(root, PROJECT_FILE));
   const [url, app] = [env["SVC_URL"] ?? file["url"], env["SVC_APP"] ?? file["app"]];

@@ -36,7 +36,7 @@ export interface LocalServer {
 export const isLocalProject = (root: string): boolean => existsSync(join(root, DATA_FOLDER));
 
 /** True if the project contains the credentials of an earlier local service. */
-export const hasServerData = (root: string): boolean => existsSync(join(root, DATA_FOLDER, CREDENTIALS_FILE));
+export const hasLocalServerData = (root: string): boolean => existsSync(join(root, DATA_FOLDER, CREDENTIALS_FILE));
 
 export async function isServerAnswering(url: string): Promise<boolean> {
   try {

@@ -12,7 +12,7 @@ import { addSettingsCommand } from "./commands/settings.js";
 import { addSignInCommand } from "./commands/sign-in.js";
 import { addStagesCommand } from "./commands/stages.js";
 import { addSyncCommands } from "./commands/sync.js";
-import { completionScript } from "./completion.js";
+import { createCompletionScript } from "./completion.js";
 import { CliError, EXIT_CODES } from "./failure.js";
 import { CommandOutput } from "./output.js";
 import { CliSession, type CommandEnvironment, type CommandRunner, type GlobalOptions } from "./session.js";
@@ -68,7 +68,7 @@ export function createProgram(surroundings: CommandEnvironment, onExit: (code: n
     .argument("<shell>", "bash, zsh or fish")
     .description("print a completion script")
     .action((shell: string) => {
-      surroundings.stdout.write(completionScript(program, shell));
+      surroundings.stdout.write(createCompletionScript(program, shell));
     });
   // --json and --yes are allowed after the name of a command too.
   const addGlobals = (command: Command) => {

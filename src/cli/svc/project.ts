@@ -36,9 +36,10 @@ const TYPES_FILE = "svc.d.ts";
 const STATE_FOLDER = ".svc";
 
 /**
- * The app's manifest at the last pull or push. Comparisons with this manifest find the changes in the folder and on the server since then.
+ * The app's manifest at the last pull or push, and its entity tag. A comparison with this manifest finds the changes that were made since
+ * then in the folder or on the server.
  */
-export interface BaseState {
+export interface LastSyncState {
   tag: string;
   manifest: Manifest;
 }
@@ -46,8 +47,8 @@ export interface BaseState {
 const formatJson = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
 
 /**
- * Path of the file with the BaseState. There is one file for each app that the folder was pulled from or pushed to, such as the stages of
- * one app.
+ * Returns the name of the file that stores the `LastSyncState`. Each app that the folder was pulled from or pushed to has its own file,
+ * for example each stage of an app.
  */
 const baseStateFileOf = ({ url, app }: ServerTarget): string =>
   `base-${app}-${createHash("sha256").update(url).digest("hex").slice(0, 8)}.json`;
@@ -122,11 +123,11 @@ export class Project {
     renameSync(temporary, path);
   }
 
-  readBase(target: ServerTarget): BaseState | null {
-    return this.#readJson<BaseState>(STATE_FOLDER, baseStateFileOf(target)) ?? null;
+  readBase(target: ServerTarget): LastSyncState | null {
+    return this.#readJson<LastSyncState>(STATE_FOLDER, baseStateFileOf(target)) ?? null;
   }
 
-  saveBase(target: ServerTarget, state: BaseState): void {
+  saveBase(target: ServerTarget, state: LastSyncState): void {
     this.#writeIfChanged("*\n", STATE_FOLDER, ".gitignore");
     this.#writeIfChanged(formatJson(state), STATE_FOLDER, baseStateFileOf(target));
   }

@@ -2,7 +2,7 @@
 import { createInterface } from "node:readline/promises";
 import { text } from "node:stream/consumers";
 import { CliApiClient } from "./client.js";
-import { type ProcessEnvironment, readTarget, type ServerTarget, TokenStore } from "./config.js";
+import { type ProcessEnvironment, readServerTarget, type ServerTarget, TokenStore } from "./config.js";
 import { CliError, createUsageError } from "./failure.js";
 import { CommandOutput, type ProgramStreams } from "./output.js";
 
@@ -37,7 +37,7 @@ export class CliSession {
 
   get client(): CliApiClient {
     const { cwd, env } = this.surroundings;
-    this.#client ??= new CliApiClient(readTarget(cwd, env), env, this.store);
+    this.#client ??= new CliApiClient(readServerTarget(cwd, env), env, this.store);
     return this.#client;
   }
 

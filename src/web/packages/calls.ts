@@ -5,7 +5,7 @@ import { createSvcError } from "../runtime/failure.js";
  * Encodes a value as one segment of a URL path. Rejects ".", ".." and "", because the URL would then have another path.
  * @throws SvcError with `status`
  */
-export function encodeSegment(value: unknown, status: string, description: string): string {
+export function encodePathSegment(value: unknown, status: string, description: string): string {
   const text = String(value ?? "");
   if (/^\.{0,2}$/.test(text))
     throw createSvcError(status, `${description} is required (got ${JSON.stringify(value) ?? "undefined"})`);
@@ -13,7 +13,7 @@ export function encodeSegment(value: unknown, status: string, description: strin
 }
 
 /** Encodes an ID as one segment of a path. An invalid ID is rejected without a request. @throws SvcError with `status` */
-export function encodeIdSegment(id: unknown, status: string, description: string): string {
+export function encodeIdPathSegment(id: unknown, status: string, description: string): string {
   if (/^[1-9]\d{0,15}$/.test(String(id))) return String(id);
   throw createSvcError(
     status,
@@ -43,7 +43,7 @@ function convertTypeError(error: unknown): unknown {
 }
 
 /** Wraps all functions of an object: instead of throwing, a call rejects with an error that has `status` and `error`. */
-export function wrapRejections<Members extends object>(members: Members): Members {
+export function wrapWithSvcErrors<Members extends object>(members: Members): Members {
   const wrappedMembers = Object.entries(members).map(([name, call]) => {
     if (typeof call !== "function") return [name, call];
     return [

@@ -1,7 +1,7 @@
 /** Package `Svc.AI`: sends requests to language models through the service, which adds the key. Available only in server actions. */
 import type { AI, AiCompletion, AiCompletionOptions, AiFile, AiPart } from "../runtime/ai-types.js";
 import { getConnection } from "./connection.js";
-import { defineNamespace } from "./define.js";
+import { defineSvcNamespace } from "./define.js";
 
 interface AiReply {
   answer?: unknown;
@@ -86,4 +86,4 @@ const aiFunctions = {
   transcribe: async (options) => requestAi("transcribe", { ...options, file: await encodeFile(options.file) }),
 } as AI;
 
-defineNamespace("AI", aiFunctions);
+defineSvcNamespace("AI", aiFunctions);

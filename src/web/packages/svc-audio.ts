@@ -1,5 +1,5 @@
 /** Package `Svc.Audio`: plays, decodes and generates sound by Web Audio. It cannot record. */
-import { defineNamespace } from "./define.js";
+import { defineSvcNamespace } from "./define.js";
 
 /** Maximum time that a call waits until the browser allows sound. Browsers block sound until the user interacts with the page. */
 const MAX_SOUND_WAIT_MS = 2_000;
@@ -73,4 +73,4 @@ async function playTone({ frequency = 440, seconds = 0.2, volume = 0.2, type = "
   await playUntilEnd(new OscillatorNode(getAudioContext(), { frequency, type }), volume, seconds);
 }
 
-defineNamespace("Audio", { play: playSound, tone: playTone, decode: decodeSound });
+defineSvcNamespace("Audio", { play: playSound, tone: playTone, decode: decodeSound });

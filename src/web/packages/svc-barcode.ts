@@ -1,6 +1,6 @@
 /** Package `Svc.Barcode`: draws more than a hundred kinds of barcodes by bwip-js. It cannot read barcodes. */
 import { type RenderOptions, toCanvas, toSVG } from "bwip-js/browser";
-import { defineNamespace } from "./define.js";
+import { defineSvcNamespace } from "./define.js";
 
 /** `bcid` is the kind of barcode, such as qrcode, code128 or ean13; `text` is its content. The library bwip-js defines all options. */
 export type BarcodeOptions = RenderOptions;
@@ -14,7 +14,7 @@ function drawPng(options: BarcodeOptions): string {
   return canvas.toDataURL("image/png");
 }
 
-defineNamespace("Barcode", {
+defineSvcNamespace("Barcode", {
   svg: drawSvg,
   png: drawPng,
   /** Returns a QR code as SVG. */

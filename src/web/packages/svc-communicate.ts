@@ -10,9 +10,9 @@ import type {
   SharedPage,
   SmsOptions,
 } from "../runtime/message-types.js";
-import { wrapRejections } from "./calls.js";
+import { wrapWithSvcErrors } from "./calls.js";
 import { getConnection } from "./connection.js";
-import { defineNamespace } from "./define.js";
+import { defineSvcNamespace } from "./define.js";
 import { insertNotification } from "./notification-calls.js";
 
 const getCommunicatePath = (rest: string) => `/v1/apps/${getConnection().appId()}/communicate/${rest}`;
@@ -64,7 +64,7 @@ async function shareURL({
   return "copied";
 }
 
-const communicateFunctions: Omit<Communicate, "init"> = wrapRejections({
+const communicateFunctions: Omit<Communicate, "init"> = wrapWithSvcErrors({
   sendEmail: async (options: EmailOptions, data?: object) =>
     (await sendRequest("email", data === undefined ? { options } : { options, data })) as MessageReceipt,
   batchSendEmail: (messages: readonly BatchedEmail[]) => sendBatch("email/batch", messages),
@@ -75,4 +75,4 @@ const communicateFunctions: Omit<Communicate, "init"> = wrapRejections({
   shareURL,
 });
 
-defineNamespace("Communicate", { ...communicateFunctions, init: () => communicateFunctions });
+defineSvcNamespace("Communicate", { ...communicateFunctions, init: () => communicateFunctions });

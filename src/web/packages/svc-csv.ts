@@ -1,6 +1,6 @@
 /** Package `Svc.CSV`: converts text to rows and rows to text by Papa Parse. It does not read files or URLs. */
 import Papa from "papaparse";
-import { defineNamespace } from "./define.js";
+import { defineSvcNamespace } from "./define.js";
 
 export interface ParseOptions {
   /** True (the default): the first line has the names of the columns, and rows are objects. False: rows are arrays. */
@@ -47,4 +47,4 @@ function stringifyRows(rows: unknown[], options: StringifyOptions = {}): string 
   });
 }
 
-defineNamespace("CSV", { parse: parseCsv, stringify: stringifyRows });
+defineSvcNamespace("CSV", { parse: parseCsv, stringify: stringifyRows });

@@ -12,9 +12,9 @@ import type {
   EntryQuery,
   EntrySubscription,
 } from "../runtime/data-source-types.js";
-import { encodeIdSegment, encodeSegment, rejectUndefinedValues, wrapRejections } from "./calls.js";
+import { encodeIdPathSegment, encodePathSegment, rejectUndefinedValues, wrapWithSvcErrors } from "./calls.js";
 import { getConnection } from "./connection.js";
-import { defineNamespace } from "./define.js";
+import { defineSvcNamespace } from "./define.js";
 
 const ENTRY_CHANGES_SUBSCRIPTION = `subscription DataSourceChanged($appId: Int!, $dataSourceId: ID!, $by: ReferenceKind, $where: JSON, $since: String) {
   dataSourceChanged(appId: $appId, dataSourceId: $dataSourceId, by: $by, where: $where, since: $since) {
@@ -35,8 +35,9 @@ type EntriesResponse = {
 
 const getDataSourcesPath = () => `/v1/apps/${getConnection().appId()}/data-sources`;
 
-const encodeSourceSegment = (ref: unknown) => encodeSegment(ref, "DATA_SOURCE_NOT_FOUND", "a data source's id or name");
-const encodeColumnSegment = (column: unknown) => encodeSegment(column, "REQUEST_INVALID", "a column's name");
+const encodeSourceSegment = (ref: unknown) =>
+  encodePathSegment(ref, "DATA_SOURCE_NOT_FOUND", "a data source's id or name");
+const encodeColumnSegment = (column: unknown) => encodePathSegment(column, "REQUEST_INVALID", "a column's name");
 
 async function requestJson<Answer>(
   method: string,
@@ -161,7 +162,8 @@ function connectDataSource(to: SourceRef): DataSourceConnection {
     const text = String(new URLSearchParams({ ...query, ...byName }));
     return `${getDataSourcesPath()}/${encodeSourceSegment(to.ref)}/${path}${text && `?${text}`}`;
   };
-  const entryPath = (id: number) => sourcePath(`entries/${encodeIdSegment(id, "ENTRY_NOT_FOUND", "an entry's id")}`);
+  const entryPath = (id: number) =>
+    sourcePath(`entries/${encodeIdPathSegment(id, "ENTRY_NOT_FOUND", "an entry's id")}`);
   const query = ({ includePagination = false, ...body }: EntryQuery & { cursor?: string | true }) => {
     rejectUndefinedValues(body.where ?? {}, "where");
     rejectUndefinedValues(body.aggregate ?? [], "aggregate");
@@ -207,7 +209,7 @@ function connectDataSource(to: SourceRef): DataSourceConnection {
     rejectUndefinedValues(where ?? {}, "where");
     return subscribeToChanges(to, where, callback);
   };
-  return { ...wrapRejections(calls), subscribe };
+  return { ...wrapWithSvcErrors(calls), subscribe };
 }
 
 async function requestDataSource(answer: Promise<{ dataSource: DataSource }>): Promise<DataSource> {
@@ -227,4 +229,4 @@ const dataSources: DataSources = {
   connectByName: async (name) => connectDataSource({ ref: name, by: "name" }),
 };
 
-defineNamespace("DataSources", wrapRejections(dataSources));
+defineSvcNamespace("DataSources", wrapWithSvcErrors(dataSources));

@@ -1,5 +1,5 @@
 /** Package `Svc.Encryption`: WebCrypto with safe defaults (AES-256-GCM, SHA-2, HMAC, PBKDF2). It stores no keys. */
-import { defineNamespace } from "./define.js";
+import { defineSvcNamespace } from "./define.js";
 
 type HashAlgorithm = "SHA-256" | "SHA-512";
 
@@ -95,7 +95,7 @@ async function verifySignature(text: string, secret: string, signature: string, 
   return crypto.subtle.verify("HMAC", await importHmacKey(secret, algorithm), bytes, encoder.encode(text));
 }
 
-defineNamespace("Encryption", {
+defineSvcNamespace("Encryption", {
   generateKey,
   deriveKey,
   encrypt: encryptText,

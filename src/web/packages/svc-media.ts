@@ -2,9 +2,9 @@
 
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 import type { Media, MediaFiles, MediaFolders, MediaListing } from "../runtime/public-types.js";
-import { encodeIdSegment, wrapRejections } from "./calls.js";
+import { encodeIdPathSegment, wrapWithSvcErrors } from "./calls.js";
 import { getConnection } from "./connection.js";
-import { defineNamespace } from "./define.js";
+import { defineSvcNamespace } from "./define.js";
 
 /** Maximum number of files that the service returns in one page. */
 const PAGE_MAX_FILES = 1_000;
@@ -12,9 +12,9 @@ const PAGE_MAX_FILES = 1_000;
 const getMediaPath = () => `/v1/apps/${getConnection().appId()}/media`;
 
 const getFilePath = (id: number, verb = "") =>
-  `${getMediaPath()}/files/${encodeIdSegment(id, "FILE_NOT_FOUND", "a file's id")}${verb}`;
+  `${getMediaPath()}/files/${encodeIdPathSegment(id, "FILE_NOT_FOUND", "a file's id")}${verb}`;
 const getFolderPath = (id: number) =>
-  `${getMediaPath()}/folders/${encodeIdSegment(id, "FOLDER_NOT_FOUND", "a folder's id")}`;
+  `${getMediaPath()}/folders/${encodeIdPathSegment(id, "FOLDER_NOT_FOUND", "a folder's id")}`;
 
 /** Returns the fields that are neither undefined nor null as a query string with a leading "?"; "" if there are none. */
 function toQueryString(fields: Record<string, unknown>): string {
@@ -92,7 +92,7 @@ const mediaFiles: MediaFiles = {
   link: (id, { expiresIn } = {}) => requestJson("POST", getFilePath(id, "/link"), { expiresIn }),
 };
 
-defineNamespace("Media", {
-  Folders: Object.freeze(wrapRejections(mediaFolders)),
-  Files: Object.freeze(wrapRejections(mediaFiles)),
+defineSvcNamespace("Media", {
+  Folders: Object.freeze(wrapWithSvcErrors(mediaFolders)),
+  Files: Object.freeze(wrapWithSvcErrors(mediaFiles)),
 } satisfies Media);

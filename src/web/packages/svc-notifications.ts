@@ -3,9 +3,9 @@
  */
 import { NotificationAdded, type NotificationAddedSubscription } from "../runtime/documents.js";
 import type { Notification, NotificationOptions, Notifications } from "../runtime/message-types.js";
-import { encodeIdSegment, wrapRejections } from "./calls.js";
+import { encodeIdPathSegment, wrapWithSvcErrors } from "./calls.js";
 import { getConnection } from "./connection.js";
-import { defineNamespace } from "./define.js";
+import { defineSvcNamespace } from "./define.js";
 import { insertNotification, getNotificationsPath as path } from "./notification-calls.js";
 
 function toQueryString(options: object): string {
@@ -78,13 +78,13 @@ const requestFunctions: Omit<Notifications, "init" | "stream" | "unread"> = {
   update: async (id: number, fields: NotificationOptions & { extendData?: object | boolean }) =>
     (await getConnection().request(
       "PUT",
-      path(`/${encodeIdSegment(id, "NOTIFICATION_NOT_FOUND", "a notification's id")}`),
+      path(`/${encodeIdPathSegment(id, "NOTIFICATION_NOT_FOUND", "a notification's id")}`),
       fields,
     )) as unknown as Notification,
   async remove(id: number) {
     await getConnection().request(
       "DELETE",
-      path(`/${encodeIdSegment(id, "NOTIFICATION_NOT_FOUND", "a notification's id")}`),
+      path(`/${encodeIdPathSegment(id, "NOTIFICATION_NOT_FOUND", "a notification's id")}`),
     );
   },
   get: async (options = {}) =>
@@ -97,11 +97,11 @@ const requestFunctions: Omit<Notifications, "init" | "stream" | "unread"> = {
 };
 
 const notificationFunctions: Omit<Notifications, "init"> = {
-  ...wrapRejections(requestFunctions),
+  ...wrapWithSvcErrors(requestFunctions),
   unread: {
     count: async () => ((await getConnection().request("GET", path("/unread"))) as { count: number }).count,
   },
   stream: streamNotifications,
 };
 
-defineNamespace("Notifications", { ...notificationFunctions, init: () => notificationFunctions });
+defineSvcNamespace("Notifications", { ...notificationFunctions, init: () => notificationFunctions });

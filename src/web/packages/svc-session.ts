@@ -1,7 +1,7 @@
 /** Package `Svc.Session`: describes the user for whom the code runs. This file never uses the session as a credential. */
 import type { AppSession, Session } from "../runtime/public-types.js";
 import { getConnection } from "./connection.js";
-import { defineNamespace } from "./define.js";
+import { defineSvcNamespace } from "./define.js";
 
 const globalObject = globalThis as unknown as {
   /** Session of a server run, which the service sets before the run; undefined in a page. */
@@ -36,7 +36,7 @@ async function changeSession(method: "POST" | "PUT" | "DELETE", body?: unknown):
   return session as AppSession;
 }
 
-defineNamespace("Session", {
+defineSvcNamespace("Session", {
   get: getSession,
   user: async () => (await getSession())?.user ?? null,
   authorize: (how) => changeSession("POST", how),

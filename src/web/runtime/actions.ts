@@ -5,7 +5,7 @@ import type { Action, Actions, LogEntry } from "./public-types.js";
 import { createResponseFunction } from "./response.js";
 
 /** Encodes an action's name or ID as one segment of a URL path. Rejects ".", ".." and "", because the URL would then have another path. */
-function encodeSegment(nameOrId: string | number): string {
+function encodePathSegment(nameOrId: string | number): string {
   const text = String(nameOrId ?? "");
   if (/^\.{0,2}$/.test(text)) throw createSvcError("ACTION_NOT_FOUND", "an action's name or id is required");
   return encodeURIComponent(text.toWellFormed());
@@ -19,10 +19,10 @@ function toQueryString(options: { limit?: number; offset?: number } | null): str
 
 export function createActions({ appId, request }: Pick<Connection, "appId" | "request">): Omit<Actions, "request"> {
   const actionsPath = () => `/v3/apps/${appId()}/actions`;
-  const actionPath = (id: number, verb = "") => `${actionsPath()}/${encodeSegment(id)}${verb}`;
+  const actionPath = (id: number, verb = "") => `${actionsPath()}/${encodePathSegment(id)}${verb}`;
   /** Returns the path of an action. A string is always a name, even if it consists of digits. */
   const actionPathByName = (nameOrId: string | number, verb: string) =>
-    `${actionsPath()}/${encodeSegment(nameOrId)}${verb}${typeof nameOrId === "string" ? "?by=name" : ""}`;
+    `${actionsPath()}/${encodePathSegment(nameOrId)}${verb}${typeof nameOrId === "string" ? "?by=name" : ""}`;
 
   return {
     async get(options = {}) {

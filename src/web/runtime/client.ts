@@ -7,7 +7,7 @@ import { createConnection } from "./connection.js";
 import { CONNECTION_KEY, type PackageConnection } from "./package-connection.js";
 import type { Client } from "./public-types.js";
 import { createPushDevice } from "./push-device.js";
-import { createRequests, type OutgoingTransport } from "./requests.js";
+import { createRequestFunctions, type OutgoingTransport } from "./requests.js";
 import { globalScope } from "./scope.js";
 import { createScriptLoader } from "./scripts.js";
 import type { SendToService } from "./service-transport.js";
@@ -58,7 +58,7 @@ export function createSvc({ scriptUrl, nonce, sendToService, outgoingTransport }
     onSessionChanged,
     onSessionExtended: socket.reconnect,
   });
-  const requests = createRequests(outgoingTransport);
+  const requests = createRequestFunctions(outgoingTransport);
   const client: Client = {
     configure(configuration) {
       visitor.stop();

@@ -89,7 +89,7 @@ function createRequestResponse(
   };
 }
 
-export function createRequests(transport: OutgoingTransport | undefined): {
+export function createRequestFunctions(transport: OutgoingTransport | undefined): {
   request: SendRequest;
   settings: SettingsReader;
 } {

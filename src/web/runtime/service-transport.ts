@@ -59,7 +59,7 @@ const toServiceReply = ({ status, headers, text, next, cancel }: TransportRespon
 });
 
 /** Returns the run's functions for requests to its service and to other services, and removes them from the global scope. */
-export function takeServiceTransport(): { sendToService?: SendToService; outgoingTransport?: OutgoingTransport } {
+export function extractServiceTransport(): { sendToService?: SendToService; outgoingTransport?: OutgoingTransport } {
   const globalHolder = globalScope as unknown as Record<string, ServiceTransport | undefined>;
   const transport = globalHolder[TRANSPORT_NAME];
   Reflect.deleteProperty(globalHolder, TRANSPORT_NAME);

@@ -19,7 +19,7 @@ export interface ClientActionsListener {
 }
 
 /** Subscribes to the app's client actions. @returns function that ends the subscription */
-export function followClientTriggers(
+export function subscribeToClientActions(
   socket: SubscriptionSocket,
   { appId }: Pick<Connection, "appId">,
   { onChange, onRejected }: ClientActionsListener,

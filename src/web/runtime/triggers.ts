@@ -3,7 +3,7 @@ import { matchesAnalyticsTrigger } from "../../rules/trigger-match.js";
 import type { Connection } from "./connection.js";
 import type { AnalyticsEvent, Triggers } from "./public-types.js";
 import type { SubscriptionSocket } from "./socket.js";
-import { type ClientAction, type ClientActionsChange, followClientTriggers } from "./trigger-feed.js";
+import { type ClientAction, type ClientActionsChange, subscribeToClientActions } from "./trigger-feed.js";
 
 /** Maximum number of events that wait until the list of client actions is loaded. Further events start no actions. */
 const MAX_EARLY_EVENTS = 100;
@@ -51,7 +51,7 @@ export function createTriggers(
 
   function startFollowing(): void {
     isRejected = false;
-    stopFollowing ??= followClientTriggers(socket, connection, { onChange: applyChange, onRejected });
+    stopFollowing ??= subscribeToClientActions(socket, connection, { onChange: applyChange, onRejected });
   }
 
   function stopDelivery(): void {

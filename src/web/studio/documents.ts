@@ -8,7 +8,7 @@ export const Apps: Document<AppsQuery, AppsQueryVariables> =
   "query Apps{apps{id name organizationId isPublished requiresTests updatedAt}}";
 
 export const ListActions: Document<ListActionsQuery, ListActionsQueryVariables> =
-  "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment PublishedCopyRow on PublishedCopy{masterId id active lastRunAt updatedAt}query ListActions($appId:Int!$search:String){actions(appId:$appId limit:1000 search:$search){actions{...ActionSummary}published{...PublishedCopyRow}pagination{total}}}";
+  "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment LiveVersionRow on PublishedCopy{masterId id active lastRunAt updatedAt}query ListActions($appId:Int!$search:String){actions(appId:$appId limit:1000 search:$search){actions{...ActionSummary}published{...LiveVersionRow}pagination{total}}}";
 
 export const ListLiveFailures: Document<ListLiveFailuresQuery, ListLiveFailuresQueryVariables> =
   "query ListLiveFailures($appId:Int!){failures:runs(appId:$appId state:failed copy:production limit:100){runs{actionId finishedAt}}}";
@@ -31,8 +31,8 @@ export const FollowActions: Document<FollowActionsSubscription, FollowActionsSub
 export const RunAction: Document<RunActionMutation, RunActionMutationVariables> =
   "mutation RunAction($appId:Int!$id:ID!$payload:JSON$copy:Copy){run:runAction(appId:$appId nameOrId:$id payload:$payload copy:$copy){runId}}";
 
-export const GetRun: Document<GetRunQuery, GetRunQueryVariables> =
-  "query GetRun($appId:Int!$runId:Int!){run(appId:$appId runId:$runId){state log{duration result error{name message stack}}}}";
+export const ReadRunOutcome: Document<ReadRunOutcomeQuery, ReadRunOutcomeQueryVariables> =
+  "query ReadRunOutcome($appId:Int!$runId:Int!){run(appId:$appId runId:$runId){state log{duration result error{name message stack}}}}";
 
 export const ReadRun: Document<ReadRunQuery, ReadRunQueryVariables> =
   "fragment RunRow on Run{id actionId actionName copy trigger state tick tickCount reason waitsFor failure resultPreview queuedAt startedAt finishedAt replayOf}query ReadRun($appId:Int!$runId:Int!){run(appId:$appId runId:$runId){id actionId actionName masterId copy trigger state tick tickCount reason waitsFor queuedAt startedAt finishedAt eventId causeRunId chainId depth replayOf versionId personId person{firstName lastName}hosts sandbox requests{host method status durationMs sentBytes receivedBytes code}log{runOn payload duration result error{name message stack}}caused{...RunRow}}}";
@@ -43,8 +43,8 @@ export const FindRuns: Document<FindRunsQuery, FindRunsQueryVariables> =
 export const ListUnfinishedRuns: Document<ListUnfinishedRunsQuery, ListUnfinishedRunsQueryVariables> =
   "fragment RunRow on Run{id actionId actionName copy trigger state tick tickCount reason waitsFor failure resultPreview queuedAt startedAt finishedAt replayOf}query ListUnfinishedRuns($appId:Int!){unfinished:unfinishedRuns(appId:$appId){queued running runs{...RunRow}}}";
 
-export const CountRuns: Document<CountRunsQuery, CountRunsQueryVariables> =
-  "query CountRuns($appId:Int!$actionId:Int$state:RunState$trigger:TriggerType$copy:Copy$versionId:Int$personId:Int$search:String$from:DateTime$to:DateTime$by:PeriodLength$timezone:String){statistics:runStatistics(appId:$appId actionId:$actionId state:$state trigger:$trigger copy:$copy versionId:$versionId personId:$personId search:$search from:$from to:$to by:$by timezone:$timezone){by from to countedFrom periods{start runs failed cancelled skipped p50 p95}}}";
+export const ReadRunStatistics: Document<ReadRunStatisticsQuery, ReadRunStatisticsQueryVariables> =
+  "query ReadRunStatistics($appId:Int!$actionId:Int$state:RunState$trigger:TriggerType$copy:Copy$versionId:Int$personId:Int$search:String$from:DateTime$to:DateTime$by:PeriodLength$timezone:String){statistics:runStatistics(appId:$appId actionId:$actionId state:$state trigger:$trigger copy:$copy versionId:$versionId personId:$personId search:$search from:$from to:$to by:$by timezone:$timezone){by from to countedFrom periods{start runs failed cancelled skipped p50 p95}}}";
 
 export const ReplayRun: Document<ReplayRunMutation, ReplayRunMutationVariables> =
   "mutation ReplayRun($appId:Int!$runId:Int!$options:ReplayInput){run:replayRun(appId:$appId runId:$runId options:$options){runId}}";
@@ -61,8 +61,8 @@ export const PauseSchedules: Document<PauseSchedulesMutation, PauseSchedulesMuta
 export const ResumeSchedules: Document<ResumeSchedulesMutation, ResumeSchedulesMutationVariables> =
   "mutation ResumeSchedules($appId:Int!){pause:resumeSchedules(appId:$appId){pausedAt}}";
 
-export const ReadActionCalls: Document<ReadActionCallsQuery, ReadActionCallsQueryVariables> =
-  "query ReadActionCalls($appId:Int!$id:Int!){action(appId:$appId id:$id){endpoints{method url draftUrl}}refused:refusedRequests(appId:$appId actionId:$id){status reason count lastAt lastAddress}}";
+export const ReadHttpEndpoints: Document<ReadHttpEndpointsQuery, ReadHttpEndpointsQueryVariables> =
+  "query ReadHttpEndpoints($appId:Int!$id:Int!){action(appId:$appId id:$id){endpoints{method url draftUrl}}refused:refusedRequests(appId:$appId actionId:$id){status reason count lastAt lastAddress}}";
 
 export const RotateTriggerSecret: Document<RotateTriggerSecretMutation, RotateTriggerSecretMutationVariables> =
   "mutation RotateTriggerSecret($appId:Int!$id:Int!){rotateTriggerSecret(appId:$appId id:$id){id}}";
@@ -94,11 +94,11 @@ export const CancelRun: Document<CancelRunMutation, CancelRunMutationVariables> 
 export const FollowConsole: Document<FollowConsoleSubscription, FollowConsoleSubscriptionVariables> =
   "subscription FollowConsole($appId:Int!$runId:Int!){lines:runConsoleLinesAdded(appId:$appId runId:$runId){seq level at text}}";
 
-export const FollowLog: Document<FollowLogSubscription, FollowLogSubscriptionVariables> =
-  "fragment LogRow on LogEntry{id type createdAt mode runOn taskId payload duration result error{name message stack}}subscription FollowLog($appId:Int!$after:Int){entry:actionLogAdded(appId:$appId after:$after){...LogRow}}";
+export const FollowExecutionLog: Document<FollowExecutionLogSubscription, FollowExecutionLogSubscriptionVariables> =
+  "fragment LogEntryRow on LogEntry{id type createdAt mode runOn taskId payload duration result error{name message stack}}subscription FollowExecutionLog($appId:Int!$after:Int){entry:actionLogAdded(appId:$appId after:$after){...LogEntryRow}}";
 
-export const ReadLog: Document<ReadLogQuery, ReadLogQueryVariables> =
-  "fragment LogRow on LogEntry{id type createdAt mode runOn taskId payload duration result error{name message stack}}query ReadLog($appId:Int!$options:ActionLogsInput){page:actionLogs(appId:$appId options:$options){logs{...LogRow}nextCursor}}";
+export const ReadExecutionLog: Document<ReadExecutionLogQuery, ReadExecutionLogQueryVariables> =
+  "fragment LogEntryRow on LogEntry{id type createdAt mode runOn taskId payload duration result error{name message stack}}query ReadExecutionLog($appId:Int!$options:ActionLogsInput){page:actionLogs(appId:$appId options:$options){logs{...LogEntryRow}nextCursor}}";
 
 export const PublishAction: Document<PublishActionMutation, PublishActionMutationVariables> =
   "mutation PublishAction($appId:Int!$id:Int!$ifUpdatedAt:DateTime!){publishAction(appId:$appId id:$id ifUpdatedAt:$ifUpdatedAt){action{id}}}";
@@ -110,16 +110,16 @@ export const PublishApp: Document<PublishAppMutation, PublishAppMutationVariable
   "mutation PublishApp($appId:Int!$ifUpdatedAt:DateTime!){publishApp(appId:$appId ifUpdatedAt:$ifUpdatedAt){isPublished}}";
 
 export const CompareDraftWithLive: Document<CompareDraftWithLiveQuery, CompareDraftWithLiveQueryVariables> =
-  "fragment HttpWhere on TriggerWhere{method path auth{type setting scheme toleranceSeconds header algorithm encoding prefix timestampHeader}cors{origins}respond idempotencyHeader}fragment ComparedFields on ActionConfiguration{name description active source{language fileList{path text}}environment triggers{trigger where{type dataSourceId data ...HttpWhere}}dependencies frequency timezone access concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs jitterSeconds integrationOrigins}fragment ActionChanges on ActionDiff{fields before{...ComparedFields}after{...ComparedFields}code scripts{name before{version integrity}after{version integrity}}}query CompareDraftWithLive($appId:Int!$id:Int!){diff:actionDiff(appId:$appId actionId:$id){...ActionChanges}}";
+  "fragment HttpWhere on TriggerWhere{method path auth{type setting scheme toleranceSeconds header algorithm encoding prefix timestampHeader}cors{origins}respond idempotencyHeader}fragment ComparedFields on ActionConfiguration{name description active source{language fileList{path text}}environment triggers{trigger where{type dataSourceId data ...HttpWhere}}dependencies frequency timezone access concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs jitterSeconds integrationOrigins}fragment ActionDiffFields on ActionDiff{fields before{...ComparedFields}after{...ComparedFields}code scripts{name before{version integrity}after{version integrity}}}query CompareDraftWithLive($appId:Int!$id:Int!){diff:actionDiff(appId:$appId actionId:$id){...ActionDiffFields}}";
 
-export const ListVersions: Document<ListVersionsQuery, ListVersionsQueryVariables> =
-  "query ListVersions($appId:Int!$id:Int!$offset:Int){history:actionVersions(appId:$appId actionId:$id offset:$offset){versions{id createdAt action name active publishedAt commit user{firstName lastName}}pagination{hasMore}}}";
+export const ListActionVersions: Document<ListActionVersionsQuery, ListActionVersionsQueryVariables> =
+  "query ListActionVersions($appId:Int!$id:Int!$offset:Int){history:actionVersions(appId:$appId actionId:$id offset:$offset){versions{id createdAt action name active publishedAt commit user{firstName lastName}}pagination{hasMore}}}";
 
-export const CompareVersion: Document<CompareVersionQuery, CompareVersionQueryVariables> =
-  "fragment HttpWhere on TriggerWhere{method path auth{type setting scheme toleranceSeconds header algorithm encoding prefix timestampHeader}cors{origins}respond idempotencyHeader}fragment ComparedFields on ActionConfiguration{name description active source{language fileList{path text}}environment triggers{trigger where{type dataSourceId data ...HttpWhere}}dependencies frequency timezone access concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs jitterSeconds integrationOrigins}fragment ActionChanges on ActionDiff{fields before{...ComparedFields}after{...ComparedFields}code scripts{name before{version integrity}after{version integrity}}}query CompareVersion($appId:Int!$id:Int!$versionId:Int!){diff:actionVersionDiff(appId:$appId actionId:$id versionId:$versionId){...ActionChanges}}";
+export const CompareActionVersion: Document<CompareActionVersionQuery, CompareActionVersionQueryVariables> =
+  "fragment HttpWhere on TriggerWhere{method path auth{type setting scheme toleranceSeconds header algorithm encoding prefix timestampHeader}cors{origins}respond idempotencyHeader}fragment ComparedFields on ActionConfiguration{name description active source{language fileList{path text}}environment triggers{trigger where{type dataSourceId data ...HttpWhere}}dependencies frequency timezone access concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs jitterSeconds integrationOrigins}fragment ActionDiffFields on ActionDiff{fields before{...ComparedFields}after{...ComparedFields}code scripts{name before{version integrity}after{version integrity}}}query CompareActionVersion($appId:Int!$id:Int!$versionId:Int!){diff:actionVersionDiff(appId:$appId actionId:$id versionId:$versionId){...ActionDiffFields}}";
 
-export const RestoreVersion: Document<RestoreVersionMutation, RestoreVersionMutationVariables> =
-  "mutation RestoreVersion($appId:Int!$id:Int!$versionId:Int!$ifUpdatedAt:DateTime!){restoreActionVersion(appId:$appId actionId:$id versionId:$versionId ifUpdatedAt:$ifUpdatedAt){preRestoreVersionId}}";
+export const RestoreActionVersion: Document<RestoreActionVersionMutation, RestoreActionVersionMutationVariables> =
+  "mutation RestoreActionVersion($appId:Int!$id:Int!$versionId:Int!$ifUpdatedAt:DateTime!){restoreActionVersion(appId:$appId actionId:$id versionId:$versionId ifUpdatedAt:$ifUpdatedAt){preRestoreVersionId}}";
 
 export const ReadSettings: Document<ReadSettingsQuery, ReadSettingsQueryVariables> =
   "query ReadSettings($appId:Int!){settingsUpdatedAt(appId:$appId)settings(appId:$appId)settingsStatus(appId:$appId){key updatedAt updatedBy secret}}";
@@ -226,8 +226,8 @@ export const UpdateNotification: Document<UpdateNotificationMutation, UpdateNoti
 export const DeleteNotification: Document<DeleteNotificationMutation, DeleteNotificationMutationVariables> =
   "mutation DeleteNotification($appId:Int!$id:Int!$ifUpdatedAt:DateTime!){deleteNotification(appId:$appId id:$id ifUpdatedAt:$ifUpdatedAt)}";
 
-export const ReadSettingsUse: Document<ReadSettingsUseQuery, ReadSettingsUseQueryVariables> =
-  "query ReadSettingsUse($appId:Int!$key:String){use:settingsUse(appId:$appId key:$key){underscoreBytes underscoreMaxBytes readers{id name}}}";
+export const ReadSettingsUsage: Document<ReadSettingsUsageQuery, ReadSettingsUsageQueryVariables> =
+  "query ReadSettingsUsage($appId:Int!$key:String){use:settingsUse(appId:$appId key:$key){underscoreBytes underscoreMaxBytes readers{id name}}}";
 
 export const ReadPublicSettingsStatus: Document<ReadPublicSettingsStatusQuery, ReadPublicSettingsStatusQueryVariables> =
   "query ReadPublicSettingsStatus($appId:Int!$keys:[String!]!){settingsStatus(appId:$appId keys:$keys){key updatedAt updatedBy secret}}";
@@ -244,8 +244,8 @@ export const CreateToken: Document<CreateTokenMutation, CreateTokenMutationVaria
 export const RevokeToken: Document<RevokeTokenMutation, RevokeTokenMutationVariables> =
   "mutation RevokeToken($appId:Int!$id:Int!){revokeToken(appId:$appId id:$id)}";
 
-export const ReadAudit: Document<ReadAuditQuery, ReadAuditQueryVariables> =
-  "query ReadAudit($appId:Int!$limit:Int$offset:Int){audit(appId:$appId limit:$limit offset:$offset){entries{id type userId credentialId actionId data createdAt}pagination{total hasMore}}}";
+export const ReadAuditLog: Document<ReadAuditLogQuery, ReadAuditLogQueryVariables> =
+  "query ReadAuditLog($appId:Int!$limit:Int$offset:Int){audit(appId:$appId limit:$limit offset:$offset){entries{id type userId credentialId actionId data createdAt}pagination{total hasMore}}}";
 
 export const ListAppVersions: Document<ListAppVersionsQuery, ListAppVersionsQueryVariables> =
   "query ListAppVersions($appId:Int!$offset:Int){history:appVersions(appId:$appId offset:$offset){versions{id action createdAt name user{firstName lastName}}pagination{hasMore}}}";
@@ -280,8 +280,8 @@ export const PromoteStage: Document<PromoteStageMutation, PromoteStageMutationVa
 export const RollbackPromotion: Document<RollbackPromotionMutation, RollbackPromotionMutationVariables> =
   "fragment ManifestPlanParts on ManifestPlan{created{kind name}changed{kind name}removed{kind name}missing{kind name}}mutation RollbackPromotion($appId:Int!$id:Int!){rolledBack:rollbackPromotion(appId:$appId id:$id){plan{...ManifestPlanParts}}}";
 
-export const ReadGit: Document<ReadGitQuery, ReadGitQueryVariables> =
-  "query ReadGit($appId:Int!){git:gitConnection(appId:$appId){provider url branch folder tagPattern prune username hasToken webhookUrl updatedAt lastPull{ref commit published error at}}}";
+export const ReadGitConnection: Document<ReadGitConnectionQuery, ReadGitConnectionQueryVariables> =
+  "query ReadGitConnection($appId:Int!){git:gitConnection(appId:$appId){provider url branch folder tagPattern prune username hasToken webhookUrl updatedAt lastPull{ref commit published error at}}}";
 
 export const ConnectGit: Document<ConnectGitMutation, ConnectGitMutationVariables> =
   "mutation ConnectGit($appId:Int!$data:GitInput!$ifUpdatedAt:DateTime){connected:connectGit(appId:$appId data:$data ifUpdatedAt:$ifUpdatedAt){webhookSecret}}";
@@ -325,14 +325,14 @@ export const CountQueuedRuns: Document<CountQueuedRunsQuery, CountQueuedRunsQuer
 export const CancelQueuedRuns: Document<CancelQueuedRunsMutation, CancelQueuedRunsMutationVariables> =
   "mutation CancelQueuedRuns($appId:Int!){cancelled:cancelBacklog(appId:$appId){cancelled more}}";
 
-export const ReadOrigins: Document<ReadOriginsQuery, ReadOriginsQueryVariables> =
-  "query ReadOrigins($appId:Int!){origins:appOrigins(appId:$appId)}";
+export const ReadPageOrigins: Document<ReadPageOriginsQuery, ReadPageOriginsQueryVariables> =
+  "query ReadPageOrigins($appId:Int!){origins:appOrigins(appId:$appId)}";
 
-export const SetOrigins: Document<SetOriginsMutation, SetOriginsMutationVariables> =
-  "mutation SetOrigins($appId:Int!$origins:[String!]!){origins:setAppOrigins(appId:$appId origins:$origins)}";
+export const SetPageOrigins: Document<SetPageOriginsMutation, SetPageOriginsMutationVariables> =
+  "mutation SetPageOrigins($appId:Int!$origins:[String!]!){origins:setAppOrigins(appId:$appId origins:$origins)}";
 
-export const ReadOrganizationAudit: Document<ReadOrganizationAuditQuery, ReadOrganizationAuditQueryVariables> =
-  "query ReadOrganizationAudit($organizationId:Int!$limit:Int$cursor:String){log:organizationAudit(organizationId:$organizationId limit:$limit cursor:$cursor){items{id type userId subjectId address data createdAt}nextCursor}}";
+export const ReadOrganizationAuditLog: Document<ReadOrganizationAuditLogQuery, ReadOrganizationAuditLogQueryVariables> =
+  "query ReadOrganizationAuditLog($organizationId:Int!$limit:Int$cursor:String){log:organizationAudit(organizationId:$organizationId limit:$limit cursor:$cursor){items{id type userId subjectId address data createdAt}nextCursor}}";
 
 export const ListAdministrators: Document<ListAdministratorsQuery, ListAdministratorsQueryVariables> =
   "fragment Person on User{id firstName lastName email}fragment AdministratorRow on User{...Person updatedAt}query ListAdministrators{administrators{...AdministratorRow}}";
@@ -379,8 +379,8 @@ export const CreateResetLink: Document<CreateResetLinkMutation, CreateResetLinkM
 export const ReadPublicSettings: Document<ReadPublicSettingsQuery, ReadPublicSettingsQueryVariables> =
   "query ReadPublicSettings($appId:Int!){settings(appId:$appId)}";
 
-export const ReadConnections: Document<ReadConnectionsQuery, ReadConnectionsQueryVariables> =
-  "query ReadConnections($appId:Int!){connections:secretBindings(appId:$appId){bindings{key origin in name format sealed tokenUrl clientId scopes grant}updatedAt}uses:secretBindingUses(appId:$appId){key origin actions{id name}}}";
+export const ReadSecretBindings: Document<ReadSecretBindingsQuery, ReadSecretBindingsQueryVariables> =
+  "query ReadSecretBindings($appId:Int!){connections:secretBindings(appId:$appId){bindings{key origin in name format sealed tokenUrl clientId scopes grant}updatedAt}uses:secretBindingUses(appId:$appId){key origin actions{id name}}}";
 
 export const ListAllowedOrigins: Document<ListAllowedOriginsQuery, ListAllowedOriginsQueryVariables> =
   "query ListAllowedOrigins($appId:Int!$offset:Int!){listed:actions(appId:$appId limit:100 offset:$offset){actions{id name integrationOrigins}pagination{hasMore}}}";
@@ -1185,13 +1185,13 @@ export type ActionSummaryFragment = { id: number, name: string, description: str
 
 export type WholeActionFragment = { code: string, timezone: string | null, access: unknown, timeoutMs: number | null, jitterSeconds: number | null, integrationOrigins: Array<string>, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string | null, dataSourceId: number | null, data: unknown, method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null } | null }>, source: { language: SourceLanguage, fileList: Array<{ path: string, text: string }> } | null, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null, assets: Array<{ name: string, version: string | null, licence: string | null, integrity: string | null, bytes: number | null, global: string | null, changed: boolean | null, usesEval: boolean | null, unreached: boolean | null }> };
 
-export type PublishedCopyRowFragment = { masterId: number, id: number, active: boolean, lastRunAt: string | null, updatedAt: string };
+export type LiveVersionRowFragment = { masterId: number, id: number, active: boolean, lastRunAt: string | null, updatedAt: string };
 
-export type LogRowFragment = { id: number, type: string, createdAt: string, mode: string, runOn: RunOn, taskId: number, payload: unknown, duration: number, result: unknown, error: { name: string, message: string, stack: string } | null };
+export type LogEntryRowFragment = { id: number, type: string, createdAt: string, mode: string, runOn: RunOn, taskId: number, payload: unknown, duration: number, result: unknown, error: { name: string, message: string, stack: string } | null };
 
 export type ComparedFieldsFragment = { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, jitterSeconds: number | null, integrationOrigins: Array<string>, source: { language: SourceLanguage, fileList: Array<{ path: string, text: string }> } | null, triggers: Array<{ trigger: TriggerType, where: { type: string | null, dataSourceId: number | null, data: unknown, method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null };
 
-export type ActionChangesFragment = { fields: Array<ActionField>, code: string | null, before: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, jitterSeconds: number | null, integrationOrigins: Array<string>, source: { language: SourceLanguage, fileList: Array<{ path: string, text: string }> } | null, triggers: Array<{ trigger: TriggerType, where: { type: string | null, dataSourceId: number | null, data: unknown, method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null }, after: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, jitterSeconds: number | null, integrationOrigins: Array<string>, source: { language: SourceLanguage, fileList: Array<{ path: string, text: string }> } | null, triggers: Array<{ trigger: TriggerType, where: { type: string | null, dataSourceId: number | null, data: unknown, method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null }, scripts: Array<{ name: string, before: { version: string | null, integrity: string } | null, after: { version: string | null, integrity: string } | null }> };
+export type ActionDiffFieldsFragment = { fields: Array<ActionField>, code: string | null, before: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, jitterSeconds: number | null, integrationOrigins: Array<string>, source: { language: SourceLanguage, fileList: Array<{ path: string, text: string }> } | null, triggers: Array<{ trigger: TriggerType, where: { type: string | null, dataSourceId: number | null, data: unknown, method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null }, after: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, jitterSeconds: number | null, integrationOrigins: Array<string>, source: { language: SourceLanguage, fileList: Array<{ path: string, text: string }> } | null, triggers: Array<{ trigger: TriggerType, where: { type: string | null, dataSourceId: number | null, data: unknown, method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null }, scripts: Array<{ name: string, before: { version: string | null, integrity: string } | null, after: { version: string | null, integrity: string } | null }> };
 
 export type AppsQueryVariables = Exact<{ [key: string]: never; }>;
 
@@ -1267,13 +1267,13 @@ export type RunActionMutation = { run: { runId: number } };
 
 export type RunRowFragment = { id: number, actionId: number, actionName: string | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, waitsFor: RunWait | null, failure: string | null, resultPreview: string | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, replayOf: number | null };
 
-export type GetRunQueryVariables = Exact<{
+export type ReadRunOutcomeQueryVariables = Exact<{
   appId: number;
   runId: number;
 }>;
 
 
-export type GetRunQuery = { run: { state: RunState, log: { duration: number, result: unknown, error: { name: string, message: string, stack: string } | null } | null } };
+export type ReadRunOutcomeQuery = { run: { state: RunState, log: { duration: number, result: unknown, error: { name: string, message: string, stack: string } | null } | null } };
 
 export type ReadRunQueryVariables = Exact<{
   appId: number;
@@ -1308,7 +1308,7 @@ export type ListUnfinishedRunsQueryVariables = Exact<{
 
 export type ListUnfinishedRunsQuery = { unfinished: { queued: number, running: number, runs: Array<{ id: number, actionId: number, actionName: string | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, waitsFor: RunWait | null, failure: string | null, resultPreview: string | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, replayOf: number | null }> } };
 
-export type CountRunsQueryVariables = Exact<{
+export type ReadRunStatisticsQueryVariables = Exact<{
   appId: number;
   actionId?: number | null | undefined;
   state?: RunState | null | undefined;
@@ -1324,7 +1324,7 @@ export type CountRunsQueryVariables = Exact<{
 }>;
 
 
-export type CountRunsQuery = { statistics: { by: PeriodLength, from: string, to: string, countedFrom: string | null, periods: Array<{ start: string, runs: number, failed: number, cancelled: number, skipped: number, p50: number | null, p95: number | null }> } };
+export type ReadRunStatisticsQuery = { statistics: { by: PeriodLength, from: string, to: string, countedFrom: string | null, periods: Array<{ start: string, runs: number, failed: number, cancelled: number, skipped: number, p50: number | null, p95: number | null }> } };
 
 export type ReplayRunMutationVariables = Exact<{
   appId: number;
@@ -1363,13 +1363,13 @@ export type ResumeSchedulesMutationVariables = Exact<{
 
 export type ResumeSchedulesMutation = { pause: { pausedAt: string | null } };
 
-export type ReadActionCallsQueryVariables = Exact<{
+export type ReadHttpEndpointsQueryVariables = Exact<{
   appId: number;
   id: number;
 }>;
 
 
-export type ReadActionCallsQuery = { action: { endpoints: Array<{ method: HttpMethod | null, url: string, draftUrl: string }> | null }, refused: Array<{ status: string, reason: string, count: number, lastAt: string, lastAddress: string | null }> };
+export type ReadHttpEndpointsQuery = { action: { endpoints: Array<{ method: HttpMethod | null, url: string, draftUrl: string }> | null }, refused: Array<{ status: string, reason: string, count: number, lastAt: string, lastAddress: string | null }> };
 
 export type RotateTriggerSecretMutationVariables = Exact<{
   appId: number;
@@ -1456,21 +1456,21 @@ export type FollowConsoleSubscriptionVariables = Exact<{
 
 export type FollowConsoleSubscription = { lines: Array<{ seq: number, level: string, at: string, text: string }> };
 
-export type FollowLogSubscriptionVariables = Exact<{
+export type FollowExecutionLogSubscriptionVariables = Exact<{
   appId: number;
   after?: number | null | undefined;
 }>;
 
 
-export type FollowLogSubscription = { entry: { id: number, type: string, createdAt: string, mode: string, runOn: RunOn, taskId: number, payload: unknown, duration: number, result: unknown, error: { name: string, message: string, stack: string } | null } };
+export type FollowExecutionLogSubscription = { entry: { id: number, type: string, createdAt: string, mode: string, runOn: RunOn, taskId: number, payload: unknown, duration: number, result: unknown, error: { name: string, message: string, stack: string } | null } };
 
-export type ReadLogQueryVariables = Exact<{
+export type ReadExecutionLogQueryVariables = Exact<{
   appId: number;
   options?: ActionLogsInput | null | undefined;
 }>;
 
 
-export type ReadLogQuery = { page: { nextCursor: string | null, logs: Array<{ id: number, type: string, createdAt: string, mode: string, runOn: RunOn, taskId: number, payload: unknown, duration: number, result: unknown, error: { name: string, message: string, stack: string } | null }> } };
+export type ReadExecutionLogQuery = { page: { nextCursor: string | null, logs: Array<{ id: number, type: string, createdAt: string, mode: string, runOn: RunOn, taskId: number, payload: unknown, duration: number, result: unknown, error: { name: string, message: string, stack: string } | null }> } };
 
 export type PublishActionMutationVariables = Exact<{
   appId: number;
@@ -1506,25 +1506,25 @@ export type CompareDraftWithLiveQueryVariables = Exact<{
 
 export type CompareDraftWithLiveQuery = { diff: { fields: Array<ActionField>, code: string | null, before: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, jitterSeconds: number | null, integrationOrigins: Array<string>, source: { language: SourceLanguage, fileList: Array<{ path: string, text: string }> } | null, triggers: Array<{ trigger: TriggerType, where: { type: string | null, dataSourceId: number | null, data: unknown, method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null }, after: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, jitterSeconds: number | null, integrationOrigins: Array<string>, source: { language: SourceLanguage, fileList: Array<{ path: string, text: string }> } | null, triggers: Array<{ trigger: TriggerType, where: { type: string | null, dataSourceId: number | null, data: unknown, method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null }, scripts: Array<{ name: string, before: { version: string | null, integrity: string } | null, after: { version: string | null, integrity: string } | null }> } };
 
-export type ListVersionsQueryVariables = Exact<{
+export type ListActionVersionsQueryVariables = Exact<{
   appId: number;
   id: number;
   offset?: number | null | undefined;
 }>;
 
 
-export type ListVersionsQuery = { history: { versions: Array<{ id: number, createdAt: string, action: string, name: string, active: boolean, publishedAt: string | null, commit: string | null, user: { firstName: string, lastName: string } | null }>, pagination: { hasMore: boolean } } };
+export type ListActionVersionsQuery = { history: { versions: Array<{ id: number, createdAt: string, action: string, name: string, active: boolean, publishedAt: string | null, commit: string | null, user: { firstName: string, lastName: string } | null }>, pagination: { hasMore: boolean } } };
 
-export type CompareVersionQueryVariables = Exact<{
+export type CompareActionVersionQueryVariables = Exact<{
   appId: number;
   id: number;
   versionId: number;
 }>;
 
 
-export type CompareVersionQuery = { diff: { fields: Array<ActionField>, code: string | null, before: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, jitterSeconds: number | null, integrationOrigins: Array<string>, source: { language: SourceLanguage, fileList: Array<{ path: string, text: string }> } | null, triggers: Array<{ trigger: TriggerType, where: { type: string | null, dataSourceId: number | null, data: unknown, method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null }, after: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, jitterSeconds: number | null, integrationOrigins: Array<string>, source: { language: SourceLanguage, fileList: Array<{ path: string, text: string }> } | null, triggers: Array<{ trigger: TriggerType, where: { type: string | null, dataSourceId: number | null, data: unknown, method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null }, scripts: Array<{ name: string, before: { version: string | null, integrity: string } | null, after: { version: string | null, integrity: string } | null }> } };
+export type CompareActionVersionQuery = { diff: { fields: Array<ActionField>, code: string | null, before: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, jitterSeconds: number | null, integrationOrigins: Array<string>, source: { language: SourceLanguage, fileList: Array<{ path: string, text: string }> } | null, triggers: Array<{ trigger: TriggerType, where: { type: string | null, dataSourceId: number | null, data: unknown, method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null }, after: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, jitterSeconds: number | null, integrationOrigins: Array<string>, source: { language: SourceLanguage, fileList: Array<{ path: string, text: string }> } | null, triggers: Array<{ trigger: TriggerType, where: { type: string | null, dataSourceId: number | null, data: unknown, method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null }, scripts: Array<{ name: string, before: { version: string | null, integrity: string } | null, after: { version: string | null, integrity: string } | null }> } };
 
-export type RestoreVersionMutationVariables = Exact<{
+export type RestoreActionVersionMutationVariables = Exact<{
   appId: number;
   id: number;
   versionId: number;
@@ -1532,7 +1532,7 @@ export type RestoreVersionMutationVariables = Exact<{
 }>;
 
 
-export type RestoreVersionMutation = { restoreActionVersion: { preRestoreVersionId: number | null } };
+export type RestoreActionVersionMutation = { restoreActionVersion: { preRestoreVersionId: number | null } };
 
 export type ReadSettingsQueryVariables = Exact<{
   appId: number;
@@ -1861,13 +1861,13 @@ export type DeleteNotificationMutationVariables = Exact<{
 
 export type DeleteNotificationMutation = { deleteNotification: boolean };
 
-export type ReadSettingsUseQueryVariables = Exact<{
+export type ReadSettingsUsageQueryVariables = Exact<{
   appId: number;
   key?: string | null | undefined;
 }>;
 
 
-export type ReadSettingsUseQuery = { use: { underscoreBytes: number, underscoreMaxBytes: number, readers: Array<{ id: number, name: string }> } };
+export type ReadSettingsUsageQuery = { use: { underscoreBytes: number, underscoreMaxBytes: number, readers: Array<{ id: number, name: string }> } };
 
 export type ReadPublicSettingsStatusQueryVariables = Exact<{
   appId: number;
@@ -1909,14 +1909,14 @@ export type RevokeTokenMutationVariables = Exact<{
 
 export type RevokeTokenMutation = { revokeToken: boolean };
 
-export type ReadAuditQueryVariables = Exact<{
+export type ReadAuditLogQueryVariables = Exact<{
   appId: number;
   limit?: number | null | undefined;
   offset?: number | null | undefined;
 }>;
 
 
-export type ReadAuditQuery = { audit: { entries: Array<{ id: number, type: string, userId: number | null, credentialId: number | null, actionId: number | null, data: unknown, createdAt: string }>, pagination: { total: number, hasMore: boolean } } };
+export type ReadAuditLogQuery = { audit: { entries: Array<{ id: number, type: string, userId: number | null, credentialId: number | null, actionId: number | null, data: unknown, createdAt: string }>, pagination: { total: number, hasMore: boolean } } };
 
 export type ListAppVersionsQueryVariables = Exact<{
   appId: number;
@@ -2008,12 +2008,12 @@ export type RollbackPromotionMutationVariables = Exact<{
 
 export type RollbackPromotionMutation = { rolledBack: { plan: { created: Array<{ kind: string, name: string }>, changed: Array<{ kind: string, name: string }>, removed: Array<{ kind: string, name: string }>, missing: Array<{ kind: string, name: string }> | null } } };
 
-export type ReadGitQueryVariables = Exact<{
+export type ReadGitConnectionQueryVariables = Exact<{
   appId: number;
 }>;
 
 
-export type ReadGitQuery = { git: { provider: string, url: string, branch: string, folder: string, tagPattern: string | null, prune: boolean, username: string, hasToken: boolean, webhookUrl: string, updatedAt: string, lastPull: { ref: string, commit: string | null, published: Array<string>, error: string | null, at: string } | null } };
+export type ReadGitConnectionQuery = { git: { provider: string, url: string, branch: string, folder: string, tagPattern: string | null, prune: boolean, username: string, hasToken: boolean, webhookUrl: string, updatedAt: string, lastPull: { ref: string, commit: string | null, published: Array<string>, error: string | null, at: string } | null } };
 
 export type ConnectGitMutationVariables = Exact<{
   appId: number;
@@ -2131,29 +2131,29 @@ export type CancelQueuedRunsMutationVariables = Exact<{
 
 export type CancelQueuedRunsMutation = { cancelled: { cancelled: number, more: boolean } };
 
-export type ReadOriginsQueryVariables = Exact<{
+export type ReadPageOriginsQueryVariables = Exact<{
   appId: number;
 }>;
 
 
-export type ReadOriginsQuery = { origins: Array<string> };
+export type ReadPageOriginsQuery = { origins: Array<string> };
 
-export type SetOriginsMutationVariables = Exact<{
+export type SetPageOriginsMutationVariables = Exact<{
   appId: number;
   origins: Array<string> | string;
 }>;
 
 
-export type SetOriginsMutation = { origins: Array<string> };
+export type SetPageOriginsMutation = { origins: Array<string> };
 
-export type ReadOrganizationAuditQueryVariables = Exact<{
+export type ReadOrganizationAuditLogQueryVariables = Exact<{
   organizationId: number;
   limit?: number | null | undefined;
   cursor?: string | null | undefined;
 }>;
 
 
-export type ReadOrganizationAuditQuery = { log: { nextCursor: string | null, items: Array<{ id: number, type: string, userId: number | null, subjectId: number | null, address: string | null, data: unknown, createdAt: string }> } };
+export type ReadOrganizationAuditLogQuery = { log: { nextCursor: string | null, items: Array<{ id: number, type: string, userId: number | null, subjectId: number | null, address: string | null, data: unknown, createdAt: string }> } };
 
 export type AdministratorRowFragment = { updatedAt: string | null, id: number, firstName: string, lastName: string, email: string };
 
@@ -2277,12 +2277,12 @@ export type ReadPublicSettingsQueryVariables = Exact<{
 
 export type ReadPublicSettingsQuery = { settings: unknown };
 
-export type ReadConnectionsQueryVariables = Exact<{
+export type ReadSecretBindingsQueryVariables = Exact<{
   appId: number;
 }>;
 
 
-export type ReadConnectionsQuery = { connections: { updatedAt: string, bindings: Array<{ key: string, origin: string, in: string, name: string | null, format: string | null, sealed: boolean, tokenUrl: string | null, clientId: string | null, scopes: Array<string>, grant: string | null }> }, uses: Array<{ key: string, origin: string, actions: Array<{ id: number, name: string }> }> };
+export type ReadSecretBindingsQuery = { connections: { updatedAt: string, bindings: Array<{ key: string, origin: string, in: string, name: string | null, format: string | null, sealed: boolean, tokenUrl: string | null, clientId: string | null, scopes: Array<string>, grant: string | null }> }, uses: Array<{ key: string, origin: string, actions: Array<{ id: number, name: string }> }> };
 
 export type ListAllowedOriginsQueryVariables = Exact<{
   appId: number;

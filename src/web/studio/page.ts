@@ -17,7 +17,7 @@ import "./style/connections.css";
 import "./style/mailbox.css";
 import "./style/accounts.css";
 import "./style/docs.css";
-import { startFirstReads } from "./shell/start.js";
+import { startInitialRequests } from "./shell/start.js";
 
-startFirstReads();
+startInitialRequests();
 void import("./shell/root.js");

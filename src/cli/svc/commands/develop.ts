@@ -6,10 +6,10 @@ import type { Command } from "commander";
 import { runInBackground } from "../../../background.js";
 import { ProjectError } from "../../../engine/bundler/fault.js";
 import { ServiceResponseError } from "../client.js";
-import { findProjectRoot, readTarget } from "../config.js";
+import { findProjectRoot, readServerTarget } from "../config.js";
 import { CliError, createUsageError, UnrecoverableError } from "../failure.js";
 import {
-  hasServerData,
+  hasLocalServerData,
   isLocalProject,
   isServerAnswering,
   type LocalServer,
@@ -105,11 +105,11 @@ async function startServerIfNeeded(
   if (env["SVC_URL"] !== undefined) return null;
   const root = findProjectRoot(cwd);
   if (root === null && !isEmpty(cwd)) return null;
-  const target = root === null ? null : readTarget(cwd, env);
+  const target = root === null ? null : readServerTarget(cwd, env);
   const port = target && localPortOf(target.url);
   if (target && (port === null || !isLocalProject(target.root) || (await isServerAnswering(target.url)))) return null;
   const folder = root ?? resolve(cwd);
-  const isNew = !hasServerData(folder);
+  const isNew = !hasLocalServerData(folder);
   if (isTemporary && !isNew)
     throw createUsageError("--throw-away is not possible: .svc/server has the data of an earlier service");
   let server: LocalServer | null = null;

@@ -1,6 +1,6 @@
 /** svc publish, rollback and versions: change the live versions of actions, and list their history. */
 import type { Command } from "commander";
-import { findActionByName, listActions, type ServerAction } from "../actions.js";
+import { type ActionRecord, findActionByName, listActions } from "../actions.js";
 import { ServiceResponseError } from "../client.js";
 import { CliError, createUsageError } from "../failure.js";
 import { Project } from "../project.js";
@@ -22,7 +22,7 @@ interface PublishOptions {
 async function requireTested(
   session: CliSession,
   testedNames: readonly string[],
-  chosenActions: readonly ServerAction[],
+  chosenActions: readonly ActionRecord[],
 ) {
   const names = chosenActions.map(({ name }) => name);
   const untestedNames = names.filter((name) => !testedNames.includes(name));
@@ -54,7 +54,7 @@ async function publishActions(session: CliSession, names: readonly string[], opt
   const unknownName = names.find((name) => !all.some((action) => action.name === name));
   if (unknownName !== undefined) throw new CliError(`the app has no action named ${JSON.stringify(unknownName)}`);
   const chosenActions = names.length === 0 ? all : all.filter(({ name }) => names.includes(name));
-  const changedActions: ServerAction[] = [];
+  const changedActions: ActionRecord[] = [];
   for (const action of chosenActions) {
     const isChanged = names.length > 0 || (await differsFromLive(session, action.id));
     if (isChanged) changedActions.push(action);

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Command } from "commander";
 import { type CliApiClient, toSavedToken } from "../client.js";
-import { findProjectRoot, parseAppId, parseServiceUrl, readTarget, type ServerTarget } from "../config.js";
+import { findProjectRoot, parseAppId, parseServiceUrl, readServerTarget, type ServerTarget } from "../config.js";
 import { CliError, createUsageError } from "../failure.js";
 import type { CliSession, CommandRunner } from "../session.js";
 
@@ -15,8 +15,8 @@ interface LoginOptions {
 }
 
 function readLoginTarget({ surroundings: { cwd, env } }: CliSession, { url, app }: LoginOptions): ServerTarget {
-  if (url === undefined && app === undefined) return readTarget(cwd, env);
-  const knownTarget = url === undefined || app === undefined ? readTarget(cwd, env) : null;
+  if (url === undefined && app === undefined) return readServerTarget(cwd, env);
+  const knownTarget = url === undefined || app === undefined ? readServerTarget(cwd, env) : null;
   return {
     url: url === undefined ? knownTarget!.url : parseServiceUrl(url, "--url"),
     app: app === undefined ? knownTarget!.app : parseAppId(app, "--app"),

@@ -7,7 +7,7 @@ import { ServiceResponseError } from "../client.js";
 import { parseAppId } from "../config.js";
 import { createUsageError } from "../failure.js";
 import type { CliSession, CommandRunner } from "../session.js";
-import { printMissingBindingValues } from "./sync.js";
+import { printBindingsWithoutValue } from "./sync.js";
 
 const APP_ROUTE = "/v1/apps/:app";
 
@@ -54,7 +54,7 @@ function printPlan(session: CliSession, plan: PromotionPlan): void {
   const { output } = session;
   for (const change of CHANGE_VERBS)
     for (const { kind, name } of plan[change]) output.writeLine(`${change.padEnd(8)} ${kind} ${name}`);
-  printMissingBindingValues(session, plan.missing);
+  printBindingsWithoutValue(session, plan.missing);
 }
 
 function addPromotions(stage: Command, run: CommandRunner, runAsEditor: CommandRunner): void {

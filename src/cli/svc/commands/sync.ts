@@ -5,7 +5,7 @@ import { type Command, Option } from "commander";
 import { ServiceResponseError } from "../client.js";
 import { CliError, EXIT_CODES } from "../failure.js";
 import { applyPlan, compareManifests, type Manifest, type ManifestDifference } from "../manifest.js";
-import { type BaseState, Project } from "../project.js";
+import { type LastSyncState, Project } from "../project.js";
 import type { CliSession, CommandRunner } from "../session.js";
 
 const MANIFEST_ROUTE = "/v1/apps/:app/manifest";
@@ -24,7 +24,7 @@ interface PushPlan {
   missing?: PlannedChange[];
 }
 
-async function readServer({ client }: CliSession): Promise<BaseState> {
+async function readServer({ client }: CliSession): Promise<LastSyncState> {
   const { body, headers } = await client.sendRequest("GET", MANIFEST_ROUTE);
   return { tag: headers.get("etag") ?? "", manifest: body };
 }
@@ -78,8 +78,8 @@ function createItemFilter(server: Manifest, local: Manifest): (item: ManifestDif
  */
 function checkConflictsBeforePush(
   session: CliSession,
-  base: BaseState | null,
-  server: BaseState,
+  base: LastSyncState | null,
+  server: LastSyncState,
   local: Manifest,
   force: boolean,
 ): string {
@@ -115,7 +115,7 @@ async function putManifest(
 }
 
 /** Prints the secret bindings whose values must be sent to the server separately. */
-export function printMissingBindingValues({ output }: CliSession, missing: readonly { name: string }[] = []): void {
+export function printBindingsWithoutValue({ output }: CliSession, missing: readonly { name: string }[] = []): void {
   for (const { name } of missing) output.writeLine(`missing  value of ${name}`, "yellow");
 }
 
@@ -125,7 +125,7 @@ const plannedItemsOf = (plan: PushPlan) =>
   );
 
 function printPlan(session: CliSession, plan: PushPlan): void {
-  printMissingBindingValues(session, plan.missing);
+  printBindingsWithoutValue(session, plan.missing);
   const styles = { created: "green", changed: "yellow", removed: "red" } as const;
   for (const { change, kind, name } of plannedItemsOf(plan))
     session.output.writeLine(`${change.padEnd(8)} ${kind} ${name}`, styles[change]);
@@ -148,10 +148,10 @@ const isSameTag = (a: string, b: string): boolean => a.replace(/^W\//, "") === b
  */
 async function computeStateAfterPush(
   session: CliSession,
-  before: BaseState,
+  before: LastSyncState,
   local: Manifest,
   pushed: { plan: PushPlan; tag: string },
-): Promise<BaseState> {
+): Promise<LastSyncState> {
   const now = await readServer(session);
   if (isSameTag(now.tag, pushed.tag)) return now;
   return { tag: pushed.tag, manifest: applyPlan(before.manifest, local, plannedItemsOf(pushed.plan)) };

@@ -6,18 +6,18 @@ import { useEffect, useState } from "react";
 import { ApiError } from "../shared/api.js";
 import { ModalDialog } from "../shared/modal.js";
 import { readSignedInEmail } from "../shell/session.js";
-import { onSessionExpiry, resumeRequests } from "./session-renewal.js";
+import { onSessionExpiry, resumePausedRequests } from "./session-renewal.js";
 import { SignInForms } from "./sign-in-forms.js";
 
 async function resumeIfSignedIn(email: string): Promise<void> {
   // Treats a failed request as "not signed in", so that the dialog stays open while the service does not respond.
-  if ((await readSignedInEmail().catch(() => null)) === email) resumeRequests();
+  if ((await readSignedInEmail().catch(() => null)) === email) resumePausedRequests();
 }
 
 /** Resumes the waiting requests if the person who signed in has this e-mail address. @throws ApiError if another person has signed in */
 async function resumeForPerson(email: string): Promise<void> {
   const presentPerson = await readSignedInEmail();
-  if (presentPerson === email) return resumeRequests();
+  if (presentPerson === email) return resumePausedRequests();
   const signedInPerson = presentPerson === null ? "No one" : presentPerson || "A token";
   const expectedPerson = email || "a token";
   throw new ApiError(

@@ -21,23 +21,23 @@ const notifyListeners = (isExpired: boolean) => {
 /** Turns the pausing of requests on if a person is signed in, and off for the sign-in page. */
 export function setRequestPausing(isSignedIn: boolean): void {
   isPausingEnabled = isSignedIn;
-  if (!isSignedIn) resumeRequests();
+  if (!isSignedIn) resumePausedRequests();
 }
 
 /** True if a request that the service rejected with 401 should wait until the person has signed in again. */
-export const shouldWaitForRenewal = (): boolean => isPausingEnabled;
+export const shouldWaitForSessionRenewal = (): boolean => isPausingEnabled;
 
 /**
- * Returns how often the person has signed in again so far. Read the number before a request, and pass it to `waitForRenewal` if the request
- * gets a 401.
+ * Returns how often the person has signed in again so far. Read the number before a request, and pass it to `waitForSessionRenewal` if
+ * the request gets a 401.
  */
-export const getRenewalCount = (): number => renewalTotal;
+export const getSessionRenewalCount = (): number => renewalTotal;
 
 /**
  * Resolves after the person has signed in again; immediately if the person has signed in again since the request was sent.
- * @param earlierCount value of `getRenewalCount` before the request
+ * @param earlierCount value of `getSessionRenewalCount` before the request
  */
-export function waitForRenewal(earlierCount: number): Promise<void> {
+export function waitForSessionRenewal(earlierCount: number): Promise<void> {
   if (earlierCount !== renewalTotal) return Promise.resolve();
   if (!pendingRenewal) {
     pendingRenewal = Promise.withResolvers<void>();
@@ -47,7 +47,7 @@ export function waitForRenewal(earlierCount: number): Promise<void> {
 }
 
 /** Sends all waiting requests again. Call this after the person has signed in again. */
-export function resumeRequests(): void {
+export function resumePausedRequests(): void {
   const before = pendingRenewal;
   if (before) renewalTotal += 1;
   pendingRenewal = null;
@@ -74,6 +74,6 @@ export async function fetchWithSignInRetry(input: URL, init?: RequestInit): Prom
     const before = renewalTotal;
     const response = await fetch(input, init);
     if (response.status !== 401 || !isPausingEnabled) return response;
-    await waitForRenewal(before);
+    await waitForSessionRenewal(before);
   }
 }

@@ -2,13 +2,13 @@
 import { keepPreviousData, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { resolveServiceUrl } from "../../service-address.js";
-import { ReadActionCalls, RotateTriggerSecret } from "../documents.js";
-import { useLog } from "../runs/use-log.js";
+import { ReadHttpEndpoints, RotateTriggerSecret } from "../documents.js";
+import { useExecutionLog } from "../runs/use-log.js";
 import { type ApiClient, asApiError } from "../shared/api.js";
 import type { ConfirmFunction } from "../shared/confirm.js";
 import { CopyButton } from "../shared/copy-button.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
-import type { Action, ActionCalls, LogEntry } from "../shared/model.js";
+import type { Action, HttpEndpointsResult, LogEntry } from "../shared/model.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import { createHref } from "../shell/studio-route.js";
 import { type CallExample, createEndpointExample, createRunExamples } from "./call-texts.js";
@@ -38,14 +38,14 @@ const isHttpTrigger = ({ trigger }: ActionTrigger): boolean => trigger === "http
 function useActionCalls(appId: number, { id, updatedAt }: Action, newestEntryId: number | undefined) {
   const client = useQueryClient();
   const { value, fault } = useResource({
-    ...createQueryOptions(ReadActionCalls, { appId, id }, `${updatedAt} ${newestEntryId}`),
+    ...createQueryOptions(ReadHttpEndpoints, { appId, id }, `${updatedAt} ${newestEntryId}`),
     placeholderData: keepPreviousData,
     // The URLs contain secrets, so the cache drops them as soon as no panel shows them.
     gcTime: 0,
   });
   /** Reads the URLs and rejected requests again. Cancels a pending read, because its response may contain the replaced secret. */
   const reload = async () => {
-    const filter = { queryKey: [ReadActionCalls, { appId, id }] };
+    const filter = { queryKey: [ReadHttpEndpoints, { appId, id }] };
     await client.cancelQueries(filter);
     await client.invalidateQueries(filter);
   };
@@ -83,7 +83,7 @@ function EndpointUrl({ label, url }: { label: string; url: string }) {
 }
 
 interface EndpointsProps extends Pick<CallPanelProps, "api" | "appId" | "confirm" | "savedAction" | "payload"> {
-  endpoints: NonNullable<ActionCalls["action"]>["endpoints"];
+  endpoints: NonNullable<HttpEndpointsResult["action"]>["endpoints"];
   reload: () => Promise<void>;
 }
 
@@ -131,7 +131,7 @@ function EndpointList({ api, appId, confirm, savedAction, payload, endpoints, re
   );
 }
 
-function RejectedRequests({ refused }: { refused: ActionCalls["refused"] }) {
+function RejectedRequests({ refused }: { refused: HttpEndpointsResult["refused"] }) {
   if (refused.length === 0) return null;
   return (
     <ul className="rows" aria-label="Refused requests">
@@ -196,7 +196,7 @@ function RecentRequests({
 
 export function CallPanel(props: CallPanelProps) {
   const { api, appId, savedAction, actions, versionIds, payload } = props;
-  const { entries } = useLog({
+  const { entries } = useExecutionLog({
     api,
     appId,
     logSubscription: actions.logSubscription,

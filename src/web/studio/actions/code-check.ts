@@ -1,7 +1,7 @@
 /** Configures Monaco's TypeScript compiler for the code of actions, and reads the type errors that it finds. Sends no requests. */
 import "monaco-editor/esm/vs/language/typescript/monaco.contribution.js";
 import { type CompilerDiagnostic, getDiagnosticText, isCodeError } from "./code-diagnostics.js";
-import { type ActionTypes, COMPILER_OPTIONS } from "./code-types.js";
+import { type ActionTypeDeclarations, COMPILER_OPTIONS } from "./code-types.js";
 import * as monaco from "./editor-features.js";
 
 const { javascriptDefaults, getJavaScriptWorker } = monaco.languages.typescript;
@@ -22,7 +22,10 @@ javascriptDefaults.setModeConfiguration({
  * Sets the type declarations with which TypeScript checks the code. @param declarations content of svc.d.ts, the types of the client
  * library
  */
-export function setActionTypes(declarations: string, { globalDeclarations, packages }: ActionTypes): void {
+export function setTypeDeclarations(
+  declarations: string,
+  { globalDeclarations, packages }: ActionTypeDeclarations,
+): void {
   javascriptDefaults.setExtraLibs([
     { content: declarations, filePath: "file:///svc.d.ts" },
     { content: globalDeclarations, filePath: "file:///action.d.ts" },
@@ -33,7 +36,7 @@ export function setActionTypes(declarations: string, { globalDeclarations, packa
 /** Returns the type errors of the code; none if it has a syntax error, because the service reports that error with a better message. */
 export async function findTypeErrors(
   model: monaco.editor.ITextModel,
-  types: Pick<ActionTypes, "hasUnknownNames">,
+  types: Pick<ActionTypeDeclarations, "hasUnknownNames">,
 ): Promise<monaco.editor.IMarkerData[]> {
   const getWorker = await getJavaScriptWorker();
   const worker = await getWorker(model.uri);

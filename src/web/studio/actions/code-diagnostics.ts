@@ -2,7 +2,7 @@
  * Filters the TypeScript compiler's diagnostics. Drops diagnostics that correct JavaScript causes because it has no
  * types, and keeps likely errors.
  */
-import type { ActionTypes } from "./code-types.js";
+import type { ActionTypeDeclarations } from "./code-types.js";
 
 /** Diagnostic of the TypeScript compiler, as Monaco's worker returns it. */
 export interface CompilerDiagnostic {
@@ -33,7 +33,7 @@ export const getDiagnosticText = ({ messageText }: Pick<CompilerDiagnostic, "mes
 /** True if the diagnostic is likely an error of the code. False if it is only caused by missing types. */
 export function isCodeError(
   diagnostic: CompilerDiagnostic,
-  { hasUnknownNames }: Pick<ActionTypes, "hasUnknownNames">,
+  { hasUnknownNames }: Pick<ActionTypeDeclarations, "hasUnknownNames">,
 ): boolean {
   if (diagnostic.category !== ERROR_CATEGORY || ARITHMETIC_CODES.has(diagnostic.code)) return false;
   if (hasUnknownNames && UNKNOWN_NAME_CODES.has(diagnostic.code)) return false;

@@ -5,11 +5,11 @@ import { type RefObject, useEffect, useLayoutEffect, useRef, useState } from "re
 import type { CodeProblem } from "../shared/model.js";
 import { mayEdit } from "../shell/rights.js";
 import { useRole } from "../shell/role.js";
-import { findTypeErrors, setActionTypes } from "./code-check.js";
+import { findTypeErrors, setTypeDeclarations } from "./code-check.js";
 import * as monaco from "./editor-features.js";
 import type { PlainCodeState } from "./plain-code.js";
 import type { CodePosition } from "./use-code-position.js";
-import type { CodeTypes } from "./use-code-types.js";
+import type { EditorTypeDeclarations } from "./use-code-types.js";
 
 interface CodeEditorProps {
   code: string;
@@ -17,7 +17,7 @@ interface CodeEditorProps {
   fault: { message: string; at: { line: number; column: number } | null } | null;
   /** Errors in the code for which the service would reject a save. The page asks the service for them when the person pauses typing. */
   codeProblems: readonly CodeProblem[];
-  codeTypes: CodeTypes;
+  codeTypes: EditorTypeDeclarations;
   /** Position to which the editor moves the cursor once; null to leave it. Each new object moves the cursor, even to the same position. */
   at: CodePosition | null;
   /** State of the plain text area that this editor replaces; null if there was none. */
@@ -113,7 +113,7 @@ type EditorRef = RefObject<monaco.editor.IStandaloneCodeEditor | null>;
  * Returns TypeScript's errors for the code. Checks the code when neither the code nor its types have changed for
  * CHECK_DELAY_MS.
  */
-function useTypeErrors(editor: EditorRef, code: string, types: CodeTypes) {
+function useTypeErrors(editor: EditorRef, code: string, types: EditorTypeDeclarations) {
   const [faults, setFaults] = useState<monaco.editor.IMarkerData[]>([]);
   const [isDue, setDue] = useState(false);
   useEffect(() => {
@@ -254,7 +254,7 @@ export function CodeEditor({ code, onChange, fault, codeProblems, codeTypes, at,
     monaco.editor.setModelMarkers(model, PROBLEM_MARKER_OWNER, [...serviceMarkers, ...otherErrors]);
   }, [codeProblems, faults]);
 
-  useEffect(() => setActionTypes(codeTypes.libraryDeclarations, codeTypes), [codeTypes]);
+  useEffect(() => setTypeDeclarations(codeTypes.libraryDeclarations, codeTypes), [codeTypes]);
 
   useEffect(() => {
     if (!at || at === shownAt.current) return;

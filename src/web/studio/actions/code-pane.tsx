@@ -7,7 +7,7 @@ import type { FieldError } from "./field-error.js";
 import { formatCode } from "./format-code.js";
 import { LazyCodeEditor } from "./lazy-editor.js";
 import type { CodePosition } from "./use-code-position.js";
-import type { CodeTypes } from "./use-code-types.js";
+import type { EditorTypeDeclarations } from "./use-code-types.js";
 
 interface CodePaneProps {
   code: string;
@@ -15,7 +15,7 @@ interface CodePaneProps {
   fault: FieldError | null;
   /** Errors in the code for which the service would reject a save. The page asks the service for them when the person pauses typing. */
   codeProblems: readonly CodeProblem[];
-  codeTypes: CodeTypes;
+  codeTypes: EditorTypeDeclarations;
   addDependency: (name: string) => void;
   /** Position to which the editor moves the cursor; null to leave the cursor where it is. */
   at: CodePosition | null;

@@ -19,7 +19,7 @@ export interface InstalledDependency {
 }
 
 /** Path and content of a file with type declarations. */
-export interface TypesFile {
+export interface TypeDeclarationFile {
   filePath: string;
   content: string;
 }
@@ -40,10 +40,10 @@ interface TypeSources {
   declarations?: ReadonlyMap<string, readonly string[]>;
 }
 
-export interface ActionTypes {
+export interface ActionTypeDeclarations {
   /** Type declarations of the globals, such as `Svc`. They import svc.d.ts and the files in `packages`. */
   globalDeclarations: string;
-  packages: TypesFile[];
+  packages: TypeDeclarationFile[];
   /**
    * True if the globals of a dependency are unknown, for example for a script from a URL or an unsaved dependency. The
    * editor then hides errors about unknown names.
@@ -139,7 +139,10 @@ function declareGlobals(installed: readonly InstalledDependency[], declarations:
     });
 }
 
-function createDeclarationFiles(installed: readonly InstalledDependency[], declarations: Declarations): TypesFile[] {
+function createDeclarationFiles(
+  installed: readonly InstalledDependency[],
+  declarations: Declarations,
+): TypeDeclarationFile[] {
   const used = new Set(installed.flatMap(({ integrity }) => integrity ?? []));
   return [...used].flatMap((integrity) =>
     (declarations.get(integrity) ?? []).map((content, at) => ({
@@ -152,7 +155,7 @@ function createDeclarationFiles(installed: readonly InstalledDependency[], decla
 /** Type declarations that let JavaScript code add any property to `window` and to errors. TypeScript would otherwise report an error. */
 const EXTENSIBLE_INTERFACES = ["Window", "Error"].map((name) => `interface ${name} { ${ANY_KEY_SIGNATURE} }`);
 
-export function createActionTypes(known: TypeSources): ActionTypes {
+export function createActionTypeDeclarations(known: TypeSources): ActionTypeDeclarations {
   const { packages, dependencies, installedDependencies, declarations = new Map() } = known;
   const listedPackages = packages.filter(({ name }) => dependencies.includes(name));
   const packageMembers = listedPackages.map(

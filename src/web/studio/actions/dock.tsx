@@ -16,7 +16,7 @@ import { RunPanel } from "./run-panel.js";
 import { TestPanel } from "./test-panel.js";
 import type { ActionEditor } from "./use-editor.js";
 import { usePayloadTests } from "./use-payload-tests.js";
-import { type StartedRun, useRun } from "./use-run.js";
+import { type StartedRun, useActionRunner } from "./use-run.js";
 import { VersionPanel } from "./version-panel.js";
 import type { WorkspaceProps } from "./workspace-props.js";
 
@@ -86,7 +86,7 @@ export function Dock(props: DockProps) {
   const [payloadFault, setPayloadFault] = useState<string | null>(null);
   // Code and payload of the shown run. If the current code or payload differs, the panel marks the result as outdated.
   const [ran, setRan] = useState<string | null>(null);
-  const runner = useRun(api, appId);
+  const runner = useActionRunner(api, appId);
   const running = runner.run?.state === "running";
 
   const isOld = ran !== null && ran !== `${draft.code}\n${payload}`;

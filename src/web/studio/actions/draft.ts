@@ -81,7 +81,7 @@ export function createTriggerDraft(trigger: TriggerType, where?: TriggerWhere): 
   };
 }
 
-export function createDraft(): ActionDraft {
+export function createDefaultDraft(): ActionDraft {
   return {
     name: "",
     description: "",
@@ -209,6 +209,6 @@ export function draftToInput(draft: ActionDraft): CreateActionInput {
 }
 
 /** True if two drafts would send the same input. */
-export function isSameInput(a: ActionDraft, b: ActionDraft): boolean {
+export function haveSameInput(a: ActionDraft, b: ActionDraft): boolean {
   return JSON.stringify(draftToInput(a)) === JSON.stringify(draftToInput(b));
 }

@@ -1,7 +1,7 @@
 /** Loads Monaco when a page first needs it, because its code and style sheet are four times as large as the rest of Studio. */
 import { resolveServiceUrl } from "../../service-address.js";
 import { withLoadError } from "../shell/load-error.js";
-import { preloadPart } from "../shell/preload-parts.js";
+import { preloadStudioPart } from "../shell/preload-parts.js";
 import type * as editors from "./code-editor.js";
 import { markEditorReady } from "./editor-ready.js";
 
@@ -21,7 +21,7 @@ function loadMonacoStyle(): Promise<void> {
 }
 
 async function loadModules(): Promise<typeof editors> {
-  preloadPart("editor");
+  preloadStudioPart("editor");
   const [module] = await Promise.all([import("./code-editor.js"), loadMonacoStyle()]);
   markEditorReady();
   return module;

@@ -9,7 +9,7 @@ import type { PageProps } from "../shell/page-props.js";
 import { createHref } from "../shell/studio-route.js";
 import { parsePayload } from "./payload-text.js";
 import { RunOutcomeView } from "./run-panel.js";
-import { useRun } from "./use-run.js";
+import { useActionRunner } from "./use-run.js";
 
 interface ActionForOperatorsProps extends PageProps {
   action: ActionSummary;
@@ -18,7 +18,7 @@ interface ActionForOperatorsProps extends PageProps {
 export function OperatorActionView({ api, appId, confirm, actions, go, action }: ActionForOperatorsProps) {
   const { id, name, description, environment, triggers } = action;
   const copy = actions.findLiveVersion(id);
-  const { run, startRun: start, cancelRun } = useRun(api, appId);
+  const { run, startRun: start, cancelRun } = useActionRunner(api, appId);
   const [payload, setPayload] = useState("{}");
   const [fault, setFault] = useState<string | null>(null);
   const isActive = copy ? copy.active : action.active;

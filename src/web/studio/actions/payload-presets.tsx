@@ -9,7 +9,7 @@ import { formatTime } from "../shared/format.js";
 import type { PayloadPreset, RunRow } from "../shared/model.js";
 import { ForEditors } from "../shell/role.js";
 import { parsePayload } from "./payload-text.js";
-import { usePresets } from "./use-presets.js";
+import { usePayloadPresets } from "./use-presets.js";
 
 const PAST_RUNS_SHOWN = 10;
 
@@ -58,7 +58,7 @@ function SavePresetForm({ save, close }: { save: (name: string) => Promise<boole
 }
 
 export function PayloadPresets({ api, appId, actionId, payload, setPayload }: PayloadPresetsProps) {
-  const { presets: stored, fault, setFault, replaceBy } = usePresets(appId, actionId);
+  const { presets: stored, fault, setFault, replaceBy } = usePayloadPresets(appId, actionId);
   const presets = stored ?? [];
   const [past, setPast] = useState<RunRow[]>([]);
   const [chosen, setChosen] = useState("");

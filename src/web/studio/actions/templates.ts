@@ -1,5 +1,5 @@
 /** Templates for new actions. A person can save and run each template unchanged. */
-import { type ActionDraft, createDraft, createTriggerDraft } from "./draft.js";
+import { type ActionDraft, createDefaultDraft, createTriggerDraft } from "./draft.js";
 
 export interface ActionTemplate {
   label: string;
@@ -82,5 +82,5 @@ export const ACTION_TEMPLATES: Record<string, ActionTemplate> = {
 export function createDraftFromTemplate(template: string | undefined): ActionDraft {
   const knownTemplate =
     template !== undefined && Object.hasOwn(ACTION_TEMPLATES, template) ? ACTION_TEMPLATES[template]!.draft : {};
-  return { ...createDraft(), ...knownTemplate };
+  return { ...createDefaultDraft(), ...knownTemplate };
 }

@@ -10,7 +10,7 @@ import { createHref } from "../shell/studio-route.js";
 import type { ActionDraft } from "./draft.js";
 import { findRunObstacle } from "./run-panel.js";
 import { createTestInput, type PayloadTest, type PayloadTests } from "./use-payload-tests.js";
-import { usePresets } from "./use-presets.js";
+import { usePayloadPresets } from "./use-presets.js";
 
 const EXCERPT_MAX_CHARACTERS = 300;
 
@@ -129,7 +129,7 @@ function TestFilesHint({ app, name }: { app: App; name: string }) {
 
 export function TestPanel(props: TestPanelProps) {
   const { app, savedAction, draft, isDirty, payloadTests, startTests, isBlocked, openRunPanel } = props;
-  const { presets, fault } = usePresets(app.id, savedAction.id);
+  const { presets, fault } = usePayloadPresets(app.id, savedAction.id);
   const obstacleText = findRunObstacle(draft);
   const isReady = !isBlocked && !payloadTests.isBusy && obstacleText === null;
   const isEmpty = presets?.length === 0;

@@ -6,7 +6,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import {
   FollowActions,
-  FollowLog,
+  FollowExecutionLog,
   ListActions,
   type ListActionsQuery,
   ListLiveFailures,
@@ -25,13 +25,13 @@ export interface LogSubscription {
 }
 
 /** Subscription to the changes that this or another person makes to actions of the app. */
-export interface ActionChanges {
+export interface ActionChangeSubscription {
   /** Calls `listener` at each change of an action. Returns a function that removes the listener. */
   onChange(listener: (change: ActionChange) => void): () => void;
 }
 
 /** Action to which a run belongs. `id` is the ID of its draft; `isLive` is true if the live version ran. */
-export interface ActionOfLogEntry {
+export interface LoggedAction {
   id: number;
   name: string;
   isLive: boolean;
@@ -52,9 +52,9 @@ export interface ActionsState {
   /** True if the last run of the action's live version failed. */
   hasFailed(masterId: number): boolean;
   /** Returns the action to which a log entry belongs. @param taskId ID of a draft or of a live version, as the log entry contains it */
-  findLoggedAction(taskId: number): ActionOfLogEntry | null;
+  findLoggedAction(taskId: number): LoggedAction | null;
   logSubscription: LogSubscription;
-  changes: ActionChanges;
+  changes: ActionChangeSubscription;
 }
 
 /**
@@ -62,7 +62,7 @@ export interface ActionsState {
  */
 const RELOAD_DELAY_MS = 300;
 
-function useActionChanges(api: ApiClient, appId: number | null, reload: () => Promise<void>): ActionChanges {
+function useActionChanges(api: ApiClient, appId: number | null, reload: () => Promise<void>): ActionChangeSubscription {
   const listeners = useRef(new Set<(change: ActionChange) => void>());
   useEffect(() => {
     if (appId === null) return;
@@ -104,7 +104,7 @@ function useLogSubscription(
     };
     const ends = [
       api.onConnected(setConnected),
-      api.subscribe(FollowLog, variables, { next, onFailure: () => setConnected(false) }),
+      api.subscribe(FollowExecutionLog, variables, { next, onFailure: () => setConnected(false) }),
     ];
     return () => {
       for (const unfollow of ends) unfollow();
@@ -194,7 +194,7 @@ export function useActions(api: ApiClient, appId: number | null): ActionsState {
 
   return useMemo(() => {
     const copies = new Map(actionList?.published.map((copy) => [copy.masterId, copy]));
-    const owners = new Map<number, ActionOfLogEntry>();
+    const owners = new Map<number, LoggedAction>();
     for (const { id, name } of actionList?.actions ?? []) {
       owners.set(id, { id, name, isLive: false });
       const copy = copies.get(id);

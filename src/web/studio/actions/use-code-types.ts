@@ -7,7 +7,12 @@ import packages from "../../../rules/packages.json";
 import { resolveServiceUrl } from "../../service-address.js";
 import { ListSettingKeys, ReadLoggedPayloads, ReadTypeDeclarations } from "../documents.js";
 import type { ApiClient } from "../shared/api.js";
-import { type ActionTypes, createActionTypes, type InstalledDependency, replaceUnknownByAny } from "./code-types.js";
+import {
+  type ActionTypeDeclarations,
+  createActionTypeDeclarations,
+  type InstalledDependency,
+  replaceUnknownByAny,
+} from "./code-types.js";
 import type { ActionDraft } from "./draft.js";
 import { whenEditorReady } from "./editor-ready.js";
 
@@ -80,7 +85,7 @@ const EMPTY_TYPE_CHECK_DATA: TypeCheckData = { libraryDeclarations: "", settingK
  * Type declarations for the editor. `libraryDeclarations` has those of the client library; the other fields have those
  * of the action.
  */
-export interface CodeTypes extends ActionTypes {
+export interface EditorTypeDeclarations extends ActionTypeDeclarations {
   libraryDeclarations: string;
 }
 
@@ -89,13 +94,13 @@ export interface CodeTypes extends ActionTypes {
  * @param versionIds IDs of the draft and of the live version, whose past payloads are read; empty for a new action
  * @param installedDependencies dependencies with the versions that the service chose at the last save
  */
-export function useCodeTypes(
+export function useEditorTypeDeclarations(
   api: ApiClient,
   appId: number,
   versionIds: readonly number[],
   draft: ActionDraft | null,
   installedDependencies: readonly InstalledDependency[],
-): CodeTypes {
+): EditorTypeDeclarations {
   const [learned, setLearned] = useState(EMPTY_TYPE_CHECK_DATA);
   const versionIdsJson = JSON.stringify(versionIds);
   useEffect(() => {
@@ -132,7 +137,14 @@ export function useCodeTypes(
     const dependencies = JSON.parse(listedDependencies) as string[];
     return {
       libraryDeclarations,
-      ...createActionTypes({ ...known, packages, environment, dependencies, installedDependencies, declarations }),
+      ...createActionTypeDeclarations({
+        ...known,
+        packages,
+        environment,
+        dependencies,
+        installedDependencies,
+        declarations,
+      }),
     };
   }, [learned, environment, listedDependencies, installedDependencies, declarations]);
 }

@@ -4,10 +4,10 @@ import { CreateAction, GetAction, UpdateAction } from "../documents.js";
 import { type ApiClient, asApiError } from "../shared/api.js";
 import type { Action } from "../shared/model.js";
 import { parseId } from "../shell/studio-route.js";
-import { type ActionDraft, actionToDraft, draftToInput, isSameInput } from "./draft.js";
+import { type ActionDraft, actionToDraft, draftToInput, haveSameInput } from "./draft.js";
 import { type FieldError, toFieldError } from "./field-error.js";
 import { createDraftFromTemplate } from "./templates.js";
-import type { ActionChanges } from "./use-actions.js";
+import type { ActionChangeSubscription } from "./use-actions.js";
 import { type OtherPeopleChanges, useOtherPeopleChanges } from "./use-other-people-changes.js";
 
 export interface ActionEditor {
@@ -42,18 +42,18 @@ interface EditorOptions {
   id: number | "new";
   /** For a new action: name of the template, or ID of the action to copy (`copyOf`), from which the first draft is made. */
   draftSource: { template?: string; copyOf?: string };
-  changes: ActionChanges;
+  changes: ActionChangeSubscription;
   onSaved: (action: Action, isNew: boolean) => void;
 }
 
 const NAME_MAX_CHARACTERS = 255;
 
 const isEdited = (draft: ActionDraft | null, saved: ActionDraft | null): boolean =>
-  draft !== null && saved !== null && !isSameInput(draft, saved);
+  draft !== null && saved !== null && !haveSameInput(draft, saved);
 
 const createCopyName = (name: string) => `${name.slice(0, NAME_MAX_CHARACTERS - 5)}-copy`;
 
-export function useEditor({ api, appId, id, draftSource, changes, onSaved }: EditorOptions): ActionEditor {
+export function useActionEditor({ api, appId, id, draftSource, changes, onSaved }: EditorOptions): ActionEditor {
   const { template } = draftSource;
   const copyOf = parseId(draftSource.copyOf);
   const [saved, setSaved] = useState<Action | null>(null);
@@ -140,7 +140,7 @@ export function useEditor({ api, appId, id, draftSource, changes, onSaved }: Edi
   const save = useCallback(async () => {
     const { current } = latestDraft;
     if (!current || busy || conflict) return null;
-    if (saved && savedDraft && isSameInput(current, savedDraft)) return saved;
+    if (saved && savedDraft && haveSameInput(current, savedDraft)) return saved;
     setBusy(true);
     const sending = sendSave(current);
     // `useOtherPeopleChanges` only waits until the save has ended, whether or not the save fails. The `try` block below

@@ -6,7 +6,7 @@ import { type RefObject, useCallback, useEffect, useRef, useState } from "react"
 import { GetAction } from "../documents.js";
 import type { ApiClient } from "../shared/api.js";
 import type { Action, ActionChange } from "../shared/model.js";
-import type { ActionChanges } from "./use-actions.js";
+import type { ActionChangeSubscription } from "./use-actions.js";
 
 /** Saved change of another person that conflicts with unsaved changes in this page. */
 export interface ConflictingChange {
@@ -29,7 +29,7 @@ export interface OtherPeopleChanges {
 interface OtherPeopleChangesOptions {
   api: ApiClient;
   appId: number;
-  changes: ActionChanges;
+  changes: ActionChangeSubscription;
   /**
    * The saved action as this page last received it, and a function that returns true if the draft has unsaved changes.
    * The hook reads them when a change arrives.

@@ -7,7 +7,7 @@ import type { PayloadPreset } from "../shared/model.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 
 /** @param actionId ID of the draft of the action */
-export function usePresets(appId: number, actionId: number) {
+export function usePayloadPresets(appId: number, actionId: number) {
   const client = useQueryClient();
   const query = createQueryOptions(ListPresets, { appId, actionId });
   const { value, fault: readFault } = useResource(query);

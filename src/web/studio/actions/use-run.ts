@@ -1,6 +1,6 @@
 /** Hook for the runs of an action: starts a run, receives its console lines, and then its result or error. */
 import { useCallback, useEffect, useRef, useState } from "react";
-import { CancelRun, GetRun, RunAction } from "../documents.js";
+import { CancelRun, ReadRunOutcome, RunAction } from "../documents.js";
 import { followConsole } from "../runs/follow-console.js";
 import { type ApiClient, asApiError } from "../shared/api.js";
 import type { ConsoleLine, ScriptError } from "../shared/model.js";
@@ -42,7 +42,7 @@ export async function waitForRunEnd(
 ): Promise<Partial<StartedRun> | null> {
   let lostRequests = 0;
   for (;;) {
-    const answer = await api.request(GetRun, { appId, runId }).catch((error: unknown) => {
+    const answer = await api.request(ReadRunOutcome, { appId, runId }).catch((error: unknown) => {
       lostRequests += 1;
       if (asApiError(error).status !== "OFFLINE" || lostRequests > MAX_LOST_REQUESTS) throw error;
       return null;
@@ -60,7 +60,7 @@ export async function waitForRunEnd(
   }
 }
 
-export function useRun(api: ApiClient, appId: number): ActionRunner {
+export function useActionRunner(api: ApiClient, appId: number): ActionRunner {
   const [run, setRun] = useState<StartedRun | null>(null);
   const current = useRef(new AbortController());
   useEffect(() => () => current.current.abort(), []);

@@ -1,7 +1,7 @@
 /** Panel with the version history of an action. A person can compare each version with the draft, and restore it. */
 import { keepPreviousData, useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { CompareVersion, ListVersions, RestoreVersion } from "../documents.js";
+import { CompareActionVersion, ListActionVersions, RestoreActionVersion } from "../documents.js";
 import { type ApiClient, type ApiError, asApiError } from "../shared/api.js";
 import type { ConfirmFunction } from "../shared/confirm.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
@@ -28,8 +28,8 @@ interface VersionPanelProps {
 /** Hook that reads the version history. Each save adds a version, so a new `updatedAt` causes a new read. */
 function useVersionHistory({ api, appId, savedAction: { id, updatedAt } }: VersionPanelProps) {
   return useInfiniteQuery({
-    queryKey: [ListVersions, appId, id, updatedAt],
-    queryFn: async ({ pageParam: offset }) => (await api.request(ListVersions, { appId, id, offset })).history,
+    queryKey: [ListActionVersions, appId, id, updatedAt],
+    queryFn: async ({ pageParam: offset }) => (await api.request(ListActionVersions, { appId, id, offset })).history,
     initialPageParam: 0,
     getNextPageParam: ({ pagination }, pages) =>
       pagination.hasMore ? pages.reduce((sum, { versions }) => sum + versions.length, 0) : null,
@@ -48,7 +48,7 @@ export function VersionPanel(props: VersionPanelProps) {
   // Difference between the chosen version and the draft. Read again after each save, which changes the draft.
   const diff = useResource({
     ...createQueryOptions(
-      CompareVersion,
+      CompareActionVersion,
       { appId, id: savedAction.id, versionId: selected ?? 0 },
       savedAction.updatedAt,
     ),
@@ -62,7 +62,7 @@ export function VersionPanel(props: VersionPanelProps) {
     }. The live version stays as it is.`;
     if (!(await confirm({ title: "Restore this version?", explanation: text, confirmLabel: "Restore" }))) return;
     try {
-      await api.request(RestoreVersion, {
+      await api.request(RestoreActionVersion, {
         appId,
         id: savedAction.id,
         versionId: id,

@@ -12,8 +12,8 @@ import type { SourceFiles } from "./draft.js";
 import { ActionFields } from "./fields.js";
 import { SourcePane } from "./source-pane.js";
 import { useCodePosition } from "./use-code-position.js";
-import { useCodeTypes } from "./use-code-types.js";
-import { useEditor } from "./use-editor.js";
+import { useEditorTypeDeclarations } from "./use-code-types.js";
+import { useActionEditor } from "./use-editor.js";
 import { useCodeProblems } from "./use-problems.js";
 import { useFieldsVisibility } from "./use-shown-fields.js";
 import { FIELDS_ELEMENT_ID, FieldsButton, WorkspaceHead } from "./workspace-head.js";
@@ -61,13 +61,13 @@ export function ActionWorkspace(props: WorkspaceProps) {
     },
     [onCreated, reloadList],
   );
-  const editor = useEditor({ api, appId, id, draftSource: route.query, changes: actions.changes, onSaved });
+  const editor = useActionEditor({ api, appId, id, draftSource: route.query, changes: actions.changes, onSaved });
   const { draft, savedAction, isDirty, fault, changeDraft, saveDraft } = editor;
   const isEditor = mayEdit(useRole());
   // The service checks code only for people who may edit it, so Studio sends no request for other people.
   const problems = useCodeProblems(api, appId, isEditor ? draft : null);
   const copy = savedAction && actions.findLiveVersion(savedAction.id);
-  const types = useCodeTypes(
+  const types = useEditorTypeDeclarations(
     api,
     appId,
     [savedAction?.id, copy?.id].filter((id) => id !== undefined),

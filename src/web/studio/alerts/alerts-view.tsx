@@ -2,7 +2,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { CreateAlert, DeleteAlert, ListAlerts, ReadAlertDeliveries, TestAlert, UpdateAlert } from "../documents.js";
-import { type ApiClient, ApiError, asApiError, describeRejection } from "../shared/api.js";
+import { type ApiClient, ApiError, asApiError, handleRejectedChange } from "../shared/api.js";
 import type { Alert, AlertInput } from "../shared/model.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
@@ -22,7 +22,7 @@ function useAlerts(api: ApiClient, appId: number) {
    * the list again.
    */
   const refused = async (error: unknown): Promise<never> => {
-    throw new ApiError(asApiError(error).status, await describeRejection(error, reload));
+    throw new ApiError(asApiError(error).status, await handleRejectedChange(error, reload));
   };
   const save = async (alert: Alert | null, rule: AlertInput): Promise<number> => {
     const { saved } = alert

@@ -5,11 +5,11 @@ import { OriginsForm } from "../actions/origins-form.js";
 import { PublishApp, RenameApp, UnpublishApp } from "../documents.js";
 import { AppPeople } from "../people/people-page.js";
 import { ConnectionsPage } from "../settings/connections-page.js";
-import { describeRejection } from "../shared/api.js";
+import { handleRejectedChange } from "../shared/api.js";
 import { ChangedElsewhereNotice } from "../shared/changed-elsewhere.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
 import type { PageProps } from "../shell/page-props.js";
-import { APP_PARTS, type AppPart, isAppPart } from "../shell/views.js";
+import { APP_SUBPAGES, type AppSubpage, isAppSubpage } from "../shell/views.js";
 import { AppVersionsPage } from "./app-versions-page.js";
 import { AuditPage } from "./audit-page.js";
 import { GitPage } from "./git-page.js";
@@ -28,7 +28,7 @@ function AppFields({ api, app, appId, confirm, reloadApps }: PageProps) {
       await reloadApps();
       return true;
     } catch (error) {
-      setFault(await describeRejection(error, reloadApps));
+      setFault(await handleRejectedChange(error, reloadApps));
       return false;
     }
   };
@@ -98,7 +98,7 @@ function AppFields({ api, app, appId, confirm, reloadApps }: PageProps) {
   );
 }
 
-const APP_PART_PAGES: Record<AppPart, ComponentType<PageProps>> = {
+const APP_PART_PAGES: Record<AppSubpage, ComponentType<PageProps>> = {
   general: AppFields,
   tokens: TokensPage,
   people: AppPeople,
@@ -112,13 +112,13 @@ const APP_PART_PAGES: Record<AppPart, ComponentType<PageProps>> = {
 
 export function AppPage(props: PageProps) {
   const { item } = props.route;
-  const open = isAppPart(item) ? item : "general";
+  const open = isAppSubpage(item) ? item : "general";
   const OpenPart = APP_PART_PAGES[open];
   return (
     <div className="app-page">
       <section className="app-part" aria-labelledby="app-part">
         <h2 id="app-part" className="unseen">
-          {APP_PARTS[open]}
+          {APP_SUBPAGES[open]}
         </h2>
         <OpenPart key={open} {...props} />
       </section>

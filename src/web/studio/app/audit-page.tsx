@@ -1,6 +1,6 @@
 /** Audit log of the app, newest entry first: who changed what, and when. The log contains no values. */
 import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
-import { ReadAudit } from "../documents.js";
+import { ReadAuditLog } from "../documents.js";
 import { usePersonNames } from "../people/people.js";
 import { AuditDetails } from "../shared/audit-details.js";
 import { describeAuditType } from "../shared/audit-text.js";
@@ -15,12 +15,13 @@ const PAGE_SIZE = 100;
  */
 function useAuditLog({ api, appId }: Pick<PageProps, "api" | "appId">) {
   const client = useQueryClient();
-  const queryKey = [ReadAudit, appId];
+  const queryKey = [ReadAuditLog, appId];
   const { data, error, fetchNextPage, hasNextPage } = useInfiniteQuery({
     queryKey,
     // With `true`, the query cache would read all loaded pages again each time the window gets the focus.
     refetchOnWindowFocus: false,
-    queryFn: async ({ pageParam: offset }) => (await api.request(ReadAudit, { appId, limit: PAGE_SIZE, offset })).audit,
+    queryFn: async ({ pageParam: offset }) =>
+      (await api.request(ReadAuditLog, { appId, limit: PAGE_SIZE, offset })).audit,
     initialPageParam: 0,
     getNextPageParam({ pagination: { total } }, pages) {
       const offset = pages.reduce((sum, { entries }) => sum + entries.length, 0);

@@ -2,7 +2,7 @@
  * Git repository of the app: the connection, its webhook, and a pull of the branch. The person reviews a pull before it changes the app.
  */
 import { type FormEvent, useLayoutEffect, useState } from "react";
-import { ConnectGit, DisconnectGit, PullGit, ReadGit } from "../documents.js";
+import { ConnectGit, DisconnectGit, PullGit, ReadGitConnection } from "../documents.js";
 import { ChangedElsewhereNotice } from "../shared/changed-elsewhere.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
 import type { GitConnection, ManifestPlan } from "../shared/model.js";
@@ -194,7 +194,7 @@ function WebhookSection({ url, secret, isBusy, renewSecret }: WebhookSectionProp
 
 /** Hook with the data of the Git page, and with the functions that change the connection. */
 function useGitConnection({ api, appId, confirm, actions, reloadApps }: PageProps) {
-  const { value, fault, isBusy, applyChange } = useResource(createQueryOptions(ReadGit, { appId }));
+  const { value, fault, isBusy, applyChange } = useResource(createQueryOptions(ReadGitConnection, { appId }));
   const [secret, setSecret] = useState<string | null>(null);
   const [reviewed, setReviewed] = useState<{ commit: string; plan: ManifestPlan } | null>(null);
   const git = value?.git ?? null;

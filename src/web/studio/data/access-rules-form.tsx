@@ -5,7 +5,7 @@
 import {
   ACCESS_OPERATIONS,
   conditionsToRows,
-  createUserPlaceholder,
+  createUserColumnPlaceholder,
   describeRule,
   findOwnerColumn,
   RULE_TEMPLATES,
@@ -105,7 +105,7 @@ function ConditionsField({ rule: { require = [] }, columns, changeRule }: RuleFi
       <ConditionRows
         label="Only entries in which"
         columns={columns}
-        newRow={{ column: owner, comparison: "equals", typedText: createUserPlaceholder(owner), kind: "string" }}
+        newRow={{ column: owner, comparison: "equals", typedText: createUserColumnPlaceholder(owner), kind: "string" }}
         rows={tests}
         changeRows={(rows) => setRequirements(namedTests, rows)}
       />

@@ -32,11 +32,11 @@ export interface RuleTemplate {
 }
 
 /** Returns a placeholder for a value in a rule. The service replaces it by the signed-in user's value of this column. */
-export const createUserPlaceholder = (column: string): string =>
+export const createUserColumnPlaceholder = (column: string): string =>
   `{{user.${/^[\w-]+$/.test(column) ? column : `[${column}]`}}}`;
 
 const createOwnEntriesCondition = (column: string): ColumnConditions => ({
-  [column]: { equals: createUserPlaceholder(column) },
+  [column]: { equals: createUserColumnPlaceholder(column) },
 });
 const ALL_OPERATIONS = ACCESS_OPERATIONS.map(([verb]) => verb);
 

@@ -8,7 +8,7 @@ import {
   ListDataSources,
   type ListDataSourcesQuery,
 } from "../documents.js";
-import { asApiError, describeRejection } from "../shared/api.js";
+import { asApiError, handleRejectedChange } from "../shared/api.js";
 import { formatCount } from "../shared/format.js";
 import type { DataSource } from "../shared/model.js";
 import { TabPanel } from "../shared/tab-list.js";
@@ -97,7 +97,7 @@ function DataSourceTabs(props: SourceProps) {
       await api.request(DeleteDataSource, { appId, id: source.id, ifUpdatedAt: source.updatedAt });
       onRemoved();
     } catch (error) {
-      setFault(await describeRejection(error, reload));
+      setFault(await handleRejectedChange(error, reload));
     }
   };
   const take = async (chosen: FileToImport) => {

@@ -10,7 +10,7 @@ import { isEditableRuleList } from "./access-templates.js";
 import type { ListFormProps } from "./form-parts.js";
 import { HooksForm, isEditableHookList } from "./hooks-form.js";
 import { IndexesForm, isEditableIndexList } from "./indexes-form.js";
-import { FaultyListsContext } from "./use-rows.js";
+import { InvalidListCounterContext } from "./use-rows.js";
 
 interface DefinitionPart {
   label: string;
@@ -174,9 +174,9 @@ export function DefinitionField({
       <p id={`${field}-hint`} className="hint">
         {part.hint}
       </p>
-      <FaultyListsContext key={formKey} value={countFaults}>
+      <InvalidListCounterContext key={formKey} value={countFaults}>
         {form ?? <JsonText {...{ field, text, fault, setText }} />}
-      </FaultyListsContext>
+      </InvalidListCounterContext>
       {!isJson && !form && <p className="hint">The form cannot show this value. Change it as JSON.</p>}
       <p id={`${field}-fault`} className="fault" role="alert">
         {form && item !== null ? null : fault}

@@ -1,17 +1,17 @@
 /** Checks the rows of forms that edit an object with one field per row. Pure functions. */
 
 /** One row of the form for hooks: a column, and the operations that the hook applies to its value. */
-export type OperationsRow = [column: string, operations: string[]];
+export type ColumnOperationsRow = [column: string, operations: string[]];
 
 /** Returns the first key that two rows have, or null. The stored object would contain only one of the two rows. */
-export function findDuplicate(keys: readonly string[]): string | null {
+export function findDuplicateKey(keys: readonly string[]): string | null {
   return keys.find((key, at) => keys.indexOf(key) !== at) ?? null;
 }
 
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
 
 /** True if the form for hooks can show the value without losing parts of it. */
-export function isHookValue(value: unknown): boolean {
+export function canEditHooksInForm(value: unknown): boolean {
   if (!Array.isArray(value)) return false;
   return value.every((hook: unknown) => {
     if (!isRecord(hook) || !Array.isArray(hook["runOn"])) return false;

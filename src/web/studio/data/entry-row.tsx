@@ -6,7 +6,7 @@ import { type KeyboardEvent, memo } from "react";
 import type { Entry } from "../shared/model.js";
 import { mayEdit } from "../shell/rights.js";
 import { ForEditors, useRole } from "../shell/role.js";
-import { type CellEdit, type CellFault, type CellFunctions, formatCellValue } from "./use-cell-edit.js";
+import { type CellEdit, type CellEditFunctions, type CellFault, formatCellValue } from "./use-cell-edit.js";
 
 /** Row number of the first entry for screen readers. The header is row 1. */
 const FIRST_ENTRY_ROW = 2;
@@ -20,7 +20,7 @@ interface CellProps {
   fault: string | null;
   /** Starts to edit this cell; null for people who may only read. */
   beginEdit: (() => void) | null;
-  cellFunctions: CellFunctions;
+  cellFunctions: CellEditFunctions;
 }
 
 function EntryCell({ column, text, kindClass, isEditing, fault, beginEdit, cellFunctions }: CellProps) {
@@ -77,7 +77,7 @@ interface EntryRowProps {
   /** State of the cell that the person edits; null if no cell of this row is edited. */
   edit: CellEdit | null;
   fault: CellFault | null;
-  cellFunctions: CellFunctions;
+  cellFunctions: CellEditFunctions;
   removeEntry: (entry: Entry) => Promise<void>;
 }
 

@@ -1,6 +1,6 @@
 /** Form for a data source's hooks, which run when entries are written: they change values or send messages. */
 import { useId } from "react";
-import { isHookValue, type OperationsRow } from "./draft-rows.js";
+import { type ColumnOperationsRow, canEditHooksInForm } from "./draft-rows.js";
 import { CheckBoxes, ColumnInput, ItemCard, type ListFormProps } from "./form-parts.js";
 import { useFormRows } from "./use-rows.js";
 
@@ -40,10 +40,10 @@ const HOOK_KIND_LABELS: Readonly<Record<HookDraft["type"], string>> = {
 };
 
 /** True if the form can show these hooks without losing parts of them. */
-export const isEditableHookList = (value: unknown): value is HookDraft[] => isHookValue(value);
+export const isEditableHookList = (value: unknown): value is HookDraft[] => canEditHooksInForm(value);
 
 function OperationsFields({ hook, columns, changeHook }: HookFieldsProps) {
-  const { rows, set, fault } = useFormRows<OperationsRow>({
+  const { rows, set, fault } = useFormRows<ColumnOperationsRow>({
     rows: Object.entries(hook.fields ?? {}),
     getRowKey: ([column]) => column,
     normalizeRows: (next) => Object.entries(Object.fromEntries(next)),

@@ -41,7 +41,7 @@ function parseCellText(text: string, before: unknown): unknown {
 }
 
 /** Functions that the cells of the grid call. The object stays the same while the grid is mounted, so that it causes no renders. */
-export interface CellFunctions {
+export interface CellEditFunctions {
   beginEdit(entry: Entry, index: number, column: string): void;
   changeText(text: string): void;
   /** Saves the typed text and ends the editing of the cell. */
@@ -76,7 +76,7 @@ export function useCellEdit({ updateEntry, findEntry }: Pick<EntriesState, "upda
     },
     [change, updateEntry, findEntry],
   );
-  const acts = useMemo<CellFunctions>(
+  const acts = useMemo<CellEditFunctions>(
     () => ({
       beginEdit(entry, rowIndex, column) {
         setFault(null);

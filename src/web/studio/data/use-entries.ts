@@ -2,7 +2,7 @@
 import { useCallback, useMemo, useRef, useState } from "react";
 import { DeleteEntry, FindEntries, FollowEntries, InsertEntry, UpdateEntry } from "../documents.js";
 import { type ApiClient, type ApiError, asApiError } from "../shared/api.js";
-import { createReload } from "../shared/create-reload.js";
+import { createReloadFunction } from "../shared/create-reload.js";
 import type { Entry } from "../shared/model.js";
 import { useReloadAfter } from "../shared/use-reload-after.js";
 import { useResource } from "../shared/use-resource.js";
@@ -141,7 +141,7 @@ function createPageCache(
       refused.clear();
       loadVisiblePages();
     },
-    reload: createReload(async () => {
+    reload: createReloadFunction(async () => {
       turn += 1;
       requestedPages.clear();
       refused.clear();

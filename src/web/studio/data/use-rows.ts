@@ -3,13 +3,13 @@
  * value does not contain such rows.
  */
 import { createContext, useContext, useEffect, useState } from "react";
-import { findDuplicate } from "./draft-rows.js";
+import { findDuplicateKey } from "./draft-rows.js";
 
 /**
  * Function that counts the row lists with an error: call it with 1 when a list gets an error, and with -1 when the
  * error is gone. The form can be saved only while the count is 0.
  */
-export const FaultyListsContext = createContext<(change: 1 | -1) => void>(() => undefined);
+export const InvalidListCounterContext = createContext<(change: 1 | -1) => void>(() => undefined);
 
 interface RowsOptions<Row> {
   /** Rows of the form's current value. */
@@ -37,7 +37,7 @@ export function useFormRows<Row>({
   const [edit, setEdit] = useState<{ rows: Row[]; text: string } | null>(null);
   const rows = edit?.text === text ? edit.rows : stored;
   const findFault = (some: Row[]): string | null => {
-    const duplicate = getRowKey === null ? null : findDuplicate(some.map(getRowKey));
+    const duplicate = getRowKey === null ? null : findDuplicateKey(some.map(getRowKey));
     if (duplicate !== null) return `Two rows are for "${duplicate}". Your change is not saved until they differ.`;
     return findRowsFault?.(some) ?? null;
   };
@@ -48,7 +48,7 @@ export function useFormRows<Row>({
   };
   const fault = findFault(rows);
   const isFaulty = fault !== null;
-  const countFaults = useContext(FaultyListsContext);
+  const countFaults = useContext(InvalidListCounterContext);
   useEffect(() => {
     if (!isFaulty) return;
     countFaults(1);

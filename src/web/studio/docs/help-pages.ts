@@ -1,5 +1,5 @@
 /** Table of the documentation page that the button "?" opens for each page of Studio. Add a row for a new page. */
-import { type AppPart, isAppPart, type View } from "../shell/views.js";
+import { type AppSubpage, isAppSubpage, type View } from "../shell/views.js";
 
 const VIEW_HELP_PATHS: Readonly<Record<Exclude<View, "app">, string>> = {
   home: "start/studio",
@@ -19,7 +19,7 @@ const VIEW_HELP_PATHS: Readonly<Record<Exclude<View, "app">, string>> = {
   service: "operate/operating",
 };
 
-const APP_PART_HELP_PATHS: Readonly<Record<AppPart, string>> = {
+const APP_PART_HELP_PATHS: Readonly<Record<AppSubpage, string>> = {
   general: "guides/manage-apps",
   tokens: "guides/api-token",
   people: "operate/people",
@@ -34,5 +34,5 @@ const APP_PART_HELP_PATHS: Readonly<Record<AppPart, string>> = {
 /** Returns the path of the documentation page that explains a page of Studio. */
 export function findHelpPath(view: View, item: string | null): string {
   if (view !== "app") return `/docs/${VIEW_HELP_PATHS[view]}`;
-  return `/docs/${APP_PART_HELP_PATHS[isAppPart(item) ? item : "general"]}`;
+  return `/docs/${APP_PART_HELP_PATHS[isAppSubpage(item) ? item : "general"]}`;
 }

@@ -7,8 +7,8 @@ export type Incremental<T> = T | { [P in keyof T]?: P extends ' $fragmentName' |
 export const ReadHome: Document<ReadHomeQuery, ReadHomeQueryVariables> =
   "fragment RunRow on Run{id actionId actionName copy trigger state tick tickCount reason waitsFor failure resultPreview queuedAt startedAt finishedAt replayOf}query ReadHome($appId:Int!$from:DateTime!$timezone:String){failed:runs(appId:$appId state:failed from:$from limit:5){runs{...RunRow}pagination{total totalIsExact}}unfinished:unfinishedRuns(appId:$appId){queued running runs{...RunRow}}statistics:runStatistics(appId:$appId from:$from by:hour timezone:$timezone){periods{start runs failed p95}}week:scheduleWeek(appId:$appId){scheduled{actionId masterId name timezone description ticks}}anyRun:runs(appId:$appId limit:1){runs{id}}}";
 
-export const ReadHomeOfEditors: Document<ReadHomeOfEditorsQuery, ReadHomeOfEditorsQueryVariables> =
-  "query ReadHomeOfEditors($appId:Int!){alerts:alertRules(appId:$appId){id name firing{reason}}kept:messages(appId:$appId status:kept limit:1){messages{id}}members:appMembers(appId:$appId){role}}";
+export const ReadEditorHome: Document<ReadEditorHomeQuery, ReadEditorHomeQueryVariables> =
+  "query ReadEditorHome($appId:Int!){alerts:alertRules(appId:$appId){id name firing{reason}}kept:messages(appId:$appId status:kept limit:1){messages{id}}members:appMembers(appId:$appId){role}}";
 /** Draft or live version of an action. */
 export type Copy =
   /** Draft, which editors change. */
@@ -75,10 +75,10 @@ export type ReadHomeQueryVariables = Exact<{
 
 export type ReadHomeQuery = { failed: { runs: Array<{ id: number, actionId: number, actionName: string | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, waitsFor: RunWait | null, failure: string | null, resultPreview: string | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, replayOf: number | null }>, pagination: { total: number, totalIsExact: boolean } }, unfinished: { queued: number, running: number, runs: Array<{ id: number, actionId: number, actionName: string | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, waitsFor: RunWait | null, failure: string | null, resultPreview: string | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, replayOf: number | null }> }, statistics: { periods: Array<{ start: string, runs: number, failed: number, p95: number | null }> }, week: { scheduled: Array<{ actionId: number, masterId: number, name: string, timezone: string, description: string, ticks: Array<string> }> }, anyRun: { runs: Array<{ id: number }> } };
 
-export type ReadHomeOfEditorsQueryVariables = Exact<{
+export type ReadEditorHomeQueryVariables = Exact<{
   appId: number;
 }>;
 
 
-export type ReadHomeOfEditorsQuery = { alerts: Array<{ id: number, name: string, firing: Array<{ reason: string }> }>, kept: { messages: Array<{ id: number }> }, members: Array<{ role: Role }> };
+export type ReadEditorHomeQuery = { alerts: Array<{ id: number, name: string, firing: Array<{ reason: string }> }>, kept: { messages: Array<{ id: number }> }, members: Array<{ role: Role }> };
 

@@ -10,7 +10,7 @@ import { createHref } from "../shell/studio-route.js";
 import { Checklist } from "./checklist.js";
 import { DAY_MS, type HomeData } from "./read-home.js";
 import { Sparkline } from "./sparkline.js";
-import { useHome } from "./use-home.js";
+import { useHomeData } from "./use-home.js";
 
 const NEXT_RUNS_SHOWN = 5;
 const HOUR_MS = 60 * 60 * 1000;
@@ -170,7 +170,7 @@ function RunCards({ home, appId }: { home: HomeData; appId: number }) {
 }
 
 export function HomePage({ api, app, appId, actions, role }: PageProps) {
-  const { value: home, fault } = useHome(api, appId, mayEdit(role), actions.logSubscription);
+  const { value: home, fault } = useHomeData(api, appId, mayEdit(role), actions.logSubscription);
   return (
     <div className="home">
       {fault && (

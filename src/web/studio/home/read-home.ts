@@ -1,12 +1,12 @@
 /** Reads the data of Studio's page Home. shell/start.ts starts the first read before the page's scripts are loaded. */
 import type { ApiClient } from "../shared/api.js";
-import { ReadHome, ReadHomeOfEditors, type ReadHomeOfEditorsQuery, type ReadHomeQuery } from "./documents.js";
+import { ReadEditorHome, type ReadEditorHomeQuery, ReadHome, type ReadHomeQuery } from "./documents.js";
 
 export const DAY_MS = 24 * 60 * 60 * 1000;
 
 export interface HomeData extends ReadHomeQuery {
   /** Data that only editors may read, such as alerts; null for other people. */
-  editorData: ReadHomeOfEditorsQuery | null;
+  editorData: ReadEditorHomeQuery | null;
 }
 
 async function requestHomeData(api: ApiClient, appId: number, isEditor: boolean): Promise<HomeData> {
@@ -14,7 +14,7 @@ async function requestHomeData(api: ApiClient, appId: number, isEditor: boolean)
   const { timeZone: timezone } = Intl.DateTimeFormat().resolvedOptions();
   const [home, editorData] = await Promise.all([
     api.request(ReadHome, { appId, from, timezone }),
-    isEditor ? api.request(ReadHomeOfEditors, { appId }) : null,
+    isEditor ? api.request(ReadEditorHome, { appId }) : null,
   ]);
   return { ...home, editorData };
 }

@@ -9,7 +9,7 @@ const REFRESH_INTERVAL_MS = 15_000;
 /** Delay from the end of a run to the next read, so that several ended runs cause only one read. */
 const RELOAD_DELAY_MS = 800;
 
-export function useHome(api: ApiClient, appId: number, isEditor: boolean, { onEntry }: LogSubscription) {
+export function useHomeData(api: ApiClient, appId: number, isEditor: boolean, { onEntry }: LogSubscription) {
   const home = useResource({
     queryKey: ["home", appId, isEditor],
     queryFn: () => readHomeData(api, appId, isEditor),

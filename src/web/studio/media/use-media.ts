@@ -13,7 +13,7 @@ import {
   RenameMediaFile,
   RenameMediaFolder,
 } from "../documents.js";
-import { type ApiClient, asApiError, describeRejection } from "../shared/api.js";
+import { type ApiClient, asApiError, handleRejectedChange } from "../shared/api.js";
 import type { MediaListing } from "../shared/model.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 
@@ -95,7 +95,7 @@ export function useMedia(api: ApiClient, appId: number, folderId: number | null,
         await reload();
         return null;
       } catch (error) {
-        return describeRejection(error, reload);
+        return handleRejectedChange(error, reload);
       }
     },
     [reload],

@@ -9,7 +9,7 @@ import { formatExactTime } from "../shared/format.js";
 import type { Message, MessageDecision } from "../shared/model.js";
 import { TabPanel } from "../shared/tab-list.js";
 import { ForEditors } from "../shell/role.js";
-import { getStatusLabel } from "./status-label.js";
+import { getMessageStatusLabel } from "./status-label.js";
 
 type BodyView = "HTML" | "Text" | "Headers";
 
@@ -130,7 +130,7 @@ export function MessageReader({ message, confirm, sendDecision, goBack }: Messag
           ← Outbox
         </button>
         <h2 className="grow">{subject ?? (kind === "sms" ? "Text message" : "(no subject)")}</h2>
-        <span className={`chip ${status}`}>{getStatusLabel(status)}</span>
+        <span className={`chip ${status}`}>{getMessageStatusLabel(status)}</span>
       </div>
       <RecipientList message={message} />
       <p className="hint">

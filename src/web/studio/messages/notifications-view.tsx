@@ -2,7 +2,7 @@
 import { keepPreviousData } from "@tanstack/react-query";
 import { useState } from "react";
 import { CreateNotification, DeleteNotification, ListNotifications, UpdateNotification } from "../documents.js";
-import { type ApiClient, ApiError, asApiError, describeRejection } from "../shared/api.js";
+import { type ApiClient, ApiError, asApiError, handleRejectedChange } from "../shared/api.js";
 import { formatExactTime, formatTime } from "../shared/format.js";
 import type { Notification, NotificationInput } from "../shared/model.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
@@ -27,7 +27,7 @@ function useNotifications(api: ApiClient, appId: number) {
    * reads the list again.
    */
   const refused = async (error: unknown): Promise<never> => {
-    throw new ApiError(asApiError(error).status, await describeRejection(error, reload));
+    throw new ApiError(asApiError(error).status, await handleRejectedChange(error, reload));
   };
   const save = async (edited: Notification | null, notification: NotificationInput): Promise<Notification> => {
     const { saved } = edited

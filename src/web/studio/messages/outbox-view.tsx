@@ -14,7 +14,7 @@ import { createHref, parseId } from "../shell/studio-route.js";
 import type { DeliveryChannel } from "./delivery-draft.js";
 import { DeliveryForm } from "./delivery-form.js";
 import { MessageReader } from "./message-reader.js";
-import { getStatusLabel } from "./status-label.js";
+import { getMessageStatusLabel } from "./status-label.js";
 import { useOutbox } from "./use-outbox.js";
 
 const ICON_PIXELS = 14;
@@ -56,7 +56,7 @@ function MessageLine({ message, isSelected, openMessage }: MessageLineProps) {
           {formatTime(createdAt)}
         </time>
         <span className="gist">{kind === "sms" ? "Text message" : subject || "(no subject)"}</span>
-        <span className={`chip ${status}`}>{getStatusLabel(status)}</span>
+        <span className={`chip ${status}`}>{getMessageStatusLabel(status)}</span>
       </button>
     </li>
   );
@@ -118,7 +118,7 @@ export function OutboxView({ api, appId, confirm, route, go, setDirty, email }: 
               <option value="">All statuses</option>
               {MESSAGE_STATUSES.map((status) => (
                 <option key={status} value={status}>
-                  {capitalize(getStatusLabel(status))}
+                  {capitalize(getMessageStatusLabel(status))}
                 </option>
               ))}
             </select>

@@ -14,7 +14,7 @@ import {
   type RecipientCondition,
   type Recipients,
   recipientsToScope,
-  splitWords,
+  splitUserIds,
 } from "./recipients.js";
 
 const ICON_PIXELS = 14;
@@ -57,7 +57,7 @@ function UserIds({ ids, onChange, onFaultyChange }: UserIdsProps) {
   const stored = ids.join(", ");
   const [edit, setEdit] = useState({ text: stored, stored });
   const text = edit.stored === stored ? edit.text : stored;
-  const wrongWord = splitWords(text).find((word) => !isUserId(word));
+  const wrongWord = splitUserIds(text).find((word) => !isUserId(word));
   useFaultyReport(wrongWord !== undefined, onFaultyChange);
   const faultId = useId();
   return (
@@ -70,7 +70,7 @@ function UserIds({ ids, onChange, onFaultyChange }: UserIdsProps) {
         inputMode="numeric"
         value={text}
         onChange={({ target: { value } }) => {
-          const next = [...new Set(splitWords(value).filter(isUserId).map(Number))];
+          const next = [...new Set(splitUserIds(value).filter(isUserId).map(Number))];
           setEdit({ text: value, stored: next.join(", ") });
           onChange(next);
         }}

@@ -2,4 +2,4 @@
 import type { MessageStatus } from "../shared/model.js";
 
 /** Returns the label of a status. The status `kept` means: stored but not sent, because the app has no server or provider for messages. */
-export const getStatusLabel = (status: MessageStatus): string => (status === "kept" ? "stored" : status);
+export const getMessageStatusLabel = (status: MessageStatus): string => (status === "kept" ? "stored" : status);

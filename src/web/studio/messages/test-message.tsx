@@ -6,7 +6,7 @@ import type { MessageStatus } from "../shared/model.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import { createHref } from "../shell/studio-route.js";
 import type { DeliveryChannel } from "./delivery-draft.js";
-import { getStatusLabel } from "./status-label.js";
+import { getMessageStatusLabel } from "./status-label.js";
 
 /** Interval at which the form reads the message's status while the message is queued. */
 const REFRESH_INTERVAL_MS = 1_000;
@@ -85,7 +85,7 @@ export function TestMessageForm(props: TestMessageFormProps) {
       <p className="row" role="status">
         {sent && (
           <>
-            <span className={`chip ${sent.status}`}>{getStatusLabel(sent.status)}</span>
+            <span className={`chip ${sent.status}`}>{getMessageStatusLabel(sent.status)}</span>
             <span className="grow">{[STATUS_WORDS[sent.status], sent.detail].filter(Boolean).join(" ")}</span>
             <a href={createHref({ appId, view: "outbox", item: String(sent.id) })}>Open the message</a>
           </>

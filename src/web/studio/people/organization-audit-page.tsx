@@ -1,7 +1,7 @@
 /** Page of an organization's audit log, newest entry first: sign-ins, roles, invitations, accounts. Only owners and admins can open it. */
 import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo } from "react";
-import { ListOrganizationPeople, ReadOrganizationAudit } from "../documents.js";
+import { ListOrganizationPeople, ReadOrganizationAuditLog } from "../documents.js";
 import { AuditDetails } from "../shared/audit-details.js";
 import { describeAuditType } from "../shared/audit-text.js";
 import { formatExactTime, formatTime } from "../shared/format.js";
@@ -21,13 +21,13 @@ interface OrganizationLogProps extends Pick<PageProps, "api"> {
 /** Hook for the pages of the audit log. It reads them by a cursor, so that new entries do not shift the loaded ones. */
 function useAuditLog({ api, organizationId }: OrganizationLogProps) {
   const client = useQueryClient();
-  const queryKey = [ReadOrganizationAudit, organizationId];
+  const queryKey = [ReadOrganizationAuditLog, organizationId];
   const log = useInfiniteQuery({
     queryKey,
     // With `true`, the query cache would read all loaded pages again each time the window gets the focus.
     refetchOnWindowFocus: false,
     queryFn: async ({ pageParam: cursor }) =>
-      (await api.request(ReadOrganizationAudit, { organizationId, limit: PAGE_SIZE, cursor })).log,
+      (await api.request(ReadOrganizationAuditLog, { organizationId, limit: PAGE_SIZE, cursor })).log,
     initialPageParam: null as string | null,
     getNextPageParam: ({ nextCursor }) => nextCursor,
   });

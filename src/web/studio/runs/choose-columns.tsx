@@ -3,11 +3,11 @@ import { lazy } from "react";
 import { withLoadError } from "../shell/load-error.js";
 import { LoadOnFirstUse } from "../shell/menu-buttons.js";
 import { ColumnsButton } from "./columns-button.js";
-import type { ColumnsState } from "./use-columns.js";
+import type { RunColumnsState } from "./use-columns.js";
 
 const ColumnsMenu = lazy(async () => ({ default: (await withLoadError(import("./columns-menu.js"))).ColumnsMenu }));
 
-export const ChooseColumns = (columns: ColumnsState) => (
+export const ChooseColumns = (columns: RunColumnsState) => (
   <LoadOnFirstUse popupKind="menu" renderButton={ColumnsButton}>
     <ColumnsMenu {...columns} />
   </LoadOnFirstUse>

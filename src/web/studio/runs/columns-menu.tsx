@@ -4,9 +4,9 @@ import Check from "icon:check";
 import * as Dropdown from "@radix-ui/react-dropdown-menu";
 import { ColumnsButton } from "./columns-button.js";
 import { RUN_COLUMNS } from "./run-columns.js";
-import type { ColumnsState } from "./use-columns.js";
+import type { RunColumnsState } from "./use-columns.js";
 
-export function ColumnsMenu({ shownColumns, toggleColumn }: ColumnsState) {
+export function ColumnsMenu({ shownColumns, toggleColumn }: RunColumnsState) {
   return (
     <Dropdown.Root modal={false} defaultOpen>
       <Dropdown.Trigger asChild>

@@ -2,7 +2,7 @@
 import { keepPreviousData } from "@tanstack/react-query";
 import { type ComponentProps, lazy, Suspense } from "react";
 import type { LogSubscription } from "../actions/use-actions.js";
-import { CountRuns } from "../documents.js";
+import { ReadRunStatistics } from "../documents.js";
 import type { ApiClient } from "../shared/api.js";
 import { useReloadAfter } from "../shared/use-reload-after.js";
 import { useResource } from "../shared/use-resource.js";
@@ -48,11 +48,11 @@ export function LazyRunsChart({
   const { label, ms, by } = TIME_RANGES[timeRange ?? DEFAULT_RANGE];
   const { from: _, ...otherFilters } = filter;
   const { value, fault, reload } = useResource({
-    queryKey: [CountRuns, appId, otherFilters, ms, by],
+    queryKey: [ReadRunStatistics, appId, otherFilters, ms, by],
     async queryFn() {
       const from = new Date(Date.now() - ms).toISOString();
       const { timeZone: timezone } = Intl.DateTimeFormat().resolvedOptions();
-      return (await api.request(CountRuns, { ...otherFilters, appId, from, by, timezone })).statistics;
+      return (await api.request(ReadRunStatistics, { ...otherFilters, appId, from, by, timezone })).statistics;
     },
     placeholderData: keepPreviousData,
   });

@@ -11,7 +11,7 @@ import { useIsNarrow } from "../shared/use-media-query.js";
 import { isCancelledEntry, isFailedEntry } from "./log-entry.js";
 import { TRIGGER_WORDS, VersionChip } from "./run-words.js";
 import { ErrorStack, type ErrorStackProps } from "./stack.js";
-import type { LogState } from "./use-log.js";
+import type { ExecutionLogState } from "./use-log.js";
 
 /** Estimated height of a collapsed entry in pixels, as in the style sheet. If a rendered entry is higher, the entries below move. */
 const ROW_HEIGHT_PIXELS = 32;
@@ -111,7 +111,7 @@ const EntryItem = memo(function EntryItem(props: EntryProps) {
   );
 });
 
-interface LogEntriesProps extends Pick<LogState, "hasMore" | "isLoading" | "loadMore"> {
+interface LogEntriesProps extends Pick<ExecutionLogState, "hasMore" | "isLoading" | "loadMore"> {
   entries: LogEntry[];
   appId: number;
   findLoggedAction: ActionsState["findLoggedAction"];

@@ -3,7 +3,7 @@ import { useState } from "react";
 import type { ActionsState } from "../actions/use-actions.js";
 import type { ApiClient } from "../shared/api.js";
 import { LogEntries } from "./log-entries.js";
-import { useLog } from "./use-log.js";
+import { useExecutionLog } from "./use-log.js";
 
 interface LogPanelProps {
   api: ApiClient;
@@ -18,7 +18,7 @@ export function LogPanel({ api, appId, actions, versionIds }: LogPanelProps) {
   const [failuresOnly, setFailuresOnly] = useState(false);
   const { isConnected } = actions.logSubscription;
   const shownIds = all ? null : versionIds;
-  const { entries, fault, ...log } = useLog({
+  const { entries, fault, ...log } = useExecutionLog({
     api,
     appId,
     logSubscription: actions.logSubscription,

@@ -4,7 +4,7 @@
  */
 import { useState } from "react";
 import { parsePayload } from "../actions/payload-text.js";
-import { ListVersions, ReplayRun } from "../documents.js";
+import { ListActionVersions, ReplayRun } from "../documents.js";
 import { type ApiClient, asApiError } from "../shared/api.js";
 import type { ConfirmFunction } from "../shared/confirm.js";
 import { formatExactTime } from "../shared/format.js";
@@ -33,7 +33,7 @@ const toReplayOptions = (target: ReplayTarget) =>
  */
 function useOlderVersions(appId: number, masterId: number | null) {
   const [isWanted, setWanted] = useState(false);
-  const query = createQueryOptions(ListVersions, { appId, id: masterId ?? 0 });
+  const query = createQueryOptions(ListActionVersions, { appId, id: masterId ?? 0 });
   const { value } = useResource({ ...query, enabled: isWanted && masterId !== null, refetchOnWindowFocus: false });
   return { versions: value?.history.versions ?? [], want: () => setWanted(true) };
 }

@@ -10,7 +10,7 @@ import { RunPage } from "./run-page.js";
 import { RunsFilters } from "./runs-filters.js";
 import { RunsList } from "./runs-list.js";
 import { parseTimeRange, type RunsQuery, toRunsFilter } from "./runs-query.js";
-import { useColumns } from "./use-columns.js";
+import { useRunColumns } from "./use-columns.js";
 import { type RunListState, useRuns } from "./use-runs.js";
 
 function RunsCount({ runsFound: { runs, total, hasMore, isLoading, loadMore, fault } }: { runsFound: RunListState }) {
@@ -58,7 +58,7 @@ function RunsHistory({ api, appId, route, go, confirm, actions }: PageProps) {
       go({ query: mergeQuery(query, { search }) }, { replacesHistoryEntry: query.search !== undefined }),
     [go, query],
   );
-  const columns = useColumns();
+  const columns = useRunColumns();
   const isFiltered = Object.keys(query).length > 0;
   return (
     <div className="runs-page">

@@ -29,12 +29,12 @@ function readColumnChoices(): ColumnChoices {
   }
 }
 
-export interface ColumnsState {
+export interface RunColumnsState {
   shownColumns: readonly RunColumn[];
   toggleColumn: (key: string) => void;
 }
 
-export function useColumns(): ColumnsState {
+export function useRunColumns(): RunColumnsState {
   const [choices, setChoices] = useState(readColumnChoices);
   const isMedium = useMediaQuery("(min-width: 701px) and (max-width: 1000px)");
   const hidden = isMedium ? COLUMNS_HIDDEN_IN_MEDIUM_WINDOWS : COLUMNS_HIDDEN_BY_DEFAULT;

@@ -1,14 +1,14 @@
 /** Hook for the execution log: loads the newest entries, loads older pages on request, and adds each new entry when the service logs it. */
 import { useCallback, useEffect, useRef, useState } from "react";
 import type { LogSubscription } from "../actions/use-actions.js";
-import { ReadLog } from "../documents.js";
+import { ReadExecutionLog } from "../documents.js";
 import { type ApiClient, type ApiError, asApiError } from "../shared/api.js";
 import type { LogEntry } from "../shared/model.js";
 import { isFailedEntry } from "./log-entry.js";
 
 const PAGE_SIZE = 50;
 
-export interface LogState {
+export interface ExecutionLogState {
   /** Log entries, newest first; null until they are loaded for the first time. */
   entries: LogEntry[] | null;
   hasMore: boolean;
@@ -61,13 +61,13 @@ interface LogOptions {
   isFailuresOnly: boolean;
 }
 
-export function useLog({
+export function useExecutionLog({
   api,
   appId,
   logSubscription: { isConnected, onEntry },
   versionIds: ids,
   isFailuresOnly,
-}: LogOptions): LogState {
+}: LogOptions): ExecutionLogState {
   const [entries, setEntries] = useState<LogEntry[] | null>(null);
   const [hasMore, setMore] = useState(false);
   const [fault, setFault] = useState<ApiError | null>(null);
@@ -88,7 +88,10 @@ export function useLog({
       const where = isFailuresOnly ? { type: "app.task.failed" } : null;
       const readPage = async (id: number | null): Promise<LogPage> => {
         const cursor = isNextPage ? (cursors.current.get(id) ?? null) : null;
-        const { page } = await api.request(ReadLog, { appId, options: { id, where, limit: PAGE_SIZE, cursor } });
+        const { page } = await api.request(ReadExecutionLog, {
+          appId,
+          options: { id, where, limit: PAGE_SIZE, cursor },
+        });
         return { id, logs: page.logs, nextCursor: page.nextCursor, isNextPage };
       };
       setLoading(true);

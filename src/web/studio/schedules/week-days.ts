@@ -6,7 +6,7 @@ interface ScheduledTimes {
 }
 
 /** One action with the times at which it runs on one day. */
-export interface ActionTimesOfDay<Action> {
+export interface ActionRunTimes<Action> {
   action: Action;
   runTimes: string[];
 }
@@ -14,7 +14,7 @@ export interface ActionTimesOfDay<Action> {
 interface WeekDay<Action> {
   isoDate: string;
   label: string;
-  actionTimes: ActionTimesOfDay<Action>[];
+  actionTimes: ActionRunTimes<Action>[];
 }
 
 const dayFormat = new Intl.DateTimeFormat(undefined, {

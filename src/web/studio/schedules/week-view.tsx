@@ -2,7 +2,7 @@
 import { formatTimeInZone } from "../shared/format.js";
 import type { ScheduleWeek } from "../shared/model.js";
 import { createHref } from "../shell/studio-route.js";
-import { type ActionTimesOfDay, groupByDay } from "./week-days.js";
+import { type ActionRunTimes, groupByDay } from "./week-days.js";
 
 const BROWSER_TIME_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const TIME_FORMAT = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" } as const;
@@ -13,7 +13,7 @@ type ScheduledAction = ScheduleWeek["scheduled"][number];
 const MAX_TIMES_SHOWN = 4;
 
 /** Returns the run times of an action on one day as text, in the action's time zone. */
-function formatTimes({ action: { timezone }, runTimes }: ActionTimesOfDay<ScheduledAction>): string {
+function formatTimes({ action: { timezone }, runTimes }: ActionRunTimes<ScheduledAction>): string {
   const zoneFormat = new Intl.DateTimeFormat(undefined, { ...TIME_FORMAT, timeZone: timezone });
   const shownTimes = runTimes.slice(0, MAX_TIMES_SHOWN).map((time) => zoneFormat.format(new Date(time)));
   const hiddenCount = runTimes.length - shownTimes.length;

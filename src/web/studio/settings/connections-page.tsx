@@ -3,7 +3,7 @@
  * never shows the values of settings.
  */
 import { useState } from "react";
-import { ListAllowedOrigins, ReadConnections, SetSecretBindings } from "../documents.js";
+import { ListAllowedOrigins, ReadSecretBindings, SetSecretBindings } from "../documents.js";
 import type { ApiClient } from "../shared/api.js";
 import type { SecretBinding } from "../shared/model.js";
 import { useResource } from "../shared/use-resource.js";
@@ -99,7 +99,7 @@ export function ConnectionsPage({ api, appId, confirm }: PageProps) {
     queryKey: ["connections", appId],
     async queryFn() {
       const [{ connections, uses }, listed] = await Promise.all([
-        api.request(ReadConnections, { appId }),
+        api.request(ReadSecretBindings, { appId }),
         readListedActions(api, appId),
       ]);
       return { connections, uses, listed };

@@ -53,7 +53,7 @@ const collectNames = (value: unknown): string[] =>
     ? Object.entries(value).flatMap(([name, part]) => [...(Array.isArray(value) ? [] : [name]), ...collectNames(part)])
     : [];
 
-export function looksSecret(key: string, value: unknown): boolean {
+export function looksLikeSecret(key: string, value: unknown): boolean {
   return (
     [key, ...collectNames(value)].some((name) => SECRET_KEY_PATTERN.test(splitCamelCase(name))) ||
     collectStrings(value).some((text) => looksRandom(text) || containsSecret(text))

@@ -1,9 +1,9 @@
 /** Form for a new setting. It shows the tier (public, private or protected) that follows from the typed key. */
 import { type FormEvent, useId, useLayoutEffect, useRef, useState } from "react";
 import type { ConfirmFunction } from "../shared/confirm.js";
-import { useNewValues } from "../shared/use-new-values.js";
+import { useCreateFormValues } from "../shared/use-new-values.js";
 import { confirmPublicSecret } from "./public-secret.js";
-import { getTier, type SettingText, textToValue } from "./setting-value.js";
+import { getSettingTier, parseSettingText, type SettingText } from "./setting-value.js";
 import type { SettingsState } from "./use-settings.js";
 import { ValueInput } from "./value-input.js";
 
@@ -25,14 +25,14 @@ interface NewSettingFormProps {
 }
 
 export function NewSettingForm({ settings, confirm, onDirtyChange }: NewSettingFormProps) {
-  const { values: key, setValues: setKey, clearSaved: clearKey } = useNewValues("");
-  const { values: value, setValues: setValue, clearSaved: clearValue } = useNewValues(EMPTY_VALUE);
+  const { values: key, setValues: setKey, clearSaved: clearKey } = useCreateFormValues("");
+  const { values: value, setValues: setValue, clearSaved: clearValue } = useCreateFormValues(EMPTY_VALUE);
   const [fault, setFault] = useState<string | null>(null);
   const [addedKey, setAddedKey] = useState<string | null>(null);
   const form = useRef<HTMLFormElement>(null);
   const keyInput = useRef<HTMLInputElement>(null);
   const id = useId();
-  const tier = getTier(key);
+  const tier = getSettingTier(key);
   const isStored = (name: string) =>
     Object.hasOwn(settings.valuesByKey ?? {}, name) || Object.hasOwn(settings.detailsByKey, name);
   const isTaken = isStored(key);
@@ -45,7 +45,7 @@ export function NewSettingForm({ settings, confirm, onDirtyChange }: NewSettingF
 
   const submit = async (event: FormEvent) => {
     event.preventDefault();
-    const result = textToValue(value);
+    const result = parseSettingText(value);
     if ("fault" in result) return setFault(result.fault);
     if (!(await confirmPublicSecret(confirm, key, result.value))) return;
     const refusal = await settings.setValue(key, result.value);

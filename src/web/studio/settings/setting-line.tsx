@@ -7,7 +7,7 @@ import { formatAge, formatExactTime } from "../shared/format.js";
 import type { SettingDetails } from "../shared/model.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
 import { confirmPublicSecret } from "./public-secret.js";
-import { getTier, type SettingText, textToValue, valueToText } from "./setting-value.js";
+import { formatSettingText, getSettingTier, parseSettingText, type SettingText } from "./setting-value.js";
 import { SettingReaders } from "./settings-use.js";
 import type { SettingsState } from "./use-settings.js";
 import { ValueInput } from "./value-input.js";
@@ -45,8 +45,8 @@ export function SettingLine(props: SettingLineProps) {
     onSettingRemoved,
     findPersonName,
   } = props;
-  const isSecret = getTier(settingKey) === "protected";
-  const stored = value === undefined ? EMPTY_VALUE : valueToText(value);
+  const isSecret = getSettingTier(settingKey) === "protected";
+  const stored = value === undefined ? EMPTY_VALUE : formatSettingText(value);
   // Studio cannot read a protected setting's value, so it compares the setting's time of change to notice another person's change.
   const field = useFieldDraft(stored, isSecret ? { version: String(settingDetails?.updatedAt) } : {});
   const { draft, setDraft, isDirty: dirty } = field;
@@ -65,7 +65,7 @@ export function SettingLine(props: SettingLineProps) {
     setSaved(false);
   };
   const save = async () => {
-    const result = textToValue(draft);
+    const result = parseSettingText(draft);
     if ("fault" in result) return setFault(result.fault);
     if (!(await confirmPublicSecret(confirm, settingKey, result.value))) return;
     const refusal = await settings.setValue(settingKey, result.value);
@@ -91,7 +91,7 @@ export function SettingLine(props: SettingLineProps) {
     <li ref={row} className={dirty ? "setting edited" : "setting"} data-key={settingKey}>
       <div className="setting-name">
         <code>{settingKey}</code>
-        {settingDetails && getTier(settingKey) === "private" && (
+        {settingDetails && getSettingTier(settingKey) === "private" && (
           <label className="hint check" title="Whether a run fails that would let this value out">
             <input
               type="checkbox"

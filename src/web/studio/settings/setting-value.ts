@@ -9,18 +9,18 @@ export interface SettingText {
 export type SettingTier = "public" | "private" | "protected";
 
 /** Returns the tier of a setting by the prefix of its key: `__` is protected, `_` is private, and no prefix is public. */
-export function getTier(key: string): SettingTier {
+export function getSettingTier(key: string): SettingTier {
   if (key.startsWith("__")) return "protected";
   return key.startsWith("_") ? "private" : "public";
 }
 
-export function valueToText(value: unknown): SettingText {
+export function formatSettingText(value: unknown): SettingText {
   return typeof value === "string"
     ? { isPlainText: true, text: value }
     : { isPlainText: false, text: JSON.stringify(value, null, 2) };
 }
 
-export function textToValue({ isPlainText, text }: SettingText): { value: unknown } | { fault: string } {
+export function parseSettingText({ isPlainText, text }: SettingText): { value: unknown } | { fault: string } {
   if (isPlainText) return { value: text };
   try {
     return { value: JSON.parse(text) };

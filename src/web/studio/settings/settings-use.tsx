@@ -1,7 +1,7 @@
 /** Shows the total size of the settings, and on request the actions that read a setting. */
 import { keepPreviousData } from "@tanstack/react-query";
 import { useState } from "react";
-import { ReadSettingsUse } from "../documents.js";
+import { ReadSettingsUsage } from "../documents.js";
 import { formatBytes } from "../shared/format.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import { createHref } from "../shell/studio-route.js";
@@ -9,7 +9,7 @@ import { createHref } from "../shell/studio-route.js";
 /** Shows the total size of the app's settings. @param updatedAt time of the last change of any setting; "" until they are read */
 export function SettingsGauge({ appId, updatedAt }: { appId: number; updatedAt: string }) {
   const { value } = useResource({
-    ...createQueryOptions(ReadSettingsUse, { appId }, updatedAt),
+    ...createQueryOptions(ReadSettingsUsage, { appId }, updatedAt),
     enabled: updatedAt !== "",
     placeholderData: keepPreviousData,
   });
@@ -37,7 +37,7 @@ export function SettingsGauge({ appId, updatedAt }: { appId: number; updatedAt: 
 export function SettingReaders({ appId, name }: { appId: number; name: string }) {
   const [isOpen, setOpen] = useState(false);
   const { value, fault, reload } = useResource({
-    ...createQueryOptions(ReadSettingsUse, { appId, key: name }),
+    ...createQueryOptions(ReadSettingsUsage, { appId, key: name }),
     enabled: isOpen,
     refetchOnWindowFocus: false,
   });

@@ -8,7 +8,7 @@ import type { PageProps } from "../shell/page-props.js";
 import { mayEdit } from "../shell/rights.js";
 import { NEW_ROW_NAME, NewSettingForm } from "./new-setting.js";
 import { SettingLine, type SettingLineProps } from "./setting-line.js";
-import { getTier, type SettingTier } from "./setting-value.js";
+import { getSettingTier, type SettingTier } from "./setting-value.js";
 import { PublicSettingsView } from "./settings-read.js";
 import { SettingsGauge } from "./settings-use.js";
 import { useSettings } from "./use-settings.js";
@@ -93,7 +93,7 @@ function AllSettings({ api, appId, confirm, setDirty, route }: PageProps) {
     row?.querySelector<HTMLElement>("textarea, input, button")?.focus({ preventScroll: true });
   }, [shownKey, isLoaded]);
 
-  const secrets = Object.keys(detailsByKey).filter((key) => getTier(key) === "protected");
+  const secrets = Object.keys(detailsByKey).filter((key) => getSettingTier(key) === "protected");
   // Includes settings that another person has deleted, if their rows have unsaved changes in this page.
   const editedKeys = edited.filter((name) => name !== NEW_ROW_NAME);
   const keys = [...new Set([...Object.keys(valuesByKey ?? {}), ...secrets, ...editedKeys])].sort();
@@ -111,7 +111,7 @@ function AllSettings({ api, appId, confirm, setDirty, route }: PageProps) {
         <TierSection
           key={tier}
           {...{ tier, texts }}
-          settingKeys={keys.filter((key) => getTier(key) === tier)}
+          settingKeys={keys.filter((key) => getSettingTier(key) === tier)}
           lineProps={{ appId, settings, confirm, onDirtyChange: onDirty, findPersonName }}
         />
       ))}

@@ -7,7 +7,7 @@ import { DeleteSettings, ReadPublicSettingsStatus, ReadSettings, SetSecretMark, 
 import { type ApiClient, ApiError, asApiError, isChangedByOthers } from "../shared/api.js";
 import type { SettingDetails } from "../shared/model.js";
 import { useResource } from "../shared/use-resource.js";
-import { getTier } from "./setting-value.js";
+import { getSettingTier } from "./setting-value.js";
 
 const MAX_KEYS_WITH_DETAILS = 100;
 /** Interval at which the page checks if another person has changed a setting. */
@@ -41,7 +41,7 @@ async function readSettings(api: ApiClient, appId: number): Promise<SettingsResp
   // Reads the time of change and the person only for the first settings. The page shows the other settings without
   // them.
   const keys = Object.keys(values)
-    .filter((key) => getTier(key) === "public")
+    .filter((key) => getSettingTier(key) === "public")
     .slice(0, MAX_KEYS_WITH_DETAILS);
   const known = keys.length > 0 ? (await api.request(ReadPublicSettingsStatus, { appId, keys })).settingsStatus : [];
   const details = [...settingsStatus, ...known].map(({ key, ...setting }) => [key, setting] as const);

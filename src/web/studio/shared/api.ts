@@ -7,9 +7,9 @@ import type { Document } from "../../document.js";
 import { resolveServiceUrl } from "../../service-address.js";
 import {
   fetchWithSignInRetry,
-  getRenewalCount,
-  shouldWaitForRenewal,
-  waitForRenewal,
+  getSessionRenewalCount,
+  shouldWaitForSessionRenewal,
+  waitForSessionRenewal,
 } from "../accounts/session-renewal.js";
 
 const GRAPHQL_ADDRESS = resolveServiceUrl("/graphql");
@@ -79,7 +79,7 @@ export const isChangedByOthers = (error: unknown): boolean => asApiError(error).
  * Returns the message for a rejected change. If another person has changed the resource, first calls `load`, which
  * reads the resource again.
  */
-export async function describeRejection(error: unknown, load: () => Promise<unknown>): Promise<string> {
+export async function handleRejectedChange(error: unknown, load: () => Promise<unknown>): Promise<string> {
   if (!isChangedByOthers(error)) return asApiError(error).message;
   await load();
   return "Not saved: someone else changed this. The page now shows the current state.";
@@ -180,7 +180,7 @@ function uploadForm(
     signal: AbortSignal;
   },
 ): Promise<void> {
-  const before = getRenewalCount();
+  const before = getSessionRenewalCount();
   const request = new XMLHttpRequest();
   request.open("POST", url);
   request.upload.onprogress = ({ loaded, total }) => onProgress(total > 0 ? loaded / total : 0);
@@ -188,8 +188,8 @@ function uploadForm(
   return new Promise((resolve, reject) => {
     request.onload = () => {
       if (request.status === 201) return resolve();
-      if (request.status === 401 && shouldWaitForRenewal()) {
-        return waitForRenewal(before).then(
+      if (request.status === 401 && shouldWaitForSessionRenewal()) {
+        return waitForSessionRenewal(before).then(
           () => uploadForm(url, { form, onProgress, signal }).then(resolve, reject),
           reject,
         );
@@ -217,15 +217,15 @@ export function createApiClient(): ApiClient {
   url.protocol = url.protocol.replace("http", "ws");
   /** True after the service has closed the WebSocket because the session has ended. The client then does not reconnect. */
   let isForbidden = false;
-  let before = getRenewalCount();
+  let before = getSessionRenewalCount();
   const client = createClient({
     url: url.href,
     retryAttempts: Number.POSITIVE_INFINITY,
     shouldRetry: (event) =>
-      !(event instanceof CloseEvent && event.code === FORBIDDEN_CLOSE_CODE) || shouldWaitForRenewal(),
+      !(event instanceof CloseEvent && event.code === FORBIDDEN_CLOSE_CODE) || shouldWaitForSessionRenewal(),
     async retryWait(retries) {
-      if (isForbidden) await waitForRenewal(before);
-      before = getRenewalCount();
+      if (isForbidden) await waitForSessionRenewal(before);
+      before = getSessionRenewalCount();
       isForbidden = false;
       await new Promise((resolve) => setTimeout(resolve, reconnectDelayMs(retries)));
     },
@@ -255,12 +255,12 @@ export function createApiClient(): ApiClient {
       };
       const init = { method: "POST", headers, body: JSON.stringify({ query, variables }) };
       for (;;) {
-        const sent = getRenewalCount();
+        const sent = getSessionRenewalCount();
         const answer = await sendRequest<Data>(init);
         checkForbidden(getErrorStatus(answer));
         // Checks the error status in the body: a GraphQL response has the HTTP status 200 even if the session has expired.
-        if (getErrorStatus(answer) !== "UNAUTHORIZED" || !shouldWaitForRenewal()) return getData(answer);
-        await waitForRenewal(sent);
+        if (getErrorStatus(answer) !== "UNAUTHORIZED" || !shouldWaitForSessionRenewal()) return getData(answer);
+        await waitForSessionRenewal(sent);
       }
     },
     async readBytes(address) {

@@ -4,7 +4,7 @@
  * Returns a function that reads the data again after a change. The function's promise resolves when the newest read has ended, because an
  * earlier read may return the data from before the change.
  */
-export function createReload(read: () => Promise<void>): () => Promise<void> {
+export function createReloadFunction(read: () => Promise<void>): () => Promise<void> {
   let newest: Promise<void> | null = null;
   return async () => {
     newest = read();

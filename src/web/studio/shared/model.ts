@@ -1,23 +1,23 @@
 /** Short names for the generated types of GraphQL results, such as Action and RunRow. Studio's components use these names. */
 import type {
-  ActionChangesFragment,
+  ActionDiffFieldsFragment,
   ActionSummaryFragment,
   AdministratorRowFragment,
   AlertRowFragment,
   AppsQuery,
-  CountRunsQuery,
   CreateTokenInput,
   EntryRowFragment,
   FindCodeProblemsQuery,
   FollowActionsSubscription,
   FollowConsoleSubscription,
+  ListActionVersionsQuery,
   ListAppVersionsQuery,
   ListInvitationsQuery,
   ListMediaQuery,
   ListPresetsQuery,
   ListStagesQuery,
-  ListVersionsQuery,
-  LogRowFragment,
+  LiveVersionRowFragment,
+  LogEntryRowFragment,
   ManifestPlanPartsFragment,
   MediaFileRowFragment,
   MediaFolderRowFragment,
@@ -25,15 +25,15 @@ import type {
   MessageRowFragment,
   NotificationRowFragment,
   PersonFragment,
-  PublishedCopyRowFragment,
-  ReadActionCallsQuery,
   ReadAlertDeliveriesQuery,
-  ReadAuditQuery,
-  ReadConnectionsQuery,
-  ReadGitQuery,
-  ReadOrganizationAuditQuery,
+  ReadAuditLogQuery,
+  ReadGitConnectionQuery,
+  ReadHttpEndpointsQuery,
+  ReadOrganizationAuditLogQuery,
   ReadRunQuery,
+  ReadRunStatisticsQuery,
   ReadScheduleWeekQuery,
+  ReadSecretBindingsQuery,
   ReadSettingsQuery,
   RunRowFragment,
   WholeActionFragment,
@@ -49,14 +49,14 @@ export type ActionSummary = ActionSummaryFragment;
 export type Action = WholeActionFragment;
 
 /** Live version of an action. `updatedAt` is the time of its last publication. */
-export type LiveVersion = PublishedCopyRowFragment;
+export type LiveVersion = LiveVersionRowFragment;
 
 /** URLs of an action's HTTP triggers, and the requests that the triggers have rejected. */
-export type ActionCalls = ReadActionCallsQuery;
+export type HttpEndpointsResult = ReadHttpEndpointsQuery;
 
-export type HttpEndpoint = NonNullable<NonNullable<ReadActionCallsQuery["action"]>["endpoints"]>[number];
+export type HttpEndpoint = NonNullable<NonNullable<ReadHttpEndpointsQuery["action"]>["endpoints"]>[number];
 
-export type SecretBinding = NonNullable<ReadConnectionsQuery["connections"]>["bindings"][number];
+export type SecretBinding = NonNullable<ReadSecretBindingsQuery["connections"]>["bindings"][number];
 
 export interface ActionList {
   actions: ActionSummary[];
@@ -66,7 +66,7 @@ export interface ActionList {
 
 export type ActionChange = FollowActionsSubscription["change"];
 
-export type LogEntry = LogRowFragment;
+export type LogEntry = LogEntryRowFragment;
 
 export type ScriptError = NonNullable<LogEntry["error"]>;
 
@@ -77,7 +77,7 @@ export type RunRow = RunRowFragment;
 
 export type RunDetails = ReadRunQuery["run"];
 
-export type RunStatistics = CountRunsQuery["statistics"];
+export type RunStatistics = ReadRunStatisticsQuery["statistics"];
 
 export type ScheduleWeek = ReadScheduleWeekQuery["week"];
 
@@ -85,9 +85,9 @@ export type CodeProblem = FindCodeProblemsQuery["problems"][number];
 
 export type PayloadPreset = ListPresetsQuery["presets"][number];
 
-export type ActionVersion = ListVersionsQuery["history"]["versions"][number];
+export type ActionVersion = ListActionVersionsQuery["history"]["versions"][number];
 
-export type ActionDiff = ActionChangesFragment;
+export type ActionDiff = ActionDiffFieldsFragment;
 
 export type DataSource = WholeDataSourceFragment;
 
@@ -119,15 +119,15 @@ export type TokenScope = NonNullable<CreateTokenInput["scopes"]>[number];
 
 export type TokenKind = NonNullable<CreateTokenInput["kind"]>;
 
-export type OrganizationAuditEntry = ReadOrganizationAuditQuery["log"]["items"][number];
+export type OrganizationAuditEntry = ReadOrganizationAuditLogQuery["log"]["items"][number];
 export type Administrator = AdministratorRowFragment;
-export type AuditEntry = ReadAuditQuery["audit"]["entries"][number];
+export type AuditEntry = ReadAuditLogQuery["audit"]["entries"][number];
 
 export type AppVersion = ListAppVersionsQuery["history"]["versions"][number];
 
 export type Stage = ListStagesQuery["stages"][number];
 
-export type GitConnection = NonNullable<ReadGitQuery["git"]>;
+export type GitConnection = NonNullable<ReadGitConnectionQuery["git"]>;
 
 export type Promotion = ListStagesQuery["promotions"][number];
 

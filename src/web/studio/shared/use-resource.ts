@@ -9,8 +9,8 @@ import {
 } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import type { Document } from "../../document.js";
-import { ApiError, asApiError, describeRejection } from "./api.js";
-import { createReload } from "./create-reload.js";
+import { ApiError, asApiError, handleRejectedChange } from "./api.js";
+import { createReloadFunction } from "./create-reload.js";
 
 /**
  * Returns the options with which the query cache reads a GraphQL document. The variables must contain the app's ID, so that apps do not
@@ -66,7 +66,7 @@ function useReload(hash: string): () => Promise<void> {
   const client = useQueryClient();
   return useMemo(() => {
     const filter = { predicate: ({ queryHash }: Query) => queryHash === hash };
-    return createReload(async () => {
+    return createReloadFunction(async () => {
       // Cancels a pending first read, because it started before the change and would return the earlier data.
       await client.cancelQueries(filter);
       await client.invalidateQueries(filter);
@@ -90,7 +90,7 @@ export function useResource<Value>(query: UseQueryOptions<Value>): Resource<Valu
       await reload();
       return result;
     } catch (error) {
-      const text = await describeRejection(error, reload);
+      const text = await handleRejectedChange(error, reload);
       setRejection({ error: new ApiError(asApiError(error).status, text), at: Date.now() });
       return null;
     } finally {

@@ -77,7 +77,7 @@ export function useDocsCommands(typed: string, { openDocs }: PaletteContext): Pa
 }
 
 /** Returns a command that opens the run with the typed ID; no command if the text is not a number. */
-export function createRunCommands(typed: string, { go }: PaletteContext): PaletteCommand[] {
+export function createOpenRunCommands(typed: string, { go }: PaletteContext): PaletteCommand[] {
   const number = /^(?:run\s+)?#?([1-9]\d{0,14})$/i.exec(typed.trim())?.[1];
   if (number === undefined) return [];
   const run = () => go({ view: "runs", item: number, query: {} });

@@ -8,7 +8,7 @@ import { Command as CommandMenu, useCommandState } from "cmdk";
 import { useCallback, useEffect, useState } from "react";
 import { ModalDialog } from "../shared/modal.js";
 import { listCommands, type PaletteCommand } from "./commands.js";
-import { createRunCommands, type PaletteContext, useDocsCommands, usePaletteItems } from "./palette-search.js";
+import { createOpenRunCommands, type PaletteContext, useDocsCommands, usePaletteItems } from "./palette-search.js";
 
 const MAX_COMMANDS_SHOWN = 40;
 const ICON_PIXELS = 16;
@@ -57,7 +57,7 @@ function CommandPalette({ close, context }: { close: () => void; context: Palett
   const [typed, setTyped] = useState("");
   const docs = useDocsCommands(typed, context);
   const commandsFound = removeDuplicates([
-    ...createRunCommands(typed, context),
+    ...createOpenRunCommands(typed, context),
     ...filterCommands([...commands, ...items], typed),
     ...docs,
   ]);

@@ -12,7 +12,7 @@ function getPartFiles(part: string): string[] {
 /**
  * Requests all files of a part at the same time. Otherwise the browser would find the imported files only after the first file has arrived.
  */
-export function preloadPart(part: string): void {
+export function preloadStudioPart(part: string): void {
   for (const file of getPartFiles(part)) {
     document.head.append(
       Object.assign(document.createElement("link"), { rel: "modulepreload", href: resolveServiceUrl(file).href }),

@@ -1,7 +1,7 @@
 /** Functions that load the modules of the pages. Each page is a separate file in the build. Add a new page here and in views.ts. */
 import type { ComponentType } from "react";
 import type { PageProps } from "./page-props.js";
-import { preloadPart } from "./preload-parts.js";
+import { preloadStudioPart } from "./preload-parts.js";
 import type { View } from "./views.js";
 
 const PAGE_LOADERS: Readonly<Record<View, () => Promise<ComponentType<PageProps>>>> = {
@@ -26,7 +26,7 @@ const PAGE_LOADERS: Readonly<Record<View, () => Promise<ComponentType<PageProps>
 const loadedPages = new Map<View, ComponentType<PageProps>>();
 
 export async function loadPage(view: View): Promise<ComponentType<PageProps>> {
-  preloadPart(view);
+  preloadStudioPart(view);
   const page = await PAGE_LOADERS[view]();
   loadedPages.set(view, page);
   return page;

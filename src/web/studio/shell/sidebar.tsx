@@ -14,7 +14,7 @@ import { AccountButton, AppButton, LoadOnFirstUse } from "./menu-buttons.js";
 import { PAGE_ICONS } from "./page-icons.js";
 import { mayEdit } from "./rights.js";
 import { createHref, type Navigation, type StudioRoute } from "./studio-route.js";
-import { APP_PARTS, isAppPart, SIDEBAR_GROUPS, type SidebarLink, VIEW_DETAILS, type View } from "./views.js";
+import { APP_SUBPAGES, isAppSubpage, SIDEBAR_GROUPS, type SidebarLink, VIEW_DETAILS, type View } from "./views.js";
 
 const ICON_PIXELS = 16;
 
@@ -31,7 +31,7 @@ function parseSidebarLink(link: SidebarLink): { view: View; item: string | null 
 }
 
 const getLinkLabel = ({ view, item }: { view: View; item: string | null }) =>
-  isAppPart(item) && view === "app" ? APP_PARTS[item] : VIEW_DETAILS[view].label;
+  isAppSubpage(item) && view === "app" ? APP_SUBPAGES[item] : VIEW_DETAILS[view].label;
 
 export interface SidebarProps {
   role: Role;
@@ -49,7 +49,7 @@ export interface SidebarProps {
 }
 
 function SidebarLinks({ app, role, route, isCollapsed }: Pick<SidebarProps, "app" | "role" | "route" | "isCollapsed">) {
-  const item = route.view === "app" ? (isAppPart(route.item) ? route.item : "general") : null;
+  const item = route.view === "app" ? (isAppSubpage(route.item) ? route.item : "general") : null;
   const nav = useRef<HTMLElement>(null);
   const openPage = `${route.view} ${item}`;
   // Scrolls to the link of the open page, which may be hidden in a low window.

@@ -14,7 +14,7 @@ export const isStudioPath = (): boolean => /\/studio\/?$/.test(location.pathname
 
 let startedSession: Promise<StudioSession | null> | null = null;
 
-async function sendFirstRequests(): Promise<StudioSession | null> {
+async function sendInitialRequests(): Promise<StudioSession | null> {
   const route = parseRoute(location.hash);
   // Ignores a failure: Studio later loads the page's code again and then reports the error.
   const page = loadPage(route.view).catch(() => undefined);
@@ -29,13 +29,13 @@ async function sendFirstRequests(): Promise<StudioSession | null> {
   return session;
 }
 
-export function startFirstReads(): void {
-  if (isStudioPath()) startedSession = sendFirstRequests();
+export function startInitialRequests(): void {
+  if (isStudioPath()) startedSession = sendInitialRequests();
 }
 
 /**
  * Returns the session of the browser if it is signed in already, otherwise null. The first call returns the response to the request that
- * `startFirstReads` has sent.
+ * `startInitialRequests` has sent.
  */
 export function readCurrentSession(): Promise<StudioSession | null> {
   const first = startedSession;

@@ -25,10 +25,10 @@ import { canRoleUseView, SidebarContent } from "./sidebar.js";
 import type { StudioRoute } from "./studio-route.js";
 import { TopBar, useItemName } from "./top-bar.js";
 import { useCollapsedSidebar } from "./use-collapsed.js";
-import { useFrameCommands } from "./use-frame-commands.js";
+import { useGlobalCommands } from "./use-global-commands.js";
 import { useRoles } from "./use-roles.js";
 import { useStudioRoute } from "./use-studio-route.js";
-import { APP_PARTS, isAppPart, VIEW_DETAILS, type View } from "./views.js";
+import { APP_SUBPAGES, isAppSubpage, VIEW_DETAILS, type View } from "./views.js";
 
 interface NoAppProps extends NewAppFormProps {
   requestedAppId: number | null;
@@ -97,7 +97,7 @@ function useApps(initialApps: App[]) {
 function useWindowTitle(app: App | undefined, route: StudioRoute, actions: ActionsState): void {
   const { view, item } = route;
   const name = useItemName(app?.id, route, actions);
-  const open = view === "app" && isAppPart(item) ? APP_PARTS[item] : name;
+  const open = view === "app" && isAppSubpage(item) ? APP_SUBPAGES[item] : name;
   const title = [open ?? VIEW_DETAILS[view].label, app?.name, "Studio"].filter(Boolean).join(" · ");
   useEffect(() => {
     document.title = title;
@@ -127,7 +127,7 @@ export function Studio({ session: { api, apps: initialApps, roles: known, isAdmi
     if (await confirmLeaving()) signOut();
   }, [confirmLeaving, signOut]);
   const onSignOut = useCallback(() => void confirmSignOut(), [confirmSignOut]);
-  useFrameCommands({ isAdmin, apps, go, actions, signOut: onSignOut });
+  useGlobalCommands({ isAdmin, apps, go, actions, signOut: onSignOut });
   // Only editors can create items. For other people, the URL of a new item shows the list.
   const leadsToList = app !== undefined && !isEditor && route.item === "new";
   useEffect(() => {

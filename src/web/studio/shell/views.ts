@@ -35,8 +35,8 @@ export const VIEW_DETAILS: Readonly<Record<View, ViewDetails>> = VIEW_TABLE;
 
 export const VIEW_NAMES = Object.keys(VIEW_TABLE) as View[];
 
-/** Parts of the page of an app, by their name in the URL, with their labels. If the URL names no part, the page shows the first part. */
-export const APP_PARTS = {
+/** Labels of the subpages of an app's page, by their name in the URL. If the URL names no subpage, Studio shows the first one. */
+export const APP_SUBPAGES = {
   general: "General",
   tokens: "Tokens",
   people: "People",
@@ -48,14 +48,15 @@ export const APP_PARTS = {
   transfer: "Import and export",
 } as const;
 
-export type AppPart = keyof typeof APP_PARTS;
+export type AppSubpage = keyof typeof APP_SUBPAGES;
 
-export const isAppPart = (item: string | null): item is AppPart => item !== null && Object.hasOwn(APP_PARTS, item);
+export const isAppSubpage = (item: string | null): item is AppSubpage =>
+  item !== null && Object.hasOwn(APP_SUBPAGES, item);
 
-/** Link in the sidebar: the name of a page, or of a part of the page of an app. */
+/** Link in the sidebar: the name of a page, or of a subpage of an app's page. */
 export type SidebarLink =
   | Exclude<View, "app" | "account" | "apps" | "people" | "access" | "service">
-  | `app/${AppPart}`;
+  | `app/${AppSubpage}`;
 
 /** Groups of links in the sidebar. The group without a label is at the top. */
 export const SIDEBAR_GROUPS: readonly { label: string | null; links: readonly SidebarLink[] }[] = [
