@@ -18,7 +18,7 @@ export const RESULT_MAX_BYTES = 6 * 1024 * 1024;
  * Maximum size of an app's private and protected settings (keys with `_` or `__`) as JSON. Server actions receive them (specification,
  * Limits).
  */
-export const UNDERSCORE_SETTINGS_MAX_BYTES = 100 * 1024;
+export const NON_PUBLIC_SETTINGS_MAX_BYTES = 100 * 1024;
 
 /**
  * Maximum number and size of the secrets that are masked in everything that leaves a run: texts and long numbers in an app's private and
@@ -77,9 +77,9 @@ export const VISITORS_RATE_LIMIT_SHARE = 2 / 3;
 /** Maximum tool calls by AI agents for an app in RATE_WINDOW_MS (docs/reference/agents.md). 0 means unlimited. */
 export const RATE_LIMIT_MCP = 120;
 
-/** Maximum requests of an app that send messages, in COMMUNICATE_WINDOW_MS (specification of packages). */
+/** Maximum requests of an app that send messages, in COMMUNICATE_RATE_WINDOW_MS (specification of packages). */
 export const RATE_LIMIT_COMMUNICATE = 20;
-export const COMMUNICATE_WINDOW_MS = 30_000;
+export const COMMUNICATE_RATE_WINDOW_MS = 30_000;
 
 /** Maximum size of a request body, including payloads (contract, section 4). The service answers a larger one with 413. */
 export const BODY_MAX_BYTES = 1024 * 1024;
@@ -169,7 +169,7 @@ export const ZSTD_FRAMES_MAX = 1_000;
 export const SCHEDULED_RUNS_PER_CORE_AND_MINUTE = 300;
 
 /** Maximum delay by which the scheduled runs of an action can be spread (jitter), in seconds. */
-export const JITTER_MAX_SECONDS = 300;
+export const SCHEDULE_JITTER_MAX_SECONDS = 300;
 
 /** Maximum length of a chain in which each run's log event has started the next run. The service ends a longer chain as a recursion. */
 export const RUN_CHAIN_DEPTH_MAX = 8;
@@ -219,7 +219,7 @@ export const AI_TIMEOUT_MS = 110_000;
 export const AI_BODY_MAX_BYTES = 8 * 1024 * 1024;
 
 /** Maximum number of other origins whose pages may start sessions of an app's visitors. */
-export const PAGE_ORIGINS_MAX = 50;
+export const EXTERNAL_PAGE_ORIGINS_MAX = 50;
 
 /** Maximum number of new visitor sessions for one network address in RATE_WINDOW_MS. */
 export const NEW_VISITOR_SESSIONS_PER_ADDRESS_AND_MINUTE = 120;
@@ -238,7 +238,7 @@ export const DECLARATION_REQUESTS_PER_APP_AND_MINUTE = 300;
 /** Maximum size of a log event or analytics event, as JSON in UTF-8 (contract, section 3). */
 export const EVENT_MAX_BYTES = 32 * 1024;
 
-/** Maximum MB that all callers of an app, except its visitors, can store in a minute. The variable INTAKE_QUOTA_MB replaces this default. */
+/** Maximum MB that all callers of an app except its visitors can store in a minute. The variable INTAKE_QUOTA_MB replaces this default. */
 export const INTAKE_QUOTA_MB = 64;
 /**
  * Shares of INTAKE_QUOTA_MB that visitors can store in a minute: all visitors of an app together, and the visitors at one network address.

@@ -33,7 +33,7 @@ for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, handleSi
 const { disablePretenuring } = await import("./young-garbage.js");
 disablePretenuring();
 const { readConfig } = await import("./config.js");
-const { captureConsole, createLog } = await import("./engine/log.js");
+const { redirectConsoleToLog, createLog } = await import("./engine/log.js");
 const { formatFatalError } = await import("./errors.js");
 const { startService } = await import("./service.js");
 const { formatStartMessage } = await import("./service/greeting.js");
@@ -42,7 +42,7 @@ const writeFault = (error: unknown) => process.stderr.write(`${formatFatalError(
 
 try {
   const config = readConfig();
-  captureConsole(createLog(config.logLevel));
+  redirectConsoleToLog(createLog(config.logLevel));
   service = await startService(config, { stopRequested: unwantedStart.signal, mayChangeProcess: true });
   // The greeting is for people, so it is written to standard error. Standard output has only JSON lines for programs.
   if (config.roles.has("api") && config.logLevel !== "silent") process.stderr.write(formatStartMessage(service));

@@ -7,13 +7,13 @@ import { createClient } from "../postgres.js";
 import { changeFolderOwner, chooseClusterAccount } from "./embedded-postgres/account.js";
 import { findPostgresBinaries } from "./embedded-postgres/binaries.js";
 import {
-  type ClusterContext,
-  clusterExists,
-  createCluster,
+  createPostgresCluster,
+  type PostgresClusterContext,
+  postgresClusterExists,
   resetSuperuserPassword,
   SUPERUSER,
 } from "./embedded-postgres/cluster.js";
-import { acquireDataFolderLock, findLockHolder } from "./embedded-postgres/owner-lock.js";
+import { acquireDataFolderLock, findDataFolderLockHolder } from "./embedded-postgres/owner-lock.js";
 import {
   type Postmaster,
   readPostmasterPidFile,
@@ -88,13 +88,13 @@ function saveUrl(dataDir: string, password: string, port: number): string {
  * Creates the database cluster if it is missing. Returns its password: the saved one, or a new one if there is no
  * cluster or no password file.
  */
-async function prepareCluster(context: ClusterContext, dataDir: string, sync: boolean): Promise<string> {
+async function prepareCluster(context: PostgresClusterContext, dataDir: string, sync: boolean): Promise<string> {
   const saved = readSavedUrl(dataDir)?.password;
-  const exists = clusterExists(context.clusterDir);
+  const exists = postgresClusterExists(context.clusterDir);
   if (exists) changeFolderOwner(context.account, context.clusterDir);
   if (exists && saved) return saved;
   const password = randomBytes(24).toString("hex");
-  await (exists ? resetSuperuserPassword(context, password) : createCluster(context, password, sync));
+  await (exists ? resetSuperuserPassword(context, password) : createPostgresCluster(context, password, sync));
   return password;
 }
 
@@ -150,7 +150,7 @@ export async function startEmbeddedPostgres({
  * server, or if the server is not ready.
  */
 export async function findRunningEmbeddedPostgres(dataDir: string): Promise<string | null> {
-  if (findLockHolder(getLockFilePath(dataDir)) === null) return null;
+  if (findDataFolderLockHolder(getLockFilePath(dataDir)) === null) return null;
   const url = readSavedUrl(dataDir);
   const running = readPostmasterPidFile(getClusterFolder(dataDir));
   return url && running?.ready && Number(url.port) === running.port ? url.href : null;

@@ -59,7 +59,10 @@ const CONSOLE_METHODS = ["trace", "error", "warn", "info", "log", "debug"] as co
  * Writes the console output of libraries to the log as warnings. Otherwise the output would go to standard error, which
  * is for messages to people.
  */
-export function captureConsole(log: Logger, target: Pick<Console, (typeof CONSOLE_METHODS)[number]> = console): void {
+export function redirectConsoleToLog(
+  log: Logger,
+  target: Pick<Console, (typeof CONSOLE_METHODS)[number]> = console,
+): void {
   for (const voice of CONSOLE_METHODS) {
     target[voice] = (...parts: unknown[]) => {
       const err = parts.find((part) => part instanceof Error);

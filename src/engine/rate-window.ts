@@ -4,7 +4,7 @@
  */
 import type { EntityManager } from "typeorm";
 
-export interface RateDecision {
+export interface RateLimitDecision {
   accepted: boolean;
   remaining: number;
   /** Time at which a full window accepts the next call: when its oldest call is no longer in the window. */
@@ -44,7 +44,7 @@ export interface RateWindow {
     appId: number,
     rateClass: string,
     { limit, windowMs }: { limit: number; windowMs: number },
-  ): Promise<RateDecision>;
+  ): Promise<RateLimitDecision>;
   /** Returns the number of calls in the current window. It never exceeds the limit of the window. */
   count(appId: number, rateClass: string, windowMs: number): Promise<number>;
 }

@@ -2,7 +2,7 @@
 import type { DraftOrLive } from "../data/action-types.js";
 import type { CredentialKind } from "../data/credential.js";
 import type { ActionError } from "../errors.js";
-import { COMMUNICATE_WINDOW_MS, RATE_WINDOW_MS } from "../limits.js";
+import { COMMUNICATE_RATE_WINDOW_MS, RATE_WINDOW_MS } from "../limits.js";
 import { ROLES, type Role } from "./roles.js";
 
 /** Classes of operations that have separate rate limits (specification, Limits). */
@@ -305,7 +305,7 @@ export const ADDED_RESOURCE_BY_OPERATION: Record<Operation, "nothing" | "rows" |
 
 /** Returns the length in milliseconds of the time window in which the rate limit of this class counts calls. */
 export const getRateLimitWindowMs = (rateClass: RateLimitClass): number =>
-  rateClass === "communicate" ? COMMUNICATE_WINDOW_MS : RATE_WINDOW_MS;
+  rateClass === "communicate" ? COMMUNICATE_RATE_WINDOW_MS : RATE_WINDOW_MS;
 
 export function getRateLimitClass(operation: Operation): RateLimitClass | undefined {
   return (ACCESS_TABLE[operation] as OperationRule).rateClass;

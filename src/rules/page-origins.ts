@@ -3,7 +3,7 @@
  * compared.
  */
 
-import { PAGE_ORIGINS_MAX } from "../limits.js";
+import { EXTERNAL_PAGE_ORIGINS_MAX } from "../limits.js";
 import { refuseField } from "./fields.js";
 import { normalizeOrigin } from "./integration-origins.js";
 
@@ -30,8 +30,8 @@ function readOrigin(value: unknown, allowHttp: boolean): string | null {
  * @throws REQUEST_INVALID
  */
 export function parseExternalPageOrigins(value: unknown, allowHttp: boolean): string[] {
-  if (!Array.isArray(value) || value.length > PAGE_ORIGINS_MAX) {
-    const expected = `an array of at most ${PAGE_ORIGINS_MAX} origins`;
+  if (!Array.isArray(value) || value.length > EXTERNAL_PAGE_ORIGINS_MAX) {
+    const expected = `an array of at most ${EXTERNAL_PAGE_ORIGINS_MAX} origins`;
     refuseField("origins", expected, value);
   }
   const origins = value.map((element, index) => {

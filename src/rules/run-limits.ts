@@ -8,8 +8,8 @@ import {
   CONCURRENCY_LIMIT_MAX,
   DEBOUNCE_DELAY_MAX_MS,
   DEBOUNCE_WAIT_MAX_MS,
-  JITTER_MAX_SECONDS,
   RUN_TIMEOUT_MIN_MS,
+  SCHEDULE_JITTER_MAX_SECONDS,
 } from "../limits.js";
 import { describeValue, findUnstorableCharacter, isObject } from "./describe-value.js";
 import { createFlatShape } from "./unknown-fields.js";
@@ -103,7 +103,7 @@ export function findTimeoutFault(value: unknown, environment: unknown, max: numb
  */
 export function findJitterFault(value: unknown, triggers: unknown): string | null {
   if (isAbsent(value)) return null;
-  const fault = findNumberFault(value, "jitterSeconds", [0, JITTER_MAX_SECONDS]);
+  const fault = findNumberFault(value, "jitterSeconds", [0, SCHEDULE_JITTER_MAX_SECONDS]);
   if (fault !== null || value === 0) return fault;
   const isScheduled =
     Array.isArray(triggers) && triggers.some((trigger) => isObject(trigger) && trigger["trigger"] === "schedule");

@@ -1,7 +1,7 @@
 /** Tests which parts of an error a log line can contain. */
 import { expect } from "chai";
 import type { Db } from "../../src/data/database.js";
-import { captureConsole, createLog } from "../../src/engine/log.js";
+import { createLog, redirectConsoleToLog } from "../../src/engine/log.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 
 describe("the log", () => {
@@ -50,7 +50,7 @@ describe("the log", () => {
   it("contains what a library writes to the console, by the same rules", () => {
     const lines: string[] = [];
     const target = { ...console };
-    captureConsole(createLog("info", { destination: { write: (line) => void lines.push(line) } }), target);
+    redirectConsoleToLog(createLog("info", { destination: { write: (line) => void lines.push(line) } }), target);
     target.trace(Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET", row: "CANARY" }));
     target.warn("attempt", 2, { row: "CANARY" });
     const [first, second] = lines.map((line) => JSON.parse(line));

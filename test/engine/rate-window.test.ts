@@ -1,7 +1,7 @@
 /** Tests the sliding window of a rate limit without waiting: the test moves stored requests back in time. */
 import { expect } from "chai";
 import { type Db, openDatabase } from "../../src/data/database.js";
-import { createRateWindow, type RateDecision, type RateWindow } from "../../src/engine/rate-window.js";
+import { createRateWindow, type RateLimitDecision, type RateWindow } from "../../src/engine/rate-window.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { sampleOf } from "../harness/samples.js";
 
@@ -27,14 +27,14 @@ describe("the rate window", () => {
     apps += 1;
   });
 
-  const burst = (calls: number, limit: number): Promise<RateDecision[]> =>
+  const burst = (calls: number, limit: number): Promise<RateLimitDecision[]> =>
     Promise.all(
       Array.from({ length: calls }, (_, index) =>
         windows[index % 2]!.takeTokens(apps, "manage", { limit, windowMs: WINDOW_MS }),
       ),
     );
 
-  const accepted = (answers: RateDecision[]) => answers.filter((answer) => answer.accepted).length;
+  const accepted = (answers: RateLimitDecision[]) => answers.filter((answer) => answer.accepted).length;
 
   async function hits(): Promise<number[]> {
     const [row]: { hits: Date[] }[] = await sources[0]!.query("SELECT hits FROM rate_window WHERE app_id = $1", [apps]);
@@ -82,7 +82,7 @@ describe("the rate window", () => {
 
   it("accepts a call at the returned time, and none half a window earlier", async () => {
     const [first] = await burst(3, 3);
-    const [{ accepted: taken, remaining, nextAcceptedAt }] = (await burst(1, 3)) as [RateDecision];
+    const [{ accepted: taken, remaining, nextAcceptedAt }] = (await burst(1, 3)) as [RateLimitDecision];
     expect({ taken, remaining, nextAcceptedAt }).to.deep.equal({
       taken: false,
       remaining: 0,

@@ -5,7 +5,7 @@
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
 import {
-  DOCUMENT_HARNESS,
+  DOCUMENT_HARNESS_SCRIPT,
   DOCUMENT_LIMITS_SCRIPT,
   ISOLATE_SCRIPTS,
   NETWORK_ISOLATE_SCRIPTS,
@@ -17,7 +17,7 @@ import { runOf } from "../engine/browser/support.js";
 /** Sources of the harness. The test replaces every name that they contain. */
 const HARNESS_SOURCES = [
   DOCUMENT_LIMITS_SCRIPT,
-  DOCUMENT_HARNESS,
+  DOCUMENT_HARNESS_SCRIPT,
   NETWORK_ISOLATE_SCRIPTS.worker,
   ISOLATE_SCRIPTS.worker,
 ];

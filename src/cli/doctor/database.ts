@@ -9,7 +9,7 @@ import { MIGRATIONS } from "../../data/migrations.js";
 import { findSchemaIncompatibility, readSchemaState } from "../../data/schema-guard.js";
 import { WRITE_TEMPORARY_FILES_SQL } from "../../data/spill.js";
 import { createBucketIdentity } from "../../engine/blob-store/blob.js";
-import { getStoreIdPath } from "../../engine/blob-store/folder.js";
+import { getBlobStoreIdPath } from "../../engine/blob-store/folder.js";
 import { computeKeyFingerprint } from "../../engine/cipher.js";
 import { findRunningEmbeddedPostgres } from "../../engine/embedded-postgres.js";
 import { readKeyFile } from "../../engine/key-ring.js";
@@ -160,7 +160,7 @@ async function checkMediaStore(client: Client, { roles, mediaBucket, dataDir }: 
   const { space, identity } = rows[0]!;
   const folder = join(dataDir, "media");
   if (identity === null) return [createPassedDiagnostic("media store", "the service records it at its first start")];
-  const path = getStoreIdPath(folder, space);
+  const path = getBlobStoreIdPath(folder, space);
   const storedIdentity = existsSync(path) ? readFileSync(path, "utf8").trim() : null;
   const isSame = mediaBucket === null ? storedIdentity === identity : identity === createBucketIdentity(mediaBucket);
   const where = mediaBucket === null ? folder : `the bucket ${mediaBucket.bucket}`;

@@ -17,7 +17,11 @@ import {
 import { dirname, join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { getCodeLineNumbers, joinConfigAndCode, removeConfigBlock } from "../../engine/bundler/project/action-file.js";
-import { type ReadFile, readTestFiles, toProjectPaths } from "../../engine/bundler/project/action-modules.js";
+import {
+  type ReadProjectFile,
+  readActionTestFiles,
+  toProjectPaths,
+} from "../../engine/bundler/project/action-modules.js";
 import { ProjectReader, readItemConfig, toItemName } from "../../engine/bundler/project/project-reader.js";
 import { ENTRY_POINT_FILE_NAMES, isValidSourcePath } from "../../rules/action-source.js";
 import type { ServerTarget } from "./config.js";
@@ -153,7 +157,7 @@ export class Project {
    * Returns the text of a project file; null if the file does not exist.
    * @throws CliError for a symbolic link to a file outside of the project
    */
-  readonly #read: ReadFile = (path) => {
+  readonly #read: ReadProjectFile = (path) => {
     if (!isPortablePath(path)) return null;
     const file = this.#path(path);
     if (statSync(file, { throwIfNoEntry: false })?.isFile() !== true) return null;
@@ -223,7 +227,7 @@ export class Project {
   readTest(folder: string): { test: string; files: Record<string, string> } | null {
     const names = ["action.test.ts", "action.test.js"].map((file) => `actions/${folder}/${file}`);
     const test = names.find((file) => existsSync(this.#path(file)));
-    return test === undefined ? null : { test, files: readTestFiles(`actions/${folder}`, test, this.#read) };
+    return test === undefined ? null : { test, files: readActionTestFiles(`actions/${folder}`, test, this.#read) };
   }
 
   /** Returns the fields in the `config` block of the action in a folder. */
@@ -305,7 +309,7 @@ export class Project {
         this.#writeIfChanged(text, path);
         continue;
       }
-      const texts: ReadFile = (file) => {
+      const texts: ReadProjectFile = (file) => {
         const fileEntry = [...paths].find(([, other]) => other === file);
         return fileEntry ? files[fileEntry[0]]! : null;
       };

@@ -18,7 +18,7 @@ async function syncFolder(path: string): Promise<void> {
 }
 
 /** Returns the path of the file that contains the ID of the store. */
-export const getStoreIdPath = (root: string, space: string): string => join(root, space, "store-id");
+export const getBlobStoreIdPath = (root: string, space: string): string => join(root, space, "store-id");
 
 /** Opens the store in the subfolder `space` of `root`. @param root absolute path */
 export function createFolderBlobStore(root: string, space: string): BlobStore {
@@ -66,7 +66,7 @@ export function createFolderBlobStore(root: string, space: string): BlobStore {
 
     async readStoreId() {
       await mkdir(home, { recursive: true, mode: 0o700 });
-      const path = getStoreIdPath(root, space);
+      const path = getBlobStoreIdPath(root, space);
       // If several processes start at once, only the first one can create the file. The others ignore the error EEXIST.
       await writeFile(path, randomUUID(), { flag: "wx", mode: 0o600 }).catch((error: NodeJS.ErrnoException) => {
         if (error.code !== "EEXIST") throw error;

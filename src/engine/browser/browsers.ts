@@ -22,7 +22,7 @@ import {
   SANDBOX_MODES,
   type SandboxMode,
 } from "./run.js";
-import { type BrowserGeneration, BrowserSupervisor, type BrowserSupervisorOptions } from "./supervisor.js";
+import { BrowserSupervisor, type BrowserSupervisorOptions, type SupervisedBrowser } from "./supervisor.js";
 import { ExpiringCodeSet, TrialRunner, type TrialTargetMode } from "./trials.js";
 
 export interface BrowsersOptions extends BrowserSupervisorOptions {
@@ -120,7 +120,7 @@ const createCancelledOutcome = () =>
  */
 async function runWithSupervisor(
   supervisor: BrowserSupervisor,
-  generation: BrowserGeneration,
+  generation: SupervisedBrowser,
   request: PageRunRequest,
   mode: SandboxMode,
 ): Promise<PageOutcome | null> {

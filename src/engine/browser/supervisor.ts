@@ -5,16 +5,16 @@ import { runInBackground } from "../../background.js";
 import type { BrowserSource, Chromium } from "./browser-source.js";
 import type { ProxyPort } from "./network/proxy-port.js";
 import type { PageLossReason } from "./pages/loss.js";
-import { type OpeningQueue, PagePool } from "./pages/pool.js";
+import { type PageOpeningQueue, PagePool } from "./pages/pool.js";
 import { BrowserWatch } from "./watch/browser-watch.js";
-import { LaunchWatch } from "./watch/launches.js";
+import { RendererLaunchWatch } from "./watch/launches.js";
 
 export interface BrowserSupervisorOptions {
   log: Logger;
   /** Opens a proxy port for a browser context. The value is null if runs have no network. */
   openProxyPort: (() => Promise<ProxyPort>) | null;
   /** Queue in which all browsers wait to open contexts and documents. Without this option, there is no queue. */
-  openingQueue?: OpeningQueue;
+  openingQueue?: PageOpeningQueue;
   /** Number of browser contexts that are opened in advance; default 2. */
   spareContexts?: number;
   /** Maximum number of idle pages of a browser, which need 20 to 45 MB each; default 48. */
@@ -34,7 +34,7 @@ export interface BrowserSupervisorOptions {
  * One browser process or connection, with its pages. After another browser has replaced it for new runs, it continues
  * until its last run has ended.
  */
-export interface BrowserGeneration {
+export interface SupervisedBrowser {
   chromium: Chromium;
   pool: PagePool;
   watch: BrowserWatch;
@@ -56,15 +56,15 @@ const RUNS_PER_BROWSER = 50_000;
  */
 const BACKOFF_FIRST_MS = 100;
 const BACKOFF_MAX_MS = 1_000;
-const NO_OPENING_QUEUE: OpeningQueue = { enter: async () => () => undefined };
+const NO_OPENING_QUEUE: PageOpeningQueue = { enter: async () => () => undefined };
 
 export class BrowserSupervisor {
-  private readonly generations = new Set<BrowserGeneration>();
-  private startPromise: Promise<BrowserGeneration> | null = null;
+  private readonly generations = new Set<SupervisedBrowser>();
+  private startPromise: Promise<SupervisedBrowser> | null = null;
   private readonly stopping = new AbortController();
   private backoffMs = 0;
   private lastFault = "";
-  private newestGeneration: BrowserGeneration | null = null;
+  private newestGeneration: SupervisedBrowser | null = null;
 
   constructor(
     private readonly source: BrowserSource,
@@ -72,7 +72,7 @@ export class BrowserSupervisor {
   ) {}
 
   /** Browser for new runs; null while no browser is running. */
-  get current(): BrowserGeneration | null {
+  get current(): SupervisedBrowser | null {
     return this.newestGeneration?.chromium.isAlive() ? this.newestGeneration : null;
   }
 
@@ -80,7 +80,7 @@ export class BrowserSupervisor {
     return this.stopping.signal.aborted;
   }
 
-  private createGeneration(chromium: Chromium): BrowserGeneration {
+  private createGeneration(chromium: Chromium): SupervisedBrowser {
     const { openProxyPort, openingQueue = NO_OPENING_QUEUE, spareContexts = 2, idlePagesMax = 48 } = this.options;
     const watch = new BrowserWatch(chromium, () => generation.activeRuns > 0);
     const pool = new PagePool({
@@ -92,10 +92,10 @@ export class BrowserSupervisor {
       idlePagesMax,
     });
     const counts = { runCount: 0, activeRuns: 0, isRetired: false };
-    const generation: BrowserGeneration = { chromium, pool, watch, ...counts };
+    const generation: SupervisedBrowser = { chromium, pool, watch, ...counts };
     this.generations.add(generation);
     const browser = this.source.name;
-    const launches = new LaunchWatch(chromium, pool.hasPages, {
+    const launches = new RendererLaunchWatch(chromium, pool.hasPages, {
       broken: () => this.options.log.error({ browser }, "the browser cannot start pages; replacing the browser"),
       networkLost: () => pool.discardUnused(),
     });
@@ -109,7 +109,7 @@ export class BrowserSupervisor {
     return generation;
   }
 
-  private async launchBrowser(): Promise<BrowserGeneration> {
+  private async launchBrowser(): Promise<SupervisedBrowser> {
     const { source } = this;
     this.stopping.signal.throwIfAborted();
     const chromium = await source.open(this.stopping.signal);
@@ -136,7 +136,7 @@ export class BrowserSupervisor {
    * Starts a browser that gets all new runs instead of the current one. Concurrent calls wait for the same start.
    * @throws the error of the start, with a message from the source
    */
-  replace(): Promise<BrowserGeneration> {
+  replace(): Promise<SupervisedBrowser> {
     this.startPromise ??= this.launchBrowser()
       .catch((error) => {
         throw this.source.describeFailure(error);
@@ -147,17 +147,17 @@ export class BrowserSupervisor {
     return this.startPromise;
   }
 
-  private retire(generation: BrowserGeneration): void {
+  private retire(generation: SupervisedBrowser): void {
     generation.isRetired = true;
     generation.pool.retire();
     this.stopIfRunsEnded(generation);
   }
 
-  stopIfRunsEnded(generation: BrowserGeneration): void {
+  stopIfRunsEnded(generation: SupervisedBrowser): void {
     if (generation.isRetired && generation.activeRuns === 0) runInBackground(generation.chromium.stop());
   }
 
-  private onEnded(generation: BrowserGeneration): void {
+  private onEnded(generation: SupervisedBrowser): void {
     this.generations.delete(generation);
     if (generation !== this.newestGeneration) return;
     this.newestGeneration = null;
@@ -215,7 +215,7 @@ export class BrowserSupervisor {
    * Counts a new run. If the browser has had too many runs or uses too much memory, starts its replacement in the
    * background.
    */
-  countRun(generation: BrowserGeneration): void {
+  countRun(generation: SupervisedBrowser): void {
     const { log, runsPerBrowser = RUNS_PER_BROWSER } = this.options;
     generation.runCount += 1;
     this.backoffMs = 0;

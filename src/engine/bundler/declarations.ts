@@ -5,7 +5,7 @@
 import { dirname, join } from "node:path/posix";
 import enhancedResolve from "enhanced-resolve";
 import type { FileTree } from "./file-tree.js";
-import type { GlobalName } from "./global-name.js";
+import type { PackageGlobalName } from "./global-name.js";
 
 /** Maximum number of declaration files of a package. A larger number would make code editors slow. */
 const FILES_MAX = 600;
@@ -174,7 +174,7 @@ class DeclarationFiles {
 export async function collectDeclarations(
   tree: FileTree,
   { name }: { name: string },
-  { namespace }: GlobalName,
+  { namespace }: PackageGlobalName,
 ): Promise<string[] | null> {
   const find = createDeclarationFinder(tree);
   const entry = await find(name, "/");

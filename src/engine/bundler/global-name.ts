@@ -7,7 +7,7 @@ import { simple } from "acorn-walk";
 import globals from "globals";
 
 /** Name of the global variable of a package, and how the value of the global is set. */
-export interface GlobalName {
+export interface PackageGlobalName {
   name: string;
   /** True if the global contains all exports although the module has a default export. */
   namespace: boolean;
@@ -57,8 +57,8 @@ const isFillableObject = (value: AnyNode): boolean =>
  * Returns the names of the globals that the build sets, in the order of the code. Includes each assignment to a
  * property of any object, because this object may be the global object.
  */
-function findAssignedGlobals(wrapper: AnyNode): GlobalName[] {
-  const names: GlobalName[] = [];
+function findAssignedGlobals(wrapper: AnyNode): PackageGlobalName[] {
+  const names: PackageGlobalName[] = [];
   simple(wrapper, {
     AssignmentExpression({ left, operator, right }) {
       if (operator !== "=" || left.type !== "MemberExpression" || isModuleReference(left.object)) return;
@@ -84,7 +84,7 @@ function findWrappers({ body }: Program): AnyNode[] {
 const equalsIgnoringCase = (left: string, right: string): boolean => left.toLowerCase() === right.toLowerCase();
 
 /** Returns the global name that a script sets if a `<script>` element loads it; null if there is none. */
-export function findGlobalNameInBuild(source: string, packageName: string): GlobalName | null {
+export function findGlobalNameInBuild(source: string, packageName: string): PackageGlobalName | null {
   if (source.length > WRAPPER_MAX_CHARACTERS) return null;
   try {
     const program = parse(source, { ecmaVersion: "latest", sourceType: "script", allowHashBang: true });
@@ -107,7 +107,7 @@ export function findGlobalNameInBuild(source: string, packageName: string): Glob
 }
 
 /** Returns the name that examples in the README use; null if there is none. */
-export function findGlobalNameInReadme(readme: string, packageName: string): GlobalName | null {
+export function findGlobalNameInReadme(readme: string, packageName: string): PackageGlobalName | null {
   const text = readme.slice(0, README_MAX_CHARACTERS);
   const named = packageName.replace(/[.*+?^${}()|[\]\\/-]/g, "\\$&");
   const forms: [RegExp, boolean][] = [

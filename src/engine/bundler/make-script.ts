@@ -13,7 +13,12 @@ import {
 import { collectDeclarations } from "./declarations.js";
 import { PackageError } from "./fault.js";
 import type { FileTree } from "./file-tree.js";
-import { findGlobalNameInBuild, findGlobalNameInReadme, type GlobalName, toCamelCaseName } from "./global-name.js";
+import {
+  findGlobalNameInBuild,
+  findGlobalNameInReadme,
+  type PackageGlobalName,
+  toCamelCaseName,
+} from "./global-name.js";
 import { Resolution } from "./resolution.js";
 import { findNeededNodeModules, findUsedGlobalNames, parsePackageScript } from "./used-names.js";
 
@@ -82,12 +87,12 @@ function readReadme(tree: FileTree, folder: string, manifest: Record<string, unk
 /**
  * Returns the global name for a module path within a package, from its last segment: sha256 for `@noble/hashes/sha256`.
  */
-function createGlobalOfSubpath(subpath: string): GlobalName {
+function createGlobalOfSubpath(subpath: string): PackageGlobalName {
   const last = subpath.slice(subpath.lastIndexOf("/") + 1).replace(/\.[cm]?js$/, "");
   return { name: toCamelCaseName(last), namespace: false };
 }
 
-function findGlobalName(tree: FileTree, { name, folder }: PackageInTree, subpath: string): GlobalName {
+function findGlobalName(tree: FileTree, { name, folder }: PackageInTree, subpath: string): PackageGlobalName {
   if (subpath !== "") return createGlobalOfSubpath(subpath);
   const manifest = tree.readManifest(folder);
   const builds = [manifest["unpkg"], manifest["jsdelivr"]].filter((path) => typeof path === "string");
@@ -204,7 +209,7 @@ async function createWrapper(
   tree: FileTree,
   root: PackageInTree,
   module: string,
-  { name, namespace }: GlobalName,
+  { name, namespace }: PackageGlobalName,
 ): Promise<string> {
   const { isModule, hasDefault } = await detectModuleShape(tree, root, module);
   const from = JSON.stringify(module);
@@ -218,7 +223,7 @@ async function bundleModule(
   tree: FileTree,
   root: PackageInTree,
   module: string,
-  global: GlobalName,
+  global: PackageGlobalName,
 ): Promise<BuildResult<{ write: false; metafile: true }>> {
   const contents = await createWrapper(tree, root, module, global);
   try {

@@ -13,7 +13,7 @@ import { EmbeddedPostgresError } from "./failure.js";
 export const SUPERUSER = "svc";
 
 /** Options of all functions that run a PostgreSQL program for a cluster. */
-export interface ClusterContext {
+export interface PostgresClusterContext {
   binaries: Binaries;
   account: SystemAccount | null;
   /** Path of the cluster's folder without symbolic links. */
@@ -78,7 +78,11 @@ async function runWithInput(
  * Creates the cluster in a temporary folder, and renames the folder when the cluster is complete. So an interrupted
  * start leaves no incomplete cluster.
  */
-export async function createCluster(context: ClusterContext, password: string, sync: boolean): Promise<void> {
+export async function createPostgresCluster(
+  context: PostgresClusterContext,
+  password: string,
+  sync: boolean,
+): Promise<void> {
   const { binaries, account, clusterDir } = context;
   const draft = `${clusterDir}.new`;
   rmSync(draft, { recursive: true, force: true });
@@ -102,7 +106,7 @@ export async function createCluster(context: ClusterContext, password: string, s
  * Sets a new password for the superuser if the password file is lost. The password is hexadecimal, so that it needs no
  * quotes in SQL.
  */
-export async function resetSuperuserPassword(context: ClusterContext, password: string): Promise<void> {
+export async function resetSuperuserPassword(context: PostgresClusterContext, password: string): Promise<void> {
   const { binaries, account, clusterDir } = context;
   const args = ["--single", "-D", getDataFolderArgument(clusterDir), "postgres"];
   await runWithInput(`${clusterDir}.password`, `ALTER ROLE ${SUPERUSER} PASSWORD '${password}'\n`, account, (fd) =>
@@ -110,6 +114,6 @@ export async function resetSuperuserPassword(context: ClusterContext, password: 
   );
 }
 
-export function clusterExists(clusterDir: string): boolean {
+export function postgresClusterExists(clusterDir: string): boolean {
   return existsSync(join(clusterDir, "PG_VERSION"));
 }

@@ -69,7 +69,7 @@ function removeStaleLock(path: string, staleText: string | null): void {
 }
 
 /** Returns the ID of the running process that holds the lock; null if no running process holds it. */
-export function findLockHolder(path: string): number | null {
+export function findDataFolderLockHolder(path: string): number | null {
   return findRunningOwner(readText(path))?.pid ?? null;
 }
 

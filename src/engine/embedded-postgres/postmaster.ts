@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
-import { type ClusterContext, createPostgresSpawnOptions, getDataFolderArgument } from "./cluster.js";
+import { createPostgresSpawnOptions, getDataFolderArgument, type PostgresClusterContext } from "./cluster.js";
 import { EmbeddedPostgresError } from "./failure.js";
 import { isPostmasterWithDataFolder, isProcessAlive, waitForProcessEnd } from "./processes.js";
 import { createPostgresServerLog, POSTGRES_LOG_SETTINGS } from "./server-log.js";
@@ -119,7 +119,7 @@ interface LaunchResult {
   fault: string | null;
 }
 
-async function launchPostmaster(context: ClusterContext, args: string[], log: Logger): Promise<LaunchResult> {
+async function launchPostmaster(context: PostgresClusterContext, args: string[], log: Logger): Promise<LaunchResult> {
   // The server runs in its own session, so that Ctrl-C reaches only the service. The service stops the database after
   // everything else.
   const options = { ...createPostgresSpawnOptions(context.account, context.clusterDir), detached: true };
@@ -163,7 +163,7 @@ function supervisePostmaster(child: ChildProcess, port: number, clusterDir: stri
 
 /** Starts the server and waits until it accepts connections. @throws EmbeddedPostgresError with the server's own reason */
 export async function startPostmaster(
-  context: ClusterContext,
+  context: PostgresClusterContext,
   settings: Record<string, string>,
   log: Logger,
 ): Promise<Postmaster> {

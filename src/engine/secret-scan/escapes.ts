@@ -2,7 +2,7 @@
 import { ByteWriter, isLineBreak, type Layer, pushCodeUnit } from "./layers.js";
 import { HEX_DIGIT_VALUES } from "./numerals.js";
 import { addSpan, type Spans, uniteSpans } from "./spans.js";
-import { findEqualBytes, repeatInWord, viewAsInt32Words } from "./words.js";
+import { findEqualBytes, repeatByteInWord, viewAsInt32Words } from "./words.js";
 
 const BACKSLASH = 0x5c;
 const PERCENT = 0x25;
@@ -66,8 +66,8 @@ function decodeNumberAt(bytes: Uint8Array, index: number): number {
   return value < 0 ? 0 : ((2 + digits) << LENGTH_SHIFT) | value;
 }
 
-const BACKSLASHES = repeatInWord(BACKSLASH);
-const PERCENTS = repeatInWord(PERCENT);
+const BACKSLASHES = repeatByteInWord(BACKSLASH);
+const PERCENTS = repeatByteInWord(PERCENT);
 
 /** Length of the longest escape in bytes. */
 const ESCAPE_BYTES = 6;

@@ -21,7 +21,7 @@ export function viewAsUint16Numbers(bytes: Uint8Array): Uint16Array {
 }
 
 /** Returns a 32-bit word that repeats this byte four times. */
-export const repeatInWord = (byte: number): number => byte * LOW_BIT_OF_EACH_BYTE;
+export const repeatByteInWord = (byte: number): number => byte * LOW_BIT_OF_EACH_BYTE;
 
 /**
  * Returns a number other than 0 if any byte of `word` equals the byte that `same` repeats. In the bitwise difference of

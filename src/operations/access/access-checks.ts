@@ -6,7 +6,7 @@ import type { Config } from "../../config.js";
 import { type Db, rows } from "../../data/database.js";
 import { createBoundedCache } from "../../engine/bounded-cache.js";
 import type { DiskSpace, DiskSpaceLevel } from "../../engine/disk-space.js";
-import type { RateDecision, RateWindow } from "../../engine/rate-window.js";
+import type { RateLimitDecision, RateWindow } from "../../engine/rate-window.js";
 import { ActionError } from "../../errors.js";
 import { LOW_DISK_RETRY_SECONDS, RATE_WINDOW_MS, VISITORS_RATE_LIMIT_SHARE } from "../../limits.js";
 import {
@@ -30,7 +30,7 @@ export interface AccessCheckInput {
   caller: Caller | null;
   /** Network address that sent the request. */
   address?: string;
-  quota?: RateDecision & { limit: number };
+  quota?: RateLimitDecision & { limit: number };
   /**
    * Error of an invalid request. The access check throws it only after it has checked the caller's rights, so that
    * callers without rights do not see it.

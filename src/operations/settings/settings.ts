@@ -4,7 +4,7 @@ import { type Db, queryPreparedRows, rows, type SqlClient } from "../../data/dat
 import { decryptText, encryptText } from "../../engine/cipher.js";
 import { shareConcurrentReads } from "../../engine/shared-reads.js";
 import { ActionError } from "../../errors.js";
-import { SETTINGS_MAX_BYTES, UNDERSCORE_SETTINGS_MAX_BYTES } from "../../limits.js";
+import { NON_PUBLIC_SETTINGS_MAX_BYTES, SETTINGS_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { createAppUpdateEvent } from "../../rules/app-events.js";
 import type { PublicEnv, ReadSession, RuntimeEnv } from "../../rules/env-script.js";
@@ -243,7 +243,7 @@ export class Settings {
     const settings = selectServerActionSettings(await this.readSettings(appId, "all"));
     const underscoreBytes = Buffer.byteLength(JSON.stringify(settings));
     const readers = key === null ? [] : await findSettingReaders(this.options.db, appId, key);
-    return { underscoreBytes, underscoreMaxBytes: UNDERSCORE_SETTINGS_MAX_BYTES, readers };
+    return { underscoreBytes, underscoreMaxBytes: NON_PUBLIC_SETTINGS_MAX_BYTES, readers };
   }
 
   async http(appId: number): Promise<SettingsByKey> {

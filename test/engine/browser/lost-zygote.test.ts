@@ -14,7 +14,7 @@ import {
   hasProcessEnded,
 } from "../../../src/engine/browser/processes/local-browser.js";
 import { readProcessSandboxStates } from "../../../src/engine/browser/processes/sandbox-proof.js";
-import { LAUNCH_CHECK_INTERVAL_MS, LaunchWatch } from "../../../src/engine/browser/watch/launches.js";
+import { LAUNCH_CHECK_INTERVAL_MS, RendererLaunchWatch } from "../../../src/engine/browser/watch/launches.js";
 import { signalProcess } from "../../../src/engine/browser/watch/processes.js";
 import { chromePath } from "../../harness/remote-chromium.js";
 import { longTest, sampleOf } from "../../harness/samples.js";
@@ -141,7 +141,7 @@ describe("the time until a browser without a zygote is stopped", () => {
     const onBroken = () => {
       isBroken = true;
     };
-    const watch = new LaunchWatch(chromium, () => true, { broken: onBroken, networkLost() {} });
+    const watch = new RendererLaunchWatch(chromium, () => true, { broken: onBroken, networkLost() {} });
     let elapsedMs = 0;
     for (; !isBroken && elapsedMs < 60_000; elapsedMs += LAUNCH_CHECK_INTERVAL_MS) {
       mock.timers.tick(LAUNCH_CHECK_INTERVAL_MS);

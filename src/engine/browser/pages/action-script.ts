@@ -14,7 +14,7 @@ export function wrapInFunction({ name, source }: { name: string; source: string 
 }
 
 /** Corrects the columns of the code's first line in a stack trace, or in a text that contains stack traces. */
-export function correctFirstLineColumns(text: string, name: string): string {
+export function correctFirstLineStackColumns(text: string, name: string): string {
   const place = `${name}:1:`;
   if (!text.includes(place)) return text;
   return text

@@ -4,7 +4,7 @@
  */
 import { RESULT_MAX_BYTES } from "../../../limits.js";
 import { createFailedPageOutcome, DEFAULT_SOURCE_NAME, type PageOutcome } from "../run.js";
-import { correctFirstLineColumns } from "./action-script.js";
+import { correctFirstLineStackColumns } from "./action-script.js";
 import type { HarnessFailure } from "./in-page/core.js";
 
 /** Maximum length of an error text or console line that the page sends. The page truncates longer texts. */
@@ -92,7 +92,7 @@ function readFailure(json: string, sourceName: string): PageOutcome {
   const message = stringOrFallback(failure.message, "").replace(APPEND_CHILD_PREFIX, "");
   const wasAnyCut = [failure.name, failure.message, failure.stack].some(isProbablyTruncated);
   // If the page truncated the stack, its end is missing, so the position of the error is not added.
-  const stack = correctFirstLineColumns(
+  const stack = correctFirstLineStackColumns(
     cleanStack(stringOrFallback(failure.stack, name), wasAnyCut ? "" : stringOrFallback(failure.at, "")),
     sourceName,
   );

@@ -3,7 +3,7 @@
  * text. The limits apply to all lines of the run together.
  */
 import { type ConsoleLine, DEFAULT_SOURCE_NAME } from "../run.js";
-import { correctFirstLineColumns } from "./action-script.js";
+import { correctFirstLineStackColumns } from "./action-script.js";
 import { isProbablyTruncated, PAGE_TEXT_MAX_CHARACTERS, removeHarnessFrames } from "./answer.js";
 import { CONSOLE_FULL_MESSAGE, CONSOLE_MAX_CHARACTERS, CONSOLE_MAX_LINES } from "./harness.js";
 
@@ -17,7 +17,7 @@ function readLine(payload: string, sourceName: string): ConsoleLine | null {
     const line = {
       level: String(level),
       at: Number(at),
-      text: correctFirstLineColumns(removeHarnessFrames(String(text)), sourceName),
+      text: correctFirstLineStackColumns(removeHarnessFrames(String(text)), sourceName),
     };
     return isProbablyTruncated(text) ? { ...line, cut: true } : line;
   } catch {

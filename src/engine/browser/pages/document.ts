@@ -18,7 +18,12 @@ import {
   SERVICE_CALL_PREFIX,
   serveEmptyDocument,
 } from "./fresh-document.js";
-import { DOCUMENT_HARNESS, DOCUMENT_LIMITS_SCRIPT, WORKER_CONSOLE_SCRIPT, WORKER_LIMITS_SCRIPT } from "./harness.js";
+import {
+  DOCUMENT_HARNESS_SCRIPT,
+  DOCUMENT_LIMITS_SCRIPT,
+  WORKER_CONSOLE_SCRIPT,
+  WORKER_LIMITS_SCRIPT,
+} from "./harness.js";
 import { LeftoverDetector } from "./leftovers.js";
 import { PageWindow } from "./page-window.js";
 import type { Sandbox, SandboxOptions } from "./sandbox.js";
@@ -88,7 +93,7 @@ export class DocumentSandbox implements Sandbox {
     await runRequests.waitUntilSettled();
     const { loaded } = await navigatePage(session, `${origin}/`);
     const [harnessId, [hasTraces, holdsMuch]] = await Promise.all([
-      installHarness(session, DOCUMENT_HARNESS),
+      installHarness(session, DOCUMENT_HARNESS_SCRIPT),
       this.searchForTraces(),
       loaded,
     ]);

@@ -21,10 +21,10 @@ import { limitGlobalScope } from "./in-page/bounds.js";
 import { createCodeFromTextRestriction } from "./in-page/code-of-text.js";
 import { createHarnessCore } from "./in-page/core.js";
 import { createDocumentHarness } from "./in-page/document-harness.js";
-import { createConsoleInstaller, type HarnessLimits, replaceChildConsole } from "./in-page/harness-console.js";
-import { createHostPlatform } from "./in-page/host-platform.js";
+import { createConsoleInstaller, type HarnessLimits, replaceWorkerConsole } from "./in-page/harness-console.js";
+import { createWorkerPlatform } from "./in-page/host-platform.js";
 import { createRealmValueDecoder } from "./in-page/host-rows.js";
-import { createHostTimers } from "./in-page/host-timers.js";
+import { createWorkerTimers } from "./in-page/host-timers.js";
 import { createScriptCache } from "./in-page/page-texts.js";
 import { createRealmErrorFactory } from "./in-page/realm-faults.js";
 import { createRealmHarness } from "./in-page/realm-harness.js";
@@ -37,7 +37,7 @@ import { createHostServiceCalls, createRunServiceCalls } from "./in-page/service
 import { createStandInDefiner } from "./in-page/stand-ins.js";
 import { createThreadHost } from "./in-page/thread-host.js";
 import { createValueFormatter } from "./in-page/value-formatter.js";
-import { makeAlwaysVisible } from "./in-page/visible-always.js";
+import { makeDocumentAlwaysVisible } from "./in-page/visible-always.js";
 
 export const CONSOLE_MAX_LINES = 10_000;
 export const CONSOLE_MAX_CHARACTERS = 262_144;
@@ -118,7 +118,7 @@ const NAVIGATOR_JSON = JSON.stringify(TRIAL_NAVIGATOR_MEMBERS);
  * Script that executes a run in a document (harness). It returns an object whose methods the service calls. No other
  * code in the page has access to this object.
  */
-export const DOCUMENT_HARNESS = createStrictScript(
+export const DOCUMENT_HARNESS_SCRIPT = createStrictScript(
   createCallCode(
     createDocumentHarness,
     HARNESS_CORE_CODE,
@@ -137,14 +137,16 @@ const LIMIT_SCOPE_CODE = createCallCode(
 );
 
 /** Script that limits a document. It is evaluated in every document and frame of a run before any other code. */
-export const DOCUMENT_LIMITS_SCRIPT = createStrictScript(`[${LIMIT_SCOPE_CODE}, ${createCallCode(makeAlwaysVisible)}]`);
+export const DOCUMENT_LIMITS_SCRIPT = createStrictScript(
+  `[${LIMIT_SCOPE_CODE}, ${createCallCode(makeDocumentAlwaysVisible)}]`,
+);
 
 /** Script that limits a worker. It is evaluated in every worker that a run starts before any other code. */
 export const WORKER_LIMITS_SCRIPT = createStrictScript(LIMIT_SCOPE_CODE);
 
 /** Script that replaces the console in each worker of a run before the worker's first line. */
 export const WORKER_CONSOLE_SCRIPT = createStrictScript(
-  createCallCode(replaceChildConsole, HARNESS_CORE_CODE, JSON.stringify(CONSOLE_BINDING_NAME)),
+  createCallCode(replaceWorkerConsole, HARNESS_CORE_CODE, JSON.stringify(CONSOLE_BINDING_NAME)),
 );
 
 /** Builds the scripts for the page of an isolate and for its worker. @param hasNetwork true for the mode `network-isolate` */
@@ -158,11 +160,11 @@ function createIsolateScripts(globals: readonly string[], hasNetwork: boolean): 
     createCallCode(createRealmErrorFactory),
   );
   const hostPlatformSource = createCallCode(
-    createHostPlatform,
+    createWorkerPlatform,
     JSON.stringify(NETWORK_ISOLATE_CLASSES),
     JSON.stringify(NETWORK_ISOLATE_NON_GLOBAL_CLASSES),
     createCallCode(createRealmValueDecoder),
-    createCallCode(createHostTimers),
+    createCallCode(createWorkerTimers),
     String(HOST_OBJECTS_MAX_CHARACTERS),
   );
   const realm = createCallCode(

@@ -42,7 +42,7 @@ const MANY_WAITING_CALLERS = 4;
 export const ADVANCE_OPENING_QUEUE_KEY = "in advance";
 
 /** Queue for opening contexts and documents, in which origins take turns. */
-export interface OpeningQueue {
+export interface PageOpeningQueue {
   /** Waits for a turn. @returns a function that ends the turn */
   enter(origin: string): Promise<() => void>;
 }
@@ -52,7 +52,7 @@ export interface PagePoolOptions {
   /** Returns the cause of a crash that the browser reports at this moment; null if the cause is unknown. */
   getCrashCause: () => PageLossReason | null;
   openProxyPort: (() => Promise<ProxyPort>) | null;
-  openingQueue: OpeningQueue;
+  openingQueue: PageOpeningQueue;
   /** Number of unused browser contexts that the pool keeps open in advance. */
   spareContexts: number;
   /**

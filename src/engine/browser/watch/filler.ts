@@ -61,7 +61,10 @@ async function growsWhileRunning(pid: number, group: BrowserGroup): Promise<bool
  * @param suspects renderers, the busiest first
  * @returns process ID of the renderer; null if the memory grows with none of the suspects
  */
-export async function findMemoryFiller(suspects: readonly number[], group: BrowserGroup): Promise<number | null> {
+export async function findMemoryFillingRenderer(
+  suspects: readonly number[],
+  group: BrowserGroup,
+): Promise<number | null> {
   for (const pid of suspects) signalProcess(pid, "SIGSTOP");
   try {
     for (const pid of suspects) if (await growsWhileRunning(pid, group)) return pid;

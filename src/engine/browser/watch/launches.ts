@@ -24,7 +24,7 @@ const FAILURES_WITHIN_MS = 5_000;
 const CHECKS_WITHOUT_RENDERER_MAX = 6;
 export const LAUNCH_CHECK_INTERVAL_MS = 250;
 
-export class LaunchWatch {
+export class RendererLaunchWatch {
   private failureTimes: number[] = [];
   /** Number of checks in a row at which a page needed a renderer and the browser had none. */
   private checksWithoutRenderer = 0;

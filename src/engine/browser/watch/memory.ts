@@ -4,7 +4,7 @@
  */
 import { runInBackground } from "../../../background.js";
 import { RENDERER_MAX_BYTES } from "../../../limits.js";
-import { findMemoryFiller } from "./filler.js";
+import { findMemoryFillingRenderer } from "./filler.js";
 import { rendererIdleControlGroup } from "./idle-group.js";
 import { type MeasuredProcess, signalProcess } from "./processes.js";
 
@@ -124,7 +124,10 @@ export class MemoryWatch {
       return;
     }
     if (suspects.length === 0) return;
-    const filler = await findMemoryFiller(suspects, { id: this.group, sharedPids: shared.map(({ pid }) => pid) });
+    const filler = await findMemoryFillingRenderer(suspects, {
+      id: this.group,
+      sharedPids: shared.map(({ pid }) => pid),
+    });
     if (filler !== null) this.killProcess(filler);
     this.searchAt = sharedBytes + SHARED_STEP_BYTES;
     this.history = [];

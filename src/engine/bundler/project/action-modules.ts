@@ -7,7 +7,7 @@ import { PackageError, ProjectError } from "../fault.js";
 import { findFile, findFileByAlias, isRelative, parseTsconfig } from "../source-modules.js";
 
 /** Returns the text of a file; null if the file does not exist. `path` is relative to the project's root. */
-export type ReadFile = (path: string) => string | null;
+export type ReadProjectFile = (path: string) => string | null;
 
 const IMPORT_SPECIFIER = /\b(?:from|import)\s*(?:\(\s*)?(?:"([^"\n]*)"|'([^'\n]*)')/g;
 const TSCONFIG_FILE = "tsconfig.json";
@@ -17,11 +17,11 @@ const findSpecifiers = (text: string): string[] =>
 
 /** Resolves imports between the files of a project folder. */
 export class ModuleFinder {
-  readonly #read: ReadFile;
+  readonly #read: ReadProjectFile;
   /** The tsconfig.json in the action's folder or, if there is none, in the project's root. */
   readonly #tsconfig: { folder: string; text: string } | null;
 
-  constructor(folder: string, read: ReadFile) {
+  constructor(folder: string, read: ReadProjectFile) {
     this.#read = read;
     const folders = [folder, "."];
     const projectFolder = folders.find((folder) => read(join(folder, TSCONFIG_FILE)) !== null);
@@ -92,7 +92,7 @@ const addFileName = (file: string, error: unknown): unknown =>
  * @param folder folder of the action, such as `actions/hello`
  * @throws ProjectError
  */
-export function readSourceFiles(folder: string, entry: string, read: ReadFile): Record<string, string> {
+export function readActionSourceFiles(folder: string, entry: string, read: ReadProjectFile): Record<string, string> {
   const files = new Map<string, { path: string; text: string }>();
   try {
     const finder = new ModuleFinder(folder, read);
@@ -118,7 +118,7 @@ export function readSourceFiles(folder: string, entry: string, read: ReadFile): 
  * @param folder folder of the action
  * @throws ProjectError
  */
-export function readTestFiles(folder: string, test: string, read: ReadFile): Record<string, string> {
+export function readActionTestFiles(folder: string, test: string, read: ReadProjectFile): Record<string, string> {
   try {
     const finder = new ModuleFinder(folder, read);
     const files = Object.fromEntries(finder.readImportedModules(test));
@@ -135,17 +135,17 @@ export function readTestFiles(folder: string, test: string, read: ReadFile): Rec
 }
 
 /**
- * Converts the paths of an action's `source` to paths in a project, as the reverse of `readSourceFiles`.
+ * Converts the paths of an action's `source` to paths in a project, as the reverse of `readActionSourceFiles`.
  * @param readProject reads the files that already exist in the project
  */
 export function toProjectPaths(
   folder: string,
   files: Readonly<Record<string, string>>,
-  readProject: ReadFile,
+  readProject: ReadProjectFile,
 ): Map<string, string> {
   const textOf = (name: string) => (Object.hasOwn(files, name) ? files[name]! : null);
   const isProjectConfig = textOf(TSCONFIG_FILE) !== null && readProject(TSCONFIG_FILE) === textOf(TSCONFIG_FILE);
-  const read: ReadFile = (path) => {
+  const read: ReadProjectFile = (path) => {
     if (path === TSCONFIG_FILE) return isProjectConfig ? textOf(TSCONFIG_FILE) : null;
     if (path === join(folder, TSCONFIG_FILE) && isProjectConfig) return null;
     if (path.startsWith(`${folder}/`)) return textOf(path.slice(folder.length + 1));

@@ -29,7 +29,7 @@ export interface GitObject {
 }
 
 /** Git objects. The key is the object's hash in lower-case hexadecimal. */
-export type GitObjects = ReadonlyMap<string, GitObject>;
+export type GitObjectsByHash = ReadonlyMap<string, GitObject>;
 
 interface Delta {
   baseHash: string;
@@ -157,7 +157,7 @@ function readObjectCount(pack: Buffer): number {
 }
 
 /** Unpacks the objects of a pack. @throws PackageError for a pack that is damaged or too large */
-export function readGitPack(pack: Buffer): GitObjects {
+export function readGitPack(pack: Buffer): GitObjectsByHash {
   const count = readObjectCount(pack);
   let total = 0;
   const countUnpackedBytes = (bytes: number) => {

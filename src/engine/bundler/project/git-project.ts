@@ -3,7 +3,7 @@
  * the app) that they define.
  */
 import { PackageError, ProjectError } from "../fault.js";
-import { type GitObjects, type GitObjectType, readGitPack } from "./git-pack.js";
+import { type GitObjectsByHash, type GitObjectType, readGitPack } from "./git-pack.js";
 import { type ProjectFiles, type ProjectManifest, ProjectReader } from "./project-reader.js";
 
 /** Part of a Git repository that the service reads. */
@@ -48,7 +48,7 @@ interface TreeEntry {
 
 const createBrokenRepositoryFault = (reason: string) => new PackageError(`the repository cannot be read: ${reason}`);
 
-function getObjectContent(objects: GitObjects, hash: string, type: GitObjectType): Buffer {
+function getObjectContent(objects: GitObjectsByHash, hash: string, type: GitObjectType): Buffer {
   const object = objects.get(hash);
   if (object?.type !== type) throw createBrokenRepositoryFault(`the ${type} ${hash} is missing`);
   return object.content;
@@ -84,7 +84,7 @@ function parseTreeEntries(content: Buffer): TreeEntry[] {
 }
 
 /** Returns the hash of the commit's root folder. */
-function findRootTree(objects: GitObjects, commit: string): string {
+function findRootTree(objects: GitObjectsByHash, commit: string): string {
   let hash = commit;
   for (let tags = 0; objects.get(hash)?.type === "tag" && tags < TAGS_MAX; tags += 1)
     hash = readHeaderLine(objects.get(hash)!.content, "object");
@@ -92,7 +92,7 @@ function findRootTree(objects: GitObjects, commit: string): string {
 }
 
 /** Finds the project's files below a folder of the repository. Returns a map from their paths to their hashes. */
-function findProjectFiles(objects: GitObjects, root: string, folder: string): Map<string, string> {
+function findProjectFiles(objects: GitObjectsByHash, root: string, folder: string): Map<string, string> {
   const files = new Map<string, string>();
   let visitedEntries = 0;
   const readTree = (tree: string, parent: string, depth: number) => {
@@ -136,7 +136,7 @@ function checkFile(path: string, mode: string, hash: string): string {
   return hash;
 }
 
-function readTextFile(objects: GitObjects, path: string, hash: string): string {
+function readTextFile(objects: GitObjectsByHash, path: string, hash: string): string {
   const object = objects.get(hash);
   if (object?.type !== "blob") throw new ProjectError(`${path} is missing in the repository, or larger than 1 MB`);
   let text: string;
@@ -149,7 +149,7 @@ function readTextFile(objects: GitObjects, path: string, hash: string): string {
   return text;
 }
 
-function createProjectFiles(objects: GitObjects, hashes: ReadonlyMap<string, string>): ProjectFiles {
+function createProjectFiles(objects: GitObjectsByHash, hashes: ReadonlyMap<string, string>): ProjectFiles {
   const folders = new Map<string, Set<string>>();
   for (const path of hashes.keys()) {
     const [top, second] = path.split("/");

@@ -5,13 +5,13 @@
 import { ProjectError } from "../fault.js";
 import { type ManifestItem, readActionConfig } from "./action-config.js";
 import { removeConfigBlock } from "./action-file.js";
-import { ModuleFinder, type ReadFile, readSourceFiles } from "./action-modules.js";
+import { ModuleFinder, type ReadProjectFile, readActionSourceFiles } from "./action-modules.js";
 
 const MANIFEST_VERSION = 1;
 
 /** Access to the files of a project. Paths are relative to the project's root. */
 export interface ProjectFiles {
-  read: ReadFile;
+  read: ReadProjectFile;
   /** Returns the sorted names of the files and folders in a folder; an empty list if there is no such folder. */
   list(folder: string): string[];
 }
@@ -40,7 +40,7 @@ export const toItemName = (file: string): string => {
 };
 
 /** Reads the `config` of an action's file. @throws ProjectError if it is invalid */
-export async function readItemConfig(folder: string, file: string, read: ReadFile): Promise<ManifestItem> {
+export async function readItemConfig(folder: string, file: string, read: ReadProjectFile): Promise<ManifestItem> {
   const finder = new ModuleFinder(folder, read);
   return readActionConfig(file, finder, finder.readImportedModules(file));
 }
@@ -93,7 +93,7 @@ export class ProjectReader {
     // JavaScript without imports and exports needs no build.
     if (file.endsWith(".js") && !/^[ \t]*(?:import|export)\b/m.test(body)) return { ...item, code: body, source: null };
     const language = /\.jsx?$/.test(file) ? "javascript" : "typescript";
-    return { ...item, source: { language, files: readSourceFiles(`actions/${folder}`, file, this.#files.read) } };
+    return { ...item, source: { language, files: readActionSourceFiles(`actions/${folder}`, file, this.#files.read) } };
   }
 
   async readManifest(): Promise<ProjectManifest> {

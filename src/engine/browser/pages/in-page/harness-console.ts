@@ -102,7 +102,7 @@ export function createConsoleInstaller(limits: HarnessLimits, formatter: ValueFo
  * global scope, so that the action cannot use it. The browser evaluates this function's source text (see
  * `createHarnessCore`).
  */
-export function replaceChildConsole(core: { installConsole: InstallConsole }, bindingName: string): void {
+export function replaceWorkerConsole(core: { installConsole: InstallConsole }, bindingName: string): void {
   const print = self[bindingName];
   delete self[bindingName];
   core.installConsole(print);

@@ -3,8 +3,8 @@
  * can be passed to a realm (the ShadowRealm of a run). So platform objects stay in the worker, and the realm uses each
  * object through a function. Code of actions never runs in the worker's own global scope.
  */
-import type { RealmOperation, RealmValueDecoder, ReceiveEncodedValues } from "./host-rows.js";
-import type { HostTimers } from "./host-timers.js";
+import type { RealmObjectOperation, RealmValueDecoder, ReceiveEncodedValues } from "./host-rows.js";
+import type { WorkerTimers } from "./host-timers.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
@@ -51,7 +51,7 @@ export interface WorkerPlatformClass {
   iterable: boolean;
 }
 
-export type HostPlatform = ReturnType<typeof createHostPlatform>;
+export type WorkerPlatform = ReturnType<typeof createWorkerPlatform>;
 
 /**
  * Creates the web platform in the worker. Reads the names of all members from the browser's own classes. The browser
@@ -60,11 +60,11 @@ export type HostPlatform = ReturnType<typeof createHostPlatform>;
  * @param unnamed classes that are no globals of a realm, although the realm has objects of them
  * @param maxCharacters total size of values that runs pass to platform objects, after which the thread must be replaced
  */
-export function createHostPlatform(
+export function createWorkerPlatform(
   names: readonly string[],
   unnamed: readonly string[],
   rows: RealmValueDecoder,
-  timersOf: HostTimers,
+  timersOf: WorkerTimers,
   maxCharacters: number,
 ) {
   const { RealmError, proxyOf, bytesOf } = rows;
@@ -265,7 +265,7 @@ export function createHostPlatform(
      * Returns a stream of the worker whose chunks come from the stream of the realm that `read` reads. The browser
      * itself rejects chunks of a wrong type when it consumes the returned stream.
      */
-    function streamOfRealm(read: RealmOperation, isLocked: boolean) {
+    function streamOfRealm(read: RealmObjectOperation, isLocked: boolean) {
       const callRealm = (verb: string, onPart: (value: Any) => void, reason?: unknown) =>
         new Promise<void>((resolve, reject) => {
           const receive = (...row: Any[]) => {

@@ -14,7 +14,7 @@ export type ReceiveEncodedValues = (...row: Any[]) => unknown;
  * Performs an operation on an object of the realm, such as reading a property. Calls `receive` with the result as a row
  * of encoded values.
  */
-export type RealmOperation = (operation: string, receive: ReceiveEncodedValues, argument?: Any) => unknown;
+export type RealmObjectOperation = (operation: string, receive: ReceiveEncodedValues, argument?: Any) => unknown;
 
 type ReadRow = (row: readonly Any[]) => Any[];
 
@@ -31,7 +31,7 @@ export function createRealmValueDecoder() {
   }
 
   /** Returns a proxy for an object of the realm. When the platform reads a property, the proxy reads it in the realm. */
-  function proxyOf(isCallable: boolean, perform: RealmOperation, readRow: ReadRow): object {
+  function proxyOf(isCallable: boolean, perform: RealmObjectOperation, readRow: ReadRow): object {
     const callRealm = (operation: string, argument?: unknown): Any => {
       let result: Any;
       const receive = (...row: Any[]) => {

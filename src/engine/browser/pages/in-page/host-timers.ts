@@ -4,10 +4,10 @@
 type Any = any;
 declare const self: Any;
 
-export type HostTimers = ReturnType<typeof createHostTimers>;
+export type WorkerTimers = ReturnType<typeof createWorkerTimers>;
 
 /** Returns a function that creates the timers of a run. The browser evaluates this function's source text (see `createHarnessCore`). */
-export function createHostTimers() {
+export function createWorkerTimers() {
   const { clearTimeout } = self;
 
   return () => {

@@ -4,7 +4,7 @@
  * functions of the realm. Runs in the realm before the action's code.
  */
 import type { WorkerObjectHandle } from "./host-platform.js";
-import type { RealmOperation, ReceiveEncodedValues } from "./host-rows.js";
+import type { RealmObjectOperation, ReceiveEncodedValues } from "./host-rows.js";
 import type { RealmAbortSignals } from "./realm-signals.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
@@ -135,7 +135,7 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
    * Returns the function through which the platform uses an object of the realm.
    * @param holder object that is `this` when the platform calls `value`
    */
-  function operationsOf(value: Any, holder: unknown): RealmOperation {
+  function operationsOf(value: Any, holder: unknown): RealmObjectOperation {
     const operations: Any = {
       __proto__: null,
       get: (key: PropertyKey) => rowOfValue(value[key], value),

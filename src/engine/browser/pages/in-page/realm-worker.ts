@@ -2,7 +2,7 @@
  * Runs on the worker thread of an isolate: creates a ShadowRealm for each run, and the next one in advance. Code of
  * actions never runs in the worker's own global scope.
  */
-import type { HostPlatform } from "./host-platform.js";
+import type { WorkerPlatform } from "./host-platform.js";
 import type { ThreadMessage, ThreadStep } from "./messages.js";
 import type { ScriptCache, SentScript } from "./page-texts.js";
 import type { HostServiceCalls } from "./service-calls.js";
@@ -46,7 +46,7 @@ export interface ThreadLimits {
 export function createRealmWorker(
   realmSource: string,
   getScripts: ScriptCache,
-  host: HostPlatform | null,
+  host: WorkerPlatform | null,
   calls: HostServiceCalls | null,
   navigatorMembers: readonly string[],
   bounds: ThreadLimits,

@@ -8,7 +8,7 @@ declare const self: Any;
  * Defines the properties that report the window as visible. The browser evaluates this function's source text (see
  * `createHarnessCore`).
  */
-export function makeAlwaysVisible(): void {
+export function makeDocumentAlwaysVisible(): void {
   const scope = self;
   const { apply, defineProperty, getOwnPropertyDescriptor } = Reflect;
   const { prototype } = scope.Document;
