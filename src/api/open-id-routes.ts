@@ -5,7 +5,12 @@
 import { parseCookie, stringifySetCookie } from "cookie";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
-import { formatFlowCookie, type OpenId, type OpenIdFlow, parseFlowCookie } from "../operations/accounts/open-id.js";
+import {
+  formatOpenIdFlowCookie,
+  type OpenId,
+  type OpenIdFlow,
+  parseOpenIdFlowCookie,
+} from "../operations/accounts/open-id.js";
 import { toSafeNextPath } from "../rules/next-path.js";
 import { toSignInRequest } from "./context.js";
 import { getPathPrefix } from "./page-origin.js";
@@ -34,7 +39,7 @@ export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: 
     return toSafeNextPath(next, `${base}/studio`);
   };
   const beginFlow = (reply: FastifyReply, flow: OpenIdFlow) =>
-    reply.header("set-cookie", cookie(formatFlowCookie(flow), FLOW_SECONDS)).header("cache-control", "no-store");
+    reply.header("set-cookie", cookie(formatOpenIdFlowCookie(flow), FLOW_SECONDS)).header("cache-control", "no-store");
 
   app.get(`${PROVIDER_ROUTE}/start`, async (request, reply) => {
     const { url, flow } = await openId.start(providerIn(request), callbackOf(request), nextIn(request));
@@ -60,7 +65,7 @@ export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: 
   });
 
   app.get(`${PROVIDER_ROUTE}/callback`, async (request, reply) => {
-    const flow = parseFlowCookie(parseCookie(request.headers.cookie ?? "")[name]);
+    const flow = parseOpenIdFlowCookie(parseCookie(request.headers.cookie ?? "")[name]);
     const callback = new URL(callbackOf(request));
     callback.search = new URL(request.url, callback).search;
     const outcome = await openId.finish(toSignInRequest(request.context), providerIn(request), flow, callback);

@@ -324,7 +324,7 @@ function rethrowAsOverloaded(error: unknown): never {
 }
 
 /** Parses the value of the sign-in cookie. Returns null if the value is missing or invalid. */
-export function parseFlowCookie(text: string | undefined): OpenIdFlow | null {
+export function parseOpenIdFlowCookie(text: string | undefined): OpenIdFlow | null {
   try {
     const value: unknown = JSON.parse(Buffer.from(text ?? "", "base64url").toString());
     if (!isObject(value)) return null;
@@ -336,4 +336,5 @@ export function parseFlowCookie(text: string | undefined): OpenIdFlow | null {
   }
 }
 
-export const formatFlowCookie = (flow: OpenIdFlow): string => Buffer.from(JSON.stringify(flow)).toString("base64url");
+export const formatOpenIdFlowCookie = (flow: OpenIdFlow): string =>
+  Buffer.from(JSON.stringify(flow)).toString("base64url");

@@ -6,7 +6,7 @@ import { createTransport } from "nodemailer";
 import type { Logger } from "pino";
 import type { Config } from "../../config.js";
 
-export interface ServiceMailText {
+export interface ServiceEmail {
   to: string;
   subject: string;
   text: string;
@@ -16,7 +16,7 @@ export interface ServiceMailText {
  * Sends an e-mail. A failure is logged and not thrown, because the request that caused the e-mail has been answered
  * already.
  */
-export type SendServiceMail = (mail: ServiceMailText) => Promise<void>;
+export type SendServiceMail = (mail: ServiceEmail) => Promise<void>;
 
 const SMTP_GREETING_TIMEOUT_MS = 20_000;
 const SMTP_IDLE_TIMEOUT_MS = 60_000;

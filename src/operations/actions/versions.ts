@@ -147,7 +147,8 @@ export async function storeDraftVersion(
     return await manager.transaction((savepoint) => writeSnapshot(savepoint, row, origin));
   } catch (error) {
     const { occasion } = origin;
-    // Logs only the message: the error object contains the parameters of the statement, and so the action's code.
+    // Logs only the message, because the error object also contains the parameters of the SQL statement, such as the
+    // action's code.
     log.error(
       { actionId: row.id, occasion, reason: (error as Error).message },
       "the version of a changed action could not be stored; the change was saved without it",

@@ -27,7 +27,7 @@ interface SmsRequest {
   url: URL;
   headers: Record<string, string>;
   body: string;
-  /** Field of the provider's JSON response that contains its ID for the message. */
+  /** Field of the provider's JSON response that contains the provider's ID of the message. */
   idField: "sid" | "id";
 }
 

@@ -11,8 +11,8 @@ import { createEntryDocumentSource, type EntryRow, type EntryView, rowToEntryVie
 import type { ReadRows } from "./read-pool.js";
 
 /**
- * Maximum number of entries in one message. Only entries that the subscriber can see and that match its `where` are
- * counted.
+ * Maximum number of entries in one message. Counts only entries that the subscriber can see and that match the
+ * subscriber's `where`.
  */
 const MAX_ENTRIES_PER_MESSAGE = 1_000;
 

@@ -249,8 +249,8 @@ export class EntryImports {
       return storeEntries(change, received);
     }
     await storeEntries(change, received);
-    // The import locks the existing entries only now, after the file has been received, so that other writes wait for a
-    // short time only.
+    // Locks the existing entries only now, after the file has been received, so that other requests that write these
+    // entries wait for a short time only.
     if (!keepsExisting || received.hasMore) await storeVersion();
     if (!keepsExisting) await removeExisting(change);
   }

@@ -45,8 +45,8 @@ export interface IndexChange {
 }
 
 /**
- * Maximum time in milliseconds for which one attempt to drop statistics waits for its lock. Meanwhile, queries on
- * entries wait too.
+ * Maximum time in milliseconds for which one attempt to drop statistics waits for its lock. During this time, queries
+ * on entries wait too.
  */
 const STATISTICS_LOCK_TIMEOUT_MS = 50;
 /**

@@ -28,7 +28,7 @@ export interface Position {
 }
 
 /**
- * Interval in milliseconds at which each subscriber gets a new position. Without it, the position of a subscriber that
+ * Interval in milliseconds at which each subscriber gets a new position. Otherwise the position of a subscriber that
  * receives no changes would expire.
  */
 export const POSITION_RENEWAL_INTERVAL_MS = 2 * 60_000;

@@ -19,8 +19,8 @@ import { entryConditionSql } from "./entry-rows.js";
 /** Maximum number of messages that the hooks of one request can send if the caller is not a page. */
 const MAX_MESSAGES_PER_REQUEST = BULK_WRITE_THRESHOLD_ENTRIES;
 /**
- * Maximum number of messages that the hooks of one request of a page can send. It is low, because visitors can choose
- * the recipients.
+ * Maximum number of messages that the hooks of one request of a page can send. This limit is low, because visitors can
+ * choose the recipients.
  */
 const MAX_MESSAGES_PER_PAGE_REQUEST = 5;
 /** Maximum total size of the messages that the hooks of one request can send, as JSON in bytes. */

@@ -16,7 +16,9 @@ import { listIndexColumnPaths } from "./index-definitions.js";
 const MAX_SOURCES = 200;
 /** Maximum number of query shapes that are recorded for one data source. */
 const MAX_SHAPES_PER_SOURCE = 30;
-/** Number of a query shape's latest durations that are recorded, to compute the 95th percentile. */
+/**
+ * Maximum number of durations that are recorded for one query shape, the latest ones, to compute the 95th percentile.
+ */
 const MAX_RECORDED_DURATIONS = 64;
 
 export interface RecentQuery extends QueryShape {
