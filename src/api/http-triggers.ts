@@ -9,13 +9,13 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
 import type { Credentials } from "../operations/access/credentials.js";
 import type {
+  HttpTriggerAddress,
+  HttpTriggerRequest,
   HttpTriggers,
   MatchedTriggers,
-  TriggerAddress,
-  TriggerRequest,
-  TriggerResponse,
+  TriggerRunResponse,
 } from "../operations/http/http-triggers.js";
-import { allowHeaderOf, selectRoute, type TriggerRoute } from "../operations/http/routes.js";
+import { createAllowHeader, selectRoute, type TriggerRoute } from "../operations/http/routes.js";
 import { RoutesChangedError } from "../operations/runs/matching-routes.js";
 import { TRIGGER_RESPONSE_SECURITY_HEADERS } from "../rules/http/answer.js";
 import { DRAFT_PATH_SEGMENT, splitPath } from "../rules/http/path.js";
@@ -61,7 +61,7 @@ function splitUrl(url: string): { path: string; query: string } {
  * Reads the app, path and method of a request to a trigger.
  * @throws NOT_FOUND for a path that no trigger can have
  */
-function readTriggerAddress(request: FastifyRequest): TriggerAddress {
+function readTriggerAddress(request: FastifyRequest): HttpTriggerAddress {
   const appId = parsePathId((request.params as { appId?: string }).appId);
   const segments = splitPath(splitUrl(request.raw.url ?? "").path);
   if (appId === 0 || !segments) throw new ActionError("NOT_FOUND");
@@ -106,7 +106,7 @@ function setOriginHeaders(
 function sendOptionsResponse(request: FastifyRequest, reply: FastifyReply, { routes }: MatchedTriggers): FastifyReply {
   const { headers } = request;
   reply.code(204);
-  if (!isPreflight(request)) return reply.header("allow", allowHeaderOf(routes)).send();
+  if (!isPreflight(request)) return reply.header("allow", createAllowHeader(routes)).send();
   const requestedMethod = headers["access-control-request-method"]!;
   const route = selectRoute(routes, requestedMethod);
   if (route && setOriginHeaders(request, reply, route)) {
@@ -119,7 +119,7 @@ function sendOptionsResponse(request: FastifyRequest, reply: FastifyReply, { rou
   return reply.send();
 }
 
-function sendTriggerResponse(request: FastifyRequest, reply: FastifyReply, answer: TriggerResponse): FastifyReply {
+function sendTriggerResponse(request: FastifyRequest, reply: FastifyReply, answer: TriggerRunResponse): FastifyReply {
   const { status, headers, body, runId, isReplayed } = answer;
   // The author's code chose this status, so the service does not delay the response as it delays its own rejections.
   request.context.mayRejectWithoutDelay = true;
@@ -147,7 +147,7 @@ function possibleUrlsOf({ raw, headers: { host } }: FastifyRequest, publicUrl: s
  */
 function mustRedirectToRuntime(
   { headers }: FastifyRequest,
-  { isDraft }: TriggerAddress,
+  { isDraft }: HttpTriggerAddress,
   runtimeUrl: string | null,
 ): runtimeUrl is string {
   if (runtimeUrl === null || isDraft || headers.host?.toLowerCase() === new URL(runtimeUrl).host) return false;
@@ -195,7 +195,7 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
   async function findRoutes(
     request: FastifyRequest,
     reply: FastifyReply,
-    address: TriggerAddress,
+    address: HttpTriggerAddress,
   ): Promise<MatchedTriggers> {
     const { method } = request;
     const found = await triggers.find(address);
@@ -208,7 +208,7 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
       setOriginHeaders(request, reply, route);
       return found;
     }
-    reply.header("allow", allowHeaderOf(routes));
+    reply.header("allow", createAllowHeader(routes));
     throw new ActionError("METHOD_NOT_ALLOWED");
   }
 
@@ -227,7 +227,7 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
     const triggerSender = { address: context.address, token: readTokenHeader(headers), appId: address.appId };
     const signedParts = { header: createHeaderReader(headers), urls: possibleUrlsOf(request, publicUrl) };
     const disconnectSignal = context.closedSignal ?? (() => createResponseEndSignal(raw, reply.raw));
-    const countedLimits: TriggerRequest["countedLimits"] = new Set();
+    const countedLimits: HttpTriggerRequest["countedLimits"] = new Set();
     const triggerRequest = { ...input, ...triggerSender, ...signedParts, method, disconnectSignal, countedLimits };
     try {
       for (;;) {

@@ -6,7 +6,7 @@ import { ActionError } from "../errors.js";
 import { FILES_PER_UPLOAD } from "../limits.js";
 import { throwDeferredError } from "../operations/access/access-checks.js";
 import type { MediaContents } from "../operations/media/contents.js";
-import type { UploadRequest } from "../operations/media/uploads.js";
+import type { MediaUploadSession } from "../operations/media/uploads.js";
 import { parseMediaFileVariant, parseMediaFolderId } from "../rules/media-fields.js";
 import { containsEntityTag, createContentDisposition, getServingHeaders, parseRange } from "../rules/media-serving.js";
 import { convertInvalidFormError, rejectInvalidUtf8 } from "./form-refusal.js";
@@ -47,7 +47,7 @@ function abortReadsOnDisconnect({ raw }: FastifyRequest) {
 /** Reads an upload form. `folderId` and `name` come from the URL or from form fields before the files. */
 async function receiveUploadForm(
   request: FastifyRequest,
-  upload: UploadRequest,
+  upload: MediaUploadSession,
   fields: Record<"folderId" | "name", unknown>,
 ): Promise<object[]> {
   const folder = () => parseMediaFolderId(fields["folderId"] ?? null);

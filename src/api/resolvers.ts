@@ -45,7 +45,17 @@ import { VisitorResolver } from "./graphql/visitor-resolver.js";
 
 export function createResolvers(operations: Operations): Resolvers {
   const { backtest, history, replay, logEvents, schedule, statistics, week } = operations.triggers;
-  const { accessChecks, apps, appVersions, listAudit: trail, console, logs, editors, runs, settings } = operations;
+  const {
+    accessChecks,
+    apps,
+    appVersions,
+    listAuditEntries: trail,
+    console,
+    logs,
+    editors,
+    runs,
+    settings,
+  } = operations;
   const { actions, comparison, presets, problems, publishing, restoring, transfer, versions } = operations.authoring;
   const { analytics, clientActions, clientRuns } = operations.clients;
   return {

@@ -10,7 +10,7 @@ import { openBlobStore } from "../engine/blob-store.js";
 import { readKeyFile } from "../engine/key-ring.js";
 import { StartError } from "../errors.js";
 import { createBackup } from "../operations/backup/backup.js";
-import { settingsKeyFile } from "../operations/settings/data-keys.js";
+import { settingsKeyFilePath } from "../operations/settings/data-keys.js";
 import { BACKUP_SECRET_OPTIONS, readBackupSecret } from "./backup-secret.js";
 import { readArguments, runCommand, withDatabaseUrl } from "./command.js";
 
@@ -25,7 +25,7 @@ const OPTIONS = {
 
 /** Returns the keys that encrypt the settings; none if the installation has no key yet and thus no encrypted setting. */
 function readAvailableKeys({ settingsKeys, dataDir }: Config): readonly Buffer[] {
-  const path = settingsKeyFile(dataDir);
+  const path = settingsKeyFilePath(dataDir);
   return settingsKeys ?? (existsSync(path) ? readKeyFile(path) : []);
 }
 

@@ -10,10 +10,10 @@ import { QUEUED_MESSAGE_CHANNEL } from "./communicate/outbox.js";
 import { DATA_SOURCE_CHANNEL } from "./data-sources/data-source-rows.js";
 import { ENTRY_CHANNEL } from "./data-sources/entry-changes.js";
 import { NOTIFICATION_CHANNEL } from "./notifications/notification-rows.js";
-import { READER_CHANNEL } from "./notifications/reader.js";
+import { NOTIFICATION_READER_CHANNEL } from "./notifications/reader.js";
 import { LOG_CHANNEL } from "./records/execution-logs.js";
-import { QUEUED_CHANNEL } from "./records/queue-limits.js";
-import { LIMITS_CHANNEL } from "./runs/concurrency-limiter.js";
+import { QUEUED_RUN_CHANNEL } from "./records/queue-limits.js";
+import { CONCURRENCY_LIMITS_CHANNEL } from "./runs/concurrency-limiter.js";
 import { CONSOLE_CHANNEL } from "./runs/console.js";
 import { AWAITED_RUN_CHANNEL, CANCEL_RUN_CHANNEL } from "./runs/run-types.js";
 import { SCHEDULE_CHANNEL } from "./triggers/trigger-index.js";
@@ -23,8 +23,8 @@ export const DATABASE_CHANNELS = [
   CREDENTIAL_CHANNEL,
   CANCEL_RUN_CHANNEL,
   AWAITED_RUN_CHANNEL,
-  LIMITS_CHANNEL,
-  QUEUED_CHANNEL,
+  CONCURRENCY_LIMITS_CHANNEL,
+  QUEUED_RUN_CHANNEL,
   SCHEDULE_CHANNEL,
   CLIENT_ACTION_CHANNEL,
   ACTION_EDITED_CHANNEL,
@@ -32,7 +32,7 @@ export const DATABASE_CHANNELS = [
   ENTRY_CHANNEL,
   QUEUED_MESSAGE_CHANNEL,
   NOTIFICATION_CHANNEL,
-  READER_CHANNEL,
+  NOTIFICATION_READER_CHANNEL,
   QUEUED_ALERT_CHANNEL,
 ];
 

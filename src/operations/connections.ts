@@ -12,7 +12,7 @@ const NOTIFICATION_CONNECTIONS = 1;
 const UPKEEP_CONNECTIONS = 1;
 
 /** Returns the maximum number of PostgreSQL connections that one process with these roles opens. */
-export function maxConnectionsOf({ roles }: Pick<Config, "roles">): number {
+export function computeMaxConnections({ roles }: Pick<Config, "roles">): number {
   return (
     POOL_CONNECTIONS +
     PREPARED_STATEMENT_CONNECTIONS +
@@ -43,5 +43,5 @@ export const SELECT_OPEN_DATABASE_CONNECTIONS = `
  * Error message for a database that has no free connection.
  * @param needed maximum number of connections that this process opens
  */
-export const tooFewConnectionsMessage = (needed: number): string =>
+export const createTooFewConnectionsMessage = (needed: number): string =>
   `PostgreSQL has no connection left: this process needs up to ${needed}. Raise max_connections, or run fewer processes (docs/operate/several-machines.md)`;

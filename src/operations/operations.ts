@@ -43,18 +43,18 @@ import { OAuthServer } from "./oauth/oauth.js";
 import { createPackageProbe } from "./packages/package-probe.js";
 import { DependencyResolver } from "./packages/packages.js";
 import type { ProcessDependencies } from "./process-dependencies.js";
-import { type ListAuditLog, listAudit } from "./records/audit.js";
+import { type ListAuditLog, listAuditEntries } from "./records/audit.js";
 import { LogEvents } from "./records/log-events.js";
-import { type QueueBounds, QueueLimits } from "./records/queue-limits.js";
+import { QueueLimits, type RunQueueBounds } from "./records/queue-limits.js";
 import { ReceivedDataLimiter } from "./records/received-data-limiter.js";
 import type { RunSearch } from "./records/run-words.js";
-import { createRequestParts } from "./requests/requests.js";
+import { createRequestModules } from "./requests/requests.js";
 import { createRunComponents } from "./running.js";
 import { RunReplayer } from "./runs/replay.js";
 import { RunQueries } from "./runs/run-queries.js";
-import { createRunStatistics } from "./runs/run-statistics.js";
+import { createRunStatisticsReader } from "./runs/run-statistics.js";
 import type { Runs } from "./runs/runs.js";
-import { DataKeys, settingsKeyFile } from "./settings/data-keys.js";
+import { DataKeys, settingsKeyFilePath } from "./settings/data-keys.js";
 import { Settings } from "./settings/settings.js";
 import { StagePromotions } from "./stages/promotions.js";
 import { Stages } from "./stages/stages.js";
@@ -62,12 +62,12 @@ import { createBacktest } from "./triggers/backtest.js";
 import { Scheduler } from "./triggers/schedule.js";
 import { SchedulePause } from "./triggers/schedule-pause.js";
 import { TriggerIndex } from "./triggers/trigger-index.js";
-import { createScheduleWeek } from "./triggers/week.js";
+import { createScheduleWeekReader } from "./triggers/week.js";
 import { createDataRetention } from "./upkeep/retention.js";
 import { createLogTrimming } from "./upkeep/trimming.js";
 import { Vitals } from "./upkeep/vitals.js";
 
-const queueBoundsFromConfig = ({ queueMax, queueMaxPerApp, queueMaxMb }: Config): QueueBounds => ({
+const queueBoundsFromConfig = ({ queueMax, queueMaxPerApp, queueMaxMb }: Config): RunQueueBounds => ({
   maxRuns: queueMax,
   maxRunsPerApp: queueMaxPerApp,
   maxPayloadBytes: queueMaxMb * 2 ** 20,
@@ -136,10 +136,10 @@ function createTriggerModules(
   const { defaultTimezone } = config;
   return {
     ...parts,
-    week: createScheduleWeek({ db, now, defaultTimezone }),
+    week: createScheduleWeekReader({ db, now, defaultTimezone }),
     history: new RunQueries(db, runWords),
     replay: new RunReplayer(db, runs),
-    statistics: createRunStatistics({ db, runWords }),
+    statistics: createRunStatisticsReader({ db, runWords }),
     backtest: createBacktest(db),
     pause: new SchedulePause(db),
   };
@@ -211,7 +211,7 @@ function createIntegrationModules(
   { db, config }: ProcessDependencies,
   parts: Pick<ConstructorParameters<typeof Ai>[0], "settings" | "scannerCache" | "logEvents">,
 ) {
-  const integrations = createRequestParts({ db, config, ...parts });
+  const integrations = createRequestModules({ db, config, ...parts });
   return { ...integrations, ai: new Ai({ db, ...parts, ...integrations, allowHttp: config.allowPrivateNetwork }) };
 }
 
@@ -252,7 +252,7 @@ export async function createOperations(processDependencies: ProcessDependencies)
   const queueLimits = new QueueLimits(db, queueBoundsFromConfig(config));
   const logEvents = new LogEvents({ db, queueLimits, receivedDataLimiter });
   const ofEvents = { logEvents, receivedDataLimiter };
-  const ring = createKeyRing({ keys: config.settingsKeys, path: settingsKeyFile(config.dataDir) });
+  const ring = createKeyRing({ keys: config.settingsKeys, path: settingsKeyFilePath(config.dataDir) });
   const dataKeys = new DataKeys({ db, ring });
   await dataKeys.start();
   const { clientTimeoutMs, serverTimeoutMs, allowPrivateNetwork, defaultTimezone } = config;
@@ -299,7 +299,8 @@ export async function createOperations(processDependencies: ProcessDependencies)
     ...definitions,
     actionFeed: new ActionChangeFeed({ db, notifications, log }),
     appVersions: new AppVersions({ db, settings, ...ofEvents, checkTag: (...target) => apps.checkTag(...target) }),
-    listAudit: ((appId, options, reserve) => listAudit(db, appId, options, reserve)) satisfies ListAuditLog,
+    listAuditEntries: ((appId, options, reserve) =>
+      listAuditEntries(db, appId, options, reserve)) satisfies ListAuditLog,
     ...createProgramModules({ db, accessChecks, credentials }),
     triggers: createTriggerModules(processDependencies, { schedule, runs, runWords, logEvents }),
     ...createUpkeepModules(processDependencies, schedule, queueLimits),

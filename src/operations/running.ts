@@ -11,7 +11,7 @@ import { createLogTail } from "./records/log-tail.js";
 import type { QueueLimits } from "./records/queue-limits.js";
 import type { ReceivedDataLimiter } from "./records/received-data-limiter.js";
 import { RunSearch } from "./records/run-words.js";
-import type { RunRequests } from "./requests/run-requests.js";
+import type { RunRequestSender } from "./requests/run-requests.js";
 import { ConcurrencyLimiter } from "./runs/concurrency-limiter.js";
 import { RunConsole } from "./runs/console.js";
 import { Debouncer } from "./runs/debouncer.js";
@@ -19,8 +19,8 @@ import { Dispatcher } from "./runs/dispatcher.js";
 import { Enqueuer } from "./runs/enqueue.js";
 import { RunExecutor } from "./runs/executor.js";
 import { Lease } from "./runs/lease.js";
-import { BROWSER_REPORT_GRACE_MS, createLostRunEnd, createOverdueRunEnd } from "./runs/outcomes.js";
-import { PageScripts } from "./runs/page-scripts.js";
+import { BROWSER_REPORT_GRACE_MS, createLostRunEndRecord, createOverdueRunEndRecord } from "./runs/outcomes.js";
+import { PageScriptLoader } from "./runs/page-scripts.js";
 import { QueuedRuns } from "./runs/queued-runs.js";
 import type { FindAppUser } from "./runs/run-access.js";
 import { RunRepository } from "./runs/run-repository.js";
@@ -40,7 +40,7 @@ interface RunningParts {
   sessionOf: ReadSession;
   userOf: FindAppUser;
   scannerCache: SecretScannerCache;
-  requests: RunRequests;
+  requests: RunRequestSender;
   /**
    * Called after each renewal of this process's lease.
    * @param mayDeclareDead true if processes whose lease has expired count as crashed
@@ -58,11 +58,11 @@ async function settleRuns(
   mayDeclareDead: boolean,
 ): Promise<void> {
   const settled = await dispatcher.settleLostClaims();
-  const endingOf = async (run: RunRecord) => createLostRunEnd(run, await repository.maskedPayload(run));
+  const endingOf = async (run: RunRecord) => createLostRunEndRecord(run, await repository.maskedPayload(run));
   const lostCount = (mayDeclareDead ? await repository.finishLost(endingOf) : 0) + settled.lost;
   const { clientTimeoutMs } = config;
   await repository.finishOverdueInBrowsers(clientTimeoutMs + BROWSER_REPORT_GRACE_MS, (run) =>
-    createOverdueRunEnd(run, clientTimeoutMs),
+    createOverdueRunEndRecord(run, clientTimeoutMs),
   );
   if (lostCount > 0) log.warn({ lost: lostCount }, "ended the runs of processes that died");
   measures.runsLost(lostCount);
@@ -121,7 +121,7 @@ export function createRunComponents(processDependencies: ProcessDependencies, pa
     repository,
     runPage: async (request) => browsers!.run(request),
     secrets,
-    scripts: new PageScripts({ sessionOf, credentials, catalogue, storedScripts: packages.scripts, apiUrl }),
+    scripts: new PageScriptLoader({ sessionOf, credentials, catalogue, storedScripts: packages.scripts, apiUrl }),
     console,
     timeoutMs: config.serverTimeoutMs,
     measures,

@@ -14,10 +14,10 @@ import { createDatabaseNotifications, type DatabaseNotifications } from "../engi
 import { StartError } from "../errors.js";
 import { DATABASE_CHANNELS, ON_DEMAND_CHANNELS } from "../operations/channels.js";
 import {
+  computeMaxConnections,
+  createTooFewConnectionsMessage,
   type DatabaseConnectionCounts,
-  maxConnectionsOf,
   SELECT_OPEN_DATABASE_CONNECTIONS,
-  tooFewConnectionsMessage,
 } from "../operations/connections.js";
 import { isPoolerUrl } from "../postgres.js";
 
@@ -30,7 +30,7 @@ export function describeDatabaseStartError(
   error: unknown,
   config: Pick<Config, "roles" | "runnerConcurrency">,
 ): string {
-  if (isConnectionLimitReached(error)) return tooFewConnectionsMessage(maxConnectionsOf(config));
+  if (isConnectionLimitReached(error)) return createTooFewConnectionsMessage(computeMaxConnections(config));
   const { message, code } = error as NodeJS.ErrnoException;
   return (message || code || String(error)).replaceAll("\n", " ");
 }
@@ -66,7 +66,7 @@ export async function waitUntilDatabaseReachable<T>(
 async function checkConnections(db: Db, config: Config, log: Logger): Promise<void> {
   const [facts] = await rows<DatabaseConnectionCounts>(db, SELECT_OPEN_DATABASE_CONNECTIONS);
   const { maxConnections: most, openConnections: open } = facts!;
-  const needed = maxConnectionsOf(config);
+  const needed = computeMaxConnections(config);
   const left = most - open;
   if (left < needed) log.warn({ needed, left, most }, "PostgreSQL has too few connections left: raise max_connections");
 }

@@ -25,8 +25,8 @@ import { StartError } from "../errors.js";
 import { createRequestLimiter } from "../operations/access/request-limiter.js";
 import { loadWebAuthn } from "../operations/accounts/passkeys.js";
 import type { Operations } from "../operations/operations.js";
-import { QUEUED_CHANNEL } from "../operations/records/queue-limits.js";
-import { LIMITS_CHANNEL } from "../operations/runs/concurrency-limiter.js";
+import { QUEUED_RUN_CHANNEL } from "../operations/records/queue-limits.js";
+import { CONCURRENCY_LIMITS_CHANNEL } from "../operations/runs/concurrency-limiter.js";
 import { createTracing, type RequestTracing } from "../operations/watch/tracing.js";
 import { countLostConnections, isDiskFull } from "../postgres.js";
 import { createBrowserSources } from "./browser-sources.js";
@@ -259,10 +259,10 @@ export class ServiceStarter {
     );
     const isClaimingRuns = () => ticker.isHealthy() && longestWaitMs < UNCLAIMED_RUN_WAIT_MAX_MS;
     if (config.roles.has("runner")) {
-      notifications.listen(QUEUED_CHANNEL, (appId) => dispatcher.onRunQueued(Number(appId)));
+      notifications.listen(QUEUED_RUN_CHANNEL, (appId) => dispatcher.onRunQueued(Number(appId)));
       notifications.onGap(ticker.wake);
       await ticker.start();
-      notifications.listen(LIMITS_CHANNEL, admitting.wake);
+      notifications.listen(CONCURRENCY_LIMITS_CHANNEL, admitting.wake);
       notifications.onGap(admitting.wake);
       await admitting.start();
       readinessChecks["runner"] = isClaimingRuns;

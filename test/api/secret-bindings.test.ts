@@ -4,7 +4,7 @@ import type { IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
-import { StoredBindings } from "../../src/operations/requests/secret-bindings.js";
+import { SecretBindingStore } from "../../src/operations/requests/secret-bindings.js";
 import { tlsServer } from "../harness/localhost-tls.js";
 import type { TestService } from "../harness/service.js";
 import { BoundRequests, OTHER, REQUEST_CODE, SECRET } from "./bound-requests.js";
@@ -62,7 +62,7 @@ describe("secret bindings", () => {
       return { version: await version(appId), forgotten: 0, underscore: [["_late", SECRET]], entries: [] };
     };
     const parts = { db: service.db, settings: { secretValues: { version, read } }, allowPrivateNetwork: true };
-    const stored = new StoredBindings(parts as unknown as ConstructorParameters<typeof StoredBindings>[0]);
+    const stored = new SecretBindingStore(parts as unknown as ConstructorParameters<typeof SecretBindingStore>[0]);
     await stored.ofRuns.credentialFor(service.appId, "_late", "https://a.example");
     await stored.ofRuns.credentialFor(service.appId, "_late", "https://b.example");
     expect(reads).to.equal(2);

@@ -12,7 +12,7 @@ import { isPublicAddress } from "../../src/engine/egress-proxy.js";
 import { OutgoingRequestSender } from "../../src/engine/outgoing.js";
 import { createSecretScannerCache } from "../../src/engine/secret-scan.js";
 import { createBindingCredential } from "../../src/operations/requests/credentials.js";
-import { RunRequests } from "../../src/operations/requests/run-requests.js";
+import { RunRequestSender } from "../../src/operations/requests/run-requests.js";
 import { listEncodedForms } from "../../src/rules/encoded-forms.js";
 import { findSecretsOfSetting } from "../../src/rules/secrets.js";
 import { ECHOES } from "../api/echo-forms.js";
@@ -65,7 +65,7 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
 
   /** Sends one request as if a separate run sent it. */
   async function send(options: object, origins = [origin], by = sender) {
-    const run = new RunRequests({ sender: by, bindings }).beginRun({
+    const run = new RunRequestSender({ sender: by, bindings }).beginRun({
       appId: 1,
       environment: "server",
       origins,

@@ -1,7 +1,7 @@
 /** Generates 2,000 URLs that try to leave the origins of an action: no connection goes anywhere else. */
 import { expect } from "chai";
 import { OutgoingRequestSender } from "../../src/engine/outgoing.js";
-import { RunRequests } from "../../src/operations/requests/run-requests.js";
+import { RunRequestSender } from "../../src/operations/requests/run-requests.js";
 import { HOSTS, numbers, PATHS, PORTS, SCHEMES, USERS } from "./outgoing-urls.js";
 
 const ORIGINS = ["https://api.example.com", "https://xn--bcher-kva.example:8443"];
@@ -23,7 +23,7 @@ describe("requests that try to leave the origins of an action", () => {
   };
   /** Sends each request as if a separate run sent it, because one run can send at most 100 requests. */
   const send = (options: object) =>
-    new RunRequests({ sender, bindings })
+    new RunRequestSender({ sender, bindings })
       .beginRun({
         appId: 1,
         environment: "server",

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import { QUEUED_RUNS_PER_APP_RESERVED } from "../../src/limits.js";
-import { queueLimitOfApp } from "../../src/operations/records/queue-limits.js";
+import { computeAppQueueLimit } from "../../src/operations/records/queue-limits.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 const BOUNDS = { maxRuns: 10_000, maxRunsPerApp: 1_000, maxPayloadBytes: 2 ** 30 };
@@ -14,14 +14,14 @@ describe("the queue", () => {
         const queued = new Map<number, number>();
         let all = 0;
         for (const app of order) {
-          for (let own = queued.get(app) ?? 0; own < queueLimitOfApp(all, BOUNDS); own += 1) {
+          for (let own = queued.get(app) ?? 0; own < computeAppQueueLimit(all, BOUNDS); own += 1) {
             queued.set(app, own + 1);
             all += 1;
           }
         }
         expect(Math.max(...queued.values())).to.be.at.most(BOUNDS.maxRunsPerApp);
         expect(all).to.be.at.most(BOUNDS.maxRuns + QUEUED_RUNS_PER_APP_RESERVED * queued.size);
-        expect(queueLimitOfApp(all, BOUNDS)).to.be.at.least(QUEUED_RUNS_PER_APP_RESERVED);
+        expect(computeAppQueueLimit(all, BOUNDS)).to.be.at.least(QUEUED_RUNS_PER_APP_RESERVED);
       }),
     );
   });

@@ -5,7 +5,7 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import type { Db } from "../../src/data/database.js";
-import { LostClaims } from "../../src/operations/runs/lost-claims.js";
+import { LostClaimRecovery } from "../../src/operations/runs/lost-claims.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 import { type CuttingProxy, startCuttingProxy } from "../harness/cutting-proxy.js";
@@ -67,7 +67,7 @@ describe("a run that this process holds and does not execute", () => {
   const underWay = new Map<number, unknown>();
   let database: ConnectedDatabase;
   let db: Db;
-  let lostClaims: LostClaims;
+  let lostClaims: LostClaimRecovery;
   let id: number;
 
   before(async () => {
@@ -78,7 +78,7 @@ describe("a run that this process holds and does not execute", () => {
   });
   beforeEach(async () => {
     underWay.clear();
-    lostClaims = new LostClaims(new RunRepository(db), holder, underWay);
+    lostClaims = new LostClaimRecovery(new RunRepository(db), holder, underWay);
     await db.query("DELETE FROM run");
     const held = `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, holder, started_at)
       VALUES (1, 1, 'master', 'manual', '{}', 'running', $1, now()) RETURNING id`;

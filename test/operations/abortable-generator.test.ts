@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { createAbortableGenerator, endOnAbort } from "../../src/operations/records/abortable-generator.js";
+import { createAbortableGenerator, endIterableOnAbort } from "../../src/operations/records/abortable-generator.js";
 
 /** Creates a generator that yields 1, then waits until its reader stops reading. */
 const abortableNumbers = (received: string[]) =>
@@ -30,7 +30,7 @@ describe("an iterable that a reader can leave while it waits", () => {
 
   it("ends the source from which it is made", async () => {
     const doubled = createAbortableGenerator(async function* (left) {
-      for await (const one of endOnAbort(abortableNumbers(received), left)) yield 2 * one;
+      for await (const one of endIterableOnAbort(abortableNumbers(received), left)) yield 2 * one;
     });
     expect((await doubled.next()).value).to.equal(2);
     const next = doubled.next();

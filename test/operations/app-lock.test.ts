@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import type { EntityManager } from "typeorm";
 import { POOL_CONNECTIONS, rows } from "../../src/data/database.js";
-import { runInEntrySlot, transactWithAppLock } from "../../src/operations/settings/app-lock.js";
+import { runEntryChangeInSlot, transactWithAppLock } from "../../src/operations/settings/app-lock.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 import { countLockWaits, untilLockWait } from "../harness/lock-waits.js";
 import type { TestService } from "../harness/service.js";
@@ -87,7 +87,7 @@ describe("the lock of an app", () => {
           transactWithAppLock(database.db, locked, async () => undefined),
         );
         await untilLockWait(manager, Promise.all(waiting), WAITING_IN_DATABASE);
-        expect(await runInEntrySlot(database.db, locked, async () => "written")).to.equal("written");
+        expect(await runEntryChangeInSlot(database.db, locked, async () => "written")).to.equal("written");
         return { waiting };
       });
       await Promise.all(waiting);

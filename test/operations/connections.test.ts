@@ -2,12 +2,12 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { PROCESS_ROLES, type ProcessRole } from "../../src/config.js";
-import { maxConnectionsOf } from "../../src/operations/connections.js";
+import { computeMaxConnections } from "../../src/operations/connections.js";
 
 const PAGE = readFileSync(fileURLToPath(new URL("../../../docs/operate/several-machines.md", import.meta.url)), "utf8");
 
 describe("the connections of a process", () => {
-  const most = (roles: readonly ProcessRole[]) => maxConnectionsOf({ roles: new Set(roles) });
+  const most = (roles: readonly ProcessRole[]) => computeMaxConnections({ roles: new Set(roles) });
 
   it("have the number of the page on several machines", () => {
     for (const roles of [["api"], ["runner"], ["api", "runner"]] as const)

@@ -3,7 +3,7 @@ import { mock } from "node:test";
 import { expect } from "chai";
 import { type Logger, pino } from "pino";
 import { countConnections, type Db, openDatabase } from "../../src/data/database.js";
-import { DatabaseContact, Lease } from "../../src/operations/runs/lease.js";
+import { DatabaseContactMonitor, Lease } from "../../src/operations/runs/lease.js";
 import { startCuttingProxy } from "../harness/cutting-proxy.js";
 import { freshDatabase } from "../harness/postgres.js";
 
@@ -17,7 +17,7 @@ describe("contact with the database", () => {
   let now: number;
   const createContact = (...times: number[]) => {
     now = 0;
-    const contact = new DatabaseContact(RENEWAL_LIMIT_MS, () => now);
+    const contact = new DatabaseContactMonitor(RENEWAL_LIMIT_MS, () => now);
     for (const at of times) {
       now = at;
       contact.onReached();

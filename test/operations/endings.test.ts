@@ -4,7 +4,7 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import type { Db } from "../../src/data/database.js";
-import { finishRuns, type RunEnd, RunFinisher } from "../../src/operations/runs/finish.js";
+import { finishRuns, type RunEndRecord, RunFinisher } from "../../src/operations/runs/finish.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { type ConnectedDatabase, connectedDatabase, emptyTables } from "../harness/connected-database.js";
 import { countLockWaits, untilLockWait } from "../harness/lock-waits.js";
@@ -41,7 +41,7 @@ describe("runs that end together", () => {
     return (await repository.insert({ ...run, ...nobody, actionId }, holder)).id;
   }
 
-  const ending = (at: number, text = `{"at":${at}}`): RunEnd => ({
+  const ending = (at: number, text = `{"at":${at}}`): RunEndRecord => ({
     state: at % 2 === 0 ? "completed" : "failed",
     type: at % 2 === 0 ? "app.task.completed" : "app.task.failed",
     data: { text, payloadAt: null },

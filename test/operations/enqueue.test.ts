@@ -2,18 +2,18 @@
 import { expect } from "chai";
 import { ActionError } from "../../src/errors.js";
 import { Enqueuer } from "../../src/operations/runs/enqueue.js";
-import type { NamedRun } from "../../src/operations/runs/run-inserts.js";
+import type { NewOnDemandRun } from "../../src/operations/runs/run-inserts.js";
 
 describe("a call while no slot is free", () => {
   const steps: string[] = [];
 
   /** Enqueues a call of an inactive action while the queue is full. Resolves to the status of its error. */
-  async function statusOf(run: Pick<NamedRun, "routeMatch">): Promise<string> {
+  async function statusOf(run: Pick<NewOnDemandRun, "routeMatch">): Promise<string> {
     steps.length = 0;
     const parts = {
       dispatcher: { tryAcquireSlot: () => null },
       repository: {
-        async checkNamed() {
+        async checkOnDemand() {
           steps.push("check");
           throw new ActionError("ACTION_INACTIVE");
         },
@@ -28,8 +28,8 @@ describe("a call while no slot is free", () => {
       traces: { currentTraceparent: () => null },
     };
     const enqueuer = new Enqueuer(parts as unknown as ConstructorParameters<typeof Enqueuer>[0]);
-    const call = { appId: 1, payload: "{}", ...run } as NamedRun;
-    return enqueuer.enqueueNamed(call).catch((error: ActionError) => error.status) as Promise<string>;
+    const call = { appId: 1, payload: "{}", ...run } as NewOnDemandRun;
+    return enqueuer.enqueueOnDemand(call).catch((error: ActionError) => error.status) as Promise<string>;
   }
 
   it("uses no part of the queue if its action cannot run", async () => {

@@ -4,9 +4,9 @@ import { expect } from "chai";
 import { type Db, openDatabase, rows } from "../../src/data/database.js";
 import {
   createStoreEventsParameters,
-  type NewEvent,
+  type NewLogEvent,
   STORE_EVENTS_SQL,
-  type StoredEvent,
+  type StoredLogEvent,
 } from "../../src/operations/records/log-event-statement.js";
 import { LogEvents } from "../../src/operations/records/log-events.js";
 import { parseLogEvent } from "../../src/rules/log-event-input.js";
@@ -39,7 +39,7 @@ describe("log events that are stored together", () => {
     await database.drop();
   });
 
-  const event = (appId: number, fields: Partial<NewEvent> = {}): NewEvent => ({
+  const event = (appId: number, fields: Partial<NewLogEvent> = {}): NewLogEvent => ({
     appId,
     type: "t",
     head: `{"of":${appId}`,
@@ -54,8 +54,8 @@ describe("log events that are stored together", () => {
     runId: null,
     ...fields,
   });
-  const store = (events: NewEvent[], share = EVENTS_PER_APP) =>
-    rows<StoredEvent>(db, STORE_EVENTS_SQL, createStoreEventsParameters(events, { share, queuedOf: () => 0 }));
+  const store = (events: NewLogEvent[], share = EVENTS_PER_APP) =>
+    rows<StoredLogEvent>(db, STORE_EVENTS_SQL, createStoreEventsParameters(events, { share, queuedOf: () => 0 }));
 
   it("are stored in their order, each with its own data, and start what matches in their own app", async () => {
     const events = [event(second, { dataSourceId: 7 }), event(first), event(second, { type: "other" })];

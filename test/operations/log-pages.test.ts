@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { Db } from "../../src/data/database.js";
 import { EXACT_COUNT_MAX_ROWS } from "../../src/limits.js";
-import { listAudit, recordChange } from "../../src/operations/records/audit.js";
+import { listAuditEntries, recordChange } from "../../src/operations/records/audit.js";
 import { ExecutionLogs } from "../../src/operations/records/execution-logs.js";
 import { Partitions } from "../../src/operations/upkeep/partitions.js";
 import { createCursor } from "../../src/rules/page.js";
@@ -134,10 +134,10 @@ describe("pages of a log", () => {
 
   it("of the audit log also follow each other by their cursor", async () => {
     for (let at = 0; at < 5; at += 1) await recordChange(db, null, { appId: 1, type: `t${at}`, data: {} });
-    const first = await listAudit(db, 1, { limit: 3 });
+    const first = await listAuditEntries(db, 1, { limit: 3 });
     const { nextCursor, ...others } = first.pagination;
     expect(others).to.deep.equal({ total: 5, hasMore: true });
-    const second = await listAudit(db, 1, { limit: 3, cursor: nextCursor! });
+    const second = await listAuditEntries(db, 1, { limit: 3, cursor: nextCursor! });
     expect(second.entries.map(({ type }) => type)).to.deep.equal(["t1", "t0"]);
     expect(second.pagination).to.deep.equal({ total: 5, hasMore: false });
   });

@@ -4,7 +4,7 @@ import { pino } from "pino";
 import { createDatabaseNotifications } from "../../src/engine/notifications.js";
 import type { ActionError } from "../../src/errors.js";
 import { ExecutionLogs, LOG_CHANNEL, type LogEntry } from "../../src/operations/records/execution-logs.js";
-import { createLogTail, type TailFilter } from "../../src/operations/records/log-tail.js";
+import { createLogTail, type LogTailFilter } from "../../src/operations/records/log-tail.js";
 import { connectedDatabase } from "../harness/connected-database.js";
 import { countLockWaits } from "../harness/lock-waits.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -199,7 +199,7 @@ describe("a follower of execution logs", () => {
     const logs = new ExecutionLogs(db);
     const options = { logs: Object.assign(new ExecutionLogs(db), over(logs)), notifications, log };
     const tail = createLogTail(readAttempts === undefined ? options : { ...options, readAttempts });
-    const follow = (filter: TailFilter) => {
+    const follow = (filter: LogTailFilter) => {
       const seen: number[] = [];
       const ended = Promise.withResolvers<ActionError>();
       const end = tail.follow(filter).listen(({ id }) => seen.push(id), ended.resolve);

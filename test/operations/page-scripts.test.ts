@@ -2,7 +2,7 @@
 import { syncBuiltinESMExports } from "node:module";
 import { mock } from "node:test";
 import { expect } from "chai";
-import { PageScripts } from "../../src/operations/runs/page-scripts.js";
+import { PageScriptLoader } from "../../src/operations/runs/page-scripts.js";
 import type { RunRecord } from "../../src/operations/runs/run-types.js";
 
 const RUN = { id: 1, appId: 1, personId: null } as RunRecord;
@@ -22,8 +22,8 @@ describe("the scripts of the service's build", () => {
       return result;
     });
     syncBuiltinESMExports();
-    const scripts = new PageScripts({ catalogue: new Map() } as unknown as ConstructorParameters<
-      typeof PageScripts
+    const scripts = new PageScriptLoader({ catalogue: new Map() } as unknown as ConstructorParameters<
+      typeof PageScriptLoader
     >[0]);
     const error = await scripts.prepare(RUN, ACTION, 1_000).catch((reason: unknown) => reason);
     expect(error).to.have.property("message", "EMFILE: too many open files");

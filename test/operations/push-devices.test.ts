@@ -4,7 +4,7 @@ import { rows } from "../../src/data/database.js";
 import { PUSH_SUBSCRIPTIONS_PER_READER, VISITOR_DEVICES_PER_APP } from "../../src/limits.js";
 import {
   PushSubscriptions,
-  VISITOR_DEVICES_PER_ADDRESS,
+  VISITOR_DEVICES_PER_ADDRESS_MAX,
 } from "../../src/operations/notifications/push-subscriptions.js";
 import { createFindReader } from "../../src/operations/notifications/reader.js";
 import type { ReceivedDataLimiter } from "../../src/operations/records/received-data-limiter.js";
@@ -82,14 +82,14 @@ describe("devices for push messages", () => {
     users.set(user.credentialId, 7);
     const userDevice = await subscribe(user);
     const otherDevice = await subscribe(await visit("10.0.0.2"));
-    const sessions = VISITOR_DEVICES_PER_ADDRESS / PUSH_SUBSCRIPTIONS_PER_READER + 1;
+    const sessions = VISITOR_DEVICES_PER_ADDRESS_MAX / PUSH_SUBSCRIPTIONS_PER_READER + 1;
     let lastDevice = 0;
     for (let session = 0; session < sessions; session += 1) {
       const visitor = await visit("10.0.0.9");
       lastDevice = await subscribe(visitor, PUSH_SUBSCRIPTIONS_PER_READER);
       await rows(database.db, "DELETE FROM credential WHERE id = $1", [visitor.credentialId]);
     }
-    expect(await countDevices("reader LIKE 'credential:%'")).to.equal(VISITOR_DEVICES_PER_ADDRESS + 1);
+    expect(await countDevices("reader LIKE 'credential:%'")).to.equal(VISITOR_DEVICES_PER_ADDRESS_MAX + 1);
     expect(await countDevices(`id IN (${userDevice}, ${otherDevice}, ${lastDevice})`)).to.equal(3);
   });
 
@@ -105,12 +105,12 @@ describe("devices for push messages", () => {
       database.db,
       `INSERT INTO push_subscription (app_id, reader, credential_id, endpoint, p256dh, auth, visitor_block)
        SELECT 1, 'credential:' || $1::bigint, $1, 'https://push.example.com/b' || n, 'k', 'a', $2
-         FROM generate_series(1, ${VISITOR_DEVICES_PER_ADDRESS}) AS n`,
+         FROM generate_series(1, ${VISITOR_DEVICES_PER_ADDRESS_MAX}) AS n`,
       [others.credentialId, Buffer.from("10.0.0.3")],
     );
     const { id } = await devices.add(visitor, 1, subscription("again"));
     expect(await countDevices(`id = ${id}`)).to.equal(1);
-    expect(await countDevices("true")).to.equal(VISITOR_DEVICES_PER_ADDRESS);
+    expect(await countDevices("true")).to.equal(VISITOR_DEVICES_PER_ADDRESS_MAX);
   });
 
   it("of one user are limited if the user signs in on pages that have devices", async () => {

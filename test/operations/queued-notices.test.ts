@@ -4,8 +4,8 @@ import { expect } from "chai";
 import pg from "pg";
 import { type Db, rows } from "../../src/data/database.js";
 import { createStoreEventsParameters, STORE_EVENTS_SQL } from "../../src/operations/records/log-event-statement.js";
-import { QUEUED_CHANNEL, QueueLimits } from "../../src/operations/records/queue-limits.js";
-import { insertKnownRun, insertNamedRun } from "../../src/operations/runs/run-inserts.js";
+import { QUEUED_RUN_CHANNEL, QueueLimits } from "../../src/operations/records/queue-limits.js";
+import { insertOnDemandRun, insertRunByActionId } from "../../src/operations/runs/run-inserts.js";
 import { Scheduler } from "../../src/operations/triggers/schedule.js";
 import { ServiceMetrics } from "../../src/operations/watch/measures.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
@@ -27,7 +27,7 @@ describe("a queued run", () => {
     await db.query("INSERT INTO app (organization_id, name) VALUES (1, 'a'), (1, 'b')");
     listener = new pg.Client(database.url);
     await listener.connect();
-    await listener.query(`LISTEN ${QUEUED_CHANNEL}`);
+    await listener.query(`LISTEN ${QUEUED_RUN_CHANNEL}`);
     listener.on("notification", ({ payload }) => (payload === END ? ended() : received.push(payload!)));
   });
   after(async () => {
@@ -40,7 +40,7 @@ describe("a queued run", () => {
     received = [];
     await work();
     const last = new Promise<void>((resolve) => (ended = resolve));
-    await db.query("SELECT pg_notify($1, $2)", [QUEUED_CHANNEL, END]);
+    await db.query("SELECT pg_notify($1, $2)", [QUEUED_RUN_CHANNEL, END]);
     await last;
     return received;
   }
@@ -56,8 +56,8 @@ describe("a queued run", () => {
 
   it("is announced with its app, and not before it can start", async () => {
     const stored = { ...run, actionId: 1, trigger: "manual" } as const;
-    expect(await noticesOf(() => insertKnownRun(db, stored, null))).to.deep.equal(["1"]);
-    expect(await noticesOf(() => insertKnownRun(db, stored, randomUUID()))).to.deep.equal([]);
+    expect(await noticesOf(() => insertRunByActionId(db, stored, null))).to.deep.equal(["1"]);
+    expect(await noticesOf(() => insertRunByActionId(db, stored, randomUUID()))).to.deep.equal([]);
     const concurrency = { limit: 1, policy: "queue", key: null } as const;
     await insertPublishedActions(db, 2, [
       { name: "n", triggers: [{ trigger: "manual" }] },
@@ -66,7 +66,7 @@ describe("a queued run", () => {
     const access = { metRules: null, user: null, meetsRule: async () => true };
     const accept = (name: string, holder: string | null, isAnnounced?: boolean) => {
       const asked = { ...run, appId: 2, ref: { name }, trigger: "manual", needsPublishedApp: true, access } as const;
-      return insertNamedRun(db, { ...asked, ...(isAnnounced !== undefined && { isAnnounced }) }, holder);
+      return insertOnDemandRun(db, { ...asked, ...(isAnnounced !== undefined && { isAnnounced }) }, holder);
     };
     expect(await noticesOf(() => accept("n", null))).to.deep.equal(["2"]);
     expect(await noticesOf(() => accept("n", randomUUID()))).to.deep.equal([]);

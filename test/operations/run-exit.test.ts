@@ -9,10 +9,10 @@ import type { Db } from "../../src/data/database.js";
 import { createFailedPageOutcome, type PageOutcome, type PageRunRequest } from "../../src/engine/browser/run.js";
 import type { SecretScanner, SecretScannerCache } from "../../src/engine/secret-scan.js";
 import { ActionError } from "../../src/errors.js";
-import type { RunRequests } from "../../src/operations/requests/run-requests.js";
+import type { RunRequestSender } from "../../src/operations/requests/run-requests.js";
 import type { ConsoleWriter } from "../../src/operations/runs/console.js";
 import { RunCancellation, RunExecutor } from "../../src/operations/runs/executor.js";
-import type { RunEnd } from "../../src/operations/runs/finish.js";
+import type { RunEndRecord } from "../../src/operations/runs/finish.js";
 import type { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { SecretStore } from "../../src/operations/runs/run-secrets.js";
 import type { RunRecord } from "../../src/operations/runs/run-types.js";
@@ -32,10 +32,10 @@ const REQUESTS = [{ ...REQUEST, durationMs: 1 }];
  * Creates an app whose secrets the test changes while the service scans the end of a run. Records each end that reaches the repository, and
  * the order of the steps. Each run sends REQUESTS.
  */
-function createApp(onEnd: (ending: RunEnd) => void = () => {}) {
+function createApp(onEnd: (ending: RunEndRecord) => void = () => {}) {
   const app = {
     version: 1,
-    endings: [] as RunEnd[],
+    endings: [] as RunEndRecord[],
     steps: [] as unknown[],
     read: async () => {},
     mask: async () => {},
@@ -66,7 +66,7 @@ function createApp(onEnd: (ending: RunEnd) => void = () => {}) {
     }),
   } as unknown as SecretScannerCache;
   const repository = {
-    async finish(_id: number, _holder: string, ending: RunEnd) {
+    async finish(_id: number, _holder: string, ending: RunEndRecord) {
       app.steps.push("end");
       onEnd(ending);
       const stands = ending.secretsVersion === null || ending.secretsVersion === app.version;
@@ -118,7 +118,7 @@ function createApp(onEnd: (ending: RunEnd) => void = () => {}) {
       serviceRequests: null,
       requests: {
         beginRun: () => ({ send: async () => ({ head: "", text: "" }), records: REQUESTS }),
-      } as unknown as RunRequests,
+      } as unknown as RunRequestSender,
       log: pino({ level: "silent" }),
     }).execute({ ...RUN, payload }, "holder", signal);
   return { app, store, perform };

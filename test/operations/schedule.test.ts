@@ -5,7 +5,7 @@ import { SCHEDULED_RUNS_PER_CORE_AND_MINUTE } from "../../src/limits.js";
 import { Scheduler } from "../../src/operations/triggers/schedule.js";
 import { SchedulePause } from "../../src/operations/triggers/schedule-pause.js";
 import { TriggerIndex } from "../../src/operations/triggers/trigger-index.js";
-import { createScheduleWeek } from "../../src/operations/triggers/week.js";
+import { createScheduleWeekReader } from "../../src/operations/triggers/week.js";
 import { ServiceMetrics } from "../../src/operations/watch/measures.js";
 import type { Caller } from "../../src/rules/access.js";
 import { computeJitterDelayMs } from "../../src/rules/ticks.js";
@@ -106,7 +106,7 @@ describe("schedules", () => {
     expect([computeJitterDelayMs(1, 0), computeJitterDelayMs(1, null)]).to.deep.equal([0, 0]);
     const most = SCHEDULED_RUNS_PER_CORE_AND_MINUTE * availableParallelism();
     await publish(SCHEDULED, { ...SCHEDULED, name: "spread", jitterSeconds: 300 });
-    const week = createScheduleWeek({ db, now, defaultTimezone: "UTC" });
+    const week = createScheduleWeekReader({ db, now, defaultTimezone: "UTC" });
     expect((await week(appId)).crowded).to.deep.equal([]);
     await db.query(
       `INSERT INTO action (app_id, name, code, active, environment, action_version, updated_at)

@@ -5,7 +5,7 @@ import { pino } from "pino";
 import { readConfig } from "../../src/config.js";
 import type { Db } from "../../src/data/database.js";
 import { createDiskSpace } from "../../src/engine/disk-space.js";
-import { createExportLog } from "../../src/operations/watch/tracing.js";
+import { createSpanExportLog } from "../../src/operations/watch/tracing.js";
 import { createDatabaseClock } from "../../src/service/database-clock.js";
 import { createDataDirDiskSpace, getFreeDiskBytes } from "../../src/service/disk-space.js";
 
@@ -16,7 +16,7 @@ describe("the log of exported spans", () => {
     const lines: Record<string, unknown>[] = [];
     let time = 0;
     const log = pino({}, { write: (line) => void lines.push(JSON.parse(line)) });
-    const report = createExportLog("http://collector:4318", log, () => time);
+    const report = createSpanExportLog("http://collector:4318", log, () => time);
     report({ code: 0 }, 3);
     for (let at = 0; at < 130; at += 1) {
       report({ code: 1, error: new Error("connect ECONNREFUSED") }, 2);

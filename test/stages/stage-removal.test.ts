@@ -1,7 +1,7 @@
 /** Tests the removal of previews: nothing works in a removed preview any more, its runs end, and its indexes are dropped. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
-import { BATCHED_TABLES } from "../../src/operations/stages/stage-removal.js";
+import { BATCH_DELETED_TABLES } from "../../src/operations/stages/stage-removal.js";
 import { createClient } from "../../src/postgres.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 import { createStages } from "../harness/stages.js";
@@ -205,7 +205,7 @@ describe("removed previews", () => {
                WHERE contype = 'f' AND confdeltype = 'c')
       SELECT id::regclass::text AS name FROM deleted`;
     const names = (await rows<{ name: string }>(service.db, sql)).map(({ name }) => name);
-    expect(names).to.have.members([...small, ...BATCHED_TABLES.map(([table]) => table)]);
+    expect(names).to.have.members([...small, ...BATCH_DELETED_TABLES.map(([table]) => table)]);
   });
 });
 

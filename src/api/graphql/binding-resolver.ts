@@ -5,7 +5,7 @@
 import { Arg, Ctx, Mutation, Query, Resolver } from "type-graphql";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { BindingTrial, BindingTrials, BindingUse } from "../../operations/requests/binding-trials.js";
-import type { StoredBindings, TaggedBindings } from "../../operations/requests/secret-bindings.js";
+import type { SecretBindingStore, TaggedBindings } from "../../operations/requests/secret-bindings.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
 import {
@@ -21,7 +21,7 @@ import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-update
 export class SecretBindingResolver {
   constructor(
     private readonly accessChecks: AccessChecks,
-    private readonly service: StoredBindings,
+    private readonly service: SecretBindingStore,
     private readonly trials: BindingTrials,
   ) {}
 

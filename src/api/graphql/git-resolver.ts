@@ -5,7 +5,7 @@ import type {
   GitConnection,
   GitConnectionChange,
   GitConnections,
-  LastPull,
+  LastGitPull,
 } from "../../operations/git/git-connections.js";
 import type { GitPull, GitPulls } from "../../operations/git/git-pulls.js";
 import type { ManifestPlan } from "../../operations/manifest/manifests.js";
@@ -17,7 +17,7 @@ import { DateTime } from "./leaf-types.js";
 import { ManifestPlanType } from "./manifest-resolver.js";
 
 @ObjectType("GitLastPull", { description: "Outcome of the last pull of a repository." })
-class GitLastPullType implements LastPull {
+class GitLastPullType implements LastGitPull {
   @Field(() => String, { description: "Branch or tag that was pulled, such as refs/heads/main." }) ref: string;
   @Field(() => String, { nullable: true, description: "Hash of the commit; null if the repository could not be read." })
   commit: string | null;
@@ -46,7 +46,7 @@ class GitConnectionType implements GitConnection {
   })
   userId: number | null;
   @Field(() => GitLastPullType, { nullable: true, description: "Outcome of the last pull; null before the first." })
-  lastPull: LastPull | null;
+  lastPull: LastGitPull | null;
   @Field(() => DateTime, { description: "Time of the last change of the connection." }) updatedAt: string;
 }
 

@@ -5,10 +5,10 @@
 import { Arg, Args, Ctx, FieldResolver, Int, Mutation, Query, Resolver, Root } from "type-graphql";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { ExecutionLogs, LogEntry } from "../../operations/records/execution-logs.js";
-import type { RequestRecord } from "../../operations/requests/run-requests.js";
+import type { OutgoingRequestRecord } from "../../operations/requests/run-requests.js";
 import type { RunReplayer } from "../../operations/runs/replay.js";
 import type { RunQueries, RunSummary } from "../../operations/runs/run-queries.js";
-import type { RunStatistics, RunStatisticsResult } from "../../operations/runs/run-statistics.js";
+import type { ReadRunStatistics, RunStatisticsResult } from "../../operations/runs/run-statistics.js";
 import { parseCursor } from "../../rules/page.js";
 import type { RequestContext } from "../context.js";
 import { ReplayInput } from "./action-inputs.js";
@@ -33,7 +33,7 @@ export class RunHistoryResolver {
     private readonly services: {
       history: RunQueries;
       replay: RunReplayer;
-      statistics: RunStatistics;
+      statistics: ReadRunStatistics;
       logs: ExecutionLogs;
     },
   ) {}
@@ -63,7 +63,7 @@ export class RunHistoryResolver {
     description:
       "Requests that the run sent to other services, in order of their ends, at most 100; empty until it has ended.",
   })
-  async requests(@Root() run: RunSummary): Promise<RequestRecord[]> {
+  async requests(@Root() run: RunSummary): Promise<OutgoingRequestRecord[]> {
     return this.services.history.requestsOf(run.id);
   }
 

@@ -1,7 +1,7 @@
 /** GraphQL types of runs, and the filters of their queries: only declarations. */
 import { ArgsType, Field, Float, Int, ObjectType } from "type-graphql";
 import type { RunWait } from "../../data/action-types.js";
-import type { RequestRecord } from "../../operations/requests/run-requests.js";
+import type { OutgoingRequestRecord } from "../../operations/requests/run-requests.js";
 import type { RunSummary } from "../../operations/runs/run-queries.js";
 import type { PeriodLength, StatisticsPeriod } from "../../operations/runs/run-statistics.js";
 import { createLimitDescription, OFFSET_DESCRIPTION } from "./arguments.js";
@@ -94,7 +94,7 @@ export class RunType {
 }
 
 @ObjectType("RunRequest", { description: "Request that a run sent to another service, without its content." })
-export class RunRequestType implements RequestRecord {
+export class RunRequestType implements OutgoingRequestRecord {
   @Field(() => String, { description: "Host that received it, as host:port." }) host: string;
   @Field(() => String, { description: "HTTP method." }) method: string;
   @Field(() => Int, { nullable: true, description: "HTTP status of the response; null if there was none." })

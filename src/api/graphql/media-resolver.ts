@@ -7,12 +7,12 @@ import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 import { LIST_ITEMS_PER_PAGE_MAX } from "../../limits.js";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { MediaContents } from "../../operations/media/contents.js";
-import type { FolderListing, ListingOptions } from "../../operations/media/folders.js";
+import type { FolderListing, FolderListingOptions } from "../../operations/media/folders.js";
 import type { MediaLink, SignedUrlParameters } from "../../operations/media/links.js";
 import type { Media } from "../../operations/media/media.js";
-import type { MediaTarget } from "../../operations/media/media-rows.js";
+import type { MediaChangeTarget } from "../../operations/media/media-rows.js";
 import type { MediaItemKind, MediaItemRules } from "../../operations/media/media-rules.js";
-import type { UploadRequest } from "../../operations/media/uploads.js";
+import type { MediaUploadSession } from "../../operations/media/uploads.js";
 import type { MediaRule } from "../../rules/media-access.js";
 import type { MediaFileVariant } from "../../rules/media-fields.js";
 import type { ExpectedETags } from "../../rules/precondition.js";
@@ -71,7 +71,7 @@ export class MediaResolver {
     @Offset() offset?: number | null,
   ): Promise<FolderListing> {
     const admission = await this.accessChecks.admitAppRequest(context, "readMedia", appId);
-    const options: ListingOptions = { folderId: folderId ?? undefined, name, limit, offset };
+    const options: FolderListingOptions = { folderId: folderId ?? undefined, name, limit, offset };
     return this.media.folders.list(admission, appId, options);
   }
 
@@ -219,7 +219,7 @@ export class MediaResolver {
   private async changeRules(
     context: RequestContext,
     kind: MediaItemKind,
-    { appId, id, precondition }: MediaTarget,
+    { appId, id, precondition }: MediaChangeTarget,
     accessRules: MediaAccessRuleInput[] | null | undefined,
   ): Promise<ExpectedETags> {
     if (accessRules === undefined) return precondition;
@@ -275,7 +275,7 @@ export class MediaResolver {
   }
 
   /** Starts an upload of a file. Only REST supports uploads. */
-  async beginUpload(context: RequestContext, appId: number, length: number | null): Promise<UploadRequest> {
+  async beginUpload(context: RequestContext, appId: number, length: number | null): Promise<MediaUploadSession> {
     return this.media.uploads.beginUpload(
       await this.accessChecks.admitAppRequest(context, "writeMedia", appId),
       appId,

@@ -3,7 +3,7 @@ import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver, Root, Subscription } from "type-graphql";
 import type { DraftOrLive } from "../../data/action-types.js";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
-import { createAbortableGenerator, endOnAbort } from "../../operations/records/abortable-generator.js";
+import { createAbortableGenerator, endIterableOnAbort } from "../../operations/records/abortable-generator.js";
 import { guardLiveSource, type SubscriptionGuard } from "../../operations/records/live-source.js";
 import type { RunConsole, RunConsoleLine } from "../../operations/runs/console.js";
 import type { Runs } from "../../operations/runs/runs.js";
@@ -73,7 +73,7 @@ const splitIntoLines = (
   batches: AsyncIterable<RunConsoleLine[]> & SubscriptionGuard,
 ): AsyncGenerator<RunConsoleLine> & SubscriptionGuard => {
   const lines = createAbortableGenerator<RunConsoleLine>(async function* (readerLeft) {
-    for await (const batch of endOnAbort(batches, readerLeft)) yield* batch;
+    for await (const batch of endIterableOnAbort(batches, readerLeft)) yield* batch;
   });
   return guardLiveSource(lines, batches);
 };

@@ -8,7 +8,7 @@ import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { LogEvent, LogEvents } from "../../operations/records/log-events.js";
 import type { BacktestResult, RunBacktest } from "../../operations/triggers/backtest.js";
 import type { SchedulePreview, Scheduler } from "../../operations/triggers/schedule.js";
-import type { ScheduleWeek, WeekOfSchedules } from "../../operations/triggers/week.js";
+import type { ReadScheduleWeek, ScheduleWeek } from "../../operations/triggers/week.js";
 import type { RequestContext } from "../context.js";
 import { TriggerWhereInput } from "./action-inputs.js";
 import { AppId } from "./arguments.js";
@@ -36,7 +36,12 @@ class SchedulePreviewType {
 export class TriggerResolver {
   constructor(
     private readonly accessChecks: AccessChecks,
-    private readonly services: { events: LogEvents; schedule: Scheduler; week: ScheduleWeek; backtest: RunBacktest },
+    private readonly services: {
+      events: LogEvents;
+      schedule: Scheduler;
+      week: ReadScheduleWeek;
+      backtest: RunBacktest;
+    },
   ) {}
 
   @Mutation(() => LogEventType, { description: "Stores a log event and starts the actions whose triggers match it." })
@@ -88,7 +93,7 @@ export class TriggerResolver {
     description:
       "Returns the scheduled runs of the next seven days, and the skipped and failed ticks of the last seven days.",
   })
-  async scheduleWeek(@Ctx() context: RequestContext, @AppId() appId: number): Promise<WeekOfSchedules> {
+  async scheduleWeek(@Ctx() context: RequestContext, @AppId() appId: number): Promise<ScheduleWeek> {
     await this.accessChecks.requireAppAccess(context, "previewSchedule", appId);
     return this.services.week(appId);
   }

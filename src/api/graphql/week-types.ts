@@ -1,6 +1,6 @@
 /** GraphQL types of an app's schedules over one week. Contains only declarations. */
 import { Field, Int, ObjectType } from "type-graphql";
-import type { CrowdedTick, MissedTickGroup, ScheduledAction, WeekOfSchedules } from "../../operations/triggers/week.js";
+import type { CrowdedTick, MissedTickGroup, ScheduledAction, ScheduleWeek } from "../../operations/triggers/week.js";
 import { DateTime, RunStateEnum } from "./leaf-types.js";
 
 @ObjectType("ScheduledAction", { description: "Live version with a schedule, and its ticks in the next seven days." })
@@ -44,7 +44,7 @@ class CrowdedTickType implements CrowdedTick {
 @ObjectType("ScheduleWeek", {
   description: "Schedules of an app: the next seven days, and the problems of the last seven days.",
 })
-export class ScheduleWeekType implements WeekOfSchedules {
+export class ScheduleWeekType implements ScheduleWeek {
   @Field(() => DateTime, { description: "Start of the next seven days." }) from: string;
   @Field(() => DateTime, { description: "End of the next seven days." }) to: string;
   @Field(() => [ScheduledActionType], { description: "Scheduled actions by their next tick, at most 200." })

@@ -6,7 +6,7 @@
 import { createSourceEventStream, type ExecutionArgs, type ExecutionResult, execute } from "graphql";
 import type { Logger } from "pino";
 import { ActionError } from "../../errors.js";
-import { createAbortableGenerator, endOnAbort } from "../../operations/records/abortable-generator.js";
+import { createAbortableGenerator, endIterableOnAbort } from "../../operations/records/abortable-generator.js";
 import { isLiveSource, type LiveSource, type SubscriptionGuard } from "../../operations/records/live-source.js";
 import type { Caller } from "../../rules/access.js";
 import { serializeJson } from "../../rules/json-text.js";
@@ -105,7 +105,8 @@ const executeEachEvent = (
   args: ExecutionArgs,
 ): AsyncGenerator<ExecutionResult, void, void> =>
   createAbortableGenerator(async function* (readerLeft) {
-    for await (const event of endOnAbort(source, readerLeft)) yield await execute({ ...args, rootValue: event });
+    for await (const event of endIterableOnAbort(source, readerLeft))
+      yield await execute({ ...args, rootValue: event });
   });
 
 /**

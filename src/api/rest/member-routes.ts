@@ -1,5 +1,5 @@
 /** REST routes of organizations, members and invitations (contract, section 7): entries for the route table in rest/routes.ts. */
-import { listItemVersionsOf, type Member } from "../../operations/members/members.js";
+import { type Member, toListItemVersions } from "../../operations/members/members.js";
 import { createFlatShape } from "../../rules/unknown-fields.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
@@ -15,7 +15,7 @@ const INVITATION_SHAPE = createFlatShape(
 );
 
 const replyWithMembers = (request: RestRequest, members: Member[]) =>
-  request.setListTag(listItemVersionsOf(members), { members });
+  request.setListTag(toListItemVersions(members), { members });
 
 export const memberRoutes: readonly Route[] = [
   {

@@ -14,12 +14,12 @@ import { computeKeyFingerprint } from "../../engine/cipher.js";
 import { findRunningEmbeddedPostgres } from "../../engine/embedded-postgres.js";
 import { readKeyFile } from "../../engine/key-ring.js";
 import {
+  computeMaxConnections,
+  createTooFewConnectionsMessage,
   type DatabaseConnectionCounts,
-  maxConnectionsOf,
   SELECT_OPEN_DATABASE_CONNECTIONS,
-  tooFewConnectionsMessage,
 } from "../../operations/connections.js";
-import { settingsKeyFile } from "../../operations/settings/data-keys.js";
+import { settingsKeyFilePath } from "../../operations/settings/data-keys.js";
 import { createClient, isDiskFull } from "../../postgres.js";
 import { createPassedDiagnostic, createProblemDiagnostic, type Diagnostic } from "./diagnostic.js";
 
@@ -118,7 +118,7 @@ async function checkSchema(client: Client): Promise<Diagnostic> {
 }
 
 async function checkKeys(client: Client, { settingsKeys, dataDir }: Config): Promise<Diagnostic> {
-  const path = settingsKeyFile(dataDir);
+  const path = settingsKeyFilePath(dataDir);
   const keys = settingsKeys ?? (existsSync(path) ? readKeyFile(path) : []);
   const known = new Set(keys.map((key) => computeKeyFingerprint(key)));
   const { rows } = await client.query<{ fingerprint: string }>("SELECT fingerprint FROM settings_key");
@@ -193,8 +193,8 @@ async function checkConnections(client: Client, config: Config): Promise<Diagnos
   const living = await client.query<{ roles: ProcessRole[] }>(
     "SELECT roles FROM instance WHERE roles <> '{}' AND lease_until >= now()",
   );
-  const needs = living.rows.map(({ roles }) => maxConnectionsOf({ roles: new Set(roles) }));
-  const needed = needs.length > 0 ? needs.reduce((sum, count) => sum + count) : maxConnectionsOf(config);
+  const needs = living.rows.map(({ roles }) => computeMaxConnections({ roles: new Set(roles) }));
+  const needed = needs.length > 0 ? needs.reduce((sum, count) => sum + count) : computeMaxConnections(config);
   const subject = needs.length > 0 ? `the ${needs.length} running processes need` : "a process with these ROLES needs";
   const text = `${subject} up to ${needed} connections, and PostgreSQL allows ${maxConnections}`;
   if (maxConnections >= needed) return createPassedDiagnostic("connections", text);
@@ -277,7 +277,9 @@ export async function checkDatabase(config: Config): Promise<Diagnostic[]> {
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (isConnectionLimitReached(error))
-      return [createProblemDiagnostic("connections", message, tooFewConnectionsMessage(maxConnectionsOf(config)))];
+      return [
+        createProblemDiagnostic("connections", message, createTooFewConnectionsMessage(computeMaxConnections(config))),
+      ];
     // The advice does not contain the database URL, because the URL contains a password.
     const advice =
       "check host, port, user, password and database name in DATABASE_URL, and that the server accepts connections from this machine";

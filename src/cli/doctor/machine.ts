@@ -13,7 +13,7 @@ import { Bundler } from "../../engine/bundler.js";
 import { defaultChromiumPaths, findChromium } from "../../engine/chromium-path.mjs";
 import { createCompileChecker } from "../../engine/isolate-check.js";
 import { isLocalAddress } from "../../engine/local-address.js";
-import { settingsKeyFile } from "../../operations/settings/data-keys.js";
+import { settingsKeyFilePath } from "../../operations/settings/data-keys.js";
 import { createPassedDiagnostic, createProblemDiagnostic, type Diagnostic } from "./diagnostic.js";
 
 const MB = 2 ** 20;
@@ -100,7 +100,7 @@ export async function checkEgressAddress({ egressAddress }: Config): Promise<Dia
 
 /** Reports a problem if other users of the machine can read the file with the keys of the settings. */
 export function checkKeyFile({ dataDir, settingsKeys }: Config): Diagnostic {
-  const path = settingsKeyFile(dataDir);
+  const path = settingsKeyFilePath(dataDir);
   const stats = statSync(path, { throwIfNoEntry: false });
   if (settingsKeys !== null) return createPassedDiagnostic("settings key", "in SETTINGS_KEY");
   if (!stats) return createPassedDiagnostic("settings key", `the service creates it at its first start, in ${path}`);

@@ -13,13 +13,13 @@ import { isObject } from "../../rules/describe-value.js";
 import { findTriggersFault, toStoredTriggers } from "../../rules/trigger-input.js";
 import { refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { getValidationErrorPosition } from "../../rules/validation-table.js";
-import { findTakenRouteError } from "../http/routes.js";
+import { findRouteConflictError } from "../http/routes.js";
 import {
   type DependencyResolver,
   type ExportedAssets,
   NO_EXPORTED_ASSETS,
-  NO_PACKAGES,
-  type ResolvedPackages,
+  NO_RESOLVED_DEPENDENCIES,
+  type ResolvedDependencies,
 } from "../packages/packages.js";
 import type { ScriptQuotaRequest } from "../packages/script-quota.js";
 import { createNameTakenError, isNameTaken, pickAuthoredFields } from "./action-rows.js";
@@ -83,11 +83,11 @@ async function withFreeNameAndPaths(
       throw createNameTakenError(name);
     }
     if (isAfter("TRIGGERS_INVALID") && findTriggersFault(triggers) === null) {
-      throw (await findTakenRouteError(manager, draftFilter, toStoredTriggers(triggers))) ?? error;
+      throw (await findRouteConflictError(manager, draftFilter, toStoredTriggers(triggers))) ?? error;
     }
     throw error;
   });
-  const routeFault = await findTakenRouteError(manager, draftFilter, validatedAction.input.triggers);
+  const routeFault = await findRouteConflictError(manager, draftFilter, validatedAction.input.triggers);
   if (routeFault) throw routeFault;
   return validatedAction;
 }
@@ -157,7 +157,7 @@ export class ActionValidation {
   private withAssets(
     input: ActionInput,
     knownAssets: readonly StoredAsset[],
-    resolved: ResolvedPackages,
+    resolved: ResolvedDependencies,
   ): ValidatedAction {
     return {
       input,
@@ -176,13 +176,13 @@ export class ActionValidation {
     data: unknown,
     current: ActionRow | null,
     exportedAssets = NO_EXPORTED_ASSETS,
-  ): Promise<ResolvedPackages> {
+  ): Promise<ResolvedDependencies> {
     const { codeChecker, sources, packages } = this.options;
     try {
       const hasSource = isObject(readProperty(data, "source")) && readProperty(data, "dependencies") !== undefined;
       const resolvedEarly = hasSource
         ? await this.resolveSourceDependencies(author, data, current, exportedAssets)
-        : NO_PACKAGES;
+        : NO_RESOLVED_DEPENDENCIES;
       const builtSource = await sources.withBuiltCode(author.appId, data, current, resolvedEarly);
       if (hasSource) {
         const { data: wholeSnapshot } = builtSource;
@@ -199,7 +199,7 @@ export class ActionValidation {
         return { ...(await packages.resolveMissing(author, input.dependencies, current.assets)), firstError: null };
       return await packages.resolve(author, input.dependencies, current?.assets ?? [], exportedAssets);
     } catch (error) {
-      if (error instanceof ActionError) return NO_PACKAGES;
+      if (error instanceof ActionError) return NO_RESOLVED_DEPENDENCIES;
       throw error;
     }
   }
@@ -213,7 +213,7 @@ export class ActionValidation {
     manager: EntityManager,
     appId: number,
     data: unknown,
-    resolved: ResolvedPackages,
+    resolved: ResolvedDependencies,
     rewritten: readonly number[] = [],
   ): Promise<ValidatedAction> {
     return withFreeNameAndPaths(manager, { appId, exceptId: null, rewritten }, data, async () =>
@@ -237,7 +237,7 @@ export class ActionValidation {
     manager: EntityManager,
     current: ActionRow,
     data: unknown,
-    resolved: ResolvedPackages,
+    resolved: ResolvedDependencies,
     rewritten: readonly number[] = [],
   ): Promise<ValidatedAction> {
     const addressScope = { appId: current.appId, exceptId: current.id, rewritten };
@@ -265,7 +265,7 @@ export class ActionValidation {
     author: ScriptQuotaRequest,
     snapshot: StoredDraftSnapshot,
     current: ActionRow,
-  ): Promise<ResolvedPackages> {
+  ): Promise<ResolvedDependencies> {
     const { codeChecker, packages } = this.options;
     const { code, dependencies, assets } = snapshot;
     if (isText(code)) await codeChecker.check(author.appId, code);
@@ -284,7 +284,7 @@ export class ActionValidation {
     manager: EntityManager,
     current: ActionRow,
     snapshot: StoredDraftSnapshot,
-    resolved: ResolvedPackages,
+    resolved: ResolvedDependencies,
   ): Promise<ValidatedAction> {
     const { appId, id } = current;
     const knownAssets = [...snapshot.assets, ...current.assets];
@@ -292,7 +292,7 @@ export class ActionValidation {
     // restore could give access to callers that the author has excluded since then.
     const wholeSnapshot = { ...snapshot, access: snapshot.access ?? pickAuthoredFields(current).access };
     const input = await this.createdInput(appId, { data: wholeSnapshot, fault: null });
-    const routeFault = await findTakenRouteError(
+    const routeFault = await findRouteConflictError(
       manager,
       { appId, isDraft: true, ignoredActionIds: [id] },
       input.triggers,
@@ -302,7 +302,7 @@ export class ActionValidation {
   }
 
   /** Resolves the dependencies that have no script yet, before the transaction that publishes the action. */
-  preparePublish(author: ScriptQuotaRequest, { dependencies, assets }: ActionRow): Promise<ResolvedPackages> {
+  preparePublish(author: ScriptQuotaRequest, { dependencies, assets }: ActionRow): Promise<ResolvedDependencies> {
     return this.options.packages.resolveMissing(author, dependencies, assets);
   }
 
@@ -310,7 +310,7 @@ export class ActionValidation {
    * Returns the fields and scripts with which a draft will be published.
    * @throws DEPENDENCY_UNRESOLVED if the script of a dependency is not available
    */
-  validatePublish(master: ActionRow, resolved: ResolvedPackages): ValidatedAction {
+  validatePublish(master: ActionRow, resolved: ResolvedDependencies): ValidatedAction {
     return this.withAssets(pickAuthoredFields(master), master.assets, resolved);
   }
 }

@@ -5,9 +5,9 @@ import { type Db, rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import { foldCase, foldCaseSql } from "../../rules/comparable-text.js";
 import { parseLimitAndOffset, type ReserveResponseBytes, type SizedRow, selectIdsThatFit } from "../../rules/page.js";
-import { NO_PACKAGES } from "../packages/packages.js";
+import { NO_RESOLVED_DEPENDENCIES } from "../packages/packages.js";
 import { recordChange } from "../records/audit.js";
-import { runInAppTurn, transactWithAppLock } from "../settings/app-lock.js";
+import { runAppChangeInTurn, transactWithAppLock } from "../settings/app-lock.js";
 import {
   type Action,
   type ConvertActionRow,
@@ -140,7 +140,9 @@ export class Actions {
     const { db, validation, draftWriter, convertRow, lockDraft } = this.options;
     const { appId } = target;
     const stored = await readDraft(db, target);
-    const resolvedPackages = stored ? await validation.prepare({ caller, appId }, data, stored) : NO_PACKAGES;
+    const resolvedPackages = stored
+      ? await validation.prepare({ caller, appId }, data, stored)
+      : NO_RESOLVED_DEPENDENCIES;
     return transactWithAppLock(db, appId, async (manager) => {
       const currentDraft = await lockDraft(manager, target, "CANNOT_UPDATE_PRODUCTION");
       const validatedAction = await validation.validateUpdate(manager, currentDraft, data, resolvedPackages);
@@ -161,6 +163,6 @@ export class Actions {
       const { name } = draftRow;
       await recordChange(manager, caller, { appId, type: "appAction.v3.remove", actionId: id, data: { name } });
     };
-    await runInAppTurn(db, appId, () => db.transaction(removeDraft));
+    await runAppChangeInTurn(db, appId, () => db.transaction(removeDraft));
   }
 }

@@ -14,7 +14,7 @@ import { omitSourceMap } from "../../rules/action-source.js";
 import { isObject } from "../../rules/describe-value.js";
 import { isStoredScript } from "../../rules/packages.js";
 import { deleteRoutes } from "../http/routes.js";
-import type { DependencyResolver, ResolvedPackages } from "../packages/packages.js";
+import type { DependencyResolver, ResolvedDependencies } from "../packages/packages.js";
 import type { ScriptQuotaRequest } from "../packages/script-quota.js";
 import { pickAuthoredFields } from "./action-rows.js";
 import type { ActionValidation, ValidatedAction } from "./action-validation.js";
@@ -31,7 +31,7 @@ export type ExportedAction = Omit<ActionInput, keyof RunLimits> &
 /** An action in an imported document, with the scripts of its dependencies. */
 export interface ImportedAction {
   data: unknown;
-  resolved: ResolvedPackages;
+  resolved: ResolvedDependencies;
 }
 
 /** A validated action of an imported document, ready to be written. */

@@ -6,10 +6,10 @@ import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { computeUpdatedAt } from "../../rules/precondition.js";
-import { findTakenRouteError, writeRoutes } from "../http/routes.js";
-import { NO_PACKAGES, type ResolvedPackages } from "../packages/packages.js";
+import { findRouteConflictError, writeRoutes } from "../http/routes.js";
+import { NO_RESOLVED_DEPENDENCIES, type ResolvedDependencies } from "../packages/packages.js";
 import { recordChange } from "../records/audit.js";
-import { runInAppTurn, transactWithAppLock } from "../settings/app-lock.js";
+import { runAppChangeInTurn, transactWithAppLock } from "../settings/app-lock.js";
 import type { TriggerIndex } from "../triggers/trigger-index.js";
 import {
   type Action,
@@ -74,7 +74,7 @@ function overwriteLiveVersion(liveVersion: ActionRow | null, master: ActionRow):
  */
 async function publishRoutes(manager: EntityManager, liveVersion: ActionRow): Promise<void> {
   const { appId, id, triggers } = liveVersion;
-  const routeFault = await findTakenRouteError(manager, { appId, isDraft: false, ignoredActionIds: [id] }, triggers);
+  const routeFault = await findRouteConflictError(manager, { appId, isDraft: false, ignoredActionIds: [id] }, triggers);
   if (routeFault) throw routeFault;
   await writeRoutes(manager, liveVersion);
 }
@@ -96,7 +96,7 @@ export class ActionPublisher {
     manager: EntityManager,
     caller: Caller,
     target: PublishRequest,
-    resolved: ResolvedPackages,
+    resolved: ResolvedDependencies,
   ): Promise<Action> {
     const { validation, draftWriter, convertRow, lockDraft, triggerIndex } = this.options;
     const { appId, id } = target;
@@ -131,7 +131,7 @@ export class ActionPublisher {
     const { db, validation } = this.options;
     const stored = await readDraft(db, target);
     const author = { caller, appId: target.appId };
-    const resolved = stored ? await validation.preparePublish(author, stored) : NO_PACKAGES;
+    const resolved = stored ? await validation.preparePublish(author, stored) : NO_RESOLVED_DEPENDENCIES;
     return transactWithAppLock(db, target.appId, (manager) => this.publishResolved(manager, caller, target, resolved));
   }
 
@@ -176,6 +176,6 @@ export class ActionPublisher {
   unpublish(caller: Caller, target: DraftTarget): Promise<void> {
     const { db } = this.options;
     const unpublishDraft = (manager: EntityManager) => this.unpublishLocked(manager, caller, target);
-    return runInAppTurn(db, target.appId, () => db.transaction(unpublishDraft));
+    return runAppChangeInTurn(db, target.appId, () => db.transaction(unpublishDraft));
   }
 }

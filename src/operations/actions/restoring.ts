@@ -5,7 +5,7 @@ import type { ActionRow } from "../../data/action.js";
 import type { Db } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { NO_PACKAGES, type ResolvedPackages } from "../packages/packages.js";
+import { NO_RESOLVED_DEPENDENCIES, type ResolvedDependencies } from "../packages/packages.js";
 import { recordChange } from "../records/audit.js";
 import { transactWithAppLock } from "../settings/app-lock.js";
 import {
@@ -52,7 +52,7 @@ export class DraftRestorer {
     manager: EntityManager,
     row: ActionRow,
     { id, data }: StoredVersion,
-    resolved: ResolvedPackages,
+    resolved: ResolvedDependencies,
   ): Promise<ValidatedAction> {
     return this.options.validation.validateRestore(manager, row, data, resolved).catch((error: unknown) => {
       if (!(error instanceof ActionError)) throw error;
@@ -68,7 +68,7 @@ export class DraftRestorer {
     caller: Caller,
     target: DraftTarget,
     versionId: number,
-    resolved: ResolvedPackages,
+    resolved: ResolvedDependencies,
   ): Promise<DraftRestoreResult> {
     const { draftWriter, log, convertRow, lockDraft } = this.options;
     const { appId, id: actionId } = target;
@@ -91,12 +91,12 @@ export class DraftRestorer {
     const { appId, id } = target;
     const resolvePackages = async () => {
       const row = await readDraft(db, target);
-      if (!row) return NO_PACKAGES;
+      if (!row) return NO_RESOLVED_DEPENDENCIES;
       const { data } = await findVersion(db.manager, id, versionId);
       return validation.prepareRestore({ caller, appId }, data, row);
     };
     // Ignores an error here: `restore` makes the same checks again in its transaction, and throws the error.
-    const resolved = await resolvePackages().catch(() => NO_PACKAGES);
+    const resolved = await resolvePackages().catch(() => NO_RESOLVED_DEPENDENCIES);
     return transactWithAppLock(db, appId, (manager) =>
       this.restoreResolved(manager, caller, target, versionId, resolved),
     );

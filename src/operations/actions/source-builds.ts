@@ -18,7 +18,7 @@ import {
   toStoredSource,
 } from "../../rules/action-source.js";
 import { isObject } from "../../rules/describe-value.js";
-import type { DependencyResolver, ResolvedPackages } from "../packages/packages.js";
+import type { DependencyResolver, ResolvedDependencies } from "../packages/packages.js";
 
 /** Maximum number of concurrent builds in this process. Each app has at most one. */
 const MAX_CONCURRENT_BUILDS = 3;
@@ -122,7 +122,7 @@ export class SourceBuilds {
     appId: number,
     data: unknown,
     current: ActionRow | null,
-    resolved: ResolvedPackages,
+    resolved: ResolvedDependencies,
   ): Promise<BuiltSource> {
     if (!isObject(data)) return { data, fault: null };
     const source = sourceToBuild(data, current);

@@ -12,7 +12,7 @@ import { describeValue, isObject } from "../../rules/describe-value.js";
 import { refuseField } from "../../rules/fields.js";
 import type { ReserveResponseBytes } from "../../rules/page.js";
 import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
-import { createRouteClaims } from "../http/routes.js";
+import { createDuplicateRouteCheck } from "../http/routes.js";
 import { transactWithAppLock } from "../settings/app-lock.js";
 import {
   type ActionImporter,
@@ -114,7 +114,7 @@ export class ActionTransfer {
     const knownActions = await steps.lock(manager, appId, storableActionNames(entries.map(({ data }) => data)));
     const rewrittenIds = [...knownActions.values()].map(({ id }) => id);
     const seenNames = new Set<string>();
-    const claimRoutes = createRouteClaims();
+    const claimRoutes = createDuplicateRouteCheck();
     const plan: ValidatedImport = { steps: [], faults: [], retryAfter: 0 };
     for (const [index, entry] of entries.entries()) {
       const name = actionNameOrNull(entry.data);

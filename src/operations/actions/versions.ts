@@ -13,7 +13,7 @@ import { type ActionInput, omitSourceIfNull } from "../../rules/action-input.js"
 import { omitSourceMap } from "../../rules/action-source.js";
 import type { AddAssetUrls } from "../../rules/packages.js";
 import { parseLimitAndOffset } from "../../rules/page.js";
-import { storedScriptHashes } from "../packages/kept-scripts.js";
+import { listStoredScriptHashes } from "../packages/kept-scripts.js";
 import { findAction, findLiveVersion, isStorableId, pickAuthoredFields } from "./action-rows.js";
 
 /**
@@ -123,7 +123,7 @@ async function writeSnapshot(manager: EntityManager, row: ActionRow, { occasion,
     personId,
     JSON.stringify(summary),
     JSON.stringify(snapshot),
-    storedScriptHashes(row.assets),
+    listStoredScriptHashes(row.assets),
     draftStateHash(row),
     commit ?? null,
   ]);

@@ -19,8 +19,8 @@ import { recordChange } from "../records/audit.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { transactWithAppLock } from "../settings/app-lock.js";
-import { deleteUnusedTokens } from "../settings/secret-values.js";
-import { type Settings, type StoredSetting, touchSettings } from "../settings/settings.js";
+import { deleteUnusedOauthTokens } from "../settings/secret-values.js";
+import { recordSettingsChangeTime, type Settings, type StoredSetting } from "../settings/settings.js";
 import { type AppTarget, parseAppChanges, pickSnapshotFields, writeAppChanges } from "./app-fields.js";
 
 /**
@@ -184,12 +184,12 @@ export class AppVersions {
     const changes = parseAppChanges(pickSnapshotFields(data), { asAdmin: false });
     await writeAppChanges(manager, appId, changes);
     const removedSettings = await rows<StoredSetting>(manager, DELETE_SETTINGS, [id, appId]);
-    if (removedSettings.length > 0) await deleteUnusedTokens(manager, appId);
+    if (removedSettings.length > 0) await deleteUnusedOauthTokens(manager, appId);
     const changedSettings = await rows<StoredSetting>(manager, RESTORE_SETTINGS, [id, appId, caller.personId]);
     // The restored version may be the oldest one, so old versions are deleted only after its settings have been read.
     await rows(manager, DELETE_OLD_VERSIONS, [appId]);
     const keys = [...changedSettings, ...removedSettings].map(({ key }) => unescapeSettingKey(key));
-    if (keys.length > 0) await touchSettings(manager, appId);
+    if (keys.length > 0) await recordSettingsChangeTime(manager, appId);
     await recordChange(manager, caller, {
       appId,
       type: "app.restore",

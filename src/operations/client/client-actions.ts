@@ -10,7 +10,7 @@ import { ActionError } from "../../errors.js";
 import { type Caller, isPageCaller, isPersonCaller } from "../../rules/access.js";
 import { compileActionScript } from "../../rules/compile-script.js";
 import type { AddAssetUrls } from "../../rules/packages.js";
-import { type FindAppUser, runAccessOf } from "../runs/run-access.js";
+import { createCallerActionAccess, type FindAppUser } from "../runs/run-access.js";
 
 /**
  * An action that a client can start on analytics events, in the form that the client receives. The client loads the
@@ -171,7 +171,7 @@ async function accessErrorOf(
   userOf: FindAppUser,
 ): Promise<ActionError | null> {
   if (access === null || triggers.some(isAnalyticsTrigger)) return null;
-  const { metRules, meetsRule } = runAccessOf(caller, userOf);
+  const { metRules, meetsRule } = createCallerActionAccess(caller, userOf);
   return metRules === null || (await meetsRule(access)) ? null : new ActionError("ACTION_ACCESS_DENIED");
 }
 

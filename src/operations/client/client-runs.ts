@@ -13,7 +13,7 @@ import { JsonText } from "../../rules/json-text.js";
 import { createFlatShape, refuseUnknownFields, type Shape, throwIfUnknownField } from "../../rules/unknown-fields.js";
 import type { RunOutcome, ScriptError } from "../records/execution-logs.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
-import { BROWSER_REPORT_GRACE_MS, createBrowserRunEnd, createTimeoutRunOutcome } from "../runs/outcomes.js";
+import { BROWSER_REPORT_GRACE_MS, createBrowserRunEndRecord, createTimeoutRunOutcome } from "../runs/outcomes.js";
 import { BROWSER_HOLDER_ID, type RunRepository } from "../runs/run-repository.js";
 import { type ClientActions, findActionOfReportedRun } from "./client-actions.js";
 
@@ -207,7 +207,12 @@ export class ClientRuns {
       const run = started ?? (await this.acceptReport(manager, caller, report, payload));
       refuseUnknownFields(report.body, RUN_REPORT_SHAPE);
       const endedRun = { trigger: run.trigger, actionId: report.actionId };
-      await repository.finish(run.id, BROWSER_HOLDER_ID, createBrowserRunEnd(endedRun, outcome, durationMs), manager);
+      await repository.finish(
+        run.id,
+        BROWSER_HOLDER_ID,
+        createBrowserRunEndRecord(endedRun, outcome, durationMs),
+        manager,
+      );
       return { runId: run.id };
     });
   }

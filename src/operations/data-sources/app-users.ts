@@ -11,7 +11,7 @@ import type { EntryData } from "../../rules/entries/entry-input.js";
 import { createTextHookFunction } from "../../rules/entries/hooks.js";
 import { parseSignIn } from "../../rules/entries/sign-in.js";
 import type { VerificationChannel } from "../../rules/verification.js";
-import { type HashQueueKey, hashQueueKeyOf, matchesHash } from "../records/hashes.js";
+import { createHashQueueKey, type HashQueueKey, matchesHash } from "../records/hashes.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import { pickVisibleColumns } from "./entry.js";
 import type { ReadRows } from "./read-pool.js";
@@ -247,7 +247,7 @@ export class AppUsers {
     const isProven = await attempts.runCounted(source.appId, guessedSubjects, caller, async () => {
       const values = [source.appId, source.id, JSON.stringify(normalizedNames)];
       [appUser] = await read<{ id: number; data: EntryData }>(source.appId, SELECT_CANDIDATE, values);
-      return provesIdentity(normalize(secrets), appUser?.data, hashQueueKeyOf(source.appId, caller));
+      return provesIdentity(normalize(secrets), appUser?.data, createHashQueueKey(source.appId, caller));
     });
     if (!isProven) throw createSignInError();
     await this.beginSession(caller, source, appUser!, Object.keys(secrets));

@@ -17,9 +17,9 @@ import type { ReserveResponseBytes } from "../../rules/page.js";
 import type { ExpectedETags } from "../../rules/precondition.js";
 import type { IdOrName } from "../../rules/reference.js";
 import { recordChange } from "../records/audit.js";
-import { type HashQueueKey, hashQueueKeyOf } from "../records/hashes.js";
+import { createHashQueueKey, type HashQueueKey } from "../records/hashes.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
-import { runInAppTurn, transactWithAppLock } from "../settings/app-lock.js";
+import { runAppChangeInTurn, transactWithAppLock } from "../settings/app-lock.js";
 import {
   checkDataSource,
   DATA_SOURCE_COLUMNS_SQL,
@@ -158,7 +158,7 @@ export class DataSources {
     rejectUniqueHashedIndexes(requestedIndexes, hashedColumns);
     const { isUsers = false } = more;
     checkIsUsersChange(isUsers, { before: false, mayMark: isPersonCaller(caller), hashed: hashedColumns });
-    const first = await validatedEntries({ hooks, hashedColumns }, entries, hashQueueKeyOf(appId, caller));
+    const first = await validatedEntries({ hooks, hashedColumns }, entries, createHashQueueKey(appId, caller));
     receivedDataLimiter.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)), entries.length + 1);
     const met = new NewColumnCollector(columns);
     for (const { data } of first) met.addColumnsOf(data);
@@ -200,7 +200,9 @@ export class DataSources {
     receivedDataLimiter.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)));
     const target = { appId, id, precondition };
     const saveDefinition = () =>
-      runInAppTurn(db, appId, () => db.transaction((manager) => definitions.change(manager, caller, target, fields)));
+      runAppChangeInTurn(db, appId, () =>
+        db.transaction((manager) => definitions.change(manager, caller, target, fields)),
+      );
     try {
       const key = { appId, id };
       await definitions.withIndexes(requestedIndexes ? [{ key, requestedIndexes, before }] : [], saveDefinition);
@@ -232,7 +234,7 @@ export class DataSources {
       });
       await sources.notifyChanged(manager, appId);
     };
-    await runInAppTurn(db, appId, () => db.transaction(removeSource));
+    await runAppChangeInTurn(db, appId, () => db.transaction(removeSource));
     sources.clearCache();
     definitions.dropIndexes(source);
   }

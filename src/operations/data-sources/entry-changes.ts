@@ -18,7 +18,7 @@ import {
 import type { HookVerb } from "../../rules/entries/sending-hooks.js";
 import { NEXT_UPDATED_AT_SQL } from "../../rules/precondition.js";
 import type { LogEventEmitter, LogEvents } from "../records/log-events.js";
-import { runInEntrySlot } from "../settings/app-lock.js";
+import { runEntryChangeInSlot } from "../settings/app-lock.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import type { StoredEntry } from "./entry.js";
 import { requireEntryQuota } from "./entry-quota.js";
@@ -327,9 +327,11 @@ export class EntryChangeTransactions {
       if (columnsAdded) await sources.notifyChanged(manager, source.appId);
       return done;
     };
-    const result = await runInEntrySlot(db, source.appId, () => db.transaction(change)).catch((error: unknown) => {
-      throw toCallerError(error, source, writer);
-    });
+    const result = await runEntryChangeInSlot(db, source.appId, () => db.transaction(change)).catch(
+      (error: unknown) => {
+        throw toCallerError(error, source, writer);
+      },
+    );
     if (columnsAdded) sources.clearCache();
     return result;
   }

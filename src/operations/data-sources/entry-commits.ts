@@ -8,7 +8,7 @@ import { meetsColumnConditions } from "../../rules/caller-rules.js";
 import { createAccessDeniedError, type EntryPermissions, maySelectById } from "../../rules/entries/entry-access.js";
 import type { EntryData, ParsedEntryCommit } from "../../rules/entries/entry-input.js";
 import type { HookVerb } from "../../rules/entries/sending-hooks.js";
-import { hashQueueKeyOf } from "../records/hashes.js";
+import { createHashQueueKey } from "../records/hashes.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { lockEntryReplacementShared, type StoredDataSource } from "./data-source-rows.js";
 import type { Entry } from "./entry.js";
@@ -183,7 +183,7 @@ async function validateCommit(
   const { isTrusted: trusted } = rights.caller;
   const insertedEntries: StorableEntry[] = [];
   const updates = new Map<number, EntryData>();
-  const turn = hashQueueKeyOf(source.appId, rights.writer.emitter);
+  const turn = createHashQueueKey(source.appId, rights.writer.emitter);
   const validateInsert =
     commitGrants.insert && createEntryValidator(source, "insert", { grant: commitGrants.insert, trusted, turn });
   const validateUpdate =

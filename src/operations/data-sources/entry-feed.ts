@@ -10,7 +10,7 @@ import type { DatabaseNotifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
 import { splitHashedWhere } from "../../rules/entries/hashed-where.js";
 import type { AdmittedRequest } from "../access/access-checks.js";
-import { READER_CHANNEL } from "../notifications/reader.js";
+import { NOTIFICATION_READER_CHANNEL } from "../notifications/reader.js";
 import { createLiveSource, type LiveSource } from "../records/live-source.js";
 import { DATA_SOURCE_CHANNEL, type DataSourceRows, type StoredDataSource } from "./data-source-rows.js";
 import { ENTRY_CHANNEL } from "./entry-changes.js";
@@ -105,7 +105,7 @@ export class EntryChangeFeed {
     notifications.listen(DATA_SOURCE_CHANNEL, (notice) => {
       for (const feed of this.feedsBySource.values()) if (feed.appId === Number(notice)) this.checkSubscribers(feed);
     });
-    notifications.listen(READER_CHANNEL, (notice) => {
+    notifications.listen(NOTIFICATION_READER_CHANNEL, (notice) => {
       const [appId, credentialId] = notice.split(":").map(Number);
       for (const feed of this.feedsBySource.values())
         if (feed.appId === appId)

@@ -13,7 +13,7 @@ import { BULK_WRITE_THRESHOLD_ENTRIES, ENTRY_IMPORT_TIMEOUT_MS } from "../../lim
 import { NewColumnCollector } from "../../rules/entries/columns.js";
 import { createAccessDeniedError } from "../../rules/entries/entry-access.js";
 import { type EntryData, parseEntryData } from "../../rules/entries/entry-input.js";
-import { hashQueueKeyOf } from "../records/hashes.js";
+import { createHashQueueKey } from "../records/hashes.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { lockEntryReplacementShared, type StoredDataSource } from "./data-source-rows.js";
 import { type EntryChange, type EntryChangeTransactions, MAX_CHANGED_ENTRIES_LISTED } from "./entry-changes.js";
@@ -203,7 +203,7 @@ export class EntryImports {
   ): ReadyEntries {
     const { receivedDataLimiter } = this.options;
     const { isTrusted: trusted } = rights.caller;
-    const turn = hashQueueKeyOf(source.appId, rights.writer.emitter);
+    const turn = createHashQueueKey(source.appId, rights.writer.emitter);
     const validateEntry = createEntryValidator(source, "insert", {
       grant: rights.grant(source, "insert"),
       trusted,

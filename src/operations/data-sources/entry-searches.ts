@@ -10,7 +10,7 @@ import { type SplitWhere, splitHashedWhere } from "../../rules/entries/hashed-wh
 import type { EntryScope, JoinOptions } from "../../rules/entry-query/options.js";
 import { SqlStatement } from "../../rules/entry-query/statement.js";
 import type { ReserveResponseBytes } from "../../rules/page.js";
-import { hashQueueKeyOf, matchesHash } from "../records/hashes.js";
+import { createHashQueueKey, matchesHash } from "../records/hashes.js";
 import { type DataSourceRows, lockEntryReplacementShared, type StoredDataSource } from "./data-source-rows.js";
 import type { EntryChange, EntryChangeTransactions } from "./entry-changes.js";
 import type { EntryCommits } from "./entry-commits.js";
@@ -90,7 +90,7 @@ export class EntrySearches {
       throw new ActionError("REQUEST_INVALID", message);
     }
     const ids: number[] = [];
-    const turn = hashQueueKeyOf(source.appId, rights.writer.emitter);
+    const turn = createHashQueueKey(source.appId, rights.writer.emitter);
     const compareAll = async () => {
       for (const { id, stored } of candidateRows.length > 0 ? candidateRows : [{ id: 0, stored: [] as null[] }]) {
         const hashMatches: boolean[] = [];

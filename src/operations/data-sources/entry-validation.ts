@@ -11,7 +11,7 @@ import {
 } from "../../rules/entries/entry-access.js";
 import { type EntryData, serializeEntry } from "../../rules/entries/entry-input.js";
 import { createTextHookFunction } from "../../rules/entries/hooks.js";
-import { checkHashable, type HashQueueKey, hashText } from "../records/hashes.js";
+import { type HashQueueKey, hashText, requireHashableText } from "../records/hashes.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 
 /**
@@ -58,7 +58,7 @@ export function createEntryValidator(
       );
     }
     const result = { ...data };
-    for (const column of input) result[column] = await hashText(checkHashable(data[column], column), turn);
+    for (const column of input) result[column] = await hashText(requireHashableText(data[column], column), turn);
     return result;
   }
 

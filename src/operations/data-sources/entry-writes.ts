@@ -4,7 +4,7 @@ import { meetsColumnConditions } from "../../rules/caller-rules.js";
 import { createAccessDeniedError, maySelectById } from "../../rules/entries/entry-access.js";
 import type { EntryData } from "../../rules/entries/entry-input.js";
 import type { ExpectedETags } from "../../rules/precondition.js";
-import { hashQueueKeyOf } from "../records/hashes.js";
+import { createHashQueueKey } from "../records/hashes.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import { type Entry, type StoredEntry, toEntry } from "./entry.js";
@@ -105,7 +105,7 @@ export class EntryWrites {
     const validateEntry = createEntryValidator(source, "insert", {
       grant: rights.grant(source, "insert"),
       trusted: rights.caller.isTrusted,
-      turn: hashQueueKeyOf(source.appId, rights.writer.emitter),
+      turn: createHashQueueKey(source.appId, rights.writer.emitter),
     });
     const { data, text } = await validateEntry(input, "the entry");
     const bytes = Buffer.byteLength(text);
@@ -136,7 +136,7 @@ export class EntryWrites {
     const validateEntry = createEntryValidator(source, "update", {
       grant,
       trusted: rights.caller.isTrusted,
-      turn: hashQueueKeyOf(source.appId, rights.writer.emitter),
+      turn: createHashQueueKey(source.appId, rights.writer.emitter),
     });
     const { data: written } = await validateEntry(input, "the entry");
     return this.options.changes.commit(

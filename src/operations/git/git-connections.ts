@@ -30,7 +30,7 @@ const SECRET_BYTES = 32;
 const [TOKEN, SECRET] = ["git token", "git webhook"];
 
 /** Result of the last pull from the connected repository. */
-export interface LastPull {
+export interface LastGitPull {
   ref: string;
   /** Hash of the commit; null if the repository could not be read. */
   commit: string | null;
@@ -49,7 +49,7 @@ export interface GitConnection extends GitConnectionFields {
   webhookUrl: string;
   /** ID of the person who connected the repository. Pulls after a webhook run with the rights of this person. */
   userId: number | null;
-  lastPull: LastPull | null;
+  lastPull: LastGitPull | null;
   /** Time of the last change of the connection, as ISO 8601 text. */
   updatedAt: string;
 }
@@ -63,18 +63,18 @@ export interface GitConnectionChange {
   webhookSecret: string | null;
 }
 
-export interface GitTarget {
+export interface GitConnectionChangeTarget {
   appId: number;
   precondition?: ExpectedETags;
 }
 
 /** Row of the table app_git: the connection of an app to a Git repository, with encrypted secrets. */
-export interface GitRow extends GitConnectionFields {
+export interface GitConnectionRow extends GitConnectionFields {
   sealedToken: Buffer | null;
   sealedSecret: Buffer;
   personId: number | null;
   credentialId: number | null;
-  lastPull: LastPull | null;
+  lastPull: LastGitPull | null;
   updatedAt: Date;
 }
 
@@ -112,8 +112,8 @@ interface GitConnectionsOptions {
   allowHttp: boolean;
 }
 
-async function find(executor: SqlClient, appId: number): Promise<GitRow | null> {
-  const [row] = await rows<GitRow>(executor, SELECT_CONNECTION, [appId]);
+async function find(executor: SqlClient, appId: number): Promise<GitConnectionRow | null> {
+  const [row] = await rows<GitConnectionRow>(executor, SELECT_CONNECTION, [appId]);
   return row ?? null;
 }
 
@@ -124,7 +124,7 @@ const revoke = async (manager: EntityManager, id: number | null): Promise<void> 
 export class GitConnections {
   constructor(private readonly options: GitConnectionsOptions) {}
 
-  private viewOf(appId: number, row: GitRow): GitConnection {
+  private viewOf(appId: number, row: GitConnectionRow): GitConnection {
     const { sealedToken, sealedSecret: _, credentialId: __, personId, updatedAt, ...fields } = row;
     return {
       ...fields,
@@ -135,7 +135,7 @@ export class GitConnections {
     };
   }
 
-  private checkState(appId: number, row: GitRow | null, precondition: ExpectedETags): void {
+  private checkState(appId: number, row: GitConnectionRow | null, precondition: ExpectedETags): void {
     if (row) requireExpectedVersion(this.viewOf(appId, row), precondition);
     else if (precondition)
       throw new ActionError("RESOURCE_CHANGED", "no Git repository is connected to this app any more");
@@ -149,7 +149,7 @@ export class GitConnections {
     manager: EntityManager,
     appId: number,
     input: GitConnectionInput,
-    before: GitRow | null,
+    before: GitConnectionRow | null,
   ) {
     if (input.token === null) return null;
     if (input.token !== undefined) return this.options.settings.sealFor(manager, appId, TOKEN, input.token);
@@ -176,12 +176,16 @@ export class GitConnections {
   }
 
   /** Returns the app's row of the table app_git; null if no repository is connected. */
-  findRow(appId: number): Promise<GitRow | null> {
+  findRow(appId: number): Promise<GitConnectionRow | null> {
     return find(this.options.db.manager, appId);
   }
 
   /** Connects a repository to an app, or changes the connection. @throws REQUEST_INVALID, FORBIDDEN, RESOURCE_CHANGED */
-  async connect(caller: Caller, { appId, precondition }: GitTarget, body: unknown): Promise<GitConnectionChange> {
+  async connect(
+    caller: Caller,
+    { appId, precondition }: GitConnectionChangeTarget,
+    body: unknown,
+  ): Promise<GitConnectionChange> {
     const { db, settings, allowHttp } = this.options;
     const input = parseGitConnectionInput(body, allowHttp);
     const connect = async (manager: EntityManager) => {
@@ -206,7 +210,7 @@ export class GitConnections {
   }
 
   /** Removes the connection of an app. @throws NOT_FOUND if no repository is connected, FORBIDDEN, RESOURCE_CHANGED */
-  async disconnect(caller: Caller, { appId, precondition }: GitTarget): Promise<void> {
+  async disconnect(caller: Caller, { appId, precondition }: GitConnectionChangeTarget): Promise<void> {
     const disconnect = async (manager: EntityManager) => {
       await requireCurrentRight(manager, caller, "writeGit", appId);
       const before = await find(manager, appId);
@@ -221,12 +225,12 @@ export class GitConnections {
   }
 
   /** Returns the decrypted token for the Git server; null if the app's connection has no token. */
-  async tokenOf(appId: number, { sealedToken }: GitRow): Promise<string | null> {
+  async tokenOf(appId: number, { sealedToken }: GitConnectionRow): Promise<string | null> {
     return sealedToken && this.options.settings.unsealFor(appId, TOKEN, sealedToken);
   }
 
   /** Returns the decrypted secret with which the Git server signs its webhooks. */
-  secretOf(appId: number, { sealedSecret }: GitRow): Promise<string> {
+  secretOf(appId: number, { sealedSecret }: GitConnectionRow): Promise<string> {
     return this.options.settings.unsealFor(appId, SECRET, sealedSecret);
   }
 
@@ -236,7 +240,7 @@ export class GitConnections {
    * @throws ActionError FORBIDDEN if the person no longer has a role on the app, or has set a new passphrase after
    *   connecting the repository
    */
-  async callerOf(appId: number, { personId, credentialId }: GitRow): Promise<Caller> {
+  async callerOf(appId: number, { personId, credentialId }: GitConnectionRow): Promise<Caller> {
     const [rights] = await rows<{ isAdministrator: boolean; roles: Role[] }>(
       this.options.db,
       SELECT_CREDENTIAL_RIGHTS,

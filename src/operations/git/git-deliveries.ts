@@ -4,10 +4,10 @@
  * Each app runs one pull at a time, in the order of its webhooks.
  */
 import { type Db, rows } from "../../data/database.js";
-import { createLastPullJsonSql } from "./git-pull-order.js";
+import { createLastGitPullJsonSql } from "./git-pull-order.js";
 
 /** Maximum number of webhooks of one app that wait for their pull. Further webhooks are rejected. */
-export const WAITING_WEBHOOKS_MAX = 20;
+export const WAITING_GIT_WEBHOOKS_MAX = 20;
 /**
  * Maximum number of attempts to run the pull of a webhook. An attempt counts if a crash interrupts the pull, or if the
  * pull fails with an error that a retry may fix.
@@ -23,11 +23,11 @@ const GIVEN_UP_ERROR =
  */
 const ADD_WEBHOOK = `
   WITH waiting AS (SELECT ref FROM git_webhook WHERE app_id = $1 AND holder IS NULL),
-  connected AS (SELECT app_id FROM app_git WHERE app_id = $1 AND (SELECT count(*) FROM waiting) < ${WAITING_WEBHOOKS_MAX} FOR KEY SHARE),
+  connected AS (SELECT app_id FROM app_git WHERE app_id = $1 AND (SELECT count(*) FROM waiting) < ${WAITING_GIT_WEBHOOKS_MAX} FOR KEY SHARE),
   added AS (
     INSERT INTO git_webhook (app_id, ref) SELECT app_id, $2 FROM connected
     ON CONFLICT (app_id, ref) WHERE holder IS NULL DO NOTHING)
-  SELECT (SELECT count(*) FROM waiting) < ${WAITING_WEBHOOKS_MAX} OR EXISTS (SELECT FROM waiting WHERE ref = $2) AS "isAccepted"`;
+  SELECT (SELECT count(*) FROM waiting) < ${WAITING_GIT_WEBHOOKS_MAX} OR EXISTS (SELECT FROM waiting WHERE ref = $2) AS "isAccepted"`;
 
 /*
  * Claims the oldest webhook of each app that has no pull in progress. $1 is the process that claims, $2 the maximum
@@ -67,20 +67,20 @@ const RELEASE_WEBHOOKS = `
     UPDATE git_webhook SET holder = NULL FROM lost
      WHERE git_webhook.id = lost.id AND NOT ("isGivenUp" OR "isRepeated")),
   recorded AS (
-    UPDATE app_git SET last_pull = ${createLastPullJsonSql(`json_build_object('ref', lost.ref, 'published', '[]'::json, 'error', '${GIVEN_UP_ERROR}')`)}
+    UPDATE app_git SET last_pull = ${createLastGitPullJsonSql(`json_build_object('ref', lost.ref, 'published', '[]'::json, 'error', '${GIVEN_UP_ERROR}')`)}
       FROM lost WHERE app_git.app_id = lost.app_id AND "isGivenUp" AND NOT "isRepeated"
                   AND (last_pull IS NULL OR (last_pull->>'at')::timestamptz < claimed_at))
   SELECT app_id AS "appId", ref, "isGivenUp" AND NOT "isRepeated" AS "isGivenUp" FROM lost`;
 
 /** A webhook whose pull this process has reserved to run. */
-export interface ClaimedWebhook {
+export interface ClaimedGitWebhook {
   id: number;
   appId: number;
   ref: string;
 }
 
 /** A webhook whose pull did not end, because its process crashed, or failed temporarily. */
-export interface LostWebhook {
+export interface ReleasedGitWebhook {
   appId: number;
   ref: string;
   /** True if the webhook has used all its attempts: then the service does not run its pull again. */
@@ -97,20 +97,20 @@ interface GitWebhookQueueOptions {
 export class GitWebhookQueue {
   constructor(private readonly options: GitWebhookQueueOptions) {}
 
-  /** Adds a webhook to the queue. Returns false if the app already has WAITING_WEBHOOKS_MAX waiting webhooks. */
+  /** Adds a webhook to the queue. Returns false if the app already has WAITING_GIT_WEBHOOKS_MAX waiting webhooks. */
   async add(appId: number, ref: string): Promise<boolean> {
     const [row] = await rows<{ isAccepted: boolean }>(this.options.db, ADD_WEBHOOK, [appId, ref]);
     return row!.isAccepted;
   }
 
   /** Claims up to `count` webhooks for this process, at most one for each app. */
-  claim(count: number): Promise<ClaimedWebhook[]> {
+  claim(count: number): Promise<ClaimedGitWebhook[]> {
     const { db, holder } = this.options;
-    return rows<ClaimedWebhook>(db, CLAIM_WEBHOOKS, [holder, count]);
+    return rows<ClaimedGitWebhook>(db, CLAIM_WEBHOOKS, [holder, count]);
   }
 
   /** Removes a webhook from the queue after its pull has ended. */
-  async remove({ id }: ClaimedWebhook): Promise<void> {
+  async remove({ id }: ClaimedGitWebhook): Promise<void> {
     const { db, holder } = this.options;
     await rows(db, "DELETE FROM git_webhook WHERE id = $1 AND holder = $2", [id, holder]);
   }
@@ -121,9 +121,9 @@ export class GitWebhookQueue {
    * releases webhooks of processes whose lease has expired.
    * @param knownIds IDs of the webhooks whose pulls are in progress in this process
    */
-  release(knownIds: readonly number[], mayDeclareDead: boolean): Promise<LostWebhook[]> {
+  release(knownIds: readonly number[], mayDeclareDead: boolean): Promise<ReleasedGitWebhook[]> {
     const { db, holder } = this.options;
-    return rows<LostWebhook>(db, RELEASE_WEBHOOKS, [holder, knownIds, mayDeclareDead]);
+    return rows<ReleasedGitWebhook>(db, RELEASE_WEBHOOKS, [holder, knownIds, mayDeclareDead]);
   }
 
   /**

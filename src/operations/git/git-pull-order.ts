@@ -6,23 +6,23 @@ import { createHash } from "node:crypto";
 import type { EntityManager } from "typeorm";
 import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import type { LastPull } from "./git-connections.js";
+import type { LastGitPull } from "./git-connections.js";
 
 /** Maximum number of published tags that are stored for a Git connection. The oldest tags are removed first. */
 const PUBLISHED_TAGS_MAX = 10_000;
 
 /**
- * Returns an SQL expression for the JSON of a pull's result (LastPull) as the table app_git stores it. The time comes
+ * Returns an SQL expression for the JSON of a pull's result (LastGitPull) as the table app_git stores it. The time comes
  * from the database's clock, which is the same for all processes.
  * @param pull SQL expression of type json: the result without its time
  */
-export const createLastPullJsonSql = (pull: string): string => {
+export const createLastGitPullJsonSql = (pull: string): string => {
   const fields = ["ref", "commit", "published", "error"].map((name) => `'${name}', ${pull}->'${name}'`).join(", ");
   return `json_build_object(${fields}, 'at', to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))`;
 };
 
 /** Identifies a pull and its position in the order of the app's pulls. */
-export interface PullPosition {
+export interface GitPullPosition {
   appId: number;
   /**
    * ID of the credential of the app's Git connection. Each change of the connection creates a new credential, so
@@ -41,13 +41,13 @@ export interface PullPosition {
 }
 
 /** Returns the column that counts the pulls of tags or of branches. */
-const pullCounterColumn = ({ isTag: publishes }: PullPosition): string => (publishes ? "tag_pulls" : "branch_pulls");
+const pullCounterColumn = ({ isTag: publishes }: GitPullPosition): string => (publishes ? "tag_pulls" : "branch_pulls");
 
 /**
  * Returns an SQL condition that is false if a later pull has started, and the value of its parameter. Before the pull
  * has a number, a later pull is one that has started since the last attempt to run the pull of the same webhook.
  */
-function newestPullCondition(position: PullPosition, parameter: string): { sql: string; value: number | null } {
+function newestPullCondition(position: GitPullPosition, parameter: string): { sql: string; value: number | null } {
   const counter = pullCounterColumn(position);
   if (position.number !== null) return { sql: `${counter} = ${parameter}`, value: position.number };
   const lastAttempt = `SELECT pull_number FROM git_webhook WHERE id = ${parameter}::bigint`;
@@ -81,7 +81,7 @@ export class GitPullOrder {
    * @throws ActionError MANIFEST_CHANGED if the Git connection was changed, or if the pull repeats that of a webhook and
    *   a later pull has started meanwhile
    */
-  async start(position: PullPosition): Promise<void> {
+  async start(position: GitPullPosition): Promise<void> {
     const counter = pullCounterColumn(position);
     const { sql: isNewest, value } = newestPullCondition(position, "$3");
     const sql = `
@@ -101,26 +101,26 @@ export class GitPullOrder {
    *   lock
    * @throws ActionError MANIFEST_CHANGED
    */
-  async check(manager: EntityManager | null, turn: PullPosition): Promise<void> {
+  async check(manager: EntityManager | null, turn: GitPullPosition): Promise<void> {
     const sql = `SELECT FROM app_git WHERE ${CONNECTION_CONDITION} AND ${pullCounterColumn(turn)} = $3${manager ? " FOR NO KEY UPDATE" : ""}`;
     const turnRows = await rows(manager ?? this.db, sql, [turn.appId, turn.credentialId, turn.number]);
     if (turnRows.length === 0) throw outdatedPullError();
   }
 
   /** True if a pull has already published this tag with the same target (commit or tag object). */
-  async isPublished({ appId, credentialId }: PullPosition, ref: string, target: string): Promise<boolean> {
+  async isPublished({ appId, credentialId }: GitPullPosition, ref: string, target: string): Promise<boolean> {
     return (await rows(this.db, IS_TAG_PUBLISHED, [appId, credentialId, digestOfTag(ref, target)])).length > 0;
   }
 
   /** Stores that a pull has published this tag with this target (commit or tag object). */
-  async addPublished({ appId, credentialId }: PullPosition, ref: string, target: string): Promise<void> {
+  async addPublished({ appId, credentialId }: GitPullPosition, ref: string, target: string): Promise<void> {
     await rows(this.db, ADD_PUBLISHED_TAG, [appId, credentialId, digestOfTag(ref, target)]);
   }
 
   /** Stores the result of a pull as the last pull of the connection, unless a later pull has started. */
-  async record(turn: PullPosition, pull: Omit<LastPull, "at">): Promise<void> {
+  async record(turn: GitPullPosition, pull: Omit<LastGitPull, "at">): Promise<void> {
     const { sql: isNewest, value } = newestPullCondition(turn, "$4");
-    const sql = `UPDATE app_git SET last_pull = ${createLastPullJsonSql("$3::json")} WHERE ${CONNECTION_CONDITION} AND ${isNewest}`;
+    const sql = `UPDATE app_git SET last_pull = ${createLastGitPullJsonSql("$3::json")} WHERE ${CONNECTION_CONDITION} AND ${isNewest}`;
     await rows(this.db, sql, [turn.appId, turn.credentialId, JSON.stringify(pull), value]);
   }
 }

@@ -15,15 +15,15 @@ import { findLiveVersion, pickAuthoredFields } from "../actions/action-rows.js";
 import type { ActionPublisher } from "../actions/publishing.js";
 import type { ManifestPlan, Manifests } from "../manifest/manifests.js";
 import { recordChange } from "../records/audit.js";
-import type { GitConnections, GitRow } from "./git-connections.js";
-import type { GitPullOrder, PullPosition } from "./git-pull-order.js";
+import type { GitConnectionRow, GitConnections } from "./git-connections.js";
+import type { GitPullOrder, GitPullPosition } from "./git-pull-order.js";
 import type { GitRepository } from "./git-repository.js";
 
 /**
  * Maximum number of pulls that this process runs at the same time, one for each app. A pull mostly waits for the Git
  * server.
  */
-export const CONCURRENT_PULLS_MAX = 16;
+export const CONCURRENT_GIT_PULLS_MAX = 16;
 /** Maximum number of pulls of this process that unpack a commit or apply a manifest at the same time. */
 const CONCURRENT_APPLIES_MAX = 2;
 /**
@@ -63,12 +63,12 @@ export interface QueuedGitPull {
    */
   reviewedCommit: string | null;
   /** Returns the branch or tag to pull; null if there is nothing to pull. */
-  resolveRef: (row: GitRow | null) => PulledRef | null;
+  resolveRef: (row: GitConnectionRow | null) => PulledRef | null;
   /**
    * Returns the caller who is recorded as the author of the pull's changes, with this caller's current rights.
    * @throws ActionError FORBIDDEN if the author has lost access to the app
    */
-  resolveAuthor: (row: GitRow) => Promise<Caller>;
+  resolveAuthor: (row: GitConnectionRow) => Promise<Caller>;
   /** Checks that `caller` may run `operation`. @throws ActionError FORBIDDEN if the caller may not */
   checkPermission: (caller: Caller, operation: Operation) => void;
   /**
@@ -82,12 +82,12 @@ export interface QueuedGitPull {
  * Branch or tag to pull, and the commit that the caller has reviewed. Both come from a request and have not been
  * validated yet.
  */
-export interface PullInput {
+export interface GitPullInput {
   ref: unknown;
   commit: unknown;
 }
 
-export interface PullOptions {
+export interface GitPullOptions {
   appId: number;
   isPlan: boolean;
   /** Checks that the caller may run `operation`. @throws ActionError FORBIDDEN if the caller may not */
@@ -107,9 +107,9 @@ interface DraftToPublish {
 /** A pull in progress, with the data that the service has determined for it so far. */
 interface RunningPull {
   request: QueuedGitPull;
-  row: GitRow;
+  row: GitConnectionRow;
   pulledRef: PulledRef;
-  position: PullPosition;
+  position: GitPullPosition;
   commit: string | null;
   publishedActions: string[];
 }
@@ -157,7 +157,7 @@ async function checkedAuthor({ request, row, pulledRef }: RunningPull): Promise<
 }
 
 export class GitPulls {
-  private readonly pullSlots = new FairSemaphore(CONCURRENT_PULLS_MAX, 1);
+  private readonly pullSlots = new FairSemaphore(CONCURRENT_GIT_PULLS_MAX, 1);
   private readonly applySlots = new FairSemaphore(CONCURRENT_APPLIES_MAX, 1);
 
   constructor(private readonly options: GitPullsOptions) {}
@@ -295,7 +295,7 @@ export class GitPulls {
       const row = await this.options.connections.findRow(appId);
       const pulledRef = request.resolveRef(row);
       if (!row || !pulledRef) return null;
-      const turn: PullPosition = {
+      const turn: GitPullPosition = {
         appId,
         credentialId: row.credentialId,
         isTag: pulledRef.publishesApp,
@@ -327,12 +327,12 @@ export class GitPulls {
    */
   async pull(
     caller: Caller,
-    { ref, commit }: PullInput,
-    { appId, isPlan, checkPermission }: PullOptions,
+    { ref, commit }: GitPullInput,
+    { appId, isPlan, checkPermission }: GitPullOptions,
   ): Promise<GitPull> {
     checkGitRefIsText(ref);
     const reviewedCommit = parseReviewedCommitHash(commit);
-    const refOf = (row: GitRow | null) => row && parsePullRef(ref, row);
+    const refOf = (row: GitConnectionRow | null) => row && parsePullRef(ref, row);
     const pulledRef = refOf(await this.options.connections.findRow(appId));
     throwIfUnknownField(caller);
     const request: QueuedGitPull = {

@@ -20,7 +20,7 @@ const RETRY_AFTER_SECONDS = 5;
 const ERROR_REASON_MAX_CHARACTERS = 500;
 
 /** The commit to which a branch or tag points on the Git server. */
-export interface RemoteCommit {
+export interface RemoteGitCommit {
   commit: string;
   /** Hash of the object to which the branch or tag points: the commit, or for an annotated tag the tag object. */
   target: string;
@@ -101,7 +101,7 @@ export class GitRepository {
   }
 
   /** Requests from the Git server the commit to which a branch or tag points. @throws ActionError GIT_PULL_FAILED */
-  async find(appId: number, fields: GitConnectionFields, token: string | null, ref: string): Promise<RemoteCommit> {
+  async find(appId: number, fields: GitConnectionFields, token: string | null, ref: string): Promise<RemoteGitCommit> {
     try {
       const remote = await openGitRemote(this.senderTo(appId, fields, token));
       const remoteCommit = await remote.find(ref);
@@ -118,7 +118,7 @@ export class GitRepository {
   /**
    * Reads the app's manifest from the files of a commit.
    * @param folder folder of the repository that contains the app's files
-   * @param pack Git pack from `RemoteCommit.downloadPack`
+   * @param pack Git pack from `RemoteGitCommit.downloadPack`
    * @throws GIT_PULL_FAILED, OVERLOADED
    */
   async read(commit: string, folder: string, pack: Buffer): Promise<unknown> {

@@ -13,8 +13,8 @@ import type { SignedRequest } from "../../rules/http/signatures.js";
 import type { AccessChecks } from "../access/access-checks.js";
 import { DeliveryTracker } from "../delivery-tracker.js";
 import type { GitConnections } from "./git-connections.js";
-import { type ClaimedWebhook, type GitWebhookQueue, WAITING_WEBHOOKS_MAX } from "./git-deliveries.js";
-import { CONCURRENT_PULLS_MAX, type GitPulls } from "./git-pulls.js";
+import { type ClaimedGitWebhook, type GitWebhookQueue, WAITING_GIT_WEBHOOKS_MAX } from "./git-deliveries.js";
+import { CONCURRENT_GIT_PULLS_MAX, type GitPulls } from "./git-pulls.js";
 
 /** Maximum number of webhook requests to one app from one network address, per RATE_WINDOW_MS. */
 const REQUESTS_PER_ADDRESS_MAX = 120;
@@ -39,7 +39,7 @@ interface GitWebhooksOptions {
 
 export class GitWebhooks {
   private readonly addresses = createTokenBucket({ limit: REQUESTS_PER_ADDRESS_MAX, windowMs: RATE_WINDOW_MS });
-  private readonly runningPulls = new DeliveryTracker(CONCURRENT_PULLS_MAX);
+  private readonly runningPulls = new DeliveryTracker(CONCURRENT_GIT_PULLS_MAX);
   private onAccepted: () => void = () => undefined;
 
   constructor(private readonly options: GitWebhooksOptions) {}
@@ -49,7 +49,7 @@ export class GitWebhooks {
    * connection's last pull. Rejects if the pull should be repeated, because the error is temporary, or the service
    * failed or is stopping.
    */
-  private async tryPull({ id, appId, ref }: ClaimedWebhook): Promise<void> {
+  private async tryPull({ id, appId, ref }: ClaimedGitWebhook): Promise<void> {
     const { connections, pulls, accessChecks, log } = this.options;
     try {
       await pulls.pullInTurn({
@@ -67,7 +67,7 @@ export class GitWebhooks {
     }
   }
 
-  private startPull(webhook: ClaimedWebhook): void {
+  private startPull(webhook: ClaimedGitWebhook): void {
     const { deliveries, log } = this.options;
     const pulling = this.tryPull(webhook).then(() => deliveries.remove(webhook));
     // Leaves the webhook in the queue. `recover` later releases it, and a process then repeats the pull.
@@ -159,7 +159,7 @@ export class GitWebhooks {
     await accessChecks.countGitWebhook({ caller: null, ...(address !== undefined && { address }) }, appId);
     if (!(await deliveries.add(appId, pushed.ref)))
       throw createRateLimitError(
-        `${WAITING_WEBHOOKS_MAX} pulls of this app already wait, which is the maximum`,
+        `${WAITING_GIT_WEBHOOKS_MAX} pulls of this app already wait, which is the maximum`,
         RATE_WINDOW_MS / 1_000,
       );
     this.onAccepted();

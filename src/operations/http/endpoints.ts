@@ -9,7 +9,7 @@ import { createBoundedCache } from "../../engine/bounded-cache.js";
 import { decryptText, encryptText } from "../../engine/cipher.js";
 import { type Caller, mayPerformOnApp } from "../../rules/access.js";
 import type { DataKeys } from "../settings/data-keys.js";
-import { httpTriggerConditions, type TriggerRoute } from "./routes.js";
+import { listHttpTriggerConditions, type TriggerRoute } from "./routes.js";
 
 /** URL of one HTTP trigger. */
 export interface TriggerEndpoint {
@@ -28,7 +28,7 @@ const DECRYPTED_SECRETS_MAX = 10_000;
 
 const secretLabel = (actionId: number): string => `http-secret:${actionId}`;
 const hasSecretTrigger = (triggers: readonly Trigger[]): boolean =>
-  httpTriggerConditions(triggers).some(({ auth }) => auth.type === "secret");
+  listHttpTriggerConditions(triggers).some(({ auth }) => auth.type === "secret");
 
 const SELECT_SECRETS = `
   SELECT wanted.id, secret.action_id AS "masterId", secret.sealed FROM unnest($1::bigint[]) AS wanted (id)
@@ -87,7 +87,7 @@ export class TriggerEndpoints {
     return Promise.all(
       actions.map(async (action) => {
         const { id, appId, triggers } = action;
-        const httpConditions = httpTriggerConditions(triggers);
+        const httpConditions = listHttpTriggerConditions(triggers);
         if (httpConditions.length === 0) return action;
         const stored = secrets.get(id);
         const secret = stored ? await this.openSecret(appId, stored.masterId, stored.sealed) : null;

@@ -23,12 +23,12 @@ import type { AccessCheckInput, AccessChecks } from "../access/access-checks.js"
 import type { ExecutionLogs, RunOutcome } from "../records/execution-logs.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { RoutesChangedError } from "../runs/matching-routes.js";
-import { deleteEventKey, type NamedRun } from "../runs/run-inserts.js";
+import { deleteEventKey, type NewOnDemandRun } from "../runs/run-inserts.js";
 import { readRunOutcome } from "../runs/run-texts.js";
-import type { OnDemandRun, Runs } from "../runs/runs.js";
+import type { EnqueuedOnDemandRun, Runs } from "../runs/runs.js";
 import type { TriggerEndpoints } from "./endpoints.js";
 import type { RejectedRequestCounter } from "./rejected-request-counter.js";
-import { findRoutes, type MatchingRoutes, selectRoute, type TriggerRoute } from "./routes.js";
+import { findMatchingRoutes, type MatchingRoutes, selectRoute, type TriggerRoute } from "./routes.js";
 import {
   TriggerAuthenticationError,
   type TriggerAuthenticator,
@@ -36,7 +36,7 @@ import {
 } from "./trigger-authenticator.js";
 
 /** Address of a request to an HTTP trigger: the app, draft or live version, and the path. */
-export interface TriggerAddress {
+export interface HttpTriggerAddress {
   appId: number;
   isDraft: boolean;
   /** Segments of the URL path: `rawSegments` as the sender sent them, `decodedSegments` without percent-encoding. */
@@ -44,7 +44,7 @@ export interface TriggerAddress {
   decodedSegments: readonly string[];
 }
 
-export interface TriggerRequest extends VerifiableRequest {
+export interface HttpTriggerRequest extends VerifiableRequest {
   method: string;
   body: Buffer<ArrayBuffer>;
   headers: NodeJS.Dict<string | string[]>;
@@ -61,7 +61,7 @@ export interface TriggerRequest extends VerifiableRequest {
 
 /** HTTP triggers that match the address of a request. */
 export interface MatchedTriggers extends MatchingRoutes {
-  address: TriggerAddress;
+  address: HttpTriggerAddress;
   /** True if the triggers were cached for an earlier request. They may have changed since then. */
   isCached: boolean;
 }
@@ -73,7 +73,7 @@ const CACHED_ENTRY_MAX_BYTES = CACHED_BYTES_MAX / 128;
 /** Estimated memory in bytes that a string needs in addition to its characters. */
 const STRING_BYTES = 32;
 
-const triggerCacheKey = ({ appId, rawSegments }: TriggerAddress): string => `${appId}/${rawSegments.join("/")}`;
+const triggerCacheKey = ({ appId, rawSegments }: HttpTriggerAddress): string => `${appId}/${rawSegments.join("/")}`;
 
 /**
  * Returns the estimated memory in bytes of one cache entry. An entry can be large: a path of eight segments has 384
@@ -90,7 +90,7 @@ function estimateCachedBytes({ match }: MatchingRoutes, key: string): number {
  * Response to the sender, and the run that produced it. `isReplayed` is true if an earlier request with the same event
  * ID started this run.
  */
-export interface TriggerResponse extends HttpTriggerResponse {
+export interface TriggerRunResponse extends HttpTriggerResponse {
   runId: number;
   isReplayed: boolean;
 }
@@ -138,7 +138,12 @@ const usesAuthorizationHeader = ({ where: { auth } }: TriggerRoute, isDraft: boo
   isDraft || auth.type === "basic" || auth.type === "bearer";
 
 /** Builds the JSON payload of the action from the request. @param body parsed request body */
-function buildPayload(route: TriggerRoute, address: TriggerAddress, request: TriggerRequest, body: unknown): string {
+function buildPayload(
+  route: TriggerRoute,
+  address: HttpTriggerAddress,
+  request: HttpTriggerRequest,
+  body: unknown,
+): string {
   const { isDraft, rawSegments: raw, decodedSegments: decoded } = address;
   const hasSecret = !isDraft && route.where.auth.type === "secret";
   const contentType = request.header("content-type") ?? null;
@@ -166,7 +171,7 @@ function buildPayload(route: TriggerRoute, address: TriggerAddress, request: Tri
  * Returns the hash of the event ID in the request; null if the request contains no event ID. The service uses the hash
  * to recognize a repeated event.
  */
-function eventIdHashOf({ where }: TriggerRoute, request: TriggerRequest, body: unknown): Buffer | null {
+function eventIdHashOf({ where }: TriggerRoute, request: HttpTriggerRequest, body: unknown): Buffer | null {
   const id = readWebhookEventId(request, where, body);
   return id === null
     ? null
@@ -223,7 +228,11 @@ export class HttpTriggers {
    * Returns the response for an event that already has a run. Returns null if that run failed: then start another run
    * for the event.
    */
-  private async repeatAnswer(run: OnDemandRun, eventKey: Buffer, isAwaited: boolean): Promise<TriggerResponse | null> {
+  private async repeatAnswer(
+    run: EnqueuedOnDemandRun,
+    eventKey: Buffer,
+    isAwaited: boolean,
+  ): Promise<TriggerRunResponse | null> {
     const storedAnswer = await this.earlierAnswer(run.id);
     if (storedAnswer === null || (storedAnswer && !isSuccess(storedAnswer))) {
       await deleteEventKey(this.options.db, eventKey, run.id);
@@ -234,7 +243,11 @@ export class HttpTriggers {
     return { ...answer, runId: run.id, isReplayed: isSuccess(answer) };
   }
 
-  private async answer(requested: NamedRun, isAwaited: boolean, gone: () => AbortSignal): Promise<TriggerResponse> {
+  private async answer(
+    requested: NewOnDemandRun,
+    isAwaited: boolean,
+    gone: () => AbortSignal,
+  ): Promise<TriggerRunResponse> {
     for (;;) {
       const run = await this.options.runs.accept(requested, isAwaited, gone);
       if (run.isRepeated) {
@@ -260,9 +273,9 @@ export class HttpTriggers {
   }
 
   /** Finds the HTTP triggers of a URL for all HTTP methods, and caches them. */
-  async find(address: TriggerAddress): Promise<MatchedTriggers> {
+  async find(address: HttpTriggerAddress): Promise<MatchedTriggers> {
     const { db, endpoints } = this.options;
-    const found = await findRoutes(db, address, (route, segment) =>
+    const found = await findMatchingRoutes(db, address, (route, segment) =>
       endpoints.isSecretSegment(route, address.appId, segment),
     );
     const { routes, match } = found;
@@ -278,7 +291,7 @@ export class HttpTriggers {
    * Returns the cached triggers of a URL if one of them accepts the method; otherwise null. Only `run` checks whether
    * cached triggers have changed, so they must not be used to build a response without a run.
    */
-  findCached(address: TriggerAddress, method: string): MatchedTriggers | null {
+  findCached(address: HttpTriggerAddress, method: string): MatchedTriggers | null {
     const found = address.isDraft ? undefined : this.cached.get(triggerCacheKey(address));
     return found && selectRoute(found.routes, method) ? { ...found, address, isCached: true } : null;
   }
@@ -303,9 +316,9 @@ export class HttpTriggers {
   async run(
     { address, routes, match, isCached }: MatchedTriggers,
     author: Caller | null,
-    request: TriggerRequest,
+    request: HttpTriggerRequest,
     visitor: AccessCheckInput,
-  ): Promise<TriggerResponse> {
+  ): Promise<TriggerRunResponse> {
     const { accessChecks, authenticator, rejectedRequestCounter, receivedDataLimiter } = this.options;
     const { appId, isDraft } = address;
     const route = selectRoute(routes, request.method)!;
@@ -330,7 +343,7 @@ export class HttpTriggers {
       const sender = { kind: "live" as const, credentialId: 0, ...(request.address && { address: request.address }) };
       receivedDataLimiter.takePayload(sender, appId, Buffer.byteLength(payload));
     }
-    const requested: NamedRun = {
+    const requested: NewOnDemandRun = {
       appId,
       ref: { id: actionId },
       trigger: "http",

@@ -9,7 +9,7 @@ import { isDeadlock, isUniqueViolation, queryPreparedRows, rows, type SqlClient 
 import { ActionError } from "../../errors.js";
 import { getPathPatternShape, listMatchingPatternShapes } from "../../rules/http/path.js";
 import { createRouteKey } from "../../rules/http/where.js";
-import { type RouteMatch, SELECT_ROUTES_SQL } from "../runs/matching-routes.js";
+import { type RouteMatch, SELECT_MATCHING_ROUTES_SQL } from "../runs/matching-routes.js";
 
 /** Value of the database column `method` for a trigger that accepts every HTTP method. */
 const ANY_METHOD = "";
@@ -32,7 +32,7 @@ export interface TriggerRoute {
   sealed: Buffer | null;
 }
 
-export const httpTriggerConditions = (triggers: readonly Trigger[]): HttpWhere[] =>
+export const listHttpTriggerConditions = (triggers: readonly Trigger[]): HttpWhere[] =>
   triggers.flatMap((trigger) => (trigger.trigger === "http" ? [trigger.where] : []));
 
 const describeRoute = ({ method, path }: HttpWhere): string => `${method ?? "every method"} ${path}`;
@@ -47,12 +47,12 @@ const SELECT_TAKEN_ROUTE = `
  * Returns the error TRIGGERS_INVALID if a trigger of another action already uses one of these methods and paths;
  * otherwise null.
  */
-export async function findTakenRouteError(
+export async function findRouteConflictError(
   executor: SqlClient,
   where: { appId: number; isDraft: boolean; ignoredActionIds: readonly number[] },
   triggers: readonly Trigger[],
 ): Promise<ActionError | null> {
-  const httpConditions = httpTriggerConditions(triggers);
+  const httpConditions = listHttpTriggerConditions(triggers);
   if (httpConditions.length === 0) return null;
   const pathShapes = httpConditions.map(({ path }) => getPathPatternShape(path));
   const methods = httpConditions.map(({ method }) => method ?? ANY_METHOD);
@@ -87,7 +87,7 @@ const UPDATE_ROUTES = `
  * @throws TRIGGERS_INVALID if a trigger of another action already uses one of the methods and paths
  */
 export async function writeRoutes(manager: EntityManager, { id, appId, masterId, triggers }: ActionRow): Promise<void> {
-  const httpConditions = httpTriggerConditions(triggers);
+  const httpConditions = listHttpTriggerConditions(triggers);
   const isDraft = masterId === null;
   const pathShapes = httpConditions.map(({ path }) => getPathPatternShape(path));
   const methods = httpConditions.map(({ method }) => method ?? ANY_METHOD);
@@ -120,10 +120,10 @@ export async function deleteRoutes(manager: EntityManager, actionIds: readonly n
  * Returns a function that reserves the methods and paths of one action's HTTP triggers. The function throws
  * TRIGGERS_INVALID if it has already reserved one of them for another action of the same document.
  */
-export function createRouteClaims(): (triggers: readonly Trigger[]) => void {
+export function createDuplicateRouteCheck(): (triggers: readonly Trigger[]) => void {
   const claimedKeys = new Set<string>();
   return (triggers) => {
-    const httpConditions = httpTriggerConditions(triggers);
+    const httpConditions = listHttpTriggerConditions(triggers);
     const existingCondition = httpConditions.find((where) => claimedKeys.has(createRouteKey(where)));
     if (existingCondition) {
       throw new ActionError(
@@ -160,7 +160,7 @@ export interface MatchingRoutes {
  * @param isSecretSegment checks that the last segment is the secret of the route's trigger; not called for drafts,
  *   whose URLs contain no secret
  */
-export async function findRoutes(
+export async function findMatchingRoutes(
   db: SqlClient,
   { appId, isDraft, decodedSegments }: { appId: number; isDraft: boolean; decodedSegments: readonly string[] },
   isSecretSegment: (route: TriggerRoute, segment: string) => Promise<boolean>,
@@ -172,7 +172,7 @@ export async function findRoutes(
   const found = await queryPreparedRows<TriggerRoute & { rowText: string }>(
     db,
     "find-http-routes",
-    SELECT_ROUTES_SQL,
+    SELECT_MATCHING_ROUTES_SQL,
     values,
   );
   const match = isDraft ? null : { shapes, shapesBeforeSecret, rowTexts: found.map(({ rowText }) => rowText).sort() };
@@ -202,7 +202,7 @@ export function selectRoute<R extends Pick<TriggerRoute, "where">>(
 }
 
 /** Returns the value of the response header `Allow`: the methods that the routes accept. */
-export function allowHeaderOf(routes: readonly Pick<TriggerRoute, "where">[]): string {
+export function createAllowHeader(routes: readonly Pick<TriggerRoute, "where">[]): string {
   const methods = new Set<HttpMethod | "OPTIONS">(routes.flatMap(({ where }) => where.method ?? []));
   if (methods.has("GET")) methods.add("HEAD");
   return [...methods.add("OPTIONS")].join(", ");

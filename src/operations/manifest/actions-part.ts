@@ -16,9 +16,9 @@ import {
   type ImportedAction,
   toExportedAction,
 } from "../actions/import-steps.js";
-import { createRouteClaims } from "../http/routes.js";
+import { createDuplicateRouteCheck } from "../http/routes.js";
 import { recordChange } from "../records/audit.js";
-import { type DefinitionsPlan, findRepeatedNames, type PlanContext, toFault } from "./definitions-plan.js";
+import { type DefinitionsPlan, findRepeatedNames, type ManifestPlanContext, toPathFault } from "./definitions-plan.js";
 
 type ActionItem = NonNullable<Manifest["actions"]>[number];
 
@@ -73,7 +73,7 @@ function toActionData(
 }
 
 /** An action of a manifest in the form that the API accepts, and the faults of its references to data sources. */
-export interface PreparedAction {
+export interface PreparedManifestAction {
   entry: ImportedAction;
   faults: DocumentPartFault[];
 }
@@ -83,12 +83,12 @@ export interface PreparedAction {
  * transaction, because it is slow and the transaction holds locks.
  * @param sourceIdsByName IDs of the app's data sources by name
  */
-export async function prepareActions(
+export async function prepareManifestActions(
   importSteps: ActionImporter,
-  { caller, appId }: Pick<PlanContext, "caller" | "appId">,
+  { caller, appId }: Pick<ManifestPlanContext, "caller" | "appId">,
   items: readonly ActionItem[],
   sourceIdsByName: ReadonlyMap<string, number>,
-): Promise<PreparedAction[]> {
+): Promise<PreparedManifestAction[]> {
   const faults: DocumentPartFault[][] = [];
   const data = items.map((item, index) => {
     const itemFaults: DocumentPartFault[] = [];
@@ -105,15 +105,15 @@ function toPathFaults(index: number, error: unknown): DocumentPartFault[] {
   const itemPath = `actions[${index}]`;
   if (error instanceof ActionInputError) {
     return error.all.map(({ field, status, error: message }) => {
-      const innerFault = toFault(itemPath, new ActionError(status, message), ACTION_FIELDS);
+      const innerFault = toPathFault(itemPath, new ActionError(status, message), ACTION_FIELDS);
       return innerFault.path === itemPath ? { ...innerFault, path: `${itemPath}.${field}` } : innerFault;
     });
   }
-  return [toFault(itemPath, error, ACTION_FIELDS)];
+  return [toPathFault(itemPath, error, ACTION_FIELDS)];
 }
 
 async function removeActions(
-  { manager, caller, appId }: PlanContext,
+  { manager, caller, appId }: ManifestPlanContext,
   removedDrafts: readonly ActionRow[],
 ): Promise<void> {
   for (const { id, name } of removedDrafts) {
@@ -137,11 +137,11 @@ export interface ActionsPlan extends DefinitionsPlan {
  * Plans how the app's actions change.
  * @param currentDrafts the app's drafts by name, including legacy actions; their rows must be locked
  */
-export async function planActions(
+export async function planActionChanges(
   steps: ActionImporter,
-  context: PlanContext,
+  context: ManifestPlanContext,
   items: readonly ActionItem[] | undefined,
-  preparedActions: readonly PreparedAction[],
+  preparedActions: readonly PreparedManifestAction[],
   currentDrafts: ReadonlyMap<string, ActionRow>,
 ): Promise<ActionsPlan> {
   const { manager, caller, appId, prune, keepsPublished } = context;
@@ -156,7 +156,7 @@ export async function planActions(
   const rewrittenIds = v3Drafts
     .filter((row) => namesInManifest.has(row.name) || removedDrafts.includes(row))
     .map(({ id }) => id);
-  const claimRoutes = createRouteClaims();
+  const claimRoutes = createDuplicateRouteCheck();
   for (const [at, { entry, faults: ofItem }] of preparedActions.entries()) {
     faults.push(...ofItem);
     try {

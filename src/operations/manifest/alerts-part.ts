@@ -12,7 +12,7 @@ import { describeValue } from "../../rules/describe-value.js";
 import { ALERT_FIELDS, type Manifest } from "../../rules/manifest.js";
 import { type AlertRule, deleteAlertRuleRow, insertAlertRuleRow, updateAlertRuleRow } from "../alerts/alert-rows.js";
 import { recordChange } from "../records/audit.js";
-import { type DefinitionsPlan, findRepeatedNames, type PlanContext, toFault } from "./definitions-plan.js";
+import { type DefinitionsPlan, findRepeatedNames, type ManifestPlanContext, toPathFault } from "./definitions-plan.js";
 
 type AlertItem = NonNullable<Manifest["alerts"]>[number];
 
@@ -61,8 +61,8 @@ interface AlertWrite {
  * Plans how the app's alerts change.
  * @param actionNames names of the actions that the app has after the manifest was applied
  */
-export function planAlerts(
-  { manager, caller, appId, prune }: PlanContext,
+export function planAlertChanges(
+  { manager, caller, appId, prune }: ManifestPlanContext,
   items: readonly AlertItem[] | undefined,
   currentAlerts: readonly AlertWithActionName[],
   actionNames: ReadonlySet<string>,
@@ -82,7 +82,7 @@ export function planAlerts(
       writes.push({ currentAlert: before, input, actionName: action });
       plan.changes.push({ kind: "alert", name: item.name, changeKind: before ? "changed" : "created" });
     } catch (error) {
-      plan.faults.push(toFault(`alerts[${at}]`, error, ALERT_FIELDS));
+      plan.faults.push(toPathFault(`alerts[${at}]`, error, ALERT_FIELDS));
     }
   }
   const namesInManifest = new Set(items.map(({ name }) => name));

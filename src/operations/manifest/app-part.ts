@@ -9,14 +9,14 @@ import { ActionError } from "../../errors.js";
 import { APP_SHAPE, type Manifest } from "../../rules/manifest.js";
 import { parseAppChanges, writeAppChanges } from "../apps/app-fields.js";
 import { recordChange } from "../records/audit.js";
-import { type DefinitionsPlan, type PlanContext, toFault } from "./definitions-plan.js";
+import { type DefinitionsPlan, type ManifestPlanContext, toPathFault } from "./definitions-plan.js";
 
 type AppDefinition = NonNullable<Manifest["app"]>;
 
 const APP_FIELDS = Object.keys(APP_SHAPE.fields);
 
 /** Returns the fields of the app that a manifest contains. @throws APP_NOT_FOUND */
-export async function readApp(manager: EntityManager, appId: number): Promise<AppDefinition> {
+export async function readAppDefinition(manager: EntityManager, appId: number): Promise<AppDefinition> {
   const app = await manager.findOneBy(AppRow, { id: appId });
   if (!app) throw new ActionError("APP_NOT_FOUND");
   const { icon, hooks, dependencies, isTemplate } = app;
@@ -27,8 +27,8 @@ export async function readApp(manager: EntityManager, appId: number): Promise<Ap
  * Plans how the app's fields change.
  * @param onChanged receives the names of the changed fields when the plan is applied
  */
-export function planApp(
-  { manager, caller, appId }: PlanContext,
+export function planAppFieldChanges(
+  { manager, caller, appId }: ManifestPlanContext,
   definition: AppDefinition | undefined,
   currentFields: AppDefinition,
   onChanged: (fields: string[]) => void,
@@ -43,7 +43,7 @@ export function planApp(
     try {
       Object.assign(wantedFields, parseAppChanges({ [name]: value }, { asAdmin: false }));
     } catch (error) {
-      plan.faults.push(toFault("app", error, APP_FIELDS));
+      plan.faults.push(toPathFault("app", error, APP_FIELDS));
     }
   }
   const names = Object.keys(wantedFields);

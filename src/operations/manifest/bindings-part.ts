@@ -11,7 +11,7 @@ import type { Manifest } from "../../rules/manifest.js";
 import { findSealedKeyMissingValue, type SecretBinding } from "../../rules/secret-bindings.js";
 import type { BindingDefinitions } from "../requests/binding-definitions.js";
 import { readStoredSettingStatus } from "../settings/setting-definitions.js";
-import { type DefinitionsPlan, type PlanContext, toFault } from "./definitions-plan.js";
+import { type DefinitionsPlan, type ManifestPlanContext, toPathFault } from "./definitions-plan.js";
 
 type BindingItem = NonNullable<Manifest["secretBindings"]>[number];
 
@@ -35,7 +35,7 @@ const normalizedBindingName = ({ key, origin }: BindingItem): string => {
 function toBindingFault(error: unknown): DocumentPartFault {
   if (!(error instanceof ActionError)) throw error;
   const message = error.message.replace(/^bindings/, LIST_FIELD);
-  const { path, ...rest } = toFault("", new ActionError(error.status, message), [LIST_FIELD]);
+  const { path, ...rest } = toPathFault("", new ActionError(error.status, message), [LIST_FIELD]);
   return { ...rest, path: path.slice(1) || LIST_FIELD };
 }
 
@@ -50,9 +50,9 @@ async function keysWithValue(manager: EntityManager, appId: number): Promise<Set
  * their setting has no value. It also names bindings of sealed settings to a new origin: the service sends a sealed
  * value to a new origin only after the value was written again.
  */
-export async function planBindings(
+export async function planBindingChanges(
   definitions: BindingDefinitions,
-  { manager, caller, appId, prune, keepsData }: PlanContext,
+  { manager, caller, appId, prune, keepsData }: ManifestPlanContext,
   items: readonly BindingItem[] | undefined,
   currentBindings: readonly SecretBinding[],
 ): Promise<DefinitionsPlan> {

@@ -9,12 +9,12 @@ import type { ActionImporter } from "../actions/import-steps.js";
 import { readAlertRules } from "../alerts/alert-rows.js";
 import { lockEmptyDataSourcesExcept } from "../data-sources/data-source-rows.js";
 import { readStoredBindings } from "../requests/binding-definitions.js";
-import { readDefinitionBytes, readDefinitions } from "../settings/setting-definitions.js";
+import { readSettingDefinitions, readSettingDefinitionsSize } from "../settings/setting-definitions.js";
 import { toActionItem } from "./actions-part.js";
 import { toAlertItem } from "./alerts-part.js";
-import { readApp } from "./app-part.js";
+import { readAppDefinition } from "./app-part.js";
 import { sortBindings } from "./bindings-part.js";
-import { listSourceNames, readSources, toDataSourceItem } from "./data-sources-part.js";
+import { listDataSourceNames, readDataSources, toDataSourceItem } from "./data-sources-part.js";
 
 /** A manifest and its entity tag, which is a hash of the manifest's content. */
 export interface TaggedManifest {
@@ -50,25 +50,25 @@ const SELECT_MANIFEST_SIZE = `
             FROM data_source WHERE app_id = $1) AS bytes`;
 
 /** Returns the size of an app's definitions in bytes, without reading them. */
-export async function readManifestBytes(executor: SqlClient, appId: number): Promise<number> {
+export async function readManifestSize(executor: SqlClient, appId: number): Promise<number> {
   const [size] = await rows<{ bytes: number }>(executor, SELECT_MANIFEST_SIZE, [appId]);
-  return Number(size!.bytes) + (await readDefinitionBytes(executor, appId));
+  return Number(size!.bytes) + (await readSettingDefinitionsSize(executor, appId));
 }
 
 /**
  * Reads the current definitions of the app.
  * @param lock true to lock their rows until the transaction ends; the transaction must have locked the app
  */
-export async function readStoredParts(
+export async function readStoredDefinitions(
   manager: EntityManager,
   steps: ActionImporter,
   appId: number,
   lock: boolean,
   pruned?: Manifest,
 ) {
-  if (lock && pruned) await lockEmptyDataSourcesExcept(manager, appId, listSourceNames(pruned));
-  const app = await readApp(manager, appId);
-  const heldSources = await readSources(manager, appId, lock);
+  if (lock && pruned) await lockEmptyDataSourcesExcept(manager, appId, listDataSourceNames(pruned));
+  const app = await readAppDefinition(manager, appId);
+  const heldSources = await readDataSources(manager, appId, lock);
   const drafts = lock
     ? await steps.lock(manager, appId, null)
     : new Map((await steps.listDrafts(manager, appId)).map((row) => [row.name, row]));
@@ -78,12 +78,12 @@ export async function readStoredParts(
     actionName: rule.actionId === null ? null : (actionNames.get(rule.actionId) ?? null),
   }));
   const bindings = sortBindings((await readStoredBindings(manager, appId))?.bindings ?? []);
-  return { app, held: heldSources, drafts, rules, bindings, settings: await readDefinitions(manager, appId) };
+  return { app, held: heldSources, drafts, rules, bindings, settings: await readSettingDefinitions(manager, appId) };
 }
 
-export type StoredDefinitions = Awaited<ReturnType<typeof readStoredParts>>;
+export type StoredDefinitions = Awaited<ReturnType<typeof readStoredDefinitions>>;
 
-export function documentOf({
+export function toManifest({
   app,
   held: heldSources,
   drafts,
@@ -109,6 +109,6 @@ export function documentOf({
  * Checks that the entity tag of the app's manifest is one of the expected tags.
  * @throws ActionError MANIFEST_CHANGED
  */
-export function checkTag(state: StoredDefinitions, precondition: ExpectedETags): void {
-  if (precondition && !precondition.includes(documentOf(state).tag)) throw new ActionError("MANIFEST_CHANGED");
+export function checkManifestTag(state: StoredDefinitions, precondition: ExpectedETags): void {
+  if (precondition && !precondition.includes(toManifest(state).tag)) throw new ActionError("MANIFEST_CHANGED");
 }

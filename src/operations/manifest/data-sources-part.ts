@@ -25,23 +25,23 @@ import {
   rejectUniqueHashedIndexes,
 } from "../data-sources/source-definitions.js";
 import {
-  type ApplyMode,
   type DefinitionsPlan,
   findRepeatedNames,
-  type PlanContext,
-  toFault,
+  type ManifestApplyMode,
+  type ManifestPlanContext,
+  toPathFault,
 } from "./definitions-plan.js";
 
 type DataSourceItem = NonNullable<Manifest["dataSources"]>[number];
 
 /** Returns the app's data sources, sorted by name. @param lock true to lock their rows until the transaction ends */
-export async function readSources(executor: SqlClient, appId: number, lock = false): Promise<StoredDataSource[]> {
+export async function readDataSources(executor: SqlClient, appId: number, lock = false): Promise<StoredDataSource[]> {
   const sql = `SELECT ${DATA_SOURCE_COLUMNS_SQL} FROM data_source WHERE app_id = $1 ORDER BY id ${lock ? "FOR NO KEY UPDATE" : ""}`;
   const sourceRows = await rows<StoredDataSource>(executor, sql, [appId]);
   return sourceRows.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-export const listSourceNames = ({ dataSources = [] }: Manifest): string[] =>
+export const listDataSourceNames = ({ dataSources = [] }: Manifest): string[] =>
   dataSources.map(({ name }) => String(name).trim());
 
 export function toDataSourceItem({
@@ -68,7 +68,12 @@ const COMPARED_FIELDS = ["columns", "accessRules", "hooks", "indexes", "isUsers"
  * Validates one data source of the manifest and determines which of its fields change.
  * @throws the same errors as creating or changing a data source
  */
-function planSourceWrite(caller: Caller, item: unknown, before: StoredDataSource | null, mode: ApplyMode): SourceWrite {
+function planSourceWrite(
+  caller: Caller,
+  item: unknown,
+  before: StoredDataSource | null,
+  mode: ManifestApplyMode,
+): SourceWrite {
   const fields = before
     ? parseDataSourceChange(item, validateIndexes, before.hooks)
     : parseNewDataSource(item, validateIndexes);
@@ -95,7 +100,7 @@ function planSourceWrite(caller: Caller, item: unknown, before: StoredDataSource
   return { currentSource: before, newDefinition: { name, ...input, hashedColumns }, changedFields };
 }
 
-export interface SourcesPlan extends DefinitionsPlan {
+export interface DataSourcesPlan extends DefinitionsPlan {
   /** IDs by name of the data sources that the app has after the manifest was applied. */
   idsByName: ReadonlyMap<string, number>;
   /** Changes of indexes. manifests.ts builds new indexes before the transaction and drops old ones after it. */
@@ -111,13 +116,13 @@ export interface SourcesPlan extends DefinitionsPlan {
  * @param reservedIds reserved IDs by name, for the data sources to create
  * @throws ActionError DATA_SOURCE_NOT_EMPTY if the plan would remove a data source with entries
  */
-export async function planSources(
+export async function planDataSourceChanges(
   definitions: DataSourceDefinitionStore,
-  context: PlanContext,
+  context: ManifestPlanContext,
   items: readonly DataSourceItem[] | undefined,
   currentSources: readonly StoredDataSource[],
   reservedIds: ReadonlyMap<string, number>,
-): Promise<SourcesPlan> {
+): Promise<DataSourcesPlan> {
   const { manager, caller, appId, prune } = context;
   const currentByName = new Map(currentSources.map((dataSource) => [dataSource.name, dataSource]));
   const { writes, faults } = planSourceWrites(context, items ?? [], currentByName);
@@ -168,7 +173,7 @@ export async function planSources(
 }
 
 function planSourceWrites(
-  { caller, prune, keepsData }: PlanContext,
+  { caller, prune, keepsData }: ManifestPlanContext,
   items: readonly DataSourceItem[],
   currentByName: ReadonlyMap<string, StoredDataSource>,
 ): { writes: SourceWrite[]; faults: DocumentPartFault[] } {
@@ -181,7 +186,7 @@ function planSourceWrites(
       const write = planSourceWrite(caller, item, currentByName.get(name) ?? null, { prune, keepsData });
       if (write.changedFields.length > 0) writes.push(write);
     } catch (error) {
-      faults.push(toFault(`dataSources[${at}]`, error, DATA_SOURCE_FIELDS));
+      faults.push(toPathFault(`dataSources[${at}]`, error, DATA_SOURCE_FIELDS));
     }
   }
   return { writes, faults };
@@ -193,7 +198,7 @@ function planSourceWrites(
  * @throws ActionError DATA_SOURCE_NOT_EMPTY if one has entries and `keepsData` is false
  */
 async function removableSources(
-  { manager, appId, keepsData }: PlanContext,
+  { manager, appId, keepsData }: ManifestPlanContext,
   items: readonly DataSourceItem[],
   currentSources: readonly StoredDataSource[],
 ): Promise<StoredDataSource[]> {

@@ -15,7 +15,7 @@ export interface DefinitionChange {
 }
 
 /** Options for applying a manifest to an app. */
-export interface ApplyMode {
+export interface ManifestApplyMode {
   /** True to remove the app's definitions that the manifest does not contain. */
   prune: boolean;
   /**
@@ -27,7 +27,7 @@ export interface ApplyMode {
   keepsPublished?: boolean;
 }
 
-export interface PlanContext extends ApplyMode {
+export interface ManifestPlanContext extends ManifestApplyMode {
   manager: EntityManager;
   caller: Caller;
   appId: number;
@@ -85,7 +85,7 @@ function faultPathInItem({ status, message, path: known }: ActionError, fields: 
  * @param fields names of the item's fields
  * @throws `error` if it is FORBIDDEN or not an ActionError
  */
-export function toFault(fieldPath: string, error: unknown, fields: readonly string[]): DocumentPartFault {
+export function toPathFault(fieldPath: string, error: unknown, fields: readonly string[]): DocumentPartFault {
   if (!(error instanceof ActionError) || error.status === "FORBIDDEN") throw error;
   return { path: fieldPath + faultPathInItem(error, fields), status: error.status, error: error.message };
 }

@@ -3,12 +3,12 @@ import type { Db } from "../../data/database.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import { MANIFEST_MAX_BYTES, OVERLOADED_RETRY_SECONDS } from "../../limits.js";
-import { readManifestBytes } from "./current-manifest.js";
+import { readManifestSize } from "./current-manifest.js";
 
 /** Maximum time in milliseconds that a read waits for those of other apps. */
 const WAIT_MAX_MS = 30_000;
 
-export class LargeReads {
+export class LargeReadQueue {
   private readonly slot = new FairSemaphore(1, 1);
 
   constructor(private readonly db: Db) {}
@@ -19,7 +19,7 @@ export class LargeReads {
    * @throws OVERLOADED if it waits for too long
    */
   async readInTurn<T>(appId: number, read: () => Promise<T>): Promise<T> {
-    if ((await readManifestBytes(this.db, appId)) <= MANIFEST_MAX_BYTES) return read();
+    if ((await readManifestSize(this.db, appId)) <= MANIFEST_MAX_BYTES) return read();
     const freeSlot = await this.slot
       .enter(appId, () => AbortSignal.timeout(WAIT_MAX_MS))
       .catch(() => {

@@ -29,22 +29,27 @@ import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { type BindingDefinitions } from "../requests/binding-definitions.js";
 import { transactWithAppLock } from "../settings/app-lock.js";
 import type { Settings } from "../settings/settings.js";
-import { type PreparedAction, planActions, prepareActions } from "./actions-part.js";
-import { planAlerts } from "./alerts-part.js";
-import { planApp } from "./app-part.js";
-import { planBindings } from "./bindings-part.js";
+import { type PreparedManifestAction, planActionChanges, prepareManifestActions } from "./actions-part.js";
+import { planAlertChanges } from "./alerts-part.js";
+import { planAppFieldChanges } from "./app-part.js";
+import { planBindingChanges } from "./bindings-part.js";
 import {
-  checkTag,
-  documentOf,
-  readManifestBytes,
-  readStoredParts,
+  checkManifestTag,
+  readManifestSize,
+  readStoredDefinitions,
   type StoredDefinitions,
   type TaggedManifest,
+  toManifest,
 } from "./current-manifest.js";
-import { listSourceNames, planSources, readSources, type SourcesPlan } from "./data-sources-part.js";
-import type { ApplyMode, DefinitionChange, DefinitionsPlan, PlanContext } from "./definitions-plan.js";
-import { LargeReads } from "./large-reads.js";
-import { planSettings } from "./settings-part.js";
+import {
+  type DataSourcesPlan,
+  listDataSourceNames,
+  planDataSourceChanges,
+  readDataSources,
+} from "./data-sources-part.js";
+import type { DefinitionChange, DefinitionsPlan, ManifestApplyMode, ManifestPlanContext } from "./definitions-plan.js";
+import { LargeReadQueue } from "./large-reads.js";
+import { planSettingChanges } from "./settings-part.js";
 
 export interface ManifestItem {
   kind: ManifestKind;
@@ -68,7 +73,7 @@ export interface ManifestResult {
   tag: string;
 }
 
-export interface ApplyOptions extends ApplyMode {
+export interface ManifestApplyOptions extends ManifestApplyMode {
   appId: number;
   /** Entity tags that the request accepts for the app's current manifest; undefined accepts any manifest. */
   precondition: ExpectedETags;
@@ -77,11 +82,11 @@ export interface ApplyOptions extends ApplyMode {
   /** Checks that the caller may run `operation`. @throws ActionError FORBIDDEN if the caller may not */
   checkPermission: (operation: Operation) => void;
   /** Called in the transaction after the manifest was applied, also if the manifest changed nothing. */
-  onApplied?: (manager: EntityManager, applied: ApplyResult) => Promise<void>;
+  onApplied?: (manager: EntityManager, applied: ManifestApplyResult) => Promise<void>;
 }
 
 /** Result of applying a manifest: the differences, and the app's manifest before and after the change. */
-export interface ApplyResult {
+export interface ManifestApplyResult {
   plan: ManifestPlan;
   manifestBefore: Manifest;
   manifestAfter: Manifest;
@@ -89,7 +94,7 @@ export interface ApplyResult {
 
 /** Results of slow work that runs before the transaction, because the transaction holds locks. */
 interface PreparedParts {
-  preparedActions: readonly PreparedAction[];
+  preparedActions: readonly PreparedManifestAction[];
   /** Reserved IDs by name, for the data sources that the manifest creates. */
   reservedIds: ReadonlyMap<string, number>;
   /**
@@ -103,7 +108,7 @@ interface PreparedParts {
 
 /** Result of the transaction that plans or applies a manifest. */
 interface ApplyOutcome extends ManifestResult {
-  sourcesPlan: SourcesPlan;
+  sourcesPlan: DataSourcesPlan;
 }
 
 /**
@@ -149,7 +154,7 @@ function toManifestPlan(changes: readonly DefinitionChange[]): ManifestPlan {
  * Checks that the IDs and indexes that were prepared before the transaction still fit the app's data sources.
  * @throws ActionError MANIFEST_CHANGED if another request changed the data sources in between
  */
-function checkPrepared({ idsByName: ids, indexChanges: indexes }: SourcesPlan, preparedParts: PreparedParts): void {
+function checkPrepared({ idsByName: ids, indexChanges: indexes }: DataSourcesPlan, preparedParts: PreparedParts): void {
   const isSame = [...ids].every(([name, id]) => preparedParts.idsByName.get(name) === id);
   if (!isSame || (preparedParts.indexChanges && !isDeepStrictEqual(indexes, preparedParts.indexChanges))) {
     throw new ActionError("MANIFEST_CHANGED");
@@ -160,7 +165,7 @@ function checkPrepared({ idsByName: ids, indexChanges: indexes }: SourcesPlan, p
  * Returns the items of a list in the manifest. If the manifest omits the list: with `prune` returns an empty list,
  * which removes all definitions of this kind; otherwise returns undefined, which changes none.
  */
-const itemsToApply = <T>(items: readonly T[] | undefined, { prune }: ApplyMode): readonly T[] | undefined =>
+const itemsToApply = <T>(items: readonly T[] | undefined, { prune }: ManifestApplyMode): readonly T[] | undefined =>
   items ?? (prune ? [] : undefined);
 
 interface ManifestsOptions {
@@ -175,7 +180,7 @@ interface ManifestsOptions {
 }
 
 export class Manifests {
-  private readonly largeReads = new LargeReads(this.options.db);
+  private readonly largeReads = new LargeReadQueue(this.options.db);
 
   constructor(private readonly options: ManifestsOptions) {}
 
@@ -186,7 +191,7 @@ export class Manifests {
    * @throws the errors of `reserve`
    */
   async reserveMemory(appIds: readonly number[], reserve: ReserveResponseBytes = async () => undefined): Promise<void> {
-    const sizes = await Promise.all(appIds.map((appId) => readManifestBytes(this.options.db, appId)));
+    const sizes = await Promise.all(appIds.map((appId) => readManifestSize(this.options.db, appId)));
     await reserve(
       Math.min(
         MANIFEST_MAX_BYTES,
@@ -196,38 +201,43 @@ export class Manifests {
   }
 
   private async planDefinitions(
-    context: PlanContext,
+    context: ManifestPlanContext,
     manifest: Manifest,
     state: StoredDefinitions,
     preparedParts: PreparedParts,
     auditedKeys: { fields: string[]; keys: string[] },
-  ): Promise<{ plans: DefinitionsPlan[]; sourcesPlan: SourcesPlan }> {
+  ): Promise<{ plans: DefinitionsPlan[]; sourcesPlan: DataSourcesPlan }> {
     const { importSteps: steps, settings, definitions, bindings } = this.options;
     const list = <T>(items: readonly T[] | undefined) => itemsToApply(items, context);
-    const settingsPlan = planSettings(settings, context, list(manifest.settings), state.settings, (keys) => {
+    const settingsPlan = planSettingChanges(settings, context, list(manifest.settings), state.settings, (keys) => {
       auditedKeys.keys = keys;
     });
-    const appPlan = planApp(context, manifest.app, state.app, (fields) => {
+    const appPlan = planAppFieldChanges(context, manifest.app, state.app, (fields) => {
       auditedKeys.fields = fields;
     });
     // A manifest of an old format version has no list of bindings. So a missing list removes no bindings, even with
     // `prune`.
-    const bindingsPlan = await planBindings(bindings.definitions, context, manifest.secretBindings, state.bindings);
-    const sourcesPlan = await planSources(
+    const bindingsPlan = await planBindingChanges(
+      bindings.definitions,
+      context,
+      manifest.secretBindings,
+      state.bindings,
+    );
+    const sourcesPlan = await planDataSourceChanges(
       definitions,
       context,
       list(manifest.dataSources),
       state.held,
       preparedParts.reservedIds,
     );
-    const actionsPlan = await planActions(
+    const actionsPlan = await planActionChanges(
       steps,
       context,
       list(manifest.actions),
       preparedParts.preparedActions,
       state.drafts,
     );
-    const alertsPlan = planAlerts(context, list(manifest.alerts), state.rules, actionsPlan.names);
+    const alertsPlan = planAlertChanges(context, list(manifest.alerts), state.rules, actionsPlan.names);
     return { plans: [settingsPlan, appPlan, bindingsPlan, sourcesPlan, actionsPlan, alertsPlan], sourcesPlan };
   }
 
@@ -235,15 +245,15 @@ export class Manifests {
   private runInTransaction(
     caller: Caller,
     { manifest, faults: shape }: ReturnType<typeof readManifest>,
-    options: ApplyOptions,
+    options: ManifestApplyOptions,
     preparedParts: PreparedParts,
   ): Promise<ApplyOutcome> {
     const { appId, precondition, isPlan, checkPermission } = options;
     const { db } = this.options;
     const applyParts = async (manager: EntityManager): Promise<ApplyOutcome> => {
       const pruned = options.prune ? manifest : undefined;
-      const state = await readStoredParts(manager, this.options.importSteps, appId, !isPlan, pruned);
-      checkTag(state, precondition);
+      const state = await readStoredDefinitions(manager, this.options.importSteps, appId, !isPlan, pruned);
+      checkManifestTag(state, precondition);
       const auditedKeys: { fields: string[]; keys: string[] } = { fields: [], keys: [] };
       const context = { ...options, manager, caller };
       const { plans, sourcesPlan } = await this.planDefinitions(context, manifest, state, preparedParts, auditedKeys);
@@ -259,7 +269,7 @@ export class Manifests {
         checkPermission(operation);
       const missing = plans.flatMap((definitionsPlan) => definitionsPlan.missing ?? []);
       const plan: ManifestPlan = { ...toManifestPlan(changes), ...(missing.length > 0 && { missing }) };
-      const before = documentOf(state);
+      const before = toManifest(state);
       if (isPlan) return { plan, tag: before.tag, sourcesPlan };
       if (changes.length > 0) {
         for (const definitionsPlan of plans) await definitionsPlan.apply();
@@ -269,7 +279,7 @@ export class Manifests {
       }
       const after =
         changes.length > 0
-          ? documentOf(await readStoredParts(manager, this.options.importSteps, appId, false))
+          ? toManifest(await readStoredDefinitions(manager, this.options.importSteps, appId, false))
           : before;
       await options.onApplied?.(manager, { plan, manifestBefore: before.manifest, manifestAfter: after.manifest });
       return { plan, tag: after.tag, sourcesPlan };
@@ -293,8 +303,8 @@ export class Manifests {
   /** Reserves an ID for each data source that the manifest creates. Returns these IDs by name. */
   private async reserveIds(appId: number, manifest: Manifest): Promise<Map<string, number>> {
     const { db, definitions } = this.options;
-    const knownSources = new Set((await readSources(db.manager, appId)).map(({ name }) => name));
-    const names = listSourceNames(manifest).filter((name) => !knownSources.has(name));
+    const knownSources = new Set((await readDataSources(db.manager, appId)).map(({ name }) => name));
+    const names = listDataSourceNames(manifest).filter((name) => !knownSources.has(name));
     const ids = await definitions.reserveIds(db.manager, names.length);
     return new Map(names.map((name, index) => [name, ids[index]!]));
   }
@@ -303,9 +313,9 @@ export class Manifests {
   private async saveManifest(
     caller: Caller,
     manifestRead: ReturnType<typeof readManifest>,
-    options: ApplyOptions,
+    options: ManifestApplyOptions,
     preparedParts: PreparedParts,
-    plannedResult: SourcesPlan,
+    plannedResult: DataSourcesPlan,
   ): Promise<ApplyOutcome> {
     let outcome: ApplyOutcome | null = null;
     try {
@@ -329,7 +339,7 @@ export class Manifests {
    * @throws ActionError REQUEST_INVALID if the manifest would exceed MANIFEST_MAX_BYTES; the errors of `reserve`
    */
   async get(appId: number, reserve: ReserveResponseBytes = async () => undefined): Promise<TaggedManifest> {
-    const total = await readManifestBytes(this.options.db, appId);
+    const total = await readManifestSize(this.options.db, appId);
     if (total > MANIFEST_MAX_BYTES) {
       const sizeMessage = `the definitions of this app exceed ${MANIFEST_MAX_BYTES / 2 ** 20} MB`;
       throw new ActionError("REQUEST_INVALID", `${sizeMessage}, the maximum of a manifest; export its actions instead`);
@@ -340,7 +350,7 @@ export class Manifests {
 
   private readTaggedManifest(appId: number): Promise<TaggedManifest> {
     return this.options.db.transaction("REPEATABLE READ", async (manager) =>
-      documentOf(await readStoredParts(manager, this.options.importSteps, appId, false)),
+      toManifest(await readStoredDefinitions(manager, this.options.importSteps, appId, false)),
     );
   }
 
@@ -355,14 +365,14 @@ export class Manifests {
    * @throws REQUEST_INVALID with `faults`, MANIFEST_CHANGED, DATA_SOURCE_NOT_EMPTY, ENTRY_ALREADY_EXISTS if entries
    *   have equal values in a new unique index, errors of `checkPermission`
    */
-  async apply(caller: Caller, document: unknown, options: ApplyOptions): Promise<ManifestResult> {
+  async apply(caller: Caller, document: unknown, options: ManifestApplyOptions): Promise<ManifestResult> {
     const { db, importSteps: steps, sources, definitions, receivedDataLimiter } = this.options;
     const { appId, isPlan } = options;
     const manifestRead = readManifest(document);
     const reservedIds = await this.reserveIds(appId, manifestRead.manifest);
-    const heldSources = await readSources(db.manager, appId);
+    const heldSources = await readDataSources(db.manager, appId);
     const idsByName = new Map([...reservedIds, ...heldSources.map(({ name, id }): [string, number] => [name, id])]);
-    const preparedActions = await prepareActions(
+    const preparedActions = await prepareManifestActions(
       steps,
       { caller, appId },
       manifestRead.manifest.actions ?? [],

@@ -11,7 +11,7 @@ import { SETTING_SHAPE } from "../../rules/manifest.js";
 import { checkSettingKeys, getSettingTier } from "../../rules/setting-tiers.js";
 import { declareSettings, type SettingDefinition } from "../settings/setting-definitions.js";
 import type { Settings } from "../settings/settings.js";
-import { type DefinitionsPlan, findRepeatedNames, type PlanContext, toFault } from "./definitions-plan.js";
+import { type DefinitionsPlan, findRepeatedNames, type ManifestPlanContext, toPathFault } from "./definitions-plan.js";
 
 type SettingItem = NonNullable<Manifest["settings"]>[number];
 
@@ -85,9 +85,9 @@ function collectWrites(
  * Plans how the app's settings change.
  * @param onChanged receives the keys of the settings whose values were written or removed, when the plan is applied
  */
-export function planSettings(
+export function planSettingChanges(
   settings: Settings,
-  context: PlanContext,
+  context: ManifestPlanContext,
   items: readonly SettingItem[] | undefined,
   currentDefinitions: readonly SettingDefinition[],
   onChanged: (keys: string[]) => void,
@@ -106,7 +106,7 @@ export function planSettings(
       if (collectWrites(item, currentByKey.get(key), keepsData, writes))
         plan.changes.push({ kind: "setting", name: key, changeKind });
     } catch (error) {
-      faults.push(toFault(`settings[${at}]`, error, SETTING_FIELDS));
+      faults.push(toPathFault(`settings[${at}]`, error, SETTING_FIELDS));
     }
   }
   const keysInManifest = new Set(items.map(({ key }) => key));

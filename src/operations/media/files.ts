@@ -14,9 +14,9 @@ import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { transactWithAppLock } from "../settings/app-lock.js";
 import type { MediaFolders } from "./folders.js";
 import { recordMediaChange } from "./media-audit.js";
-import { getRequestEmitter, type MediaAccess, type MediaRightsResolver } from "./media-callers.js";
-import { FILE_COLUMNS, type FileRow, findFile, type MediaTarget, toFile } from "./media-rows.js";
-import { type MediaFilter, readVisibleMedia, visibleFileSql } from "./visible-media.js";
+import { type MediaAccess, type MediaRightsResolver, toLogEventEmitter } from "./media-callers.js";
+import { FILE_COLUMNS, type FileRow, findFile, type MediaChangeTarget, toFile } from "./media-rows.js";
+import { type MediaListConditions, readVisibleMedia, visibleFileSql } from "./visible-media.js";
 
 interface MediaFilesOptions {
   db: Db;
@@ -51,14 +51,14 @@ export class MediaFiles {
 
   async update(
     admission: AdmittedRequest,
-    { appId, id, precondition }: MediaTarget,
+    { appId, id, precondition }: MediaChangeTarget,
     body: unknown,
   ): Promise<MediaFile> {
     const { db, mediaRights, folders, receivedDataLimiter, baseUrl } = this.options;
     const grants = await mediaRights.grantsFor(admission);
     grants.requireRight((await this.findOrThrow(grants, appId, id)).rules, "update");
     const change = parseMediaChange(body, "folderId");
-    receivedDataLimiter.takeRows(getRequestEmitter(admission), appId, change.name?.length ?? 0);
+    receivedDataLimiter.takeRows(toLogEventEmitter(admission), appId, change.name?.length ?? 0);
     return transactWithAppLock(db, appId, async (manager) => {
       const before = await this.findOrThrow(grants, appId, id, manager);
       // Another request may have removed the right before this transaction locked the app.
@@ -82,7 +82,7 @@ export class MediaFiles {
     });
   }
 
-  async remove(admission: AdmittedRequest, { appId, id, precondition }: MediaTarget): Promise<void> {
+  async remove(admission: AdmittedRequest, { appId, id, precondition }: MediaChangeTarget): Promise<void> {
     const { db, mediaRights, baseUrl, markUnused, removeUnused } = this.options;
     const grants = await mediaRights.grantsFor(admission);
     grants.requireRight((await this.findOrThrow(grants, appId, id)).rules, "delete");
@@ -117,7 +117,7 @@ export class MediaFiles {
     const { read, mediaRights, baseUrl } = this.options;
     const grants = await mediaRights.grantsFor(admission);
     const { limit, offset } = parseLimitAndOffset(paging);
-    const fileFilter: MediaFilter = {
+    const fileFilter: MediaListConditions = {
       appId,
       fileCondition: "$2::text IS NULL",
       folderCondition: "$2::text IS NULL",

@@ -18,21 +18,21 @@ import type { ReadRows } from "../data-sources/read-pool.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { transactWithAppLock } from "../settings/app-lock.js";
 import { recordMediaChange } from "./media-audit.js";
-import { getRequestEmitter, type MediaAccess, type MediaRightsResolver, type MediaRules } from "./media-callers.js";
+import { type MediaAccess, type MediaRightsResolver, type MediaRules, toLogEventEmitter } from "./media-callers.js";
 import {
   FILE_COLUMNS,
   type FileRow,
   FOLDER_COLUMNS,
   type FolderRow,
   findFolder,
-  type MediaTarget,
+  type MediaChangeTarget,
   toFile,
   toFolder,
 } from "./media-rows.js";
 import {
-  type MediaFilter,
+  type MediaListConditions,
   readVisibleMedia,
-  type VisibleMedia,
+  type VisibleMediaParameters,
   visibleFileSql,
   visibleFolderSql,
 } from "./visible-media.js";
@@ -48,7 +48,7 @@ export interface FolderListing {
   pagination: { total: number; hasMore: boolean };
 }
 
-export interface ListingOptions {
+export interface FolderListingOptions {
   folderId?: unknown;
   /**
    * Text that the names must contain, regardless of case. If this text is set, searches all folders and files of the
@@ -189,9 +189,9 @@ export class MediaFolders {
   constructor(private readonly options: MediaFoldersOptions) {}
 
   private async filesOf(
-    { appId, fileCondition, value }: MediaFilter,
-    visibleMedia: VisibleMedia,
-    paging: ListingOptions,
+    { appId, fileCondition, value }: MediaListConditions,
+    visibleMedia: VisibleMediaParameters,
+    paging: FolderListingOptions,
   ) {
     const { read, baseUrl } = this.options;
     const { limit, offset } = parseLimitAndOffset(paging, LIST_ITEMS_PER_PAGE_MAX);
@@ -213,8 +213,8 @@ export class MediaFolders {
   }
 
   private async foldersOf(
-    { appId, folderCondition, value }: MediaFilter,
-    visibleMedia: VisibleMedia,
+    { appId, folderCondition, value }: MediaListConditions,
+    visibleMedia: VisibleMediaParameters,
   ): Promise<MediaFolder[]> {
     const condition = `app_id = $1 AND ${folderCondition} AND ${visibleFolderSql(visibleMedia)}`;
     const sql = `${FOLDER_COLUMNS} WHERE ${condition} ORDER BY name, id LIMIT ${LIST_ITEMS_PER_PAGE_MAX}`;
@@ -223,7 +223,7 @@ export class MediaFolders {
     );
   }
 
-  async list(admission: AdmittedRequest, appId: number, input: ListingOptions): Promise<FolderListing> {
+  async list(admission: AdmittedRequest, appId: number, input: FolderListingOptions): Promise<FolderListing> {
     const { read, mediaRights } = this.options;
     const grants = await mediaRights.grantsFor(admission);
     const id = input.folderId === undefined ? null : namedFolder(grants, input.folderId);
@@ -232,7 +232,7 @@ export class MediaFolders {
     const requestedName = typeof input.name === "string" && input.name !== "" ? input.name : null;
     // A name cannot contain a NUL character, which PostgreSQL does not accept in a text. So no name can match.
     if (requestedName?.includes("\0") && !grants.isTrusted) throw grants.accessError();
-    const filter: MediaFilter =
+    const filter: MediaListConditions =
       requestedName === null
         ? {
             appId,
@@ -260,7 +260,7 @@ export class MediaFolders {
     const parentId = namedFolder(grants, fields["parentId"], "parentId");
     grants.requireRight(await this.rulesAt(grants, appId, parentId), "create");
     const name = parseMediaName(fields["name"]);
-    receivedDataLimiter.takeRows(getRequestEmitter(admission), appId, name.length);
+    receivedDataLimiter.takeRows(toLogEventEmitter(admission), appId, name.length);
     return transactWithAppLock(db, appId, async (manager) => {
       // Checks the parent folder again, because another request may have removed it or its rights before this
       // transaction locked the app.
@@ -282,14 +282,14 @@ export class MediaFolders {
 
   async update(
     admission: AdmittedRequest,
-    { appId, id, precondition }: MediaTarget,
+    { appId, id, precondition }: MediaChangeTarget,
     body: unknown,
   ): Promise<MediaFolder> {
     const { db, mediaRights, receivedDataLimiter } = this.options;
     const grants = await mediaRights.grantsFor(admission);
     grants.requireRight((await this.findOrThrow(grants, appId, id)).rules, "update");
     const change = parseMediaChange(body, "parentId");
-    receivedDataLimiter.takeRows(getRequestEmitter(admission), appId, change.name?.length ?? 0);
+    receivedDataLimiter.takeRows(toLogEventEmitter(admission), appId, change.name?.length ?? 0);
     return transactWithAppLock(db, appId, async (manager) => {
       const before = await this.findOrThrow(grants, appId, id, manager);
       // Another request may have removed the right before this transaction locked the app.
@@ -315,7 +315,7 @@ export class MediaFolders {
     });
   }
 
-  async remove(admission: AdmittedRequest, { appId, id, precondition }: MediaTarget): Promise<void> {
+  async remove(admission: AdmittedRequest, { appId, id, precondition }: MediaChangeTarget): Promise<void> {
     const { db, mediaRights, markUnused, removeUnused } = this.options;
     const grants = await mediaRights.grantsFor(admission);
     grants.requireRight((await this.findOrThrow(grants, appId, id)).rules, "delete");

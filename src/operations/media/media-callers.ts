@@ -40,7 +40,7 @@ export interface MediaAccess {
 const ANONYMOUS_EMITTER = { kind: "live", credentialId: 0, personId: null, runId: null } as const;
 
 /** Returns the emitter of the log events that this caller's request causes. */
-export const getRequestEmitter = ({ caller, address }: AdmittedRequest): LogEventEmitter => ({
+export const toLogEventEmitter = ({ caller, address }: AdmittedRequest): LogEventEmitter => ({
   ...(caller ?? ANONYMOUS_EMITTER),
   ...(address !== undefined && { address }),
 });

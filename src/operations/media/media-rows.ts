@@ -37,7 +37,7 @@ export interface FileRow {
  * The file or folder that a request changes. `precondition` lists the versions that the request accepts: the change is
  * rejected if the file or folder has none of them.
  */
-export interface MediaTarget {
+export interface MediaChangeTarget {
   appId: number;
   id: number;
   precondition?: ExpectedETags;

@@ -14,7 +14,7 @@ import type { MediaFiles } from "./files.js";
 import type { MediaFolders } from "./folders.js";
 import { recordMediaChange } from "./media-audit.js";
 import type { MediaAccess, MediaRightsResolver, MediaRules } from "./media-callers.js";
-import type { MediaTarget } from "./media-rows.js";
+import type { MediaChangeTarget } from "./media-rows.js";
 
 const TABLE_OF_KIND = { file: "media_file", folder: "media_folder" } as const;
 export type MediaItemKind = keyof typeof TABLE_OF_KIND;
@@ -52,14 +52,19 @@ export class MediaRulesStore {
     return grants;
   }
 
-  private async readRules(grants: MediaAccess, kind: MediaItemKind, { appId, id }: MediaTarget, executor?: SqlClient) {
+  private async readRules(
+    grants: MediaAccess,
+    kind: MediaItemKind,
+    { appId, id }: MediaChangeTarget,
+    executor?: SqlClient,
+  ) {
     const { files, folders } = this.options;
     const items = kind === "file" ? files : folders;
     const { ownRules, updatedAt } = await items.findOrThrow(grants, appId, id, executor);
     return { accessRules: ownRules, updatedAt: updatedAt.toISOString() };
   }
 
-  async get(admission: AdmittedRequest, kind: MediaItemKind, target: MediaTarget): Promise<MediaItemRules> {
+  async get(admission: AdmittedRequest, kind: MediaItemKind, target: MediaChangeTarget): Promise<MediaItemRules> {
     return this.readRules(await this.trustedGrants(admission), kind, target);
   }
 
@@ -70,7 +75,7 @@ export class MediaRulesStore {
   async set(
     admission: AdmittedRequest,
     kind: MediaItemKind,
-    target: MediaTarget,
+    target: MediaChangeTarget,
     body: unknown,
   ): Promise<MediaItemRules> {
     const { appId, id, precondition } = target;

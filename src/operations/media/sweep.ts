@@ -50,7 +50,7 @@ const FORGET_ORPHAN = "DELETE FROM media_orphan WHERE key = $1";
 /** Deletes the records of blobs that are no longer in the store. A blob that is still there is recorded again. */
 const FORGET_OLD_ORPHANS = "DELETE FROM media_orphan WHERE found_at < now() - interval '7 days'";
 
-export interface SweepResult {
+export interface MediaComparison {
   /** Number of deleted blobs that had no row in the database. */
   orphanCount: number;
   /** IDs of the files whose blob is missing in the media store. */
@@ -175,7 +175,7 @@ export class MediaSweep {
   }
 
   /** Finds blobs without a row in the database, and files without a blob in the media store. */
-  async compare(): Promise<SweepResult> {
+  async compare(): Promise<MediaComparison> {
     const { log } = this.options;
     const before = new Date(Date.now() - 1_000);
     const { orphans: orphanCount, stored } = await this.removeOrphans();

@@ -29,7 +29,7 @@ import { transactWithAppLock } from "../settings/app-lock.js";
 import type { MediaBlobs } from "./blobs.js";
 import type { MediaFolders } from "./folders.js";
 import { recordMediaChange } from "./media-audit.js";
-import { getRequestEmitter, type MediaAccess, type MediaRightsResolver } from "./media-callers.js";
+import { type MediaAccess, type MediaRightsResolver, toLogEventEmitter } from "./media-callers.js";
 import type { MediaPictures } from "./media-pictures.js";
 import { findFile, toFile } from "./media-rows.js";
 
@@ -45,7 +45,7 @@ interface StoredUpload extends ReceivedUpload {
   thumbnail: { key: string; bytes: number } | null;
 }
 
-export interface UploadRequest {
+export interface MediaUploadSession {
   /**
    * Receives one file.
    * @param filename name of the file in the request
@@ -64,7 +64,7 @@ export interface UploadRequest {
   close(): Promise<void>;
 }
 
-export interface UploadsOptions {
+export interface MediaUploadsOptions {
   db: Db;
   store: BlobStore;
   reception: UploadReceiver;
@@ -117,7 +117,7 @@ export class Uploads {
     visitors: new UploadSlots(VISITOR_UPLOADS_IN_PROGRESS_MAX),
   };
 
-  constructor(private readonly options: UploadsOptions) {}
+  constructor(private readonly options: MediaUploadsOptions) {}
 
   /** Yields the received bytes unchanged. Reserves more quota whenever these bytes exceed the reserved quota. */
   private async *reserveWhileReading(
@@ -233,7 +233,7 @@ export class Uploads {
     const [insertedFile] = await rows<{ id: number }>(manager, INSERT_FILE, values);
     const { id } = insertedFile!;
     const data = { fileId: id, name, contentType, bytes, folderId };
-    await logEvents.emit(manager, getRequestEmitter(admission), appId, { type: "mediaFile.create", data });
+    await logEvents.emit(manager, toLogEventEmitter(admission), appId, { type: "mediaFile.create", data });
     await recordMediaChange(manager, admission, appId, "media.file.create", { fileId: id, name });
     return toFile((await findFile(manager, appId, id))!, appId, baseUrl);
   }
@@ -264,14 +264,14 @@ export class Uploads {
     grants: MediaAccess,
     length: number | null,
     releaseSlots: () => void,
-  ): UploadRequest {
+  ): MediaUploadSession {
     const { db, store, blobs, folders, log } = this.options;
     const files: StoredUpload[] = [];
     const keys: string[] = [];
     let isOpen = true;
     let missingBytes = length ?? QUOTA_STEP_BYTES;
 
-    const receiveFile: UploadRequest["receive"] = async (source, filename, folderId) => {
+    const receiveFile: MediaUploadSession["receive"] = async (source, filename, folderId) => {
       if (files.length >= FILES_PER_UPLOAD)
         throw new ActionError(
           "REQUEST_INVALID",
@@ -336,10 +336,10 @@ export class Uploads {
    *   unknown
    * @throws ActionError RATE_LIMIT_EXCEEDED, OVERLOADED
    */
-  async beginUpload(admission: AdmittedRequest, appId: number, length: number | null): Promise<UploadRequest> {
+  async beginUpload(admission: AdmittedRequest, appId: number, length: number | null): Promise<MediaUploadSession> {
     const { mediaRights, receivedDataLimiter } = this.options;
     const grants = await mediaRights.grantsFor(admission);
-    receivedDataLimiter.takeRows(getRequestEmitter(admission), appId, 0);
+    receivedDataLimiter.takeRows(toLogEventEmitter(admission), appId, 0);
     return this.upload(admission, appId, grants, length, this.acquireUploadSlot(appId, grants.isTrusted));
   }
 }

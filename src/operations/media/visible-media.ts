@@ -9,7 +9,7 @@ import type { MediaAccess, MediaRules } from "./media-callers.js";
  * SQL conditions that select the files and folders of a list. In both conditions, the SQL parameter $1 is the app's ID
  * and $2 is `value`.
  */
-export interface MediaFilter {
+export interface MediaListConditions {
   appId: number;
   fileCondition: string;
   folderCondition: string;
@@ -20,7 +20,7 @@ export interface MediaFilter {
  * Values for the SQL parameters $3 and $4 of a list. `ownRules` contains the access rules of files that allow the
  * caller to read, and `folderIds` the folders that the caller can read. Null if the caller can read everything.
  */
-export type VisibleMedia = readonly [ownRules: string[], folderIds: number[]] | null;
+export type VisibleMediaParameters = readonly [ownRules: string[], folderIds: number[]] | null;
 
 const IS_FILE_VISIBLE =
   "(access_rules::jsonb = ANY ($3::jsonb[]) OR (access_rules IS NULL AND folder_id = ANY ($4::bigint[])))";
@@ -31,9 +31,9 @@ const IS_FOLDER_VISIBLE = "(id = ANY ($4::bigint[]) AND $3::jsonb[] IS NOT NULL)
  */
 const IS_EVERYTHING_VISIBLE = "($3::jsonb[] IS NULL AND $4::bigint[] IS NULL)";
 
-export const visibleFileSql = (visible: VisibleMedia): string =>
+export const visibleFileSql = (visible: VisibleMediaParameters): string =>
   visible === null ? IS_EVERYTHING_VISIBLE : IS_FILE_VISIBLE;
-export const visibleFolderSql = (visible: VisibleMedia): string =>
+export const visibleFolderSql = (visible: VisibleMediaParameters): string =>
   visible === null ? IS_EVERYTHING_VISIBLE : IS_FOLDER_VISIBLE;
 
 /**
@@ -52,8 +52,8 @@ const FOLDERS_BY_RULES = `
 export async function readVisibleMedia(
   read: ReadRows,
   grants: MediaAccess,
-  { appId, fileCondition, value }: MediaFilter,
-): Promise<VisibleMedia> {
+  { appId, fileCondition, value }: MediaListConditions,
+): Promise<VisibleMediaParameters> {
   if (grants.isTrusted) return null;
   const [folders, fileRules] = await Promise.all([
     read<{ rules: MediaRules; ids: number[] }>(appId, FOLDERS_BY_RULES, [appId]),

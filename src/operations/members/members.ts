@@ -39,11 +39,11 @@ export interface Member {
 }
 
 /** Returns the fields of members from which the ETag of a list of members is computed. */
-export const listItemVersionsOf = (members: readonly Member[]): ListItemVersion[] =>
+export const toListItemVersions = (members: readonly Member[]): ListItemVersion[] =>
   members.map(({ user, updatedAt }) => ({ id: user.id, updatedAt }));
 
 /** The person whose role a request changes. `precondition` lists the ETags that the request accepts (`If-Match`). */
-export interface MemberTarget {
+export interface MemberChangeTarget {
   scope: RoleScope;
   personId: number;
   precondition?: ExpectedETags;
@@ -148,7 +148,7 @@ async function requireUnchangedMember(
   precondition: ExpectedETags,
 ) {
   if (!precondition) return;
-  const members = listItemVersionsOf(await listMembers(manager, scope));
+  const members = toListItemVersions(await listMembers(manager, scope));
   requireExpectedItemVersion(
     members.find(({ id }) => id === personId),
     [members],
@@ -240,7 +240,7 @@ export class Members {
    * @throws ActionError REQUEST_INVALID; NOT_FOUND if the person does not belong to the organization; FORBIDDEN if
    *   the person's old or new role is above the caller's role; RESOURCE_CHANGED; LAST_OWNER
    */
-  async set(caller: Caller, { scope, personId, precondition }: MemberTarget, value: unknown): Promise<void> {
+  async set(caller: Caller, { scope, personId, precondition }: MemberChangeTarget, value: unknown): Promise<void> {
     const { db, credentials } = this.options;
     await db.transaction(async (manager) => {
       await this.lockOrganization(manager, scope);
@@ -274,7 +274,7 @@ export class Members {
    * for the person on apps where no role remains. Ends all sessions of a person who has no role any more.
    * @throws NOT_FOUND, FORBIDDEN, RESOURCE_CHANGED, LAST_OWNER
    */
-  async remove(caller: Caller, { scope, personId, precondition }: MemberTarget): Promise<void> {
+  async remove(caller: Caller, { scope, personId, precondition }: MemberChangeTarget): Promise<void> {
     const { db, credentials } = this.options;
     const { organizationId, appId } = scope;
     await db.transaction(async (manager) => {

@@ -9,11 +9,11 @@ import type { Caller } from "../../rules/access.js";
 import { isUserInScope } from "../../rules/scope.js";
 import { createLiveSource, type LiveSource } from "../records/live-source.js";
 import {
-  listPublishedAfter,
+  listNotificationsPublishedAfter,
   NOTIFICATION_CHANNEL,
   type Notification,
-  readCursorBefore,
-  readLastCursor,
+  readLastNotificationCursor,
+  readNotificationCursorBefore,
 } from "./notification-rows.js";
 import type { FindCredentialsInScope, FindReader } from "./reader.js";
 
@@ -69,7 +69,7 @@ export function createNotificationFeed(options: {
   /** Yields the app's notifications with a cursor above `readCursor`. */
   async function* notificationsAfter(appId: number, readCursor: number): AsyncGenerator<Notification> {
     for (let last = readCursor; ; ) {
-      const page = await listPublishedAfter(db, appId, last);
+      const page = await listNotificationsPublishedAfter(db, appId, last);
       yield* page;
       if (page.length === 0) return;
       last = page.at(-1)!.cursor!;
@@ -83,7 +83,7 @@ export function createNotificationFeed(options: {
   async function passBacklog(appId: number, subscriber: NotificationSubscriber, until: number): Promise<void> {
     while (subscriber.seenCursor! < until) {
       const { key, user } = await findReader(subscriber.caller, appId);
-      const page = await listPublishedAfter(db, appId, subscriber.seenCursor!, key);
+      const page = await listNotificationsPublishedAfter(db, appId, subscriber.seenCursor!, key);
       if (page.length === 0) return;
       for (const notification of page) {
         if (!subscriber.isOpen || notification.cursor! > until) return;
@@ -137,8 +137,8 @@ export function createNotificationFeed(options: {
         const subscriber: NotificationSubscriber = { caller, listener, isOpen: true, seenCursor: after };
         feed.subscriberCount += 1;
         enqueueRead(feed, async () => {
-          subscriber.seenCursor ??= await readCursorBefore(db, appId, since);
-          feed.readCursor ??= await readLastCursor(db, appId);
+          subscriber.seenCursor ??= await readNotificationCursorBefore(db, appId, since);
+          feed.readCursor ??= await readLastNotificationCursor(db, appId);
           await passBacklog(appId, subscriber, feed.readCursor);
           if (!subscriber.isOpen) return;
           feed.subscribers.add(subscriber);

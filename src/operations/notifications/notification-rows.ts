@@ -142,7 +142,7 @@ export async function searchNewestNotifications(
 }
 
 /** Selects up to 500 published notifications whose cursor is higher than `after`, by ascending cursor. */
-export async function listPublishedAfter(
+export async function listNotificationsPublishedAfter(
   executor: SqlClient,
   appId: number,
   after: number,
@@ -161,12 +161,12 @@ export async function listPublishedAfter(
 /**
  * Returns the cursor of the last notification that was published before `moment`; 0 if there is no such notification.
  */
-export async function readCursorBefore(executor: SqlClient, appId: number, moment: Date): Promise<number> {
+export async function readNotificationCursorBefore(executor: SqlClient, appId: number, moment: Date): Promise<number> {
   const sql = "SELECT coalesce(max(cursor), 0) AS cursor FROM notification WHERE app_id = $1 AND published_at < $2";
   return (await rows<{ cursor: number }>(executor, sql, [appId, moment]))[0]!.cursor;
 }
 
-export async function readLastCursor(executor: SqlClient, appId: number): Promise<number> {
+export async function readLastNotificationCursor(executor: SqlClient, appId: number): Promise<number> {
   const sql = "SELECT coalesce(max(cursor), 0) AS cursor FROM notification WHERE app_id = $1";
   return (await rows<{ cursor: number }>(executor, sql, [appId]))[0]!.cursor;
 }

@@ -68,7 +68,7 @@ const MARK_ALL_READ = `
   ON CONFLICT (app_id, reader) DO UPDATE SET cursor = excluded.cursor, read_at = now()`;
 
 /** The notification that a request changes, and the ETags that the request accepts (`If-Match`). */
-export interface NotificationTarget {
+export interface NotificationChangeTarget {
   appId: number;
   id: number;
   precondition?: ExpectedETags;
@@ -112,7 +112,7 @@ async function readNotification(
 /** Locks the row of a notification until the transaction ends. @throws NOTIFICATION_NOT_FOUND, RESOURCE_CHANGED */
 async function lockNotification(
   manager: EntityManager,
-  { appId, id, precondition }: NotificationTarget,
+  { appId, id, precondition }: NotificationChangeTarget,
   reader: string,
 ): Promise<Notification> {
   await rows(manager, "SELECT FROM notification WHERE app_id = $1 AND id = $2 FOR NO KEY UPDATE", [appId, id]);
@@ -261,7 +261,7 @@ export class NotificationsService {
    * Writes the fields in the body to a notification. Merges `extendData` into the stored `data`.
    * @throws REQUEST_INVALID, NOTIFICATION_NOT_FOUND, RESOURCE_CHANGED
    */
-  async update(caller: Caller, target: NotificationTarget, body: unknown): Promise<Notification> {
+  async update(caller: Caller, target: NotificationChangeTarget, body: unknown): Promise<Notification> {
     const { db, findReader, receivedDataLimiter } = this.options;
     const { appId, id } = target;
     const fields = parseNotification(body);
@@ -296,7 +296,7 @@ export class NotificationsService {
   }
 
   /** Deletes a notification. @throws NOTIFICATION_NOT_FOUND, RESOURCE_CHANGED */
-  async remove(caller: Caller, target: NotificationTarget): Promise<void> {
+  async remove(caller: Caller, target: NotificationChangeTarget): Promise<void> {
     const { db, findReader } = this.options;
     const { appId, id } = target;
     const { key } = await findReader(caller, appId);

@@ -12,7 +12,7 @@ import { describeValue, isObject } from "../../rules/describe-value.js";
 import { PUSH_DEVICE_SHAPE, PUSH_TARGET_SHAPE, parsePushTarget } from "../../rules/notification-input.js";
 import { refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
-import { type FindReader, IS_VISITOR_SQL, type NotificationReader } from "./reader.js";
+import { type FindReader, IS_VISITOR_READER_SQL, type NotificationReader } from "./reader.js";
 import type { ReadVapidKeys } from "./vapid-keys.js";
 
 /**
@@ -30,7 +30,7 @@ export interface PushDevice {
  * Maximum number of devices of an app's visitors who are not signed in, from one network address. It is as large as the
  * number of their sessions, because many people can share an address.
  */
-export const VISITOR_DEVICES_PER_ADDRESS = 1_000;
+export const VISITOR_DEVICES_PER_ADDRESS_MAX = 1_000;
 
 /**
  * Stores a device. A device that subscribes again keeps its row, even if another user is signed in to its page now. The
@@ -59,11 +59,11 @@ const DELETE_OLDEST_OF_READER = deleteSelectedSql(`
   SELECT id FROM push_subscription WHERE app_id = $1 AND reader = $3
    ORDER BY id = $2 DESC, id DESC OFFSET ${PUSH_SUBSCRIPTIONS_PER_READER}`);
 const DELETE_OLDEST_OF_ADDRESS = deleteSelectedSql(`
-  SELECT id FROM push_subscription WHERE app_id = $1 AND ${IS_VISITOR_SQL}
+  SELECT id FROM push_subscription WHERE app_id = $1 AND ${IS_VISITOR_READER_SQL}
      AND visitor_block = (SELECT visitor_block FROM push_subscription WHERE id = $2)
-   ORDER BY id = $2 DESC, id DESC OFFSET ${VISITOR_DEVICES_PER_ADDRESS}`);
+   ORDER BY id = $2 DESC, id DESC OFFSET ${VISITOR_DEVICES_PER_ADDRESS_MAX}`);
 const DELETE_OLDEST_OF_VISITORS = deleteSelectedSql(`
-  SELECT id FROM (SELECT id FROM push_subscription WHERE app_id = $1 AND ${IS_VISITOR_SQL}
+  SELECT id FROM (SELECT id FROM push_subscription WHERE app_id = $1 AND ${IS_VISITOR_READER_SQL}
                    ORDER BY id DESC OFFSET ${VISITOR_DEVICES_PER_APP}) AS oldest WHERE id <> $2`);
 
 interface PushSubscriptionsOptions {

@@ -9,10 +9,10 @@ import { IS_CREDENTIAL_VALID_SQL } from "../access/credential-validity.js";
  * PostgreSQL channel whose messages contain `appId:credentialId`: on the page with this credential, another user has
  * signed in, or the user has signed out.
  */
-export const READER_CHANNEL = "svc_reader";
+export const NOTIFICATION_READER_CHANNEL = "svc_reader";
 
 /** SQL condition for rows of visitors who are not signed in, by the column `reader`. */
-export const IS_VISITOR_SQL = "reader LIKE 'credential:%'";
+export const IS_VISITOR_READER_SQL = "reader LIKE 'credential:%'";
 
 export interface NotificationReader {
   /** Key under which the database stores the reader's devices and the notifications that the reader has read. */
@@ -115,5 +115,5 @@ export function createScopeMatcher(readSignedInUsers: ReadSignedInUsers): FindCr
 
 /** Notifies every process of the service that another user is signed in to the page with this credential. */
 export async function notifyReaderChange(db: Db, appId: number, credentialId: number): Promise<void> {
-  await rows(db, `SELECT pg_notify('${READER_CHANNEL}', $1)`, [`${appId}:${credentialId}`]);
+  await rows(db, `SELECT pg_notify('${NOTIFICATION_READER_CHANNEL}', $1)`, [`${appId}:${credentialId}`]);
 }

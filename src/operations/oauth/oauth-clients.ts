@@ -10,8 +10,8 @@ import { createRateLimitError } from "../../errors.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import { OauthError } from "./oauth-failure.js";
 
-export const DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code";
-export const GRANT_TYPES = ["authorization_code", "refresh_token", DEVICE_GRANT] as const;
+export const DEVICE_GRANT_TYPE = "urn:ietf:params:oauth:grant-type:device_code";
+export const GRANT_TYPES = ["authorization_code", "refresh_token", DEVICE_GRANT_TYPE] as const;
 
 const REDIRECT_URIS_MAX = 10;
 const URI_MAX_CHARACTERS = 2_000;
@@ -46,7 +46,7 @@ const REGISTRATION_SCHEMA = z.object({
  * True for a redirect URL to which the service may send an authorization code: an https URL, an http URL of the
  * person's own computer, or a URL with a program's private scheme.
  */
-export function isAllowedRedirect(text: string): boolean {
+export function isAllowedRedirectUrl(text: string): boolean {
   const url = URL.parse(text);
   if (url?.hash !== "" || text.includes("#") || url.username !== "" || url.password !== "") return false;
   if (url.protocol === "https:") return true;
@@ -58,11 +58,11 @@ export function isAllowedRedirect(text: string): boolean {
  * True if the program has registered this redirect URL. The comparison is exact, except that http URLs of the person's
  * own computer can have any port (RFC 8252, section 7.3).
  */
-export function isRegisteredRedirect(uri: string, { redirectUris }: OauthClient): boolean {
+export function isRegisteredRedirectUrl(uri: string, { redirectUris }: OauthClient): boolean {
   if (redirectUris.includes(uri)) return true;
   const withoutPort = (text: string): string | null => {
     const url = URL.parse(text);
-    if (url?.protocol !== "http:" || !LOOPBACK_HOSTS.includes(url.hostname) || !isAllowedRedirect(text)) return null;
+    if (url?.protocol !== "http:" || !LOOPBACK_HOSTS.includes(url.hostname) || !isAllowedRedirectUrl(text)) return null;
     url.port = "";
     return url.href;
   };
@@ -110,7 +110,7 @@ export class OauthClients {
     const knownGrantTypes = data.grant_types.filter((type) => (GRANT_TYPES as readonly string[]).includes(type));
     if (knownGrantTypes.length === 0)
       throw new OauthError("invalid_client_metadata", `grant_types must contain one of ${GRANT_TYPES.join(", ")}`);
-    const refusedUri = data.redirect_uris.find((uri) => !isAllowedRedirect(uri));
+    const refusedUri = data.redirect_uris.find((uri) => !isAllowedRedirectUrl(uri));
     if (refusedUri !== undefined) {
       const problem =
         "must be https URLs, http URLs of this machine, or URLs with the program's own scheme, without a fragment";

@@ -38,7 +38,7 @@ function createUserCode(): string {
 
 const createUsedCodeError = () => new OauthError("invalid_grant", "the device code is unknown or was already used");
 
-export class OauthDevices {
+export class OauthDeviceRequests {
   readonly #db: Db;
 
   constructor(db: Db) {

@@ -24,7 +24,7 @@ export interface OAuthGrant {
 }
 
 /** An OAuth grant, as the person who created it sees it. Times are ISO 8601 text. */
-export interface GrantSummary {
+export interface OauthGrantSummary {
   id: number;
   client: string;
   appId: number;
@@ -230,8 +230,8 @@ export class OauthGrants {
     return added!.seconds;
   }
 
-  async listGrantsOf(personId: number): Promise<GrantSummary[]> {
-    const grantRows = await rows<GrantSummary & { createdAt: Date; lastUsedAt: Date | null }>(
+  async listGrantsOf(personId: number): Promise<OauthGrantSummary[]> {
+    const grantRows = await rows<OauthGrantSummary & { createdAt: Date; lastUsedAt: Date | null }>(
       this.#db,
       `SELECT g.id, c.name AS client, g.app_id AS "appId", g.scopes, g.created_at AS "createdAt", g.last_used_at AS "lastUsedAt"
          FROM oauth_grant g JOIN oauth_client c ON c.id = g.client_id

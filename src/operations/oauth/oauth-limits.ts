@@ -10,7 +10,7 @@ const REQUESTS_PER_ADDRESS_MAX = 240;
 const DECISIONS_PER_PERSON_MAX = 120;
 const OAUTH_LIMIT_WINDOW_MS = 60_000;
 
-export class OauthLimits {
+export class OauthRateLimits {
   readonly #requests = createTokenBucket({ limit: REQUESTS_PER_ADDRESS_MAX, windowMs: OAUTH_LIMIT_WINDOW_MS });
   readonly #decisions = createTokenBucket({ limit: DECISIONS_PER_PERSON_MAX, windowMs: OAUTH_LIMIT_WINDOW_MS });
 

@@ -8,11 +8,11 @@ import { ActionError } from "../../errors.js";
 import { TOKEN_SCOPES, type TokenScope } from "../../rules/access.js";
 import type { Credentials } from "../access/credentials.js";
 import { generateSecret, generateToken } from "../access/tokens.js";
-import { DEVICE_GRANT, isRegisteredRedirect, type OauthClient, OauthClients } from "./oauth-clients.js";
-import { type DeviceAuthorization, OauthDevices } from "./oauth-devices.js";
+import { DEVICE_GRANT_TYPE, isRegisteredRedirectUrl, type OauthClient, OauthClients } from "./oauth-clients.js";
+import { type DeviceAuthorization, OauthDeviceRequests } from "./oauth-devices.js";
 import { OauthError } from "./oauth-failure.js";
 import { type GrantableApp, type GrantDecision, type OAuthGrant, OauthGrants } from "./oauth-grants.js";
-import { OauthLimits } from "./oauth-limits.js";
+import { OauthRateLimits } from "./oauth-limits.js";
 
 const CODE_LIFETIME_MS = 60_000;
 const ACCESS_TOKEN_LIFETIME_MS = 3_600_000;
@@ -75,15 +75,15 @@ function matchesCodeChallenge(verifier: string, challenge: string): boolean {
 
 export class OAuthServer {
   readonly clients: OauthClients;
-  readonly devices: OauthDevices;
+  readonly devices: OauthDeviceRequests;
   readonly grants: OauthGrants;
-  readonly limits = new OauthLimits();
+  readonly limits = new OauthRateLimits();
   readonly #db: Db;
 
   constructor(options: { db: Db; credentials: Credentials }) {
     this.#db = options.db;
     this.clients = new OauthClients(options.db);
-    this.devices = new OauthDevices(options.db);
+    this.devices = new OauthDeviceRequests(options.db);
     this.grants = new OauthGrants(options.db, options.credentials);
   }
 
@@ -105,7 +105,7 @@ export class OAuthServer {
   async readAuthorization(input: Parameters): Promise<AuthorizationRequest> {
     const client = await this.#client(input["client_id"]);
     const redirectUri = input["redirect_uri"] ?? "";
-    if (!isRegisteredRedirect(redirectUri, client)) {
+    if (!isRegisteredRedirectUrl(redirectUri, client)) {
       throw new OauthError("invalid_request", "redirect_uri is not registered for this program");
     }
     if (input["response_type"] !== "code")
@@ -153,10 +153,10 @@ export class OAuthServer {
 
   async startDevice(input: Parameters): Promise<DeviceAuthorization> {
     const client = await this.#client(input["client_id"]);
-    if (!client.grantTypes.includes(DEVICE_GRANT))
+    if (!client.grantTypes.includes(DEVICE_GRANT_TYPE))
       throw new OauthError(
         "unauthorized_client",
-        `the client is not registered for the device grant; add ${DEVICE_GRANT} to its grant_types`,
+        `the client is not registered for the device grant; add ${DEVICE_GRANT_TYPE} to its grant_types`,
       );
     const app = input["app"];
     if (app !== undefined && !/^[1-9]\d{0,14}$/.test(app))
@@ -187,13 +187,13 @@ export class OAuthServer {
     const client = await this.#client(input["client_id"]);
     const type = input["grant_type"] ?? "";
     if (!client.grantTypes.includes(type)) {
-      const isKnown = ["authorization_code", "refresh_token", DEVICE_GRANT].includes(type);
+      const isKnown = ["authorization_code", "refresh_token", DEVICE_GRANT_TYPE].includes(type);
       throw new OauthError(
         isKnown ? "unauthorized_client" : "unsupported_grant_type",
         isKnown ? "the program is not registered for this grant_type" : "grant_type is not supported",
       );
     }
-    if (type === DEVICE_GRANT) return this.#byDevice(client, input);
+    if (type === DEVICE_GRANT_TYPE) return this.#byDevice(client, input);
     return type === "refresh_token" ? this.#byRefresh(client, input) : this.#byCode(client, input);
   }
 

@@ -10,14 +10,14 @@ import {
 import { createDependencyError } from "../../rules/packages.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { type StoredScripts, sha256Hex, toStoredScriptAsset } from "./kept-scripts.js";
-import { DOWN_RETRY_SECONDS } from "./registry.js";
+import { REGISTRY_DOWN_RETRY_SECONDS } from "./registry.js";
 import type { ScriptQuota, ScriptQuotaRequest } from "./script-quota.js";
 
 export const SCRIPT_MAX_BYTES = 5 * 1024 * 1024;
 /** Time limit in milliseconds for downloading the script of a URL. */
 const DOWNLOAD_TIMEOUT_MS = 8_000;
 /** Time limit in milliseconds for checking whether the URL of a stored script still returns the same content. */
-export const RECHECK_TIMEOUT_MS = 4_000;
+export const URL_RECHECK_TIMEOUT_MS = 4_000;
 /**
  * Time in milliseconds for which the service does not check a URL again that did not respond. Otherwise each save of an
  * action would wait for this URL.
@@ -50,12 +50,12 @@ export async function fetchScript(
     if (error instanceof NotConnectedError || error.name === "TimeoutError") return null;
     if (error instanceof ResponseTooLargeError || error instanceof TooManyRedirectsError)
       throw addressError(error.message);
-    throw addressError("its host ended the response before it was complete", DOWN_RETRY_SECONDS);
+    throw addressError("its host ended the response before it was complete", REGISTRY_DOWN_RETRY_SECONDS);
   });
   if (answer === null) return null;
   const { status, body } = answer;
   if (status >= 500 || status === 429)
-    throw addressError(`its host responded with status ${status}`, DOWN_RETRY_SECONDS);
+    throw addressError(`its host responded with status ${status}`, REGISTRY_DOWN_RETRY_SECONDS);
   if (status !== 200) throw addressError(`its host responded with status ${status}`);
   return body;
 }
@@ -120,7 +120,7 @@ export class ScriptLoader {
     const key = `${appId} ${url}`;
     if (this.silentUrls.has(key)) return known;
     // Ignores a failed request: the asset then stays unchanged.
-    const source = await fetchScript(this.options.connections, dependency, url, RECHECK_TIMEOUT_MS).catch(
+    const source = await fetchScript(this.options.connections, dependency, url, URL_RECHECK_TIMEOUT_MS).catch(
       () => undefined,
     );
     if (source === null) this.silentUrls.set(key, true);

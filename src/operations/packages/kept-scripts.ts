@@ -136,7 +136,7 @@ const INTEGRITY_PATTERN = /^sha256-([A-Za-z0-9+/]{43}=)$/;
  * Returns the hexadecimal SHA-256 hash that an integrity value such as `sha256-…` contains; null if the value is
  * invalid.
  */
-export function sha256OfIntegrity(integrity: unknown): string | null {
+export function parseIntegritySha256(integrity: unknown): string | null {
   const hash = typeof integrity === "string" ? INTEGRITY_PATTERN.exec(integrity)?.[1] : undefined;
   return hash === undefined ? null : Buffer.from(hash, "base64").toString("hex");
 }
@@ -157,7 +157,7 @@ export function toStoredScriptAsset(name: string, facts: ScriptFacts): StoredScr
 }
 
 /** Returns the hashes of those assets that refer to stored scripts, without duplicates. */
-export const storedScriptHashes = (assets: readonly StoredAsset[]): string[] => [
+export const listStoredScriptHashes = (assets: readonly StoredAsset[]): string[] => [
   ...new Set(assets.filter(isStoredScript).map(({ sha256 }) => sha256)),
 ];
 
@@ -250,7 +250,7 @@ export class StoredScripts {
    * @throws ActionError REQUEST_INVALID for an invalid integrity value, RATE_LIMIT_EXCEEDED
    */
   async declarations(appId: number, integrity: unknown): Promise<string[] | null> {
-    const sha256 = sha256OfIntegrity(integrity);
+    const sha256 = parseIntegritySha256(integrity);
     if (sha256 === null) {
       const expected =
         '"integrity" must be the integrity of a script in the ' +

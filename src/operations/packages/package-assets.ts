@@ -4,7 +4,7 @@ import { describeValue } from "../../rules/describe-value.js";
 import { createDependencyError, isStoredScript } from "../../rules/packages.js";
 
 /** Returns the JavaScript expression of a global variable's value. */
-export const globalExpression = (name: string): string =>
+export const createGlobalExpression = (name: string): string =>
   /^[A-Za-z_$][\w$]*$/.test(name) ? name : `globalThis[${JSON.stringify(name)}]`;
 
 export const findStoredAsset = (dependency: string, assets: readonly StoredAsset[]): StoredAsset | undefined =>

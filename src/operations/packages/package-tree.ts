@@ -7,15 +7,15 @@ import type { PackageArchive } from "../../engine/bundler.js";
 import { describeValue } from "../../rules/describe-value.js";
 import type { ChosenNpmVersion } from "../../rules/npm-choice.js";
 import { createDependencyError, isPackageName } from "../../rules/packages.js";
-import { ARCHIVE_MAX_BYTES, type PackageRegistry, type RegistryRequest } from "./registry.js";
+import { PACKAGE_ARCHIVE_MAX_BYTES, type PackageRegistry, type RegistryRequest } from "./registry.js";
 
 /**
  * Maximum number of packages that one dependency can consist of. A package that needs more is probably an application,
  * not a library.
  */
-export const PACKAGES_MAX = 200;
+export const PACKAGES_PER_DEPENDENCY_MAX = 200;
 /** Maximum bytes of the archives of all packages that one dependency consists of. */
-export const ARCHIVES_MAX_BYTES = 48 * 1024 * 1024;
+export const PACKAGE_ARCHIVES_MAX_BYTES = 48 * 1024 * 1024;
 /**
  * Maximum bytes of the registry's documents (lists of versions) for all packages of one dependency. They stay in memory
  * until all versions are chosen.
@@ -108,8 +108,11 @@ class PackageTree {
   }
 
   addNode(node: PackageNode): PackageNode {
-    if (this.nodes.size === PACKAGES_MAX)
-      throw createDependencyError(this.registryRequest.dependency, `needs more than ${PACKAGES_MAX} packages`);
+    if (this.nodes.size === PACKAGES_PER_DEPENDENCY_MAX)
+      throw createDependencyError(
+        this.registryRequest.dependency,
+        `needs more than ${PACKAGES_PER_DEPENDENCY_MAX} packages`,
+      );
     this.nodes.set(node.folder, node);
     return node;
   }
@@ -189,7 +192,7 @@ export async function preparePackageDownload(
             registryRequest,
             registryName,
             choice,
-            Math.min(ARCHIVE_MAX_BYTES, ARCHIVES_MAX_BYTES - bytes),
+            Math.min(PACKAGE_ARCHIVE_MAX_BYTES, PACKAGE_ARCHIVES_MAX_BYTES - bytes),
           );
           return { name: registryName, version, folder, archive };
         });
@@ -197,10 +200,10 @@ export async function preparePackageDownload(
         bytes += node.archive.length;
         all.push(node);
       }
-      if (bytes > ARCHIVES_MAX_BYTES)
+      if (bytes > PACKAGE_ARCHIVES_MAX_BYTES)
         throw createDependencyError(
           registryRequest.dependency,
-          `is too large: its archive and those of its dependencies exceed ${ARCHIVES_MAX_BYTES / 2 ** 20} MB`,
+          `is too large: its archive and those of its dependencies exceed ${PACKAGE_ARCHIVES_MAX_BYTES / 2 ** 20} MB`,
         );
     }
     return all;

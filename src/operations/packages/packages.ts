@@ -27,21 +27,21 @@ import {
   type StoredScriptAsset,
 } from "../../rules/packages.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
-import { RECHECK_TIMEOUT_MS, ScriptLoader } from "./addresses.js";
+import { ScriptLoader, URL_RECHECK_TIMEOUT_MS } from "./addresses.js";
 import {
   type ContainedPackage,
+  listStoredScriptHashes,
+  parseIntegritySha256,
   type ScriptFacts,
   StoredScripts,
   sha256Hex,
-  sha256OfIntegrity,
-  storedScriptHashes,
   toStoredScriptAsset,
 } from "./kept-scripts.js";
-import { findStoredAsset, globalExpression, requireDifferentGlobals } from "./package-assets.js";
+import { createGlobalExpression, findStoredAsset, requireDifferentGlobals } from "./package-assets.js";
 import { createPackageConnections } from "./package-connections.js";
 import type { PackageProbe } from "./package-probe.js";
 import { preparePackageDownload } from "./package-tree.js";
-import { DOWN_RETRY_SECONDS, PackageRegistry } from "./registry.js";
+import { PackageRegistry, REGISTRY_DOWN_RETRY_SECONDS } from "./registry.js";
 import { ScriptQuota, type ScriptQuotaRequest } from "./script-quota.js";
 
 /** Maximum number of npm packages that this process downloads and bundles at once: at most one for each app. */
@@ -76,7 +76,7 @@ export interface PackagesOptions {
  * Dependencies that were resolved before a save: their assets, the scripts of URLs that did not respond at an earlier
  * save (`lateAssets`), and the first error (null: none).
  */
-export interface ResolvedPackages {
+export interface ResolvedDependencies {
   assets: ReadonlyMap<string, StoredAsset>;
   lateAssets: readonly StoredAsset[];
   firstError: unknown;
@@ -90,7 +90,7 @@ export interface ExportedAssets {
 
 export const NO_EXPORTED_ASSETS: ExportedAssets = { storedAssets: [], versions: new Map() };
 
-export const NO_PACKAGES: ResolvedPackages = { assets: new Map(), lateAssets: [], firstError: null };
+export const NO_RESOLVED_DEPENDENCIES: ResolvedDependencies = { assets: new Map(), lateAssets: [], firstError: null };
 
 /** Returns a bundler error as an error for the action's author, with `retryAfter` if the package did not cause it. */
 export function toBundlingError(dependency: string, error: unknown): unknown {
@@ -100,7 +100,7 @@ export function toBundlingError(dependency: string, error: unknown): unknown {
     return createDependencyError(dependency, `cannot be used: ${reason}`);
   }
   if (error instanceof BundlerBusyError || error instanceof SandboxUnavailableError)
-    return createDependencyError(dependency, `cannot be bundled now: ${error.message}`, DOWN_RETRY_SECONDS);
+    return createDependencyError(dependency, `cannot be bundled now: ${error.message}`, REGISTRY_DOWN_RETRY_SECONDS);
   return error;
 }
 
@@ -193,7 +193,8 @@ export class DependencyResolver {
     const script = chosen?.fresh
       ? chosen
       : await this.makeScript(author, dependency, npm).catch((error: unknown) => {
-          if (chosen && error instanceof ActionError && error.details.retryAfter === DOWN_RETRY_SECONDS) return chosen;
+          if (chosen && error instanceof ActionError && error.details.retryAfter === REGISTRY_DOWN_RETRY_SECONDS)
+            return chosen;
           throw error;
         });
     // Checks the licences again, because the operator may have changed the allowed licences since the last save.
@@ -228,7 +229,7 @@ export class DependencyResolver {
     if (parsed.kind !== "address") return null;
     const leaveQueue = await this.slots.address.enter(author.appId);
     try {
-      return await this.addresses.storeScript(author, dependency, parsed.url, RECHECK_TIMEOUT_MS);
+      return await this.addresses.storeScript(author, dependency, parsed.url, URL_RECHECK_TIMEOUT_MS);
     } finally {
       leaveQueue();
     }
@@ -263,14 +264,14 @@ export class DependencyResolver {
   imports(
     dependencies: readonly string[],
     knownAssets: readonly StoredAsset[],
-    { assets, lateAssets }: ResolvedPackages,
+    { assets, lateAssets }: ResolvedDependencies,
   ): Record<string, string> {
     const pairs = dependencies.flatMap((dependency): [string, string][] => {
       const entry = this.options.catalogue.get(dependency);
       if (entry?.namespace) return [[dependency, `Svc.${entry.namespace}`]];
       if (entry || /^https?:/i.test(dependency)) return [];
       const { global } = assets.get(dependency) ?? findStoredAsset(dependency, [...knownAssets, ...lateAssets]) ?? {};
-      const expression = global === undefined ? "undefined" : globalExpression(global);
+      const expression = global === undefined ? "undefined" : createGlobalExpression(global);
       return [dependency, getImportName(dependency)].map((name) => [name, expression]);
     });
     return Object.fromEntries(pairs);
@@ -291,10 +292,10 @@ export class DependencyResolver {
     dependencies: readonly string[],
     assetsBefore: readonly StoredAsset[],
     exportedAssets = NO_EXPORTED_ASSETS,
-  ): Promise<ResolvedPackages> {
+  ): Promise<ResolvedDependencies> {
     const assets = new Map<string, StoredAsset>();
     const knownAssets = [...exportedAssets.storedAssets, ...assetsBefore];
-    const had = new Set(storedScriptHashes(assetsBefore));
+    const had = new Set(listStoredScriptHashes(assetsBefore));
     const deadline = performance.now() + SAVE_TIMEOUT_MS;
     try {
       for (const dependency of new Set(dependencies)) {
@@ -302,7 +303,7 @@ export class DependencyResolver {
           throw createDependencyError(
             dependency,
             "was not resolved in time, because the dependencies before it took too long; save again",
-            DOWN_RETRY_SECONDS,
+            REGISTRY_DOWN_RETRY_SECONDS,
           );
         const known = knownAssets.find(({ name }) => name === dependency);
         const asset = await this.assetFor(author, dependency, known, exportedAssets.versions.get(dependency));
@@ -310,9 +311,9 @@ export class DependencyResolver {
         assets.set(dependency, asset);
       }
       requireDifferentGlobals(assets, knownAssets);
-      return { ...NO_PACKAGES, assets };
+      return { ...NO_RESOLVED_DEPENDENCIES, assets };
     } catch (fault) {
-      return { ...NO_PACKAGES, assets, firstError: fault };
+      return { ...NO_RESOLVED_DEPENDENCIES, assets, firstError: fault };
     }
   }
 
@@ -321,7 +322,7 @@ export class DependencyResolver {
     author: ScriptQuotaRequest,
     dependencies: readonly string[],
     knownAssets: readonly StoredAsset[],
-  ): Promise<ResolvedPackages> {
+  ): Promise<ResolvedDependencies> {
     const late: StoredAsset[] = [];
     let fault: unknown = null;
     const deadline = performance.now() + MISSING_SCRIPTS_TIMEOUT_MS;
@@ -337,14 +338,14 @@ export class DependencyResolver {
         fault ??= error;
       }
     }
-    return { ...NO_PACKAGES, lateAssets: late, firstError: fault };
+    return { ...NO_RESOLVED_DEPENDENCIES, lateAssets: late, firstError: fault };
   }
 
   /** Reads the script records (assets) of an exported action. Skips invalid and unknown scripts. */
   async readExportedAssets(assets: unknown): Promise<ExportedAssets> {
     const entries = (Array.isArray(assets) ? assets.slice(0, DEPENDENCIES_MAX) : []).flatMap((asset: unknown) => {
       const { name, version, integrity } = isObject(asset) ? asset : {};
-      const sha256 = sha256OfIntegrity(integrity);
+      const sha256 = parseIntegritySha256(integrity);
       if (typeof name !== "string" || sha256 === null) return [];
       return [{ name, sha256, version: typeof version === "string" ? valid(version) : null }];
     });
@@ -371,7 +372,7 @@ export class DependencyResolver {
   collectAssets(
     dependencies: readonly string[],
     knownAssets: readonly StoredAsset[],
-    resolved: ResolvedPackages,
+    resolved: ResolvedDependencies,
   ): StoredAsset[] {
     const { assets, lateAssets, firstError } = resolved;
     return [...new Set(dependencies)].map((dependency) => {

@@ -20,7 +20,7 @@ import { createDependencyError } from "../../rules/packages.js";
  * thousands.
  */
 const DOCUMENT_MAX_BYTES = 48 * 1024 * 1024;
-export const ARCHIVE_MAX_BYTES = 16 * 1024 * 1024;
+export const PACKAGE_ARCHIVE_MAX_BYTES = 16 * 1024 * 1024;
 /** Time limit in milliseconds for one response of the registry. */
 const RESPONSE_TIMEOUT_MS = 15_000;
 /** Memory limit in megabytes for the thread that parses a document of the registry. */
@@ -30,7 +30,7 @@ const PARSE_TIMEOUT_MS = 10_000;
 /**
  * Value of `retryAfter` in seconds for errors that occur because the registry or the host of a script is unavailable.
  */
-export const DOWN_RETRY_SECONDS = 30;
+export const REGISTRY_DOWN_RETRY_SECONDS = 30;
 /**
  * Content type of the registry's short document. The full document is ten times as long, but only it contains the times
  * at which versions were published.
@@ -63,7 +63,7 @@ const unreachableError = ({ dependency }: RegistryRequest, name: string, reason:
   createDependencyError(
     dependency,
     `cannot be fetched now: the registry ${reason} (requested package: ${name})`,
-    DOWN_RETRY_SECONDS,
+    REGISTRY_DOWN_RETRY_SECONDS,
   );
 
 function checkStatus(registryRequest: RegistryRequest, name: string, { status }: Download): void {
@@ -173,7 +173,7 @@ export class PackageRegistry {
       throw createDependencyError(
         registryRequest.dependency,
         `cannot be fetched now: the registry's list of versions of ${name} could not be read in time`,
-        DOWN_RETRY_SECONDS,
+        REGISTRY_DOWN_RETRY_SECONDS,
       );
     if (!threadResult.ok)
       throw createDependencyError(
@@ -190,7 +190,7 @@ export class PackageRegistry {
     registryRequest: RegistryRequest,
     name: string,
     choice: ChosenNpmVersion,
-    maxBytes = ARCHIVE_MAX_BYTES,
+    maxBytes = PACKAGE_ARCHIVE_MAX_BYTES,
   ): Promise<Buffer> {
     const { version, tarball, integrity } = choice;
     const url = new URL(tarball);

@@ -33,7 +33,7 @@ export function createAbortableGenerator<T>(
 }
 
 /** Yields the values of `source`. Ends as soon as the signal `readerLeft` aborts. */
-export function endOnAbort<T>(source: AsyncIterable<T>, readerLeft: AbortSignal): AsyncIterable<T> {
+export function endIterableOnAbort<T>(source: AsyncIterable<T>, readerLeft: AbortSignal): AsyncIterable<T> {
   const iterator = source[Symbol.asyncIterator]();
   const stopWaiting = () => {
     // Ignores an error, because the reader has left and cannot receive the error.

@@ -93,7 +93,7 @@ export async function recordChange(
  * @param reserve reserves memory for the page's bytes
  * @throws ActionError REQUEST_INVALID; errors of `reserve`
  */
-export async function listAudit(
+export async function listAuditEntries(
   db: Db,
   appId: number,
   options: AuditOptions,

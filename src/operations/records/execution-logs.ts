@@ -32,7 +32,7 @@ export interface LogEntry {
   data: JsonText;
 }
 
-export interface LogOptions {
+export interface LogListOptions {
   id?: number;
   where?: { type?: LogEntry["type"]; data?: { taskId?: number } };
   limit?: number;
@@ -140,7 +140,7 @@ export function buildLogEntryData(facts: LogEntryFacts): LogEntryData {
  * Returns the JSON of the result in the data of a successful run's log entry; undefined if there is no result. `text`
  * may be only the beginning of the data; then the returned JSON is incomplete too.
  */
-export function readResultFromEntry(text: string): string | undefined {
+export function readResultFromLogEntry(text: string): string | undefined {
   if (text.startsWith("null", text.indexOf(PAYLOAD_KEY) + PAYLOAD_KEY.length)) {
     // Uses the first occurrence, because no text of a caller precedes the result in the JSON.
     const at = text.indexOf(RESULT_START);
@@ -210,7 +210,7 @@ const LOG_OPTIONS_SHAPE: Shape = {
 const LOG_TYPES: unknown[] = ["app.task.completed", "app.task.failed"];
 
 /** Checks the type in a filter for log entries. A missing type is also allowed. @throws REQUEST_INVALID */
-export function checkLogType(type: unknown, field: string): void {
+export function checkLogEntryType(type: unknown, field: string): void {
   if (type === undefined || type === null || LOG_TYPES.includes(type)) return;
   throw new ActionError(
     "REQUEST_INVALID",
@@ -229,7 +229,7 @@ function filterConditions(
   const where = requireRecord(options["where"], "where");
   const data = requireRecord(where["data"], "where.data");
   const type = where["type"] ?? null;
-  checkLogType(type, "where.type");
+  checkLogEntryType(type, "where.type");
   const ids = parseTaskIds(options, data);
   const conditions = ["app_id = $1", ...ids.map((_, index) => `task_id = $${index + 2}`)];
   // Writes the type into the SQL instead of a parameter, so that PostgreSQL can use the index that contains only failed

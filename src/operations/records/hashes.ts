@@ -57,7 +57,7 @@ export interface HashQueueKey {
  * Returns the key by which the hash of a caller's value waits for its turn. The client is the caller's network address,
  * or the credential if the address is unknown.
  */
-export const hashQueueKeyOf = (appId: number, { address, credentialId }: DataSender): HashQueueKey => ({
+export const createHashQueueKey = (appId: number, { address, credentialId }: DataSender): HashQueueKey => ({
   appId,
   sender: address === undefined ? `credential ${credentialId}` : getAddressBlock(address),
 });
@@ -128,7 +128,7 @@ type HashParameters = Pick<Argon2Parameters, "memory" | "passes" | "parallelism"
  * @param column name of the value's column, for the error message
  * @throws REQUEST_INVALID if the text is too long
  */
-export function checkHashable(value: unknown, column: string): string {
+export function requireHashableText(value: unknown, column: string): string {
   const text = typeof value === "string" ? value : JSON.stringify(value);
   if (text.length <= TEXT_MAX_CHARACTERS) return text;
   const message =

@@ -4,7 +4,7 @@
  */
 import { NEW_RUN_STATE_SQL } from "../../data/run.js";
 import { RUN_CHAIN_DEPTH_MAX, RUNS_PER_CHAIN_AND_MINUTE } from "../../limits.js";
-import { QUEUE_FULL_REASON, QUEUED_CHANNEL, type QueueLimits } from "./queue-limits.js";
+import { QUEUE_FULL_REASON, QUEUED_RUN_CHANNEL, type QueueLimits } from "./queue-limits.js";
 
 /**
  * Maximum number of skipped runs that one statement stores for the log events of one app. It applies to each reason
@@ -25,7 +25,7 @@ export interface HaltedRun {
 }
 
 /** A log event to store, as input of the SQL statement. */
-export interface NewEvent {
+export interface NewLogEvent {
   appId: number;
   type: string;
   /**
@@ -57,7 +57,7 @@ export interface NewEvent {
   runId: number | null;
 }
 
-export interface StoredEvent {
+export interface StoredLogEvent {
   requestId: string;
   id: number;
   appId: number;
@@ -87,11 +87,11 @@ const EVENT_COLUMNS = [
   "sessionId",
   "requestId",
   "runId",
-] as const satisfies readonly (keyof NewEvent)[];
+] as const satisfies readonly (keyof NewLogEvent)[];
 
 /** Returns the values of the parameters of {@link STORE_EVENTS_SQL}. */
 export function createStoreEventsParameters(
-  events: readonly NewEvent[],
+  events: readonly NewLogEvent[],
   { share, queuedOf }: ReturnType<QueueLimits["lastCount"]>,
 ): unknown[] {
   const queuedCounts = events.map(({ appId }) => queuedOf(appId));
@@ -105,7 +105,7 @@ export function createStoreEventsParameters(
 const EXACT_COUNT_MAX = 1_000;
 
 /**
- * Stores events. $1 to $12 are the columns of NewEvent, $13 is the maximum number of queued runs of one app, $14 the
+ * Stores events. $1 to $12 are the columns of NewLogEvent, $13 is the maximum number of queued runs of one app, $14 the
  * last counts of queued runs of the events' apps. An event of an unknown app has no row in the result.
  *
  * The service adds the e-mail address only of users with a role on the app or a token of the app. Otherwise a caller
@@ -180,7 +180,7 @@ export const STORE_EVENTS_SQL = `
          CASE WHEN source.separator IS NOT NULL THEN event.data::text END AS completed,
          source.app_id AS "appId", source.organization_id AS "organizationId", outcome.started, outcome.halted,
          (SELECT count(*) FROM recorded WHERE recorded.request_id = event.request_id) AS attempted,
-         (SELECT count(pg_notify('${QUEUED_CHANNEL}', app_id::text)) FROM started
+         (SELECT count(pg_notify('${QUEUED_RUN_CHANNEL}', app_id::text)) FROM started
            WHERE state = 'queued' AND waits_for IS NULL) AS notified
     FROM event JOIN source USING (request_id)
     CROSS JOIN LATERAL (

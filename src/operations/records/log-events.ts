@@ -16,9 +16,9 @@ import { type LogEventInput, measureEventBytes, parseLogEvent } from "../../rule
 import { logHaltedRuns } from "./chains.js";
 import {
   createStoreEventsParameters,
-  type NewEvent,
+  type NewLogEvent,
   STORE_EVENTS_SQL,
-  type StoredEvent,
+  type StoredLogEvent,
 } from "./log-event-statement.js";
 import type { QueueLimits } from "./queue-limits.js";
 import type { DataSender, ReceivedDataLimiter } from "./received-data-limiter.js";
@@ -48,7 +48,7 @@ export interface LogEvent {
  * Returns the event's data as JSON text to which the SQL statement can add the key `_userEmail`. The statement adds the
  * key only if the caller names a user.
  */
-function toOpenJson({ data, userId }: LogEventInput): Pick<NewEvent, "head" | "separator" | "claimed"> {
+function toOpenJson({ data, userId }: LogEventInput): Pick<NewLogEvent, "head" | "separator" | "claimed"> {
   if (userId === null) return { head: JSON.stringify(data).slice(0, -1), separator: null, claimed: null };
   const { _userEmail: claimed, ...rest } = data;
   return {
@@ -101,7 +101,7 @@ export class LogEvents {
   // Stores events that arrive at the same time in one statement. If this statement fails because of one event, or takes
   // too long because of one app, stores the other events without it.
   private readonly eventBatches = createBatchProcessor({
-    processBatch: (events: readonly NewEvent[]) => this.storeAll(events),
+    processBatch: (events: readonly NewLogEvent[]) => this.storeAll(events),
     maxItems: EVENTS_PER_STATEMENT,
     maxConcurrentCalls: CONCURRENT_STATEMENTS_MAX,
     keyOf: ({ appId }) => appId,
@@ -117,10 +117,10 @@ export class LogEvents {
    * Stores events. Returns one result for each event, in the same order; undefined for an event whose app does not
    * exist.
    */
-  private async storeAll(events: readonly NewEvent[]): Promise<(StoredEvent | undefined)[]> {
+  private async storeAll(events: readonly NewLogEvent[]): Promise<(StoredLogEvent | undefined)[]> {
     const { db, queueLimits } = this.options;
     const values = createStoreEventsParameters(events, queueLimits.lastCount());
-    const stored = await queryPreparedRows<StoredEvent>(db, "store-log-events", STORE_EVENTS_SQL, values);
+    const stored = await queryPreparedRows<StoredLogEvent>(db, "store-log-events", STORE_EVENTS_SQL, values);
     for (const [appId, eventsOfApp] of Map.groupBy(stored, (storedEvent) => storedEvent.appId)) {
       const runs = eventsOfApp.reduce((sum, { attempted }) => sum + attempted, 0);
       this.runsPerEvent.set(appId, runs / eventsOfApp.length);
@@ -133,9 +133,9 @@ export class LogEvents {
    * Stores an event. If the limit on chains of runs prevents a run, also writes a log entry about this in the same
    * transaction.
    */
-  private async storeEventWithHaltedRuns(executor: SqlClient, event: NewEvent): Promise<StoredEvent | undefined> {
+  private async storeEventWithHaltedRuns(executor: SqlClient, event: NewLogEvent): Promise<StoredLogEvent | undefined> {
     const values = createStoreEventsParameters([event], this.options.queueLimits.lastCount());
-    const [stored] = await rows<StoredEvent>(executor, STORE_EVENTS_SQL, values);
+    const [stored] = await rows<StoredLogEvent>(executor, STORE_EVENTS_SQL, values);
     if (stored?.halted) await logHaltedRuns(executor, event.appId, event.runId!, stored.halted);
     return stored;
   }
@@ -144,7 +144,7 @@ export class LogEvents {
    * Stores an event. An event of a run gets its own transaction, because the service may also have to log that a chain
    * of runs is too long. Stores other events in batches.
    */
-  private storeEvent(event: NewEvent, executor?: SqlClient): Promise<StoredEvent | undefined> {
+  private storeEvent(event: NewLogEvent, executor?: SqlClient): Promise<StoredLogEvent | undefined> {
     if (executor) return this.storeEventWithHaltedRuns(executor, event);
     return event.runId === null
       ? this.eventBatches.add(event)

@@ -36,7 +36,7 @@ const MISSED_ENTRIES_MAX = 1_000;
 /** Minimum interval in milliseconds between two reads if only apps without subscribers have new entries. */
 const UNFOLLOWED_READ_INTERVAL_MS = 1_000;
 
-export interface TailFilter {
+export interface LogTailFilter {
   appId: number;
   actionId?: number | null | undefined;
   type?: string | null | undefined;
@@ -47,7 +47,7 @@ export interface TailFilter {
   after?: number | null | undefined;
 }
 
-interface TailSubscriber extends TailFilter {
+interface TailSubscriber extends LogTailFilter {
   sendEntry: (entry: LogEntry) => void;
   endSubscription: (reason: ActionError) => void;
   isOpen: boolean;
@@ -58,10 +58,10 @@ export interface LogTail {
    * Returns a source of the app's new log entries that match the filter, in the order of their IDs. All subscribers get
    * the same object for an entry.
    */
-  follow(filter: TailFilter): LiveSource<LogEntry>;
+  follow(filter: LogTailFilter): LiveSource<LogEntry>;
 }
 
-const matchesFilter = ({ actionId, type, after }: TailFilter, { taskId, entry }: LogEntryEvent): boolean =>
+const matchesFilter = ({ actionId, type, after }: LogTailFilter, { taskId, entry }: LogEntryEvent): boolean =>
   (actionId == null || taskId === actionId) && (type == null || entry.type === type) && entry.id > (after ?? 0);
 
 export function createLogTail(options: {

@@ -10,7 +10,7 @@ import { QUEUE_BYTES_APP_SHARE, QUEUED_RUNS_PER_APP_RESERVED } from "../../limit
  * PostgreSQL channel. A message contains the ID of an app: a run of this app was queued and can start. An empty message
  * means that a run of any app can start.
  */
-export const QUEUED_CHANNEL = "svc_queued";
+export const QUEUED_RUN_CHANNEL = "svc_queued";
 
 /**
  * Delay in milliseconds after which all processes with the role runner are notified of a queued run that the accepting
@@ -47,7 +47,7 @@ const COUNT_QUEUED_OF_APP = `
   SELECT count(*) AS queued FROM (SELECT FROM run WHERE state = 'queued' AND app_id = $1 LIMIT $2::int) AS queued`;
 
 /** Configured limits of the queue of runs. */
-export interface QueueBounds {
+export interface RunQueueBounds {
   /** Maximum number of queued runs of all apps. */
   maxRuns: number;
   /** Maximum number of queued runs of one app. */
@@ -57,7 +57,7 @@ export interface QueueBounds {
 }
 
 /** Number, size and age of one app's queued runs. */
-export interface QueueDepth {
+export interface AppQueueDepth {
   appId: number;
   runs: number;
   /** Bytes of the payloads of the app's queued runs. */
@@ -72,7 +72,7 @@ export interface QueueDepth {
  * tenth of the free capacity, but at least QUEUED_RUNS_PER_APP_RESERVED and at most `maxRunsPerApp`. So a few apps that fill their
  * queues leave capacity for the other apps.
  */
-export function queueLimitOfApp(queued: number, { maxRuns, maxRunsPerApp }: QueueBounds): number {
+export function computeAppQueueLimit(queued: number, { maxRuns, maxRunsPerApp }: RunQueueBounds): number {
   const tenthOfFree = Math.floor((maxRuns - queued) / 10);
   return Math.min(maxRunsPerApp, Math.max(QUEUED_RUNS_PER_APP_RESERVED, tenthOfFree));
 }
@@ -83,7 +83,7 @@ export class QueueLimits {
    * yet.
    */
   private readonly announced = new LRUCache<number, true>({ max: ANNOUNCED_APPS_MAX, ttl: QUEUED_RUN_NOTICE_DELAY_MS });
-  private byApp = new Map<number, QueueDepth>();
+  private byApp = new Map<number, AppQueueDepth>();
   private readonly total = { runs: 0, bytes: 0 };
   private countedAt = Number.NEGATIVE_INFINITY;
   /** Minimum time in milliseconds between the last count of the queue and the next count. */
@@ -92,12 +92,12 @@ export class QueueLimits {
 
   constructor(
     private readonly db: Db,
-    private readonly bounds: QueueBounds,
+    private readonly bounds: RunQueueBounds,
   ) {}
 
   private async countQueue(): Promise<void> {
     const start = performance.now();
-    const depthRows = await rows<QueueDepth>(this.db, SELECT_QUEUE_DEPTHS);
+    const depthRows = await rows<AppQueueDepth>(this.db, SELECT_QUEUE_DEPTHS);
     this.byApp = new Map(depthRows.map((depth) => [depth.appId, depth]));
     this.total.runs = depthRows.reduce((sum, { runs }) => sum + runs, 0);
     this.total.bytes = depthRows.reduce((sum, { bytes }) => sum + bytes, 0);
@@ -114,13 +114,13 @@ export class QueueLimits {
     return this.countInProgress;
   }
 
-  private depthOf(appId: number): QueueDepth {
+  private depthOf(appId: number): AppQueueDepth {
     return this.byApp.get(appId) ?? { appId, runs: 0, bytes: 0, oldestAt: new Date(), oldestMs: 0 };
   }
 
   private async isBelowLimit(appId: number, bytes: number): Promise<boolean> {
     const { maxPayloadBytes } = this.bounds;
-    const appShare = queueLimitOfApp(this.total.runs, this.bounds);
+    const appShare = computeAppQueueLimit(this.total.runs, this.bounds);
     const appDepth = this.depthOf(appId);
     const isTooLarge =
       this.total.bytes + bytes > maxPayloadBytes || appDepth.bytes + bytes > maxPayloadBytes * QUEUE_BYTES_APP_SHARE;
@@ -139,7 +139,7 @@ export class QueueLimits {
    */
   lastCount(): { share: number; queuedOf: (appId: number) => number } {
     this.countAgainIfOld().catch(() => undefined);
-    return { share: queueLimitOfApp(this.total.runs, this.bounds), queuedOf: (appId) => this.depthOf(appId).runs };
+    return { share: computeAppQueueLimit(this.total.runs, this.bounds), queuedOf: (appId) => this.depthOf(appId).runs };
   }
 
   /**
@@ -174,14 +174,14 @@ export class QueueLimits {
   async announce(appId: number): Promise<void> {
     if (this.announced.has(appId)) return;
     this.announced.set(appId, true);
-    await this.db.query("SELECT pg_notify($1, $2)", [QUEUED_CHANNEL, String(appId)]);
+    await this.db.query("SELECT pg_notify($1, $2)", [QUEUED_RUN_CHANNEL, String(appId)]);
   }
 
   /**
    * Returns the number, bytes and age of the queued runs of each app with queued runs. Counts the queue again, unless
    * counting takes long.
    */
-  async depths(): Promise<QueueDepth[]> {
+  async depths(): Promise<AppQueueDepth[]> {
     // Waits for a running count and counts again, because the running count may have missed runs that were queued
     // before this call.
     if (this.countInProgress) await this.countInProgress.catch(() => undefined);

@@ -162,7 +162,7 @@ async function findByWords(
 }
 
 /** Position from which a search starts, and its maximum number of results. */
-export interface SearchPosition {
+export interface RunSearchPosition {
   /** Only runs with IDs below this ID are returned; null for no limit. */
   before?: number | null;
   /** Maximum number of runs to return. */
@@ -263,7 +263,7 @@ export class RunSearch {
    * searched word. Words consist of letters and digits; upper and lower case of ASCII letters are equal.
    * @throws ActionError REQUEST_INVALID if the search contains no word, or takes too long
    */
-  async find(appId: number, requested: string, { before = null, limit: most }: SearchPosition): Promise<number[]> {
+  async find(appId: number, requested: string, { before = null, limit: most }: RunSearchPosition): Promise<number[]> {
     const query = textSearchQuery(appId, requested);
     if (query === null) throw new ActionError("REQUEST_INVALID", '"search" must contain letters or digits');
     const below = before ?? Number.MAX_SAFE_INTEGER;

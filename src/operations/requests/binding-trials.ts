@@ -9,8 +9,8 @@ import type { Caller } from "../../rules/access.js";
 import { describeValue, isObject } from "../../rules/describe-value.js";
 import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
-import type { RunRequests, SecretBindings } from "./run-requests.js";
-import type { StoredBindings } from "./secret-bindings.js";
+import type { RunRequestSender, SecretBindings } from "./run-requests.js";
+import type { SecretBindingStore } from "./secret-bindings.js";
 
 /** Result of a request that tests a binding. */
 export interface BindingTrial {
@@ -87,8 +87,8 @@ function readTrial(body: unknown): BindingTrialInput {
 
 interface BindingTrialsOptions {
   db: Db;
-  bindings: Pick<StoredBindings, "list"> & { ofRuns: SecretBindings };
-  requests: RunRequests;
+  bindings: Pick<SecretBindingStore, "list"> & { ofRuns: SecretBindings };
+  requests: RunRequestSender;
 }
 
 export class BindingTrials {

@@ -8,8 +8,8 @@ import type { SecretScannerCache } from "../../engine/secret-scan.js";
 import type { Settings } from "../settings/settings.js";
 import { BindingTrials } from "./binding-trials.js";
 import { OauthTokens } from "./oauth-tokens.js";
-import { RunRequests } from "./run-requests.js";
-import { StoredBindings } from "./secret-bindings.js";
+import { RunRequestSender } from "./run-requests.js";
+import { SecretBindingStore } from "./secret-bindings.js";
 
 const WEB_PORTS: readonly number[] = [80, 443];
 
@@ -32,7 +32,7 @@ export function createOutgoingSender({ allowPrivateNetwork, egressAddress }: Out
   return new OutgoingRequestSender(connect);
 }
 
-export function createRequestParts(options: {
+export function createRequestModules(options: {
   db: Db;
   config: OutgoingOptions;
   settings: Settings;
@@ -42,7 +42,7 @@ export function createRequestParts(options: {
   const sender = createOutgoingSender(config);
   const tokens = new OauthTokens({ db, settings, sender });
   const { allowPrivateNetwork } = config;
-  const bindings = new StoredBindings({ db, settings, scannerCache, tokens, allowPrivateNetwork });
-  const requests = new RunRequests({ sender, bindings: bindings.ofRuns });
+  const bindings = new SecretBindingStore({ db, settings, scannerCache, tokens, allowPrivateNetwork });
+  const requests = new RunRequestSender({ sender, bindings: bindings.ofRuns });
   return { requestSender: sender, bindings, requests, bindingTrials: new BindingTrials({ db, bindings, requests }) };
 }

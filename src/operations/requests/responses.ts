@@ -17,7 +17,7 @@ import type { SecretScanner } from "../../engine/secret-scan.js";
 import { OUTGOING_RESPONSE_BODY_MAX_BYTES, ZSTD_FRAMES_MAX } from "../../limits.js";
 
 /** Finds and masks the secret values of one app's bindings (settings whose values the service adds to requests). */
-export type ResponseScan = Pick<SecretScanner, "find" | "mask">;
+export type ResponseScanner = Pick<SecretScanner, "find" | "mask">;
 
 export interface MaskedResponse {
   headers: Record<string, string>;
@@ -210,7 +210,7 @@ async function decompressedTexts(body: Buffer, origin: string): Promise<Set<stri
 }
 
 /** Returns the key of the first setting whose value is in one of the texts; null if there is none. */
-async function findInTexts(scan: ResponseScan, texts: Iterable<string>): Promise<string | null> {
+async function findInTexts(scan: ResponseScanner, texts: Iterable<string>): Promise<string | null> {
   for (const text of texts) {
     const key = await scan.find([{ text }]);
     if (key !== null) return key;
@@ -231,7 +231,7 @@ function encodeMaskedText(maskedText: string, text: string, body: Buffer): Buffe
  * none.
  */
 async function findInBody(
-  scan: ResponseScan,
+  scan: ResponseScanner,
   { body, origin }: OutgoingResponse,
   texts: { text: string; maskedText: string } | null,
 ): Promise<string | null> {
@@ -257,7 +257,7 @@ function maskedKeysIn(maskedText: string, before: string): string[] {
  * @throws OutgoingError LIMIT, TRANSPORT if the body is compressed and too large to be searched
  */
 export async function maskResponse(
-  scan: ResponseScan,
+  scan: ResponseScanner,
   response: OutgoingResponse,
   text: string | null,
 ): Promise<MaskedResponse | null> {

@@ -23,7 +23,7 @@ import {
 import { decodeResponseText, maskResponse } from "./responses.js";
 
 /** Data about one outgoing request of a run, which Studio shows on the page of the run. */
-export interface RequestRecord extends Omit<OutgoingHopSummary, "origin"> {
+export interface OutgoingRequestRecord extends Omit<OutgoingHopSummary, "origin"> {
   /** `host:port` to which the request was sent. */
   host: string;
 }
@@ -108,7 +108,7 @@ function refuseSecretInUrl(key: string | null, origin: string): void {
   throw new OutgoingError("POLICY", message, origin);
 }
 
-export class RunRequests {
+export class RunRequestSender {
   constructor(private readonly options: { sender: OutgoingRequestSender; bindings: SecretBindings }) {}
 
   /** Converts a response to the object that the action's code receives. Masks secrets in it. */
@@ -171,9 +171,9 @@ export class RunRequests {
   }
 
   /** Returns the function that sends the requests of one run, and the list to which it adds each sent request. */
-  beginRun(run: RequestingRun): { send: SendOutgoing; records: RequestRecord[] } {
+  beginRun(run: RequestingRun): { send: SendOutgoing; records: OutgoingRequestRecord[] } {
     const budget = new RunRequestBudget();
-    const records: RequestRecord[] = [];
+    const records: OutgoingRequestRecord[] = [];
     const onHop = (origin: string, method: string) => {
       const host = hostAndPortOf(origin);
       run.onHostContacted(host);

@@ -44,7 +44,7 @@ interface StoredBindingsOptions {
   allowPrivateNetwork: boolean;
 }
 
-export class StoredBindings {
+export class SecretBindingStore {
   readonly definitions = new BindingDefinitions({
     settings: this.options.settings,
     allowPrivateNetwork: this.options.allowPrivateNetwork,

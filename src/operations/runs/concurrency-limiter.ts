@@ -10,17 +10,17 @@ import { type Db, rows } from "../../data/database.js";
 import { fromStateSql, toStateSql } from "../../data/run.js";
 import { CONCURRENCY_LIMIT_MAX } from "../../limits.js";
 import { type AdmissionDecision, type ContendingRun, decideAdmission } from "../../rules/concurrency.js";
-import { QUEUED_CHANNEL } from "../records/queue-limits.js";
+import { QUEUED_RUN_CHANNEL } from "../records/queue-limits.js";
 import type { ServiceMetrics } from "../watch/measures.js";
-import { createCancelledRunEnd } from "./outcomes.js";
+import { createCancelledRunEndRecord } from "./outcomes.js";
 import type { RunRepository } from "./run-repository.js";
-import { AWAITED_RUN_CHANNEL, cancelNotice } from "./run-types.js";
+import { AWAITED_RUN_CHANNEL, createCancelRunNotice } from "./run-types.js";
 
 /**
  * PostgreSQL channel. A message means that a run with a concurrency limit was queued or has ended, so that other runs
  * with the same key may start.
  */
-export const LIMITS_CHANNEL = "svc_limits";
+export const CONCURRENCY_LIMITS_CHANNEL = "svc_limits";
 
 /** Maximum number of concurrency keys that one round checks. */
 const KEYS_PER_ROUND_MAX = 100;
@@ -100,7 +100,7 @@ const ADMIT_RUN = `
     UPDATE run SET waits_for = NULL, ready_at = now()
      WHERE id = ANY (${LOCKED_RUN_IDS}) AND ${IS_WAITING} RETURNING id, app_id, cause_run_id),
   marked AS (UPDATE run_concurrency SET admitted = true FROM admitted WHERE run_id = admitted.id)
-  SELECT count(*) AS "admittedCount", count(pg_notify('${QUEUED_CHANNEL}', app_id::text)),
+  SELECT count(*) AS "admittedCount", count(pg_notify('${QUEUED_RUN_CHANNEL}', app_id::text)),
          count(pg_notify('${AWAITED_RUN_CHANNEL}', cause_run_id || ':' || id)) FILTER (WHERE cause_run_id IS NOT NULL)
     FROM admitted`;
 
@@ -195,9 +195,9 @@ export class ConcurrencyLimiter {
   private async cancel({ runId, for: by }: AdmissionDecision["cancel"][number]): Promise<void> {
     const run = await this.repository.find(runId);
     if (run?.state === "queued") {
-      const ending = createCancelledRunEnd(run, await this.repository.maskedPayload(run), by);
+      const ending = createCancelledRunEndRecord(run, await this.repository.maskedPayload(run), by);
       if (await this.repository.finish(runId, null, ending)) return;
     }
-    if (run) await this.db.query("SELECT pg_notify($1, $2)", cancelNotice(runId, by));
+    if (run) await this.db.query("SELECT pg_notify($1, $2)", createCancelRunNotice(runId, by));
   }
 }

@@ -5,7 +5,7 @@
 import { runInBackground } from "../../background.js";
 import type { RunOutcome } from "../records/execution-logs.js";
 import type { RunCancellation, RunExecutor } from "./executor.js";
-import { LostClaims, type LostRunCounts } from "./lost-claims.js";
+import { LostClaimRecovery, type LostRunCounts } from "./lost-claims.js";
 import type { ClaimedRun, RunRepository } from "./run-repository.js";
 import type { RunRecord } from "./run-types.js";
 import { type Slot, Slots } from "./slots.js";
@@ -51,7 +51,7 @@ interface DispatcherOptions {
 export class Dispatcher {
   private readonly slots: Slots;
   private readonly active = new Map<number, ActiveRun>();
-  private readonly lostClaims: LostClaims;
+  private readonly lostClaims: LostClaimRecovery;
   /** IDs of queued runs for which an active run waits. Each starts as soon as a nested slot is free. */
   private readonly awaitedRuns = new Set<number>();
   /** Callers in this process that wait until a queued run starts, by the run's ID. */
@@ -73,7 +73,7 @@ export class Dispatcher {
 
   constructor(private readonly options: DispatcherOptions) {
     this.slots = new Slots(options.concurrency, () => this.claimMissedRuns());
-    this.lostClaims = new LostClaims(options.repository, options.processId, this.active);
+    this.lostClaims = new LostClaimRecovery(options.repository, options.processId, this.active);
   }
 
   /** Executes a run that this process has claimed. */

@@ -11,8 +11,8 @@ import type { RunOutcome } from "../records/execution-logs.js";
 import type { QueueLimits } from "../records/queue-limits.js";
 import type { ConcurrencyLimiter } from "./concurrency-limiter.js";
 import type { Dispatcher } from "./dispatcher.js";
-import { createDeadlockRunEnd } from "./outcomes.js";
-import type { NamedRun } from "./run-inserts.js";
+import { createDeadlockRunEndRecord } from "./outcomes.js";
+import type { NewOnDemandRun } from "./run-inserts.js";
 import type { RunRepository } from "./run-repository.js";
 import type { RunTraces } from "./run-traces.js";
 import { AWAITED_RUN_CHANNEL, type NewRun, type RunRecord } from "./run-types.js";
@@ -85,13 +85,17 @@ export class Enqueuer {
   /**
    * Enqueues a run of an action that the caller names.
    * @param awaitedBy ID of the run that waits for the new run; null if none does
-   * @throws ActionError OVERLOADED, RUN_SKIPPED, and the errors of `insertNamedRun`
+   * @throws ActionError OVERLOADED, RUN_SKIPPED, and the errors of `insertOnDemandRun`
    */
-  enqueueNamed(named: NamedRun, awaitedBy: number | null = null): Promise<EnqueuedRun> {
+  enqueueOnDemand(named: NewOnDemandRun, awaitedBy: number | null = null): Promise<EnqueuedRun> {
     const { repository, traces } = this.options;
     const traceparent = traces.currentTraceparent();
     const insert: InsertRun = async (holder, executor) => {
-      const { id, isRepeated, skipped, action, secretsVersion } = await repository.insertNamed(named, holder, executor);
+      const { id, isRepeated, skipped, action, secretsVersion } = await repository.insertOnDemand(
+        named,
+        holder,
+        executor,
+      );
       const { id: actionId, waitsFor, ...code } = action;
       if (id === null) {
         if (holder !== null) return null;
@@ -104,14 +108,14 @@ export class Enqueuer {
       return { id, isRepeated, run: holder === null ? null : { ...named, ...facts, id, actionId }, waitsFor };
     };
     return this.enqueue(named, insert, awaitedBy, {
-      check: () => repository.checkNamed(named),
+      check: () => repository.checkOnDemand(named),
       // A request to an HTTP trigger has already matched a route, so its action can run.
       isRunnable: named.routeMatch != null,
     });
   }
 
   /** Enqueues a run of an action whose ID is known to exist. @throws OVERLOADED, RUN_SKIPPED */
-  enqueueKnown(run: NewRun): Promise<EnqueuedRun> {
+  enqueueByActionId(run: NewRun): Promise<EnqueuedRun> {
     const { repository, traces } = this.options;
     const { waitsFor = null } = run;
     const traceparent = traces.currentTraceparent();
@@ -213,6 +217,6 @@ export class Enqueuer {
     if (reason !== null) throw skippedError(id, reason);
     if (awaitedBy === null || !(await limiter.isBlockedBy(id, awaitedBy))) return;
     const run = await repository.find(id);
-    if (run) await repository.finish(id, null, createDeadlockRunEnd(run, await repository.maskedPayload(run)));
+    if (run) await repository.finish(id, null, createDeadlockRunEndRecord(run, await repository.maskedPayload(run)));
   }
 }

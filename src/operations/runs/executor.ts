@@ -7,27 +7,27 @@ import type { ServiceRequestSender } from "../../engine/service-requests.js";
 import { ActionError } from "../../errors.js";
 import type { ActionInput } from "../../rules/action-input.js";
 import type { RunOutcome } from "../records/execution-logs.js";
-import type { RequestRecord, RunRequests } from "../requests/run-requests.js";
+import type { OutgoingRequestRecord, RunRequestSender } from "../requests/run-requests.js";
 import type { ServiceMetrics } from "../watch/measures.js";
 import type { ConsoleWriter, RunConsole } from "./console.js";
 import {
   createCancelledRunOutcome,
   createFailedOutcome,
   createInternalFailure,
-  createServerRunEnd,
+  createServerRunEndRecord,
   EMPTY_PAYLOAD,
   isCancelledOutcome,
-  outcomeLabelOf,
-  STOPPED_OUTCOME,
+  SERVICE_STOPPED_OUTCOME,
   toCompletedOutcome,
+  toOutcomeLabel,
   UNSTORABLE_OUTCOME,
 } from "./outcomes.js";
-import type { PageScripts } from "./page-scripts.js";
+import type { PageScriptLoader } from "./page-scripts.js";
 import type { RunRepository } from "./run-repository.js";
-import { type OutcomeScan, type RunSecrets, SECRETS_CHANGED_TOO_OFTEN, type SecretStore } from "./run-secrets.js";
+import { type OutcomeSecretScan, type RunSecrets, SECRETS_CHANGED_TOO_OFTEN, type SecretStore } from "./run-secrets.js";
 import type { RunTrace, RunTraces } from "./run-traces.js";
 import type { RunCode, RunRecord } from "./run-types.js";
-import { createPositionMapper } from "./source-positions.js";
+import { createSourcePositionMapper } from "./source-positions.js";
 
 const SELECT_ACTION = `SELECT name, code, environment, dependencies, assets, timeout_ms AS "timeoutMs",
           integration_origins AS "integrationOrigins", source->>'map' AS map FROM action WHERE id = $1`;
@@ -60,7 +60,7 @@ interface RunDetails {
   /** Mode of the sandbox in which the code runs; null before the code is evaluated. */
   mode: SandboxMode | null;
   trace: RunTrace;
-  requests: readonly RequestRecord[];
+  requests: readonly OutgoingRequestRecord[];
 }
 
 /**
@@ -124,7 +124,9 @@ async function toRunOutcome(page: PageOutcome, signal: AbortSignal, mark: string
   const { reason } = signal;
   if (!page.ok) {
     if (page.cause === "cancelled")
-      return reason instanceof RunCancellation ? createCancelledRunOutcome(reason.displacedBy) : STOPPED_OUTCOME;
+      return reason instanceof RunCancellation
+        ? createCancelledRunOutcome(reason.displacedBy)
+        : SERVICE_STOPPED_OUTCOME;
     const { name, message, stack } = page.error;
     return { ok: false, error: { name, message, stack }, ...(page.cause === "timeout" && { timedOut: true }) };
   }
@@ -142,14 +144,14 @@ interface ExecutorOptions {
   repository: RunRepository;
   runPage: (request: PageRunRequest) => Promise<PageOutcome>;
   secrets: SecretStore;
-  scripts: Pick<PageScripts, "prepare">;
+  scripts: Pick<PageScriptLoader, "prepare">;
   console: Pick<RunConsole, "writer">;
   /** Time limit of a run in milliseconds, unless the action has its own limit. */
   timeoutMs: number;
   measures: Pick<ServiceMetrics, "runEnded" | "requestEnded">;
   traces: Pick<RunTraces, "beginTrace">;
   serviceRequests: ServiceRequestSender | null;
-  requests: RunRequests;
+  requests: RunRequestSender;
   log: Logger;
 }
 
@@ -179,7 +181,7 @@ export class RunExecutor {
       await this.storeRequests(run, details);
       throw error;
     } finally {
-      const ended = { mode: details.mode ?? ("none" as const), outcome: outcomeLabelOf(outcome) };
+      const ended = { mode: details.mode ?? ("none" as const), outcome: toOutcomeLabel(outcome) };
       this.options.measures.runEnded({ appId: run.appId, trigger: run.trigger, ...ended, durationMs });
       trace.endTrace(ended);
     }
@@ -205,7 +207,7 @@ export class RunExecutor {
     const limitMs = Math.min(this.options.timeoutMs, action.timeoutMs ?? this.options.timeoutMs);
     const scripts = await retryInOutage(signal, () => this.options.scripts.prepare(run, action, limitMs));
     const writer = this.options.console.writer(run.id, (lines) => secrets.mask(lines));
-    const toSource = createPositionMapper(`${action.name}.js`, action.map ?? null);
+    const toSource = createSourcePositionMapper(`${action.name}.js`, action.map ?? null);
     if (scripts.readsLater) secrets.onDataReceived();
     const page = this.buildPageRun({ run, action, secrets, scripts, writer, details, signal, limitMs, toSource });
     let ended: PageOutcome;
@@ -228,7 +230,7 @@ export class RunExecutor {
     run: RunRecord;
     action: RunCode;
     secrets: RunSecrets;
-    scripts: Awaited<ReturnType<PageScripts["prepare"]>>;
+    scripts: Awaited<ReturnType<PageScriptLoader["prepare"]>>;
     writer: ConsoleWriter;
     details: RunDetails;
     signal: AbortSignal;
@@ -339,7 +341,7 @@ export class RunExecutor {
     const scan = secrets?.outcomeScan() ?? null;
     const scanned = scan ? await scan.scanOutcome(outcome, isCut) : outcome;
     if (scan) details.payload = await maskedPayload(run, scan);
-    const ending = createServerRunEnd(run, scanned, durationMs, details.payload ?? undefined);
+    const ending = createServerRunEndRecord(run, scanned, durationMs, details.payload ?? undefined);
     const requests = details.requests.length === 0 ? null : JSON.stringify(details.requests);
     const facts = { hosts: [...details.hosts], secretsVersion: scan?.version ?? null, sandbox: details.mode, requests };
     if (await this.options.repository.finish(run.id, holder, { ...ending, ...facts })) return scanned;
@@ -391,7 +393,7 @@ export class RunExecutor {
 }
 
 /** Returns the JSON text of the payload with secrets masked, for the log entry; null if it contains no secret. */
-async function maskedPayload({ payload }: RunRecord, scan: OutcomeScan): Promise<string | null> {
+async function maskedPayload({ payload }: RunRecord, scan: OutcomeSecretScan): Promise<string | null> {
   const masked = await scan.maskPayload(payload);
   return masked === payload ? null : masked;
 }

@@ -4,14 +4,14 @@ import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { type Caller, isPageCaller } from "../../rules/access.js";
 import { getReferenceSqlParameters, type IdOrName } from "../../rules/reference.js";
-import type { RunAccess } from "./run-access.js";
+import type { CallerActionAccess } from "./run-access.js";
 import type { RunCode } from "./run-types.js";
 
 /** Triggers with which a request can run an action: a call of the API (`manual`), or an HTTP trigger (`http`). */
 export type OnDemandTrigger = "manual" | "http";
 
 /** The draft or live version of the action that a call names. */
-export interface NamedAction extends RunCode {
+export interface CalledAction extends RunCode {
   id: number;
   active: boolean;
   actionVersion: string;
@@ -25,7 +25,7 @@ export interface NamedAction extends RunCode {
 
 /** Fields of an action from which the service decides whether the caller may run it. */
 export type RunnableFacts = Pick<
-  NamedAction,
+  CalledAction,
   "name" | "active" | "environment" | "actionVersion" | "triggers" | "access" | "isPaused"
 >;
 
@@ -60,7 +60,10 @@ export const createIsRunnableSql = (granted: string, trigger: string) => `
  * @returns true if the rule was added: then repeat the SQL statement with the longer list
  * @throws ActionError ACTION_ACCESS_DENIED
  */
-export async function grantActionAccess(action: RunnableFacts | undefined, access: RunAccess): Promise<boolean> {
+export async function checkActionAccess(
+  action: RunnableFacts | undefined,
+  access: CallerActionAccess,
+): Promise<boolean> {
   if (!action || action.isPaused || action.actionVersion !== "v3") return false;
   const { metRules } = access;
   if (action.access === null || metRules === null || metRules.has(action.access)) return false;
@@ -70,7 +73,7 @@ export async function grantActionAccess(action: RunnableFacts | undefined, acces
 }
 
 /**
- * Checks that the action can run. Call `grantActionAccess` before.
+ * Checks that the action can run. Call `checkActionAccess` before.
  * @throws ActionError ACTION_NOT_FOUND, APP_NOT_PUBLISHED, ACTION_NOT_V3, CLIENT_ACTION_NOT_RUNNABLE, ACTION_INACTIVE,
  *   TRIGGER_NOT_ALLOWED
  */
@@ -101,7 +104,7 @@ export async function throwMissingActionError(
   const isMissing = error instanceof ActionError && error.status === "ACTION_NOT_FOUND";
   if (!isMissing || caller.copy === "master" || isPageCaller(caller)) throw error;
   const values = [appId, "master", ...getReferenceSqlParameters(ref), false];
-  const [draft] = await rows<NamedAction>(db, createFindActionSql("$1", "$2", "$3", "$4", "$5"), values);
+  const [draft] = await rows<CalledAction>(db, createFindActionSql("$1", "$2", "$3", "$4", "$5"), values);
   if (!draft) throw error;
   const message = `the action ${draft.name} is not published; publish it, or run its draft with an editor's session`;
   throw new ActionError("ACTION_NOT_FOUND", message);

@@ -9,7 +9,7 @@ import type { SandboxMode } from "../../engine/browser/run.js";
 import { LOG_CHANNEL, type LogEntryData } from "../records/execution-logs.js";
 
 /** The final state of a run and its log entry, as they are written when the run ends. */
-export interface RunEnd {
+export interface RunEndRecord {
   state: RunEndState;
   type: "app.task.completed" | "app.task.failed";
   data: LogEntryData;
@@ -27,7 +27,7 @@ export interface RunEnd {
 }
 
 /** A run with its final state. `holder` is the process that executed the run; null for a run that was queued. */
-export interface RunToFinish extends RunEnd {
+export interface RunToFinish extends RunEndRecord {
   id: number;
   holder: string | null;
 }

@@ -31,7 +31,7 @@ const RENEW_LEASE = `
  * Measures for how long this process has been in contact with the database, without a gap longer than
  * DATABASE_GAP_MAX_MS.
  */
-export class DatabaseContact {
+export class DatabaseContactMonitor {
   private since = Number.POSITIVE_INFINITY;
   private last = Number.NEGATIVE_INFINITY;
 
@@ -87,7 +87,7 @@ interface LeaseOptions {
 export class Lease {
   /** ID of this process. Each write to a run that this process executes checks that the run's row contains this ID. */
   readonly holder = randomUUID();
-  private readonly contact = new DatabaseContact(LEASE_DURATION_MS);
+  private readonly contact = new DatabaseContactMonitor(LEASE_DURATION_MS);
   private timer: NodeJS.Timeout | undefined;
   private renewal: Promise<void> = Promise.resolve();
   /**

@@ -3,7 +3,7 @@
  * lost, the run was not executed, and is queued again. If the run was executed but its outcome was not written, the run
  * ends as lost.
  */
-import { createLostRunEnd } from "./outcomes.js";
+import { createLostRunEndRecord } from "./outcomes.js";
 import type { RunRepository } from "./run-repository.js";
 import type { RunRecord } from "./run-types.js";
 
@@ -13,7 +13,7 @@ export interface LostRunCounts {
   queuedAgain: number;
 }
 
-export class LostClaims {
+export class LostClaimRecovery {
   /** Statements in progress that may assign a run to this process. */
   private readonly claims = new Set<object>();
   /**
@@ -73,7 +73,7 @@ export class LostClaims {
 
   private async settleRun(run: RunRecord): Promise<keyof LostRunCounts | null> {
     if (this.unwrittenEnds.has(run.id)) {
-      const ending = createLostRunEnd(run, await this.repository.maskedPayload(run));
+      const ending = createLostRunEndRecord(run, await this.repository.maskedPayload(run));
       const isEnded = await this.repository.finish(run.id, this.holder, ending);
       this.unwrittenEnds.delete(run.id);
       return isEnded ? "lost" : null;

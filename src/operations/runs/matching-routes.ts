@@ -44,7 +44,7 @@ const matchingRoutesSql = (app: string, isDraft: string, shapes: string, shapesB
  * Selects the matching routes, with each row also as text. $1 is the app's ID, $2 is true for drafts, $3 and $4 are the
  * lists `shapes` and `shapesBeforeSecret` of a `RouteMatch`.
  */
-export const SELECT_ROUTES_SQL = `
+export const SELECT_MATCHING_ROUTES_SQL = `
   SELECT found.*, found::text AS "rowText" FROM (${matchingRoutesSql("$1", "$2::boolean", "$3", "$4")}) AS found`;
 
 /**

@@ -11,7 +11,7 @@ import type * as jsonScan from "../../rules/json-scan.js";
 import { findRunResultFault } from "../../rules/json-scan.js";
 import { buildLogEntryData, type RunOutcome } from "../records/execution-logs.js";
 import type { RunOutcomeLabel } from "../watch/measures.js";
-import type { RunEnd } from "./finish.js";
+import type { RunEndRecord } from "./finish.js";
 import type { RunRecord } from "./run-types.js";
 
 export const EMPTY_PAYLOAD = "{}";
@@ -100,7 +100,10 @@ export const UNSTORABLE_OUTCOME = createFailedOutcome(
   "ResultError",
   "the result or error of the action cannot be stored",
 );
-export const STOPPED_OUTCOME = createFailedOutcome("ShutdownError", "the service was stopped before the action ended");
+export const SERVICE_STOPPED_OUTCOME = createFailedOutcome(
+  "ShutdownError",
+  "the service was stopped before the action ended",
+);
 const LOST_OUTCOME = createFailedOutcome(
   "RunLostError",
   "the process that ran this action died before the action ended",
@@ -133,10 +136,10 @@ export function createCancelledRunOutcome(displacedBy: number | null): RunOutcom
  * code.
  */
 export const isCancelledOutcome = (outcome: RunOutcome): boolean =>
-  outcome === STOPPED_OUTCOME || cancelledOutcomes.has(outcome);
+  outcome === SERVICE_STOPPED_OUTCOME || cancelledOutcomes.has(outcome);
 
 /** Returns the value of the label `outcome` in metrics. */
-export function outcomeLabelOf(outcome: RunOutcome): RunOutcomeLabel {
+export function toOutcomeLabel(outcome: RunOutcome): RunOutcomeLabel {
   if (outcome.ok) return "completed";
   if (isCancelledOutcome(outcome)) return "cancelled";
   return outcome.timedOut ? "timeout" : "failed";
@@ -155,7 +158,7 @@ function buildRunEnd(
   runOn: "server" | "client",
   durationMs: number,
   payload: string | null,
-): RunEnd {
+): RunEndRecord {
   const { trigger, actionId: taskId, replayOf } = run;
   return {
     state: endStateOf(outcome),
@@ -169,40 +172,40 @@ function buildRunEnd(
  * @param payload payload text of the log entry; null if the entry refers to the run's stored payload. By default, only
  *   an empty payload is copied to the entry, because it is shorter than the reference
  */
-export const createServerRunEnd = (
+export const createServerRunEndRecord = (
   run: RunRecord,
   outcome: RunOutcome,
   durationMs = 0,
   payload: string | null = run.payload === EMPTY_PAYLOAD ? EMPTY_PAYLOAD : null,
-): RunEnd => buildRunEnd(run, outcome, "server", durationMs, payload);
+): RunEndRecord => buildRunEnd(run, outcome, "server", durationMs, payload);
 
 const msSinceStart = ({ startedAt }: RunRecord): number => (startedAt ? Date.now() - startedAt.getTime() : 0);
 
 /**
  * Returns the final state and log entry of a run whose process has crashed.
- * @param payload as in `createServerRunEnd`
+ * @param payload as in `createServerRunEndRecord`
  */
-export const createLostRunEnd = (run: RunRecord, payload: string | null): RunEnd =>
-  createServerRunEnd(run, LOST_OUTCOME, msSinceStart(run), payload);
+export const createLostRunEndRecord = (run: RunRecord, payload: string | null): RunEndRecord =>
+  createServerRunEndRecord(run, LOST_OUTCOME, msSinceStart(run), payload);
 
 /**
  * Returns the final state and log entry of a queued run that was cancelled.
- * @param payload as in `createServerRunEnd`
+ * @param payload as in `createServerRunEndRecord`
  * @param displacedBy ID of the run that replaces this run; null if a person cancelled the run
  */
-export const createCancelledRunEnd = (
+export const createCancelledRunEndRecord = (
   run: RunRecord,
   payload: string | null,
   displacedBy: number | null = null,
-): RunEnd => createServerRunEnd(run, createCancelledRunOutcome(displacedBy), 0, payload);
+): RunEndRecord => createServerRunEndRecord(run, createCancelledRunOutcome(displacedBy), 0, payload);
 
 /**
  * Returns the final state and log entry of a queued run that can never start: it waits for a run that itself waits for
  * this run.
- * @param payload as in `createServerRunEnd`
+ * @param payload as in `createServerRunEndRecord`
  */
-export const createDeadlockRunEnd = (run: RunRecord, payload: string | null): RunEnd =>
-  createServerRunEnd(run, DEADLOCK_OUTCOME, 0, payload);
+export const createDeadlockRunEndRecord = (run: RunRecord, payload: string | null): RunEndRecord =>
+  createServerRunEndRecord(run, DEADLOCK_OUTCOME, 0, payload);
 
 /**
  * Milliseconds after a run's time limit in which the service still accepts the browser's report, because timers of
@@ -211,11 +214,11 @@ export const createDeadlockRunEnd = (run: RunRecord, payload: string | null): Ru
 export const BROWSER_REPORT_GRACE_MS = 5_000;
 
 /** Returns the final state and log entry of a run that a browser executed. */
-export const createBrowserRunEnd = (
+export const createBrowserRunEndRecord = (
   run: { trigger: TriggerType; actionId: number },
   outcome: RunOutcome,
   durationMs: number,
-): RunEnd => buildRunEnd(run, outcome, "client", durationMs, null);
+): RunEndRecord => buildRunEnd(run, outcome, "client", durationMs, null);
 
 export const createTimeoutRunOutcome = (message: string): RunOutcome => createFailedOutcome("TimeoutError", message);
 
@@ -223,11 +226,11 @@ export const createTimeoutRunOutcome = (message: string): RunOutcome => createFa
  * Returns the final state and log entry of a cancelled run in a browser. The page may continue to run the code, but the
  * service ignores its later report.
  */
-export const createCancelledBrowserRunEnd = (run: RunRecord): RunEnd =>
-  createBrowserRunEnd(run, createCancelledRunOutcome(null), msSinceStart(run));
+export const createCancelledBrowserRunEndRecord = (run: RunRecord): RunEndRecord =>
+  createBrowserRunEndRecord(run, createCancelledRunOutcome(null), msSinceStart(run));
 
 /** Returns the final state and log entry of a run in a browser that did not report its outcome in time. */
-export function createOverdueRunEnd(run: RunRecord, timeoutMs: number): RunEnd {
+export function createOverdueRunEndRecord(run: RunRecord, timeoutMs: number): RunEndRecord {
   const message = `the page did not report the end of the run within ${timeoutMs / 1000} seconds; the page was closed, or the code still runs`;
-  return createBrowserRunEnd(run, createTimeoutRunOutcome(message), msSinceStart(run));
+  return createBrowserRunEndRecord(run, createTimeoutRunOutcome(message), msSinceStart(run));
 }

@@ -80,7 +80,7 @@ interface PageScriptsOptions {
   apiUrl: string;
 }
 
-export class PageScripts {
+export class PageScriptLoader {
   private readonly files = new Map<string, SourceScript>();
   /** Results of `callsEval`, by the hash of the script. */
   private readonly evalCalls = new LRUCache<string, boolean>({ max: CACHED_RESULTS_MAX });

@@ -7,8 +7,8 @@ import { throwIfUnknownField } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
 import type { QueueLimits } from "../records/queue-limits.js";
 import { finishRuns } from "./finish.js";
-import { createCancelledRunEnd, EMPTY_PAYLOAD } from "./outcomes.js";
-import { createSelectVersionsSql } from "./run-filter.js";
+import { createCancelledRunEndRecord, EMPTY_PAYLOAD } from "./outcomes.js";
+import { createSelectDraftAndLiveIdsSql } from "./run-filter.js";
 
 /** Maximum number of queued runs that one transaction cancels. */
 const BATCH_SIZE = 1_000;
@@ -51,7 +51,7 @@ const SELECT_QUEUED_RUNS = `
          CASE WHEN payload::text = '{}' THEN '{}' ELSE '' END AS payload
     FROM run
    WHERE state = 'queued' AND app_id = $1 AND id > $2
-     AND ($3::bigint IS NULL OR action_id IN (${createSelectVersionsSql("$1", "$3")}))
+     AND ($3::bigint IS NULL OR action_id IN (${createSelectDraftAndLiveIdsSql("$1", "$3")}))
    ORDER BY id LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED`;
 
 /**
@@ -122,7 +122,7 @@ async function cancelBatch(
   payload: string | null,
 ): Promise<number> {
   const runs = queued.map((run) => {
-    const ending = createCancelledRunEnd({ ...UNUSED_FACTS, ...run, appId }, run.payload || payload);
+    const ending = createCancelledRunEndRecord({ ...UNUSED_FACTS, ...run, appId }, run.payload || payload);
     return { ...ending, id: run.id, holder: null };
   });
   return (await finishRuns(executor, runs)).filter(Boolean).length;

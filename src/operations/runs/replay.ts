@@ -9,8 +9,8 @@ import type { Caller } from "../../rules/access.js";
 import { isObject } from "../../rules/describe-value.js";
 import { parseOptionalId, refuseField } from "../../rules/fields.js";
 import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
-import { parseOptionalCopy } from "./run-filter.js";
-import { payloadText } from "./run-texts.js";
+import { parseOptionalDraftOrLive } from "./run-filter.js";
+import { toPayloadText } from "./run-texts.js";
 import type { Runs } from "./runs.js";
 
 /**
@@ -94,12 +94,12 @@ export class RunReplayer {
   async replay(caller: Caller, appId: number, runId: number, input: unknown): Promise<{ runId: number }> {
     const options = replayOptions(input);
     const versionId = parseOptionalId(options.versionId, "versionId");
-    const copyOption = parseOptionalCopy(options.copy);
+    const copyOption = parseOptionalDraftOrLive(options.copy);
     if (versionId !== null && copyOption === "production") {
       throw new ActionError("REQUEST_INVALID", '"copy" must not be "production" if "versionId" is set');
     }
     const isChanged = options.payload !== undefined && options.payload !== null;
-    const changed = isChanged ? payloadText(options.payload) : null;
+    const changed = isChanged ? toPayloadText(options.payload) : null;
     const chosen = versionId === null ? copyOption : "master";
     const { actionId, payload, copy, waitsFor } = await this.find(appId, runId, chosen, versionId);
     refuseUnknownFields(options, OPTIONS_SHAPE);

@@ -8,7 +8,7 @@ import { mayPageRunAction } from "../../rules/action-access.js";
 import type { UserData } from "../../rules/caller-rules.js";
 
 /** Decisions about the `access` rules of actions, for one caller during one request. */
-export interface RunAccess {
+export interface CallerActionAccess {
   /**
    * The `access` rules that the caller meets, as JSON texts; null if the rules do not apply to the caller, who may then
    * run every action.
@@ -34,10 +34,10 @@ export type FindAppUser = (caller: Caller) => Promise<RuntimeUser | null>;
  * Returns the access decisions for a caller. The rules apply only to runtime tokens (pages). Editors, back ends and
  * server actions may run every action of their app.
  */
-export function runAccessOf(caller: Caller, userOf: FindAppUser): RunAccess {
+export function createCallerActionAccess(caller: Caller, userOf: FindAppUser): CallerActionAccess {
   if (!isPageCaller(caller)) return { metRules: null, user: null, meetsRule: async () => true };
   const kind = caller.kind === "viewer" ? "viewer" : "live";
-  const access: RunAccess = {
+  const access: CallerActionAccess = {
     metRules: new Set(),
     user: null,
     meetsRule: (text) =>
@@ -55,8 +55,8 @@ export function runAccessOf(caller: Caller, userOf: FindAppUser): RunAccess {
  * same page has the same credential, but must not get this user's result. Keys that callers send contain no space, so
  * they never equal a key with a user.
  */
-export const toUserIdempotencyKey = ({ user }: RunAccess, key: string | null): string | null =>
+export const toUserIdempotencyKey = ({ user }: CallerActionAccess, key: string | null): string | null =>
   user === null || key === null ? key : `user ${user} ${key}`;
 
 /** Returns the `access` rules that the caller meets, as the parameter of an SQL statement. */
-export const toMetRulesParameter = ({ metRules }: RunAccess): string[] | null => metRules && [...metRules];
+export const toMetRulesParameter = ({ metRules }: CallerActionAccess): string[] | null => metRules && [...metRules];

@@ -62,7 +62,7 @@ export function parseOptionalChoice<T extends string>(value: unknown, name: stri
  * is missing.
  * @throws REQUEST_INVALID
  */
-export function parseOptionalCopy(value: unknown): DraftOrLive | null {
+export function parseOptionalDraftOrLive(value: unknown): DraftOrLive | null {
   const name = parseOptionalChoice(value, "copy", Object.keys(COPY_BY_NAME) as (keyof typeof COPY_BY_NAME)[]);
   return name === null ? null : COPY_BY_NAME[name];
 }
@@ -95,7 +95,7 @@ function parseSearch(value: unknown): string | null {
 }
 
 /** SQL conditions on the table `run` and their parameters. The first parameter is the app's ID. */
-export interface RunConditions {
+export interface RunSqlConditions {
   /** ID of the action to which the list is limited; null for all actions of the app. */
   actionId: number | null;
   search: string | null;
@@ -111,7 +111,7 @@ export interface RunConditions {
 }
 
 /** Converts the filters of a request to SQL conditions. @throws REQUEST_INVALID */
-export function toRunConditions(appId: number, filter: RunListOptions): RunConditions {
+export function toRunSqlConditions(appId: number, filter: RunListOptions): RunSqlConditions {
   const parameters: unknown[] = [appId];
   const bind = (value: unknown) => `$${parameters.push(value)}`;
   const indexed = ["run.app_id = $1"];
@@ -131,7 +131,7 @@ export function toRunConditions(appId: number, filter: RunListOptions): RunCondi
   }
   const equal = (column: string, value: unknown) => value !== null && unindexed.push(`run.${column} = ${bind(value)}`);
   equal("trigger", parseOptionalChoice(filter.trigger, "trigger", TRIGGER_TYPES satisfies readonly TriggerType[]));
-  equal("copy", parseOptionalCopy(filter.copy));
+  equal("copy", parseOptionalDraftOrLive(filter.copy));
   equal("version_id", parseOptionalId(filter.versionId, "versionId"));
   equal("person_id", parseOptionalId(filter.personId, "personId"));
   return {
@@ -184,7 +184,7 @@ async function idAfter(executor: SqlClient, appId: number, to: Date): Promise<nu
 
 /** SQL conditions of a search, with the IDs of the runs that it found. */
 export interface RunSearchResult {
-  conditions: RunConditions;
+  conditions: RunSqlConditions;
   /**
    * The lowest ID of the runs that the search found, if older runs may also contain the searched words; otherwise null.
    */
@@ -198,7 +198,7 @@ export interface RunSearchResult {
 export async function searchRuns(
   { db, runWords }: { db: SqlClient; runWords: RunSearch },
   appId: number,
-  conditions: RunConditions,
+  conditions: RunSqlConditions,
 ): Promise<RunSearchResult> {
   const { search, before, to, indexed, parameters } = conditions;
   if (search === null) return { conditions, further: null };
@@ -218,24 +218,24 @@ export async function searchRuns(
  * SQL that selects the IDs of an action's draft and live version. The arguments are SQL parameters such as `$1`: the
  * app's ID and the ID of the draft or live version.
  */
-export const createSelectVersionsSql = (app: string, action: string) => `
+export const createSelectDraftAndLiveIdsSql = (app: string, action: string) => `
   SELECT kin.id FROM action self JOIN action kin ON coalesce(kin.master_id, kin.id) = coalesce(self.master_id, self.id)
    WHERE self.app_id = ${app} AND self.id = ${action}`;
 
-const SELECT_VERSIONS = createSelectVersionsSql("$1", "$2");
+const SELECT_VERSIONS = createSelectDraftAndLiveIdsSql("$1", "$2");
 
 /** Builds SQL that selects `columns` of the newest runs, at most `limit`, by descending ID. */
-export type CreateNewestRunsSql = (columns: string, limit: number) => string;
+export type NewestRunsSqlBuilder = (columns: string, limit: number) => string;
 
 /**
  * Returns a function that builds the SQL for the newest runs. The SQL selects the runs of the draft and of the live
  * version separately, because no index covers both.
  */
-export async function createNewestRunsSql(
+export async function createNewestRunsSqlBuilder(
   executor: SqlClient,
   appId: number,
-  { actionId, indexed }: Pick<RunConditions, "actionId" | "indexed">,
-): Promise<CreateNewestRunsSql> {
+  { actionId, indexed }: Pick<RunSqlConditions, "actionId" | "indexed">,
+): Promise<NewestRunsSqlBuilder> {
   const select = (columns: string, condition: string, limit: number) =>
     `SELECT ${columns} FROM run WHERE ${indexed}${condition} ORDER BY run.id DESC LIMIT ${limit}`;
   if (actionId === null) return (columns, limit) => select(columns, "", limit);

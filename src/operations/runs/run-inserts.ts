@@ -6,22 +6,22 @@ import { queryPreparedRows, rows, type SqlClient } from "../../data/database.js"
 import { RUN_TRANSITIONS } from "../../data/run.js";
 import { IDEMPOTENCY_KEY_LIFETIME_HOURS } from "../../limits.js";
 import { getReferenceSqlParameters, type IdOrName } from "../../rules/reference.js";
-import { QUEUED_CHANNEL } from "../records/queue-limits.js";
+import { QUEUED_RUN_CHANNEL } from "../records/queue-limits.js";
 import {
+  type CalledAction,
+  checkActionAccess,
   checkRunnable,
   createFindActionSql,
   createIsRunnableSql,
-  grantActionAccess,
-  type NamedAction,
   type OnDemandTrigger,
   type RunnableFacts,
 } from "./find-action.js";
 import { createAreRoutesCurrentSql, type RouteMatch, RoutesChangedError } from "./matching-routes.js";
-import { type RunAccess, toMetRulesParameter, toUserIdempotencyKey } from "./run-access.js";
+import { type CallerActionAccess, toMetRulesParameter, toUserIdempotencyKey } from "./run-access.js";
 import type { NewRun } from "./run-types.js";
 
 /** A run on demand, whose action the caller names by ID or name. */
-export type NamedRun = Omit<NewRun, "actionId" | "code" | "trigger" | "replayOf" | "versionId" | "waitsFor"> & {
+export type NewOnDemandRun = Omit<NewRun, "actionId" | "code" | "trigger" | "replayOf" | "versionId" | "waitsFor"> & {
   ref: IdOrName;
   /** Type of the trigger that the action must have. */
   trigger: OnDemandTrigger;
@@ -34,7 +34,7 @@ export type NamedRun = Omit<NewRun, "actionId" | "code" | "trigger" | "replayOf"
   routeMatch?: RouteMatch | null;
   /** True if this call cannot start the action while the app is unpublished. */
   needsPublishedApp: boolean;
-  access: RunAccess;
+  access: CallerActionAccess;
   /** False if this process first tries to claim the queued run itself, before other processes are notified. */
   isAnnounced?: boolean;
 };
@@ -54,9 +54,9 @@ export interface InsertedRun {
  * Result of an insert. `id` is null if no row was inserted, because the run cannot start at once and must be queued or
  * debounced.
  */
-export interface InsertedNamedRun extends Omit<InsertedRun, "id"> {
+export interface InsertedOnDemandRun extends Omit<InsertedRun, "id"> {
   id: number | null;
-  action: NamedAction;
+  action: CalledAction;
   secretsVersion: number;
 }
 
@@ -110,7 +110,7 @@ const insertRunSql = (kind: UniqueKeyKind | null, source: string, action: string
     RETURNING id, state, waits_for)`;
 const notifyQueued = (isAnnounced: string) => `
   CASE WHEN inserted.state = '${RUN_TRANSITIONS.queue.to}' AND inserted.waits_for IS NULL AND ${isAnnounced}
-       THEN pg_notify('${QUEUED_CHANNEL}', ($1::bigint)::text) END`;
+       THEN pg_notify('${QUEUED_RUN_CHANNEL}', ($1::bigint)::text) END`;
 
 /**
  * SQL for an action whose ID is known. $9 is the action, $10 the trigger, $11 the run whose payload the new run uses
@@ -179,7 +179,7 @@ const SELECT_DEBOUNCED_RUN =
   "SELECT run_id AS id FROM debounced_run WHERE action_id = $1 AND sender = coalesce('p' || $2::bigint, 'c' || $3::bigint, '')";
 
 type KeyedRun = Pick<NewRun, "credentialId" | "idempotencyKey" | "retryFailed"> &
-  Pick<NamedRun, "eventKey" | "routeMatch">;
+  Pick<NewOnDemandRun, "eventKey" | "routeMatch">;
 
 function uniqueKeyKindOf({ eventKey, routeMatch, credentialId, idempotencyKey }: KeyedRun): keyof typeof INSERT_NAMED {
   if (eventKey) return "http_event";
@@ -210,7 +210,7 @@ export async function deleteEventKey(executor: SqlClient, eventKey: Buffer, runI
   await executor.query(sql, [eventKey, runId]);
 }
 
-function commonValues(run: Pick<NewRun, keyof NamedRun & keyof NewRun>, holder: string | null): unknown[] {
+function commonValues(run: Pick<NewRun, keyof NewOnDemandRun & keyof NewRun>, holder: string | null): unknown[] {
   const { appId, copy, payload, personId, credentialId, idempotencyKey, causeRunId = null } = run;
   return [appId, copy, payload, personId, credentialId, idempotencyKey, holder, causeRunId];
 }
@@ -219,7 +219,11 @@ function commonValues(run: Pick<NewRun, keyof NamedRun & keyof NewRun>, holder: 
  * Inserts the row of a run whose action is known: with the status running under the process `holder`, or with the
  * status queued if `holder` is null.
  */
-export async function insertKnownRun(executor: SqlClient, run: NewRun, holder: string | null): Promise<InsertedRun> {
+export async function insertRunByActionId(
+  executor: SqlClient,
+  run: NewRun,
+  holder: string | null,
+): Promise<InsertedRun> {
   const { actionId, trigger, replayOf = null, versionId = null, waitsFor = null } = run;
   const values = [...commonValues(run, holder), actionId, trigger, replayOf, versionId, waitsFor];
   const kind = uniqueKeyKindOf(run) === "none" ? "none" : "run_key";
@@ -254,28 +258,28 @@ const CHECK_NAMED = `
     FROM (${createFindActionSql("$1", "$2", "$3", "$4", "$5")}) AS named`;
 
 /**
- * Checks that the action of a call can run. `insertNamedRun` checks this again when it inserts the row.
- * @throws the errors of `insertNamedRun`
+ * Checks that the action of a call can run. `insertOnDemandRun` checks this again when it inserts the row.
+ * @throws the errors of `insertOnDemandRun`
  */
-export async function checkNamedRun(executor: SqlClient, named: NamedRun): Promise<void> {
+export async function checkOnDemandRun(executor: SqlClient, named: NewOnDemandRun): Promise<void> {
   const { appId, copy, ref, needsPublishedApp, access, trigger } = named;
   const values = [appId, copy, ...getReferenceSqlParameters(ref), needsPublishedApp];
   const [action] = await queryPreparedRows<RunnableFacts>(executor, "check-named-run", CHECK_NAMED, values);
-  await grantActionAccess(action, access);
+  await checkActionAccess(action, access);
   checkRunnable(action, trigger);
 }
 
-type NamedRow = NamedAction & { runId: number | null; secretsVersion: number; areRoutesCurrent: boolean };
+type NamedRow = CalledAction & { runId: number | null; secretsVersion: number; areRoutesCurrent: boolean };
 
 /**
  * Finds the action and inserts the row in one statement, so that the action cannot change in between.
  * @throws RoutesChangedError, ACTION_ACCESS_DENIED, and the errors of `checkRunnable`
  */
-export async function insertNamedRun(
+export async function insertOnDemandRun(
   executor: SqlClient,
-  named: NamedRun,
+  named: NewOnDemandRun,
   holder: string | null,
-): Promise<InsertedNamedRun> {
+): Promise<InsertedOnDemandRun> {
   const { access, ref, needsPublishedApp, trigger, eventKey = null, routeMatch = null, isAnnounced = true } = named;
   const kind = uniqueKeyKindOf(named);
   const matchParameters = routeMatch ? [routeMatch.shapes, routeMatch.shapesBeforeSecret, routeMatch.rowTexts] : [];
@@ -296,7 +300,7 @@ export async function insertNamedRun(
     ];
     const [row] = await queryPreparedRows<NamedRow>(executor, `insert-named-run-${kind}`, INSERT_NAMED[kind], values);
     if (row && !row.areRoutesCurrent) throw new RoutesChangedError();
-    if (await grantActionAccess(row, access)) continue;
+    if (await checkActionAccess(row, access)) continue;
     const action = checkRunnable(row, trigger);
     const { runId, secretsVersion } = action;
     if (runId !== null) return { id: runId, isRepeated: false, action, secretsVersion };

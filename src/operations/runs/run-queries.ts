@@ -5,10 +5,10 @@ import type { RunState } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
 import { type Caller, isPersonCaller } from "../../rules/access.js";
 import { readJsonFieldText } from "../../rules/json-scan.js";
-import { readResultFromEntry, type ScriptError } from "../records/execution-logs.js";
+import { readResultFromLogEntry, type ScriptError } from "../records/execution-logs.js";
 import type { RunSearch } from "../records/run-words.js";
-import type { RequestRecord } from "../requests/run-requests.js";
-import { createNewestRunsSql, type RunListOptions, searchRuns, toRunConditions } from "./run-filter.js";
+import type { OutgoingRequestRecord } from "../requests/run-requests.js";
+import { createNewestRunsSqlBuilder, type RunListOptions, searchRuns, toRunSqlConditions } from "./run-filter.js";
 
 /** A run or a skipped schedule time, as lists return it. Times are ISO 8601 text. */
 export interface RunSummary {
@@ -123,7 +123,7 @@ const excerptOf = (text: string): string =>
   text.length > EXCERPT_MAX_CHARACTERS ? `${text.slice(0, EXCERPT_MAX_CHARACTERS).toWellFormed()}…` : text;
 
 function resultPreviewIn(entry: string): string | null {
-  const result = readResultFromEntry(entry);
+  const result = readResultFromLogEntry(entry);
   return result === undefined ? null : excerptOf(result);
 }
 
@@ -165,10 +165,10 @@ export class RunQueries {
     const { conditions, further } = await searchRuns(
       { db: this.db, runWords: this.runWords },
       appId,
-      toRunConditions(appId, options),
+      toRunSqlConditions(appId, options),
     );
     const { unindexed, parameters, limit, offset } = conditions;
-    const newest = await createNewestRunsSql(this.db, appId, conditions);
+    const newest = await createNewestRunsSqlBuilder(this.db, appId, conditions);
     const matching = (max: number) =>
       unindexed === null
         ? newest("run.id", max)
@@ -208,10 +208,12 @@ export class RunQueries {
   }
 
   /** Returns the requests that a run has sent to other services. */
-  async requestsOf(runId: number): Promise<RequestRecord[]> {
-    const runs = await rows<{ requests: RequestRecord[] | null }>(this.db, "SELECT requests FROM run WHERE id = $1", [
-      runId,
-    ]);
+  async requestsOf(runId: number): Promise<OutgoingRequestRecord[]> {
+    const runs = await rows<{ requests: OutgoingRequestRecord[] | null }>(
+      this.db,
+      "SELECT requests FROM run WHERE id = $1",
+      [runId],
+    );
     return runs[0]?.requests ?? [];
   }
 

@@ -5,9 +5,15 @@
  */
 import { type Db, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { fromStateSql, IS_RUNNING_SQL, toStateSql } from "../../data/run.js";
-import { type RunEnd, RunFinisher } from "./finish.js";
+import { type RunEndRecord, RunFinisher } from "./finish.js";
 import { EMPTY_PAYLOAD } from "./outcomes.js";
-import { checkNamedRun, insertDebouncedRun, insertKnownRun, insertNamedRun, type NamedRun } from "./run-inserts.js";
+import {
+  checkOnDemandRun,
+  insertDebouncedRun,
+  insertOnDemandRun,
+  insertRunByActionId,
+  type NewOnDemandRun,
+} from "./run-inserts.js";
 import type { NewRun, RunCode, RunRecord } from "./run-types.js";
 
 const RUN_RECORD_COLUMNS = `id, app_id AS "appId", action_id AS "actionId", copy, trigger, svc_run_payload(payload, event_id) AS payload,
@@ -226,23 +232,23 @@ export class RunRepository {
    * status queued if `holder` is null.
    */
   insert(run: NewRun, holder: string | null, executor: SqlClient = this.db) {
-    return insertKnownRun(executor, run, holder);
+    return insertRunByActionId(executor, run, holder);
   }
 
   /**
    * Like `insert`, but for an action that the caller names. The same statement finds the action.
-   * @throws the errors of `insertNamedRun`
+   * @throws the errors of `insertOnDemandRun`
    */
-  insertNamed(run: NamedRun, holder: string | null, executor: SqlClient = this.db) {
-    return insertNamedRun(executor, run, holder);
+  insertOnDemand(run: NewOnDemandRun, holder: string | null, executor: SqlClient = this.db) {
+    return insertOnDemandRun(executor, run, holder);
   }
 
   /**
    * Checks that the action of a call can run, before the call waits for a slot.
-   * @throws the errors of `insertNamedRun`
+   * @throws the errors of `insertOnDemandRun`
    */
-  checkNamed(run: NamedRun): Promise<void> {
-    return checkNamedRun(this.db, run);
+  checkOnDemand(run: NewOnDemandRun): Promise<void> {
+    return checkOnDemandRun(this.db, run);
   }
 
   /** Inserts a debounced run, or replaces the payload of the queued run of the same action and caller. */
@@ -302,7 +308,7 @@ export class RunRepository {
    * @returns false if nothing was written, because the run had already ended, another process executes it, or the app's
    *   secrets have changed
    */
-  finish(id: number, holder: string | null, ending: RunEnd, executor?: SqlClient): Promise<boolean> {
+  finish(id: number, holder: string | null, ending: RunEndRecord, executor?: SqlClient): Promise<boolean> {
     return this.finisher.finish({ ...ending, id, holder }, executor);
   }
 
@@ -310,7 +316,7 @@ export class RunRepository {
    * Ends up to 100 runs whose process has crashed. Returns their number.
    * @param ending returns the final state to write for a run
    */
-  finishLost(ending: (run: RunRecord) => RunEnd | Promise<RunEnd>): Promise<number> {
+  finishLost(ending: (run: RunRecord) => RunEndRecord | Promise<RunEndRecord>): Promise<number> {
     return this.finishEach(SELECT_LOST_RUNS, [], ending);
   }
 
@@ -318,20 +324,20 @@ export class RunRepository {
    * Ends up to 100 runs in browsers that started more than `ms` milliseconds ago. Returns their number.
    * @param ending returns the final state to write for a run
    */
-  finishOverdueInBrowsers(ms: number, ending: (run: RunRecord) => RunEnd): Promise<number> {
+  finishOverdueInBrowsers(ms: number, ending: (run: RunRecord) => RunEndRecord): Promise<number> {
     return this.finishEach(SELECT_OVERDUE_IN_BROWSERS, [ms], ending);
   }
 
   private finishEach(
     select: string,
     values: unknown[],
-    ending: (run: RunRecord) => RunEnd | Promise<RunEnd>,
+    ending: (run: RunRecord) => RunEndRecord | Promise<RunEndRecord>,
   ): Promise<number> {
     return this.db.transaction(async (manager) => {
       const selected = await rows<RunRecord & { holder: string }>(manager, select, values);
       // `ending` may read secrets over another connection. The first `finish` locks an action until the commit, so all
       // reads happen before.
-      const ends: RunEnd[] = [];
+      const ends: RunEndRecord[] = [];
       for (const run of selected) ends.push(await ending(run));
       for (const [at, run] of selected.entries()) await this.finish(run.id, run.holder, ends[at]!, manager);
       return selected.length;

@@ -45,7 +45,7 @@ const ENTRY_OVERHEAD_CHARACTERS = 256;
  * Searches and masks everything that is stored when a run ends, for the secrets that were known when this object was
  * created.
  */
-export class OutcomeScan {
+export class OutcomeSecretScan {
   /**
    * @param version version number of the app's secrets that this scan covers; null if the run cannot have read newer
    *   secrets
@@ -185,10 +185,10 @@ export class RunSecrets {
   }
 
   /** Returns a scan that finds and masks all secrets that are known now. */
-  outcomeScan(): OutcomeScan {
+  outcomeScan(): OutcomeSecretScan {
     const { scan, hasSecrets } = this;
     const maskPayload = async (payload: string) => (hasSecrets ? this.maskPayload(scan, payload) : payload);
-    return new OutcomeScan(scan, this.canRead ? this.version : null, maskPayload);
+    return new OutcomeSecretScan(scan, this.canRead ? this.version : null, maskPayload);
   }
 
   /**
@@ -196,7 +196,7 @@ export class RunSecrets {
    * @returns true if the scan did not include all of them
    * @throws EXECUTION_FAILED if the app's secrets changed too often
    */
-  async isOutdated(scan: OutcomeScan): Promise<boolean> {
+  async isOutdated(scan: OutcomeSecretScan): Promise<boolean> {
     if (scan.version === null) return false;
     await this.currentScan();
     return this.version !== scan.version;

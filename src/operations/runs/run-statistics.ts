@@ -7,16 +7,16 @@ import { ActionError } from "../../errors.js";
 import { checkTimezone } from "../../rules/schedule.js";
 import type { RunSearch } from "../records/run-words.js";
 import {
-  type CreateNewestRunsSql,
-  createNewestRunsSql,
+  createNewestRunsSqlBuilder,
+  type NewestRunsSqlBuilder,
   parseOptionalChoice,
   parseOptionalTime,
   type RunFilter,
   searchRuns,
-  toRunConditions,
+  toRunSqlConditions,
 } from "./run-filter.js";
 
-export interface StatisticsOptions extends RunFilter {
+export interface RunStatisticsOptions extends RunFilter {
   by?: unknown;
   timezone?: unknown;
 }
@@ -64,7 +64,7 @@ const CHECKED_RUNS_MAX = 100_000;
  * @param period SQL parameter such as `$1`: hour or day
  * @param zone SQL parameter: time zone in which hours and days start
  */
-const selectPeriods = (newest: CreateNewestRunsSql, unindexed: string | null, period: string, zone: string) => `
+const selectPeriods = (newest: NewestRunsSqlBuilder, unindexed: string | null, period: string, zone: string) => `
   WITH checked AS MATERIALIZED (
     SELECT state, queued_at, tick_count, ${unindexed ?? "true"} AS matches, CASE WHEN state IN ('completed', 'failed')
            THEN extract(epoch FROM finished_at - started_at)::float8 * 1000 END AS ms
@@ -92,7 +92,7 @@ const toPeriod = (start: Date, { p50, p95, ...counts }: Omit<StatisticsPeriod, "
 });
 
 /** Returns the time range of the request and the length of its periods. @throws REQUEST_INVALID */
-function parseTimeRange(options: StatisticsOptions, now: number): { by: PeriodLength; from: Date; to: Date } {
+function parseTimeRange(options: RunStatisticsOptions, now: number): { by: PeriodLength; from: Date; to: Date } {
   const by = parseOptionalChoice(options.by, "by", PERIOD_LENGTHS) ?? "hour";
   const to = parseOptionalTime(options.to, "to") ?? new Date(now);
   const from =
@@ -106,9 +106,9 @@ function parseTimeRange(options: StatisticsOptions, now: number): { by: PeriodLe
 }
 
 /** Returns the statistics of the app's runs that match the filters. @throws REQUEST_INVALID, TIMEZONE_INVALID */
-export type RunStatistics = (appId: number, options: StatisticsOptions) => Promise<RunStatisticsResult>;
+export type ReadRunStatistics = (appId: number, options: RunStatisticsOptions) => Promise<RunStatisticsResult>;
 
-export function createRunStatistics(services: { db: Db; runWords: RunSearch }): RunStatistics {
+export function createRunStatisticsReader(services: { db: Db; runWords: RunSearch }): ReadRunStatistics {
   const { db } = services;
 
   /** Returns the time at which a run was queued if it is not before `from`; otherwise null. */
@@ -122,8 +122,12 @@ export function createRunStatistics(services: { db: Db; runWords: RunSearch }): 
     const { by, from, to } = parseTimeRange(options, Date.now());
     const timezone = options.timezone ?? "UTC";
     checkTimezone(timezone);
-    const { conditions, further } = await searchRuns(services, appId, toRunConditions(appId, { ...options, from, to }));
-    const newest = await createNewestRunsSql(db, appId, conditions);
+    const { conditions, further } = await searchRuns(
+      services,
+      appId,
+      toRunSqlConditions(appId, { ...options, from, to }),
+    );
+    const newest = await createNewestRunsSqlBuilder(db, appId, conditions);
     const values = [...conditions.parameters, by, timezone];
     const [period, zone] = [`$${values.length - 1}::text`, `$${values.length}::text`];
     const periodRows = await rows<PeriodRow>(db, selectPeriods(newest, conditions.unindexed, period, zone), values);

@@ -9,7 +9,7 @@ import type { JsonText } from "../../rules/json-text.js";
 import type { LogEntry, RunOutcome, ScriptError } from "../records/execution-logs.js";
 
 /** Returns the JSON text of the payload that a caller sends; `{}` if the caller sends none. @throws PAYLOAD_INVALID */
-export function payloadText(payload: unknown): string {
+export function toPayloadText(payload: unknown): string {
   if (payload === undefined || payload === null) return "{}";
   if (nestsDeeperThan(payload, JSON_MAX_DEPTH)) {
     throw new ActionError("PAYLOAD_INVALID", `payload must not nest deeper than ${JSON_MAX_DEPTH} levels`);

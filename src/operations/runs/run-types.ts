@@ -15,7 +15,7 @@ export const CANCEL_RUN_CHANNEL = "svc_cancel";
 export const AWAITED_RUN_CHANNEL = "svc_awaited";
 
 /** Builds the message that cancels a run: `run`, or `run:other` if the run `other` replaces the run. */
-export const cancelNotice = (runId: number, displacedBy: number | null): [channel: string, notice: string] => [
+export const createCancelRunNotice = (runId: number, displacedBy: number | null): [channel: string, notice: string] => [
   CANCEL_RUN_CHANNEL,
   displacedBy === null ? String(runId) : `${runId}:${displacedBy}`,
 ];

@@ -19,12 +19,18 @@ import type { Dispatcher } from "./dispatcher.js";
 import type { EnqueuedRun, Enqueuer } from "./enqueue.js";
 import { RunCancellation } from "./executor.js";
 import { throwMissingActionError } from "./find-action.js";
-import { createCancelledBrowserRunEnd, createCancelledRunEnd } from "./outcomes.js";
-import { type FindAppUser, runAccessOf } from "./run-access.js";
-import type { NamedRun } from "./run-inserts.js";
+import { createCancelledBrowserRunEndRecord, createCancelledRunEndRecord } from "./outcomes.js";
+import { createCallerActionAccess, type FindAppUser } from "./run-access.js";
+import type { NewOnDemandRun } from "./run-inserts.js";
 import { BROWSER_HOLDER_ID, type RunRepository } from "./run-repository.js";
-import { payloadText, readRunOutcome, readScriptError } from "./run-texts.js";
-import { AWAITED_RUN_CHANNEL, CANCEL_RUN_CHANNEL, cancelNotice, type NewRun, type RunRecord } from "./run-types.js";
+import { readRunOutcome, readScriptError, toPayloadText } from "./run-texts.js";
+import {
+  AWAITED_RUN_CHANNEL,
+  CANCEL_RUN_CHANNEL,
+  createCancelRunNotice,
+  type NewRun,
+  type RunRecord,
+} from "./run-types.js";
 
 /** A call of the operation `run` or `runWithResult`. */
 export interface RunRequest {
@@ -40,7 +46,7 @@ export interface RunRequest {
 }
 
 /** A run on demand whose row was inserted. */
-export interface OnDemandRun {
+export interface EnqueuedOnDemandRun {
   id: number;
   /** True if an earlier request with the same key has already started the run. */
   isRepeated: boolean;
@@ -64,7 +70,7 @@ interface RunsOptions {
 }
 
 /** True if a client can send the same request again, because it contains an idempotency key or an event ID. */
-const isRepeatable = ({ idempotencyKey, eventKey = null }: NamedRun): boolean =>
+const isRepeatable = ({ idempotencyKey, eventKey = null }: NewOnDemandRun): boolean =>
   idempotencyKey !== null || eventKey !== null;
 
 function mayCancel(caller: Caller, run: RunRecord | null): boolean {
@@ -92,7 +98,7 @@ export class Runs {
 
   /** Enqueues a run and returns without waiting for its outcome (specification, `run`). */
   async run(caller: Caller, request: RunRequest): Promise<{ runId: number }> {
-    const enqueued = this.options.enqueuer.enqueueNamed(this.namedRun(caller, request));
+    const enqueued = this.options.enqueuer.enqueueOnDemand(this.namedRun(caller, request));
     const { id } = await enqueued.catch((error: unknown) =>
       throwMissingActionError(this.options.db, caller, request, error),
     );
@@ -120,8 +126,12 @@ export class Runs {
    * Enqueues a run for a request to an HTTP trigger.
    * @param isAwaited true if the caller waits for the outcome of the run
    */
-  async accept(run: NamedRun, isAwaited: boolean, gone?: RunRequest["disconnectSignal"]): Promise<OnDemandRun> {
-    const enqueued = await (isAwaited ? this.enqueueAwaited(run) : this.options.enqueuer.enqueueNamed(run));
+  async accept(
+    run: NewOnDemandRun,
+    isAwaited: boolean,
+    gone?: RunRequest["disconnectSignal"],
+  ): Promise<EnqueuedOnDemandRun> {
+    const enqueued = await (isAwaited ? this.enqueueAwaited(run) : this.options.enqueuer.enqueueOnDemand(run));
     const { id, isRepeated } = enqueued;
     return { id, isRepeated, outcome: () => this.outcomeOf(enqueued, run, gone) };
   }
@@ -131,7 +141,7 @@ export class Runs {
    * must have checked them.
    */
   async submit(run: NewRun): Promise<{ runId: number }> {
-    return { runId: (await this.options.enqueuer.enqueueKnown(run)).id };
+    return { runId: (await this.options.enqueuer.enqueueByActionId(run)).id };
   }
 
   /**
@@ -155,13 +165,13 @@ export class Runs {
     if (!mayCancel(caller, run)) throw new ActionError("FORBIDDEN");
     if (!run) throw new ActionError("RUN_NOT_FOUND");
     if (run.state === "queued") {
-      const ending = createCancelledRunEnd(run, await repository.maskedPayload(run));
+      const ending = createCancelledRunEndRecord(run, await repository.maskedPayload(run));
       if (await repository.finish(runId, null, ending)) return;
     }
     const { state } = (await repository.find(runId, appId)) ?? run;
     if (state !== "running") throw new ActionError("RUN_NOT_CANCELLABLE");
-    if (await repository.finish(runId, BROWSER_HOLDER_ID, createCancelledBrowserRunEnd(run))) return;
-    await db.query("SELECT pg_notify($1, $2)", cancelNotice(runId, null));
+    if (await repository.finish(runId, BROWSER_HOLDER_ID, createCancelledBrowserRunEndRecord(run))) return;
+    await db.query("SELECT pg_notify($1, $2)", createCancelRunNotice(runId, null));
     const { data } = await waitForLogEntry({ logs, notifications }, runId);
     if (readScriptError(data).name !== "CancelledError") throw new ActionError("RUN_NOT_CANCELLABLE");
   }
@@ -182,10 +192,10 @@ export class Runs {
    * Validates the caller's request and returns the run to enqueue.
    * @throws EXECUTION_FAILED, PAYLOAD_INVALID, RATE_LIMIT_EXCEEDED
    */
-  private namedRun(caller: Caller, request: RunRequest): NamedRun {
+  private namedRun(caller: Caller, request: RunRequest): NewOnDemandRun {
     const { receivedDataLimiter, userOf } = this.options;
     const { appId, ref, idempotencyKey, retryFailed = false } = request;
-    const payload = payloadText(request.payload);
+    const payload = toPayloadText(request.payload);
     const { copy, personId, credentialId, runId: causeRunId, runDepth } = caller;
     receivedDataLimiter.takePayload(caller, appId, Buffer.byteLength(payload));
     if (runDepth >= RUN_CHAIN_DEPTH_MAX) {
@@ -196,7 +206,7 @@ export class Runs {
     }
     const needsPublishedApp = caller.kind === "live";
     const by = { personId, credentialId, idempotencyKey, retryFailed, causeRunId };
-    const access = runAccessOf(caller, userOf);
+    const access = createCallerActionAccess(caller, userOf);
     return { appId, ref, trigger: "manual", needsPublishedApp, access, copy, payload, ...by };
   }
 
@@ -204,15 +214,15 @@ export class Runs {
    * Enqueues a run for whose outcome the caller waits. If this process executes runs itself, it notifies other
    * processes only if it cannot start the run soon.
    */
-  private enqueueAwaited(run: NamedRun): Promise<EnqueuedRun> {
+  private enqueueAwaited(run: NewOnDemandRun): Promise<EnqueuedRun> {
     const { enqueuer, isRunner } = this.options;
-    return enqueuer.enqueueNamed({ ...run, isAnnounced: !isRunner }, run.causeRunId ?? null);
+    return enqueuer.enqueueOnDemand({ ...run, isAnnounced: !isRunner }, run.causeRunId ?? null);
   }
 
   /** Returns the outcome of a run: directly if this process executes the run, otherwise from the run's log entry. */
   private outcomeOf(
     { id, done }: EnqueuedRun,
-    run: NamedRun,
+    run: NewOnDemandRun,
     gone: RunRequest["disconnectSignal"],
   ): Promise<RunOutcome> {
     if (done) return done;
@@ -246,6 +256,6 @@ export class Runs {
     const { repository } = this.options;
     const run = await repository.find(id);
     if (run?.state !== "queued") return;
-    await repository.finish(id, null, createCancelledRunEnd(run, await repository.maskedPayload(run)));
+    await repository.finish(id, null, createCancelledRunEndRecord(run, await repository.maskedPayload(run)));
   }
 }

@@ -27,7 +27,7 @@ function createPositionFinder(map: string): FindPosition {
  * @param name name of the built code in stack traces
  * @param map source map of the built code; null if the author wrote the code itself
  */
-export function createPositionMapper(name: string, map: string | null): (text: string) => string {
+export function createSourcePositionMapper(name: string, map: string | null): (text: string) => string {
   if (map === null) return (text) => text;
   let find: FindPosition | null = null;
   const position = new RegExp(`${name.replaceAll(/[.-]/g, "\\$&")}:(\\d{1,9}):(\\d{1,9})`, "g");

@@ -39,7 +39,7 @@ function changeLimitsOf(db: Db): ChangeLimits {
 }
 
 /** Runs a transaction that changes entries of an app, as soon as a slot is free. Slots go to the waiting apps in turn. */
-export async function runInEntrySlot<T>(db: Db, appId: number, work: () => Promise<T>): Promise<T> {
+export async function runEntryChangeInSlot<T>(db: Db, appId: number, work: () => Promise<T>): Promise<T> {
   const freeSlot = await changeLimitsOf(db).ofEntries.enter(appId);
   return work().finally(freeSlot);
 }
@@ -58,7 +58,7 @@ const overloadedError = () =>
  * waiting apps one after the other. `work` must not call this function or `transactWithAppLock`.
  * @throws OVERLOADED if too many changes of the app wait, or if it waits for too long
  */
-export async function runInAppTurn<T>(db: Db, appId: number, work: () => Promise<T>): Promise<T> {
+export async function runAppChangeInTurn<T>(db: Db, appId: number, work: () => Promise<T>): Promise<T> {
   const { ofApps } = changeLimitsOf(db);
   if (ofApps.countWaiting(appId) >= WAITING_CHANGES_PER_APP) throw overloadedError();
   const endTurn = await ofApps
@@ -101,7 +101,7 @@ export const lockFirstAppOfGroup = lockApp;
  * that removes or unpublishes one action, changes a data source, or writes entries, runs or messages, does not take this
  * lock. Deadlocks with such code are still possible.
  * @param beforeLock takes locks that must be taken before the app's, such as `lockOrganizationOfApp`
- * @throws APP_NOT_FOUND if another request has deleted the app or closed the stage; the errors of `runInAppTurn`
+ * @throws APP_NOT_FOUND if another request has deleted the app or closed the stage; the errors of `runAppChangeInTurn`
  */
 export async function transactWithAppLock<T>(
   db: Db,
@@ -114,5 +114,5 @@ export async function transactWithAppLock<T>(
     await lockApp(manager, appId);
     return work(manager);
   };
-  return runInAppTurn(db, appId, () => db.transaction(change));
+  return runAppChangeInTurn(db, appId, () => db.transaction(change));
 }

@@ -64,7 +64,7 @@ const INSERT_SEALED_SETTINGS =
  * Stores which settings are sealed, in the transaction that writes the app's bindings. Only bindings can use the value
  * of a sealed setting.
  */
-export async function sealSettings(executor: SqlClient, appId: number, keys: readonly string[]): Promise<void> {
+export async function setSealedSettings(executor: SqlClient, appId: number, keys: readonly string[]): Promise<void> {
   const stored = keys.map(escapeSettingKey);
   await rows(executor, UNSEAL_OTHERS, [appId, stored]);
   await rows(executor, INSERT_SEALED_SETTINGS, [appId, stored]);
@@ -171,7 +171,7 @@ interface TokenBindings {
  * function after the change, in the same transaction, which must have locked the app. It waits until a running request
  * for such a token has ended, at most 10 seconds.
  */
-export async function deleteUnusedTokens(executor: SqlClient, appId: number): Promise<void> {
+export async function deleteUnusedOauthTokens(executor: SqlClient, appId: number): Promise<void> {
   const tokens = await rows<TokenBindings>(executor, SELECT_TOKEN_BINDINGS, [appId]);
   if (tokens.length === 0) return;
   const storedKeys = tokens.map(({ key }) => escapeSettingKey(key));

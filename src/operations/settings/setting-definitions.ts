@@ -29,7 +29,7 @@ const MARK_NOT_SECRET =
   "UPDATE setting SET not_secret = $3 WHERE app_id = $1 AND key = ANY ($2::text[]) AND left(key, 1) = '_'";
 
 /** Returns the app's settings sorted by key, including those that have no value yet. */
-export async function readDefinitions(executor: SqlClient, appId: number): Promise<SettingDefinition[]> {
+export async function readSettingDefinitions(executor: SqlClient, appId: number): Promise<SettingDefinition[]> {
   const definitionRows = await rows<{ key: string; value: string | null; notSecret: boolean }>(
     executor,
     SELECT_DEFINITIONS,
@@ -45,7 +45,7 @@ export async function readDefinitions(executor: SqlClient, appId: number): Promi
 }
 
 /** Returns the total bytes of the keys and public values of an app's settings. */
-export async function readDefinitionBytes(executor: SqlClient, appId: number): Promise<number> {
+export async function readSettingDefinitionsSize(executor: SqlClient, appId: number): Promise<number> {
   const sql = `SELECT coalesce(sum(octet_length(key) + coalesce(octet_length(value), 0)), 0)::float8 AS bytes
     FROM setting WHERE app_id = $1`;
   return (await rows<{ bytes: number }>(executor, sql, [appId]))[0]!.bytes;

@@ -29,7 +29,7 @@ import type { LogEvents } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { transactWithAppLock } from "./app-lock.js";
 import type { DataKeys } from "./data-keys.js";
-import { deleteUnusedTokens, markSecretSettings, SecretValueReader, type StoredSetting } from "./secret-values.js";
+import { deleteUnusedOauthTokens, markSecretSettings, SecretValueReader, type StoredSetting } from "./secret-values.js";
 import { readStoredSettingStatus } from "./setting-definitions.js";
 import { findSettingReaders, type SettingsUse } from "./setting-readers.js";
 
@@ -90,12 +90,12 @@ const TOUCH_SETTINGS = `
     date_trunc('milliseconds', greatest(clock_timestamp(), settings_updated_at + interval '1 millisecond')) WHERE id = $1`;
 
 /** Stores the current time as the last change of the app's settings, in the transaction that changes them. */
-export async function touchSettings(executor: SqlClient, appId: number): Promise<void> {
+export async function recordSettingsChangeTime(executor: SqlClient, appId: number): Promise<void> {
   await rows(executor, TOUCH_SETTINGS, [appId]);
 }
 
 /** The app whose settings a request changes, and the ETags that the request accepts (`If-Match`). */
-export interface SettingsTarget {
+export interface SettingsChangeTarget {
   appId: number;
   precondition?: ExpectedETags;
 }
@@ -163,7 +163,7 @@ export class Settings {
   }
 
   /** Runs `work` in a transaction that has locked the app. @throws RESOURCE_CHANGED with the current version */
-  private transact({ appId, precondition }: SettingsTarget, work: (manager: EntityManager) => Promise<void>) {
+  private transact({ appId, precondition }: SettingsChangeTarget, work: (manager: EntityManager) => Promise<void>) {
     return transactWithAppLock(this.options.db, appId, async (manager) => {
       if (precondition) requireExpectedVersion({ updatedAt: await this.updatedAt(appId, manager) }, precondition);
       await work(manager);
@@ -192,12 +192,12 @@ export class Settings {
       ),
       caller.personId,
     ]);
-    await touchSettings(executor, appId);
+    await recordSettingsChangeTime(executor, appId);
     const keys = entries.map(([key]) => key);
     await recordChange(executor, caller, { appId, type: "app.settings.update", data: { keys } });
   }
 
-  private async writeAndEmit(caller: Caller, target: SettingsTarget, entries: SettingEntries): Promise<void> {
+  private async writeAndEmit(caller: Caller, target: SettingsChangeTarget, entries: SettingEntries): Promise<void> {
     const { appId } = target;
     if (entries.length === 0) return;
     const keys = entries.map(([key]) => key);
@@ -227,8 +227,8 @@ export class Settings {
     const removedRows = await rows<{ key: string }>(executor, sql, [appId, stored]);
     const removedKeys = removedRows.map(({ key }) => unescapeSettingKey(key));
     if (removedKeys.length === 0) return removedKeys;
-    await deleteUnusedTokens(executor, appId);
-    await touchSettings(executor, appId);
+    await deleteUnusedOauthTokens(executor, appId);
+    await recordSettingsChangeTime(executor, appId);
     await recordChange(executor, caller, { appId, type: "app.settings.delete", data: { keys: removedKeys } });
     return removedKeys;
   }
@@ -329,13 +329,13 @@ export class Settings {
    * Marks private settings as secret or not secret, also for later values. Protected settings are always secret.
    * @throws SETTINGS_INVALID, RESOURCE_CHANGED; then nothing is written
    */
-  async mark(caller: Caller, target: SettingsTarget, input: unknown): Promise<SettingStatus[]> {
+  async mark(caller: Caller, target: SettingsChangeTarget, input: unknown): Promise<SettingStatus[]> {
     const { appId } = target;
     const { keys, secret } = parseMarkSecretRequest(input);
     await this.transact(target, async (manager) => {
       await markSecretSettings(manager, appId, keys, secret);
       throwIfUnknownField(caller);
-      await touchSettings(manager, appId);
+      await recordSettingsChangeTime(manager, appId);
       await recordChange(manager, caller, { appId, type: "app.settings.mark", data: { keys, secret } });
     });
     return this.status(appId, keys);
@@ -345,7 +345,7 @@ export class Settings {
    * Writes the settings in the body. Returns the settings that GET returns. Task tokens cannot write protected ones.
    * @throws SETTINGS_INVALID, RESOURCE_CHANGED, RATE_LIMIT_EXCEEDED, OVERLOADED; FORBIDDEN for such a write
    */
-  async set(caller: Caller, target: SettingsTarget, body: unknown): Promise<TaggedSettings> {
+  async set(caller: Caller, target: SettingsChangeTarget, body: unknown): Promise<TaggedSettings> {
     const entries = checkSettingKeys(body);
     const keys = entries.map(([key]) => key);
     refuseProtected(caller, keys);
@@ -358,9 +358,9 @@ export class Settings {
     return checkSettingKeys(removeProtectedKeys(settings));
   }
 
-  /** Stores a secret field of the AI builder as `_aiartifact_<settingKey>`. @throws the errors of `set` */
-  async setArtifact(caller: Caller, target: SettingsTarget, settingKey: unknown, value: unknown): Promise<string> {
-    const key = createArtifactSettingKey(settingKey);
+  /** Stores a secret field of the AI builder as `_aiartifact_<field>`. @throws the errors of `set` */
+  async setArtifact(caller: Caller, target: SettingsChangeTarget, field: unknown, value: unknown): Promise<string> {
+    const key = createArtifactSettingKey(field);
     if (value === undefined) throw new ActionError("SETTINGS_INVALID", "value is required");
     const entries = checkSettingKeys({ [key]: value });
     await this.writeAndEmit(caller, target, entries);
@@ -368,7 +368,7 @@ export class Settings {
   }
 
   /** Deletes settings; ignores unknown keys. Returns the settings that GET returns. @throws the errors of `set` */
-  async remove(caller: Caller, target: SettingsTarget, body: unknown): Promise<TaggedSettings> {
+  async remove(caller: Caller, target: SettingsChangeTarget, body: unknown): Promise<TaggedSettings> {
     const { appId } = target;
     const keys = parseDeletedSettingKeys(body);
     refuseProtected(caller, keys);

@@ -14,9 +14,9 @@ import { refuseField } from "../../rules/fields.js";
 import type { Manifest } from "../../rules/manifest.js";
 import type { ExpectedETags } from "../../rules/precondition.js";
 import { throwIfUnknownField } from "../../rules/unknown-fields.js";
-import type { ApplyResult, ManifestPlan, Manifests } from "../manifest/manifests.js";
+import type { ManifestApplyResult, ManifestPlan, Manifests } from "../manifest/manifests.js";
 import { recordChange } from "../records/audit.js";
-import { findRootId, requireGroup } from "./stages.js";
+import { findGroupRootId, requireGroupRootId } from "./stages.js";
 
 /** Maximum number of promotions to one app that are stored. A rollback can only use a stored promotion. */
 const STORED_PROMOTIONS_MAX = 50;
@@ -112,8 +112,8 @@ async function requireSameGroup(
   appId: number,
   lock?: "FOR SHARE",
 ): Promise<void> {
-  const rootId = sourceAppId === appId ? null : await findRootId(executor, sourceAppId, lock);
-  if (rootId === null || rootId !== (await findRootId(executor, appId, lock)))
+  const rootId = sourceAppId === appId ? null : await findGroupRootId(executor, sourceAppId, lock);
+  if (rootId === null || rootId !== (await findGroupRootId(executor, appId, lock)))
     throw new ActionError(
       "REQUEST_INVALID",
       `"fromAppId" must be the ID of another stage of this app (got ${sourceAppId})`,
@@ -125,7 +125,7 @@ async function recordPromotion(
   caller: Caller,
   appId: number,
   { fromAppId, rolledBackTo }: DefinitionsOrigin,
-  { plan, manifestBefore, manifestAfter }: ApplyResult,
+  { plan, manifestBefore, manifestAfter }: ManifestApplyResult,
 ): Promise<StagePromotion> {
   const compressedDocuments = await Promise.all(
     [manifestBefore, manifestAfter].map((document) => compressDocument(JSON.stringify(document))),
@@ -245,13 +245,13 @@ export class StagePromotions {
     checkPermission: CheckPermission,
   ): Promise<PromotionResult> {
     const { db, manifests } = this.options;
-    await requireGroup(db, appId);
+    await requireGroupRootId(db, appId);
     const precondition = [await manifests.readTag(appId)];
     const { manifest, isLast } = await findDefinitions(db.manager, appId, id);
     const document = JSON.parse(String(await decompressDocument(manifest))) as Manifest;
     // A promotion that changes no definitions keeps the tag, but changes which definitions this rollback must restore.
     const checkOrigin = async (manager: EntityManager) => {
-      await requireGroup(manager, appId, "FOR SHARE");
+      await requireGroupRootId(manager, appId, "FOR SHARE");
       if ((await findDefinitions(manager, appId, id)).isLast !== isLast) throw new ActionError("MANIFEST_CHANGED");
     };
     const applyMode = { isPlan: false, checkPermission, precondition, checkOrigin };

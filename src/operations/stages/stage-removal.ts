@@ -61,7 +61,7 @@ const SENDING_TABLES: readonly BatchedTable[] = [
  * Tables that can have many or large rows of one app, and the condition for the rows of the app $1. Each table is listed
  * before the tables to which it refers.
  */
-export const BATCHED_TABLES: readonly BatchedTable[] = [
+export const BATCH_DELETED_TABLES: readonly BatchedTable[] = [
   ...SENDING_TABLES,
   ["http_event", OF_ACTION],
   ["http_refusal", OF_ACTION],
@@ -96,7 +96,7 @@ const DELETE_CLOSED_STAGE = `
   DELETE FROM app WHERE id = (SELECT app_id FROM app_stage WHERE app_id = $1 AND expires_at = ${CLOSED_STAGE_EXPIRY_SQL})`;
 
 /** Runs `work` in a transaction whose statements do not wait long for locks. @throws an error of `isLockTimeout` */
-export function transactWithShortWaits<T>(db: Db, work: (manager: EntityManager) => Promise<T>): Promise<T> {
+export function transactWithShortLockWaits<T>(db: Db, work: (manager: EntityManager) => Promise<T>): Promise<T> {
   return db.transaction(async (manager) => {
     await rows(manager, LIMIT_LOCK_WAIT);
     return work(manager);
@@ -122,7 +122,7 @@ export async function closeStage(
 }
 
 /** Cancels the queued runs of a closed stage, until `isOver` returns true. Cancels running runs in their processes. */
-export async function cancelRunsOfStage(db: Db, stageId: number, isOver: () => boolean): Promise<void> {
+export async function cancelStageRuns(db: Db, stageId: number, isOver: () => boolean): Promise<void> {
   await cancelQueuedRuns(db, stageId, { payload: EMPTY_PAYLOAD, isOver });
   await rows(db, CANCEL_RUNNING_RUNS, [stageId]);
 }
@@ -132,7 +132,7 @@ type DeleteRows = (sql: string) => Promise<unknown[]>;
 const createDeleteRows =
   (db: Db, stageId: number): DeleteRows =>
   (sql) =>
-    transactWithShortWaits(db, (manager) => rows(manager, sql, [stageId]));
+    transactWithShortLockWaits(db, (manager) => rows(manager, sql, [stageId]));
 
 async function deleteBatches(deleteRows: DeleteRows, tables: readonly BatchedTable[], isOver: () => boolean) {
   for (const [table, condition, batchSize = BATCH_SIZE] of tables) {
@@ -142,7 +142,7 @@ async function deleteBatches(deleteRows: DeleteRows, tables: readonly BatchedTab
 }
 
 /** Deletes what a closed stage could still send: messages, notifications and alerts. */
-export const deleteSendingRows = (db: Db, stageId: number, isOver: () => boolean): Promise<void> =>
+export const deleteUnsentMessages = (db: Db, stageId: number, isOver: () => boolean): Promise<void> =>
   deleteBatches(createDeleteRows(db, stageId), SENDING_TABLES, isOver);
 
 /**
@@ -157,7 +157,7 @@ export async function deleteClosedStage(
   isOver: () => boolean,
 ): Promise<void> {
   const deleteRows = createDeleteRows(db, stageId);
-  await deleteBatches(deleteRows, BATCHED_TABLES, isOver);
+  await deleteBatches(deleteRows, BATCH_DELETED_TABLES, isOver);
   if (isOver()) return;
   await deleteRows(DELETE_CLOSED_STAGE);
   definitions.dropIndexes({ appId: stageId });

@@ -23,11 +23,11 @@ import { recordChange } from "../records/audit.js";
 import { lockFirstAppOfGroup, lockOrganizationOfApp, transactWithAppLock } from "../settings/app-lock.js";
 import { createFailureSkipper } from "../upkeep/skipped-failures.js";
 import {
-  cancelRunsOfStage,
+  cancelStageRuns,
   closeStage,
   deleteClosedStage,
-  deleteSendingRows,
-  transactWithShortWaits,
+  deleteUnsentMessages,
+  transactWithShortLockWaits,
 } from "./stage-removal.js";
 
 /** Maximum number of stages in the group of one app. */
@@ -67,7 +67,7 @@ export interface Stage {
  * is closed. These stages belong to no group: in their row of `app_stage`, `root_id` is their own ID.
  * @param lock "FOR SHARE" to prevent that the app is closed before the transaction ends
  */
-export async function findRootId(
+export async function findGroupRootId(
   executor: SqlClient,
   appId: number,
   lock: "" | "FOR SHARE" = "",
@@ -84,8 +84,8 @@ export async function findRootId(
  * Checks that the app is not a stage that is not finished or is closed. Returns the ID of the first app of its group.
  * @throws APP_NOT_FOUND
  */
-export async function requireGroup(...args: Parameters<typeof findRootId>): Promise<number> {
-  const rootId = await findRootId(...args);
+export async function requireGroupRootId(...args: Parameters<typeof findGroupRootId>): Promise<number> {
+  const rootId = await findGroupRootId(...args);
   if (rootId === null) throw new ActionError("APP_NOT_FOUND", "this stage is not finished yet, or was removed");
   return rootId;
 }
@@ -196,7 +196,7 @@ export class Stages {
     const create = async (manager: EntityManager) => {
       for (const id of new Set([appId, rootId])) await requireCurrentRight(manager, caller, "writeStages", id);
       await requireStageAllowed(manager, rootId, name);
-      await requireGroup(manager, appId, "FOR SHARE");
+      await requireGroupRootId(manager, appId, "FOR SHARE");
       const [made] = await rows<{ id: number }>(manager, INSERT_STAGE, [appId, name]);
       if (!made) throw new ActionError("APP_NOT_FOUND");
       const stageId = made.id;
@@ -219,7 +219,7 @@ export class Stages {
    */
   private async closeUnlessInUse(caller: Caller, rootId: number, stageAppId: number): Promise<boolean> {
     try {
-      await transactWithShortWaits(this.options.db, async (manager) => {
+      await transactWithShortLockWaits(this.options.db, async (manager) => {
         if (!(await closeStage(manager, stageAppId, IS_OPEN_PREVIEW, rootId))) {
           throw new ActionError(
             "NOT_FOUND",
@@ -240,7 +240,7 @@ export class Stages {
   /** Lists the group of stages to which the app belongs: the original app first, then the stages. */
   async list(appId: number): Promise<Stage[]> {
     const { db } = this.options;
-    const rootId = (await findRootId(db, appId)) ?? appId;
+    const rootId = (await findGroupRootId(db, appId)) ?? appId;
     const stageRows = await rows<Stage & { expiresAt: Date | null; createdAt: Date }>(db, LIST_STAGES, [rootId]);
     return stageRows.map(({ expiresAt, createdAt, ...stage }) => ({
       ...stage,
@@ -259,7 +259,7 @@ export class Stages {
     const { db, apps, manifests, credentials, definitions } = this.options;
     const { name, expiresInHours } = parseNewStage(body);
     // Checked before the definitions are read, because a stage that is not finished has none.
-    const rootId = await requireGroup(db, appId);
+    const rootId = await requireGroupRootId(db, appId);
     const { manifest } = await manifests.get(appId);
     const stageId = await this.createStage(caller, appId, rootId, name);
     try {
@@ -296,7 +296,7 @@ export class Stages {
    */
   async remove(caller: Caller, appId: number, stageAppId: number): Promise<void> {
     const { db, credentials } = this.options;
-    const rootId = (await findRootId(db, appId)) ?? appId;
+    const rootId = (await findGroupRootId(db, appId)) ?? appId;
     for (let tries = 1; !(await this.closeUnlessInUse(caller, rootId, stageAppId)); tries += 1) {
       if (tries === REMOVAL_TRIES) {
         const message = `other requests write to app ${stageAppId} at the moment; try again later`;
@@ -306,7 +306,7 @@ export class Stages {
     }
     await credentials.clearCallerCaches();
     const endsAt = Date.now() + CANCEL_RUNS_MS;
-    await cancelRunsOfStage(db, stageAppId, () => Date.now() >= endsAt);
+    await cancelStageRuns(db, stageAppId, () => Date.now() >= endsAt);
   }
 
   /**
@@ -320,13 +320,13 @@ export class Stages {
     const isOver = () => this.isStopped || Date.now() >= endsAt;
     const skipFailure = createFailureSkipper(log);
     const listIds = async (sql: string) => (await rows<{ id: number }>(db, sql)).map(({ id }) => id);
-    const close = (id: number) => transactWithShortWaits(db, (manager) => closeStage(manager, id, IS_EXPIRED));
+    const close = (id: number) => transactWithShortLockWaits(db, (manager) => closeStage(manager, id, IS_EXPIRED));
     const expiredIds = await listIds(LIST_EXPIRED_STAGES);
     for (const id of expiredIds) await skipFailure(close(id));
     if (expiredIds.length > 0) await credentials.clearCallerCaches();
     const closedIds = await listIds(LIST_CLOSED_STAGES);
-    for (const id of closedIds) if (!isOver()) await skipFailure(cancelRunsOfStage(db, id, isOver));
-    for (const id of closedIds) if (!isOver()) await skipFailure(deleteSendingRows(db, id, isOver));
+    for (const id of closedIds) if (!isOver()) await skipFailure(cancelStageRuns(db, id, isOver));
+    for (const id of closedIds) if (!isOver()) await skipFailure(deleteUnsentMessages(db, id, isOver));
     for (const id of closedIds) if (!isOver()) await skipFailure(deleteClosedStage(db, definitions, id, isOver));
     return endsAt;
   }

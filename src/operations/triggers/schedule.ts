@@ -13,7 +13,7 @@ import {
   TICK_MAX_DELAY_MS,
 } from "../../rules/ticks.js";
 import { formatLocalTime } from "../../rules/zone-clock.js";
-import { QUEUED_CHANNEL } from "../records/queue-limits.js";
+import { QUEUED_RUN_CHANNEL } from "../records/queue-limits.js";
 import type { ServiceMetrics, TickResultLabel } from "../watch/measures.js";
 
 /** Maximum number of schedules that one transaction handles. */
@@ -72,7 +72,7 @@ const WRITE_TICKS = `
      -- No other process can insert the same tick now, because this transaction has locked the schedule.
      WHERE NOT EXISTS (SELECT FROM run WHERE run.action_id = t.action_id AND run.tick = t.tick)
     RETURNING app_id, state, waits_for)
-  SELECT count(pg_notify('${QUEUED_CHANNEL}', app_id::text)) FROM written WHERE state = 'queued' AND waits_for IS NULL`;
+  SELECT count(pg_notify('${QUEUED_RUN_CHANNEL}', app_id::text)) FROM written WHERE state = 'queued' AND waits_for IS NULL`;
 
 const ADVANCE_SCHEDULES = `
   UPDATE schedule SET next_tick = t.next_tick

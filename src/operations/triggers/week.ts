@@ -50,7 +50,7 @@ export interface CrowdedTick {
   count: number;
 }
 
-export interface WeekOfSchedules {
+export interface ScheduleWeek {
   from: string;
   to: string;
   /** Times at which both the app's actions and many others start, the earliest first. */
@@ -106,7 +106,7 @@ const SELECT_MISSED_TICKS = `
 type ScheduledRow = Pick<ScheduledAction, "actionId" | "masterId" | "name" | "frequency"> & { timezone: string | null };
 type MissedRow = Omit<MissedTickGroup, "from" | "to"> & { from: Date; to: Date };
 
-export type ScheduleWeek = (appId: number) => Promise<WeekOfSchedules>;
+export type ReadScheduleWeek = (appId: number) => Promise<ScheduleWeek>;
 
 interface ScheduleWeekOptions {
   db: Db;
@@ -114,7 +114,7 @@ interface ScheduleWeekOptions {
   defaultTimezone: string;
 }
 
-export function createScheduleWeek({ db, now, defaultTimezone }: ScheduleWeekOptions): ScheduleWeek {
+export function createScheduleWeekReader({ db, now, defaultTimezone }: ScheduleWeekOptions): ReadScheduleWeek {
   function ticksOf({ timezone, ...row }: ScheduledRow, from: Date, to: Date, max: number): ScheduledAction {
     const zone = timezone ?? defaultTimezone;
     const comingTicks = computeNextTicks(row.frequency, zone, from, max + 1).filter((tick) => tick < to);

@@ -24,7 +24,7 @@ import {
 } from "../../limits.js";
 import { ENTRIES_CHANGED_AUDIT_TYPE } from "../../rules/entries/entry-events.js";
 import { TOOL_CALL_AUDIT_TYPE } from "../access/tool-calls.js";
-import { IS_VISITOR_SQL } from "../notifications/reader.js";
+import { IS_VISITOR_READER_SQL } from "../notifications/reader.js";
 import { Partitions } from "./partitions.js";
 import { createFailureSkipper, type SkipFailure } from "./skipped-failures.js";
 
@@ -95,10 +95,10 @@ const BATCH_DELETES = [
       ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING id`,
   // Rows that store which notifications a visitor has read are deleted after the same time as sessions of visitors.
   `DELETE FROM notification_read WHERE ctid IN (
-     SELECT ctid FROM notification_read WHERE ${IS_VISITOR_SQL} AND read_at < now() - $1 * interval '1 day'
+     SELECT ctid FROM notification_read WHERE ${IS_VISITOR_READER_SQL} AND read_at < now() - $1 * interval '1 day'
       LIMIT $2) RETURNING reader`,
   `DELETE FROM notification_read_all WHERE ctid IN (
-     SELECT ctid FROM notification_read_all WHERE ${IS_VISITOR_SQL} AND read_at < now() - $1 * interval '1 day'
+     SELECT ctid FROM notification_read_all WHERE ${IS_VISITOR_READER_SQL} AND read_at < now() - $1 * interval '1 day'
       LIMIT $2) RETURNING reader`,
   `DELETE FROM message WHERE id IN (
      SELECT id FROM message WHERE status <> 'queued' AND created_at < now() - $1 * interval '1 day'
@@ -249,8 +249,8 @@ const KEPT_ROWS: readonly KeptRows[] = [
   },
   { table: "message", condition: "status <> 'queued'", bytes: "bytes", kept: SENT_MESSAGES_PER_APP_MAX_BYTES },
   // Devices of visitors have their own maximum, so that they do not displace devices of users.
-  { table: "push_subscription", condition: `NOT (${IS_VISITOR_SQL})`, kept: PUSH_SUBSCRIPTIONS_PER_APP_MAX },
-  { table: "push_subscription", condition: IS_VISITOR_SQL, kept: VISITOR_DEVICES_PER_APP },
+  { table: "push_subscription", condition: `NOT (${IS_VISITOR_READER_SQL})`, kept: PUSH_SUBSCRIPTIONS_PER_APP_MAX },
+  { table: "push_subscription", condition: IS_VISITOR_READER_SQL, kept: VISITOR_DEVICES_PER_APP },
 ];
 
 /*

@@ -45,7 +45,7 @@ export interface EndedRunFacts {
 }
 
 /** A request that a run sent to another service. */
-export interface RequestFacts {
+export interface OutgoingRequestFacts {
   status: number | null;
   code: string | null;
   durationMs: number;
@@ -54,7 +54,7 @@ export interface RequestFacts {
 /**
  * Creates a function that returns the label value of an app: its ID for the first 100 apps, `other` for all others.
  */
-export function createAppLabels(): (appId: number) => string {
+export function createAppLabeler(): (appId: number) => string {
   const knownApps = new Set<number>();
   return (appId) => {
     if (knownApps.has(appId)) return String(appId);
@@ -65,7 +65,7 @@ export function createAppLabels(): (appId: number) => string {
 }
 
 /** Creates the counter of requests that runs send to other services. */
-function createRequestCounter(register: Registry): (request: RequestFacts) => void {
+function createRequestCounter(register: Registry): (request: OutgoingRequestFacts) => void {
   const registers = [register];
   const requests = new Counter({
     name: "svc_requests_total",
@@ -145,7 +145,7 @@ class AppRunCounter {
 /** Metrics of the runs that end in this process. */
 class RunMeasures {
   /** Returns the label value of an app in the metrics of this process. */
-  readonly labelOf = createAppLabels();
+  readonly labelOf = createAppLabeler();
   private readonly runs = new Counter({
     name: "svc_runs_total",
     help: "Runs that ended in this process, by the ID of the app for the first 100 apps that it serves, and together for all others.",

@@ -66,7 +66,7 @@ interface ExportResult {
  * number of lost spans. Also logs the next success.
  * @param now returns the time of a monotonic clock in milliseconds
  */
-export function createExportLog(
+export function createSpanExportLog(
   collector: string,
   log: Logger,
   now: () => number = () => performance.now(),
@@ -105,7 +105,7 @@ export async function createTracing(endpoint: string | null, instance: string, l
       import("@opentelemetry/resources"),
     ]);
   const exporter = new OTLPTraceExporter({ url: `${endpoint}/v1/traces` });
-  const logExport = createExportLog(endpoint, log);
+  const logExport = createSpanExportLog(endpoint, log);
   const exportSpans = exporter.export.bind(exporter);
   exporter.export = (spans, done) =>
     exportSpans(spans, (result) => {

@@ -1,7 +1,7 @@
 /** Tests the queue of password hashes: its order and its limits. */
 import { expect } from "chai";
 import type { ActionError } from "../../../src/errors.js";
-import { hashQueueKeyOf, hashText, matchesHash } from "../../../src/operations/records/hashes.js";
+import { createHashQueueKey, hashText, matchesHash } from "../../../src/operations/records/hashes.js";
 import { longTest } from "../../harness/samples.js";
 
 /**
@@ -12,7 +12,7 @@ const FLOOD = 30;
 
 describe("password hashes", () => {
   const turn = (appId: number, address: string) =>
-    hashQueueKeyOf(appId, { kind: "live", credentialId: 1, address } as never);
+    createHashQueueKey(appId, { kind: "live", credentialId: 1, address } as never);
 
   /** Hashes many texts of app 1 and one text of each client in `others`. Checks that the hashes of `others` end in the first half. */
   async function expectFairTurns(addressOfFlood: (n: number) => string, others: [appId: number, address: string][]) {
