@@ -24,14 +24,15 @@ export function computeMaxConnections({ roles }: Pick<Config, "roles">): number 
 }
 
 export interface DatabaseConnectionCounts {
-  /** Maximum number of connections that this database user can open. Connections of other users also count. */
+  /** The lowest of the connection limits of the PostgreSQL server, this database user and this database. */
   maxConnections: number;
+  /** Number of open connections to the PostgreSQL server, including those of other users and databases. */
   openConnections: number;
 }
 
 /**
- * Selects the maximum number of connections and the number that are open now. Counts the sessions by `datid`, because
- * PostgreSQL hides most other columns of other users' sessions.
+ * Selects the fields of `DatabaseConnectionCounts`. Recognizes connections by `datid`, because PostgreSQL hides most
+ * other columns of other users' sessions.
  */
 export const SELECT_OPEN_DATABASE_CONNECTIONS = `
   SELECT least(current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
@@ -40,7 +41,7 @@ export const SELECT_OPEN_DATABASE_CONNECTIONS = `
          (SELECT count(*)::int FROM pg_stat_activity WHERE datid IS NOT NULL) AS "openConnections"`;
 
 /**
- * Error message for a database that has no free connection.
+ * Returns the error message for a PostgreSQL server that has no free connection.
  * @param needed maximum number of connections that this process opens
  */
 export const createTooFewConnectionsMessage = (needed: number): string =>

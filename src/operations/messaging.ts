@@ -59,9 +59,9 @@ export function createMessaging(
     alerts: createAlertModules({ ...sharedParts, settings, notice: communicate.notice }),
 
     /**
-     * Releases claimed messages and push messages, so that they are sent later. Releases messages that this process has
-     * claimed but did not receive, because the database's response was lost. With `mayDeclareDead`, also releases
-     * messages of processes whose lease has expired.
+     * Puts e-mails, text messages and push messages that were claimed but that no process sends back into the queue.
+     * This happens if the database's response to a claim of this process was lost. With `mayDeclareDead`, also puts
+     * back messages that were claimed by processes whose lease has expired.
      */
     async recover(mayDeclareDead: boolean): Promise<void> {
       await communicate.recover(mayDeclareDead);

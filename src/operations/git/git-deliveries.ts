@@ -44,10 +44,9 @@ const CLAIM_WEBHOOKS = `
   RETURNING id, app_id AS "appId", ref`;
 
 /*
- * Releases lost webhooks, so that their pulls are repeated:
- * - Webhooks that this process ($1) has claimed without receiving the response. $2 are the IDs of the webhooks that it
- *   did receive.
- * - If $3 is true: webhooks of processes with an expired lease.
+ * Releases claimed webhooks whose pulls no process runs (lost webhooks), so that their pulls are repeated:
+ * - Webhooks that this process ($1) has claimed, except those whose pulls are in progress ($2).
+ * - If $3 is true: webhooks that were claimed by processes with an expired lease.
  *
  * Deletes lost webhooks with too many attempts, and those whose ref has a newer webhook in the queue. The error of a
  * webhook with too many attempts is stored as the connection's last pull. It is not stored if another pull has ended
@@ -72,14 +71,16 @@ const RELEASE_WEBHOOKS = `
                   AND (last_pull IS NULL OR (last_pull->>'at')::timestamptz < claimed_at))
   SELECT app_id AS "appId", ref, "isGivenUp" AND NOT "isRepeated" AS "isGivenUp" FROM lost`;
 
-/** A webhook whose pull this process has reserved to run. */
+/** A webhook that this process has claimed from the queue, to run its pull. */
 export interface ClaimedGitWebhook {
   id: number;
   appId: number;
   ref: string;
 }
 
-/** A webhook whose pull did not end, because its process crashed, or failed temporarily. */
+/**
+ * A webhook that `release` has put back into the queue, or deleted: its process crashed, or its pull failed temporarily.
+ */
 export interface ReleasedGitWebhook {
   appId: number;
   ref: string;

@@ -190,8 +190,8 @@ interface HttpTriggersOptions {
   logs: ExecutionLogs;
   receivedDataLimiter: ReceivedDataLimiter;
   /**
-   * Maximum number of requests to the HTTP triggers of one app per RATE_WINDOW_MS; 0 means unlimited. For one network
-   * address, the limit is HTTP_TRIGGER_ADDRESS_LIMIT_FACTOR times as high.
+   * Maximum number of accepted requests to the HTTP triggers of one app per RATE_WINDOW_MS; 0 means unlimited. One
+   * network address can send HTTP_TRIGGER_ADDRESS_LIMIT_FACTOR times as many requests, including rejected requests.
    */
   maxRequestsPerWindow: number;
 }

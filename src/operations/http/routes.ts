@@ -190,8 +190,8 @@ export async function findMatchingRoutes(
 }
 
 /**
- * Returns the route that accepts the method: first a route for exactly this method, then for HEAD a GET route, then a
- * route for all methods.
+ * Returns the route that accepts the method. A route for exactly this method has precedence. The second choice is a GET
+ * route for a HEAD request, and the last is a route for all methods.
  */
 export function selectRoute<R extends Pick<TriggerRoute, "where">>(
   routes: readonly R[],

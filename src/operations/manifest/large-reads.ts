@@ -1,11 +1,14 @@
-/** Reads of very many definitions, which one app at a time can do, so that they do not use up the memory of the process. */
+/**
+ * Limits concurrent reads of large manifests, so that they do not use up the memory of the process: one app at a time
+ * can read or change definitions with more than MANIFEST_MAX_BYTES.
+ */
 import type { Db } from "../../data/database.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import { MANIFEST_MAX_BYTES, OVERLOADED_RETRY_SECONDS } from "../../limits.js";
 import { readManifestSize } from "./current-manifest.js";
 
-/** Maximum time in milliseconds that a read waits for those of other apps. */
+/** Maximum time in milliseconds that a large read waits for the large reads of other apps. */
 const WAIT_MAX_MS = 30_000;
 
 export class LargeReadQueue {
@@ -14,9 +17,9 @@ export class LargeReadQueue {
   constructor(private readonly db: Db) {}
 
   /**
-   * Calls `read`, which reads all definitions of an app. If they have more than MANIFEST_MAX_BYTES, waits until no other
-   * such call runs.
-   * @throws OVERLOADED if it waits for too long
+   * Calls `read`, which reads all definitions of the app. If the definitions have more than MANIFEST_MAX_BYTES, first
+   * waits until no other large read is in progress.
+   * @throws OVERLOADED after a wait of WAIT_MAX_MS
    */
   async readInTurn<T>(appId: number, read: () => Promise<T>): Promise<T> {
     if ((await readManifestSize(this.db, appId)) <= MANIFEST_MAX_BYTES) return read();

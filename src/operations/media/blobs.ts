@@ -19,8 +19,8 @@ const RENEW_INTERVAL_MS = 15_000;
 /**
  * Maximum number of database writes for uploads that this process runs at the same time. Writes of one app block each
  * other, because they lock the app's row of used bytes. Without this limit, hundreds of uploads would occupy all
- * database connections of the process. Uploads wait for no other changes, because a picture waits while it occupies the
- * processor of pictures of all apps.
+ * database connections of the process. Uploads do not take part in the turns of `runAppChangeInTurn`, because a waiting
+ * picture would occupy a slot for picture processing, and all apps share these slots.
  */
 const CONCURRENT_WRITES_MAX = 2;
 /** Maximum number of database writes for uploads of one app that this process runs at the same time. */

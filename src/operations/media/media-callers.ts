@@ -19,8 +19,8 @@ export interface MediaAccess {
   /**
    * Checks that the access rules grant the caller a right.
    * @throws ActionError UNAUTHORIZED or FORBIDDEN without this right; the error does not reveal whether the file or
-   *   folder exists. If the caller has the right, throws the error that an earlier check of the request has found and
-   *   held back, if there is one
+   *   folder exists. If the caller has the right, throws the deferred error of an earlier check of the request, if there
+   *   is one
    */
   requireRight(rules: MediaRules, right: MediaRight): void;
   /**

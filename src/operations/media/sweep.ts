@@ -47,7 +47,10 @@ const RECORD_ORPHANS = "INSERT INTO media_orphan (key) SELECT unnest($1::text[])
 const SELECT_DUE_ORPHANS = `
   SELECT key FROM media_orphan WHERE key = ANY ($1) AND found_at <= now() - $2 * interval '1 millisecond'`;
 const FORGET_ORPHAN = "DELETE FROM media_orphan WHERE key = $1";
-/** Deletes the records of blobs that are no longer in the store. A blob that is still there is recorded again. */
+/**
+ * Deletes the records of blobs that were found more than seven days ago, most of which are no longer in the store. The
+ * next comparison records a blob again that is still there.
+ */
 const FORGET_OLD_ORPHANS = "DELETE FROM media_orphan WHERE found_at < now() - interval '7 days'";
 
 export interface MediaComparison {

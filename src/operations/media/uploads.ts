@@ -86,7 +86,7 @@ const INSERT_FILE = `
   INSERT INTO media_file (app_id, folder_id, name, content_type, bytes, checksum, width, height, blob_key, thumbnail_key, user_id)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING id`;
 
-/** Limits the number of concurrent uploads. One app can use at most half of the slots that other apps do not use. */
+/** Limits the number of concurrent uploads. One app can use at most half of the slots that other apps leave free. */
 class UploadSlots {
   private readonly byApp = new Map<number, number>();
   private taken = 0;

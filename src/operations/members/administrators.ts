@@ -46,7 +46,10 @@ async function requireAllowedSignIn(manager: EntityManager, { canSignIn }: Admin
   }
   const all = await rows(manager, LIST_ADMINISTRATORS);
   if (all.length < ADMINISTRATORS_MAX) return;
-  throw new ActionError("REQUEST_INVALID", `the service has at most ${ADMINISTRATORS_MAX} administrators`);
+  throw new ActionError(
+    "REQUEST_INVALID",
+    `the service already has the maximum of ${ADMINISTRATORS_MAX} administrators; remove one first`,
+  );
 }
 
 export class Administrators {

@@ -91,7 +91,10 @@ const DELETE_APP_ROLES = [
   "DELETE FROM app_editor WHERE app_id = $1 AND person_id = $2 RETURNING updated_at AS at",
   "DELETE FROM app_member WHERE app_id = $1 AND person_id = $2 RETURNING updated_at AS at",
 ];
-/* Deletes roles on the stages of the app $1. Execute it after DELETE_APP_ROLES: a stage may be added to the group meanwhile. */
+/*
+ * Deletes roles on the stages of the app $1. Execute these statements after DELETE_APP_ROLES: the creation of a stage then
+ * waits for this transaction, so the statements find all stages of the app.
+ */
 const DELETE_STAGE_ROLES = ["app_editor", "app_member"].map(
   (table) =>
     `DELETE FROM ${table} WHERE app_id IN (SELECT app_id FROM app_stage WHERE root_id = $1) AND person_id = $2`,

@@ -25,7 +25,10 @@ interface NotificationSubscriber {
   caller: Caller;
   listener: NotificationListener;
   isOpen: boolean;
-  /** Cursor of the last notification of the backlog that was passed on; null to start with the time of the subscription. */
+  /**
+   * Cursor of the last notification that was passed to this subscription, before the subscription receives new
+   * notifications; null to start with the time of the subscription.
+   */
   seenCursor: number | null;
 }
 
@@ -95,8 +98,8 @@ export function createNotificationFeed(options: {
 
   /**
    * Reads new notifications and passes them to the subscriptions. All subscriptions share one object for each
-   * notification. Compares a notification's scope (conditions on its readers) with the current users, because a user's
-   * entry may have changed since the start of the subscription, and a changed password ends the sign-in.
+   * notification. Compares a notification's scope (conditions on its readers) with the current users. Since the start of
+   * the subscription, the entry of a user may have changed, and a changed password signs the user out.
    */
   async function readNewNotifications(feed: AppFeed): Promise<void> {
     if (feed.readCursor === null) return;

@@ -79,8 +79,8 @@ const RELEASE_DELIVERIES = `
 const SELECT_NEXT_DUE_TIME = `SELECT least((SELECT min(push_at) FROM notification WHERE push_at IS NOT NULL),
                            (SELECT min(due_at) FROM push_delivery WHERE holder IS NULL)) AS next`;
 
-/** A device: the credential of the page that subscribed it, null if this credential no longer exists. */
 interface PushTarget {
+  /** Credential of the page that has subscribed the device; null if this credential no longer exists. */
   credentialId: number | null;
 }
 

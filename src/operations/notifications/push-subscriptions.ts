@@ -45,15 +45,16 @@ const SAVE_SUBSCRIPTION = `
 
 /**
  * Returns SQL that deletes the devices with the IDs that `selection` selects. Skips devices that another transaction
- * changes or to which it sends messages, so that two transactions cannot deadlock.
+ * has locked, so that two transactions cannot deadlock.
  */
 const deleteSelectedSql = (selection: string) => `
   DELETE FROM push_subscription WHERE id IN (
     SELECT id FROM push_subscription WHERE id IN (${selection}) ORDER BY id FOR UPDATE SKIP LOCKED)`;
 
 /*
- * Statements that delete the oldest devices of an app ($1) beyond a maximum, but never the device $2, which can have an
- * old ID: of the reader $3, of the visitors at the network address of the device $2, and of all visitors.
+ * Three statements that delete the oldest devices of an app ($1) beyond a maximum: devices of the reader $3, devices of
+ * visitors at the network address of the device $2, and devices of all visitors. They never delete the device $2, which
+ * was just stored but can have an old ID.
  */
 const DELETE_OLDEST_OF_READER = deleteSelectedSql(`
   SELECT id FROM push_subscription WHERE app_id = $1 AND reader = $3

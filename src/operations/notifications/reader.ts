@@ -63,8 +63,8 @@ interface ValidCredential {
 }
 
 /**
- * Returns the IDs of the credentials whose current user is in the scope. A credential that is no longer valid, or to
- * which no user is signed in any more, is only in a scope of null.
+ * Returns the IDs of the credentials whose current user is in the scope. If `scope` is null, returns all credentials.
+ * Otherwise, leaves out credentials that are no longer valid, and credentials without a signed-in user.
  */
 export type FindCredentialsInScope = (
   executor: SqlClient,
@@ -81,8 +81,8 @@ export type ReadSignedInUsers = (
 ) => Promise<ReadonlyMap<number, { id: number; dataSourceId: number; data: Record<string, unknown> }>>;
 
 /**
- * Maximum number of users that are in memory at the same time. The entry of a user can have up to ENTRY_MAX_BYTES, and
- * an app can have many devices and subscriptions.
+ * Maximum number of users whose entries are read into memory at the same time. The entry of a user can have up to
+ * ENTRY_MAX_BYTES, and an app can have many devices and subscriptions.
  */
 const USERS_PER_STATEMENT = 32;
 

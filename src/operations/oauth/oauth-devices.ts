@@ -107,7 +107,11 @@ export class OauthDeviceRequests {
     if (device.isDenied) throw new OauthError("access_denied", "the person denied access");
     if (device.isFast)
       throw new OauthError("slow_down", `the program polls too often; poll every ${POLL_INTERVAL_SECONDS} seconds`);
-    if (device.grantId === null) throw new OauthError("authorization_pending", "the person has not decided yet");
+    if (device.grantId === null)
+      throw new OauthError(
+        "authorization_pending",
+        "the person has neither allowed nor denied access yet; poll again later",
+      );
     return device.grantId;
   }
 

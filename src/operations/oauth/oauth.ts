@@ -8,7 +8,13 @@ import { ActionError } from "../../errors.js";
 import { TOKEN_SCOPES, type TokenScope } from "../../rules/access.js";
 import type { Credentials } from "../access/credentials.js";
 import { generateSecret, generateToken } from "../access/tokens.js";
-import { DEVICE_GRANT_TYPE, isRegisteredRedirectUrl, type OauthClient, OauthClients } from "./oauth-clients.js";
+import {
+  DEVICE_GRANT_TYPE,
+  GRANT_TYPES,
+  isRegisteredRedirectUrl,
+  type OauthClient,
+  OauthClients,
+} from "./oauth-clients.js";
 import { type DeviceAuthorization, OauthDeviceRequests } from "./oauth-devices.js";
 import { OauthError } from "./oauth-failure.js";
 import { type GrantableApp, type GrantDecision, type OAuthGrant, OauthGrants } from "./oauth-grants.js";
@@ -109,7 +115,7 @@ export class OAuthServer {
       throw new OauthError("invalid_request", "redirect_uri is not registered for this program");
     }
     if (input["response_type"] !== "code")
-      throw new OauthError("unsupported_response_type", "response_type must be code");
+      throw new OauthError("unsupported_response_type", 'response_type must be "code"');
     const codeChallenge = input["code_challenge"] ?? "";
     if (input["code_challenge_method"] !== "S256" || !/^[\w-]{43}$/.test(codeChallenge)) {
       throw new OauthError("invalid_request", "code_challenge with code_challenge_method=S256 is required");
@@ -187,10 +193,12 @@ export class OAuthServer {
     const client = await this.#client(input["client_id"]);
     const type = input["grant_type"] ?? "";
     if (!client.grantTypes.includes(type)) {
-      const isKnown = ["authorization_code", "refresh_token", DEVICE_GRANT_TYPE].includes(type);
+      const isKnown = GRANT_TYPES.some((known) => known === type);
       throw new OauthError(
         isKnown ? "unauthorized_client" : "unsupported_grant_type",
-        isKnown ? "the program is not registered for this grant_type" : "grant_type is not supported",
+        isKnown
+          ? "the program is not registered for this grant_type"
+          : `grant_type must be one of ${GRANT_TYPES.join(", ")}`,
       );
     }
     if (type === DEVICE_GRANT_TYPE) return this.#byDevice(client, input);

@@ -7,8 +7,8 @@ import { RUN_CHAIN_DEPTH_MAX, RUNS_PER_CHAIN_AND_MINUTE } from "../../limits.js"
 import { QUEUE_FULL_REASON, QUEUED_RUN_CHANNEL, type QueueLimits } from "./queue-limits.js";
 
 /**
- * Maximum number of skipped runs that one statement stores for the log events of one app. It applies to each reason
- * separately. The field `tickCount` of the last one counts all further ones.
+ * Maximum number of skipped runs that one statement stores for the log events of one app and one skip reason. The last
+ * stored run also stands for all further skipped runs: its field `tickCount` counts them.
  */
 const SKIPPED_RUNS_PER_REASON = 100;
 

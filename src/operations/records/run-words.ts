@@ -19,7 +19,10 @@ import { RUN_SEARCH_TIMEOUT_MS, SEARCHED_CHARACTERS_MAX } from "../../limits.js"
 
 /** Maximum number of runs that one SQL statement indexes. */
 const RUNS_PER_BATCH = 500;
-/** Time limit of this statement. After it, or after an error, the next batch has half the runs. */
+/**
+ * Time limit in milliseconds of the statement that indexes a batch. If the statement exceeds the limit or fails, the next
+ * batch has half as many runs.
+ */
 const BATCH_LIMIT_MS = 5_000;
 /** Maximum number of different words of a run that are indexed, in the order of their bytes. */
 const WORDS_PER_RUN_MAX = 5_000;

@@ -1,8 +1,8 @@
 /**
  * Starts, skips or cancels queued runs by the setting `concurrency` of their action. A limit applies to all runs with
  * the same concurrency key: the action, and optionally a value of the payload. Each key is checked in a separate
- * transaction when one of its runs is queued or ends, so that transactions cannot deadlock. `Debouncer.releaseDue`
- * checks keys for all other reasons.
+ * transaction when one of its runs is queued or ends, so that transactions cannot deadlock. At other
+ * times, `Debouncer.releaseDue` starts the checks that are due.
  */
 import type { Logger } from "pino";
 import type { EntityManager } from "typeorm";
@@ -24,7 +24,7 @@ export const CONCURRENCY_LIMITS_CHANNEL = "svc_limits";
 
 /** Maximum number of concurrency keys that one round checks. */
 const KEYS_PER_ROUND_MAX = 100;
-/** Maximum number of requests to check a key among which one round selects keys. Many requests can name the same key. */
+/** Maximum number of rows from which one round selects the keys to check. Many rows can name the same key. */
 const DUE_ROWS_READ_MAX = 10_000;
 /** Maximum number of queued runs of a key that one check reads, in addition to the number of runs that may start. */
 const QUEUED_RUNS_READ_MAX = 100;

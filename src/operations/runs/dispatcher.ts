@@ -62,8 +62,8 @@ export class Dispatcher {
    */
   private stopping: AbortSignal | null = null;
   /**
-   * True if queued runs may exist although their notifications have already been handled. At that time, no slot was
-   * free or the app had used its share of the slots.
+   * True if runs may still be queued although their notifications have already been handled. When a notification was
+   * handled, no slot was free, or the app already used its share of the slots.
    */
   private mustCheckQueue = false;
   /** Apps for which runs were queued while the current claim was in progress. This claim may have missed these runs. */

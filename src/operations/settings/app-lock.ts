@@ -10,9 +10,9 @@ import { ActionError } from "../../errors.js";
 import { OVERLOADED_RETRY_SECONDS } from "../../limits.js";
 
 /**
- * Maximum number of transactions that change apps, in total and per app. Those of one app run one after the other, so more of
- * them would only occupy connections. Together with ENTRY_CHANGES_MAX, they leave some of the POOL_CONNECTIONS for other
- * requests, unless many apps change at once.
+ * Maximum number of transactions that change apps, in total and per app. Transactions of one app run one after the
+ * other, so a higher limit per app would only occupy connections. APP_CHANGES_MAX and ENTRY_CHANGES_MAX together leave
+ * some of the POOL_CONNECTIONS for other requests.
  */
 const APP_CHANGES_MAX = 5;
 const APP_CHANGES_PER_APP = 2;
@@ -20,7 +20,10 @@ const APP_CHANGES_PER_APP = 2;
 const WAITING_CHANGES_PER_APP = 100;
 /** Maximum time in milliseconds that a change waits in memory. */
 const CHANGE_WAIT_MAX_MS = 30_000;
-/** Maximum number of transactions that change entries, in total and per app. They can be slow, or wait for each other's locks. */
+/**
+ * Maximum number of transactions that change entries, in total and per app. These transactions can be slow, or wait for
+ * each other's locks.
+ */
 const ENTRY_CHANGES_MAX = 8;
 const ENTRY_CHANGES_PER_APP = 4;
 
@@ -70,10 +73,10 @@ export async function runAppChangeInTurn<T>(db: Db, appId: number, work: () => P
 }
 
 /**
- * Locks the organization of an app until the transaction ends. Call this function before a transaction gives a person
- * something on the app, before the lock of the app, and before the check that the person belongs to the organization. A
- * removal of a member holds the same lock. So it either finds all that the person has, or the check finds that the
- * person is removed.
+ * Locks the organization of an app until the transaction ends. Call this function in a transaction that gives a person a
+ * right on the app, such as a role or a token: before the app is locked, and before the check that the person belongs to
+ * the organization. The removal of a member takes the same lock. So either the removal finds the new right, or the check
+ * finds that the person was removed.
  * @throws APP_NOT_FOUND if another request has deleted the app
  */
 export async function lockOrganizationOfApp(executor: SqlClient, appId: number): Promise<void> {

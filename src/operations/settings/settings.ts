@@ -177,7 +177,7 @@ export class Settings {
       tier: getSettingTier(key),
       text: JSON.stringify(value),
     }));
-    // Counts each key twice, because the audit log stores it too, and two rows, because the old value is kept an hour.
+    // Counts each key twice, for the audit log, and two rows per setting, because the old value is stored for an hour.
     const bytes = Buffer.byteLength(texts.map(({ key, text }) => key + key + text).join(""));
     receivedDataLimiter.takeRows(caller, appId, bytes, 2);
     await checkTotal(executor, appId, texts);

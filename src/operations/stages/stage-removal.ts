@@ -34,8 +34,9 @@ const CLOSE_STAGE = [
 const CANCEL_RUNNING_RUNS = `
   SELECT pg_notify('${CANCEL_RUN_CHANNEL}', id::text) FROM run WHERE ${IS_RUNNING_SQL} AND app_id = $1`;
 
-/** Maximum number of rows that one statement deletes; in tables whose rows can have several megabytes. */
+/** Maximum number of rows that one statement deletes. */
 const BATCH_SIZE = 1_000;
+/** Maximum number of rows that one statement deletes from a table whose rows can have several megabytes. */
 const LARGE_ROWS_BATCH_SIZE = 20;
 
 const referringTo = (table: string, column: string) => `${column} IN (SELECT id FROM ${table} WHERE app_id = $1)`;
@@ -86,7 +87,10 @@ export const BATCH_DELETED_TABLES: readonly BatchedTable[] = [
   ["replaced_setting", OF_APP],
 ];
 
-/** Deletes a batch of rows. Skips rows that other transactions use: the deletion of the app waits for them. */
+/**
+ * Returns SQL that deletes a batch of rows. Skips rows that other transactions have locked: the later deletion of the app's
+ * row waits for these transactions, and deletes the remaining rows.
+ */
 const createBatchSql = (table: string, condition: string, batchSize: number) => `
   DELETE FROM ${table} WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM ${table} WHERE ${condition} LIMIT ${batchSize} FOR UPDATE SKIP LOCKED)) RETURNING 1`;
@@ -104,8 +108,8 @@ export function transactWithShortLockWaits<T>(db: Db, work: (manager: EntityMana
 }
 
 /**
- * Closes a stage in the caller's transaction, if its row meets a condition. Returns false and changes nothing if the
- * row does not. Locks the app before its row of `app_stage`, as all transactions that lock both.
+ * Closes a stage in the caller's transaction if its row of `app_stage` meets `condition`. Otherwise returns false and
+ * changes nothing. Locks the app before the row of `app_stage`, as all transactions that lock both do.
  * @param condition SQL condition on the row of `app_stage`. $1 is the ID of the stage, further parameters are `values`
  */
 export async function closeStage(

@@ -254,9 +254,9 @@ const KEPT_ROWS: readonly KeptRows[] = [
 ];
 
 /*
- * Deletes replaced values of settings. $1 is the number of hours. Such values are needed to mask secrets in texts of
- * runs that started before the replacement. So the app records the newest deleted version, and texts of older runs are
- * no longer searched. The app's row is locked first, as by a change of settings, so that the two cannot deadlock.
+ * Deletes replaced values of settings. $1 is the number of hours. A run that started before the replacement
+ * needs them to mask secrets. So the app's row stores the newest deleted version, and a run that started with an older
+ * version fails. Locks the app's row first, as a change of settings does, so that the two cannot deadlock.
  */
 const DELETE_REPLACED_SETTINGS = `
   WITH stale AS (

@@ -73,8 +73,9 @@ const MEASURED_ROWS = 10_000;
 
 /**
  * Returns SQL that measures one page of an app's rows, from the newest row backwards. $1 is the app's ID, $2 the ID
- * below which the page starts. $3 and $4 are the bytes that the rows of visitors and the other rows of this page may
- * have. The sums have the sizes of both parts. The cut-offs are the highest IDs to delete; null if the part fits.
+ * below which the page starts. Rows of visitors and other rows are measured separately: $3 and $4 are the
+ * bytes that each group may still have in this page. For each group, returns its bytes in this page, and the highest ID
+ * to delete (cut-off), which is null if nothing must be deleted.
  */
 const measurePageSql = ({ table, bytes, isOfVisitor }: RowKind) => `
   SELECT count(*)::int AS rows, min(id) AS last,
