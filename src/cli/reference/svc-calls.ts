@@ -18,34 +18,35 @@ export const wrapInAction = (example: string): string =>
   `async function execute() {\n${example.replaceAll(/^/gm, "  ")}\n}`;
 
 const exampleOf = (
+  path: string,
   title: string,
   { code: text, result, notes = [] }: { code: string; result: unknown; notes?: string[] },
 ): string[] => [
   `${title}:`,
   `\`\`\`js\n${text}\n\`\`\``,
   ...notes,
-  `The example returns \`${JSON.stringify(result)}\`.`,
+  `The example for ${inlineCode(path)} returns \`${JSON.stringify(result)}\`.`,
 ];
 
-function examplesOf({ example, pageExample, package: name }: NamespaceExample): string[] {
+function examplesOf({ path, example, pageExample, package: name }: NamespaceExample): string[] {
   const dependencyNote = name === null ? "" : `, with \`"dependencies": ["${name}"]\``;
   const notes = [
     ...(example?.calls
       ? [
-          `The example calls the action \`${example.calls.name}\`, which has a \`manual\` trigger: \`${example.calls.code}\``,
+          `The example for ${inlineCode(path)} calls the action \`${example.calls.name}\`, which has a \`manual\` trigger: \`${example.calls.code}\``,
         ]
       : []),
     ...(example?.resultNote ? [example.resultNote] : []),
   ];
   return [
     ...(example
-      ? exampleOf(`Example of a server action${dependencyNote}`, {
+      ? exampleOf(path, `Example of a server action${dependencyNote}`, {
           ...example,
           code: wrapInAction(example.code),
           notes,
         })
       : []),
-    ...(pageExample ? exampleOf("Example in a page, inside an async function", pageExample) : []),
+    ...(pageExample ? exampleOf(path, "Example in a page, inside an async function", pageExample) : []),
   ];
 }
 
