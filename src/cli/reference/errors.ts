@@ -27,7 +27,7 @@ const ADVICE_BY_STATUS: Record<Status, [advice: string, retry: RetryAdvice]> = {
   TIMEZONE_INVALID: ["Send the IANA name of a time zone, such as `Europe/Berlin`.", "no"],
   TRIGGERS_INVALID: ["Send `triggers` as an array of [triggers](triggers.md).", "no"],
   TRIGGER_TYPE_INVALID: [
-    "Use one of these kinds of [triggers](triggers.md): `manual`, `schedule`, `log`, `analytics` or `http`.",
+    "Use a kind of the [specification](api.md), which are `manual`, `schedule`, `log` and `analytics`, or the kind `http`.",
     "no",
   ],
   TRIGGER_NOT_ALLOWED: [
