@@ -25,7 +25,7 @@ const exampleOf = (
   `${title}:`,
   `\`\`\`js\n${text}\n\`\`\``,
   ...notes,
-  `The example for ${inlineCode(path)} returns \`${JSON.stringify(result)}\`.`,
+  `The example for ${formatInlineCode(path)} returns \`${JSON.stringify(result)}\`.`,
 ];
 
 function examplesOf({ path, example, pageExample, package: name }: NamespaceExample): string[] {
@@ -33,7 +33,7 @@ function examplesOf({ path, example, pageExample, package: name }: NamespaceExam
   const notes = [
     ...(example?.calls
       ? [
-          `The example for ${inlineCode(path)} calls the action \`${example.calls.name}\`, which has a \`manual\` trigger: \`${example.calls.code}\``,
+          `The example for ${formatInlineCode(path)} calls the action \`${example.calls.name}\`, which has a \`manual\` trigger: \`${example.calls.code}\``,
         ]
       : []),
     ...(example?.resultNote ? [example.resultNote] : []),
