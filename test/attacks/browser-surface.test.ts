@@ -10,7 +10,7 @@ import {
   FORBIDDEN_GLOBAL_MEMBERS,
 } from "../../src/engine/browser/pages/document-policy.js";
 import { modeHasNetwork, SANDBOX_MODES, type SandboxMode } from "../../src/engine/browser/run.js";
-import { resultOf, testBrowsers } from "../engine/browser/support.js";
+import { resultOf, sharedBrowsers } from "../engine/browser/support.js";
 import { walkSurface } from "./browser-walk.js";
 
 const TABLE_FILE = new URL("../../../test/attacks/browser-surface.txt", import.meta.url);
@@ -71,7 +71,7 @@ describe("the features of the browser", () => {
   const less: Partial<Record<SandboxMode, Surface>> = {};
 
   before(async () => {
-    browsers = testBrowsers();
+    browsers = sharedBrowsers();
     await browsers.start();
     page = (await resultOf(
       browsers,

@@ -1,7 +1,7 @@
 /** Tests consecutive runs of code without platform functions on one thread: each run has a fresh scope and the full memory. */
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
-import { resultOf, testBrowsers } from "../engine/browser/support.js";
+import { resultOf, sharedBrowsers } from "../engine/browser/support.js";
 import { longTest } from "../harness/samples.js";
 
 /** Number of runs. A thread executes fewer runs before another thread replaces it, so several threads take part. */
@@ -16,7 +16,7 @@ describe("consecutive runs on a thread", function () {
   let browsers: Browsers;
 
   before(async () => {
-    browsers = testBrowsers();
+    browsers = sharedBrowsers();
     await browsers.start();
   });
   after(() => browsers.stop());

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { type PageRunRequest, SANDBOX_MODES } from "../../../src/engine/browser/run.js";
-import { resultOf, testBrowsers } from "./support.js";
+import { resultOf, sharedBrowsers } from "./support.js";
 
 const VALUES: [expression: string, text: string][] = [
   ["Object.create(null)", "{}"],
@@ -73,7 +73,7 @@ const inWorker = (statements: string) =>
 describe("the console of a run", () => {
   let browsers: Browsers;
   before(async () => {
-    browsers = testBrowsers();
+    browsers = sharedBrowsers();
     await browsers.start();
   });
   after(() => browsers.stop());

@@ -14,7 +14,7 @@ import {
 } from "../../../src/engine/browser/globals.js";
 import { findDocumentGlobalNames } from "../../../src/engine/browser/mode.js";
 import { createStandInDefiner } from "../../../src/engine/browser/pages/in-page/stand-ins.js";
-import { resultOf, runBody, testBrowsers } from "./support.js";
+import { resultOf, runBody, sharedBrowsers } from "./support.js";
 
 const library = (source: string) => ({
   name: "library.js",
@@ -86,7 +86,7 @@ describe("stand-ins for the globals of a document", () => {
 describe("a run whose library names a document", () => {
   let browsers: Browsers;
   before(async () => {
-    browsers = testBrowsers();
+    browsers = sharedBrowsers();
     await browsers.start();
   });
   after(() => browsers.stop());

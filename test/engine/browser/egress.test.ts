@@ -9,7 +9,7 @@ import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { modeHasNetwork, SANDBOX_MODES, type SandboxMode } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { sampleOf } from "../../harness/samples.js";
-import { resultOf, runOf, testBrowsers } from "./support.js";
+import { resultOf, runOf, sharedBrowsers } from "./support.js";
 
 const outerAddress = Object.values(networkInterfaces())
   .flatMap((list) => list ?? [])
@@ -198,8 +198,8 @@ describe("network access of a run", () => {
     const shut = createEgressProxy({ allowPrivateNetwork: false, ports: [80, 443, port], endpoints, resolve });
     const lifted = createEgressProxy({ allowPrivateNetwork: true, resolve });
     proxies = [shut, lifted];
-    browsers = testBrowsers({ openProxyPort: () => shut.openProxyPort(), spareContexts: 4 });
-    open = testBrowsers({ openProxyPort: () => lifted.openProxyPort() });
+    browsers = sharedBrowsers({ openProxyPort: () => shut.openProxyPort(), spareContexts: 4 });
+    open = sharedBrowsers({ openProxyPort: () => lifted.openProxyPort() });
     await Promise.all([browsers.start(), open.start()]);
   });
   beforeEach(() => {
@@ -237,7 +237,7 @@ describe("network access of a run", () => {
   }
 
   it("is impossible in a context without a proxy port", async () => {
-    const closed = testBrowsers();
+    const closed = sharedBrowsers();
     await closed.start();
     try {
       expect(await resultOf(closed, codeFor("127.0.0.1", "await fetch(URL_)"))).to.include("Failed to fetch");

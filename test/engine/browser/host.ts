@@ -4,7 +4,7 @@ import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Browsers, BrowsersOptions } from "../../../src/engine/browser/browsers.js";
 import { createEgressProxy } from "../../../src/engine/egress-proxy.js";
-import { testBrowsers } from "./support.js";
+import { sharedBrowsers } from "./support.js";
 
 export interface ReachableHost {
   browsers: Browsers;
@@ -24,7 +24,7 @@ export async function reachableHost(
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
   const proxy = createEgressProxy({ allowPrivateNetwork: true });
-  const browsers = testBrowsers({ openProxyPort: () => proxy.openProxyPort(), ...options });
+  const browsers = sharedBrowsers({ openProxyPort: () => proxy.openProxyPort(), ...options });
   await browsers.start();
   return {
     browsers,

@@ -17,7 +17,7 @@ import {
 } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { longTest, sampleOf } from "../../harness/samples.js";
-import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
+import { failureOf, resultOf, runOf, sharedBrowsers } from "./support.js";
 
 const GLOBALS = { isolate: ISOLATE_GLOBALS, "network-isolate": NETWORK_ISOLATE_GLOBALS } as const;
 const ISOLATES = Object.keys(GLOBALS) as (keyof typeof GLOBALS)[];
@@ -123,7 +123,7 @@ describe("a run without a document", function () {
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     proxy = createEgressProxy({ allowPrivateNetwork: true });
-    browsers = testBrowsers({ openProxyPort: () => proxy.openProxyPort(), onLoss: (kind) => void lost.push(kind) });
+    browsers = sharedBrowsers({ openProxyPort: () => proxy.openProxyPort(), onLoss: (kind) => void lost.push(kind) });
     await browsers.start();
   });
   after(async () => {

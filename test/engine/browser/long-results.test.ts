@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { LongTextBuffer } from "../../../src/engine/browser/pages/long-text.js";
 import { SANDBOX_MODES } from "../../../src/engine/browser/run.js";
-import { resultOf, testBrowsers } from "./support.js";
+import { resultOf, sharedBrowsers } from "./support.js";
 
 const CHANGED_GLOBALS = `
   String.prototype.slice = () => "";
@@ -26,7 +26,7 @@ describe("a long text", () => {
 });
 
 describe("a long result of a run", () => {
-  const browsers = testBrowsers();
+  const browsers = sharedBrowsers();
   before(() => browsers.start());
   after(() => browsers.stop());
 

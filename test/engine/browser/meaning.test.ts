@@ -3,7 +3,7 @@ import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { SANDBOX_MODES } from "../../../src/engine/browser/run.js";
 import { sampleOf } from "../../harness/samples.js";
-import { failureOf, resultOf, testBrowsers } from "./support.js";
+import { failureOf, resultOf, sharedBrowsers } from "./support.js";
 
 /** Code that returns every name of a document's globals that is a valid identifier. */
 const NAMES_CODE = `const execute = async () => {
@@ -41,7 +41,7 @@ describe("the result of code", () => {
   let names: string[];
 
   before(async () => {
-    browsers = testBrowsers();
+    browsers = sharedBrowsers();
     await browsers.start();
     names = (await resultOf(browsers, NAMES_CODE)) as string[];
     expect(names).to.include.members(["location", "top", "document", "undefined"]);

@@ -6,7 +6,7 @@ import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import type { ConsoleLine } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
-import { failureOf, resultOf, testBrowsers } from "./support.js";
+import { failureOf, resultOf, sharedBrowsers } from "./support.js";
 
 const ANSWERS: Record<string, string> = {
   "/one.js": "const order = ['one'];",
@@ -35,8 +35,8 @@ describe("a run with a network", () => {
     const lifted = createEgressProxy({ allowPrivateNetwork: true });
     const strict = createEgressProxy({ allowPrivateNetwork: false });
     proxies = [lifted, strict];
-    open = testBrowsers({ openProxyPort: () => lifted.openProxyPort() });
-    shut = testBrowsers({ openProxyPort: () => strict.openProxyPort() });
+    open = sharedBrowsers({ openProxyPort: () => lifted.openProxyPort() });
+    shut = sharedBrowsers({ openProxyPort: () => strict.openProxyPort() });
     await Promise.all([open.start(), shut.start()]);
   });
   after(async () => {

@@ -1,7 +1,7 @@
 /** Tests that new contexts and documents do not remove pages that are ready for other runs. */
 import { expect } from "chai";
 import { ADVANCE_OPENING_QUEUE_KEY, findOldestOfLargestOrigin } from "../../../src/engine/browser/pages/pool.js";
-import { resultOf, testBrowsers } from "./support.js";
+import { resultOf, sharedBrowsers } from "./support.js";
 
 const origin = (app: number) => `https://app-${app}.actions.internal`;
 const ofApp = (app: number) => ({ isolationKey: `${app}:master`, origin: origin(app) });
@@ -17,7 +17,7 @@ describe("prepared pages", () => {
       return () => undefined;
     },
   };
-  const browsers = testBrowsers({ openingQueue: openings });
+  const browsers = sharedBrowsers({ openingQueue: openings });
   before(() => browsers.start());
   after(() => browsers.stop());
   const madeFor = (app: number) => asked.filter((one) => one === origin(app)).length;

@@ -4,7 +4,7 @@ import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import type { SandboxMode, SendOutgoing } from "../../../src/engine/browser/run.js";
 import { until } from "../../harness/until.js";
-import { resultOf, testBrowsers } from "./support.js";
+import { resultOf, sharedBrowsers } from "./support.js";
 
 const LONG_TEXT = "ä€😀".repeat(150_000);
 const MODES: SandboxMode[] = ["network-isolate", "document"];
@@ -14,7 +14,7 @@ for (const mode of MODES) {
     let browsers: Browsers;
 
     before(async () => {
-      browsers = testBrowsers({ idlePagesMax: 1 });
+      browsers = sharedBrowsers({ idlePagesMax: 1 });
       await browsers.start();
     });
     after(() => browsers.stop());

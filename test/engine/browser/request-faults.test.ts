@@ -9,7 +9,7 @@ import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { modeHasNetwork, SANDBOX_MODES } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { sampleOf } from "../../harness/samples.js";
-import { failureOf, resultOf, testBrowsers } from "./support.js";
+import { failureOf, resultOf, sharedBrowsers } from "./support.js";
 
 /** Time limits of a connection in milliseconds: for the silent host, and for all others, whose connections may take long on a slow machine. */
 const [SHORT_CONNECT_TIMEOUT_MS, LONG_CONNECT_TIMEOUT_MS] = [400, 60_000];
@@ -87,8 +87,8 @@ for (const [index, mode] of SANDBOX_MODES.filter(modeHasNetwork).entries())
       });
       const shut = createEgressProxy({ allowPrivateNetwork: false, resolve });
       proxies = [open, shut];
-      browsers = testBrowsers({ openProxyPort: () => open.openProxyPort() });
-      strict = testBrowsers({ openProxyPort: () => shut.openProxyPort() });
+      browsers = sharedBrowsers({ openProxyPort: () => open.openProxyPort() });
+      strict = sharedBrowsers({ openProxyPort: () => shut.openProxyPort() });
       await Promise.all([browsers.start(), strict.start()]);
     });
     afterEach(() => {

@@ -11,7 +11,7 @@ import { SecretScan } from "../../../src/engine/secret-scan/scan.js";
 import { sampleOf } from "../../harness/samples.js";
 import { until } from "../../harness/until.js";
 import { ALL_TEXTS, ENCODINGS, MULTILINE_SECRET, SECRET } from "./secret-writings.js";
-import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
+import { failureOf, resultOf, runOf, sharedBrowsers } from "./support.js";
 
 /** Modes with network access. */
 const NETWORK_MODES = SANDBOX_MODES.filter(modeHasNetwork);
@@ -153,7 +153,7 @@ describe("URLs that a run may not request", () => {
     await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
     port = (server.address() as AddressInfo).port;
     proxy = createEgressProxy({ allowPrivateNetwork: true });
-    browsers = testBrowsers({ openProxyPort: () => proxy.openProxyPort(), spareContexts: 4 });
+    browsers = sharedBrowsers({ openProxyPort: () => proxy.openProxyPort(), spareContexts: 4 });
     await browsers.start();
   });
   beforeEach(() => {
@@ -315,7 +315,7 @@ describe("URLs that a run may not request", () => {
         close: () => proxyPort.close(),
       };
     };
-    const trusting = testBrowsers({ openProxyPort });
+    const trusting = sharedBrowsers({ openProxyPort });
     await trusting.start();
     try {
       const httpExits = DOCUMENT_APIS.filter(([, way]) => !/\(W\)|WebSocket/.test(way));

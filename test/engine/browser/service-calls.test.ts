@@ -8,7 +8,7 @@ import { ServiceCalls } from "../../../src/engine/browser/network/service-calls.
 import type { ConsoleLine, PageRunRequest } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { createServiceRequestSender } from "../../../src/engine/service-requests.js";
-import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
+import { failureOf, resultOf, runOf, sharedBrowsers } from "./support.js";
 
 const ORIGIN = "https://app-1.actions.internal";
 const LONG = "ä€😀".repeat(150_000);
@@ -124,7 +124,7 @@ describe("calls of the service from a network isolate", () => {
     const requests = createServiceRequestSender(base)!;
     service = { base, send: (request, signal) => requests.send(request, ORIGIN, signal) };
     egress = createEgressProxy({ allowPrivateNetwork: true });
-    browsers = testBrowsers({ openProxyPort: () => egress.openProxyPort() });
+    browsers = sharedBrowsers({ openProxyPort: () => egress.openProxyPort() });
     await browsers.start();
   });
   beforeEach(() => {

@@ -9,7 +9,10 @@ import {
   type RemoteBrowserOptions,
 } from "../../../src/engine/browser/remote/remote-browser.js";
 import type { PageOutcome, PageRunRequest } from "../../../src/engine/browser/run.js";
+import type { BrowserSource } from "../../../src/engine/browser/browser-source.js";
 import { chromePath } from "../../harness/remote-chromium.js";
+import { runsAll } from "../../harness/samples.js";
+import { sharedBrowserEndpoint } from "../../harness/shared-chromium.js";
 
 /** Starts browsers on this machine, or uses those of `sources`. */
 export function testBrowsers(options: Partial<BrowsersOptions & ChromiumOptions> = {}): Browsers {
@@ -27,6 +30,25 @@ export function createRemoteSource(endpoint: string, changes: Partial<RemoteBrow
     log: pino({ level: "silent" }),
     ...changes,
   });
+}
+
+/** Describes the Chromium that all test files of this process share. */
+function sharedSource(): BrowserSource {
+  const remote = sharedBrowserEndpoint().then(createRemoteSource);
+  return {
+    name: "shared Chromium",
+    open: async (stopped) => (await remote).open(stopped),
+    checkSandbox: async (chromium) => (await remote).checkSandbox(chromium),
+    describeFailure: (error) => error,
+  };
+}
+
+/**
+ * Opens contexts in the Chromium that all test files of this process share, because a start takes about a second of processor time. In the
+ * long tests, starts a browser on this machine.
+ */
+export function sharedBrowsers(options: Partial<BrowsersOptions> = {}): Browsers {
+  return runsAll() ? testBrowsers(options) : testBrowsers({ sources: [sharedSource()], ...options });
 }
 
 /** Describes a run of the given source in a document, with defaults for everything else. */

@@ -21,7 +21,7 @@ import { ExpiringCodeSet, TrialRunner } from "../../../src/engine/browser/trials
 import { chromePath } from "../../harness/remote-chromium.js";
 import { longTest, sampleOf } from "../../harness/samples.js";
 import { reachableHost } from "./host.js";
-import { resultOf, runBody, runOf, testBrowsers } from "./support.js";
+import { resultOf, runBody, runOf, sharedBrowsers, testBrowsers } from "./support.js";
 
 const log = pino({ level: "silent" });
 
@@ -160,7 +160,7 @@ describe("a trial", function () {
   let browsers: Browsers;
 
   before(async () => {
-    browsers = testBrowsers();
+    browsers = sharedBrowsers();
     await browsers.start();
   });
   after(() => browsers.stop());
@@ -318,7 +318,7 @@ describe("a browser without isolates", function () {
     });
 
   it("is not the browser of this machine, which has them", async () => {
-    const browsers = testBrowsers({ openProxyPort: null });
+    const browsers = testBrowsers();
     await browsers.start();
     const code = "const execute = async () => [typeof addEventListener, typeof structuredClone, typeof fetch]";
     const seen = await resultOf(browsers, code, { mode: "network-isolate" }).finally(() => browsers.stop());

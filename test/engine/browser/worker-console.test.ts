@@ -8,7 +8,7 @@ import {
 } from "../../../src/engine/browser/pages/harness.js";
 import type { ConsoleLine, PageRunRequest } from "../../../src/engine/browser/run.js";
 import { longTest, sampleOf } from "../../harness/samples.js";
-import { resultOf, runOf, testBrowsers } from "./support.js";
+import { resultOf, runOf, sharedBrowsers } from "./support.js";
 
 /** Returns a body of `execute` that starts a worker with this code and waits for its first message. */
 const workerBody = (code: string) => `
@@ -22,7 +22,7 @@ describe("the console of a run's workers", () => {
   let browsers: Browsers;
 
   before(async () => {
-    browsers = testBrowsers();
+    browsers = sharedBrowsers();
     await browsers.start();
   });
   after(() => browsers.stop());
