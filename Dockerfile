@@ -6,6 +6,7 @@ RUN npm ci --include=dev --include=optional
 COPY . .
 # The image has its own Node, no database, and none of the packages that only the browser code uses, which the build has bundled.
 RUN npm run build \
+  && node scripts/build-web.mjs --smallest \
   && npm uninstall --no-save --omit=dev \
     @iconify-json/lucide @radix-ui/react-dialog @radix-ui/react-dropdown-menu @radix-ui/react-popover @radix-ui/react-tabs \
     @simplewebauthn/browser @tanstack/react-query @tanstack/react-virtual bwip-js cmdk graphiql prettier react react-dom uplot \
