@@ -98,10 +98,7 @@ function buildAll(root) {
  */
 function buildService(root) {
   const state = ["--incremental", "--tsBuildInfoFile", join(root, "dist", SERVICE_COMPILER_STATE)];
-  return [
-    runOrThrow("tsc", ["-p", "tsconfig.service.json", ...state], { cwd: root }),
-    buildPages(root),
-  ];
+  return [runOrThrow("tsc", ["-p", "tsconfig.service.json", ...state], { cwd: root }), buildPages(root)];
 }
 
 /**

@@ -1,5 +1,6 @@
 /** Helpers for tests of the browser: one browser for each file, and runs with defaults for all fields that a test does not set. */
 import pino from "pino";
+import type { BrowserSource } from "../../../src/engine/browser/browser-source.js";
 import { Browsers, type BrowsersOptions } from "../../../src/engine/browser/browsers.js";
 import type { ChromiumOptions } from "../../../src/engine/browser/processes/chromium.js";
 import { createLocalBrowserSource } from "../../../src/engine/browser/processes/local-browser.js";
@@ -9,7 +10,6 @@ import {
   type RemoteBrowserOptions,
 } from "../../../src/engine/browser/remote/remote-browser.js";
 import type { PageOutcome, PageRunRequest } from "../../../src/engine/browser/run.js";
-import type { BrowserSource } from "../../../src/engine/browser/browser-source.js";
 import { chromePath } from "../../harness/remote-chromium.js";
 import { runsAll } from "../../harness/samples.js";
 import { sharedBrowserEndpoint } from "../../harness/shared-chromium.js";
