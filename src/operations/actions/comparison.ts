@@ -53,7 +53,7 @@ const fieldsAfterRestore = (version: ActionInput, { access }: ActionInput): Acti
 const sideLabel = (side: ComparedVersionSelector): string => (typeof side === "number" ? `version ${side}` : side);
 
 /**
- * Maximum length of both codes together, up to which they are compared on the main thread. Longer code is compared in
+ * Maximum total length of the code of both states for a comparison on the main thread. Longer code is compared in
  * another thread, because comparing half a million lines takes 1.5 s.
  */
 const MAIN_THREAD_MAX_CHARACTERS = 8_192;

@@ -84,8 +84,8 @@ export class Messages {
   }
 
   /**
-   * Stores a person's decision about a message with the status `unknown`: `sent` counts it as sent, `again` queues it
-   * again.
+   * Stores a person's decision about a message with the status `unknown`. `sent`: the message counts as sent. `again`:
+   * the service queues the message again.
    * @throws REQUEST_INVALID, NOT_FOUND; MESSAGE_DECIDED if the message has another status
    */
   async decide(caller: Caller, appId: number, id: number, decision: unknown): Promise<StoredMessage> {
