@@ -335,7 +335,7 @@ export function getCallerRole(caller: Caller, appId: number): CallerRole | null 
  * True if the access table allows the operation for this role.
  * @param scopes scopes of an API token; if null, only the role is checked
  */
-export function allowsOperation(
+export function isOperationAllowedForRole(
   operation: Operation,
   callerRole: CallerRole,
   scopes: readonly TokenScope[] | null = null,
@@ -348,8 +348,10 @@ export function allowsOperation(
 /** True if the caller may perform the operation on the app. For administrators it is also true if the app does not exist. */
 export function mayPerformOnApp(caller: Caller, operation: Operation, appId: number): boolean {
   const standing = getCallerRole(caller, appId);
-  if (standing === null || !allowsOperation(operation, standing, caller.scopes)) return false;
-  return caller.grantor === undefined || (caller.grantor !== null && allowsOperation(operation, caller.grantor));
+  if (standing === null || !isOperationAllowedForRole(operation, standing, caller.scopes)) return false;
+  return (
+    caller.grantor === undefined || (caller.grantor !== null && isOperationAllowedForRole(operation, caller.grantor))
+  );
 }
 
 /**
@@ -358,7 +360,7 @@ export function mayPerformOnApp(caller: Caller, operation: Operation, appId: num
  */
 export function mayPerformOnOrganization(caller: Caller, operation: Operation, organizationId: number): boolean {
   const standing = caller.kind === "admin" ? "administrator" : caller.organizations.get(organizationId);
-  return standing !== undefined && allowsOperation(operation, standing);
+  return standing !== undefined && isOperationAllowedForRole(operation, standing);
 }
 
 /**
@@ -367,8 +369,8 @@ export function mayPerformOnOrganization(caller: Caller, operation: Operation, o
  */
 export function mayPerformOnService({ kind, scopes, grantor }: Caller, operation: Operation): boolean {
   if (grantor === null) return false;
-  if (kind === "admin") return allowsOperation(operation, "administrator");
+  if (kind === "admin") return isOperationAllowedForRole(operation, "administrator");
   return kind === "editor"
-    ? ROLES.some((role) => allowsOperation(operation, role))
-    : allowsOperation(operation, kind, scopes);
+    ? ROLES.some((role) => isOperationAllowedForRole(operation, role))
+    : isOperationAllowedForRole(operation, kind, scopes);
 }

@@ -2,7 +2,7 @@
  * Decides when an alert fires. Pure functions compute the next state of an alert rule from its previous state and an
  * event.
  */
-import type { AlertInput } from "./alert-input.js";
+import type { AlertRuleFields } from "./alert-input.js";
 
 /** A run of an action's live version that has ended, or a scheduled start that the scheduler skipped. */
 export interface EndedRun {
@@ -36,7 +36,7 @@ export interface AppQueueState {
   oldestQueuedMs: number;
 }
 
-type AlertRule = Pick<AlertInput, "condition" | "failures" | "of" | "minutes">;
+type AlertRule = Pick<AlertRuleFields, "condition" | "failures" | "of" | "minutes">;
 
 export const NEW_ALERT_STATE: AlertState = {
   outcomes: "",

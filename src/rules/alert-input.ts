@@ -24,7 +24,7 @@ const PROTECTED_KEY = /^__[^_]?[\s\S]{0,509}$/;
  * Alert rule as the database stores it. Fields that the rule's condition or channel does not use have their default
  * values.
  */
-export interface AlertInput {
+export interface AlertRuleFields {
   name: string;
   condition: AlertCondition;
   /** ID of the action that the rule watches; null if the rule watches the whole app. */
@@ -83,9 +83,9 @@ function requireProtectedKey(value: unknown): string {
  * update, or else its default.
  * @throws ActionError REQUEST_INVALID
  */
-export function parseAlertInput(body: unknown, current: Partial<AlertInput> = {}): AlertInput {
+export function parseAlertRule(body: unknown, current: Partial<AlertRuleFields> = {}): AlertRuleFields {
   if (!isObject(body)) return refuseField("the rule", "an object", body);
-  const fieldValue = <K extends keyof AlertInput>(field: K, fallback?: unknown): unknown =>
+  const fieldValue = <K extends keyof AlertRuleFields>(field: K, fallback?: unknown): unknown =>
     field === "actionId" && body[field] === null ? null : (body[field] ?? current[field] ?? fallback);
   const condition = requireOneOf(fieldValue("condition"), ALERT_CONDITIONS, "condition");
   const channel = requireOneOf(fieldValue("channel"), ALERT_CHANNELS, "channel");
@@ -95,7 +95,7 @@ export function parseAlertInput(body: unknown, current: Partial<AlertInput> = {}
   if (typeof enabled !== "boolean") return refuseField("enabled", "true or false", enabled);
   if (condition === "queued" && actionId !== null)
     return refuseField("actionId", 'absent if "condition" is "queued", which is for the whole app', actionId);
-  const input: AlertInput = {
+  const input: AlertRuleFields = {
     name: requireName(fieldValue("name")),
     condition,
     actionId: actionId === null ? null : requireWholeNumber(actionId, "actionId", 1, Number.MAX_SAFE_INTEGER),

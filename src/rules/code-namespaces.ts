@@ -1,6 +1,6 @@
 /** Finds in the syntax tree of an action's code which properties of the global `Svc` the code uses. */
 import type { AnyNode, Pattern, Program } from "acorn";
-import { collectNodesWithScopes, type LexicalScope, lookUpBinding, readLiteralKey } from "./code-scopes.js";
+import { collectNodesWithScopes, getLiteralKeyName, type LexicalScope, lookUpBinding } from "./code-scopes.js";
 
 /** Use of `Svc.<namespace>` in the source. `offset` is the index of its first character. */
 export interface SvcNamespaceUse {
@@ -43,7 +43,7 @@ export function findSvcNamespaceUses(program: Program): SvcNamespaceUse[] {
 function findUsesInNode(node: AnyNode, scope: LexicalScope): SvcNamespaceUse[] {
   switch (node.type) {
     case "MemberExpression": {
-      const namespace = readLiteralKey(node.property, node.computed);
+      const namespace = getLiteralKeyName(node.property, node.computed);
       if (namespace === null || resolveNode(node.object, scope) !== "Svc") return [];
       return [{ namespace, offset: node.property.start }];
     }
@@ -68,7 +68,7 @@ function findDestructuredUses(target: Pattern | AnyNode, from: ResolvedObject): 
   if (target.type !== "ObjectPattern" || from === null) return [];
   return target.properties.flatMap((property) => {
     if (property.type !== "Property") return [];
-    const key = readLiteralKey(property.key, property.computed);
+    const key = getLiteralKeyName(property.key, property.computed);
     if (key === null) return [];
     if (from === "Svc") return [{ namespace: key, offset: property.key.start }];
     const value = property.value.type === "AssignmentPattern" ? property.value.left : property.value;
@@ -93,7 +93,7 @@ function resolveNode(node: AnyNode, scope: LexicalScope, steps = 0): ResolvedObj
       return value === "global" ? resolveGlobalProperty(binding.key) : null;
     }
     case "MemberExpression": {
-      const key = readLiteralKey(node.property, node.computed);
+      const key = getLiteralKeyName(node.property, node.computed);
       if (key === null || resolveGlobalProperty(key) === null) return null;
       return resolveNode(node.object, scope, steps + 1) === "global" ? resolveGlobalProperty(key) : null;
     }

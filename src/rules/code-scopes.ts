@@ -70,7 +70,7 @@ export function lookUpBinding(scope: LexicalScope, name: string): Binding | unde
 }
 
 /** Returns the name of the property that the node `key` stands for; null if the code computes the name at run time. */
-export function readLiteralKey(key: AnyNode, computed: boolean): string | null {
+export function getLiteralKeyName(key: AnyNode, computed: boolean): string | null {
   if (!computed && key.type === "Identifier") return key.name;
   if (key.type === "Literal") return String(key.value);
   if (key.type === "TemplateLiteral" && key.expressions.length === 0) return key.quasis[0]?.value.cooked ?? null;
@@ -125,7 +125,7 @@ function bindPattern(pattern: Pattern, binding: Binding, scope: LexicalScope): v
       for (const property of pattern.properties) {
         if (property.type !== "Property") bindPattern(property.argument, null, scope);
         else {
-          const key = readLiteralKey(property.key, property.computed);
+          const key = getLiteralKeyName(property.key, property.computed);
           bindPattern(
             property.value,
             binding !== null && binding.key === null && key !== null ? { ...binding, key } : null,

@@ -34,7 +34,7 @@ export function isAuthenticGitWebhook(provider: GitProvider, request: SignedRequ
  * or tag was deleted.
  * @throws REQUEST_INVALID for a body that is not JSON, such as a form
  */
-export function readPushedRef(body: Uint8Array, contentType: string | undefined): string | null {
+export function parsePushedRef(body: Uint8Array, contentType: string | undefined): string | null {
   let event: unknown;
   try {
     event = JSON.parse(Buffer.from(body).toString("utf8"));

@@ -28,7 +28,7 @@ const EVENT_SHAPE = createFlatShape(
   ["id", "appId", "organizationId", "requestId", "dataString", "createdAt", "updatedAt"],
 );
 
-export type LogEventInput = { type: string; data: Record<string, unknown> } & Record<
+export type ParsedLogEvent = { type: string; data: Record<string, unknown> } & Record<
   (typeof ID_FIELDS)[number],
   number | null
 >;
@@ -68,7 +68,7 @@ export function measureEventBytes(event: unknown, name: string): number {
 }
 
 /** Validates a log event. @throws REQUEST_INVALID with the name of the invalid field */
-export function parseLogEvent(body: unknown): LogEventInput {
+export function parseLogEvent(body: unknown): ParsedLogEvent {
   if (!isObject(body)) refuseField("the body", "an object", body);
   const ownField = (field: string) => (Object.hasOwn(body, field) ? body[field] : undefined);
   const ids = ID_FIELDS.map((field) => [field, parseOptionalId(ownField(field), field)]);

@@ -11,7 +11,7 @@ import {
   SETTING_KEY_MAX_CHARACTERS,
 } from "../limits.js";
 import type { ActionInput } from "./action-input.js";
-import type { AlertInput } from "./alert-input.js";
+import type { AlertRuleFields } from "./alert-input.js";
 import { ALERT_CHANNELS, ALERT_CONDITIONS } from "./alert-input.js";
 import { describeType, isObject } from "./describe-value.js";
 import type { DataSourceFields } from "./entries/data-source-input.js";
@@ -157,7 +157,7 @@ const { actionId: _, ...alertFields } = {
   to: z.array(z.string()).describe("E-mail addresses to which the alert is sent."),
   setting: z.string().nullable().describe("Key of the protected setting with the URL of the webhook."),
   enabled: z.boolean().describe("False if the alert never fires."),
-} satisfies Record<keyof AlertInput, z.ZodType>;
+} satisfies Record<keyof AlertRuleFields, z.ZodType>;
 
 const alertSchema = z
   .strictObject({

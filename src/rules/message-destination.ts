@@ -84,7 +84,7 @@ class SettingFields {
  * @param mailFrom sender that is used if the setting names none
  * @throws InvalidDestinationError
  */
-export function readSmtpDestination(value: unknown, mailFrom: string | null): SmtpDestination | null {
+export function parseSmtpDestination(value: unknown, mailFrom: string | null): SmtpDestination | null {
   if (value === undefined || value === null) return null;
   if (!isObject(value))
     throw new InvalidDestinationError(`the setting __smtp must be an object (got ${describeType(value)})`);
@@ -122,7 +122,7 @@ export function readSmtpDestination(value: unknown, mailFrom: string | null): Sm
  * Reads the SMS provider from the value of the setting `__sms`. Returns null if the app has no such setting.
  * @throws InvalidDestinationError
  */
-export function readSmsDestination(value: unknown): SmsDestination | null {
+export function parseSmsDestination(value: unknown): SmsDestination | null {
   if (value === undefined || value === null) return null;
   if (!isObject(value))
     throw new InvalidDestinationError(`the setting __sms must be an object (got ${describeType(value)})`);

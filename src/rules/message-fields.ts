@@ -148,7 +148,7 @@ function readAttachment(value: unknown, field: string): MessageAttachment {
 }
 
 /** Validates the attachments of an e-mail. @throws REQUEST_INVALID */
-export function readAttachments(value: unknown): MessageAttachment[] {
+export function parseAttachments(value: unknown): MessageAttachment[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value) || value.length > ATTACHMENTS_MAX) {
     return refuseField("attachments", `an array of at most ${ATTACHMENTS_MAX} attachments`, value);

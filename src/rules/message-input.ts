@@ -9,12 +9,12 @@ import { refuseField } from "./fields.js";
 import {
   type EmailRecipient,
   type MessageAttachment,
+  parseAttachments,
   parseEmailHeaders,
   parseOptionalSingleLineText,
   parseOptionalText,
   parsePhoneNumber,
   parseRecipients,
-  readAttachments,
   requireSingleLineText,
 } from "./message-fields.js";
 import { fillMessageTemplate } from "./message-template.js";
@@ -104,7 +104,7 @@ export function parseEmail(body: unknown, path = ""): Email {
     html: html === null ? null : fillMessageTemplate(html, data, "html", { html: true }),
     text: text === null ? null : fillMessageTemplate(text, data, "text", { html: false }),
     headers: parseEmailHeaders(options["headers"]),
-    attachments: readAttachments(options["attachments"]),
+    attachments: parseAttachments(options["attachments"]),
   };
   refuseUnknownFields(input, options === input ? EMAIL_SHAPE : { fields: { options: EMAIL_SHAPE, data: null } }, path);
   return email;

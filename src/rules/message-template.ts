@@ -33,7 +33,7 @@ const toText = (value: unknown): string =>
   ["string", "number", "boolean"].includes(typeof value) ? String(value) : "";
 
 /** Returns the names of a text's placeholders without surrounding spaces. */
-export const readPlaceholders = (text: string): string[] =>
+export const listPlaceholderNames = (text: string): string[] =>
   Array.from(text.matchAll(PLACEHOLDER_SHAPE), ([, name]) => name!.trim());
 
 /**

@@ -44,7 +44,7 @@ function parseEntityTags(header: string | undefined, name: string): string[] | u
  * Returns the versions that the header `If-Match` allows; undefined if the header is absent or `*`.
  * @throws REQUEST_INVALID
  */
-export const readIfMatch = (header: string | undefined): ExpectedETags =>
+export const parseIfMatch = (header: string | undefined): ExpectedETags =>
   parseEntityTags(header, "If-Match")?.map((tag) => tag.split(TAG_SEPARATOR, 1)[0]!);
 
 /**

@@ -204,7 +204,7 @@ function rejectUnknownOptions(options: Record<string, unknown>): void {
  * Returns the origin of the option `url` for an error message, even if other options are invalid. Returns null if the
  * URL has no origin.
  */
-export function readRequestedOrigin(options: unknown): string | null {
+export function parseRequestedOrigin(options: unknown): string | null {
   const input = isObject(options) ? options["url"] : null;
   if (typeof input !== "string" || input.length > URL_MAX_CHARACTERS) return null;
   const url = URL.parse(input);
@@ -215,7 +215,7 @@ export function readRequestedOrigin(options: unknown): string | null {
  * Validates the options of a request, and converts them to a description of the request.
  * @throws RequestOptionsError
  */
-export function readRequestOptions(options: unknown): RequestDescription {
+export function parseRequestOptions(options: unknown): RequestDescription {
   if (!isObject(options)) return throwOptionsError(`options must be an object (got ${describeValue(options)})`);
   rejectUnknownOptions(options);
   const { method: verb = "GET", auth = null, timeoutMs, responseType = "text" } = options;

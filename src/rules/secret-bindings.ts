@@ -194,7 +194,7 @@ function readBinding(input: unknown, path: string, allowPrivateNetwork: boolean)
 }
 
 /** Validates the list of bindings in a request. @throws REQUEST_INVALID with the path of the invalid field */
-export function readSecretBindings(body: unknown, allowPrivateNetwork: boolean): SecretBindingChange[] {
+export function parseSecretBindings(body: unknown, allowPrivateNetwork: boolean): SecretBindingChange[] {
   const list = isObject(body) ? body["bindings"] : undefined;
   if (!Array.isArray(list) || list.length > SECRET_BINDINGS_MAX) {
     return throwBindingError(

@@ -15,8 +15,8 @@ import { rows } from "../../src/data/database.js";
 import { generateToken, hashToken } from "../../src/operations/access/tokens.js";
 import {
   ACCESS_TABLE,
-  allowsOperation,
   type CallerRole,
+  isOperationAllowedForRole,
   type Operation,
   TOKEN_SCOPES,
   type TokenScope,
@@ -122,9 +122,9 @@ describe("the access matrix", () => {
 
   function expected(operation: Operation, { standing, scopes, reaches, name }: TestCaller, place: CallerScope): string {
     if (OPERATIONS_WITHOUT_APP.includes(operation)) {
-      return allowsOperation(operation, standing ?? "reader", scopes) ? "passed" : "FORBIDDEN";
+      return isOperationAllowedForRole(operation, standing ?? "reader", scopes) ? "passed" : "FORBIDDEN";
     }
-    if (standing === null || !allowsOperation(operation, standing, scopes)) return "FORBIDDEN";
+    if (standing === null || !isOperationAllowedForRole(operation, standing, scopes)) return "FORBIDDEN";
     if (ORGANIZATION_OPERATIONS.includes(operation)) {
       if (name === "administrator") return "passed";
       return reaches.includes("another") && reaches.includes(place) ? "passed" : "FORBIDDEN";
@@ -233,7 +233,7 @@ describe("the access matrix", () => {
     if (on === "session") return caller.isSession ? "passed" : "FORBIDDEN";
     if (on !== "organization") return expected(operation, caller, place);
     const { name, standing, scopes, reaches } = caller;
-    if (standing === null || !allowsOperation(operation, standing, scopes)) return "FORBIDDEN";
+    if (standing === null || !isOperationAllowedForRole(operation, standing, scopes)) return "FORBIDDEN";
     return name === "administrator" || (reaches.includes("another") && reaches.includes(place))
       ? "passed"
       : "FORBIDDEN";

@@ -10,7 +10,7 @@ import fc from "fast-check";
 import { Webhook } from "standardwebhooks";
 import {
   hasValidSignature,
-  readSigningKeys,
+  parseSigningKeys,
   readWebhookEventId,
   type SignedRequest,
 } from "../../src/rules/http/signatures.js";
@@ -215,7 +215,7 @@ describe("signatures of webhooks", () => {
       [5, []],
       [[], []],
     ];
-    for (const [setting, keys] of cases) expect(readSigningKeys(setting), JSON.stringify(setting)).to.deep.equal(keys);
+    for (const [setting, keys] of cases) expect(parseSigningKeys(setting), JSON.stringify(setting)).to.deep.equal(keys);
   });
 
   it("return the ID of the event if the sender has one", () => {

@@ -36,9 +36,9 @@ import {
   parseRecipients,
   requireSingleLineText,
 } from "../../src/rules/message-fields.js";
-import { fillMessageTemplate, readPlaceholders } from "../../src/rules/message-template.js";
+import { fillMessageTemplate, listPlaceholderNames } from "../../src/rules/message-template.js";
 import { isPackageName } from "../../src/rules/packages.js";
-import { matchesIfNoneMatch, readIfMatch } from "../../src/rules/precondition.js";
+import { matchesIfNoneMatch, parseIfMatch } from "../../src/rules/precondition.js";
 import { findSecretsOfSetting } from "../../src/rules/secrets.js";
 import { escapeSettingKey, unescapeSettingKey } from "../../src/rules/setting-key-text.js";
 import { createArtifactSettingKey } from "../../src/rules/setting-tiers.js";
@@ -69,7 +69,7 @@ const PARSERS: Record<string, Parser> = {
   "names of uploads": (text) => toValidUploadName(text),
   "names of media": (text) => parseMediaName(text),
   ranges: (text) => parseRange(`bytes=${text}`, 1_000),
-  "entity tags": (text) => [containsEntityTag(text, '"a"'), matchesIfNoneMatch(text, '"a"'), readIfMatch(text)],
+  "entity tags": (text) => [containsEntityTag(text, '"a"'), matchesIfNoneMatch(text, '"a"'), parseIfMatch(text)],
   "content types": (text) => [getServingHeaders(text, true), createContentDisposition("inline", text)],
   "addresses of senders": (text) => parseMailSender(text),
   "addresses of e-mail": (text) => [isEmailAddress(text), parseRecipients([{ email: text }])],
@@ -77,7 +77,7 @@ const PARSERS: Record<string, Parser> = {
   "lines of messages": (text) => requireSingleLineText(text, "subject", 1e9),
   "answers of mail servers": (text) => toDetailLine(text),
   "placeholders of messages": (text) => [
-    readPlaceholders(text),
+    listPlaceholderNames(text),
     fillMessageTemplate(text, { a: "b" }, "text", { html: true }),
   ],
   "placeholders of hooks": (text) => checkPlaceholders([{ type: "sms", to: text }] as never, ["a"]),

@@ -3,11 +3,11 @@ import { expect } from "chai";
 import type { AiCompletion, AiProviderApi } from "../../src/rules/ai/answer.js";
 import { ANTHROPIC_API } from "../../src/rules/ai/anthropic.js";
 import { OPENAI_API } from "../../src/rules/ai/openai.js";
-import { readAiOptions } from "../../src/rules/ai/options.js";
+import { parseAiOptions } from "../../src/rules/ai/options.js";
 import { ServerSentEventReader } from "../../src/rules/ai/provider-json.js";
 
 const options = (more: object = {}) =>
-  readAiOptions("completions", { messages: [{ role: "user", content: "Hello" }], ...more });
+  parseAiOptions("completions", { messages: [{ role: "user", content: "Hello" }], ...more });
 const bodyFor = (model: string, more: object) =>
   JSON.parse(Buffer.from(OPENAI_API.buildRequest(options(more), model, "key").body).toString());
 

@@ -3,8 +3,8 @@ import { expect } from "chai";
 import {
   InvalidDestinationError,
   parseMailSender,
-  readSmsDestination,
-  readSmtpDestination,
+  parseSmsDestination,
+  parseSmtpDestination,
 } from "../../src/rules/message-destination.js";
 
 const senderOfLength = (length: number) => `${"x".repeat(length - 18)} <ann@example.com>`;
@@ -50,7 +50,7 @@ describe("a mail server of the settings", () => {
 
   it("needs a host, whatever else is set", () => {
     for (const value of [undefined, null, {}, { host: "" }, { host: null, port: 25 }])
-      expect(readSmtpDestination(value, "ops@example.com"), JSON.stringify(value)).to.equal(null);
+      expect(parseSmtpDestination(value, "ops@example.com"), JSON.stringify(value)).to.equal(null);
   });
 
   it("gets port and encryption from each other", () => {
@@ -66,12 +66,12 @@ describe("a mail server of the settings", () => {
       [{ port: 1 }, 1, false],
       [{ port: 65_535 }, 65_535, false],
     ] as const)
-      expect(readSmtpDestination({ ...MAIL, ...given }, null), JSON.stringify(given)).to.include({ port, secure });
+      expect(parseSmtpDestination({ ...MAIL, ...given }, null), JSON.stringify(given)).to.include({ port, secure });
   });
 
   it("has its sender from `from`, a user that is an address, or the operator, in this order", () => {
     const senderOf = (value: object, mailFrom: string | null) =>
-      readSmtpDestination({ host: "h", ...value }, mailFrom)?.from;
+      parseSmtpDestination({ host: "h", ...value }, mailFrom)?.from;
     expect(senderOf({ from: "a@example.com", user: "b@example.com" }, "c@example.com")).to.equal("a@example.com");
     expect(senderOf({ user: "b@example.com" }, "c@example.com")).to.equal("b@example.com");
     expect(senderOf({ user: "bob" }, "c@example.com")).to.equal("c@example.com");
@@ -80,9 +80,9 @@ describe("a mail server of the settings", () => {
   });
 
   it("accepts the password under either name", () => {
-    expect(readSmtpDestination({ ...MAIL, password: "a", pass: "b" }, null)).to.include({ password: "a", user: null });
-    expect(readSmtpDestination({ ...MAIL, user: "u", pass: "b" }, null)).to.include({ password: "b", user: "u" });
-    expect(readSmtpDestination(MAIL, null)).to.include({ password: null, fromName: null });
+    expect(parseSmtpDestination({ ...MAIL, password: "a", pass: "b" }, null)).to.include({ password: "a", user: null });
+    expect(parseSmtpDestination({ ...MAIL, user: "u", pass: "b" }, null)).to.include({ password: "b", user: "u" });
+    expect(parseSmtpDestination(MAIL, null)).to.include({ password: null, fromName: null });
   });
 
   it("is rejected with the invalid field, without its value", () => {
@@ -101,7 +101,7 @@ describe("a mail server of the settings", () => {
       [{ ...MAIL, from: "nobody" }, "from must be an e-mail address"],
       ["smtp://secret", "must be an object (got a string)"],
     ] as const)
-      expect(() => readSmtpDestination(value, null), JSON.stringify(value))
+      expect(() => parseSmtpDestination(value, null), JSON.stringify(value))
         .to.throw(InvalidDestinationError, `the setting __smtp`)
         .with.property("message")
         .that.contains(field)
@@ -114,15 +114,15 @@ describe("a provider of text messages of the settings", () => {
   const WEBHOOK = { provider: "webhook", url: "https://sms.example.com/x", secret: "s" };
 
   it("is missing if nothing is set, and otherwise one of the two with their fields", () => {
-    for (const value of [undefined, null]) expect(readSmsDestination(value)).to.equal(null);
-    expect(readSmsDestination({ ...TWILIO_SETTING, more: 1 })).to.deep.equal({
+    for (const value of [undefined, null]) expect(parseSmsDestination(value)).to.equal(null);
+    expect(parseSmsDestination({ ...TWILIO_SETTING, more: 1 })).to.deep.equal({
       ...TWILIO_SETTING,
       url: "https://api.twilio.com/",
     });
-    expect(readSmsDestination({ ...TWILIO_SETTING, url: "http://localhost:1/" })).to.include({
+    expect(parseSmsDestination({ ...TWILIO_SETTING, url: "http://localhost:1/" })).to.include({
       url: "http://localhost:1/",
     });
-    expect(readSmsDestination(WEBHOOK)).to.deep.equal(WEBHOOK);
+    expect(parseSmsDestination(WEBHOOK)).to.deep.equal(WEBHOOK);
   });
 
   it("is rejected with the invalid field", () => {
@@ -141,6 +141,6 @@ describe("a provider of text messages of the settings", () => {
         (url) => [{ ...WEBHOOK, url }, "url must be an https URL without credentials"] as const,
       ),
     ] as const)
-      expect(() => readSmsDestination(value), JSON.stringify(value)).to.throw(InvalidDestinationError, field);
+      expect(() => parseSmsDestination(value), JSON.stringify(value)).to.throw(InvalidDestinationError, field);
   });
 });

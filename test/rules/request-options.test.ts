@@ -1,15 +1,15 @@
 /** Tests the options of `request()`: valid values, and each fault with its code and the field's name. */
 import { expect } from "chai";
 import { OUTGOING_REQUEST_BODY_MAX_BYTES } from "../../src/limits.js";
-import { RequestOptionsError, readRequestOptions } from "../../src/rules/request-options.js";
+import { parseRequestOptions, RequestOptionsError } from "../../src/rules/request-options.js";
 
 const URL_TEXT = "https://api.example.com/v1";
-const read = (options: object) => readRequestOptions({ url: URL_TEXT, ...options });
+const read = (options: object) => parseRequestOptions({ url: URL_TEXT, ...options });
 const text = (options: object) => Buffer.from(read(options).body!).toString();
 
 function fault(options: unknown): RequestOptionsError {
   try {
-    readRequestOptions(options);
+    parseRequestOptions(options);
   } catch (error) {
     expect(error).to.be.instanceOf(RequestOptionsError);
     return error as RequestOptionsError;

@@ -1,7 +1,7 @@
 /** GraphQL types of an app's log events, and of the events that browsers report. Contains only declarations. */
 import { GraphQLJSON, GraphQLSafeInt } from "graphql-scalars";
 import { Field, Float, InputType, Int, ObjectType } from "type-graphql";
-import type { LogEventInput as LogEventFields } from "../../rules/log-event-input.js";
+import type { ParsedLogEvent as LogEventFields } from "../../rules/log-event-input.js";
 import { DateTime } from "./leaf-types.js";
 
 @ObjectType("LogEvent", { description: "Stored log event of an app." })

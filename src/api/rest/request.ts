@@ -12,7 +12,7 @@ import {
   createEntityTag,
   type ExpectedETags,
   type ListItemVersion,
-  readIfMatch,
+  parseIfMatch,
 } from "../../rules/precondition.js";
 import { type IdOrName, parseReference, parseReferenceKind } from "../../rules/reference.js";
 import { createUnknownFieldError, type Shape } from "../../rules/unknown-fields.js";
@@ -159,7 +159,7 @@ export function createRestRequest(
         return text === undefined ? undefined : parseStringArray(text, name);
       }, undefined),
     check: (read) => readOrDefer(read, undefined),
-    readExpectedTags: () => readOrDefer(() => readIfMatch(request.headers["if-match"]), undefined),
+    readExpectedTags: () => readOrDefer(() => parseIfMatch(request.headers["if-match"]), undefined),
     setTag({ updatedAt }, answer, answerTag = null) {
       onTag(createEntityTag(updatedAt, answerTag));
       return answer;

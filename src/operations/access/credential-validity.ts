@@ -1,13 +1,13 @@
 /** SQL conditions for valid credentials. Read this file before you add a way in which a credential ends. */
 import { isClosedStageSql } from "../../data/app.js";
-import { allowsOperation } from "../../rules/access.js";
+import { isOperationAllowedForRole } from "../../rules/access.js";
 import { ROLES } from "../../rules/roles.js";
 
 /**
  * SQL array of the roles that may open an app's viewer and debug pages. If a person loses these roles, the tokens of
  * these pages become invalid.
  */
-const PREVIEW_ROLES_SQL = `ARRAY[${ROLES.filter((role) => allowsOperation("previewApp", role)).map((role) => `'${role}'`)}]`;
+const PREVIEW_ROLES_SQL = `ARRAY[${ROLES.filter((role) => isOperationAllowedForRole("previewApp", role)).map((role) => `'${role}'`)}]`;
 
 /**
  * SQL condition that is true if the OAuth grant `g` is valid. A grant that a person created with an API token ends when

@@ -1,7 +1,7 @@
 /** Checks the rights of a caller again, in the transaction that depends on them. */
 import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { allowsOperation, type Caller, type Operation } from "../../rules/access.js";
+import { type Caller, isOperationAllowedForRole, type Operation } from "../../rules/access.js";
 import type { Role } from "../../rules/roles.js";
 import { lockAdministratorRight } from "./administrator-right.js";
 
@@ -23,5 +23,5 @@ export async function requireCurrentRight(
 ): Promise<void> {
   if (await lockAdministratorRight(executor, caller)) return;
   const roleRows = await rows<{ role: Role }>(executor, SELECT_ROLES, [appId, caller.personId]);
-  if (!roleRows.some(({ role }) => allowsOperation(operation, role))) throw new ActionError("FORBIDDEN");
+  if (!roleRows.some(({ role }) => isOperationAllowedForRole(operation, role))) throw new ActionError("FORBIDDEN");
 }

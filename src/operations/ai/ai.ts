@@ -18,9 +18,9 @@ import type { AiAnswer, AiTokenUsage } from "../../rules/ai/answer.js";
 import { ANTHROPIC_API } from "../../rules/ai/anthropic.js";
 import { AiError, type AiErrorCode } from "../../rules/ai/failure.js";
 import { OPENAI_API } from "../../rules/ai/openai.js";
-import { type AiCall, type AiOptions, readAiOptions } from "../../rules/ai/options.js";
+import { type AiCall, type AiOptions, parseAiOptions } from "../../rules/ai/options.js";
 import { getValueAtPath } from "../../rules/ai/provider-json.js";
-import { AI_SETTING_KEY, type AiSetting, readAiSetting, selectModel } from "../../rules/ai/setting.js";
+import { AI_SETTING_KEY, type AiSetting, parseAiSetting, selectModel } from "../../rules/ai/setting.js";
 import { normalizeOrigin } from "../../rules/integration-origins.js";
 import { findSecretsOfSetting } from "../../rules/secrets.js";
 import type { LogEvents } from "../records/log-events.js";
@@ -237,8 +237,8 @@ export class Ai {
   ): Promise<AiAnswer> {
     const { db, settings, logEvents, allowHttp } = this.options;
     const runId = await this.runOf(caller, appId);
-    const requested = readAiOptions(call, options);
-    const setting = readAiSetting((await settings.readAll(appId)).get(AI_SETTING_KEY), allowHttp);
+    const requested = parseAiOptions(call, options);
+    const setting = parseAiSetting((await settings.readAll(appId)).get(AI_SETTING_KEY), allowHttp);
     const model = selectModel(setting, requested.model);
     const expected = estimateTotalTokens(requested);
     const settle = await this.usage.reserve(appId, expected, setting);

@@ -1,7 +1,7 @@
 /** Reads and writes the database rows of alert rules, of their states and of their messages. */
 import { rows, type SqlClient } from "../../data/database.js";
 import type { AlertState } from "../../rules/alert-conditions.js";
-import type { AlertInput } from "../../rules/alert-input.js";
+import type { AlertRuleFields } from "../../rules/alert-input.js";
 import { NEXT_UPDATED_AT_SQL } from "../../rules/precondition.js";
 
 /** PostgreSQL notification channel. A notification means that alert messages are waiting to be sent. */
@@ -33,7 +33,7 @@ export interface AlertDelivery {
   createdAt: string;
 }
 
-export interface AlertRule extends AlertInput {
+export interface AlertRule extends AlertRuleFields {
   id: number;
   appId: number;
   firing: AlertFiring[];
@@ -42,7 +42,7 @@ export interface AlertRule extends AlertInput {
 }
 
 /** An alert rule with the data that its evaluation needs. */
-export interface WatchedAlertRule extends AlertInput {
+export interface WatchedAlertRule extends AlertRuleFields {
   id: number;
   appId: number;
   appName: string;
@@ -95,19 +95,19 @@ export async function readAlertRules(
   return (await rows<AlertRuleRow>(executor, sql, [appId, id])).map(toAlertRule);
 }
 
-const ruleColumnValues = (input: AlertInput): unknown[] => {
+const ruleColumnValues = (input: AlertRuleFields): unknown[] => {
   const { name, condition, actionId, failures, of, minutes, channel, to, setting, enabled } = input;
   return [name, condition, actionId, failures, of, minutes, channel, to, setting, enabled];
 };
 
-export async function insertAlertRuleRow(executor: SqlClient, appId: number, input: AlertInput): Promise<number> {
+export async function insertAlertRuleRow(executor: SqlClient, appId: number, input: AlertRuleFields): Promise<number> {
   const sql = `INSERT INTO alert_rule (app_id, name, condition, action_id, failures, of, minutes, channel, recipients, setting, enabled)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING id`;
   return (await rows<{ id: number }>(executor, sql, [appId, ...ruleColumnValues(input)]))[0]!.id;
 }
 
 /** Updates an alert rule. Also resets its state, because the state was computed with the old conditions. */
-export async function updateAlertRuleRow(executor: SqlClient, id: number, input: AlertInput): Promise<void> {
+export async function updateAlertRuleRow(executor: SqlClient, id: number, input: AlertRuleFields): Promise<void> {
   const sql = `UPDATE alert_rule SET name = $2, condition = $3, action_id = $4, failures = $5, of = $6, minutes = $7, channel = $8,
     recipients = $9, setting = $10, enabled = $11, since = now(), updated_at = ${NEXT_UPDATED_AT_SQL} WHERE id = $1`;
   await rows(executor, sql, [id, ...ruleColumnValues(input)]);

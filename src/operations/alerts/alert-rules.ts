@@ -4,7 +4,7 @@ import { type Db, isUniqueViolation, rows } from "../../data/database.js";
 import { ActionError, createRateLimitError } from "../../errors.js";
 import { ALERT_RULES_PER_APP } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { type AlertInput, parseAlertInput } from "../../rules/alert-input.js";
+import { type AlertRuleFields, parseAlertRule } from "../../rules/alert-input.js";
 import { type ExpectedETags, requireExpectedVersion } from "../../rules/precondition.js";
 import { recordChange } from "../records/audit.js";
 import { transactWithAppLock } from "../settings/app-lock.js";
@@ -69,7 +69,7 @@ export class AlertRules {
    * Checks that the rule's action exists, and that the rule's setting contains a valid destination.
    * @throws ActionError REQUEST_INVALID, ACTION_NOT_FOUND
    */
-  private async checkReferences(appId: number, { actionId, channel, setting }: AlertInput): Promise<void> {
+  private async checkReferences(appId: number, { actionId, channel, setting }: AlertRuleFields): Promise<void> {
     const { db, delivery } = this.options;
     if (setting !== null) await delivery.destination(appId, setting, channel);
     if (actionId === null) return;
@@ -122,7 +122,7 @@ export class AlertRules {
 
   /** Creates an alert rule. @throws REQUEST_INVALID, ACTION_NOT_FOUND */
   async create(caller: Caller, appId: number, body: unknown): Promise<AlertRule> {
-    const input = parseAlertInput(body);
+    const input = parseAlertRule(body);
     await this.checkReferences(appId, input);
     const id = await this.writeRule(caller, appId, "create", async (manager) => {
       if ((await readAlertRules(manager, appId)).length >= ALERT_RULES_PER_APP) {
@@ -143,7 +143,7 @@ export class AlertRules {
     body: unknown,
   ): Promise<boolean> {
     const before = await this.find(appId, id);
-    const input = parseAlertInput(body, before);
+    const input = parseAlertRule(body, before);
     await this.checkReferences(appId, input);
     const changedId = await this.writeRule<number | null>(caller, appId, "update", async (manager) => {
       const { updatedAt } = await lockRule(manager, { appId, id, precondition });

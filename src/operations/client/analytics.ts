@@ -8,7 +8,7 @@ import { ANALYTICS_EVENTS_PER_REQUEST } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { isObject } from "../../rules/describe-value.js";
 import { refuseField } from "../../rules/fields.js";
-import { type LogEventInput, measureEventBytes, parseLogEvent } from "../../rules/log-event-input.js";
+import { measureEventBytes, type ParsedLogEvent, parseLogEvent } from "../../rules/log-event-input.js";
 import { ANALYTICS_EVENT_TYPES } from "../../rules/trigger-match.js";
 import { createFlatShape, refuseUnknownFields, throwIfUnknownField } from "../../rules/unknown-fields.js";
 import type { LogEvents } from "../records/log-events.js";
@@ -18,7 +18,7 @@ const EVENT_TYPES: readonly unknown[] = ANALYTICS_EVENT_TYPES;
 
 const EVENT_SHAPE = createFlatShape(["createdAt", "type", "data"]);
 
-function parseEvent(event: unknown, index: number): { input: LogEventInput; bytes: number } {
+function parseEvent(event: unknown, index: number): { input: ParsedLogEvent; bytes: number } {
   const eventPath = `events[${index}]`;
   if (!isObject(event)) refuseField(eventPath, "an object", event);
   const { createdAt, type, data } = event;

@@ -6,8 +6,8 @@ import type { Config } from "../../config.js";
 import type { SqlClient } from "../../data/database.js";
 import type { SecretScannerCache } from "../../engine/secret-scan.js";
 import {
-  readSmsDestination,
-  readSmtpDestination,
+  parseSmsDestination,
+  parseSmtpDestination,
   type SmsDestination,
   type SmtpDestination,
 } from "../../rules/message-destination.js";
@@ -78,18 +78,18 @@ export class MessageDestinations {
    */
   async mail(appId: number, executor?: SqlClient): Promise<MailDestination | null> {
     const { operatorMail } = this.options;
-    const appDestination = readSmtpDestination(await this.readSetting(appId, "__smtp", executor), operatorMail.from);
+    const appDestination = parseSmtpDestination(await this.readSetting(appId, "__smtp", executor), operatorMail.from);
     if (appDestination) return { ...appDestination, isOperatorServer: false };
     if (operatorMail.server === null || operatorMail.from === null) return null;
     return {
-      ...readSmtpDestination({ ...operatorMail.server, from: operatorMail.from }, null)!,
+      ...parseSmtpDestination({ ...operatorMail.server, from: operatorMail.from }, null)!,
       isOperatorServer: true,
     };
   }
 
   /** Returns the provider for the app's text messages, or null if none is configured. @throws the errors of `mail` */
   async sms(appId: number): Promise<SmsDestination | null> {
-    return readSmsDestination(await this.readSetting(appId, "__sms"));
+    return parseSmsDestination(await this.readSetting(appId, "__sms"));
   }
 
   /** Returns the secret with which the app's provider signs delivery reports; null if the app has no such secret. */

@@ -7,7 +7,7 @@ import { ActionError } from "../../errors.js";
 import { meetsColumnConditions } from "../../rules/caller-rules.js";
 import { isObject } from "../../rules/describe-value.js";
 import type { EntryVerb } from "../../rules/entries/access-rules.js";
-import { createAccessDeniedError, maySelectById } from "../../rules/entries/entry-access.js";
+import { createAccessDeniedError, maySelectEntryById } from "../../rules/entries/entry-access.js";
 import { parseEntryCommit, parseEntryData } from "../../rules/entries/entry-input.js";
 import type { JsonText } from "../../rules/json-text.js";
 import type { ReserveResponseBytes } from "../../rules/page.js";
@@ -76,7 +76,7 @@ export class Entries {
 
   private async readOne(rights: CallerEntryRights, source: StoredDataSource, id: number): Promise<Entry> {
     const grant = rights.grant(source, "select");
-    if (!maySelectById(grant)) throw createAccessDeniedError();
+    if (!maySelectEntryById(grant)) throw createAccessDeniedError();
     const [entry] = await rows<StoredEntry>(this.options.db, SELECT_ENTRY, [source.appId, source.id, id]);
     if (!entry || !meetsColumnConditions(entry.data, grant.conditions)) throw new ActionError("ENTRY_NOT_FOUND");
     return toEntry(entry, source.id, rights.singleEntryScope(source)!.canSee);

@@ -5,7 +5,11 @@
 import { ActionError } from "../../errors.js";
 import { BULK_WRITE_THRESHOLD_ENTRIES } from "../../limits.js";
 import { meetsColumnConditions } from "../../rules/caller-rules.js";
-import { createAccessDeniedError, type EntryPermissions, maySelectById } from "../../rules/entries/entry-access.js";
+import {
+  createAccessDeniedError,
+  type EntryPermissions,
+  maySelectEntryById,
+} from "../../rules/entries/entry-access.js";
 import type { EntryData, ParsedEntryCommit } from "../../rules/entries/entry-input.js";
 import type { HookVerb } from "../../rules/entries/sending-hooks.js";
 import { createHashQueueKey } from "../records/hashes.js";
@@ -75,7 +79,8 @@ function commitGrantsOf(rights: CallerEntryRights, source: StoredDataSource, com
  * @throws ActionError DATA_SOURCE_ACCESS_DENIED
  */
 function rejectUnfilteredRemoval(grant: EntryPermissions, append: boolean): void {
-  if (!maySelectById(grant) || (!append && Object.keys(grant.conditions).length > 0)) throw createAccessDeniedError();
+  if (!maySelectEntryById(grant) || (!append && Object.keys(grant.conditions).length > 0))
+    throw createAccessDeniedError();
 }
 
 const createNotFoundError = (id: number): ActionError =>

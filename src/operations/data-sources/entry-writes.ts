@@ -1,7 +1,7 @@
 /** Inserts, changes and removes one entry per request. */
 import { ActionError } from "../../errors.js";
 import { meetsColumnConditions } from "../../rules/caller-rules.js";
-import { createAccessDeniedError, maySelectById } from "../../rules/entries/entry-access.js";
+import { createAccessDeniedError, maySelectEntryById } from "../../rules/entries/entry-access.js";
 import type { EntryData } from "../../rules/entries/entry-input.js";
 import type { ExpectedETags } from "../../rules/precondition.js";
 import { createHashQueueKey } from "../records/hashes.js";
@@ -165,7 +165,7 @@ export class EntryWrites {
    */
   async remove(rights: CallerEntryRights, source: StoredDataSource, target: EntryTarget): Promise<Entry> {
     const grant = rights.grant(source, "delete");
-    if (!maySelectById(grant)) throw createAccessDeniedError();
+    if (!maySelectEntryById(grant)) throw createAccessDeniedError();
     return this.options.changes.commit(source, rights.writer, async (change) => {
       const lockedEntries = await lockEntries(change.executor, source, [target.id]);
       const [before] = await readEntryData(change.executor, source, [requireEntry(lockedEntries.get(target.id))]);

@@ -8,7 +8,7 @@ import { ActionError, createRateLimitError, getHttpStatus } from "../../errors.j
 import { RATE_WINDOW_MS } from "../../limits.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import { findPulledRef } from "../../rules/git-input.js";
-import { isAuthenticGitWebhook, readPushedRef } from "../../rules/git-webhook.js";
+import { isAuthenticGitWebhook, parsePushedRef } from "../../rules/git-webhook.js";
 import type { SignedRequest } from "../../rules/http/signatures.js";
 import type { AccessChecks } from "../access/access-checks.js";
 import { DeliveryTracker } from "../delivery-tracker.js";
@@ -152,7 +152,7 @@ export class GitWebhooks {
     const row = appId === 0 ? null : await connections.findRow(appId);
     const isSigned = row && isAuthenticGitWebhook(row.provider, request, await connections.secretOf(appId, row));
     if (!isSigned) throw new ActionError("SIGNATURE_INVALID");
-    const ref = readPushedRef(request.body, request.header("content-type"));
+    const ref = parsePushedRef(request.body, request.header("content-type"));
     const pushed = ref === null ? null : findPulledRef(ref, row);
     if (!pushed) return { status: "IGNORED" };
     const { networkAddress: address } = request;

@@ -16,7 +16,7 @@ import {
   type HttpTriggerResponse,
 } from "../../rules/http/answer.js";
 import { parseBody, selectHeadersForAction, toNamedValues } from "../../rules/http/body.js";
-import { readPathParameters } from "../../rules/http/path.js";
+import { extractPathParameters } from "../../rules/http/path.js";
 import { readWebhookEventId } from "../../rules/http/signatures.js";
 import { createRouteKey } from "../../rules/http/where.js";
 import type { AccessCheckInput, AccessChecks } from "../access/access-checks.js";
@@ -155,7 +155,7 @@ function buildPayload(
   const described = {
     method: request.method,
     path: (hasSecret ? raw.slice(0, -1) : raw).join("/"),
-    params: readPathParameters(route.where.path, decoded),
+    params: extractPathParameters(route.where.path, decoded),
     query: toNamedValues(new URLSearchParams(request.query)),
     headers,
     body,

@@ -7,7 +7,7 @@ import type { HttpAuth } from "../../data/action-types.js";
 import { createBoundedCache } from "../../engine/bounded-cache.js";
 import { ActionError } from "../../errors.js";
 import { type Caller, mayPerformOnApp } from "../../rules/access.js";
-import { hasValidSignature, readSigningKeys, type SignedRequest } from "../../rules/http/signatures.js";
+import { hasValidSignature, parseSigningKeys, type SignedRequest } from "../../rules/http/signatures.js";
 import type { Credentials } from "../access/credentials.js";
 import type { Settings } from "../settings/settings.js";
 import type { TriggerRoute } from "./routes.js";
@@ -76,7 +76,7 @@ export class TriggerAuthenticator {
     const stored = this.keysBySetting.get(name);
     if (stored?.version === version) return stored.keys;
     const secretKeys = await this.options.settings.secretValues.read(appId);
-    const keys = readSigningKeys(secretKeys.underscore.find(([key]) => key === setting)?.[1]);
+    const keys = parseSigningKeys(secretKeys.underscore.find(([key]) => key === setting)?.[1]);
     this.keysBySetting.set(name, { version: secretKeys.version, keys });
     return keys;
   }

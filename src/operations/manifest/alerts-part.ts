@@ -7,7 +7,7 @@ import { isDeepStrictEqual } from "node:util";
 import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { ALERT_RULES_PER_APP } from "../../limits.js";
-import { type AlertInput, parseAlertInput } from "../../rules/alert-input.js";
+import { type AlertRuleFields, parseAlertRule } from "../../rules/alert-input.js";
 import { describeValue } from "../../rules/describe-value.js";
 import { ALERT_FIELDS, type Manifest } from "../../rules/manifest.js";
 import { type AlertRule, deleteAlertRuleRow, insertAlertRuleRow, updateAlertRuleRow } from "../alerts/alert-rows.js";
@@ -33,7 +33,11 @@ export function toAlertItem({ rule, actionName }: AlertWithActionName): AlertIte
  */
 const PLACEHOLDER_ACTION_ID = 1;
 
-function toAlertInput(item: AlertItem, actionNames: ReadonlySet<string>, before?: AlertWithActionName): AlertInput {
+function toAlertInput(
+  item: AlertItem,
+  actionNames: ReadonlySet<string>,
+  before?: AlertWithActionName,
+): AlertRuleFields {
   const { action = before?.actionName ?? null, ...rest } = item;
   if (action !== null && !actionNames.has(action)) {
     throw new ActionError(
@@ -42,7 +46,7 @@ function toAlertInput(item: AlertItem, actionNames: ReadonlySet<string>, before?
     );
   }
   const stored = before && { ...before.rule, actionId: null };
-  return parseAlertInput({ ...rest, actionId: action === null ? null : PLACEHOLDER_ACTION_ID }, stored);
+  return parseAlertRule({ ...rest, actionId: action === null ? null : PLACEHOLDER_ACTION_ID }, stored);
 }
 
 async function actionIdsByName(executor: SqlClient, appId: number, names: string[]): Promise<Map<string, number>> {
@@ -53,7 +57,7 @@ async function actionIdsByName(executor: SqlClient, appId: number, names: string
 
 interface AlertWrite {
   currentAlert: AlertWithActionName | undefined;
-  input: AlertInput;
+  input: AlertRuleFields;
   actionName: string | null;
 }
 

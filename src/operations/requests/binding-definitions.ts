@@ -8,7 +8,7 @@ import type { Caller } from "../../rules/access.js";
 import { NEXT_UPDATED_AT_SQL } from "../../rules/precondition.js";
 import {
   computeSealedKeysAfterChange,
-  readSecretBindings,
+  parseSecretBindings,
   type SecretBinding,
   type SecretBindingChange,
 } from "../../rules/secret-bindings.js";
@@ -48,7 +48,7 @@ export class BindingDefinitions {
    * @throws ActionError REQUEST_INVALID whose message names the wrong field by its path
    */
   read(bindings: unknown): SecretBinding[] {
-    return readSecretBindings({ bindings }, this.options.allowPrivateNetwork);
+    return parseSecretBindings({ bindings }, this.options.allowPrivateNetwork);
   }
 
   sealedKeys(executor: SqlClient, appId: number): Promise<string[]> {

@@ -15,10 +15,10 @@ import {
 import type { SecretScanner } from "../../engine/secret-scan.js";
 import { normalizeOrigin } from "../../rules/integration-origins.js";
 import {
+  parseRequestedOrigin,
+  parseRequestOptions,
   type RequestDescription,
   RequestOptionsError,
-  readRequestedOrigin,
-  readRequestOptions,
 } from "../../rules/request-options.js";
 import { decodeResponseText, maskResponse } from "./responses.js";
 
@@ -92,7 +92,7 @@ function hostAndPortOf(origin: string): string {
  * contains this origin (contract, section 9).
  */
 function encodeFailure(options: unknown, code: string, message: string): EncodedOutgoingResponse {
-  const origin = readRequestedOrigin(options);
+  const origin = parseRequestedOrigin(options);
   const isNamed = origin === null || message.includes(origin);
   return { head: JSON.stringify([0, code, isNamed ? message : `${message} (request to ${origin})`]), text: "" };
 }
@@ -192,7 +192,7 @@ export class RunRequestSender {
           const message = "Svc.App.V3.Actions.request is available in server actions only";
           return encodeFailure(options, "INTEGRATION_UNAVAILABLE", message);
         }
-        return await this.performRequest(run, { budget, signal, onHop }, readRequestOptions(options));
+        return await this.performRequest(run, { budget, signal, onHop }, parseRequestOptions(options));
       } catch (error) {
         signal.throwIfAborted();
         run.onRequestFailed();

@@ -12,7 +12,7 @@ import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { listEncodedForms } from "../../rules/encoded-forms.js";
 import { type ExpectedETags, requireExpectedVersion } from "../../rules/precondition.js";
-import { findSealedKeyMissingValue, readSecretBindings, type SecretBinding } from "../../rules/secret-bindings.js";
+import { findSealedKeyMissingValue, parseSecretBindings, type SecretBinding } from "../../rules/secret-bindings.js";
 import { findSecretsOfSetting } from "../../rules/secrets.js";
 import { transactWithAppLock } from "../settings/app-lock.js";
 import type { Settings } from "../settings/settings.js";
@@ -88,7 +88,7 @@ export class SecretBindingStore {
     const { appId, precondition } = target;
     const bindingsBefore = await this.readBindings(appId, manager);
     if (precondition) requireExpectedVersion(bindingsBefore, precondition);
-    const input = readSecretBindings(body, allowPrivateNetwork);
+    const input = parseSecretBindings(body, allowPrivateNetwork);
     const sealedKeys = await settings.secretValues.sealedKeys(appId, manager);
     const key = findSealedKeyMissingValue(bindingsBefore.bindings, sealedKeys, input);
     if (key !== null) {

@@ -166,7 +166,7 @@ function readTranscribeOptions(options: Record<string, unknown>, model: string |
 }
 
 /** Validates the options of a call. @throws AiError POLICY whose message contains the path of the invalid field */
-export function readAiOptions(call: AiCall, value: unknown): AiOptions {
+export function parseAiOptions(call: AiCall, value: unknown): AiOptions {
   const options = readObject(value ?? {}, "options", ALLOWED_FIELDS[call]);
   const { model: requested = null } = options;
   if (requested !== null && (typeof requested !== "string" || !MODEL_NAME.test(requested)))

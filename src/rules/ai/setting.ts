@@ -56,7 +56,7 @@ function createBaseUrlError(url: URL | null, input: unknown, allowHttp: boolean)
  * @param allowHttp true if the API key may be sent over http (ALLOW_PRIVATE_NETWORK)
  * @throws AiError POLICY with the name of the invalid field; the message never contains the key
  */
-export function readAiSetting(value: unknown, allowHttp: boolean): AiSetting {
+export function parseAiSetting(value: unknown, allowHttp: boolean): AiSetting {
   if (value === undefined)
     throw createAiPolicyError(`the app has no setting ${AI_SETTING_KEY}: set {provider, key} in Studio`);
   if (!isObject(value))

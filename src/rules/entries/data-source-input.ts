@@ -6,7 +6,7 @@ import { refuseField } from "../fields.js";
 import { createFlatShape, refuseUnknownFields, type Shape } from "../unknown-fields.js";
 import { ACCESS_RULE_SHAPE, type AccessRule, parseAccessRules } from "./access-rules.js";
 import { parseColumnNames } from "./columns.js";
-import { type EntryData, parseEntryData, readEntryList } from "./entry-input.js";
+import { type EntryData, parseEntryData, parseEntryList } from "./entry-input.js";
 import { type EntryHook, getHookShape, parseHooks } from "./hooks.js";
 
 const NAME_MAX_CHARACTERS = 255;
@@ -87,7 +87,7 @@ export function checkIsUsersChange(
 /** Validates the entries that a request adds to a new data source. */
 function parseRows(value: unknown): EntryData[] {
   if (value === undefined || value === null) return [];
-  return readEntryList(value, "entries").map((row, index) => parseEntryData(row, `entries[${index}]`));
+  return parseEntryList(value, "entries").map((row, index) => parseEntryData(row, `entries[${index}]`));
 }
 
 /**

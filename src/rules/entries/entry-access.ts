@@ -115,7 +115,7 @@ export function findEntryPermissions(
  * True if the caller may read an entry by its ID. False if the access rule requires a column in the `where`, because a
  * request by ID has no `where`. Ignores conditions on values, because they are checked after the entry is read.
  */
-export const maySelectById = ({ requiredColumns: required, conditions: tests }: EntryPermissions): boolean =>
+export const maySelectEntryById = ({ requiredColumns: required, conditions: tests }: EntryPermissions): boolean =>
   required.every((column) => Object.hasOwn(tests, column));
 
 /** Converts the conditions of an access rule to a `where` filter. Returns null if there are no conditions. */

@@ -112,7 +112,7 @@ export function parseEntryData(body: unknown, fieldPath: string): EntryData {
 }
 
 /** Checks the list of entries that a request imports or appends. @throws REQUEST_INVALID */
-export function readEntryList(value: unknown, field: string): unknown[] {
+export function parseEntryList(value: unknown, field: string): unknown[] {
   if (!Array.isArray(value)) refuseField(field, "an array of entries", value);
   if (value.length <= COMMIT_ENTRIES_MAX) return value;
   throw new ActionError(
@@ -189,8 +189,8 @@ function readEntryData(entry: Record<string, unknown>, field: string): EntryData
 /** Validates the body of a commit. @throws REQUEST_INVALID with the path of the invalid field */
 export function parseEntryCommit(body: unknown): ParsedEntryCommit {
   if (!isObject(body)) refuseField("a commit", "an object", body);
-  const entries = readEntryList(body["entries"] ?? [], "entries");
-  const deletes = readEntryList(body["delete"] ?? [], "delete").map((id, index) =>
+  const entries = parseEntryList(body["entries"] ?? [], "entries");
+  const deletes = parseEntryList(body["delete"] ?? [], "delete").map((id, index) =>
     parseEntryId(id, `delete[${index}]`),
   );
   if (entries.length + deletes.length > COMMIT_ENTRIES_MAX) {

@@ -9,7 +9,7 @@ import { compileWhere } from "../entry-query/where.js";
 import { refuseField } from "../fields.js";
 import { isEmailAddress, isPhoneNumber } from "../message-fields.js";
 import { type Email, parseEmail, parseSms, type Sms } from "../message-input.js";
-import { fillMessageTemplate, readPlaceholders } from "../message-template.js";
+import { fillMessageTemplate, listPlaceholderNames } from "../message-template.js";
 import { createFlatShape, type Shape } from "../unknown-fields.js";
 
 export const HOOK_VERBS = ["insert", "update"] as const;
@@ -87,7 +87,7 @@ function describeAddressFault(type: SendingHook["type"], addresses: readonly Fil
   const invalid = addresses.filter(({ text }) => text !== "" && !isValidAddress(type, text));
   const [first] = invalid;
   if (first === undefined) return null;
-  const columns = readPlaceholders(first.template).slice(0, LISTED_COLUMNS_MAX).map(describeValue).join(", ");
+  const columns = listPlaceholderNames(first.template).slice(0, LISTED_COLUMNS_MAX).map(describeValue).join(", ");
   const origin = columns === "" ? "" : ` after its placeholders are replaced (columns: ${columns})`;
   const rest = invalid.length - 1;
   const others =
@@ -104,7 +104,7 @@ function describeAddressFault(type: SendingHook["type"], addresses: readonly Fil
  */
 function checkFixedAddresses(hook: SendingHook, field: string): void {
   for (const { path, template, text } of fillAddresses(hook, (address) => address)) {
-    if (text === "" || isValidAddress(hook.type, text) || readPlaceholders(template).length > 0) continue;
+    if (text === "" || isValidAddress(hook.type, text) || listPlaceholderNames(template).length > 0) continue;
     refuseField(`${field}.${path}`, ADDRESS_KINDS[hook.type], template);
   }
 }
@@ -193,7 +193,7 @@ export function checkPlaceholders(hooks: readonly { type: string }[], columns: r
   for (const [at, hook] of hooks.entries()) {
     for (const [path, text] of isSendingHook(hook) ? listTemplateTexts(hook) : []) {
       const unknownPlaceholder =
-        typeof text === "string" ? readPlaceholders(text).find((name) => !isKnown(name)) : undefined;
+        typeof text === "string" ? listPlaceholderNames(text).find((name) => !isKnown(name)) : undefined;
       if (unknownPlaceholder === undefined) continue;
       const ellipsis = columns.length > LISTED_COLUMNS_MAX ? ", …" : "";
       const namedColumns = columns.slice(0, LISTED_COLUMNS_MAX).map(describeValue).join(", ") + ellipsis;

@@ -8,7 +8,7 @@ import {
   AGGREGATE_FIELDS_MAX,
   AGGREGATE_STAGES_MAX,
   ORDER_COLUMNS_MAX,
-  readOperators,
+  requireKnownOperators,
   requireList,
   requireQueryText,
   requireWholeNumber,
@@ -236,7 +236,7 @@ export function compileAggregate(
   return stages.reduce<AggregateStageSql>(
     (input, stage, at) => {
       const place = `aggregate[${at}]`;
-      const spec = readOperators(stage, place, Object.keys(STAGES));
+      const spec = requireKnownOperators(stage, place, Object.keys(STAGES));
       const [name, ...more] = Object.keys(spec);
       if (name === undefined || more.length > 0)
         refuseField(place, 'an object with one stage, such as {"$limit": 10}', stage);

@@ -49,7 +49,11 @@ export function requireFields(value: unknown, fieldPath: string, allowed: readon
 }
 
 /** Returns the value if it is an object that has only operators in `allowed`. @throws REQUEST_INVALID */
-export function readOperators(value: unknown, fieldPath: string, allowed: readonly string[]): Record<string, unknown> {
+export function requireKnownOperators(
+  value: unknown,
+  fieldPath: string,
+  allowed: readonly string[],
+): Record<string, unknown> {
   const input = requireObject(value, fieldPath);
   const unknownName = Object.keys(input).find((key) => !allowed.includes(key));
   if (unknownName !== undefined) rejectUnknownName(fieldPath, allowed, unknownName);

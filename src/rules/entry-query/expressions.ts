@@ -3,8 +3,8 @@ import { isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
 import {
   AGGREGATE_FIELDS_MAX,
-  readOperators,
   rejectUnknownName,
+  requireKnownOperators,
   requireQueryText,
   serializeJsonValue,
 } from "./checks.js";
@@ -103,7 +103,7 @@ export function compileAccumulators(
     refuseField(fieldPath, `an object with at most ${AGGREGATE_FIELDS_MAX} fields`, options);
   return names.map((name) => {
     const innerPath = `${fieldPath}.${name}`;
-    const accumulator = readOperators(options[name], innerPath, [...Object.keys(ACCUMULATOR_SQL), "$count"]);
+    const accumulator = requireKnownOperators(options[name], innerPath, [...Object.keys(ACCUMULATOR_SQL), "$count"]);
     const [operator, ...more] = Object.keys(accumulator);
     if (operator === undefined || more.length > 0)
       refuseField(innerPath, 'an object with one accumulator, such as {"$sum": "$Price"}', accumulator);

@@ -90,7 +90,7 @@ export function listMatchingPatternShapes(decoded: readonly string[]): string[] 
 }
 
 /** Returns the values of the parameters of the pattern `path`, read from the decoded segments of a request's path. */
-export function readPathParameters(path: string, decoded: readonly string[]): Record<string, string> {
+export function extractPathParameters(path: string, decoded: readonly string[]): Record<string, string> {
   const names = path.split("/").map((segment) => PARAMETER_SEGMENT.exec(segment)?.[1]);
   return Object.fromEntries(names.flatMap((name, index) => (name === undefined ? [] : [[name, decoded[index]!]])));
 }

@@ -175,7 +175,7 @@ const SIGNATURE_VERIFIERS: Record<SignatureScheme, VerifySignature> = {
  * Returns the signing keys in the value of a setting: one string or, while the key is being changed, an array of two.
  * Ignores empty keys.
  */
-export function readSigningKeys(setting: unknown): string[] {
+export function parseSigningKeys(setting: unknown): string[] {
   const values = Array.isArray(setting) ? setting.slice(0, 2) : [setting];
   return values.filter((value) => typeof value === "string" && value.trim() !== "") as string[];
 }

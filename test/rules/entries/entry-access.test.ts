@@ -11,7 +11,7 @@ import {
   findEntryPermissions,
   getColumnOfWhereKey,
   listWhereColumns,
-  maySelectById,
+  maySelectEntryById,
   rejectContradictingWhere,
   toWhereFilter,
 } from "../../../src/rules/entries/entry-access.js";
@@ -189,7 +189,7 @@ describe("the requirements of an access rule", () => {
 
   it("can be met by an ID if a column is tested, and not if it is only named", () => {
     const byId = (...require: NonNullable<AccessRule["require"]>) =>
-      maySelectById(grantOrNull(rule(...require), null)!);
+      maySelectEntryById(grantOrNull(rule(...require), null)!);
     expect(byId()).to.equal(true);
     expect(byId("a")).to.equal(false);
     expect(byId({ a: { equals: "x" } })).to.equal(true);
