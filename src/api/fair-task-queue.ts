@@ -29,7 +29,7 @@ export interface FairTaskQueue {
    * @throws RATE_LIMIT_EXCEEDED if too many tasks of this key wait; errors of `work`
    */
   runInTurn<T>(key: string, work: () => T, max?: number): Promise<T>;
-  /** Adds `ms` milliseconds of work to the key's pause, for work that runs later or outside of a turn. */
+  /** Lengthens the key's pause as if a task of the key took `ms` milliseconds. For work that runs outside of a turn. */
   extendPause(key: string, ms: number): void;
 }
 

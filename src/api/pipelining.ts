@@ -24,7 +24,7 @@ class SequentialRequestFeed {
   /** Number of bytes of the current body that the parser has not received; null if the body's length is unknown. */
   private remainingBodyBytes: number | null = null;
   /**
-   * Functions that start requests whose first bytes came in the same slice as the end of the previous request. Few requests fit into one
+   * Functions that start requests whose first bytes arrived in the same slice as the end of the previous request. Few requests fit into one
    * slice, so the list is short.
    */
   private readonly earlyRequests: (() => void)[] = [];

@@ -165,8 +165,11 @@ function fillValueCondition(test: ValueCondition, user: UserData | null): ValueC
  * Returns the conditions with values of the user's entry instead of placeholders; null if one of these values is
  * missing.
  */
-export function fillConditionPlaceholders(tests: ColumnConditions, user: UserData | null): ColumnConditions | null {
-  const entries = Object.entries(tests).map(([column, test]) => [column, fillValueCondition(test, user)] as const);
+export function fillConditionPlaceholders(
+  conditions: ColumnConditions,
+  user: UserData | null,
+): ColumnConditions | null {
+  const entries = Object.entries(conditions).map(([column, test]) => [column, fillValueCondition(test, user)] as const);
   return entries.some(([, test]) => test === null) ? null : (Object.fromEntries(entries) as ColumnConditions);
 }
 
@@ -186,8 +189,8 @@ const getColumnValue = (data: UserData, column: string): unknown =>
  * True if the data of an entry meets every condition. As in a `where` filter, a missing column differs from every
  * value.
  */
-export function meetsColumnConditions(data: UserData, tests: ColumnConditions): boolean {
-  return Object.entries(tests).every(([column, { equals, notequals, contains }]) => {
+export function meetsColumnConditions(data: UserData, conditions: ColumnConditions): boolean {
+  return Object.entries(conditions).every(([column, { equals, notequals, contains }]) => {
     const value = getColumnValue(data, column);
     // A list of owners never equals one owner. Otherwise each person in the list would count as the owner of the entry.
     if (equals !== undefined && value !== equals) return false;
@@ -200,12 +203,12 @@ export function meetsColumnConditions(data: UserData, tests: ColumnConditions): 
  * True if the rule allows this app user. A `user` of null stands for an anonymous caller. If a column of the user is
  * empty, the user never meets a condition on this column, not even `notequals`.
  */
-export function allowsUser(allow: CallerRule, user: UserData | null): boolean {
-  const isForAll = allow === ALL_CALLERS_RULE;
+export function allowsUser(rule: CallerRule, user: UserData | null): boolean {
+  const isForAll = rule === ALL_CALLERS_RULE;
   if (isForAll || user === null) return isForAll;
-  if (allow === "loggedIn") return true;
-  const tests = fillConditionPlaceholders(allow.user, user);
-  if (tests === null || Object.keys(tests).some((column) => (getColumnValue(user, column) ?? null) === null))
+  if (rule === "loggedIn") return true;
+  const conditions = fillConditionPlaceholders(rule.user, user);
+  if (conditions === null || Object.keys(conditions).some((column) => (getColumnValue(user, column) ?? null) === null))
     return false;
-  return meetsColumnConditions(user, tests);
+  return meetsColumnConditions(user, conditions);
 }

@@ -52,8 +52,8 @@ const SERVED_PATH = /^\/[A-Za-z0-9/._-]+$/;
 const URL_MAX_CHARACTERS = 2048;
 
 /**
- * Returns the built-in packages and the operator's packages. If two packages have the same name, the operator's one
- * counts.
+ * Returns the built-in packages and the operator's packages. If two packages have the same name, the
+ * operator's package replaces the built-in one.
  * @param extra parsed content of the operator's file: an array of {@link PackageEntry}
  * @throws Error with the path of the invalid entry
  */

@@ -19,7 +19,7 @@ const CONCURRENCY_POLICIES: readonly ConcurrencyPolicy[] = ["skip", "queue", "ca
 const KEY_MAX_CHARACTERS = 255;
 /** Matches a path of property names that are separated by dots, such as `order.id`. */
 const KEY_PATH = /^[^\s.{}",\\]+(\.[^\s.{}",\\]+)*$/;
-/** Factor for the default of `maxWaitMs`, which is a multiple of `delayMs`. */
+/** Default of `maxWaitMs`, as a multiple of `delayMs`. */
 const DEFAULT_DELAYS_PER_WAIT = 10;
 
 const isAbsent = (value: unknown): value is null | undefined => value === null || value === undefined;

@@ -5,7 +5,7 @@
  * The library croner finds the matches of an expression on a clock without daylight saving time. This file converts
  * each match to the time zone:
  * - A single time of day (`30 2 * * *`) fires once on every day that the zone has. If the clock skips this time, the
- *   schedule fires when the clock goes on (03:00). If the clock repeats this time, the schedule fires the first time.
+ *   schedule fires when the clock continues (03:00). If the clock repeats this time, the schedule fires the first time.
  * - Every other expression (`0,30 * * * *`, `0 1,2 * * *`) fires whenever the clock shows a match: never in a skipped
  *   span, twice in a repeated one.
  * - A day that a zone leaves out (Apia, 30 December 2011) has no ticks.

@@ -22,23 +22,23 @@ export function getUtcOffsetMs(timeZone: string, instant: number): number {
 /**
  * Returns the instants at which the clock of the zone shows a local time, the oldest first. There is usually one; there
  * are two if the clock repeats the time, and none if the clock skips it.
- * @param wall local time, as the milliseconds of the same time in UTC
+ * @param localMs local time, as the milliseconds of the same time in UTC
  */
-export function findInstantsOfLocalTime(timeZone: string, wall: number): number[] {
-  const offsets = new Set([getUtcOffsetMs(timeZone, wall - DAY_MS), getUtcOffsetMs(timeZone, wall + DAY_MS)]);
-  const instants = [...offsets].map((offset) => wall - offset);
-  return instants.filter((instant) => getUtcOffsetMs(timeZone, instant) === wall - instant).sort((a, b) => a - b);
+export function findInstantsOfLocalTime(timeZone: string, localMs: number): number[] {
+  const offsets = new Set([getUtcOffsetMs(timeZone, localMs - DAY_MS), getUtcOffsetMs(timeZone, localMs + DAY_MS)]);
+  const instants = [...offsets].map((offset) => localMs - offset);
+  return instants.filter((instant) => getUtcOffsetMs(timeZone, instant) === localMs - instant).sort((a, b) => a - b);
 }
 
 /**
  * Returns the instant at which the clock continues after it skips this local time; null if the zone skips the whole day (Apia,
  * 30 December 2011).
- * @param wall local time for which {@link findInstantsOfLocalTime} returns no instant
+ * @param localMs local time for which {@link findInstantsOfLocalTime} returns no instant
  */
-export function findInstantAfterSkippedTime(timeZone: string, wall: number): number | null {
-  const before = getUtcOffsetMs(timeZone, wall - DAY_MS);
-  let earlier = wall - DAY_MS - before;
-  let later = wall + DAY_MS - getUtcOffsetMs(timeZone, wall + DAY_MS);
+export function findInstantAfterSkippedTime(timeZone: string, localMs: number): number | null {
+  const before = getUtcOffsetMs(timeZone, localMs - DAY_MS);
+  let earlier = localMs - DAY_MS - before;
+  let later = localMs + DAY_MS - getUtcOffsetMs(timeZone, localMs + DAY_MS);
   if (getUtcOffsetMs(timeZone, later) - before >= DAY_MS) return null;
   while (later - earlier > 1000) {
     const middleTime = Math.floor((earlier + later) / 2000) * 1000;

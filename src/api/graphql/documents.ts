@@ -134,7 +134,8 @@ export function createGraphqlDocumentChecker(
       const limitMs = CHECK_MAX_MS * Math.max(1, bytes / SMALL_BODY_MAX_BYTES);
       const { checked, cost } = isLight ? work() : await turns.runInTurn(sender, work, limitMs);
       if (cost <= LIGHT_QUERY_COST_MAX) return checked;
-      // Executes the document in the sender's next turn. The cost of the document delays the turn that follows.
+      // The caller executes the document when this function returns, so the function waits for the sender's turn. The
+      // cost of the document lengthens the sender's pause after this turn.
       if (isLight) await turns.runInTurn(sender, () => undefined);
       turns.extendPause(sender, cost * EXECUTION_MS_PER_VALUE);
       return checked;

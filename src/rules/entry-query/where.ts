@@ -193,11 +193,16 @@ class WhereCompiler {
  * Compiles a `where` to an SQL condition that is never NULL.
  * @throws REQUEST_INVALID with the path of the invalid field, the expected and the received value
  */
-export function compileWhere(where: unknown, source: DocumentSource, statement: SqlStatement, place = "where"): string {
+export function compileWhere(
+  where: unknown,
+  source: DocumentSource,
+  statement: SqlStatement,
+  fieldPath = "where",
+): string {
   if (where === undefined || where === null) return "true";
-  const condition = new WhereCompiler(statement).compileObject(where, place, source, 0);
+  const condition = new WhereCompiler(statement).compileObject(where, fieldPath, source, 0);
   if (condition.length > CONDITION_MAX_CHARACTERS) {
-    throwQueryLimitError(`${place} is too large: use fewer conditions, and fewer and shorter paths`);
+    throwQueryLimitError(`${fieldPath} is too large: use fewer conditions, and fewer and shorter paths`);
   }
   return condition;
 }
