@@ -21,7 +21,7 @@ export interface HttpServerLimits {
 }
 
 /**
- * Default limits. Any connection can transfer a megabyte within `requestTimeoutMs`. A browser opens six connections,
+ * Default limits. A connection of 140 kilobits a second can transfer a megabyte within `requestTimeoutMs`. A browser opens six connections,
  * and a busy proxy several hundred. `connectionsMax` leaves file descriptors for the database.
  */
 const DEFAULT_LIMITS: HttpServerLimits = {

@@ -13,8 +13,8 @@ import {
 } from "../limits.js";
 
 /**
- * Maximum time that a body waits for memory, in milliseconds. Within this time, bodies that are already being received
- * arrive completely, even at the minimum speed.
+ * Maximum time that a body waits for memory, in milliseconds. Most bodies arrive completely in a shorter time, and then
+ * free their memory.
  */
 const CAPACITY_WAIT_MAX_MS = 5_000;
 /**

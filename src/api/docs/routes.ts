@@ -114,7 +114,7 @@ function buildLlmsText({ library }: DocsSite, base: string): string {
  */
 const SLUGS_NOT_IN_FULL_TEXT: readonly string[] = ["changelog", "benchmarks", "contributing", "internals/adr"];
 
-/** Number of addresses of the service for which the text of /llms-full.txt is stored, 1.3 MB each. */
+/** Number of addresses of the service for which the text of /llms-full.txt is stored, more than 1 MB each. */
 const CACHED_FULL_TEXTS_MAX = 4;
 
 /** Text of a response with its ETag. */
