@@ -6,7 +6,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { parseCookie } from "cookie";
 import { ActionError } from "../errors.js";
 
-export const COOKIE_NAME = "auth_token";
+export const SESSION_COOKIE_NAME = "auth_token";
 
 const SAFE_METHODS = ["GET", "HEAD", "OPTIONS"];
 
@@ -51,7 +51,7 @@ export function readTokenHeader(headers: IncomingHttpHeaders): string | null {
 
 /** Returns the token in the session cookie. Before you accept it, check that no page of another site sent the request. */
 export const readTokenCookie = ({ cookie }: IncomingHttpHeaders): string | null =>
-  (cookie ? parseCookie(cookie)[COOKIE_NAME] : undefined) || null;
+  (cookie ? parseCookie(cookie)[SESSION_COOKIE_NAME] : undefined) || null;
 
 /** True if the browser loads the address as a page, for example after a click on a link. */
 const isPageNavigation = ({ method, headers }: CrossSiteCheckInput): boolean =>

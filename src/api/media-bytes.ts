@@ -8,7 +8,12 @@ import { throwDeferredError } from "../operations/access/access-checks.js";
 import type { MediaContents } from "../operations/media/contents.js";
 import type { MediaUploadSession } from "../operations/media/uploads.js";
 import { parseMediaFileVariant, parseMediaFolderId } from "../rules/media-fields.js";
-import { containsEntityTag, createContentDisposition, getServingHeaders, parseRange } from "../rules/media-serving.js";
+import {
+  containsEntityTag,
+  createContentDisposition,
+  getMediaResponseHeaders,
+  parseRange,
+} from "../rules/media-serving.js";
 import { convertInvalidFormError, rejectInvalidUtf8 } from "./form-refusal.js";
 import type { Resolvers } from "./graphql/schema.js";
 import { STALLED_CLIENT_MS } from "./live/outbox.js";
@@ -77,7 +82,7 @@ const CONTENTS_HEADERS = {
 } as const;
 
 function contentHeadersOf({ name, contentType, isDecodablePicture, isPublic, tag }: MediaContents, isSaved: boolean) {
-  const servingHeaders = getServingHeaders(contentType, isDecodablePicture);
+  const servingHeaders = getMediaResponseHeaders(contentType, isDecodablePicture);
   return {
     ...CONTENTS_HEADERS,
     "content-type": servingHeaders.contentType,

@@ -2,7 +2,7 @@
  * Builds the cookie header with a browser's credential (contract, section 2): the session of a sign-in, or a token that a person pasted.
  */
 import { stringifySetCookie } from "cookie";
-import { COOKIE_NAME } from "./caller.js";
+import { SESSION_COOKIE_NAME } from "./caller.js";
 import { getPathPrefix } from "./page-origin.js";
 
 export interface SessionCookieHeaders {
@@ -16,7 +16,15 @@ export function createSessionCookieHeaders(baseUrl: string): SessionCookieHeader
   const path = getPathPrefix(baseUrl) || "/";
   const set = (value: string, maxAge: number | null): string => {
     const age = maxAge === null ? {} : { maxAge };
-    return stringifySetCookie({ name: COOKIE_NAME, value, path, ...age, httpOnly: true, sameSite: "lax", secure });
+    return stringifySetCookie({
+      name: SESSION_COOKIE_NAME,
+      value,
+      path,
+      ...age,
+      httpOnly: true,
+      sameSite: "lax",
+      secure,
+    });
   };
   return { createCookieHeader: set, createClearingHeader: () => set("", 0) };
 }

@@ -1,7 +1,7 @@
 /** Creates the modules that execute runs, and connects them. Does not start them. */
 import type { SecretScannerCache } from "../engine/secret-scan.js";
 import { createServiceRequestSender } from "../engine/service-requests.js";
-import type { ReadSession } from "../rules/env-script.js";
+import type { ReadAppSession } from "../rules/env-script.js";
 import type { PackageCatalogue } from "../rules/packages.js";
 import type { Credentials } from "./access/credentials.js";
 import type { DependencyResolver } from "./packages/packages.js";
@@ -37,7 +37,7 @@ interface RunningParts {
   queueLimits: QueueLimits;
   receivedDataLimiter: ReceivedDataLimiter;
   settings: Settings;
-  sessionOf: ReadSession;
+  sessionOf: ReadAppSession;
   userOf: FindAppUser;
   scannerCache: SecretScannerCache;
   requests: RunRequestSender;

@@ -36,7 +36,7 @@ export interface AppSession {
  * Returns the session for a page or a run. `credentialId` identifies the page's credential, on which an app user may be
  * signed in.
  */
-export type ReadSession = (user: {
+export type ReadAppSession = (user: {
   appId: number;
   personId: number | null;
   credentialId: number | null;

@@ -31,7 +31,7 @@ const isExecutableType = (contentType: string): boolean =>
  */
 const SVG_TYPE = "image/svg+xml";
 
-export interface ServingHeaders {
+export interface MediaResponseHeaders {
   contentType: string;
   disposition: "inline" | "attachment";
 }
@@ -40,7 +40,7 @@ export interface ServingHeaders {
  * Returns the headers for a file.
  * @param isReadable false if the service could not decode the picture; then browsers download the file
  */
-export function getServingHeaders(contentType: string, isReadable: boolean): ServingHeaders {
+export function getMediaResponseHeaders(contentType: string, isReadable: boolean): MediaResponseHeaders {
   const isShown = INLINE_TYPES.has(contentType) && (isReadable || !contentType.startsWith("image/"));
   if (contentType === "text/plain") return { contentType: "text/plain; charset=utf-8", disposition: "inline" };
   const sent = contentType !== SVG_TYPE && isExecutableType(contentType) ? "application/octet-stream" : contentType;
@@ -51,7 +51,7 @@ export function getServingHeaders(contentType: string, isReadable: boolean): Ser
  * Returns the value of the header Content-Disposition (RFC 6266): the full file name, and an ASCII name for old
  * clients.
  */
-export function createContentDisposition(disposition: ServingHeaders["disposition"], name: string): string {
+export function createContentDisposition(disposition: MediaResponseHeaders["disposition"], name: string): string {
   const asciiName = name.replaceAll(/[^\x20-\x7e]|["\\%]/g, "_");
   const encodedName = encodeURIComponent(name.toWellFormed()).replaceAll(
     /['()*]/g,

@@ -54,7 +54,7 @@ export interface SizedRow {
  * Returns the IDs of the first rows, as many as fit into LIST_PAGE_MAX_BYTES, but at least one. Before it returns, calls
  * `reserve` with the total size of these rows.
  */
-export async function selectIdsThatFit(
+export async function selectIdsThatFitOnPage(
   sized: readonly SizedRow[],
   reserve: ReserveResponseBytes = async () => undefined,
 ): Promise<number[]> {

@@ -17,7 +17,7 @@ import { parseCron } from "../../src/rules/cron-grammar.js";
 import { DELIMITER_DETECTION_CHARACTERS, detectDelimiter } from "../../src/rules/csv.js";
 import { parseEntryData, serializeEntry } from "../../src/rules/entries/entry-input.js";
 import { checkPlaceholders } from "../../src/rules/entries/sending-hooks.js";
-import { translatePattern } from "../../src/rules/entry-query/regular-expression.js";
+import { translateRegExpToPostgres } from "../../src/rules/entry-query/regular-expression.js";
 import { SqlStatement } from "../../src/rules/entry-query/statement.js";
 import { compileWhere } from "../../src/rules/entry-query/where.js";
 import { toScriptLiteral } from "../../src/rules/env-script.js";
@@ -26,7 +26,7 @@ import { parseMediaName, toValidUploadName } from "../../src/rules/media-fields.
 import {
   containsEntityTag,
   createContentDisposition,
-  getServingHeaders,
+  getMediaResponseHeaders,
   parseRange,
 } from "../../src/rules/media-serving.js";
 import { parseMailSender } from "../../src/rules/message-destination.js";
@@ -70,7 +70,7 @@ const PARSERS: Record<string, Parser> = {
   "names of media": (text) => parseMediaName(text),
   ranges: (text) => parseRange(`bytes=${text}`, 1_000),
   "entity tags": (text) => [containsEntityTag(text, '"a"'), matchesIfNoneMatch(text, '"a"'), parseIfMatch(text)],
-  "content types": (text) => [getServingHeaders(text, true), createContentDisposition("inline", text)],
+  "content types": (text) => [getMediaResponseHeaders(text, true), createContentDisposition("inline", text)],
   "addresses of senders": (text) => parseMailSender(text),
   "addresses of e-mail": (text) => [isEmailAddress(text), parseRecipients([{ email: text }])],
   "headers of e-mail": (text) => parseEmailHeaders({ [text.slice(0, 1_000)]: text, "x-a": text }),
@@ -83,7 +83,7 @@ const PARSERS: Record<string, Parser> = {
   "placeholders of hooks": (text) => checkPlaceholders([{ type: "sms", to: text }] as never, ["a"]),
   "placeholders of rules": (text) => fillConditionPlaceholders({ a: { equals: text } }, { Email: "a" }),
   "expressions of frequency": (text) => parseCron(text),
-  "regular expressions of queries": (text) => translatePattern(text, "i", "where"),
+  "regular expressions of queries": (text) => translateRegExpToPostgres(text, "i", "where"),
   queries: (text) => compileWhere({ [text.slice(0, 500)]: { $iLike: text } }, source, new SqlStatement()),
   code: (text) => parseScript(text.slice(0, 20_000)),
   "script literals": (text) => toScriptLiteral(text),

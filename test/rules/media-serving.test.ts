@@ -3,7 +3,7 @@ import { expect } from "chai";
 import {
   containsEntityTag,
   createContentDisposition,
-  getServingHeaders,
+  getMediaResponseHeaders,
   parseRange,
 } from "../../src/rules/media-serving.js";
 
@@ -60,13 +60,13 @@ describe("contents as they are sent", () => {
     ["multipart/related", "application/octet-stream", "attachment"],
   ] as const) {
     it(`of ${type} are ${sent}, ${disposition}`, () => {
-      expect(getServingHeaders(type, true)).to.deep.equal({ contentType: sent, disposition });
+      expect(getMediaResponseHeaders(type, true)).to.deep.equal({ contentType: sent, disposition });
     });
   }
 
   it("are saved if a picture could not be decoded, and shown if something else could not", () => {
-    expect(getServingHeaders("image/png", false).disposition).to.equal("attachment");
-    expect(getServingHeaders("video/mp4", false).disposition).to.equal("inline");
+    expect(getMediaResponseHeaders("image/png", false).disposition).to.equal("attachment");
+    expect(getMediaResponseHeaders("video/mp4", false).disposition).to.equal("inline");
   });
 
   it("have their full name and an ASCII form", () => {

@@ -16,7 +16,7 @@ import type {
 import type { TriggerEndpoint } from "../../operations/http/endpoints.js";
 import { EndpointType, HttpWhereFields } from "./http-trigger-types.js";
 import { ActionAccessScalar, ConcurrencyPolicyEnum, DateTime, EnvironmentEnum, TriggerTypeEnum } from "./leaf-types.js";
-import { PageItemsField, PageType, REPLACED_BY_PAGE } from "./page-types.js";
+import { DEPRECATED_IN_FAVOR_OF_PAGE, PageItemsField, PageType } from "./page-types.js";
 import { ActionSourceType } from "./source-types.js";
 
 @ObjectType("Asset", { description: "File that a dependency loads." })
@@ -197,7 +197,7 @@ export class PaginationType {
 @ObjectType("ActionList", { implements: PageType, description: "Page of actions." })
 export class ActionListType {
   @PageItemsField(() => [ActionType], "Drafts of the actions on this page.") actions: ActionType[];
-  @Field(() => PaginationType, { ...REPLACED_BY_PAGE, description: "Position of this page in the list." })
+  @Field(() => PaginationType, { ...DEPRECATED_IN_FAVOR_OF_PAGE, description: "Position of this page in the list." })
   pagination: PaginationType;
 }
 

@@ -4,11 +4,11 @@ import { type ClassType, Field, Float, InputType, Int, ObjectType } from "type-g
 import type { AiCompletion, AiTokenUsage } from "../../rules/ai/answer.js";
 import type { AiErrorCode } from "../../rules/ai/failure.js";
 import type { AiToolCall } from "../../rules/ai/options.js";
-import { createEnum } from "./leaf-types.js";
+import { createGraphqlEnum } from "./leaf-types.js";
 
 const MODEL_DESCRIPTION = "Name of the model; the first one of the setting `__ai` by default.";
 
-const AiRoleEnum = createEnum<"system" | "user" | "assistant" | "tool">("AiRole", "Author of a message.", {
+const AiRoleEnum = createGraphqlEnum<"system" | "user" | "assistant" | "tool">("AiRole", "Author of a message.", {
   system: "Instructions for the model.",
   user: "Message to the model.",
   assistant: "Answer of the model.",
@@ -137,7 +137,7 @@ class AiTranscriptionType {
   @Field(() => String, { description: "The text." }) text: string;
 }
 
-const AiErrorCodeEnum = createEnum<AiErrorCode>(
+const AiErrorCodeEnum = createGraphqlEnum<AiErrorCode>(
   "AiErrorCode",
   "Cause of a failed call of a model, as the package svc-ai names it.",
   {

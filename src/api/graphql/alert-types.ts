@@ -3,22 +3,26 @@
  */
 import { Field, InputType, Int, ObjectType } from "type-graphql";
 import type { AlertChannel, AlertCondition } from "../../rules/alert-input.js";
-import { createEnum, DateTime } from "./leaf-types.js";
+import { createGraphqlEnum, DateTime } from "./leaf-types.js";
 
-export const AlertConditionEnum = createEnum<AlertCondition>("AlertCondition", "Condition that makes an alert fire.", {
-  failed: "At least `failures` of the last `of` runs failed.",
-  silent: "No run has completed for `minutes`, or a tick is overdue.",
-  skipped: "A tick was skipped or is overdue.",
-  queued: "The oldest queued run has waited for `minutes`.",
-});
+export const AlertConditionEnum = createGraphqlEnum<AlertCondition>(
+  "AlertCondition",
+  "Condition that makes an alert fire.",
+  {
+    failed: "At least `failures` of the last `of` runs failed.",
+    silent: "No run has completed for `minutes`, or a tick is overdue.",
+    skipped: "A tick was skipped or is overdue.",
+    queued: "The oldest queued run has waited for `minutes`.",
+  },
+);
 
-export const AlertChannelEnum = createEnum<AlertChannel>("AlertChannel", "Channel that an alert notifies.", {
+export const AlertChannelEnum = createGraphqlEnum<AlertChannel>("AlertChannel", "Channel that an alert notifies.", {
   email: "E-mail to the addresses in `to`.",
   webhook: "HTTP request to the URL in `setting`.",
   slack: "Message to the Slack webhook in `setting`.",
 });
 
-const AlertDeliveryStatusEnum = createEnum<"queued" | "sent" | "failed" | "outbox">(
+const AlertDeliveryStatusEnum = createGraphqlEnum<"queued" | "sent" | "failed" | "outbox">(
   "AlertDeliveryStatus",
   "Delivery status of an alert's message.",
   {

@@ -10,7 +10,7 @@ import { AppSnapshotType, AppType } from "./app-types.js";
 import { AppId, Limit, Offset } from "./arguments.js";
 import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-updated-at.js";
 import { DateTime } from "./leaf-types.js";
-import { PageItemsField, PageType, REPLACED_BY_PAGE } from "./page-types.js";
+import { DEPRECATED_IN_FAVOR_OF_PAGE, PageItemsField, PageType } from "./page-types.js";
 import { VersionPaginationType, VersionUserType } from "./version-types.js";
 
 @ObjectType("AppVersion", { description: "Snapshot of an app." })
@@ -45,7 +45,10 @@ class AppVersionDetailsType extends AppVersionType {
 @ObjectType("AppVersionList", { implements: PageType, description: "Page of app snapshots." })
 class AppVersionListType {
   @PageItemsField(() => [AppVersionType], "Snapshots on this page.") versions: AppVersion[];
-  @Field(() => VersionPaginationType, { ...REPLACED_BY_PAGE, description: "Position of this page in the list." })
+  @Field(() => VersionPaginationType, {
+    ...DEPRECATED_IN_FAVOR_OF_PAGE,
+    description: "Position of this page in the list.",
+  })
   pagination: VersionPaginationType;
 }
 

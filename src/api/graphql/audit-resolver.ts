@@ -7,7 +7,7 @@ import type { RequestContext } from "../context.js";
 import { PaginationType } from "./action-types.js";
 import { AppId, Limit, Offset } from "./arguments.js";
 import { DateTime } from "./leaf-types.js";
-import { PageItemsField, PageType, REPLACED_BY_PAGE } from "./page-types.js";
+import { DEPRECATED_IN_FAVOR_OF_PAGE, PageItemsField, PageType } from "./page-types.js";
 
 @ObjectType("AuditEntry", {
   description: "Entry of the audit log. It contains names of keys and fields, never their values.",
@@ -52,7 +52,10 @@ class AuditPaginationType extends PaginationType {
 @ObjectType("AuditList", { implements: PageType, description: "Page of the audit log." })
 class AuditListType {
   @PageItemsField(() => [AuditEntryType], "Entries on this page.") entries: AuditEntry[];
-  @Field(() => AuditPaginationType, { ...REPLACED_BY_PAGE, description: "Position of this page in the log." })
+  @Field(() => AuditPaginationType, {
+    ...DEPRECATED_IN_FAVOR_OF_PAGE,
+    description: "Position of this page in the log.",
+  })
   pagination: AuditPaginationType;
 }
 

@@ -6,7 +6,7 @@ import type { AccessLogEntry } from "../../operations/accounts/access-events.js"
 import type { Membership } from "../../operations/accounts/caller-access.js";
 import { UserType } from "./app-types.js";
 import { DateTime } from "./leaf-types.js";
-import { PageItemsField, PageType, REPLACED_BY_PAGE } from "./page-types.js";
+import { DEPRECATED_IN_FAVOR_OF_PAGE, PageItemsField, PageType } from "./page-types.js";
 
 @ObjectType("Membership", { description: "Organization or app in which a person has a role." })
 export class MembershipType {
@@ -104,6 +104,9 @@ class AccessPaginationType {
 @ObjectType("AccessList", { implements: PageType, description: "Page of the audit log of access." })
 export class AccessListType {
   @PageItemsField(() => [AccessEntryType], "Entries on this page.") entries: AccessLogEntry[];
-  @Field(() => AccessPaginationType, { ...REPLACED_BY_PAGE, description: "Position of this page in the log." })
+  @Field(() => AccessPaginationType, {
+    ...DEPRECATED_IN_FAVOR_OF_PAGE,
+    description: "Position of this page in the log.",
+  })
   pagination: AccessPaginationType;
 }

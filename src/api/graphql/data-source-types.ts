@@ -3,7 +3,7 @@ import { GraphQLScalarType } from "graphql";
 import { GraphQLJSON } from "graphql-scalars";
 import { Field, Float, ID, InputType, Int, ObjectType } from "type-graphql";
 import { DateTime } from "./leaf-types.js";
-import { PageItemsField, PageType, REPLACED_BY_PAGE } from "./page-types.js";
+import { DEPRECATED_IN_FAVOR_OF_PAGE, PageItemsField, PageType } from "./page-types.js";
 
 /** Declares a GraphQL scalar for a JSON list or object. src/rules checks its members later. */
 const jsonScalar = (name: string, description: string) =>
@@ -88,7 +88,7 @@ export class EntryListType {
   @Field(() => [GraphQLJSON], { nullable: true, description: "Results of the aggregate; null if the query has none." })
   documents: unknown[] | null;
   @Field(() => EntryPaginationType, {
-    ...REPLACED_BY_PAGE,
+    ...DEPRECATED_IN_FAVOR_OF_PAGE,
     nullable: true,
     description: "Position of this page in the list; null if the query did not request it.",
   })

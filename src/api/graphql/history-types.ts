@@ -5,8 +5,15 @@ import type { OutgoingRequestRecord } from "../../operations/requests/run-reques
 import type { RunSummary } from "../../operations/runs/run-queries.js";
 import type { PeriodLength, StatisticsPeriod } from "../../operations/runs/run-statistics.js";
 import { createLimitDescription, OFFSET_DESCRIPTION } from "./arguments.js";
-import { createEnum, DateTime, DraftOrLiveEnum, RunStateEnum, RunWaitEnum, TriggerTypeEnum } from "./leaf-types.js";
-import { PageItemsField, PageType, REPLACED_BY_PAGE } from "./page-types.js";
+import {
+  createGraphqlEnum,
+  DateTime,
+  DraftOrLiveEnum,
+  RunStateEnum,
+  RunWaitEnum,
+  TriggerTypeEnum,
+} from "./leaf-types.js";
+import { DEPRECATED_IN_FAVOR_OF_PAGE, PageItemsField, PageType } from "./page-types.js";
 
 @ObjectType("RunPerson", { description: "Person who requested a run." })
 class RunPersonType {
@@ -124,7 +131,7 @@ class RunPaginationType {
 @ObjectType("RunList", { implements: PageType, description: "Page of runs." })
 export class RunListType {
   @PageItemsField(() => [RunType], "Runs on this page.") runs: RunSummary[];
-  @Field(() => RunPaginationType, { ...REPLACED_BY_PAGE, description: "Position of this page in the list." })
+  @Field(() => RunPaginationType, { ...DEPRECATED_IN_FAVOR_OF_PAGE, description: "Position of this page in the list." })
   pagination: RunPaginationType;
 }
 
@@ -136,7 +143,7 @@ export class UnfinishedRunsType {
   runs: RunSummary[];
 }
 
-const PeriodLengthEnum = createEnum<PeriodLength>("PeriodLength", "Length of the periods of run statistics.", {
+const PeriodLengthEnum = createGraphqlEnum<PeriodLength>("PeriodLength", "Length of the periods of run statistics.", {
   hour: "One hour.",
   day: "One day.",
 });

@@ -2,9 +2,9 @@
 import { Field, InputType, Int, ObjectType } from "type-graphql";
 import type { HttpAuth, HttpMethod, HttpWhere } from "../../data/action-types.js";
 import type { TriggerEndpoint } from "../../operations/http/endpoints.js";
-import { createEnum } from "./leaf-types.js";
+import { createGraphqlEnum } from "./leaf-types.js";
 
-export const HttpMethodEnum = createEnum<HttpMethod>("HttpMethod", "HTTP method that a trigger answers.", {
+export const HttpMethodEnum = createGraphqlEnum<HttpMethod>("HttpMethod", "HTTP method that a trigger answers.", {
   GET: "GET, and HEAD unless another trigger answers it.",
   HEAD: "HEAD.",
   POST: "POST.",
@@ -13,7 +13,7 @@ export const HttpMethodEnum = createEnum<HttpMethod>("HttpMethod", "HTTP method 
   DELETE: "DELETE.",
 });
 
-export const HttpAuthTypeEnum = createEnum<HttpAuth["type"]>(
+export const HttpAuthTypeEnum = createGraphqlEnum<HttpAuth["type"]>(
   "HttpAuthType",
   "Proof that a request to an HTTP trigger must bring.",
   {

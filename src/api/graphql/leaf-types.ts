@@ -25,7 +25,7 @@ import type { Role } from "../../rules/roles.js";
 type EnumValues<T extends string> = { readonly [Value in T]: Value };
 
 /** Registers a GraphQL enum. `values` contains the description of each value by its name. */
-export function createEnum<T extends string>(
+export function createGraphqlEnum<T extends string>(
   name: string,
   description: string,
   values: Readonly<Record<T, string>>,
@@ -37,7 +37,7 @@ export function createEnum<T extends string>(
   return enumValues;
 }
 
-export const RoleEnum = createEnum<Role>("Role", "Role of a person in an organization or on an app.", {
+export const RoleEnum = createGraphqlEnum<Role>("Role", "Role of a person in an organization or on an app.", {
   owner: "Full access, and may name other owners.",
   admin: "Full access, and manages people whose role is not above.",
   editor: "Writes actions, data and settings.",
@@ -45,7 +45,7 @@ export const RoleEnum = createEnum<Role>("Role", "Role of a person in an organiz
   reader: "Reads code, runs, logs, data and schedules; changes nothing.",
 });
 
-export const TokenScopeEnum = createEnum<TokenScope>("TokenScope", "Part of an app that an API token can use.", {
+export const TokenScopeEnum = createGraphqlEnum<TokenScope>("TokenScope", "Part of an app that an API token can use.", {
   read: "Reads actions with code, runs, logs, data and public settings.",
   run: "Runs live versions of actions and cancels its own runs.",
   settings: "Reads and writes settings; protected ones are never returned.",
@@ -54,18 +54,22 @@ export const TokenScopeEnum = createEnum<TokenScope>("TokenScope", "Part of an a
   publish: "Publishes actions and the app.",
 });
 
-export const EnvironmentEnum = createEnum<Environment>("Environment", "Environment in which an action runs.", {
+export const EnvironmentEnum = createGraphqlEnum<Environment>("Environment", "Environment in which an action runs.", {
   server: "The action runs on the server.",
   client: "The action runs in the browser of a page's user.",
   any: "The action runs on the server or in a browser, depending on the trigger.",
 });
 
-export const SourceLanguageEnum = createEnum<SourceLanguage>("SourceLanguage", "Language of an action's files.", {
-  typescript: "The entry file is action.ts.",
-  javascript: "The entry file is action.js.",
-});
+export const SourceLanguageEnum = createGraphqlEnum<SourceLanguage>(
+  "SourceLanguage",
+  "Language of an action's files.",
+  {
+    typescript: "The entry file is action.ts.",
+    javascript: "The entry file is action.js.",
+  },
+);
 
-export const TriggerTypeEnum = createEnum<TriggerType>(
+export const TriggerTypeEnum = createGraphqlEnum<TriggerType>(
   "TriggerType",
   "Kind of trigger that starts an action. `http` is an addition of this service to the specification.",
   {
@@ -77,12 +81,12 @@ export const TriggerTypeEnum = createEnum<TriggerType>(
   },
 );
 
-export const DraftOrLiveEnum = createEnum<DraftOrLive>("Copy", "Draft or live version of an action.", {
+export const DraftOrLiveEnum = createGraphqlEnum<DraftOrLive>("Copy", "Draft or live version of an action.", {
   master: "Draft, which editors change.",
   production: "Live version, which the last publication stored and live apps run.",
 });
 
-export const RunStateEnum = createEnum<RunState>("RunState", "State of a run.", {
+export const RunStateEnum = createGraphqlEnum<RunState>("RunState", "State of a run.", {
   queued: "The run waits to be executed.",
   running: "The run is being executed.",
   completed: "The run ended without an error.",
@@ -91,12 +95,12 @@ export const RunStateEnum = createEnum<RunState>("RunState", "State of a run.", 
   cancelled: "The run was cancelled before it ended.",
 });
 
-export const RunOnEnum = createEnum<Exclude<Environment, "any">>("RunOn", "Side on which a run was executed.", {
+export const RunOnEnum = createGraphqlEnum<Exclude<Environment, "any">>("RunOn", "Side on which a run was executed.", {
   server: "The server executed the run.",
   client: "A browser executed the run.",
 });
 
-export const TokenKindEnum = createEnum<(typeof APP_TOKEN_KINDS)[number]>(
+export const TokenKindEnum = createGraphqlEnum<(typeof APP_TOKEN_KINDS)[number]>(
   "TokenKind",
   "Kind of access token of an app.",
   {
@@ -106,18 +110,18 @@ export const TokenKindEnum = createEnum<(typeof APP_TOKEN_KINDS)[number]>(
   },
 );
 
-export const RuntimeEnvironmentEnum = createEnum<"viewer" | "live">(
+export const RuntimeEnvironmentEnum = createGraphqlEnum<"viewer" | "live">(
   "RuntimeEnvironment",
   "Environment in which a page runs.",
   { viewer: "Preview for editors, which runs drafts.", live: "Published app, which runs live versions." },
 );
 
-export const MessageKindEnum = createEnum<MessageKind>("MessageKind", "Kind of message.", {
+export const MessageKindEnum = createGraphqlEnum<MessageKind>("MessageKind", "Kind of message.", {
   email: "E-mail.",
   sms: "Text message.",
 });
 
-export const MessageStatusEnum = createEnum<MessageStatus>("MessageStatus", "Delivery status of a message.", {
+export const MessageStatusEnum = createGraphqlEnum<MessageStatus>("MessageStatus", "Delivery status of a message.", {
   kept: "Stored but not sent, because no server or provider is configured.",
   queued: "Waits to be sent.",
   sent: "Accepted by the server or provider.",
@@ -129,13 +133,13 @@ export const MessageStatusEnum = createEnum<MessageStatus>("MessageStatus", "Del
   unknown: "Possibly sent; the service does not retry it until a person decides.",
 });
 
-export const MessageDecisionEnum = createEnum<(typeof UNKNOWN_DELIVERY_DECISIONS)[number]>(
+export const MessageDecisionEnum = createGraphqlEnum<(typeof UNKNOWN_DELIVERY_DECISIONS)[number]>(
   "MessageDecision",
   "Resolution of a message with the status `unknown`.",
   { sent: "Mark the message as sent.", again: "Send the message again." },
 );
 
-export const NotificationStatusEnum = createEnum<NotificationStatus>(
+export const NotificationStatusEnum = createGraphqlEnum<NotificationStatus>(
   "NotificationStatus",
   "Publication status of a notification.",
   {
@@ -145,12 +149,12 @@ export const NotificationStatusEnum = createEnum<NotificationStatus>(
   },
 );
 
-export const RunWaitEnum = createEnum<RunWait>("RunWait", "Limit that delays a run, apart from a free slot.", {
+export const RunWaitEnum = createGraphqlEnum<RunWait>("RunWait", "Limit that delays a run, apart from a free slot.", {
   concurrency: "The run waits because the action's concurrency limit is reached.",
   debounce: "The run waits until no further start follows within the debounce delay.",
 });
 
-export const ConcurrencyPolicyEnum = createEnum<ConcurrencyPolicy>(
+export const ConcurrencyPolicyEnum = createGraphqlEnum<ConcurrencyPolicy>(
   "ConcurrencyPolicy",
   "Handling of a run that exceeds the concurrency limit.",
   {
@@ -160,7 +164,7 @@ export const ConcurrencyPolicyEnum = createEnum<ConcurrencyPolicy>(
   },
 );
 
-export const ActionFieldEnum = createEnum<keyof ActionInput | "assets">(
+export const ActionFieldEnum = createGraphqlEnum<keyof ActionInput | "assets">(
   "ActionField",
   "Property of an action that its author sets.",
   {

@@ -3,22 +3,30 @@ import { GraphQLJSON, GraphQLSafeInt } from "graphql-scalars";
 import { Field, InputType, Int, ObjectType } from "type-graphql";
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 import type { MediaRight } from "../../rules/media-access.js";
-import { createEnum, DateTime } from "./leaf-types.js";
-import { PageItemsField, PageType, REPLACED_BY_PAGE } from "./page-types.js";
+import { createGraphqlEnum, DateTime } from "./leaf-types.js";
+import { DEPRECATED_IN_FAVOR_OF_PAGE, PageItemsField, PageType } from "./page-types.js";
 
-export const MediaRightEnum = createEnum<MediaRight>("MediaRight", "Permission that an access rule of media grants.", {
-  read: "Read files and folders.",
-  create: "Create files and folders.",
-  update: "Change files and folders.",
-  delete: "Delete files and folders.",
-});
+export const MediaRightEnum = createGraphqlEnum<MediaRight>(
+  "MediaRight",
+  "Permission that an access rule of media grants.",
+  {
+    read: "Read files and folders.",
+    create: "Create files and folders.",
+    update: "Change files and folders.",
+    delete: "Delete files and folders.",
+  },
+);
 
 type MediaAllowedCallers = "all" | "loggedIn" | "user";
-const AllowedEnum = createEnum<MediaAllowedCallers>("MediaAllow", "Callers that an access rule of media applies to.", {
-  all: "All callers, including anonymous ones.",
-  loggedIn: "Users who are signed in to the page.",
-  user: "Signed-in users whose entry passes the tests in `user`.",
-});
+const AllowedEnum = createGraphqlEnum<MediaAllowedCallers>(
+  "MediaAllow",
+  "Callers that an access rule of media applies to.",
+  {
+    all: "All callers, including anonymous ones.",
+    loggedIn: "Users who are signed in to the page.",
+    user: "Signed-in users whose entry passes the tests in `user`.",
+  },
+);
 
 /**
  * Access rule of media as in rules/media-access.ts, but with `allow` split into `allow` and `user`, because GraphQL has no union of a text
@@ -114,7 +122,10 @@ export class MediaListingType {
   path: MediaPathFolderType[];
   @Field(() => [MediaFolderType], { description: "Folders that match." }) folders: MediaFolder[];
   @PageItemsField(() => [MediaFileType], "Files on this page.") files: MediaFile[];
-  @Field(() => MediaPaginationType, { ...REPLACED_BY_PAGE, description: "Position of this page in the list of files." })
+  @Field(() => MediaPaginationType, {
+    ...DEPRECATED_IN_FAVOR_OF_PAGE,
+    description: "Position of this page in the list of files.",
+  })
   pagination: MediaPaginationType;
 }
 

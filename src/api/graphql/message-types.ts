@@ -3,7 +3,7 @@ import { GraphQLJSON } from "graphql-scalars";
 import { Field, InputType, Int, ObjectType } from "type-graphql";
 import { PaginationType } from "./action-types.js";
 import { DateTime, MessageKindEnum, MessageStatusEnum } from "./leaf-types.js";
-import { PageItemsField, PageType, REPLACED_BY_PAGE } from "./page-types.js";
+import { DEPRECATED_IN_FAVOR_OF_PAGE, PageItemsField, PageType } from "./page-types.js";
 
 @ObjectType("MessageReceipt", { description: "Stored message." })
 export class MessageReceiptType {
@@ -84,7 +84,7 @@ export class MessageType extends MessageSummaryType {
 @ObjectType("MessageList", { implements: PageType, description: "Page of messages." })
 export class MessageListType {
   @PageItemsField(() => [MessageSummaryType], "Messages on this page.") messages: MessageSummaryType[];
-  @Field(() => PaginationType, { ...REPLACED_BY_PAGE, description: "Position of this page in the list." })
+  @Field(() => PaginationType, { ...DEPRECATED_IN_FAVOR_OF_PAGE, description: "Position of this page in the list." })
   pagination: PaginationType;
 }
 

@@ -3,7 +3,7 @@ import { GraphQLJSON } from "graphql-scalars";
 import { Field, Float, InputType, Int, ObjectType } from "type-graphql";
 import { PaginationType } from "./action-types.js";
 import { DateTime, NotificationStatusEnum } from "./leaf-types.js";
-import { PageItemsField, PageType, REPLACED_BY_PAGE } from "./page-types.js";
+import { DEPRECATED_IN_FAVOR_OF_PAGE, PageItemsField, PageType } from "./page-types.js";
 
 @ObjectType("PushWish", { description: "Web Push message of a notification." })
 class PushContentType {
@@ -52,7 +52,7 @@ export class NotificationType {
 @ObjectType("NotificationList", { implements: PageType, description: "Page of notifications." })
 export class NotificationListType {
   @PageItemsField(() => [NotificationType], "Notifications on this page.") entries: NotificationType[];
-  @Field(() => PaginationType, { ...REPLACED_BY_PAGE, description: "Position of this page in the list." })
+  @Field(() => PaginationType, { ...DEPRECATED_IN_FAVOR_OF_PAGE, description: "Position of this page in the list." })
   pagination: PaginationType;
 }
 

@@ -47,7 +47,7 @@ export function PageItemsField(types: ItemTypes, description: string): PropertyD
 }
 
 /** Options of fields that are deprecated because `Page` has the same data. */
-export const REPLACED_BY_PAGE = { deprecationReason: "Use the fields of `Page`." };
+export const DEPRECATED_IN_FAVOR_OF_PAGE = { deprecationReason: "Use the fields of `Page`." };
 
 function nextCursorOf({ pagination, cursor, nextCursor }: ListedPage): string | null {
   const { nextBefore } = pagination ?? {};

@@ -8,7 +8,7 @@ import type { ComparedScript } from "../../rules/action-diff.js";
 import type { ActionInput } from "../../rules/action-input.js";
 import { ActionConfigurationType, ActionType, AssetType } from "./action-types.js";
 import { DateTime, EnvironmentEnum } from "./leaf-types.js";
-import { PageItemsField, PageType, REPLACED_BY_PAGE } from "./page-types.js";
+import { DEPRECATED_IN_FAVOR_OF_PAGE, PageItemsField, PageType } from "./page-types.js";
 
 @ObjectType("VersionUser", { description: "Person who caused a change." })
 export class VersionUserType {
@@ -85,7 +85,10 @@ export class VersionPaginationType {
 @ObjectType("ActionVersionList", { implements: PageType, description: "Page of versions." })
 export class VersionListType {
   @PageItemsField(() => [VersionSummaryType], "Versions on this page.") versions: VersionSummary[];
-  @Field(() => VersionPaginationType, { ...REPLACED_BY_PAGE, description: "Position of this page in the list." })
+  @Field(() => VersionPaginationType, {
+    ...DEPRECATED_IN_FAVOR_OF_PAGE,
+    description: "Position of this page in the list.",
+  })
   pagination: VersionPaginationType;
 }
 

@@ -2,7 +2,7 @@
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import type { Person } from "../../data/person.js";
 import { ActionError } from "../../errors.js";
-import type { ReadSession } from "../../rules/env-script.js";
+import type { ReadAppSession } from "../../rules/env-script.js";
 
 /** A person, with the organization that the person belongs to. */
 export interface User extends Person {
@@ -25,7 +25,7 @@ export class People {
    * Returns the user that `Svc.Session` shows to an action: the user of the page, or the user of the server run
    * (specification, Authentication 3).
    */
-  readonly session: ReadSession = async ({ appId, personId, copy }) => {
+  readonly session: ReadAppSession = async ({ appId, personId, copy }) => {
     const personRows = personId === null ? [] : await rows<Person>(this.options.db, SELECT_PERSON, [personId]);
     return { appId, user: personRows[0] ?? null, environment: copy };
   };

@@ -4,7 +4,12 @@ import { ActionRow } from "../../data/action.js";
 import { type Db, rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import { foldCase, foldCaseSql } from "../../rules/comparable-text.js";
-import { parseLimitAndOffset, type ReserveResponseBytes, type SizedRow, selectIdsThatFit } from "../../rules/page.js";
+import {
+  parseLimitAndOffset,
+  type ReserveResponseBytes,
+  type SizedRow,
+  selectIdsThatFitOnPage,
+} from "../../rules/page.js";
 import { NO_RESOLVED_DEPENDENCIES } from "../packages/packages.js";
 import { recordChange } from "../records/audit.js";
 import { runAppChangeInTurn, transactWithAppLock } from "../settings/app-lock.js";
@@ -83,7 +88,7 @@ export class Actions {
       [...parameters, limit, offset],
     );
     const { total } = count!;
-    const pageIds = In(await selectIdsThatFit(actionSizes, reserve));
+    const pageIds = In(await selectIdsThatFitOnPage(actionSizes, reserve));
     const actionRows = await db.getRepository(ActionRow).find({ where: { id: pageIds }, order: { id: "DESC" } });
     return {
       actions: actionRows.map(convertRow),

@@ -4,7 +4,12 @@ import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { refuseField } from "../../rules/fields.js";
 import type { MessageAttachment } from "../../rules/message-fields.js";
-import { parseLimitAndOffset, type ReserveResponseBytes, type SizedRow, selectIdsThatFit } from "../../rules/page.js";
+import {
+  parseLimitAndOffset,
+  type ReserveResponseBytes,
+  type SizedRow,
+  selectIdsThatFitOnPage,
+} from "../../rules/page.js";
 import { MESSAGE_STATUSES, type MessageKind, type MessageStatus, type Recipient } from "./outbox.js";
 
 /** A message in a list of the outbox. Times are ISO 8601. */
@@ -109,7 +114,7 @@ export async function listMessages(
   const first = `(SELECT coalesce(jsonb_agg(recipient ORDER BY place), '[]') FROM jsonb_array_elements(recipients) WITH ORDINALITY AS r (recipient, place)
                    WHERE place <= ${MAX_LISTED_RECIPIENTS}) AS "to"`;
   const sql = `SELECT ${SUMMARY_COLUMNS}, ${first} FROM message WHERE id = ANY ($1::bigint[]) ORDER BY id DESC`;
-  const messageRows = await rows<MessageSummaryRow>(db, sql, [await selectIdsThatFit(messageSizes, reserve)]);
+  const messageRows = await rows<MessageSummaryRow>(db, sql, [await selectIdsThatFitOnPage(messageSizes, reserve)]);
   const { total } = count!;
   return {
     messages: messageRows.map(toMessageSummary),

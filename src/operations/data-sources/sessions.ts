@@ -5,7 +5,7 @@ import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { describeValue, isObject } from "../../rules/describe-value.js";
 import { createAccessDeniedError } from "../../rules/entries/entry-access.js";
-import type { AppSession, ReadSession } from "../../rules/env-script.js";
+import type { AppSession, ReadAppSession } from "../../rules/env-script.js";
 import { refuseField } from "../../rules/fields.js";
 import { type IdOrName, parseReference } from "../../rules/reference.js";
 import { createFlatShape, refuseUnknownFields, throwIfUnknownField } from "../../rules/unknown-fields.js";
@@ -43,7 +43,7 @@ interface AppUserSessionsOptions {
   logEvents: LogEvents;
   receivedDataLimiter: ReceivedDataLimiter;
   /** Returns the session of a page, without the app user who is signed in to the page. */
-  readSession: ReadSession;
+  readSession: ReadAppSession;
   /** Called after a user has signed in to a page or signed out of the page. */
   userChanged: (caller: Caller, appId: number) => Promise<void>;
 }
@@ -51,7 +51,7 @@ interface AppUserSessionsOptions {
 export class AppUserSessions {
   constructor(private readonly options: AppUserSessionsOptions) {}
 
-  readonly sessionOf: ReadSession = async (user) => {
+  readonly sessionOf: ReadAppSession = async (user) => {
     const [session, appUser] = await Promise.all([
       this.options.readSession(user),
       this.options.appUsers.signedIn(user.credentialId, user.appId),

@@ -6,7 +6,7 @@ import type { Db } from "../../data/database.js";
 import type { KeyRing } from "../../engine/key-ring.js";
 import type { DatabaseNotifications } from "../../engine/notifications.js";
 import type { Caller } from "../../rules/access.js";
-import type { ReadSession } from "../../rules/env-script.js";
+import type { ReadAppSession } from "../../rules/env-script.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { AccessTrials } from "./access-trials.js";
@@ -51,7 +51,7 @@ export function createDataSourceModules(options: {
    */
   config: Pick<Config, "dataSourceQuotaMb">;
   /** Returns the session of a page or a run, without the app user who is signed in. */
-  readSession: ReadSession;
+  readSession: ReadAppSession;
   /** Keys with which positions of subscriptions are encrypted. */
   ring: KeyRing;
   /** Returns true if the app requires a second factor for each sign-in of its users. */

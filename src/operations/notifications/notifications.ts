@@ -21,7 +21,12 @@ import {
   parseNotification,
   parseNotificationIdsToMark,
 } from "../../rules/notification-input.js";
-import { parseLimitAndOffset, type ReserveResponseBytes, type SizedRow, selectIdsThatFit } from "../../rules/page.js";
+import {
+  parseLimitAndOffset,
+  type ReserveResponseBytes,
+  type SizedRow,
+  selectIdsThatFitOnPage,
+} from "../../rules/page.js";
 import { type ExpectedETags, requireExpectedVersion } from "../../rules/precondition.js";
 import { isUserInScope } from "../../rules/scope.js";
 import { recordChange } from "../records/audit.js";
@@ -236,7 +241,7 @@ export class NotificationsService {
       reader: key,
       where,
       tail,
-      values: [await selectIdsThatFit(notificationSizes, reserve)],
+      values: [await selectIdsThatFitOnPage(notificationSizes, reserve)],
     });
   }
 
@@ -333,7 +338,7 @@ export class NotificationsService {
     }
     const sql = `SELECT id, bytes FROM notification WHERE app_id = $1 AND ($2::text IS NULL OR status = $2)
                     ORDER BY id DESC LIMIT $3 OFFSET $4`;
-    const ids = await selectIdsThatFit(await rows<SizedRow>(db, sql, [appId, status, limit, offset]), reserve);
+    const ids = await selectIdsThatFitOnPage(await rows<SizedRow>(db, sql, [appId, status, limit, offset]), reserve);
     const [where, tail] = ["notification.id = ANY ($3::bigint[])", "ORDER BY notification.id DESC"];
     const entries = await readNotifications(db, { appId, reader: reader.key, where, tail, values: [ids] });
     const [count] = await rows<{ total: number }>(db, COUNT_NOTIFICATIONS, [appId, status]);

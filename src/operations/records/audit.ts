@@ -10,7 +10,7 @@ import {
   parseLimitAndOffset,
   type ReserveResponseBytes,
   type SizedRow,
-  selectIdsThatFit,
+  selectIdsThatFitOnPage,
 } from "../../rules/page.js";
 
 /**
@@ -110,7 +110,7 @@ export async function listAuditEntries(
       ORDER BY id DESC LIMIT $3 OFFSET $4`,
     [...parameters, limit + 1, offset, cursorId],
   );
-  const pageIds = await selectIdsThatFit(entrySizes.slice(0, limit), reserve);
+  const pageIds = await selectIdsThatFitOnPage(entrySizes.slice(0, limit), reserve);
   const entries = await rows<AuditEntry & { createdAt: Date }>(
     db,
     `SELECT id, type, person_id AS "userId", credential_id AS "credentialId", action_id AS "actionId", data,

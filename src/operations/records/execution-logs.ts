@@ -13,7 +13,7 @@ import {
   parseLimitAndOffset,
   type ReserveResponseBytes,
   type SizedRow,
-  selectIdsThatFit,
+  selectIdsThatFitOnPage,
 } from "../../rules/page.js";
 import { createFlatShape, refuseUnknownFields, type Shape } from "../../rules/unknown-fields.js";
 
@@ -300,7 +300,7 @@ export class ExecutionLogs {
     const sql = `SELECT id, ${ENTRY_BYTES_SQL} FROM execution_log WHERE ${pageConditions.join(" AND ")} ORDER BY id DESC`;
     const pageParameters = cursorId === null ? parameters : [...parameters, cursorId];
     const entrySizes = await this.pageRows<SizedRow>(sql, pageParameters, limit, offset);
-    const pageIds = await selectIdsThatFit(entrySizes.slice(0, limit), reserve);
+    const pageIds = await selectIdsThatFitOnPage(entrySizes.slice(0, limit), reserve);
     const logs = (await this.findAll(pageIds)).map(({ entry }) => entry);
     const hasMore = pageIds.length > 0 && pageIds.length < entrySizes.length;
     return {
@@ -323,7 +323,7 @@ export class ExecutionLogs {
           ORDER BY place`,
       [ids],
     );
-    const pageIds = await selectIdsThatFit(entrySizes);
+    const pageIds = await selectIdsThatFitOnPage(entrySizes);
     const left = entrySizes.slice(pageIds.length).map(({ id }) => id);
     return { entries: await this.findAll(pageIds), left };
   }
@@ -379,7 +379,7 @@ export class ExecutionLogs {
     if (id === null) return null;
     if (reserve) {
       const sql = `SELECT id, ${ENTRY_BYTES_SQL} FROM execution_log WHERE id = $1`;
-      await selectIdsThatFit(await queryPreparedRows<SizedRow>(this.db, "log-entry-size", sql, [id]), reserve);
+      await selectIdsThatFitOnPage(await queryPreparedRows<SizedRow>(this.db, "log-entry-size", sql, [id]), reserve);
     }
     return (await this.findAll([id]))[0]?.entry ?? null;
   }

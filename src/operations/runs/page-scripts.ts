@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { LRUCache } from "lru-cache";
 import { computeCodeNeedsFromGlobals } from "../../engine/browser/mode.js";
 import type { PageScript } from "../../engine/browser/run.js";
-import type { ReadSession } from "../../rules/env-script.js";
+import type { ReadAppSession } from "../../rules/env-script.js";
 import {
   createDependencyError,
   findModeForClientLibraryCode,
@@ -72,7 +72,7 @@ export interface PreparedScripts {
 }
 
 interface PageScriptsOptions {
-  sessionOf: ReadSession;
+  sessionOf: ReadAppSession;
   credentials: Credentials;
   catalogue: PackageCatalogue;
   storedScripts: StoredScripts;

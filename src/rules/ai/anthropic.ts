@@ -5,13 +5,13 @@ import { type AiCompletion, type AiProviderApi, buildJsonRequest, type Completio
 import { AiError, createAiPolicyError } from "./failure.js";
 import type { AiOptions, CompletionMessage, CompletionOptions } from "./options.js";
 import {
-  countOrZero,
   createMalformedResponseError,
   getValueAtPath,
-  parseObject,
+  parseJsonObject,
   parseToolArguments,
-  requireIndex,
-  textOrEmpty,
+  requirePartIndex,
+  toCountOrZero,
+  toTextOrEmpty,
 } from "./provider-json.js";
 
 const API_VERSION = "2023-06-01";
@@ -62,21 +62,21 @@ function readCompletion(body: Record<string, unknown>, model: string): AiComplet
   if (!Array.isArray(content)) throw createMalformedResponseError("content");
   const texts = content
     .filter((block) => getValueAtPath(block, "type") === "text")
-    .map((block) => textOrEmpty(getValueAtPath(block, "text")));
+    .map((block) => toTextOrEmpty(getValueAtPath(block, "text")));
   const toolUses = content.filter((block) => getValueAtPath(block, "type") === "tool_use");
   return {
     message: { role: "assistant", content: texts.join("") },
     toolCalls: toolUses.map((use) => ({
-      id: textOrEmpty(getValueAtPath(use, "id")),
-      name: textOrEmpty(getValueAtPath(use, "name")),
+      id: toTextOrEmpty(getValueAtPath(use, "id")),
+      name: toTextOrEmpty(getValueAtPath(use, "name")),
       arguments: getValueAtPath(use, "input") ?? {},
     })),
     usage: {
-      inputTokens: countOrZero(getValueAtPath(body, "usage", "input_tokens")),
-      outputTokens: countOrZero(getValueAtPath(body, "usage", "output_tokens")),
+      inputTokens: toCountOrZero(getValueAtPath(body, "usage", "input_tokens")),
+      outputTokens: toCountOrZero(getValueAtPath(body, "usage", "output_tokens")),
     },
-    model: textOrEmpty(getValueAtPath(body, "model")) || model,
-    finishReason: textOrEmpty(getValueAtPath(body, "stop_reason")),
+    model: toTextOrEmpty(getValueAtPath(body, "model")) || model,
+    finishReason: toTextOrEmpty(getValueAtPath(body, "stop_reason")),
   };
 }
 
@@ -99,28 +99,28 @@ function createEventReader(model: string): CompletionEventReader {
 
   function beginBlock(event: unknown, index: number): void {
     const block = getValueAtPath(event, "content_block");
-    const [kind, id, name] = ["type", "id", "name"].map((field) => textOrEmpty(getValueAtPath(block, field)));
+    const [kind, id, name] = ["type", "id", "name"].map((field) => toTextOrEmpty(getValueAtPath(block, field)));
     blocks[index] = { type: kind!, id: id!, name: name!, text: "" };
   }
 
   return {
     push(event) {
       const type = getValueAtPath(event, "type");
-      const index = requireIndex(getValueAtPath(event, "index"));
+      const index = requirePartIndex(getValueAtPath(event, "index"));
       if (type === "message_start") {
-        answeringModel = textOrEmpty(getValueAtPath(event, "message", "model")) || answeringModel;
-        usage.inputTokens = countOrZero(getValueAtPath(event, "message", "usage", "input_tokens"));
+        answeringModel = toTextOrEmpty(getValueAtPath(event, "message", "model")) || answeringModel;
+        usage.inputTokens = toCountOrZero(getValueAtPath(event, "message", "usage", "input_tokens"));
       } else if (type === "content_block_start") beginBlock(event, index);
       else if (type === "message_delta") {
-        finishReason = textOrEmpty(getValueAtPath(event, "delta", "stop_reason")) || finishReason;
-        usage.outputTokens = countOrZero(getValueAtPath(event, "usage", "output_tokens")) || usage.outputTokens;
+        finishReason = toTextOrEmpty(getValueAtPath(event, "delta", "stop_reason")) || finishReason;
+        usage.outputTokens = toCountOrZero(getValueAtPath(event, "usage", "output_tokens")) || usage.outputTokens;
       } else if (type === "message_stop") isWhole = true;
       else if (type === "error")
         throw new AiError("TRANSPORT", "the AI provider reported an error while it sent the response");
       const addedText =
-        type === "content_block_delta" ? textOrEmpty(getValueAtPath(event, "delta", "partial_json")) : "";
+        type === "content_block_delta" ? toTextOrEmpty(getValueAtPath(event, "delta", "partial_json")) : "";
       if (blocks[index]) blocks[index].text += addedText;
-      const text = type === "content_block_delta" ? textOrEmpty(getValueAtPath(event, "delta", "text")) : "";
+      const text = type === "content_block_delta" ? toTextOrEmpty(getValueAtPath(event, "delta", "text")) : "";
       content += text;
       characters += addedText.length + text.length;
       return text;
@@ -145,6 +145,6 @@ export const ANTHROPIC_API: AiProviderApi = {
     const headers = { "x-api-key": key, "anthropic-version": API_VERSION };
     return buildJsonRequest("/v1/messages", headers, buildRequestBody(options, model));
   },
-  readResponse: (_options, model, body) => readCompletion(parseObject(body), model),
+  readResponse: (_options, model, body) => readCompletion(parseJsonObject(body), model),
   createEventReader: createEventReader,
 };

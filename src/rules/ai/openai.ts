@@ -14,13 +14,13 @@ import { buildJsonRequest } from "./answer.js";
 import { AiError } from "./failure.js";
 import type { AiOptions, AiToolCall, CompletionMessage, CompletionOptions, TranscribeOptions } from "./options.js";
 import {
-  countOrZero,
   createMalformedResponseError,
   getValueAtPath,
-  parseObject,
+  parseJsonObject,
   parseToolArguments,
-  requireIndex,
-  textOrEmpty,
+  requirePartIndex,
+  toCountOrZero,
+  toTextOrEmpty,
 } from "./provider-json.js";
 
 const createBearerHeader = (key: string) => ({ authorization: `Bearer ${key}` });
@@ -73,8 +73,8 @@ function buildTranscriptRequest({ file }: TranscribeOptions, model: string, key:
 }
 
 const readTokenUsage = (usage: unknown): AiTokenUsage => ({
-  inputTokens: countOrZero(getValueAtPath(usage, "prompt_tokens")),
-  outputTokens: countOrZero(getValueAtPath(usage, "completion_tokens")),
+  inputTokens: toCountOrZero(getValueAtPath(usage, "prompt_tokens")),
+  outputTokens: toCountOrZero(getValueAtPath(usage, "completion_tokens")),
 });
 
 function readCompletion(body: Record<string, unknown>, model: string): AiCompletion {
@@ -82,15 +82,15 @@ function readCompletion(body: Record<string, unknown>, model: string): AiComplet
   if (message === undefined) throw createMalformedResponseError("choices[0].message");
   const toolCalls = getValueAtPath(message, "tool_calls");
   return {
-    message: { role: "assistant", content: textOrEmpty(getValueAtPath(message, "content")) },
+    message: { role: "assistant", content: toTextOrEmpty(getValueAtPath(message, "content")) },
     toolCalls: (Array.isArray(toolCalls) ? toolCalls : []).map((toolCall) => ({
-      id: textOrEmpty(getValueAtPath(toolCall, "id")),
-      name: textOrEmpty(getValueAtPath(toolCall, "function", "name")),
-      arguments: parseToolArguments(textOrEmpty(getValueAtPath(toolCall, "function", "arguments"))),
+      id: toTextOrEmpty(getValueAtPath(toolCall, "id")),
+      name: toTextOrEmpty(getValueAtPath(toolCall, "function", "name")),
+      arguments: parseToolArguments(toTextOrEmpty(getValueAtPath(toolCall, "function", "arguments"))),
     })),
     usage: readTokenUsage(getValueAtPath(body, "usage")),
-    model: textOrEmpty(getValueAtPath(body, "model")) || model,
-    finishReason: textOrEmpty(getValueAtPath(body, "choices", 0, "finish_reason")),
+    model: toTextOrEmpty(getValueAtPath(body, "model")) || model,
+    finishReason: toTextOrEmpty(getValueAtPath(body, "choices", 0, "finish_reason")),
   };
 }
 
@@ -100,8 +100,8 @@ function readCompletion(body: Record<string, unknown>, model: string): AiComplet
  */
 function findToolCallIndex(delta: unknown, callCount: number): number {
   const index = getValueAtPath(delta, "index");
-  if (Number.isSafeInteger(index)) return requireIndex(index);
-  return textOrEmpty(getValueAtPath(delta, "id")) !== "" ? callCount : Math.max(0, callCount - 1);
+  if (Number.isSafeInteger(index)) return requirePartIndex(index);
+  return toTextOrEmpty(getValueAtPath(delta, "id")) !== "" ? callCount : Math.max(0, callCount - 1);
 }
 
 /** Collects the events of a stream. The arguments of a tool call arrive in several parts with the same index. */
@@ -115,9 +115,9 @@ function createEventReader(model: string): CompletionEventReader {
     for (const delta of Array.isArray(deltas) ? deltas : []) {
       const index = findToolCallIndex(delta, calls.length);
       calls[index] ??= { id: "", name: "", text: "" };
-      calls[index].id ||= textOrEmpty(getValueAtPath(delta, "id"));
-      calls[index].name ||= textOrEmpty(getValueAtPath(delta, "function", "name"));
-      const addedText = textOrEmpty(getValueAtPath(delta, "function", "arguments"));
+      calls[index].id ||= toTextOrEmpty(getValueAtPath(delta, "id"));
+      calls[index].name ||= toTextOrEmpty(getValueAtPath(delta, "function", "name"));
+      const addedText = toTextOrEmpty(getValueAtPath(delta, "function", "arguments"));
       calls[index].text += addedText;
       characters += addedText.length;
     }
@@ -125,11 +125,11 @@ function createEventReader(model: string): CompletionEventReader {
 
   return {
     push(event) {
-      answered = textOrEmpty(getValueAtPath(event, "model")) || answered;
+      answered = toTextOrEmpty(getValueAtPath(event, "model")) || answered;
       if (getValueAtPath(event, "usage")) usage = readTokenUsage(getValueAtPath(event, "usage"));
-      finishReason = textOrEmpty(getValueAtPath(event, "choices", 0, "finish_reason")) || finishReason;
+      finishReason = toTextOrEmpty(getValueAtPath(event, "choices", 0, "finish_reason")) || finishReason;
       addToCalls(getValueAtPath(event, "choices", 0, "delta", "tool_calls"));
-      const text = textOrEmpty(getValueAtPath(event, "choices", 0, "delta", "content"));
+      const text = toTextOrEmpty(getValueAtPath(event, "choices", 0, "delta", "content"));
       content += text;
       characters += text.length;
       return text;
@@ -203,12 +203,12 @@ export const OPENAI_API: AiProviderApi = {
   },
   readResponse(input, model, body) {
     const options = input as AiOptions;
-    const answer = parseObject(body);
+    const answer = parseJsonObject(body);
     if (options.call === "completions") return readCompletion(answer, model);
     if (options.call === "embeddings") return readEmbeddings(answer);
     if (options.call === "image") return readImages(answer);
     if (typeof getValueAtPath(answer, "text") !== "string") throw createMalformedResponseError("text");
-    return { text: textOrEmpty(getValueAtPath(answer, "text")) };
+    return { text: toTextOrEmpty(getValueAtPath(answer, "text")) };
   },
   createEventReader: createEventReader,
 };

@@ -5,7 +5,7 @@ import { AiError } from "./failure.js";
 export const createMalformedResponseError = (missing: string): AiError =>
   new AiError("TRANSPORT", `the response of the AI provider has no ${missing}`);
 
-export function parseObject(body: Buffer): Record<string, unknown> {
+export function parseJsonObject(body: Buffer): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(body.toString("utf8"));
     if (isObject(value)) return value;
@@ -15,17 +15,17 @@ export function parseObject(body: Buffer): Record<string, unknown> {
   throw createMalformedResponseError("JSON object");
 }
 
-export const textOrEmpty = (value: unknown): string => (typeof value === "string" ? value : "");
+export const toTextOrEmpty = (value: unknown): string => (typeof value === "string" ? value : "");
 
-export const countOrZero = (value: unknown): number =>
+export const toCountOrZero = (value: unknown): number =>
   Number.isSafeInteger(value) && (value as number) > 0 ? (value as number) : 0;
 
 /** Maximum index of a part in a provider's answer. A sparse array with a much larger index would take seconds to read. */
 const INDEX_MAX = 1_000;
 
 /** Returns the value if it is a whole number from 0 to INDEX_MAX. @throws AiError TRANSPORT otherwise */
-export function requireIndex(value: unknown): number {
-  const index = countOrZero(value);
+export function requirePartIndex(value: unknown): number {
+  const index = toCountOrZero(value);
   if (index > INDEX_MAX)
     throw new AiError(
       "TRANSPORT",

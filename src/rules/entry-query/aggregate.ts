@@ -16,7 +16,7 @@ import {
 import {
   ACCUMULATOR_SQL,
   compileAccumulators,
-  compileExpression,
+  compileAggregateExpression,
   FIELD_NAME_MAX_CHARACTERS,
   requireFieldName,
   typeRankSql,
@@ -150,7 +150,7 @@ const projectStage: Stage = (stageOptions, fieldPath, input, canSee, statement) 
   const at = createDocumentSource(input, canSee);
   const members = computedFields.map(([name, value]): [string, string] => [
     name,
-    compileExpression(
+    compileAggregateExpression(
       isIncluded(value) ? `$${name.replaceAll(".", "\\.")}` : value,
       `${fieldPath}.${name}`,
       at,
@@ -158,7 +158,7 @@ const projectStage: Stage = (stageOptions, fieldPath, input, canSee, statement) 
     ),
   ]);
   if (!entries.some(([name]) => name === "_id"))
-    members.unshift(["_id", compileExpression("$_id", fieldPath, at, statement)]);
+    members.unshift(["_id", compileAggregateExpression("$_id", fieldPath, at, statement)]);
   const sql = `SELECT ${buildObjectSql(members, statement)} AS d, n, m ${createFromClause(input, statement)} ${OFFSET_BARRIER}`;
   return { sql, areEntries: false, keys: members.map(([name]) => name) };
 };
@@ -166,13 +166,14 @@ const projectStage: Stage = (stageOptions, fieldPath, input, canSee, statement) 
 /** Returns SQL for the key by which $group groups documents: a single value, or an object with several values. */
 function compileGroupKey(id: unknown, fieldPath: string, at: DocumentSource, statement: SqlStatement): string {
   const isOperator = isObject(id) && Object.keys(id).some((key) => key.startsWith("$"));
-  if (!isObject(id) || isOperator) return jsonNullIfMissingSql(compileExpression(id ?? null, fieldPath, at, statement));
+  if (!isObject(id) || isOperator)
+    return jsonNullIfMissingSql(compileAggregateExpression(id ?? null, fieldPath, at, statement));
   const parts = Object.entries(id);
   if (parts.length === 0 || parts.length > AGGREGATE_FIELDS_MAX)
     refuseField(fieldPath, `an object with 1 to ${AGGREGATE_FIELDS_MAX} fields`, id);
   const members = parts.map(([name, value]): [string, string] => [
     requireFieldName(name, `${fieldPath}.${name}`),
-    compileExpression(value, `${fieldPath}.${name}`, at, statement),
+    compileAggregateExpression(value, `${fieldPath}.${name}`, at, statement),
   ]);
   return buildObjectSql(members, statement);
 }

@@ -34,7 +34,7 @@ export function requireFieldName(name: string, fieldPath: string): string {
 }
 
 /** Compiles an expression to SQL of the type jsonb. The result of the SQL is NULL if the value is missing. */
-export function compileExpression(
+export function compileAggregateExpression(
   value: unknown,
   fieldPath: string,
   source: DocumentSource,
@@ -53,7 +53,7 @@ export function compileExpression(
     // times as long.
     if (isObject(value[operator]))
       refuseField(`${fieldPath}.$convertToNumber`, '"$column" or a value', value[operator]);
-    return `COALESCE(to_jsonb(${jsonNumberSql(compileExpression(value[operator], `${fieldPath}.$convertToNumber`, source, statement))}), 'null')`;
+    return `COALESCE(to_jsonb(${jsonNumberSql(compileAggregateExpression(value[operator], `${fieldPath}.$convertToNumber`, source, statement))}), 'null')`;
   }
   return rejectUnknownName(fieldPath, ["$literal", "$convertToNumber"], operator);
 }
@@ -112,7 +112,7 @@ export function compileAccumulators(
     return {
       name,
       operator,
-      value: compileExpression(accumulator[operator], `${innerPath}.${operator}`, source, statement),
+      value: compileAggregateExpression(accumulator[operator], `${innerPath}.${operator}`, source, statement),
     };
   });
 }

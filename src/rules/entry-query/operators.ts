@@ -9,7 +9,7 @@ import {
   serializeJsonValue,
 } from "./checks.js";
 import { jsonNullIfMissingSql, type ValueTestSql } from "./path.js";
-import { translatePattern } from "./regular-expression.js";
+import { translateRegExpToPostgres } from "./regular-expression.js";
 import type { SqlStatement } from "./statement.js";
 
 /**
@@ -116,7 +116,11 @@ const moduloOperator: Operator = (operand, fieldPath, statement) => {
 };
 
 const regexOperator: Operator = (operand, fieldPath, statement, siblings) => {
-  const { pattern, ignoreCase } = translatePattern(operand, siblings["$options"], fieldPath.replace(/\.\$regex$/, ""));
+  const { pattern, ignoreCase } = translateRegExpToPostgres(
+    operand,
+    siblings["$options"],
+    fieldPath.replace(/\.\$regex$/, ""),
+  );
   const boundPattern = statement.bind(pattern, "text");
   return createElementTest(
     (value) =>

@@ -71,7 +71,7 @@ function findExtraLetters(elements: readonly AST.CharacterClassElement[]): strin
 }
 
 /** Regular expression in PostgreSQL's syntax. If `ignoreCase` is true, the query must use UNICODE_COLLATION. */
-export interface TranslatedPattern {
+export interface PostgresRegExp {
   pattern: string;
   ignoreCase: boolean;
 }
@@ -202,7 +202,7 @@ const expressionParser = new RegExpParser({ ecmaVersion: 2025 });
  * Translates `$regex` with its flags in `$options`.
  * @throws REQUEST_INVALID with the path of the field and the unsupported construct
  */
-export function translatePattern(pattern: unknown, flags: unknown, fieldPath: string): TranslatedPattern {
+export function translateRegExpToPostgres(pattern: unknown, flags: unknown, fieldPath: string): PostgresRegExp {
   if (typeof pattern !== "string" || pattern.length > PATTERN_MAX_CHARACTERS) {
     const expected = `a regular expression of at most ${PATTERN_MAX_CHARACTERS} characters`;
     throw new ActionError("REQUEST_INVALID", `${fieldPath}.$regex must be ${expected} (got ${describeValue(pattern)})`);

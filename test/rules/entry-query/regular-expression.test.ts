@@ -4,7 +4,7 @@ import fc from "fast-check";
 import type { Client } from "pg";
 import { ActionError } from "../../../src/errors.js";
 import { UNICODE_COLLATION } from "../../../src/rules/comparable-text.js";
-import { translatePattern } from "../../../src/rules/entry-query/regular-expression.js";
+import { translateRegExpToPostgres } from "../../../src/rules/entry-query/regular-expression.js";
 import { type ConnectedClient, connectedClient } from "../../harness/connected-database.js";
 import { caseCount } from "../../harness/samples.js";
 
@@ -175,7 +175,7 @@ describe("regular expressions", () => {
   /** Returns the expression for PostgreSQL, or null if it is rejected. */
   function translateExpression(source: string, flags: string) {
     try {
-      return translatePattern(source, flags, "where.a");
+      return translateRegExpToPostgres(source, flags, "where.a");
     } catch (error) {
       expect(error).to.be.instanceOf(ActionError);
       expect((error as ActionError).status).to.equal("REQUEST_INVALID");
