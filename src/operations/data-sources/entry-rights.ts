@@ -15,7 +15,7 @@ import {
   type EntryPermissions,
   findEntryPermissions,
   listWhereColumns,
-  maySelectById,
+  maySelectEntryById,
   rejectContradictingWhere,
 } from "../../rules/entries/entry-access.js";
 import type { EntryScope } from "../../rules/entry-query/options.js";
@@ -115,7 +115,7 @@ function createRights(
   const scopeOfSingleEntry: CallerEntryRights["singleEntryScope"] = (source) => {
     try {
       const accessGrant = grant(source, "select");
-      return maySelectById(accessGrant) ? createEntryScope(accessGrant, createHashedColumnSet(source)) : null;
+      return maySelectEntryById(accessGrant) ? createEntryScope(accessGrant, createHashedColumnSet(source)) : null;
     } catch {
       return null;
     }
