@@ -12,7 +12,7 @@ import {
 import { createBatchProcessor } from "../../engine/batches.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { type LogEventInput, measureEventBytes, parseLogEvent } from "../../rules/log-event-input.js";
+import { measureEventBytes, type ParsedLogEvent, parseLogEvent } from "../../rules/log-event-input.js";
 import { logHaltedRuns } from "./chains.js";
 import {
   createStoreEventsParameters,
@@ -48,7 +48,7 @@ export interface LogEvent {
  * Returns the event's data as JSON text to which the SQL statement can add the key `_userEmail`. The statement adds the
  * key only if the caller names a user.
  */
-function toOpenJson({ data, userId }: LogEventInput): Pick<NewLogEvent, "head" | "separator" | "claimed"> {
+function toOpenJson({ data, userId }: ParsedLogEvent): Pick<NewLogEvent, "head" | "separator" | "claimed"> {
   if (userId === null) return { head: JSON.stringify(data).slice(0, -1), separator: null, claimed: null };
   const { _userEmail: claimed, ...rest } = data;
   return {
@@ -158,7 +158,7 @@ export class LogEvents {
   async store(
     emitter: LogEventEmitter,
     appId: number,
-    eventInput: LogEventInput,
+    eventInput: ParsedLogEvent,
     executor?: SqlClient,
   ): Promise<LogEvent> {
     const sessionId = eventInput.sessionId ?? sessionIdOf(emitter);
