@@ -2,7 +2,7 @@
 import { EventEmitter } from "node:events";
 import { expect } from "chai";
 import type { CDPSession } from "puppeteer";
-import { BLOCKED_REQUEST_TEXT, RequestFailureRecorder } from "../../src/engine/browser/network/request-faults.js";
+import { BLOCKED_REQUEST_TEXT, RequestRecorder } from "../../src/engine/browser/network/request-recorder.js";
 
 const ORIGIN = "https://app-1.actions.internal";
 const HOST = "abcdefghijklmnopqrs0123.invalid";
@@ -10,7 +10,7 @@ const HOST = "abcdefghijklmnopqrs0123.invalid";
 describe("a request that was blocked for a secret in its host", () => {
   const session = new EventEmitter();
   const said: string[] = [];
-  const faults = new RequestFailureRecorder(ORIGIN);
+  const faults = new RequestRecorder(ORIGIN);
   faults.watch(session as unknown as CDPSession);
   beforeEach(() => {
     said.length = 0;

@@ -5,7 +5,7 @@
  */
 import type { CDPSession, Protocol } from "puppeteer";
 import type { PageRunRequest } from "../run.js";
-import { RunRequestReporter } from "./run-request-reporter.js";
+import type { RequestRecorder } from "./request-recorder.js";
 
 type UrlCheck = NonNullable<PageRunRequest["mayRequest"]>;
 
@@ -32,7 +32,7 @@ export class RequestGuard {
   /** Hosts of URLs that the URL check has accepted. */
   private acceptedHosts = new Set<string>();
   private rejectedHosts = new Set<string>();
-  private readonly requestReporter = new RunRequestReporter();
+  private onRequest: PageRunRequest["onRequest"];
   /** Resolves when the URL checks of all WebSockets that the run has opened until now have ended. */
   private pendingWebSocketChecks: Promise<unknown> = Promise.resolve();
 
@@ -42,6 +42,7 @@ export class RequestGuard {
    */
   constructor(
     private readonly page: CDPSession,
+    private readonly recorder: RequestRecorder,
     private readonly waitForSentEvents: (timeoutMs: number) => Promise<void>,
   ) {}
 
@@ -52,7 +53,7 @@ export class RequestGuard {
    */
   async beginRun(mayRequest: UrlCheck | undefined, onRequest?: PageRunRequest["onRequest"]): Promise<boolean> {
     this.checkUrl = mayRequest;
-    this.requestReporter.setListener(onRequest);
+    this.onRequest = onRequest;
     this.pendingWebSocketChecks = Promise.resolve();
     this.acceptedHosts = new Set();
     this.rejectedHosts = new Set();
@@ -68,14 +69,6 @@ export class RequestGuard {
     if (this.whenEnabled === null) return;
     child.on("Fetch.requestPaused", (event) => this.continueOrBlock(child, event));
     await this.enableInSession(child);
-  }
-
-  /**
-   * Listens for the end of requests in the DevTools session of a worker or frame. The session of the page pauses their
-   * requests.
-   */
-  listenToChild(child: CDPSession): void {
-    this.requestReporter.listen(child);
   }
 
   /** True if a request to this URL may be sent. Rejects if the check throws. */
@@ -95,7 +88,7 @@ export class RequestGuard {
       .catch(() => false)
       .then((isAllowed) =>
         isAllowed
-          ? session.send("Fetch.continueRequest", { requestId, ...this.requestReporter.reportRequest(event) })
+          ? session.send("Fetch.continueRequest", { requestId, ...this.recorder.startTrace(event, this.onRequest) })
           : session.send("Fetch.failRequest", { requestId, errorReason: "BlockedByClient" }),
       )
       // Ignores the error: the command fails only if the page has closed.
@@ -136,7 +129,7 @@ export class RequestGuard {
    */
   private enableInSession(session: CDPSession): Promise<unknown> {
     session.on("Network.webSocketCreated", (event) => this.onWebSocket(event));
-    this.requestReporter.listen(session);
+    if (session !== this.page) this.recorder.watchEnds(session);
     return Promise.allSettled([
       session.send("Fetch.enable", { patterns: [{ urlPattern: "*" }] }),
       session.send("Network.enable", NO_BUFFERING_OPTIONS),

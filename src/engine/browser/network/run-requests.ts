@@ -5,8 +5,8 @@
 import type { CDPSession } from "puppeteer";
 import type { PageRequest, PageRunRequest } from "../run.js";
 import type { ProxyPort } from "./proxy-port.js";
-import { BLOCKED_REQUEST_TEXT, RequestFailureRecorder } from "./request-faults.js";
 import { getUrlHost, NO_BUFFERING_OPTIONS, RequestGuard } from "./request-guard.js";
+import { BLOCKED_REQUEST_TEXT, RequestRecorder } from "./request-recorder.js";
 
 /** Maximum time in milliseconds to wait for the end of a run's requests after the proxy port is closed. */
 const SETTLE_TIMEOUT_MS = 200;
@@ -33,14 +33,14 @@ interface RunRequestsOptions {
 
 export class PageNetwork {
   readonly guard: RequestGuard;
-  readonly faults: RequestFailureRecorder;
+  readonly faults: RequestRecorder;
   private runs = 0;
   private onRequest: PageRunRequest["onRequest"];
   private reportHost: (host: string) => void = () => {};
 
   constructor(private readonly options: RunRequestsOptions) {
-    this.guard = new RequestGuard(options.session, options.waitForSentEvents);
-    this.faults = new RequestFailureRecorder(options.origin);
+    this.faults = new RequestRecorder(options.origin);
+    this.guard = new RequestGuard(options.session, this.faults, options.waitForSentEvents);
   }
 
   /**
@@ -68,7 +68,6 @@ export class PageNetwork {
   /** Listens to the events about requests in a DevTools session. */
   readonly watch = (session: CDPSession): Promise<unknown> => {
     this.faults.watch(session);
-    if (session !== this.options.session) this.guard.listenToChild(session);
     return session.send("Network.enable", NO_BUFFERING_OPTIONS);
   };
 

@@ -1,10 +1,11 @@
 /**
- * Records why requests of a run failed, because the page itself only gets the message "Failed to fetch". The reasons
- * contain hosts, but no paths and queries, because these may contain secrets.
+ * Records the active requests of a run, and why requests failed, because the page itself only gets the message "Failed
+ * to fetch". The reasons contain hosts, but no paths and queries, because these may contain secrets. Ends the traces of
+ * requests.
  */
 import { setTimeout as setTimeoutPromise } from "node:timers/promises";
 import type { CDPSession, Protocol } from "puppeteer";
-import type { PageOutcome } from "../run.js";
+import type { PageOutcome, PageRunRequest } from "../run.js";
 
 /** Error message that Chromium gives a page for every failed `fetch`. */
 const DEFAULT_MESSAGE = "Failed to fetch";
@@ -16,6 +17,14 @@ export const BLOCKED_REQUEST_TEXT = "the request was blocked, because its URL co
 const FAULTS_MAX = 20;
 const MESSAGE_FAULTS_MAX = 3;
 const PENDING_REQUESTS_MAX = 1_000;
+/** Maximum number of active requests with a trace. A page may have thousands of requests that never end. */
+const TRACED_REQUESTS_MAX = 500;
+
+interface TracedRequest {
+  endTrace(status: number | null): void;
+  /** HTTP status; null if there is no response yet. */
+  status: number | null;
+}
 
 function describeReason(
   { corsErrorStatus, errorText, blockedReason }: Protocol.Network.LoadingFailedEvent,
@@ -32,7 +41,7 @@ function describeReason(
   return errorText || blockedReason || "unknown reason";
 }
 
-export class RequestFailureRecorder {
+export class RequestRecorder {
   /** URLs of the active requests. The key is the ID of the request. */
   private readonly pending = new Map<string, string>();
   /** Number of `fetch` calls that the browser has reported. Preflights and redirects do not count. */
@@ -40,6 +49,8 @@ export class RequestFailureRecorder {
   /** Reasons why the egress proxy rejected requests. The key is the host. */
   private readonly rejectionByHost = new Map<string, string>();
   private faults = new Set<string>();
+  /** Active requests with a trace. The key is the ID of the request. */
+  private readonly traced = new Map<string, TracedRequest>();
   private onFault: (fault: string) => void = () => {};
   private onAllEnded: (() => void) | null = null;
   /** True if the run has had more than PENDING_REQUESTS_MAX active requests at once. Then `pending` is incomplete. */
@@ -54,6 +65,15 @@ export class RequestFailureRecorder {
       if (this.pending.size < PENDING_REQUESTS_MAX) this.pending.set(requestId, request.url);
       else this.hasTooManyRequests = true;
     });
+    this.watchEnds(session);
+  }
+
+  /** Listens only to the ends of requests, which ends their traces. For workers and frames of a document. */
+  watchEnds(session: CDPSession): void {
+    session.on("Network.responseReceived", ({ requestId, response }) => {
+      const request = this.traced.get(requestId);
+      if (request) request.status = response.status;
+    });
     session.on("Network.loadingFinished", ({ requestId }) => this.endRequest(requestId));
     session.on("Network.loadingFailed", (event) => this.onFailed(event));
   }
@@ -62,10 +82,29 @@ export class RequestFailureRecorder {
   beginRun(onFault: (fault: string) => void): void {
     this.onFault = onFault;
     this.pending.clear();
+    this.traced.clear();
     this.fetchCount = 0;
     this.hasTooManyRequests = false;
     this.rejectionByHost.clear();
     this.faults = new Set();
+  }
+
+  /**
+   * Starts the trace of a request before the browser sends it.
+   * @returns the complete list of headers for the request; {} to keep the request's headers
+   */
+  startTrace(
+    { networkId: id, request }: Protocol.Fetch.RequestPausedEvent,
+    onRequest: PageRunRequest["onRequest"],
+  ): { headers?: Protocol.Fetch.HeaderEntry[] } {
+    // Skips a redirected request: its start has already been reported, and it gets no additional headers.
+    if (!onRequest || id === undefined || this.traced.has(id) || this.traced.size >= TRACED_REQUESTS_MAX) return {};
+    const trace = onRequest({ method: request.method, url: request.url });
+    if (trace === null) return {};
+    this.traced.set(id, { endTrace: trace.endTrace, status: null });
+    if (Object.keys(trace.headers).length === 0) return {};
+    const headers = Object.entries({ ...request.headers, ...trace.headers });
+    return { headers: headers.map(([name, value]) => ({ name, value })) };
   }
 
   /** Records that the proxy port rejected requests to `host:port`. */
@@ -135,6 +174,9 @@ export class RequestFailureRecorder {
   }
 
   private endRequest(requestId: string): void {
+    const request = this.traced.get(requestId);
+    this.traced.delete(requestId);
+    request?.endTrace(request.status);
     this.pending.delete(requestId);
     if (this.pending.size === 0) this.onAllEnded?.();
   }
