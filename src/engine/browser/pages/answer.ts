@@ -12,6 +12,8 @@ export const PAGE_TEXT_MAX_CHARACTERS = 16_384;
 
 /** Answer of an isolate when the code of the run uses a global that the isolate does not have. */
 export const NEEDS_OTHER_MODE_ANSWER = "needs-more";
+const UNREADABLE_MESSAGE = "The result of the page could not be read";
+const MISSING_GLOBAL_MESSAGE = "The run needs a global or function that its isolate does not have";
 const ERROR_PREFIX = "error ";
 const DATA_PREFIX = "data ";
 
@@ -111,18 +113,12 @@ export function parsePageAnswer(answer: unknown, name = DEFAULT_SOURCE_NAME): Pa
   const start = isLong ? answer.toString("latin1", 0, ERROR_PREFIX.length) : answer;
   try {
     if (answer === "undefined") return { ok: true, data: undefined };
-    if (answer === NEEDS_OTHER_MODE_ANSWER)
-      return createFailedPageOutcome(
-        "retry",
-        "Error",
-        "The run needs a global or function that its isolate does not have",
-      );
+    if (answer === NEEDS_OTHER_MODE_ANSWER) return createFailedPageOutcome("retry", "Error", MISSING_GLOBAL_MESSAGE);
     if (start.startsWith(ERROR_PREFIX)) return readFailure(String(answer).slice(ERROR_PREFIX.length), name);
   } catch {
-    return createFailedPageOutcome("browser", "Error", "The result of the page could not be read");
+    return createFailedPageOutcome("browser", "Error", UNREADABLE_MESSAGE);
   }
-  if (!start.startsWith(DATA_PREFIX))
-    return createFailedPageOutcome("browser", "Error", "The result of the page could not be read");
+  if (!start.startsWith(DATA_PREFIX)) return createFailedPageOutcome("browser", "Error", UNREADABLE_MESSAGE);
   const data = isLong ? answer.subarray(DATA_PREFIX.length) : answer.slice(DATA_PREFIX.length);
   if (Buffer.byteLength(data) <= RESULT_MAX_BYTES) return { ok: true, data };
   const mb = RESULT_MAX_BYTES / 1024 / 1024;

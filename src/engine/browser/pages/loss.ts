@@ -1,64 +1,44 @@
 /** Reasons why a page can no longer be used ("lost"), and the outcome of the page's active run for each reason. */
 import { RENDERER_MAX_BYTES } from "../../../limits.js";
-import { createFailedPageOutcome, type PageOutcome } from "../run.js";
+import { createFailedPageOutcome, type PageOutcome, type RunFailureCause } from "../run.js";
 
-export const PAGE_LOSS_REASONS = [
-  "isolate",
-  "closed",
-  "crashed",
-  "memory",
-  "flood",
-  "crowd",
-  "window",
-  "discarded",
-  "browser",
-  "unready",
-] as const;
-
-/**
- * Reason why a page is lost. `unready`: code of the previous run was still active, so the run has not started.
- * `isolate`: the thread of an isolate crashed the page, and the service can repeat the run.
- */
-export type PageLossReason = (typeof PAGE_LOSS_REASONS)[number];
+type PageFailure = readonly [cause: RunFailureCause, name: string, message: string];
 
 const MEMORY_MB = RENDERER_MAX_BYTES / 1024 / 1024;
+const BROWSER_ENDED: PageFailure = ["browser", "Error", "The browser ended during the run"];
+const NAVIGATED: PageFailure = ["script", "Error", "The action navigated its page to another URL"];
+
+/**
+ * Failure of a run by the reason why its page is lost. `unready`: code of the previous run was still active, so the run
+ * has not started. `isolate`: the thread of an isolate crashed the page, and the service can repeat the run.
+ */
+const FAILURE_BY_LOSS = {
+  isolate: ["retry", "Error", "The run needs more memory than its isolate has"],
+  closed: ["script", "Error", "The action closed its own page"],
+  crashed: ["browser", "Error", "The page crashed during the run"],
+  memory: ["memory", "RangeError", `The action used more than ${MEMORY_MB} MB of memory`],
+  flood: ["script", "Error", "The action caused so much work in the browser that other runs had to wait"],
+  crowd: ["memory", "RangeError", "The action opened too many pages, frames or workers"],
+  window: [
+    "script",
+    "Error",
+    "The action opened a window, a shared worker or a service worker; runs cannot open these",
+  ],
+  discarded: BROWSER_ENDED,
+  browser: BROWSER_ENDED,
+  unready: ["unready", "Error", "The code of the previous run did not end"],
+} as const satisfies Record<string, PageFailure>;
+
+/** Reason why a page is lost (no longer usable). */
+export type PageLossReason = keyof typeof FAILURE_BY_LOSS;
+export const PAGE_LOSS_REASONS = Object.keys(FAILURE_BY_LOSS) as PageLossReason[];
 
 /**
  * Returns the outcome of a run whose page was lost.
  * @param loss null if the page still exists and only the document of the run is gone
  */
-export function createPageLossOutcome(loss: PageLossReason | null): PageOutcome {
-  switch (loss) {
-    case "memory":
-      return createFailedPageOutcome("memory", "RangeError", `The action used more than ${MEMORY_MB} MB of memory`);
-    case "flood":
-      return createFailedPageOutcome(
-        "script",
-        "Error",
-        "The action caused so much work in the browser that other runs had to wait",
-      );
-    case "crowd":
-      return createFailedPageOutcome("memory", "RangeError", "The action opened too many pages, frames or workers");
-    case "window":
-      return createFailedPageOutcome(
-        "script",
-        "Error",
-        "The action opened a window, a shared worker or a service worker; runs cannot open these",
-      );
-    case "closed":
-      return createFailedPageOutcome("script", "Error", "The action closed its own page");
-    case "unready":
-      return createFailedPageOutcome("unready", "Error", "The code of the previous run did not end");
-    case "isolate":
-      return createFailedPageOutcome("retry", "Error", "The run needs more memory than its isolate has");
-    case "crashed":
-      return createFailedPageOutcome("browser", "Error", "The page crashed during the run");
-    case null:
-      return createFailedPageOutcome("script", "Error", "The action navigated its page to another URL");
-    default:
-      return createFailedPageOutcome("browser", "Error", "The browser ended during the run");
-  }
-}
+export const createPageLossOutcome = (loss: PageLossReason | null): PageOutcome =>
+  createFailedPageOutcome(...(loss === null ? NAVIGATED : FAILURE_BY_LOSS[loss]));
 
 export function createTimeoutOutcome(timeoutMs: number): PageOutcome {
   const seconds = timeoutMs / 1_000;
