@@ -57,7 +57,7 @@ async function settleRuns(
   { repository, dispatcher }: { repository: RunRepository; dispatcher: Dispatcher },
   mayDeclareDead: boolean,
 ): Promise<void> {
-  const settled = await dispatcher.settleLostClaims();
+  const settled = await dispatcher.lostClaims.settle();
   const endingOf = async (run: RunRecord) => createLostRunEndRecord(run, await repository.maskedPayload(run));
   const lostCount = (mayDeclareDead ? await repository.finishLost(endingOf) : 0) + settled.lost;
   const { clientTimeoutMs } = config;

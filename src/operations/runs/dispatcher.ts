@@ -5,7 +5,7 @@
 import { runInBackground } from "../../background.js";
 import type { RunOutcome } from "../records/execution-logs.js";
 import type { RunCancellation, RunExecutor } from "./executor.js";
-import { LostClaimRecovery, type LostRunCounts } from "./lost-claims.js";
+import { LostClaimRecovery } from "./lost-claims.js";
 import type { ClaimedRun, RunRepository } from "./run-repository.js";
 import type { RunRecord } from "./run-types.js";
 import { type Slot, Slots } from "./slots.js";
@@ -51,7 +51,7 @@ interface DispatcherOptions {
 export class Dispatcher {
   private readonly slots: Slots;
   private readonly active = new Map<number, ActiveRun>();
-  private readonly lostClaims: LostClaimRecovery;
+  readonly lostClaims: LostClaimRecovery;
   /** IDs of queued runs for which an active run waits. Each starts as soon as a nested slot is free. */
   private readonly awaitedRuns = new Set<number>();
   /** Callers in this process that wait until a queued run starts, by the run's ID. */
@@ -221,21 +221,6 @@ export class Dispatcher {
   /** Ends a run early if this process executes it. */
   cancel(id: number, reason: RunCancellation): void {
     this.active.get(id)?.controller.abort(reason);
-  }
-
-  /**
-   * Waits for a statement that may assign a run to this process. Passes the statement's result to `use`, which starts
-   * the run.
-   */
-  trackClaim<T, R>(answer: Promise<T>, use: (answer: T) => R): Promise<R> {
-    return this.lostClaims.track(answer, use);
-  }
-
-  /**
-   * Releases or ends runs whose rows name this process but which it does not execute. Call this method at intervals.
-   */
-  settleLostClaims(): Promise<LostRunCounts> {
-    return this.lostClaims.settle();
   }
 
   isRunActive(id: number): boolean {

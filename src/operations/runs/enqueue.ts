@@ -154,7 +154,7 @@ export class Enqueuer {
   private async startInSlot(slot: Slot, insert: InsertRun): Promise<EnqueuedRun | null> {
     const { dispatcher, processId } = this.options;
     try {
-      return await dispatcher.trackClaim(insert(processId), (row) => {
+      return await dispatcher.lostClaims.track(insert(processId), (row) => {
         if (row?.run) return { id: row.id, isRepeated: false, done: dispatcher.execute(row.run, slot) };
         slot.free();
         return row;

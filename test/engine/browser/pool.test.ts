@@ -108,7 +108,7 @@ describe("a page after a run", () => {
     await runIt();
     await Promise.resolve();
     expect(renewed).to.equal(0);
-    await until(() => pool.countIdleOf("key") === 1);
+    await until(() => pool.countIdlePages().warm === 1);
     expect(renewed).to.equal(1);
     expect(page.isReady).to.equal(true);
   });

@@ -211,10 +211,6 @@ export class PagePool {
     this.fillInBackground();
   }
 
-  countIdleOf(key: string): number {
-    return this.pagesByKey.get(key)?.idle.length ?? 0;
-  }
-
   /** Returns the number of idle pages: pages that belong to a key (`warm`), and pages opened in advance for any key (`spare`). */
   countIdlePages(): { warm: number; spare: number } {
     return { warm: this.idleInOrder.size, spare: this.sparePages.length };
