@@ -3,7 +3,7 @@ import { DataSource } from "typeorm";
 import { migrateDatabase, openDatabase } from "../../src/data/database.js";
 import { MIGRATIONS } from "../../src/data/migrations.js";
 import { ExecutionLogs } from "../../src/operations/records/execution-logs.js";
-import { RunRepository } from "../../src/operations/runs/run-repository.js";
+import { insertRunByActionId } from "../../src/operations/runs/run-inserts.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 
 /** True for migrations from before the migration that partitions logs and runs. */
@@ -74,13 +74,14 @@ describe("a database from before its logs were partitioned", () => {
       personId: null,
       credentialId: 1,
     } as const;
-    const repository = new RunRepository(db);
     const holder = "00000000-0000-4000-8000-000000000001";
-    expect(await repository.insert({ ...run, idempotencyKey: "key 10" }, holder)).to.deep.equal({
+    expect(await insertRunByActionId(db, { ...run, idempotencyKey: "key 10" }, holder)).to.deep.equal({
       id: 10,
       isRepeated: true,
     });
-    expect(await repository.insert({ ...run, idempotencyKey: "key 9" }, holder)).to.include({ isRepeated: false });
-    expect(await repository.insert({ ...run, idempotencyKey: null }, holder)).to.include({ isRepeated: false });
+    expect(await insertRunByActionId(db, { ...run, idempotencyKey: "key 9" }, holder)).to.include({
+      isRepeated: false,
+    });
+    expect(await insertRunByActionId(db, { ...run, idempotencyKey: null }, holder)).to.include({ isRepeated: false });
   });
 });

@@ -110,11 +110,10 @@ describe("a backlog", () => {
     const queueLimits = new QueueLimits(db, { ...BOUNDS, maxPayloadBytes: 100_000 });
     const enqueuer = new Enqueuer({
       queueLimits,
-      repository: { insert: () => Promise.reject(new Error("not written")) },
       dispatcher: { tryAcquireSlot: () => null },
       traces: {
         currentTraceparent: () => null,
-        queueWithTrace: (insert: (executor: Db) => unknown) => insert(db),
+        queueWithTrace: () => Promise.reject(new Error("not written")),
       },
     } as unknown as ConstructorParameters<typeof Enqueuer>[0]);
     const payload = JSON.stringify("x".repeat(9_000));

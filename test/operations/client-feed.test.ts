@@ -5,6 +5,7 @@ import type { Db } from "../../src/data/database.js";
 import type { DatabaseNotifications } from "../../src/engine/notifications.js";
 import { type ClientAction, ClientActions } from "../../src/operations/client/client-actions.js";
 import { type ClientActionUpdate, createClientActionFeed } from "../../src/operations/client/client-feed.js";
+import { insertRunByActionId } from "../../src/operations/runs/run-inserts.js";
 import { BROWSER_HOLDER_ID, RunRepository } from "../../src/operations/runs/run-repository.js";
 import { compileActionScript } from "../../src/rules/compile-script.js";
 import { clientActions } from "../api/client-actions.js";
@@ -111,7 +112,7 @@ describe("the list of client actions", () => {
       payload: "{}",
     } as const;
     const nobody = { personId: null, credentialId: null, idempotencyKey: null };
-    const { id } = await repository.insert({ ...run, ...nobody }, BROWSER_HOLDER_ID);
+    const { id } = await insertRunByActionId(service.db, { ...run, ...nobody }, BROWSER_HOLDER_ID);
     const outcome = { state: "completed", type: "app.task.completed", data: { text: "{}", payloadAt: null } } as const;
     expect(await repository.finish(id, BROWSER_HOLDER_ID, outcome)).to.equal(true);
     const [{ ran }] = await service.db.query("SELECT last_run_at IS NOT NULL AS ran FROM action WHERE id = $1", [

@@ -2,6 +2,7 @@
 import { expect } from "chai";
 import type { Db } from "../../src/data/database.js";
 import { ConcurrencyLimiter } from "../../src/operations/runs/concurrency-limiter.js";
+import { insertRunByActionId } from "../../src/operations/runs/run-inserts.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { ServiceMetrics } from "../../src/operations/watch/measures.js";
 import { type ConnectedDatabase, connectedDatabase, emptyTables } from "../harness/connected-database.js";
@@ -39,7 +40,7 @@ describe("runs of two apps that wait for the limits of their actions", () => {
   const addRun = async (id: number) => {
     const run = { appId: id, actionId: id, copy: "master", trigger: "manual", payload: "{}" } as const;
     const nobody = { personId: null, credentialId: null, idempotencyKey: null };
-    await repository.insert({ ...run, ...nobody, waitsFor: "concurrency" }, null);
+    await insertRunByActionId(db, { ...run, ...nobody, waitsFor: "concurrency" }, null);
   };
   const waits = async () =>
     (await db.query("SELECT waits_for AS waits FROM run ORDER BY id")).map(

@@ -5,6 +5,7 @@ import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import type { Db } from "../../src/data/database.js";
 import { finishRuns, type RunEndRecord, RunFinisher } from "../../src/operations/runs/finish.js";
+import { insertRunByActionId } from "../../src/operations/runs/run-inserts.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { type ConnectedDatabase, connectedDatabase, emptyTables } from "../harness/connected-database.js";
 import { countLockWaits, untilLockWait } from "../harness/lock-waits.js";
@@ -38,7 +39,7 @@ describe("runs that end together", () => {
     const { id: actionId, appId: ofApp } = action ?? { id: actions[at % actions.length]!, appId };
     const run = { appId: ofApp, copy: "production", trigger: "manual", payload: `{"at":${at}}` } as const;
     const nobody = { personId: null, credentialId: null, idempotencyKey: null };
-    return (await repository.insert({ ...run, ...nobody, actionId }, holder)).id;
+    return (await insertRunByActionId(db, { ...run, ...nobody, actionId }, holder)).id;
   }
 
   const ending = (at: number, text = `{"at":${at}}`): RunEndRecord => ({

@@ -8,6 +8,7 @@ import { ConcurrencyLimiter } from "../../src/operations/runs/concurrency-limite
 import { Debouncer } from "../../src/operations/runs/debouncer.js";
 import { createLostRunEndRecord } from "../../src/operations/runs/outcomes.js";
 import { QueuedRuns } from "../../src/operations/runs/queued-runs.js";
+import { insertDebouncedRun, insertRunByActionId } from "../../src/operations/runs/run-inserts.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { ServiceMetrics } from "../../src/operations/watch/measures.js";
 import type { Caller } from "../../src/rules/access.js";
@@ -67,7 +68,7 @@ describe("the limits of an action's runs", () => {
     payload: string | object = {},
     { by = 0, trigger = "manual" as const, personId = null as number | null } = {},
   ) {
-    const { repository, limiter } = processes[by % 2]!;
+    const { limiter } = processes[by % 2]!;
     const text = typeof payload === "string" ? payload : JSON.stringify(payload);
     const facts = {
       appId: 1,
@@ -77,7 +78,11 @@ describe("the limits of an action's runs", () => {
       credentialId: null,
       idempotencyKey: null,
     } as const;
-    const { id } = await repository.insert({ ...facts, trigger, personId, waitsFor: "concurrency" }, null);
+    const { id } = await insertRunByActionId(
+      [db, second][by % 2]!,
+      { ...facts, trigger, personId, waitsFor: "concurrency" },
+      null,
+    );
     await limiter.checkRun(id);
     return id;
   }
@@ -256,7 +261,6 @@ describe("the limits of an action's runs", () => {
   });
 
   it("cost a run of an action without limits no row and no key", async () => {
-    const { repository } = processes[0]!;
     const facts = {
       appId: 1,
       actionId: 1,
@@ -265,7 +269,7 @@ describe("the limits of an action's runs", () => {
       credentialId: null,
       idempotencyKey: null,
     } as const;
-    const { id } = await repository.insert({ ...facts, trigger: "manual", personId: null }, HOLDER);
+    const { id } = await insertRunByActionId(db, { ...facts, trigger: "manual", personId: null }, HOLDER);
     expect(await kept()).to.deep.equal({ runs: 0, due: 0, debounced: 0 });
     await complete(id);
     expect(await kept()).to.deep.equal({ runs: 0, due: 0, debounced: 0 });
@@ -283,9 +287,9 @@ describe("the limits of an action's runs", () => {
     } as const;
 
     async function start(payload: object, { by = 0, personId = 1 } = {}): Promise<number> {
-      const [manager, { repository }] = [[db, second][by % 2]!, processes[by % 2]!];
+      const manager = [db, second][by % 2]!;
       const run = { ...facts, personId, payload: JSON.stringify(payload) };
-      return (await manager.transaction((executor) => repository.insertDebounced(run, executor))).id;
+      return (await manager.transaction((executor) => insertDebouncedRun(executor, run))).id;
     }
     const quiet = () => db.query("UPDATE debounced_run SET due_at = now()");
 

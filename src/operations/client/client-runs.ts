@@ -14,6 +14,7 @@ import { createFlatShape, refuseUnknownFields, type Shape, throwIfUnknownField }
 import type { RunOutcome, ScriptError } from "../records/execution-logs.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { BROWSER_REPORT_GRACE_MS, createBrowserRunEndRecord, createTimeoutRunOutcome } from "../runs/outcomes.js";
+import { insertRunByActionId } from "../runs/run-inserts.js";
 import { BROWSER_HOLDER_ID, type RunRepository } from "../runs/run-repository.js";
 import { type ClientActions, findActionOfReportedRun } from "./client-actions.js";
 
@@ -154,7 +155,7 @@ export class ClientRuns {
     const trigger: TriggerType = triggers.some((trigger) => trigger.trigger === "analytics") ? "analytics" : "manual";
     const { copy, personId, credentialId } = caller;
     const run = { appId, actionId, copy, trigger, payload, personId, credentialId, idempotencyKey };
-    return { ...(await this.options.repository.insert(run, BROWSER_HOLDER_ID, manager)), trigger };
+    return { ...(await insertRunByActionId(manager, run, BROWSER_HOLDER_ID)), trigger };
   }
 
   /**

@@ -12,7 +12,13 @@ import type { QueueLimits } from "../records/queue-limits.js";
 import type { ConcurrencyLimiter } from "./concurrency-limiter.js";
 import type { Dispatcher } from "./dispatcher.js";
 import { createDeadlockRunEndRecord } from "./outcomes.js";
-import type { NewOnDemandRun } from "./run-inserts.js";
+import {
+  checkOnDemandRun,
+  insertDebouncedRun,
+  insertOnDemandRun,
+  insertRunByActionId,
+  type NewOnDemandRun,
+} from "./run-inserts.js";
 import type { RunRepository } from "./run-repository.js";
 import type { RunTraces } from "./run-traces.js";
 import { AWAITED_RUN_CHANNEL, type NewRun, type RunRecord } from "./run-types.js";
@@ -49,7 +55,7 @@ interface InsertedRow {
  * Inserts the row with the status running under the process `holder`, or with the status queued if `holder` is null.
  * Returns null if the run cannot start at once and must be queued.
  */
-type InsertRun = (holder: string | null, executor?: SqlClient) => Promise<InsertedRow | null>;
+type InsertRun = (holder: string | null, executor: SqlClient) => Promise<InsertedRow | null>;
 
 interface EnqueuerOptions {
   db: Db;
@@ -88,18 +94,15 @@ export class Enqueuer {
    * @throws ActionError OVERLOADED, RUN_SKIPPED, and the errors of `insertOnDemandRun`
    */
   enqueueOnDemand(named: NewOnDemandRun, awaitedBy: number | null = null): Promise<EnqueuedRun> {
-    const { repository, traces } = this.options;
+    const { db, traces } = this.options;
     const traceparent = traces.currentTraceparent();
     const insert: InsertRun = async (holder, executor) => {
-      const { id, isRepeated, skipped, action, secretsVersion } = await repository.insertOnDemand(
-        named,
-        holder,
-        executor,
-      );
+      const { id, isRepeated, skipped, action, secretsVersion } = await insertOnDemandRun(executor, named, holder);
       const { id: actionId, waitsFor, ...code } = action;
       if (id === null) {
         if (holder !== null) return null;
-        const debounced = await repository.insertDebounced({ ...named, actionId }, executor);
+        const insertDebounced = (manager: SqlClient) => insertDebouncedRun(manager, { ...named, actionId });
+        const debounced = await (executor === db ? db.transaction(insertDebounced) : insertDebounced(executor));
         return { ...debounced, run: null, waitsFor: "debounce" };
       }
       if (skipped) throw skippedError(id, skipped);
@@ -108,7 +111,7 @@ export class Enqueuer {
       return { id, isRepeated, run: holder === null ? null : { ...named, ...facts, id, actionId }, waitsFor };
     };
     return this.enqueue(named, insert, awaitedBy, {
-      check: () => repository.checkOnDemand(named),
+      check: () => checkOnDemandRun(db, named),
       // A request to an HTTP trigger has already matched a route, so its action can run.
       isRunnable: named.routeMatch != null,
     });
@@ -116,12 +119,12 @@ export class Enqueuer {
 
   /** Enqueues a run of an action whose ID is known to exist. @throws OVERLOADED, RUN_SKIPPED */
   enqueueByActionId(run: NewRun): Promise<EnqueuedRun> {
-    const { repository, traces } = this.options;
+    const { traces } = this.options;
     const { waitsFor = null } = run;
     const traceparent = traces.currentTraceparent();
     const insert: InsertRun = async (holder, executor) => {
       if (holder !== null && waitsFor !== null) return null;
-      const { id, isRepeated } = await repository.insert(run, holder, executor);
+      const { id, isRepeated } = await insertRunByActionId(executor, run, holder);
       const facts = { replayOf: null, versionId: null, startedAt: new Date(), traceparent };
       return { id, isRepeated, run: holder === null || isRepeated ? null : { ...facts, ...run, id }, waitsFor };
     };
@@ -152,9 +155,9 @@ export class Enqueuer {
    * be queued.
    */
   private async startInSlot(slot: Slot, insert: InsertRun): Promise<EnqueuedRun | null> {
-    const { dispatcher, processId } = this.options;
+    const { db, dispatcher, processId } = this.options;
     try {
-      return await dispatcher.lostClaims.track(insert(processId), (row) => {
+      return await dispatcher.lostClaims.track(insert(processId, db), (row) => {
         if (row?.run) return { id: row.id, isRepeated: false, done: dispatcher.execute(row.run, slot) };
         slot.free();
         return row;

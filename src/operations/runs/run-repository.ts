@@ -7,14 +7,7 @@ import { type Db, queryPreparedRows, rows, type SqlClient } from "../../data/dat
 import { fromStateSql, IS_RUNNING_SQL, toStateSql } from "../../data/run.js";
 import { type RunEndRecord, RunFinisher } from "./finish.js";
 import { EMPTY_PAYLOAD } from "./outcomes.js";
-import {
-  checkOnDemandRun,
-  insertDebouncedRun,
-  insertOnDemandRun,
-  insertRunByActionId,
-  type NewOnDemandRun,
-} from "./run-inserts.js";
-import type { NewRun, RunCode, RunRecord } from "./run-types.js";
+import type { RunCode, RunRecord } from "./run-types.js";
 
 const RUN_RECORD_COLUMNS = `id, app_id AS "appId", action_id AS "actionId", copy, trigger, svc_run_payload(payload, event_id) AS payload,
   person_id AS "personId", credential_id AS "credentialId", replay_of AS "replayOf", version_id AS "versionId",
@@ -225,36 +218,6 @@ export class RunRepository {
       });
     }
     return this.floor.id;
-  }
-
-  /**
-   * Inserts a run of an action whose ID is known: with the status running under the process `holder`, or with the
-   * status queued if `holder` is null.
-   */
-  insert(run: NewRun, holder: string | null, executor: SqlClient = this.db) {
-    return insertRunByActionId(executor, run, holder);
-  }
-
-  /**
-   * Like `insert`, but for an action that the caller names. The same statement finds the action.
-   * @throws the errors of `insertOnDemandRun`
-   */
-  insertOnDemand(run: NewOnDemandRun, holder: string | null, executor: SqlClient = this.db) {
-    return insertOnDemandRun(executor, run, holder);
-  }
-
-  /**
-   * Checks that the action of a call can run, before the call waits for a slot.
-   * @throws the errors of `insertOnDemandRun`
-   */
-  checkOnDemand(run: NewOnDemandRun): Promise<void> {
-    return checkOnDemandRun(this.db, run);
-  }
-
-  /** Inserts a debounced run, or replaces the payload of the queued run of the same action and caller. */
-  insertDebounced(run: NewRun, executor: SqlClient = this.db) {
-    if (executor !== this.db) return insertDebouncedRun(executor, run);
-    return this.db.transaction((manager) => insertDebouncedRun(manager, run));
   }
 
   /**
