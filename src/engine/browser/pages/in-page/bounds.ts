@@ -2,9 +2,8 @@
  * Limits calls of functions that need far more time in the browser process than in the calling code. Runs in each
  * document and worker before any other code.
  */
+import type { Any } from "./any.js";
 
-// biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
-type Any = any;
 declare const self: Any;
 
 /**

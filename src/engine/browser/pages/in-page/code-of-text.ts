@@ -2,9 +2,7 @@
  * Prevents `import()` in code that an action creates from text in an isolate. A ShadowRealm cannot load modules, and
  * the page would crash. If the action's own code contains `import()`, it runs in a document (mode.ts).
  */
-
-// biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
-type Any = any;
+import type { Any } from "./any.js";
 
 export type CodeFromTextRestriction = ReturnType<typeof createCodeFromTextRestriction>;
 

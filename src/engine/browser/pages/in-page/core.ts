@@ -3,6 +3,7 @@
  * outcome as one text. Runs in the browser.
  */
 
+import type { Any } from "./any.js";
 import type { HarnessLimits, InstallConsole } from "./harness-console.js";
 import type { RunAnswerText } from "./messages.js";
 import type { ValueFormatter } from "./value-formatter.js";
@@ -19,9 +20,6 @@ export interface HarnessFailure {
    */
   at: string;
 }
-
-// biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
-type Any = any;
 
 export type HarnessCore = ReturnType<typeof createHarnessCore>;
 

@@ -1,10 +1,9 @@
 /** Harness of a document: evaluates the scripts of a run and calls `execute`. It is created before any code of the action. */
+import type { Any } from "./any.js";
 import type { HarnessCore } from "./core.js";
 import type { DocumentMessage } from "./messages.js";
 import type { HostServiceCalls, RunServiceCalls } from "./service-calls.js";
 
-// biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
-type Any = any;
 declare const self: Any;
 
 /**

@@ -1,4 +1,5 @@
 /** Replaces the console of a run, or of a worker that it starts. Runs before the action's code. */
+import type { Any } from "./any.js";
 import type { ValueFormatter } from "./value-formatter.js";
 
 export interface HarnessLimits {
@@ -10,8 +11,6 @@ export interface HarnessLimits {
   consoleFull: string;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
-type Any = any;
 declare const self: Any;
 
 export type InstallConsole = ReturnType<typeof createConsoleInstaller>;

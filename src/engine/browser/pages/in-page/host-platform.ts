@@ -3,11 +3,10 @@
  * can be passed to a realm (the ShadowRealm of a run). So platform objects stay in the worker, and the realm uses each
  * object through a function. Code of actions never runs in the worker's own global scope.
  */
+import type { Any } from "./any.js";
 import type { RealmObjectOperation, RealmValueDecoder, ReceiveEncodedValues } from "./host-rows.js";
 import type { WorkerTimers } from "./host-timers.js";
 
-// biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
-type Any = any;
 declare const self: Any;
 
 /**

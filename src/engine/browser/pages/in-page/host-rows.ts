@@ -2,9 +2,8 @@
  * Decodes values that code in a realm (ShadowRealm of a run) passes to a web platform function. The platform itself
  * then reads and checks the values. Runs in the worker of a network isolate, outside of the realm.
  */
+import type { Any } from "./any.js";
 
-// biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
-type Any = any;
 declare const self: Any;
 
 /** Receives a row of encoded values (host-platform.ts). */

@@ -1,7 +1,6 @@
 /** Timers of a run, which are cleared when the run ends. Runs in the worker of a network isolate, outside of the realm. */
+import type { Any } from "./any.js";
 
-// biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
-type Any = any;
 declare const self: Any;
 
 export type WorkerTimers = ReturnType<typeof createWorkerTimers>;

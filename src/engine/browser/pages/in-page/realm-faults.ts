@@ -2,9 +2,7 @@
  * Creates errors in a run's realm (ShadowRealm) for errors of the web platform in the worker. The stack of an error
  * contains the frames of the code that called the platform. Runs in the realm before the action's code.
  */
-
-// biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
-type Any = any;
+import type { Any } from "./any.js";
 
 export type RealmErrorFactory = ReturnType<typeof createRealmErrorFactory>;
 

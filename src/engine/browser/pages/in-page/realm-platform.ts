@@ -3,14 +3,12 @@
  * `Request` and `fetch`. They have the same members as the browser's own and use objects of the worker
  * (host-platform.ts). Runs in the realm before the action's code.
  */
+import type { Any } from "./any.js";
 import type { WorkerObjectHandle, WorkerPlatformClass } from "./host-platform.js";
 import type { RealmErrorFactory } from "./realm-faults.js";
 import type { RealmValueEncoder } from "./realm-rows.js";
 import type { RealmAbortSignals } from "./realm-signals.js";
 import type { RealmTimers } from "./realm-timers.js";
-
-// biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
-type Any = any;
 
 /** Options of a call from the realm to the worker. */
 interface Call {

@@ -3,12 +3,10 @@
  * encoded values form a row (host-platform.ts). Objects are not copied: the platform reads their properties through
  * functions of the realm. Runs in the realm before the action's code.
  */
+import type { Any } from "./any.js";
 import type { WorkerObjectHandle } from "./host-platform.js";
 import type { RealmObjectOperation, ReceiveEncodedValues } from "./host-rows.js";
 import type { RealmAbortSignals } from "./realm-signals.js";
-
-// biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
-type Any = any;
 
 export type RealmValueEncoder = ReturnType<typeof createRealmValueEncoder>;
 

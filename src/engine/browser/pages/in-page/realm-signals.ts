@@ -3,10 +3,8 @@
  * the page, because a realm cannot report errors. `AbortSignal.timeout` needs a timer of the worker. Runs in the realm
  * before the action's code.
  */
+import type { Any } from "./any.js";
 import type { WorkerObjectHandle } from "./host-platform.js";
-
-// biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
-type Any = any;
 
 export type RealmAbortSignals = ReturnType<typeof createRealmAbortSignals>;
 

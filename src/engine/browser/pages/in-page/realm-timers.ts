@@ -2,11 +2,10 @@
  * Defines the timers of a realm (ShadowRealm of a run), which use timers of the worker, and a `queueMicrotask` that
  * ignores errors. Runs in the realm before the action's code.
  */
+import type { Any } from "./any.js";
 import type { WorkerObjectHandle } from "./host-platform.js";
 import type { RealmValueEncoder } from "./realm-rows.js";
 
-// biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
-type Any = any;
 type CallHost = (handle: WorkerObjectHandle, verb: string, member: string, row: readonly Any[]) => Any;
 
 export type RealmTimers = ReturnType<typeof createRealmTimers>;

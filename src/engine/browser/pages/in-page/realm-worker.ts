@@ -2,13 +2,12 @@
  * Runs on the worker thread of an isolate: creates a ShadowRealm for each run, and the next one in advance. Code of
  * actions never runs in the worker's own global scope.
  */
+import type { Any } from "./any.js";
 import type { WorkerPlatform } from "./host-platform.js";
 import type { ThreadMessage, ThreadStep } from "./messages.js";
 import type { ScriptCache, SentScript } from "./page-texts.js";
 import type { HostServiceCalls } from "./service-calls.js";
 
-// biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
-type Any = any;
 declare const self: Any;
 
 /** Limits after which a thread is replaced, because the memory of ended realms is freed only when the thread ends. */

@@ -3,9 +3,7 @@
  * `createHostServiceCalls` runs outside of the run: in the thread of an isolate, or in the harness of a document.
  * `createRunServiceCalls` runs in the global scope of the run.
  */
-
-// biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
-type Any = any;
+import type { Any } from "./any.js";
 
 export type HostServiceCalls = ReturnType<typeof createHostServiceCalls>;
 export type RunServiceCalls = ReturnType<typeof createRunServiceCalls>;

@@ -3,10 +3,9 @@
  * often only store these globals, compare them, or check their type, which works with a stand-in. Runs before any other
  * code.
  */
-import type { GlobalStandIn } from "../../globals.js";
 
-// biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
-type Any = any;
+import type { GlobalStandIn } from "../../globals.js";
+import type { Any } from "./any.js";
 
 export type DefineStandIns = ReturnType<typeof createStandInDefiner>;
 

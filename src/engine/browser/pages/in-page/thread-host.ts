@@ -2,9 +2,8 @@
  * Starts and replaces the worker of an isolate's page, and counts the realms (ShadowRealms) that the worker has
  * created. Runs in the page. Code of actions runs only in realms.
  */
+import type { Any } from "./any.js";
 
-// biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
-type Any = any;
 declare const self: Any;
 
 /**

@@ -1,7 +1,5 @@
 /** Converts values to the text of a console line. Runs in the browser before the action's code. */
-
-// biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
-type Any = any;
+import type { Any } from "./any.js";
 
 export type ValueFormatter = ReturnType<typeof createValueFormatter>;
 

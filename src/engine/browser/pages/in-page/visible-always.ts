@@ -1,7 +1,6 @@
 /** Makes a document report that its window is visible, although the service hides it. Runs before any other code. */
+import type { Any } from "./any.js";
 
-// biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
-type Any = any;
 declare const self: Any;
 
 /**
