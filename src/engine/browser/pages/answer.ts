@@ -78,8 +78,8 @@ export function removeHarnessFrames(stack: string): string {
 }
 
 /**
- * Returns a stack trace with only the frames of the action. If there are none, as for a syntax error, adds a frame with
- * the position `at`.
+ * Returns a stack trace with only the frames of the action. If there are none, as for a syntax error of a package, adds a
+ * frame with the position `at`.
  */
 function cleanStack(stack: string, at: string): string {
   const frames = removeFrames(removeHarnessFrames(stack), getTextAfterEvaluatingFrame);

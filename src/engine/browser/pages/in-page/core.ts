@@ -15,7 +15,7 @@ export interface HarnessFailure {
   message: string;
   stack: string;
   /**
-   * Position of a syntax error, or of an error at the top level of a script, if the stack does not contain this
+   * Position of a syntax error, or of an error at the top level, of a package, if the stack does not contain this
    * position.
    */
   at: string;
@@ -139,14 +139,12 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
      * Evaluates the scripts in the global scope, and calls `execute`. Returns the answer of the harness.
      * @param scripts name and source of each script in turn; the last script is the action's function (action-script.ts)
      * @param loadAll evaluates the scripts before the last one
-     * @param positionOf finds the position of a syntax error
      */
     async evaluateAndCall(
       payload: string,
       settings: string,
       scripts: readonly string[],
       loadAll: typeof load = load,
-      positionOf: (error: Any, name: string, source: string) => string = () => "",
     ): Promise<string> {
       const last = scripts.length - 2;
       const failure = await safe(loadAll(scripts, last));
@@ -155,7 +153,7 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
       try {
         run = evaluate(scripts[last + 1])();
       } catch (error) {
-        return fail("script", error, positionOf(error, scripts[last]!, scripts[last + 1]!));
+        return fail("script", error, "");
       }
       return await safe(callExecute(run, payload, settings));
     },

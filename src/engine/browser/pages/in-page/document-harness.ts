@@ -21,7 +21,6 @@ export function createDocumentHarness(
   const { document } = window;
   const { apply, defineProperty } = Reflect;
   const PagePromise = Promise;
-  const DocumentSyntaxError = SyntaxError;
   const { createElement } = document;
   const { appendChild, removeChild } = window.Node.prototype;
   const setText: Any = Reflect.getOwnPropertyDescriptor(window.HTMLScriptElement.prototype, "text")?.set;
@@ -40,32 +39,23 @@ export function createDocumentHarness(
   const state = history.state ?? navigation.currentEntry.getState() ?? null;
   if (state !== null || history.scrollRestoration !== "auto") return null;
 
-  /**
-   * Runs the text as a classic script. Returns null if it succeeds, otherwise the result of `describe` for the script's
-   * error event.
-   */
-  function runScript(text: string, describe: (event: Any) => string): string | null {
+  /** Evaluates a script in the global scope. Returns null, or an error answer if the script fails. */
+  function evaluate(name: string, source: string): string | null {
     let failure: string | null = null;
     const onError = (event: Any) => {
       // Ignores errors of other scripts, which this script has added to the page.
       if (apply(currentScript, document, []) !== script) return;
-      failure = describe(event);
+      failure = core.fail("script", event.error, `${name}:${event.lineno}:${event.colno}`);
       event.preventDefault();
     };
     const script = apply(createElement, document, ["script"]);
-    apply(setText, script, [text]);
+    apply(setText, script, [`${source}\n//# sourceURL=${name}`]);
     apply(addEventListener, window, ["error", onError, true]);
     apply(appendChild, head, [script]);
     apply(removeEventListener, window, ["error", onError, true]);
     apply(removeChild, head, [script]);
     return failure;
   }
-
-  const positionIn = (name: string, event: Any): string => `${name}:${event.lineno}:${event.colno}`;
-
-  /** Evaluates a script in the global scope. Returns null, or an error answer if the script fails. */
-  const evaluate = (name: string, source: string): string | null =>
-    runScript(`${source}\n//# sourceURL=${name}`, (event) => core.fail("script", event.error, positionIn(name, event)));
 
   /** Loads a script from a URL. Returns null, or an error answer if loading fails. */
   function load(url: string): Promise<string | null> {
@@ -108,15 +98,6 @@ export function createDocumentHarness(
   }
 
   /**
-   * Returns the position of a syntax error in the action's function. `eval` does not report this position, so the
-   * source is run again as a script, whose error event has it.
-   */
-  function syntaxErrorPosition(error: Any, name: string, source: string): string {
-    if (!(error instanceof DocumentSyntaxError)) return "";
-    return runScript(source, (event) => positionIn(name, event)) ?? "";
-  }
-
-  /**
    * Defines the global through which the client library sends requests to other services. Requests to this service use
    * the browser's network.
    */
@@ -143,7 +124,7 @@ export function createDocumentHarness(
       delete window[bindingName];
       core.installConsole(print);
       if (base !== "") openService(base, settings, print);
-      return core.safe(core.evaluateAndCall(payload, settings, scripts, loadAll, syntaxErrorPosition));
+      return core.safe(core.evaluateAndCall(payload, settings, scripts, loadAll));
     },
   };
 }
