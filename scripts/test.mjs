@@ -16,13 +16,19 @@ const NODE_FLAGS = ["--no-node-snapshot", "--enable-source-maps"];
  * with more processes, time limits expire. On 2 slow cores, 30 tests failed with 5 processes; all passed in 1,111 s with 3.
  */
 const PROCESSES = Math.min(8, availableParallelism() + 1);
-/** Folders and files with the longest tests, longest first. Short files then fill the gaps at the end. */
+/**
+ * Folders and files with the longest tests, which run first, the longest of them first. The short files that remain keep all processes busy
+ * until the end.
+ */
 const LONG_FOLDERS = [
   ...["service", "docs", "cli", "source", "git", "web", "engine", "attacks", "backup", "packages", "stages"],
   ...["schema.test.js", "regular-expressions.test.js"],
 ];
 
-/** Returns the path of Node in node_modules. npm puts this folder first in PATH, but it may have been empty when npm started. */
+/**
+ * Returns the path of the project's Node in node_modules. The current process may have another Node, because node_modules may have been
+ * empty when npm started it.
+ */
 function ownNode() {
   const path = join(ROOT, "node_modules/.bin/node");
   return existsSync(path) ? path : process.execPath;

@@ -90,7 +90,7 @@ function removeIfPossible(folder) {
   } catch {}
 }
 
-/** Moves the old packages to `aside`, or removes them where this is impossible. */
+/** Moves the old packages to `aside`. Removes them if they cannot be moved. */
 function moveAside(packages, aside) {
   try {
     renameSync(packages, aside);

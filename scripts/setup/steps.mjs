@@ -8,7 +8,7 @@ export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const STILL_AT_IT_MS = 15_000;
 
 const ENDING_SIGNALS = ["SIGINT", "SIGTERM"];
-/** Signal that this process has received to end. */
+/** Signal that told this process to end; null until one arrives. */
 let receivedSignal = null;
 
 /** Expected failure of the set-up, which is reported in one line. Any other error is a bug in the set-up itself. */
@@ -50,7 +50,7 @@ export function run(command, args, { cwd = ROOT, env = createToolEnvironment(ROO
     const chunks = [];
     child.stdout.on("data", (chunk) => chunks.push(chunk));
     child.stderr.on("data", (chunk) => chunks.push(chunk));
-    // A running program emits an error if it cannot receive a signal, such as sudo.
+    // `error` is also emitted for a running program to which this process may not send a signal, such as sudo.
     child.on("error", (error) => {
       if (child.pid === undefined) finish({ code: 127, output: error.message });
     });

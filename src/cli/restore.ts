@@ -36,7 +36,10 @@ function readAvailableKeys({ settingsKeys, dataDir }: Config): readonly Buffer[]
   return settingsKeys ?? (existsSync(path) ? readKeyFile(path) : []);
 }
 
-/** Stores the backup's keys before the keys that this installation has. All of the service's processes then use the backup's keys first. */
+/**
+ * Adds the backup's keys at the beginning of this installation's key file, unless the file already contains them.
+ * @throws StartError if SETTINGS_KEY is set and lacks a key, because the service then does not read the key file
+ */
 async function storeKeys(config: Config, keys: readonly Buffer[]): Promise<void> {
   const availableKeyList = readAvailableKeys(config);
   const missingKeys = keys.filter((key) => !availableKeyList.some((other) => other.equals(key)));

@@ -3,7 +3,10 @@ import { expect } from "chai";
 import type { ChaosOutcome } from "./chaos.js";
 import { WAIT_LIMIT_MS } from "./unrest.js";
 
-/** Responses that callers may get. A run fails if its code cannot be read or its process is killed. A killed process is unreachable. */
+/**
+ * Responses that callers may get. A run fails if its code cannot be read or if its process is killed. `unreachable` counts requests to a
+ * killed process.
+ */
 const ALLOWED_ANSWERS = /^(20\d|503 OVERLOADED$|500 EXECUTION_FAILED$|unreachable$)/;
 
 const ALLOWED_TICKS = ["completed", "failed", "still running", "late by more than 60 s", "down at that time"];

@@ -17,7 +17,7 @@ import { firstCredentials } from "./service.js";
 import { type FleetObservations, FREQUENT_FAULTS, injectFaults, type Pace, sendRequestsUntil } from "./unrest.js";
 import { until } from "./until.js";
 
-/** Frequency of the schedules: every minute except one, because the specification does not allow every minute. */
+/** Frequency of the schedules: each minute of an hour except the last, because the service rejects a schedule for every minute. */
 export const SCHEDULE_FREQUENCY = "0-58 * * * *";
 /** Number of actions whose failures the alert rules report: CALLED_ACTIONS and the last schedules. */
 const ALERTED_ACTIONS = 5;

@@ -1,4 +1,6 @@
-/** Waits until other statements are blocked by the locks of a transaction. Runs requests of which the second waits for the first. */
+/**
+ * Waits until the locks of a transaction block other statements. Also runs two requests so that the second waits for locks of the first.
+ */
 import type { EntityManager } from "typeorm";
 import { type Db, rows } from "../../src/data/database.js";
 import { until } from "./until.js";
@@ -35,8 +37,8 @@ export async function untilLockWait(transaction: EntityManager, request: Promise
 }
 
 /**
- * Runs two requests so that `first` holds its locks while `second` runs: `lock` is a statement whose locks stop `first`. They are released as
- * soon as `second` waits for a lock too, or has ended. Returns both results.
+ * Runs two requests at the same time, so that `first` holds its locks while `second` runs. The locks of the statement `lock` stop `first`.
+ * When `second` also waits for a lock, or has ended, the locks of `lock` are released. Returns the results of the two requests.
  */
 export async function overlap<First, Second>(
   db: Db,

@@ -41,7 +41,10 @@ export async function countRowsReadBy(db: Db, sql: string, values: unknown[]): P
   return countRowsRead(rowsOf(await db.query(`${EXPLAIN_ANALYZE} ${sql}`, values))[0]!["QUERY PLAN"][0].Plan);
 }
 
-/** Counts the rows that `work` reads through this pool. Prepared statements are planned without their values, as in production. */
+/**
+ * Calls `work` with a database that records each statement, and counts the rows that these statements read. Prepared statements are planned
+ * without their values, as in production.
+ */
 export async function countReadings(db: Db, work: (watched: Db) => Promise<unknown>): Promise<PlanReading[]> {
   const readings: PlanReading[] = [];
   const recordStatement = (text: string, answer: unknown) =>

@@ -7,7 +7,10 @@ import { pino } from "pino";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/engine/embedded-postgres.js";
 import { until } from "./until.js";
 
-/** Settings of the server. It may lose data, so it never waits for the disk. DROP DATABASE searches all buffers, so it has few. */
+/**
+ * Settings of the server. A crash may lose its data, so the server never waits for the disk. It has few buffers, because DROP DATABASE
+ * searches all of them.
+ */
 const SETTINGS = {
   fsync: "off",
   full_page_writes: "off",
@@ -18,7 +21,10 @@ const SETTINGS = {
 /** Time limit in which a connection must close, in milliseconds. A connection that closes slowly on a busy machine is not a leak. */
 const CLOSING_LIMIT_MS = 10_000;
 const TEMPLATE = "migrated_template";
-/** URL of a server that already runs. Another process stops it: mocha's first one, or a test with another version of PostgreSQL. */
+/**
+ * URL of a server that another process has started and stops: the first process of mocha, or a test with another version of PostgreSQL.
+ * Undefined if this process must start a server itself.
+ */
 const GIVEN_SERVER_URL = process.env["TEST_POSTGRES_URL"];
 /** Name of this process in the names of databases, because several processes share one server. */
 const PROCESS_NAME = process.env["MOCHA_WORKER_ID"] ?? "first";

@@ -19,8 +19,9 @@ export async function prepareReset(service: TestService, personId: number): Prom
 
 /**
  * Resets the passphrase of a person while `request` is in progress, and returns the result of `request`.
- * @param table table that `request` must read after its authorization, and a reset does not use: the reset is complete before `request`
- *   continues. If it is missing, the row of the person is locked, and the reset waits for the lock before `request` does.
+ * @param table table that `request` reads after its authorization and that a reset does not use. This function locks the table, so that
+ *   the reset is complete before `request` continues. Without `table`, the function locks the person's row. The reset then waits for this
+ *   lock first, and `request` after it
  */
 export async function resetDuring<T>(
   service: TestService,

@@ -1,6 +1,9 @@
-/** Selects the generated cases and the tests that `npm test` runs. The long tests run all of them (all-samples, subscription-ends). */
+/**
+ * Selects the generated cases and the tests that `npm test` runs. The long tests all-samples.test.ts and subscription-ends.test.ts run all
+ * of them.
+ */
 
-/** True in the long tests. This is a function, because they set the variable after other files have loaded this module. */
+/** True in the long tests. This is a function, because the long tests set the variable after other files have loaded this module. */
 export const runsAll = () => Boolean(process.env["ALL_SAMPLES"]);
 
 /**

@@ -84,8 +84,8 @@ async function watchQueue(
 }
 
 /**
- * Kills `kills` instances one after the other, and cuts them off from the database meanwhile. `work` sends the callers'
- * requests until its argument, a function, returns true.
+ * Kills instances or browsers, `kills` times in total. At the same time, loses the database in each of the ways `losses`. `work` sends the
+ * callers' requests until the function that it receives returns true.
  */
 export async function injectFaults(options: {
   postgres: RestartablePostgres;

@@ -95,8 +95,8 @@ const WITH_ACCESS_RULES: readonly Operation[] = [
 ];
 
 /**
- * True if the app's access rules decide about callers without a right on the app. False for `tryAccess`, which tries
- * access rules, because it needs full access.
+ * True if the app's access rules decide about callers without a right on the app. False for `tryAccess`: only callers with full access can
+ * try access rules.
  */
 export const usesAccessRules = (field: string, operations: readonly Operation[]): boolean =>
   field !== "tryAccess" && operations.some((name) => WITH_ACCESS_RULES.includes(name));

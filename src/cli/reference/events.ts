@@ -48,7 +48,10 @@ const COMPOSED_TYPES: Record<string, readonly string[]> = {
 const AUDIT_TYPE =
   /["`]((?:app|appAction|dataSource|media|token|person|member|invitation|administrator|organization)\.[\w.${}]+)["`]/g;
 
-/** Types of audit log entries that SQL statements write: changes of entries, and a migration that marks data sources as users. */
+/**
+ * Types of audit log entries that SQL statements write: changes of entries, and a migration that found data sources whose entries can no
+ * longer sign in.
+ */
 const TYPES_IN_SQL: readonly string[] = [ENTRIES_CHANGED_AUDIT_TYPE, "dataSource.notUsers"];
 
 /**

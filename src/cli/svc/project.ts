@@ -166,7 +166,8 @@ export class Project {
       throw new CliError(
         `${path} is outside of the project, or a symbolic link to a file outside of the project; copy the file into the project`,
       );
-    // Windows and macOS find a file whose name differs in upper and lower case, but the service does not.
+    // On Windows and macOS, this path also finds a file whose name differs only in upper and lower case. The service would not find that
+    // file.
     const isOtherCase = storedPath !== path && storedPath.toLowerCase() === path.toLowerCase();
     return isOtherCase && !this.#hasExactly(path) ? null : readFileSync(file, "utf8");
   };

@@ -40,7 +40,7 @@ export interface SharedPage {
 
 /** `Svc.Communicate`, of the package svc-communicate. */
 export interface Communicate {
-  /** Only returns these same functions, for code that calls `init` first. */
+  /** Returns the other functions of this namespace, for code that calls `init` first. */
   init(): Omit<Communicate, "init">;
   /** Queues an e-mail. `{{name}}` in `subject`, `html` and `text` is replaced by the value of `name` in `data`. */
   sendEmail(options: EmailOptions, data?: object): Promise<MessageReceipt>;
@@ -95,7 +95,7 @@ export interface Notification {
 
 /** `Svc.Notifications`, of the package svc-notifications. */
 export interface Notifications {
-  /** Only returns these same functions, for code that calls `init` first. */
+  /** Returns the other functions of this namespace, for code that calls `init` first. */
   init(): Omit<Notifications, "init">;
   /** Creates a notification: a draft, unless `status` is published or scheduled. */
   insert(options: NotificationOptions): Promise<Notification>;

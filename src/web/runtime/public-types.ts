@@ -128,7 +128,10 @@ export interface Actions {
   update(id: number, data: Partial<CreateData>): Promise<Action>;
   /** Deletes the action with its versions. Its log entries remain. */
   remove(id: number): Promise<void>;
-  /** Runs an action, and resolves when the run is queued. A draft starts drafts and a live version starts live versions. Calls by actions count towards the app's `RATE_LIMIT_RUN`. */
+  /**
+   * Runs an action, and resolves when the run is queued. A call by a draft runs drafts, and a call by a live version runs live versions.
+   * Calls by actions count towards the app's `RATE_LIMIT_RUN`.
+   */
   run(nameOrId: string | number, payload?: object): Promise<void>;
   /**
    * Runs an action, and resolves to the result of its `execute`. In an action, the wait counts towards the time limit of the calling run. The

@@ -34,8 +34,8 @@ export function createPushDevice({ appId, request }: Pick<Connection, "appId" | 
 
   return {
     /**
-     * Assigns the device in the background, after earlier assignments. If it fails, the device gets only notifications
-     * for everybody, because the service checks who is signed in.
+     * Assigns the device to the session in the background, after earlier assignments have ended. If the request fails, the device gets
+     * only notifications for all users, because the service sends no others to a device of another session.
      */
     assign(): void {
       lastAssignment = lastAssignment.then(assignDevice).catch(() => undefined);

@@ -37,7 +37,7 @@ const createEditorRunner =
       try {
         return await work(session);
       } catch (error) {
-        // Other errors of this status name their own reason.
+        // A FORBIDDEN error with another text already names its reason.
         if (!(error instanceof ServiceResponseError && error.message === "FORBIDDEN: permission denied")) throw error;
         const reason =
           "permission denied; set SVC_TOKEN to a token of an editor (docs/guides/api-token.md), because an API token and the token of svc login cannot change stages";

@@ -7,8 +7,8 @@ import * as monaco from "./editor-features.js";
 const { javascriptDefaults, getJavaScriptWorker } = monaco.languages.typescript;
 
 javascriptDefaults.setCompilerOptions(COMPILER_OPTIONS);
-// Turns off all other features. findTypeErrors reads the type errors, Prettier formats the code, and there is no other
-// file to navigate to.
+// Keeps only these features of Monaco. `findTypeErrors` reads the type errors instead of Monaco, Prettier formats the code, and an action's
+// code has no other file to navigate to.
 javascriptDefaults.setModeConfiguration({
   completionItems: true,
   hovers: true,

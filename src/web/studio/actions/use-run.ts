@@ -31,8 +31,8 @@ const POLL_INTERVAL_MS = 1_000;
 const MAX_LOST_REQUESTS = 5;
 
 /**
- * Repeats a request until the run has ended, and returns the result of the run. Returns null if `signal` is aborted before. @throws
- * ApiError
+ * Requests the state of a run at an interval until the run has ended. Returns its outcome, or null if `signal` aborts first.
+ * @throws ApiError
  */
 export async function waitForRunEnd(
   api: ApiClient,

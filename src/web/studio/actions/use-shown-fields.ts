@@ -12,8 +12,9 @@ interface ShownFields {
 }
 
 /**
- * In a window with one column, the form fields are hidden at first, so that the dock is near the top. The fields appear when the service
- * rejects the value of a field. A new action needs a name, so its fields are shown at first.
+ * Hook that returns whether an action's form fields are shown, and a function that toggles them. In a window with one column, they are
+ * hidden at first, so that the dock is near the top. They appear when the service rejects the value of a field. For a new action, they are
+ * shown at first, because it needs a name.
  */
 export function useFieldsVisibility(isNew: boolean, fault: FieldError | null): ShownFields {
   const isOneColumn = useMediaQuery(ONE_COLUMN_QUERY);

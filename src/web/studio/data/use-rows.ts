@@ -6,8 +6,8 @@ import { createContext, useContext, useEffect, useState } from "react";
 import { findDuplicateKey } from "./draft-rows.js";
 
 /**
- * Function that counts the row lists with an error: call it with 1 when a list gets an error, and with -1 when the
- * error is gone. The form can be saved only while the count is 0.
+ * Context with the function that counts the invalid lists of a form: call it with 1 when a list of rows becomes invalid, and with -1 when
+ * the list is valid again. The form can be saved only while the count is 0.
  */
 export const InvalidListCounterContext = createContext<(change: 1 | -1) => void>(() => undefined);
 

@@ -76,8 +76,8 @@ export function asApiError(error: unknown): ApiError {
 export const isChangedByOthers = (error: unknown): boolean => asApiError(error).status === "RESOURCE_CHANGED";
 
 /**
- * Returns the message for a rejected change. If another person has changed the resource, first calls `load`, which
- * reads the resource again.
+ * Returns the message that a person sees for a change that the service rejected. If another person has changed the resource, first calls
+ * `load` to read the resource again.
  */
 export async function handleRejectedChange(error: unknown, load: () => Promise<unknown>): Promise<string> {
   if (!isChangedByOthers(error)) return asApiError(error).message;

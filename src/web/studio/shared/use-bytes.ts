@@ -36,7 +36,7 @@ export function useFileContent(api: ApiClient, address: string | null): LoadedFi
   return bytes;
 }
 
-/** Hook that lets an element load its file late. `seen` becomes true when the element first comes near the visible area. */
+/** Hook for an element that loads its file only when it comes near the visible area. `seen` then becomes true and stays true. */
 export function useIsNearView<Element extends HTMLElement>(): [ref: RefObject<Element | null>, seen: boolean] {
   const ref = useRef<Element>(null);
   const [isNear, setSeen] = useState(false);

@@ -15,7 +15,8 @@ import { createReloadFunction } from "./create-reload.js";
 /**
  * Returns the options with which the query cache reads a GraphQL document. The variables must contain the app's ID, so that apps do not
  * share cached data.
- * @param changeKey text that changes with the data, such as a time of change. If passed, only a new text causes a new read, not the focus.
+ * @param changeKey text that changes with the data, such as a time of change. If passed, the cache reads again when this text changes,
+ *   and not when the window gets the focus.
  */
 export const createQueryOptions = <Value, Variables>(
   document: Document<Value, Variables>,

@@ -26,7 +26,7 @@ export interface StudioSession {
   isAdmin: boolean;
   /** E-mail address of the person; "" if the browser is signed in with a token. */
   email: string;
-  /** True if the account has no passkey and no passphrase yet. The session then only permits to add one of them. */
+  /** True if the account has no passkey and no passphrase yet. The session then only permits adding one of them. */
   isProvisional: boolean;
   /** Signs out: closes the connection and deletes the session in the service. */
   endSession(): Promise<void>;
