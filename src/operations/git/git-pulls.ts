@@ -52,9 +52,9 @@ export interface QueuedGitPull {
   appId: number;
   isPlan: boolean;
   /**
-   * ID of the webhook that starts the pull; null for a pull by hand. The pull of a webhook skips a tag that an earlier
-   * pull has already published with the same target (commit or tag object), because a Git server may send a webhook
-   * twice. A repeat of the pull fails if a later pull has started since the last attempt.
+   * ID of the webhook that starts the pull; null for a pull by hand. A Git server may send a webhook twice. So the
+   * pull of a webhook skips a tag that an earlier pull has already published with the same target (commit or tag
+   * object). A repeat of the pull fails if a later pull has started since the last attempt.
    */
   webhookId: number | null;
   /**
@@ -95,8 +95,8 @@ export interface GitPullOptions {
 }
 
 /**
- * A draft that the pull of a tag publishes. `updatedAt` is the draft's version after the manifest was applied; a draft
- * that was changed after that is not published.
+ * A draft that the pull of a tag publishes. `updatedAt` is the draft's version after the manifest was applied. If the
+ * draft was changed later, the pull does not publish it.
  */
 interface DraftToPublish {
   id: number;

@@ -47,8 +47,8 @@ async function keysWithValue(manager: EntityManager, appId: number): Promise<Set
 
 /**
  * Plans how the app's secret bindings change. The plan's list `missing` names bindings that cannot work yet because
- * their setting has no value. It also names bindings of sealed settings to a new origin: the service sends a sealed
- * value to a new origin only after the value was written again.
+ * their setting has no value. The list also names bindings of sealed settings to a new origin, because the
+ * service sends a sealed value to a new origin only after the value was written again.
  */
 export async function planBindingChanges(
   definitions: BindingDefinitions,

@@ -1,6 +1,6 @@
 /**
- * Limits concurrent reads of large manifests, so that they do not use up the memory of the process: one app at a time
- * can read or change definitions with more than MANIFEST_MAX_BYTES.
+ * Limits concurrent reads of large manifests, so that they do not use up the memory of the process. Definitions with more
+ * than MANIFEST_MAX_BYTES are read for one app at a time.
  */
 import type { Db } from "../../data/database.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";

@@ -313,8 +313,8 @@ export class Members {
   }
 
   /**
-   * Checks that the caller may reset the person's passphrase: the caller has a higher role in each of the person's
-   * organizations, and the person is not an administrator of the service. Reads the roles from the database and locks
+   * Checks that the caller may reset the person's passphrase. The caller must have a higher role in each of the person's
+   * organizations, and the person must not be an administrator of the service. Reads the roles from the database and locks
    * both people, so that no role changes until the transaction ends.
    * @throws ActionError FORBIDDEN
    */

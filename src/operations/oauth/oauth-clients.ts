@@ -43,8 +43,8 @@ const REGISTRATION_SCHEMA = z.object({
 });
 
 /**
- * True for a redirect URL to which the service may send an authorization code: an https URL, an http URL of the
- * person's own computer, or a URL with a program's private scheme.
+ * True if the service may send an authorization code to this redirect URL. Allowed are https URLs, http URLs of the
+ * person's own computer, and URLs with a program's private scheme.
  */
 export function isAllowedRedirectUrl(text: string): boolean {
   const url = URL.parse(text);

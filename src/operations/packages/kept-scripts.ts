@@ -175,8 +175,8 @@ export class StoredScripts {
   constructor(private readonly db: Db) {}
 
   /**
-   * Returns the script of the package version that was chosen for a dependency. `fresh` is true if the choice is so
-   * recent that the service can use it without asking the registry again.
+   * Returns the script of the package version that was chosen for a dependency. If `fresh` is true, the choice is
+   * recent, and the service can use it without asking the registry again.
    */
   async findChosen(registry: string, spec: string): Promise<(ScriptFacts & { fresh: boolean }) | null> {
     const key = `${registry} ${spec}`;

@@ -59,8 +59,8 @@ export interface ScriptError {
 
 /**
  * Result of a run. An error of the action's code is a value of this type, not an exception. `data` is the return value
- * of `execute` as JSON: a string, or UTF-8 bytes if it is long; undefined if `execute` returned undefined. `isResponse`
- * is true if `execute` returned the value of `Svc.App.V3.Actions.response()`.
+ * of `execute` as JSON text, or as UTF-8 bytes if the text is long. It is undefined if `execute` returned undefined.
+ * `isResponse` is true if `execute` returned the value of `Svc.App.V3.Actions.response()`.
  */
 export type RunOutcome =
   | { ok: true; data: string | Buffer | undefined; isResponse?: true }

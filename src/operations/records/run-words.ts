@@ -84,8 +84,8 @@ const SKIP_RUN = "INSERT INTO run_search (run_id, words) SELECT id, '' FROM run 
 
 /**
  * Searches the newest runs with IDs below $3. $1 contains the words, and $2 is the maximum number of runs. This
- * statement quickly finds common words; SEARCH_BY_WORDS uses the index and finds rare words. Both are needed, because
- * PostgreSQL's planner does not know how common a word is.
+ * statement quickly finds common words; SEARCH_BY_WORDS uses the index and finds rare words. The service needs both
+ * statements, because PostgreSQL's planner does not know how common a word is.
  */
 const SEARCH_NEWEST_RUNS = `
   SELECT run_id AS id FROM (SELECT run_id, words FROM run_search WHERE run_id < $3 ORDER BY run_id DESC LIMIT ${UNINDEXED_SEARCH_RUNS}) AS newest

@@ -1,6 +1,6 @@
 /**
- * Adds the secret of a binding (a setting's value for requests to one origin) to an outgoing request: as a header,
- * query parameter, basic credentials, AWS Signature Version 4, or OAuth 2 access token.
+ * Adds the secret of a binding (the value of a setting for requests to one origin) to an outgoing request. The forms are
+ * header, query parameter, basic credentials, AWS Signature Version 4, and OAuth 2 access token.
  */
 import { createHash, createHmac } from "node:crypto";
 import { SignatureV4 } from "@smithy/signature-v4";

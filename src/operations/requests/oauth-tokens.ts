@@ -127,9 +127,9 @@ interface OauthTokensOptions {
 export class OauthTokens {
   private readonly now = this.options.now ?? Date.now;
   /**
-   * Valid tokens that this process has used, by binding. `version` is the version of the app's secrets: after a change
-   * of the secrets, the stored token is read again, because it may have been deleted. `replacedAt` is set for a token that replaced a rejected
-   * token: the time of the replacement.
+   * Valid tokens that this process has used, by binding. `version` is the version number of the app's secrets. After a
+   * change of the secrets, the stored token is read again, because it may have been deleted. For a token that has replaced
+   * a rejected token, `replacedAt` is the time of the replacement.
    */
   private readonly cachedTokens = new Map<
     string,

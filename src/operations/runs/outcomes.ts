@@ -64,8 +64,8 @@ async function checkInThread(data: string | Buffer): Promise<ResultFault> {
 }
 
 /**
- * Checks a result. Repeats a check that failed, because the code must not be executed again: on an overloaded machine, a
- * thread may be unable to start or to end in time.
+ * Checks a result. If the check fails, repeats the check, because the code must not be executed again. A check can fail on an
+ * overloaded machine, where a thread may be unable to start or to end in time.
  * @throws ResultCheckError if the check fails for RESULT_CHECK_REPEAT_MS, or if it fails after this process has lost
  *   the run or must stop
  */

@@ -16,8 +16,8 @@ const BATCH_SIZE = 1_000;
 const CANCEL_TIMEOUT_MS = 15_000;
 
 /**
- * Queued runs of an app. `oldestAt` is the time at which the oldest was queued, as ISO 8601 text; null if no run is
- * queued. `bytes` is the size of all their payloads.
+ * Queued runs of an app. `oldestAt` is the time at which the oldest run was queued, as ISO 8601 text. It is null if no
+ * run is queued. `bytes` is the total size of the payloads of these runs.
  */
 export interface QueuedRunsSummary {
   runs: number;

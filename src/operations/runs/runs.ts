@@ -244,8 +244,8 @@ export class Runs {
     });
     return promise.finally(() => {
       stopListening();
-      // Does not cancel a run whose outcome is still useful: the caller can repeat the request with the same idempotency
-      // key, or this run was started by another run, which needs the outcome.
+      // Does not cancel a run whose outcome is still useful: either the caller can repeat the request with the same
+      // idempotency key, or another run has started this run and needs its outcome.
       const isAbandoned = signal?.aborted && !started.signal.aborted && !isRepeatable(run) && !run.causeRunId;
       if (isAbandoned) runInBackground(this.cancelAbandoned(id));
     });

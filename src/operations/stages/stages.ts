@@ -274,8 +274,8 @@ export class Stages {
           await requireStageAllowed(manager, rootId, name);
           const finished = await rows(manager, FINISH_STAGE, [stageId, expiresInHours, rootId]);
           if (finished.length === 0) throw new ActionError("APP_NOT_FOUND");
-          // Waits for removals that are in progress, which do not find the new stage, because it belongs to no group
-          // yet. They delete the roles on the first app of the group first.
+          // Waits for removals of members that are in progress. These do not find the new stage, because it belongs
+          // to no group yet. Each removal first deletes the roles on the first app of the group, which are locked here.
           for (const lockedId of [rootId, appId]) for (const sql of LOCK_ROLES) await rows(manager, sql, [lockedId]);
           for (const sql of DELETE_LOST_ROLES) await rows(manager, sql, [appId, stageId]);
         },
