@@ -7,6 +7,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 
+/** Maximum compressed size of the editor's files in bytes: three seconds at 1.6 Mbit/s. */
+const EDITOR_MAX_BYTES = 600 * 1000;
 const PROJECT = fileURLToPath(new URL("../../../", import.meta.url));
 /** Declaration that the compiler adds if it does not see the type of a global, such as `Buffer`. Nothing uses it. */
 const UNUSED_DECLARATION = /^var _a;\n/m;
@@ -61,6 +63,7 @@ describe("the built pages", () => {
   it("are compressed less until a build with --smallest, and then stay as they are", () => {
     const [fast, smallest, again] = [buildPages(), buildPages("--smallest"), buildPages()];
     expect(fast / smallest).to.be.within(1.05, 1.2);
+    expect(smallest).to.be.within(1, EDITOR_MAX_BYTES);
     expect(again).to.equal(smallest);
   });
 });

@@ -5,8 +5,8 @@ import { type GraphqlService, startGraphqlService } from "./graphql-service.js";
 
 const BUILT = fileURLToPath(new URL("../../web", import.meta.url));
 const FIRST_LOAD_MAX_BYTES = 250 * 1024;
-/** Maximum compressed size of the editor's files in bytes: three seconds at 1.6 Mbit/s. */
-const EDITOR_MAX_BYTES = 600 * 1000;
+/** Maximum size of the editor's files in bytes, compressed fast. test/long/service-build.test.ts tests those of the image. */
+const EDITOR_MAX_BYTES = 650 * 1000;
 
 describe("the built files of Studio", () => {
   const { studio } = JSON.parse(readFileSync(`${BUILT}/pages.json`, "utf8"));
@@ -18,7 +18,7 @@ describe("the built files of Studio", () => {
     expect(sizeOf([script, ...scriptsBefore, ...scriptsAfter, style], "gz")).to.be.within(1, FIRST_LOAD_MAX_BYTES);
   });
 
-  it("take less than 600 KB compressed for the editor", () => {
+  it("take less than 650 KB compressed for the editor", () => {
     expect(sizeOf(studio.parts.editor, "br")).to.be.within(1, EDITOR_MAX_BYTES);
   });
 });
