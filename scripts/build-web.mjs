@@ -2,20 +2,21 @@
  * Bundles src/web into dist/web. Pages get hashed file names; the client library and the packages get fixed names. With `--smallest`, as in
  * the image, Brotli compresses as well as it can.
  */
-import { createHash } from "node:crypto";
 import { existsSync, globSync, statSync } from "node:fs";
-import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { basename, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
 import lucide from "@iconify-json/lucide/icons.json" with { type: "json" };
-import { build } from "esbuild";
+import { WebBundles } from "./setup/web-bundles.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const OUT_FOLDER = join(ROOT, "dist/web");
+const TYPES_FILE = "client/svc.d.ts";
 const ASSETS_FOLDER = "assets";
 const isSmallest = process.argv.includes("--smallest");
+const bundles = new WebBundles(ROOT, "dist/web", isSmallest);
 /** Brotli's highest level takes as long as all other work of this build. Level 9 takes a twentieth of that time. Its files are 7 % larger. */
 const BROTLI_QUALITY = isSmallest ? constants.BROTLI_MAX_QUALITY : 9;
 /** Brotli takes little time for files up to this size, so it compresses all of them, even those that no page waits for. */
@@ -206,7 +207,7 @@ async function joinTypes(runtime) {
   const texts = await Promise.all(files.map((file) => readFile(join(ROOT, file), "utf8")));
   const all = texts.join("").replaceAll(/^import type [^;]*"(?:\.\.\/\.\.\/data|\.)\/[a-z-]+-types\.js";\n/gm, "");
   if (/^import /m.test(all)) throw new Error("svc.d.ts must not import other files");
-  await writeFile(join(OUT_FOLDER, "client/svc.d.ts"), all);
+  await writeFile(join(OUT_FOLDER, TYPES_FILE), all);
 }
 
 async function buildClient() {
@@ -224,40 +225,40 @@ async function buildClient() {
     Object.fromEntries(names.map((name) => [`packages/svc-${name}`, `src/web/packages/svc-${name}.ts`]));
   const module = { svc: `${runtime}/entry-module.ts` };
   await Promise.all([
-    build({ ...SCRIPT_OPTIONS, entryPoints: { ...scripts, ...packageEntries(PACKAGE_NAMES) } }),
-    build({
+    bundles.bundle({ ...SCRIPT_OPTIONS, entryPoints: { ...scripts, ...packageEntries(PACKAGE_NAMES) } }),
+    bundles.bundle({
       ...SCRIPT_OPTIONS,
       entryPoints: packageEntries(DECODING_PACKAGES),
       inject: [join(ROOT, "src/web/packages/atob.ts")],
     }),
-    build({ ...CLIENT_OPTIONS, format: "esm", entryPoints: module, outExtension: { ".js": ".mjs" } }),
+    bundles.bundle({ ...CLIENT_OPTIONS, format: "esm", entryPoints: module, outExtension: { ".js": ".mjs" } }),
   ]);
   await joinTypes(runtime);
 }
 
-function namesByEntry(metafile) {
-  const outputs = Object.entries(metafile.outputs).filter(([, output]) => output.entryPoint);
-  return new Map(outputs.map(([file, output]) => [output.entryPoint, { file, css: output.cssBundle }]));
+function namesByEntry(outputs) {
+  const entries = Object.entries(outputs).filter(([, output]) => output.entryPoint);
+  return new Map(entries.map(([file, output]) => [output.entryPoint, { file, css: output.cssBundle }]));
 }
 
 const assetPath = (file) => `/${ASSETS_FOLDER}/${basename(file)}`;
 
 async function buildWorkers() {
-  const { metafile } = await build({ ...HASHED_OPTIONS, entryPoints: MONACO_WORKERS, format: "iife" });
-  const built = [...namesByEntry(metafile)];
+  const outputs = await bundles.bundle({ ...HASHED_OPTIONS, entryPoints: MONACO_WORKERS, format: "iife" });
+  const built = [...namesByEntry(outputs)];
   const workerUrl = (entry) => assetPath(built.find(([path]) => path.endsWith(entry))[1].file);
   return Object.fromEntries(Object.entries(MONACO_WORKERS).map(([label, entry]) => [label, workerUrl(entry)]));
 }
 
 async function buildMonacoStyle() {
-  const { metafile } = await build({
+  const outputs = await bundles.bundle({
     ...HASHED_OPTIONS,
     entryPoints: { monaco: MONACO_STYLE },
     // The font with Monaco's icons is three quarters of the style sheet's size. As a separate file, it is loaded only with the first icon.
     loader: { ".ttf": "file" },
     assetNames: "[name]-[hash]",
   });
-  return assetPath(Object.keys(metafile.outputs).find((file) => file.endsWith(".css")));
+  return assetPath(Object.keys(outputs).find((file) => file.endsWith(".css")));
 }
 
 /** Returns a script and the files that it imports statically, with the script first. The browser needs them to render the page. */
@@ -272,7 +273,7 @@ function staticImportsOf(outputs, file, found = []) {
 
 async function buildPage(name, workerFiles, monacoStyle) {
   const { entry, title, firstRequests = { all: [], signedIn: [] }, scriptsAfter = [], parts = {} } = WEB_PAGES[name];
-  const { metafile } = await build({
+  const outputs = await bundles.bundle({
     ...HASHED_OPTIONS,
     entryPoints: { [name]: entry },
     format: "esm",
@@ -286,8 +287,7 @@ async function buildPage(name, workerFiles, monacoStyle) {
     },
     plugins: [leaveOutMonacoStyles, partsImportTheCore, iconsOfLucide, ...(name === "studio" ? [shrinkMonaco] : [])],
   });
-  const { outputs } = metafile;
-  const built = namesByEntry(metafile);
+  const built = namesByEntry(outputs);
   const largestFirst = (files) => files.sort((a, b) => outputs[b].bytes - outputs[a].bytes).map(assetPath);
   const { file, css } = built.get(entry);
   const [script, ...requiredFiles] = staticImportsOf(outputs, file);
@@ -321,13 +321,14 @@ async function compressWithBrotli(file) {
 }
 
 /**
- * Compresses all files once with gzip, so that the service needs no processor time for this. Files that pages wait for, and small files,
+ * Compresses all new files once with gzip, so that the service needs no processor time for this. Files that pages wait for, and small files,
  * also get a version that Brotli has compressed.
  */
 async function compress(pages, monacoStyle) {
   const files = globSync("**/*.{js,mjs,css,ttf}", { cwd: OUT_FOLDER }).map((file) => join(OUT_FOLDER, file));
   const compressWithGzip = async (file) =>
     writeFile(`${file}.gz`, await promisify(gzip)(await readFile(file), { level: 9 }));
+  const withoutVersion = (paths, ending) => paths.filter((file) => !existsSync(file + ending));
   const first = Object.values(pages).flatMap(({ script, scriptsBefore: requiredFiles, scriptsAfter, parts, style }) => [
     script,
     ...requiredFiles,
@@ -338,38 +339,12 @@ async function compress(pages, monacoStyle) {
   const awaitedFiles = [...first.flat(), monacoStyle].map((path) => join(OUT_FOLDER, path));
   const smallFiles = files.filter((file) => statSync(file).size <= SMALL_FILE_MAX_BYTES);
   await Promise.all([
-    ...files.map(compressWithGzip),
-    ...[...new Set([...awaitedFiles, ...smallFiles])].map(compressWithBrotli),
+    ...withoutVersion(files, ".gz").map(compressWithGzip),
+    ...withoutVersion([...new Set([...awaitedFiles, ...smallFiles])], ".br").map(compressWithBrotli),
   ]);
 }
 
-/** Returns a hash of the inputs of the bundles: the content of the sources, of files shared with the server, and of the lock file. */
-async function hashInputs() {
-  const sharedFiles = [
-    "src/limits.ts",
-    ...SHARED_TYPES,
-    "src/rules/packages.json",
-    "src/rules/trigger-match.ts",
-    "src/rules/compile-script.ts",
-  ];
-  const webFiles = globSync("src/web/**/*.{ts,tsx,css,json}", { cwd: ROOT }).sort();
-  const hash = createHash("sha256");
-  for (const file of ["scripts/build-web.mjs", "package-lock.json", ...sharedFiles, ...webFiles]) {
-    if (existsSync(join(ROOT, file))) hash.update(file).update(await readFile(join(ROOT, file)));
-  }
-  return hash.digest("hex");
-}
-
-const inputs = await hashInputs();
-/** Stamp of a build with `--smallest`, which every build accepts. */
-const smallestStamp = `${inputs} smallest`;
-const stamp = isSmallest ? smallestStamp : inputs;
-const stampFile = join(OUT_FOLDER, "stamp");
-const existingStamp = existsSync(stampFile) ? await readFile(stampFile, "utf8") : null;
-const isUnchanged = existingStamp === smallestStamp || existingStamp === stamp;
-if (!isUnchanged) {
-  await rm(OUT_FOLDER, { recursive: true, force: true });
-  await mkdir(OUT_FOLDER, { recursive: true });
+async function buildAll() {
   const files = await Promise.all([buildWorkers(), buildMonacoStyle()]);
   // Builds each page separately, because files shared by pages would cost each page another request.
   const [pages] = await Promise.all([
@@ -377,6 +352,12 @@ if (!isUnchanged) {
     buildClient(),
   ]);
   await writeFile(join(OUT_FOLDER, "pages.json"), JSON.stringify(pages));
+  bundles.removeOldFiles(["pages.json", TYPES_FILE]);
   await compress(pages, files[1]);
-  await writeFile(stampFile, stamp);
+}
+
+try {
+  await buildAll();
+} finally {
+  bundles.save();
 }

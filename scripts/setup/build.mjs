@@ -12,6 +12,7 @@ const SERVICE_INPUTS = [
   "tsconfig.service.json",
   "package-lock.json",
   "scripts/build-web.mjs",
+  "scripts/setup/web-bundles.mjs",
 ];
 const INPUTS = [...SERVICE_INPUTS, "test", "bench"];
 const COMPILED = ["src", "test", "bench", "migrations"];

@@ -1,10 +1,22 @@
-/** Tests the build of `npm start`: its code is that of the complete build. Also tests the compression of the pages. */
+/**
+ * Tests the build of `npm start`: its code is that of the complete build. Also tests the compression of the pages, and builds after changes.
+ */
 import { execFileSync } from "node:child_process";
-import { cpSync, existsSync, globSync, readFileSync, statSync, symlinkSync } from "node:fs";
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  globSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { gunzipSync } from "node:zlib";
 import { expect } from "chai";
 
 /** Maximum compressed size of the editor's files in bytes: three seconds at 1.6 Mbit/s. */
@@ -65,5 +77,42 @@ describe("the built pages", () => {
     expect(fast / smallest).to.be.within(1.05, 1.2);
     expect(smallest).to.be.within(1, EDITOR_MAX_BYTES);
     expect(again).to.equal(smallest);
+  });
+
+  /** Returns the times of the built files, by path. */
+  function readTimes(): Map<string, number> {
+    const files = globSync("{assets,client}/**/*.{js,mjs,css,gz,br}", { cwd: join(folder, "dist/web") });
+    return new Map(files.map((file) => [file, statSync(join(folder, "dist/web", file)).mtimeMs]));
+  }
+
+  it("are bundled again only if their sources have changed", () => {
+    buildPages();
+    const before = readTimes();
+    buildPages();
+    expect(readTimes()).to.deep.equal(before);
+    appendFileSync(join(folder, "src/web/runtime/client.ts"), "console.log('added by test');\n");
+    buildPages();
+    const changed = [...readTimes()].filter(([file, time]) => before.get(file) !== time).map(([file]) => file);
+    expect(changed).to.include.members(["client/svc.js", "client/svc.js.gz", "client/svc.js.br"]);
+    expect(changed.filter((file) => file.includes("graphiql"))).to.deep.equal([]);
+    const script = readFileSync(join(folder, "dist/web/client/svc.js"), "utf8");
+    expect(script).to.include("added by test");
+    expect(gunzipSync(readFileSync(join(folder, "dist/web/client/svc.js.gz"))).toString()).to.equal(script);
+  });
+
+  it("keep no file of an earlier version, and are built again after a build that failed", () => {
+    const page = join(folder, "src/web/sign-in/page.ts");
+    const scripts = () => globSync("dist/web/assets/sign-in-*.js", { cwd: folder });
+    const original = readFileSync(page);
+    const [first] = scripts();
+    appendFileSync(page, "const = 1;\n");
+    expect(() => buildPages()).to.throw();
+    expect(scripts()).to.deep.equal([first]);
+    writeFileSync(page, `${original}console.log("added by test");\n`);
+    buildPages();
+    expect(scripts()).to.have.length(1).and.not.include(first);
+    writeFileSync(page, original);
+    buildPages();
+    expect(scripts()).to.deep.equal([first]);
   });
 });
