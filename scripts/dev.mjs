@@ -1,6 +1,6 @@
 /**
  * Command `npm run dev`: runs the service. After each change of a source file, builds and restarts it, and then checks the types. If a change
- * does not compile, the service keeps running. A type error is only printed.
+ * does not compile, the service keeps running. A type error is only printed. The next service loads its packages before and during the build.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -15,7 +15,7 @@ import { ROOT, SetupError } from "./setup/steps.mjs";
 /** Wait after a change, because editors save a file in several steps. */
 const BUILD_DELAY_MS = 100;
 const WATCHED_FOLDERS = ["src", "migrations"];
-const SERVICE_ARGUMENTS = ["--no-node-snapshot", "--enable-source-maps", "dist/src/main.js"];
+const SERVICE_ARGUMENTS = ["--no-node-snapshot", "--enable-source-maps", "scripts/setup/dev-service.mjs"];
 /** Maximum time in milliseconds in which running actions can end when the service restarts. */
 const SHUTDOWN_GRACE_MS = "500";
 /** Folder of V8's compile cache, with which the service loads its code in half of the time. No other account can write to this folder. */
@@ -29,31 +29,42 @@ function exitWithError(error) {
 const printLine = (text) => process.stderr.write(`dev: ${text}\n`);
 const programPath = (name) => join(ROOT, "node_modules/.bin", name);
 
-/** The running service. There is at most one at a time. */
+const isRunning = (child) => child !== null && child.exitCode === null && child.signalCode === null;
+
+async function endProcess(child) {
+  if (!isRunning(child)) return;
+  child.kill("SIGTERM");
+  await once(child, "exit");
+}
+
+/** The running service. There is at most one at a time, and at most one process that waits to become the next one. */
 class Service {
-  #child = null;
+  #current = null;
+  #next = null;
   #restarting = Promise.resolve();
+
+  /** Starts the process of the next service, which loads packages and then waits for the restart. */
+  prepare() {
+    if (isRunning(this.#next)) return;
+    const env = { SHUTDOWN_GRACE_MS, NODE_COMPILE_CACHE, ...process.env };
+    const stdio = ["inherit", "inherit", "inherit", "ipc"];
+    this.#next = spawn(programPath("node"), SERVICE_ARGUMENTS, { cwd: ROOT, env, stdio });
+  }
 
   restart() {
     this.#restarting = this.#restarting.then(async () => {
-      await this.#end();
-      const env = { SHUTDOWN_GRACE_MS, NODE_COMPILE_CACHE, ...process.env };
-      this.#child = spawn(programPath("node"), SERVICE_ARGUMENTS, { cwd: ROOT, env, stdio: "inherit" });
+      this.prepare();
+      await endProcess(this.#current);
+      this.#current = this.#next;
+      this.#next = null;
+      this.#current.send("start");
     });
     return this.#restarting;
   }
 
   async stop() {
     await this.#restarting;
-    await this.#end();
-  }
-
-  async #end() {
-    const child = this.#child;
-    this.#child = null;
-    if (child === null || child.exitCode !== null || child.signalCode !== null) return;
-    child.kill("SIGTERM");
-    await once(child, "exit");
+    await Promise.all([endProcess(this.#current), endProcess(this.#next)]);
   }
 }
 
@@ -106,9 +117,12 @@ async function main() {
   const service = new Service();
   const check = oneAtATime(() => succeeds(() => checkTypes(ROOT), "the service runs with this code"));
   const buildAndRestart = oneAtATime(async () => {
+    service.prepare();
     if (!(await buildChangedFiles())) return;
     await service.restart();
-    check().catch(exitWithError);
+    check()
+      .then(() => service.prepare())
+      .catch(exitWithError);
   });
   const watchers = watchSources(() => buildAndRestart().catch(exitWithError));
   await service.restart();
