@@ -1,6 +1,7 @@
 /**
- * Command `npm run dev`: runs the service. After each change of a source file, builds and restarts it, and then checks the types. If a change
- * does not compile, the service keeps running. A type error is only printed. The next service loads its packages before and during the build.
+ * Command `npm run dev`: runs the service. After each change of a source file, builds and restarts it, and then checks the types. The next
+ * service loads its packages before or during the build. If a change does not compile, the service keeps running. A type error is only
+ * printed.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
