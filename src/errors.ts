@@ -47,10 +47,16 @@ export const STATUS = {
   FORBIDDEN: { http: 403, message: "permission denied" },
   CANNOT_UPDATE_PRODUCTION: {
     http: 403,
-    message: "a production action cannot be changed; change its master and publish it",
+    message: "the ID is of a live version, which cannot be changed; change the draft and publish it",
   },
-  CANNOT_DELETE_PRODUCTION: { http: 403, message: "a production action cannot be deleted; unpublish its master" },
-  CANNOT_RESTORE_PRODUCTION: { http: 403, message: "a production action cannot be restored; restore its master" },
+  CANNOT_DELETE_PRODUCTION: {
+    http: 403,
+    message: "the ID is of a live version, which cannot be deleted; unpublish the action by the ID of its draft",
+  },
+  CANNOT_RESTORE_PRODUCTION: {
+    http: 403,
+    message: "the ID is of a live version, which cannot be restored; restore the draft and publish it",
+  },
   CROSS_SITE_REQUEST: { http: 403, message: "the request must come from a page of this service" },
   DATA_SOURCE_ACCESS_DENIED: { http: 403, message: "the access rules of this data source do not allow the request" },
   ACTION_ACCESS_DENIED: { http: 403, message: "the action's access setting does not allow this caller" },

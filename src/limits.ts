@@ -7,7 +7,7 @@ export const RENDERER_MAX_BYTES = 512 * 1024 * 1024;
 export const SERVER_TIMEOUT_MS = 120_000;
 
 /**
- * Maximum execution time of a run in a user's browser (specification, Limits). The variable CLIENT_TIMEOUT_MS replaces this default.
+ * Maximum execution time of a client action: a run in a user's browser (specification, Limits). The variable CLIENT_TIMEOUT_MS replaces this default.
  */
 export const CLIENT_TIMEOUT_MS = 30_000;
 

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { decodeDigitLayers } from "../../src/engine/secret-scan/digits.js";
-import { removeEscapes } from "../../src/engine/secret-scan/escapes.js";
+import { decodeEscapesOnce } from "../../src/engine/secret-scan/escapes.js";
 import type { Layer } from "../../src/engine/secret-scan/layers.js";
 import { ENTIRE_TEXT_SPANS } from "../../src/engine/secret-scan/spans.js";
 import { viewAsInt32Words, viewAsUint16Numbers } from "../../src/engine/secret-scan/words.js";
@@ -39,7 +39,9 @@ describe("the secret scan, for bytes at any offset in memory", () => {
     }
 
     it(`finds the escapes of a text at offset ${offset}`, () => {
-      const unescaped = removeEscapes(layerOf(`plain text of some length, then ${encodeURIComponent(SECRET)}`, offset));
+      const unescaped = decodeEscapesOnce(
+        layerOf(`plain text of some length, then ${encodeURIComponent(SECRET)}`, offset),
+      );
       expect(textOf(unescaped!)).to.include(SECRET);
     });
   }

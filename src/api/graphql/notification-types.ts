@@ -8,7 +8,8 @@ import { DEPRECATED_IN_FAVOR_OF_PAGE, PageItemsField, PageType } from "./page-ty
 @ObjectType("PushWish", { description: "Web Push message of a notification." })
 class PushContentType {
   @Field(() => GraphQLJSON, {
-    description: "Object with title, body, badge and properties that the app's service worker reads.",
+    description:
+      "Content of the push message: an object with title, body, badge and any other properties. The app's service worker receives it.",
   })
   payload: unknown;
   @Field(() => Float, {
@@ -83,7 +84,8 @@ export class PushReceiptType {
 class PushContentInput {
   @Field(() => GraphQLJSON, {
     nullable: true,
-    description: "Object with title, body, badge and properties that the app's service worker reads.",
+    description:
+      "Content of the push message: an object with title, body, badge and any other properties. The app's service worker receives it.",
   })
   payload?: unknown;
   @Field(() => Float, {

@@ -128,7 +128,10 @@ export interface PageRunRequest {
   payload: string;
   /** JSON text of `context.settings`. */
   settings: string;
-  /** Time limit of the run in milliseconds. The time in which the run waits for a page does not count. */
+  /**
+   * Time limit of the run in milliseconds. The wait for a page does not count. If a run is repeated in a document, the
+   * wait before its first attempt counts.
+   */
   timeoutMs: number;
   /** Cancels the run, even while it waits for a page. */
   signal?: AbortSignal;

@@ -2,7 +2,7 @@
  * Decodes sequences ("runs") of base64, base64url and hex digits in a text. An encoded value may begin at any digit, so
  * each run is decoded from each possible first digit.
  */
-import { removeEscapes } from "./escapes.js";
+import { decodeEscapesOnce } from "./escapes.js";
 import { type Layer, stripLineBreaks } from "./layers.js";
 import { BASE64_NUMERAL_SYSTEM, DIGIT_PAIR_TABLE, HEX_NUMERAL_SYSTEM, type NumeralSystem } from "./numerals.js";
 import { addSpan, ENTIRE_TEXT_SPANS, type Spans } from "./spans.js";
@@ -262,7 +262,7 @@ function* decodedRuns(
     const { bytes, textIndexes } = runs.decodeFrom(shift);
     const layer = { ...stripLineBreaks(bytes, textIndexes), newSpans: ENTIRE_TEXT_SPANS, changedSpans: [] };
     yield layer;
-    const inner = removeEscapes(layer, true);
+    const inner = decodeEscapesOnce(layer, true);
     if (inner !== null) yield inner;
     const leftOut = bytes.length - (inner ?? layer).bytes.length;
     if (leftOut > room && !isSpread) {

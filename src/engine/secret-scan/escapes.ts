@@ -207,17 +207,17 @@ function copyUnits<Units extends Uint8Array | Int32Array>(
 
 /**
  * Removes one level of escapes from a text; returns null if the text contains no escapes.
- * @param reused true to overwrite the memory of the input layer, which is then invalid; the output is never longer than
+ * @param mayOverwriteInput true to overwrite the memory of the input layer, which is then invalid; the output is never longer than
  * the input
  */
-export function removeEscapes(layer: Layer, reused = false): Layer | null {
+export function decodeEscapesOnce(layer: Layer, mayOverwriteInput = false): Layer | null {
   const { bytes, textIndexes: at } = layer;
   // Only the ranges in `layer.newSpans` can contain escapes, because all other ranges were already searched in the
   // previous layer (form of the text).
   const escapes = new EscapeFinder(bytes, layer.newSpans);
   const first = escapes.findNextEscape(0);
   if (first === bytes.length) return null;
-  const out = reused ? new ByteWriter(bytes, at) : ByteWriter.createWithSize(bytes.length, at !== null);
+  const out = mayOverwriteInput ? new ByteWriter(bytes, at) : ByteWriter.createWithSize(bytes.length, at !== null);
   const { bytes: written, at: places } = out;
   const rewrittenSpans: number[] = [];
   const moved = new SpanMapper(layer.changedSpans);

@@ -3,7 +3,7 @@
  * because layers already undo most encodings.
  */
 import { PATTERN_MIN_BYTES } from "./beginnings.js";
-import { removeEscapes } from "./escapes.js";
+import { decodeEscapesOnce } from "./escapes.js";
 import { createPlainLayer, isLineBreak, type Layer } from "./layers.js";
 
 /** Maximum length of a host name in characters. A longer secret cannot be in a host name. */
@@ -29,7 +29,7 @@ const toPatternBytes = (text: string): Uint8Array => createPlainLayer(text, true
  */
 function* unescapedVariants(text: string): Generator<Uint8Array> {
   let layer: Layer | null = createPlainLayer(text, true);
-  for (let times = 0; layer !== null && times <= VALUE_LAYERS_MAX; times += 1, layer = removeEscapes(layer))
+  for (let times = 0; layer !== null && times <= VALUE_LAYERS_MAX; times += 1, layer = decodeEscapesOnce(layer))
     yield layer.bytes;
 }
 

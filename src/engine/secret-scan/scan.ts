@@ -5,7 +5,7 @@
 import { domainToUnicode } from "node:url";
 import { Automaton, type PatternHit } from "./automaton.js";
 import { decodeDigitLayers, findTrailingDigitsStart } from "./digits.js";
-import { findIncompleteEscape, removeEscapes } from "./escapes.js";
+import { decodeEscapesOnce, findIncompleteEscape } from "./escapes.js";
 import { findShortKeys, isWithinOneSpan, readShortStrings } from "./json-strings.js";
 import { createPlainLayer, type Layer } from "./layers.js";
 import { type MaskedBeginning, maskBeginning, type SecretRange, type StreamedText } from "./partial-text.js";
@@ -58,7 +58,7 @@ function* createLayers(text: string, mapped: boolean, longest: number): Generato
   yield { layer: plain, isDecoded: false };
   let bare = plain;
   for (let times = 0; times < ESCAPE_LAYERS_MAX; times += 1) {
-    const layer = removeEscapes(bare, bare !== plain);
+    const layer = decodeEscapesOnce(bare, bare !== plain);
     if (layer === null) break;
     bare = layer;
     yield { layer, isDecoded: false };

@@ -171,12 +171,12 @@ export class EntryChange {
   }
 
   /**
-   * Counts entries that one statement has removed.
-   * @param images JSON texts of the removed entries; null if these exceed `remainingCapacity`
+   * Adds removed entries to the change: their number, their bytes, and their last states if the change has room.
+   * @param lastStates last state of each entry as JSON text; null if these exceed `remainingCapacity`
    */
-  addRemovedBatch({ count, bytes, images }: DeletedEntries): void {
+  addRemovedBatch({ count, bytes, lastStates }: DeletedEntries): void {
     this.addCounted({ deleted: count }, -bytes);
-    for (const image of images ?? []) {
+    for (const image of lastStates ?? []) {
       this.replacedBytes += image.length;
       this.earlierStates.push(image);
     }

@@ -61,7 +61,7 @@ const REMOVE_UNWRITTEN_BATCH = `
          CASE WHEN (SELECT count(*) <= $6 AND coalesce(sum(bytes), 0) <= $7 FROM gone) THEN
            ARRAY(SELECT json_build_object('id', id, 'data', data, 'order', "order", 'createdAt', created_at,
                                           'updatedAt', updated_at, 'removed', true)::text FROM gone ORDER BY id)
-         END AS images`;
+         END AS "lastStates"`;
 
 /**
  * An entry that is locked until the transaction ends. Does not contain the entry's data, which `readEntryData` reads in
@@ -166,7 +166,7 @@ export interface DeletedEntries {
    * Last state of each removed entry as JSON text; null if the states exceed the maximum that the caller has passed
    * (`maxImages`).
    */
-  images: string[] | null;
+  lastStates: string[] | null;
 }
 
 interface RemovedBatch extends DeletedEntries {
@@ -185,7 +185,7 @@ export async function removeEntriesExcept(
   maxImages: { entries: number; bytes: number },
 ): Promise<DeletedEntries> {
   const newestEntryId = await readNewestEntryId(executor, { appId, id });
-  const total: DeletedEntries = { count: 0, bytes: 0, images: [] };
+  const total: DeletedEntries = { count: 0, bytes: 0, lastStates: [] };
   let after: number | null = 0;
   while (after !== null) {
     const values: unknown[] = [
@@ -200,8 +200,8 @@ export async function removeEntriesExcept(
     const [part]: RemovedBatch[] = await rows(executor, REMOVE_UNWRITTEN_BATCH, values);
     total.count += part!.count;
     total.bytes += part!.bytes;
-    if (total.images && part!.images) total.images.push(...part!.images);
-    else total.images = null;
+    if (total.lastStates && part!.lastStates) total.lastStates.push(...part!.lastStates);
+    else total.lastStates = null;
     after = part!.last;
   }
   return total;

@@ -8,7 +8,8 @@ import type { DatabaseNotifications } from "../../engine/notifications.js";
 import type { AppUser } from "./app-users.js";
 import { ENTRY_CHANNEL } from "./entry-changes.js";
 
-export type UserEntry = Pick<AppUser, "id" | "dataSourceId">;
+/** ID of a signed-in user's entry, and of the data source that contains it. */
+export type UserEntryKey = Pick<AppUser, "id" | "dataSourceId">;
 
 const SELECT_CHANGES_SINCE = `
   SELECT id, bulk, ARRAY(SELECT (image ->> 'id')::bigint FROM json_array_elements(replaced) AS image) AS replaced
@@ -83,7 +84,7 @@ export class SignedInUserWatch<Follower> {
   }
 
   /** Sets the user who is signed in for a subscriber; null if no user is signed in. */
-  set(follower: Follower, appId: number, user: UserEntry | null): void {
+  set(follower: Follower, appId: number, user: UserEntryKey | null): void {
     this.remove(follower);
     if (!user) return;
     const key = `${appId}:${user.dataSourceId}`;

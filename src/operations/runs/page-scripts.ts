@@ -186,8 +186,8 @@ export class PageScriptLoader {
   async prepare(run: RunRecord, listing: CodeWithPackages, timeoutMs: number): Promise<PreparedScripts> {
     const isResponding = listing.code.includes("Svc") && RESPONSE_WORD.test(listing.code);
     const responseMark = isResponding ? `response ${randomUUID()}` : null;
-    // Removes calls of `response` before the code is examined, because they need neither the client library nor a
-    // document.
+    // Hides calls of `Svc.App.V3.Actions.response` from the search for uses of the client library: these calls work
+    // without the library, and without the mode `document` that it can require.
     const action = isResponding ? { ...listing, code: listing.code.replaceAll(RESPONSE_CALL_PATTERN, "") } : listing;
     const { code } = action;
     const dependencies = [...new Set(action.dependencies)];

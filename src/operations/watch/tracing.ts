@@ -1,6 +1,7 @@
 /**
  * Creates trace spans of this process and sends them to an OpenTelemetry collector. Does nothing if no collector is
- * configured. Values of spans are numbers and fixed words; callers must not pass untrusted text.
+ * configured. Values of spans are numbers, fixed words, and host names of requests; callers must not pass other text from
+ * users or their code.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Context, Span as OtelSpan, Tracer } from "@opentelemetry/api";

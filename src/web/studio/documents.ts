@@ -917,7 +917,7 @@ export type PeriodLength =
 export type PushWishInput = {
   /** Earliest time of sending in Unix milliseconds; null to send at once. */
   delayUntilTimestamp?: number | null | undefined;
-  /** Object with title, body, badge and properties that the app's service worker reads. */
+  /** Content of the push message: an object with title, body, badge and any other properties. The app's service worker receives it. */
   payload?: unknown;
 };
 

@@ -82,9 +82,13 @@ const COUNTS = [25_000, 100_000, 300_000, 300_000];
 const VIEWS =
   "Int8Array Uint8Array Uint8ClampedArray Int16Array Uint16Array Int32Array Uint32Array Float16Array Float32Array " +
   "Float64Array BigInt64Array BigUint64Array DataView";
-/** Returns code that reads one part of a response. The body of the response is a ReadableStream that the code creates. */
-const partOf = (part: string, seen: string) =>
-  `const own = new ReadableStream({ start(controller) { controller.enqueue(${part}); controller.close(); } });
+/**
+ * Returns code that creates a response with a stream as its body, reads the only chunk of this stream as `value`, and returns `seen`.
+ * @param chunk expression of the chunk
+ * @param seen expression that can use `value`
+ */
+const createChunkReaderCode = (chunk: string, seen: string) =>
+  `const own = new ReadableStream({ start(controller) { controller.enqueue(${chunk}); controller.close(); } });
    const { value } = await new Response(own).body.getReader().read();
    return ${seen}`;
 
@@ -109,18 +113,18 @@ describe("in a network isolate", () => {
   }
 
   for (const view of sampleOf(VIEWS.split(" "), 0, 3)) {
-    it(`a part of an author's stream is read by its type: ${view}`, async () => {
+    it(`a chunk of an author's stream is read by its type: ${view}`, async () => {
       const made = `new ${view}(new Uint8Array([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]).buffer, 0, ${view === "DataView" ? 8 : 1})`;
       const seen =
         "[value[Symbol.toStringTag], ...new Uint8Array(value.buffer, value.byteOffset, value.byteLength)].join()";
-      const code = partOf(made, seen);
+      const code = createChunkReaderCode(made, seen);
       expect(await run(code, "network-isolate")).to.equal(await run(code, "document"));
     });
   }
 
-  it("a part that cannot be passed on is rejected at once", async () => {
-    for (const part of ["new ReadableStream()", "new EventTarget()", "new Map()", "{}", "() => {}"]) {
-      const source = `async function execute() { ${partOf(part, "typeof value")} }`;
+  it("a chunk that cannot be passed on is rejected at once", async () => {
+    for (const chunk of ["new ReadableStream()", "new EventTarget()", "new Map()", "{}", "() => {}"]) {
+      const source = `async function execute() { ${createChunkReaderCode(chunk, "typeof value")} }`;
       const { error, cause } = await failureOf(host.browsers, source, { mode: "network-isolate" });
       expect({ cause, name: error.name }).to.deep.equal({ cause: "script", name: "TypeError" });
     }

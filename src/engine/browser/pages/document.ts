@@ -11,8 +11,8 @@ import { wrapInFunction } from "./action-script.js";
 import { PageChildTargets } from "./children.js";
 import {
   CONSOLE_BINDING_NAME,
-  callHarness,
   callHarnessForText,
+  callHarnessMethod,
   installHarness,
   navigatePage,
   SERVICE_CALL_PREFIX,
@@ -68,7 +68,7 @@ export class DocumentSandbox implements Sandbox {
     this.runRequests = new PageNetwork({ ...options, waitForSentEvents: this.children.waitForSentEvents });
     this.pageWindow = new PageWindow(options);
     this.serviceCalls = new ServiceCalls(this.runRequests.admitRequest, (...part) =>
-      callHarness(session, this.harnessId, "answer", part),
+      callHarnessMethod(session, this.harnessId, "answer", part),
     );
     this.listen();
   }

@@ -96,16 +96,16 @@ export async function installHarness(session: CDPSession, expression: string): P
  * Calls a method of the object that the service's script in the page (harness) has created, and returns the result,
  * without a time limit. @throws Error if the method fails
  */
-export async function callHarness(
+export async function callHarnessMethod(
   session: CDPSession,
-  objectId: string,
+  harnessId: string,
   method: string,
   values: readonly unknown[],
 ): Promise<unknown> {
   const { result, exceptionDetails } = await session.send(
     "Runtime.callFunctionOn",
     {
-      objectId,
+      objectId: harnessId,
       functionDeclaration: `function(...a){return this.${method}(...a)}`,
       arguments: values.map((value) => ({ value })),
       awaitPromise: true,
@@ -178,12 +178,12 @@ const CALL_AND_STORE_LONG_RESULT = `function(max, ...values) {
  */
 export async function callHarnessForText(
   session: CDPSession,
-  objectId: string,
+  harnessId: string,
   method: string,
   values: readonly unknown[],
 ): Promise<unknown> {
   const call = async (functionDeclaration: string, parts: readonly unknown[]): Promise<unknown> => {
-    const parameters = { objectId, functionDeclaration, awaitPromise: true, returnByValue: true };
+    const parameters = { objectId: harnessId, functionDeclaration, awaitPromise: true, returnByValue: true };
     const { result } = await session.send(
       "Runtime.callFunctionOn",
       { ...parameters, arguments: parts.map((value) => ({ value })) },

@@ -7,7 +7,7 @@ import type { CDPSession, Protocol } from "puppeteer";
 import type { PageOutcome, PageRunRequest } from "../run.js";
 import {
   CONSOLE_BINDING_NAME,
-  callHarness,
+  callHarnessMethod,
   installHarness,
   navigatePage,
   readTextInParts,
@@ -158,7 +158,7 @@ export class Isolate implements Sandbox {
   protected async callWorker(method: string, ...values: readonly unknown[]): Promise<unknown> {
     if (this.worker === null)
       throw new Error("the isolate's web worker is not running: it did not start, or it has ended");
-    return callHarness(this.worker.session, this.worker.harnessId, method, values);
+    return callHarnessMethod(this.worker.session, this.worker.harnessId, method, values);
   }
 
   /**
@@ -195,7 +195,7 @@ export class Isolate implements Sandbox {
     const attached = new Promise<CDPSession>((resolve) => {
       this.onWorkerAttached = resolve;
     });
-    await callHarness(this.options.session, this.pageHarnessId, "replaceThread", []);
+    await callHarnessMethod(this.options.session, this.pageHarnessId, "replaceThread", []);
     const session = await attached;
     const worker: IsolateWorker = { session, harnessId: "", texts: new ThreadTextCache(), runs: 0 };
     this.worker = worker;
@@ -234,7 +234,7 @@ export class Isolate implements Sandbox {
     // A thread that is being replaced creates no more realms.
     if (this.nextThreadStep === "replace" || startPromise !== this.startPromise) return;
     const { session } = this.options;
-    const hasRealm = await callHarness(session, this.pageHarnessId, "hasMade", [this.worker!.runs + 1]);
+    const hasRealm = await callHarnessMethod(session, this.pageHarnessId, "hasMade", [this.worker!.runs + 1]);
     if (hasRealm === false) this.options.markLost("unready");
   }
 
