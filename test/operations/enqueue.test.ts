@@ -1,8 +1,14 @@
 /** Tests that a call is checked before it uses the queue. Fakes replace other modules, because only a full queue shows the order. */
 import { expect } from "chai";
-import { ActionError } from "../../src/errors.js";
+import type { ActionError } from "../../src/errors.js";
 import { Enqueuer } from "../../src/operations/runs/enqueue.js";
 import type { NewOnDemandRun } from "../../src/operations/runs/run-inserts.js";
+
+/** Row of the inactive action that the fake database returns. */
+const INACTIVE_ACTION = {
+  ...{ name: "inactive", active: false, environment: "server", actionVersion: "v3" },
+  ...{ triggers: [{ trigger: "manual" }], access: null, isPaused: false },
+};
 
 describe("a call while no slot is free", () => {
   const steps: string[] = [];
@@ -12,10 +18,10 @@ describe("a call while no slot is free", () => {
     steps.length = 0;
     const parts = {
       dispatcher: { tryAcquireSlot: () => null },
-      repository: {
-        async checkOnDemand() {
+      db: {
+        async query() {
           steps.push("check");
-          throw new ActionError("ACTION_INACTIVE");
+          return [INACTIVE_ACTION];
         },
       },
       queueLimits: {
@@ -28,7 +34,7 @@ describe("a call while no slot is free", () => {
       traces: { currentTraceparent: () => null },
     };
     const enqueuer = new Enqueuer(parts as unknown as ConstructorParameters<typeof Enqueuer>[0]);
-    const call = { appId: 1, payload: "{}", ...run } as NewOnDemandRun;
+    const call = { appId: 1, payload: "{}", ref: { id: 1 }, trigger: "manual", access: {}, ...run } as NewOnDemandRun;
     return enqueuer.enqueueOnDemand(call).catch((error: ActionError) => error.status) as Promise<string>;
   }
 
