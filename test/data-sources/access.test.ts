@@ -247,17 +247,17 @@ describe("access rules", () => {
       });
     }
 
-    it("hide it from the number of removed entries, also if only the rule for reading excludes it", async () => {
+    it("hide it from the number of removed entries, also if only the rule for reading excludes it, or if no rule allows reading", async () => {
+      const removing = { type: ["delete"], allow: "all" };
       const reading = { type: ["select"], allow: "all", exclude: ["Secret"] };
-      for (const where of [{ Secret: SECRET }, { Name: "a", $not: { Secret: "else" } }]) {
-        const { path } = await sample([reading, { type: ["delete"], allow: "all" }]);
-        const removal = { as: "live", body: { type: "delete", where } };
-        const { body } = await service.rest("POST", `${path}/query`, removal);
-        const { path: other } = await sample([reading, { type: ["delete"], allow: "all" }], {
-          Name: "a",
-          Secret: "else",
-        });
-        expect(body).to.deep.equal((await service.rest("POST", `${other}/query`, removal)).body);
+      for (const rules of [[reading, removing], [removing]]) {
+        for (const where of [{ Secret: SECRET }, { Name: "a", $not: { Secret: "else" } }]) {
+          const { path } = await sample(rules);
+          const removal = { as: "live", body: { type: "delete", where } };
+          const { body } = await service.rest("POST", `${path}/query`, removal);
+          const { path: other } = await sample(rules, { Name: "a", Secret: "else" });
+          expect(body).to.deep.equal((await service.rest("POST", `${other}/query`, removal)).body);
+        }
       }
     });
 
