@@ -95,12 +95,6 @@ async function createFirstAppAndLink(
   return { firstCredentials, setupLink: setupLink?.link ?? null };
 }
 
-/** Waits for all promises, also after one is rejected, so that all that was started can be released. Then throws the first error. */
-async function waitForAll<T extends readonly unknown[]>(promises: { [K in keyof T]: Promise<T[K]> }): Promise<T> {
-  await Promise.allSettled(promises);
-  return (await Promise.all(promises)) as unknown as T;
-}
-
 /**
  * Starts the components of the service in order.
  * @throws the error of a component, or the reason of `stopRequested` if it aborts
@@ -114,16 +108,13 @@ async function startServiceParts(
   await checkStartPreconditions(config);
   const starting = new ServiceStarter(input);
   const tracing = await starting.startTracing();
-  const apiUrl = config.roles.has("api") ? url : baseUrl;
-  const [openedDatabase, browsers] = await waitForAll([
-    starting.openDatabaseConnections(),
-    starting.startBrowsers(apiUrl),
-    starting.loadLibraries(),
-  ]);
+  const [openedDatabase] = await Promise.all([starting.openDatabaseConnections(), starting.loadLibraries()]);
   const { url: databaseUrl, db, notifications } = openedDatabase;
   const { clock, skewMs } = await starting.createClock(db);
   const plan = { ...input, clock };
   const diskSpace = await starting.startDiskSpace(db);
+  const apiUrl = config.roles.has("api") ? url : baseUrl;
+  const browsers = await starting.startBrowsers(apiUrl);
   const alone = config.databaseUrl === null;
   const { now } = clock;
   const operations = await createOperations({

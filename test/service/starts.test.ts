@@ -108,18 +108,6 @@ describe("the start of a service", () => {
       .and.to.match(/CHROME_PATH|\/nowhere\/chromium/);
   });
 
-  it("starts its browser while it waits for its database, and ends it if it must stop", async () => {
-    const before = childProcesses().sort();
-    const stop = new AbortController();
-    const variables = { PORT: "0", DATA_DIR: sharedFolder, LOG_LEVEL: "silent", NPM_PACKAGES: "off" };
-    const config = readConfig({ ...variables, DATABASE_URL: "postgres://svc@127.0.0.1:1/svc" });
-    const outcome = startService(config, { stopRequested: stop.signal }).catch(formatFatalError);
-    await until(() => childProcesses().length > before.length);
-    stop.abort(new Error("stopped by the test"));
-    expect(await outcome).to.include("stopped by the test");
-    expect(childProcesses().sort()).to.deep.equal(before);
-  });
-
   it("fails in one line if its database cannot be opened", async () => {
     const url = new URL(await startTestServer());
     url.pathname = "/none-of-this-name";
