@@ -3,7 +3,7 @@
  * the image, Brotli compresses as well as it can.
  */
 import { existsSync, globSync, statSync } from "node:fs";
-import { readFile, writeFile } from "node:fs/promises";
+import { readFile, rename, writeFile } from "node:fs/promises";
 import { basename, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -310,6 +310,12 @@ async function buildPage(name, workerFiles, monacoStyle) {
   return [name, page];
 }
 
+/** Writes a file that never exists in part, because later builds keep existing files. */
+async function writeWhole(file, content) {
+  await writeFile(`${file}.new`, content);
+  await rename(`${file}.new`, file);
+}
+
 async function compressWithBrotli(file) {
   const content = await readFile(file);
   const params = {
@@ -317,7 +323,7 @@ async function compressWithBrotli(file) {
     [constants.BROTLI_PARAM_LGWIN]: constants.BROTLI_MAX_WINDOW_BITS,
     [constants.BROTLI_PARAM_SIZE_HINT]: content.length,
   };
-  await writeFile(`${file}.br`, await promisify(brotliCompress)(content, { params }));
+  await writeWhole(`${file}.br`, await promisify(brotliCompress)(content, { params }));
 }
 
 /**
@@ -327,7 +333,7 @@ async function compressWithBrotli(file) {
 async function compress(pages, monacoStyle) {
   const files = globSync("**/*.{js,mjs,css,ttf}", { cwd: OUT_FOLDER }).map((file) => join(OUT_FOLDER, file));
   const compressWithGzip = async (file) =>
-    writeFile(`${file}.gz`, await promisify(gzip)(await readFile(file), { level: 9 }));
+    writeWhole(`${file}.gz`, await promisify(gzip)(await readFile(file), { level: 9 }));
   const withoutVersion = (paths, ending) => paths.filter((file) => !existsSync(file + ending));
   const first = Object.values(pages).flatMap(({ script, scriptsBefore: requiredFiles, scriptsAfter, parts, style }) => [
     script,

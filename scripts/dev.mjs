@@ -58,7 +58,8 @@ class Service {
       await endProcess(this.#current);
       this.#current = this.#next;
       this.#next = null;
-      this.#current.send("start");
+      // Ctrl-C may have ended this process already.
+      this.#current.send("start", () => undefined);
     });
     return this.#restarting;
   }

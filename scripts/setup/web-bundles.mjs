@@ -1,6 +1,6 @@
 /** Bundles of the pages and the client library in dist/web. A build bundles only what has changed since the earlier build. */
 import { createHash } from "node:crypto";
-import { existsSync, globSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, globSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "esbuild";
 
@@ -9,6 +9,7 @@ const COMMON_SOURCES = [
   "scripts/build-web.mjs",
   "scripts/setup/web-bundles.mjs",
   "package-lock.json",
+  "tsconfig.json",
   "src/web/tsconfig.json",
 ];
 const COMPRESSED_ENDING = /\.(gz|br)$/;
@@ -22,6 +23,15 @@ function hashFiles(root, files) {
   return hash.digest("hex");
 }
 
+/** Returns the records of the earlier build; null if there are none, or if that build was killed while it saved them. */
+function readRecords(file) {
+  try {
+    return JSON.parse(readFileSync(file, "utf8"));
+  } catch {
+    return null;
+  }
+}
+
 /** The bundles in the folder `${root}/${folder}`, which all builds of these bundles must use. */
 export class WebBundles {
   #root;
@@ -29,7 +39,11 @@ export class WebBundles {
   #records;
   /** For each bundle, by its entry points and definitions: the paths and the hash of its sources, and its output files. */
   #bundles = new Map();
+  /** Keys of the bundles of this build. */
+  #used = new Set();
   #commonHash;
+  #wantsSmallest;
+  /** True if all bundles are compressed best. */
   #isSmallest;
 
   /**
@@ -41,8 +55,9 @@ export class WebBundles {
     this.#folder = join(root, folder);
     this.#records = join(this.#folder, "bundles.json");
     this.#commonHash = hashFiles(root, COMMON_SOURCES);
+    this.#wantsSmallest = isSmallest;
     this.#isSmallest = isSmallest;
-    const earlier = existsSync(this.#records) ? JSON.parse(readFileSync(this.#records, "utf8")) : null;
+    const earlier = readRecords(this.#records);
     if (earlier?.commonHash === this.#commonHash && (earlier.isSmallest || !isSmallest)) {
       this.#bundles = new Map(earlier.bundles);
       this.#isSmallest = earlier.isSmallest;
@@ -58,12 +73,13 @@ export class WebBundles {
    */
   async bundle(options) {
     const key = JSON.stringify([options.entryPoints, options.define]);
+    this.#used.add(key);
     const earlier = this.#bundles.get(key);
-    if (earlier && earlier.hash === hashFiles(this.#root, earlier.sources)) return earlier.outputs;
+    if (earlier && this.#isCurrent(earlier)) return earlier.outputs;
     // If this process is killed, the next build bundles everything again.
     rmSync(this.#records, { force: true });
     this.#bundles.delete(key);
-    this.#isSmallest &&= !earlier;
+    this.#isSmallest &&= this.#wantsSmallest;
     const startedAt = Date.now();
     const { metafile } = await build(options);
     const sources = Object.keys(metafile.inputs).filter((file) => file.startsWith("src/"));
@@ -76,14 +92,21 @@ export class WebBundles {
     return outputs;
   }
 
+  /** True if the sources of a bundle have not changed, and all its files exist. */
+  #isCurrent({ hash, sources, outputs }) {
+    const areThere = Object.keys(outputs).every((file) => existsSync(join(this.#root, file)));
+    return areThere && hash === hashFiles(this.#root, sources);
+  }
+
   /** Removes the compressed versions of files. Files with a hash in their name keep theirs, because their content is the same. */
   #removeCompressed(files) {
     for (const file of files.flatMap((one) => [`${one}.gz`, `${one}.br`]))
       rmSync(join(this.#root, file), { force: true });
   }
 
-  /** Removes files of earlier bundles, except the files in `otherFiles`, whose paths are relative to the folder. */
+  /** Removes files and records of earlier bundles, except the files in `otherFiles`, whose paths are relative to the folder. */
   removeOldFiles(otherFiles) {
+    for (const key of this.#bundles.keys()) if (!this.#used.has(key)) this.#bundles.delete(key);
     const outputs = [...this.#bundles.values()].flatMap((bundle) => Object.keys(bundle.outputs));
     const kept = new Set([
       ...outputs.map((file) => join(this.#root, file)),
@@ -98,6 +121,7 @@ export class WebBundles {
   /** Saves the records for the next build. */
   save() {
     const records = { commonHash: this.#commonHash, isSmallest: this.#isSmallest, bundles: [...this.#bundles] };
-    writeFileSync(this.#records, JSON.stringify(records));
+    writeFileSync(`${this.#records}.new`, JSON.stringify(records));
+    renameSync(`${this.#records}.new`, this.#records);
   }
 }

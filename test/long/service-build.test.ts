@@ -8,6 +8,7 @@ import {
   existsSync,
   globSync,
   readFileSync,
+  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -114,5 +115,28 @@ describe("the built pages", () => {
     writeFileSync(page, original);
     buildPages();
     expect(scripts()).to.deep.equal([first]);
+  });
+
+  it("keep no file of earlier pages after a change of a worker whose path all pages contain", () => {
+    const worker = join(folder, "src/web/studio/actions/code-worker.ts");
+    const original = readFileSync(worker);
+    buildPages();
+    const before = [...readTimes().keys()];
+    appendFileSync(worker, "console.log('added by test');\n");
+    buildPages();
+    writeFileSync(worker, original);
+    buildPages();
+    expect([...readTimes().keys()].sort()).to.deep.equal(before.sort());
+  });
+
+  it("are complete again after a file was deleted, and after the records were written in part", () => {
+    const web = join(folder, "dist/web");
+    const script = readFileSync(join(web, "client/svc.js"));
+    rmSync(join(web, "client/svc.js"));
+    buildPages();
+    expect(readFileSync(join(web, "client/svc.js"))).to.deep.equal(script);
+    writeFileSync(join(web, "bundles.json"), '{"bundles":[');
+    buildPages();
+    expect(readFileSync(join(web, "client/svc.js"))).to.deep.equal(script);
   });
 });
