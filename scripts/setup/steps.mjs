@@ -8,7 +8,7 @@ export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const STILL_AT_IT_MS = 15_000;
 
 const ENDING_SIGNALS = ["SIGINT", "SIGTERM"];
-/** Signal that told this process to end; null until one arrives. */
+/** Ending signal that this process has received; null until then. */
 let receivedSignal = null;
 
 /** Expected failure of the set-up, which is reported in one line. Any other error is a bug in the set-up itself. */
