@@ -46,7 +46,7 @@ const TEST_GROUPS = [
   },
   {
     area: "leases and fences",
-    modules: ["operations/runs/finish", "operations/runs/lease"],
+    modules: ["operations/runs/finish", "operations/upkeep/lease"],
     tests: ["operations/endings", "operations/database-contact"],
   },
   {

@@ -109,4 +109,10 @@ export function checkRunTransition(from: RunState, to: RunEndState): void {
 
 /** SQL condition for a running run. `finished_at IS NULL` lets PostgreSQL use the index of unfinished runs. */
 export const IS_RUNNING_SQL = "state = 'running' AND finished_at IS NULL";
+
+/**
+ * Holder ID of all runs that browsers execute. Its row in the table `instance` has no roles and a lease without end, so
+ * that processes of the previous release do not end these runs as lost.
+ */
+export const BROWSER_HOLDER_ID = "00000000-0000-4000-8000-0000000c11e7";
 export type ExecutionLogType = "app.task.completed" | "app.task.failed";

@@ -4,6 +4,7 @@ import { createServiceRequestSender } from "../engine/service-requests.js";
 import type { ReadAppSession } from "../rules/env-script.js";
 import type { PackageCatalogue } from "../rules/packages.js";
 import type { Credentials } from "./access/credentials.js";
+import { QueuedRuns } from "./history/queued-runs.js";
 import type { DependencyResolver } from "./packages/packages.js";
 import type { ProcessDependencies } from "./process-dependencies.js";
 import { ExecutionLogs } from "./records/execution-logs.js";
@@ -18,10 +19,8 @@ import { Debouncer } from "./runs/debouncer.js";
 import { Dispatcher } from "./runs/dispatcher.js";
 import { Enqueuer } from "./runs/enqueue.js";
 import { RunExecutor } from "./runs/executor.js";
-import { Lease } from "./runs/lease.js";
 import { BROWSER_REPORT_GRACE_MS, createLostRunEndRecord, createOverdueRunEndRecord } from "./runs/outcomes.js";
 import { PageScriptLoader } from "./runs/page-scripts.js";
-import { QueuedRuns } from "./runs/queued-runs.js";
 import type { FindAppUser } from "./runs/run-access.js";
 import { RunRepository } from "./runs/run-repository.js";
 import { SecretStore } from "./runs/run-secrets.js";
@@ -29,6 +28,7 @@ import { RunTraces } from "./runs/run-traces.js";
 import type { RunRecord } from "./runs/run-types.js";
 import { Runs } from "./runs/runs.js";
 import type { Settings } from "./settings/settings.js";
+import { Lease } from "./upkeep/lease.js";
 
 interface RunningParts {
   credentials: Credentials;

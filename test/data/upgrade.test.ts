@@ -2,8 +2,8 @@
 import { expect } from "chai";
 import { type Db, migrateDatabase, migrateSchema, openDatabase } from "../../src/data/database.js";
 import { MIGRATIONS } from "../../src/data/migrations.js";
+import { BROWSER_HOLDER_ID } from "../../src/data/run.js";
 import { getSchemaVersion, PREVIOUS_RELEASE_LAST_MIGRATION } from "../../src/data/schema-guard.js";
-import { BROWSER_HOLDER_ID } from "../../src/operations/runs/run-repository.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 import { until } from "../harness/until.js";
 import { type Catalogue, catalogueOf, removedParts } from "./schema-growth.js";

@@ -1,10 +1,10 @@
 import { expect } from "chai";
 import type { Db } from "../../src/data/database.js";
 import { QUEUED_RUNS_PER_APP_RESERVED } from "../../src/limits.js";
+import { QueuedRuns } from "../../src/operations/history/queued-runs.js";
 import { ExecutionLogs } from "../../src/operations/records/execution-logs.js";
 import { QueueLimits } from "../../src/operations/records/queue-limits.js";
 import { Enqueuer } from "../../src/operations/runs/enqueue.js";
-import { QueuedRuns } from "../../src/operations/runs/queued-runs.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import type { NewRun } from "../../src/operations/runs/run-types.js";
 import type { Caller } from "../../src/rules/access.js";

@@ -5,7 +5,7 @@ import { type Db, POOL_CONNECTIONS } from "../../src/data/database.js";
 import { AppUsers } from "../../src/operations/data-sources/app-users.js";
 import type { StoredDataSource } from "../../src/operations/data-sources/data-source-rows.js";
 import { EntryChangeTransactions } from "../../src/operations/data-sources/entry-changes.js";
-import { Lease } from "../../src/operations/runs/lease.js";
+import { Lease } from "../../src/operations/upkeep/lease.js";
 import { connectedDatabase } from "../harness/connected-database.js";
 import { countLockWaits } from "../harness/lock-waits.js";
 import { startTestService } from "../harness/service.js";

@@ -3,7 +3,7 @@ import { mock } from "node:test";
 import { expect } from "chai";
 import { type Logger, pino } from "pino";
 import { countConnections, type Db, openDatabase } from "../../src/data/database.js";
-import { DatabaseContactMonitor, Lease } from "../../src/operations/runs/lease.js";
+import { DatabaseContactMonitor, Lease } from "../../src/operations/upkeep/lease.js";
 import { startCuttingProxy } from "../harness/cutting-proxy.js";
 import { freshDatabase } from "../harness/postgres.js";
 

@@ -2,12 +2,12 @@
 import { expect } from "chai";
 import type { Concurrency, Debounce } from "../../src/data/action-types.js";
 import { type Db, openDatabase } from "../../src/data/database.js";
+import { QueuedRuns } from "../../src/operations/history/queued-runs.js";
 import { ExecutionLogs } from "../../src/operations/records/execution-logs.js";
 import { QueueLimits } from "../../src/operations/records/queue-limits.js";
 import { ConcurrencyLimiter } from "../../src/operations/runs/concurrency-limiter.js";
 import { Debouncer } from "../../src/operations/runs/debouncer.js";
 import { createLostRunEndRecord } from "../../src/operations/runs/outcomes.js";
-import { QueuedRuns } from "../../src/operations/runs/queued-runs.js";
 import { insertDebouncedRun, insertRunByActionId } from "../../src/operations/runs/run-inserts.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { ServiceMetrics } from "../../src/operations/watch/measures.js";

@@ -4,11 +4,11 @@
  */
 import { Arg, Args, Ctx, FieldResolver, Int, Mutation, Query, Resolver, Root } from "type-graphql";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
+import type { RunReplayer } from "../../operations/history/replay.js";
+import type { RunQueries, RunSummary } from "../../operations/history/run-queries.js";
+import type { ReadRunStatistics, RunStatisticsResult } from "../../operations/history/run-statistics.js";
 import type { ExecutionLogs, LogEntry } from "../../operations/records/execution-logs.js";
 import type { OutgoingRequestRecord } from "../../operations/requests/run-requests.js";
-import type { RunReplayer } from "../../operations/runs/replay.js";
-import type { RunQueries, RunSummary } from "../../operations/runs/run-queries.js";
-import type { ReadRunStatistics, RunStatisticsResult } from "../../operations/runs/run-statistics.js";
 import { parseCursor } from "../../rules/page.js";
 import type { RequestContext } from "../context.js";
 import { ReplayInput } from "./action-inputs.js";

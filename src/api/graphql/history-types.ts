@@ -1,9 +1,9 @@
 /** GraphQL types of runs, and the filters of their queries: only declarations. */
 import { ArgsType, Field, Float, Int, ObjectType } from "type-graphql";
 import type { RunWait } from "../../data/action-types.js";
+import type { RunSummary } from "../../operations/history/run-queries.js";
+import type { PeriodLength, StatisticsPeriod } from "../../operations/history/run-statistics.js";
 import type { OutgoingRequestRecord } from "../../operations/requests/run-requests.js";
-import type { RunSummary } from "../../operations/runs/run-queries.js";
-import type { PeriodLength, StatisticsPeriod } from "../../operations/runs/run-statistics.js";
 import { createLimitDescription, OFFSET_DESCRIPTION } from "./arguments.js";
 import {
   createGraphqlEnum,

@@ -4,7 +4,7 @@
  */
 import { Arg, Ctx, Field, Float, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
-import type { QueuedRuns, QueuedRunsCancellation, QueuedRunsSummary } from "../../operations/runs/queued-runs.js";
+import type { QueuedRuns, QueuedRunsCancellation, QueuedRunsSummary } from "../../operations/history/queued-runs.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
 import { DateTime } from "./leaf-types.js";

@@ -4,6 +4,7 @@
  */
 import type { TriggerType } from "../../data/action-types.js";
 import { type Db, rows, type SqlClient } from "../../data/database.js";
+import { BROWSER_HOLDER_ID } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
 import { BODY_MAX_BYTES, JSON_MAX_DEPTH, RESULT_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
@@ -15,7 +16,7 @@ import type { RunOutcome, ScriptError } from "../records/execution-logs.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { BROWSER_REPORT_GRACE_MS, createBrowserRunEndRecord, createTimeoutRunOutcome } from "../runs/outcomes.js";
 import { insertRunByActionId } from "../runs/run-inserts.js";
-import { BROWSER_HOLDER_ID, type RunRepository } from "../runs/run-repository.js";
+import type { RunRepository } from "../runs/run-repository.js";
 import { type ClientActions, findActionOfReportedRun } from "./client-actions.js";
 
 /**

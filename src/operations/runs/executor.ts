@@ -4,6 +4,7 @@ import type { Logger } from "pino";
 import { type Db, isDatabaseUnavailable, isInvalidDataError, queryPreparedRows, rows } from "../../data/database.js";
 import { modeHasNetwork, type PageOutcome, type PageRunRequest, type SandboxMode } from "../../engine/browser/run.js";
 import type { ServiceRequestSender } from "../../engine/service-requests.js";
+import { createSourcePositionMapper } from "../../engine/source-positions.js";
 import { ActionError } from "../../errors.js";
 import type { ActionInput } from "../../rules/action-input.js";
 import type { RunOutcome } from "../records/execution-logs.js";
@@ -27,7 +28,6 @@ import type { RunRepository } from "./run-repository.js";
 import { type OutcomeSecretScan, type RunSecrets, SECRETS_CHANGED_TOO_OFTEN, type SecretStore } from "./run-secrets.js";
 import type { RunTrace, RunTraces } from "./run-traces.js";
 import type { RunCode, RunRecord } from "./run-types.js";
-import { createSourcePositionMapper } from "./source-positions.js";
 
 const SELECT_ACTION = `SELECT name, code, environment, dependencies, assets, timeout_ms AS "timeoutMs",
           integration_origins AS "integrationOrigins", source->>'map' AS map FROM action WHERE id = $1`;

@@ -4,7 +4,7 @@
  * claimed.
  */
 import { type Db, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
-import { fromStateSql, IS_RUNNING_SQL, toStateSql } from "../../data/run.js";
+import { BROWSER_HOLDER_ID, fromStateSql, IS_RUNNING_SQL, toStateSql } from "../../data/run.js";
 import { type RunEndRecord, RunFinisher } from "./finish.js";
 import { EMPTY_PAYLOAD } from "./outcomes.js";
 import type { RunCode, RunRecord } from "./run-types.js";
@@ -156,12 +156,6 @@ const SELECT_RUNS_NOT_HELD = `
 
 const SELECT_OTHER_RUNNER = `
   SELECT FROM instance WHERE id <> $1 AND 'runner' = ANY (roles) AND lease_until >= now() LIMIT 1`;
-
-/**
- * Holder ID of all runs that browsers execute. Its row in the table `instance` has no roles and a lease without end, so
- * that processes of the previous release do not end these runs as lost.
- */
-export const BROWSER_HOLDER_ID = "00000000-0000-4000-8000-0000000c11e7";
 
 /**
  * Selects the runs in browsers that started more than $1 milliseconds ago and have not ended. Locks their rows, so that

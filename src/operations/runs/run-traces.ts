@@ -3,19 +3,15 @@
  * another process executes the run. Spans contain hosts and numbers, but no URLs, payloads or messages.
  */
 import { type Db, rows, type SqlClient } from "../../data/database.js";
-import type { PageOutcome, PageRequest, PageRunRequest } from "../../engine/browser/run.js";
+import type { PageOutcome, PageRunRequest } from "../../engine/browser/run.js";
 import type { OutgoingHopSummary } from "../../engine/outgoing.js";
+import { createRequestSpanValues, PageRequestSpans } from "../watch/request-spans.js";
 import type { RequestTracing, TraceSpan } from "../watch/tracing.js";
 import type { RunRecord } from "./run-types.js";
 
 /** Stores the trace context of a queued run. The process that later starts the run reads it. */
 const INSERT_TRACE = "INSERT INTO run_trace (run_id, traceparent) VALUES ($1, $2) ON CONFLICT DO NOTHING";
 const DELETE_TRACE = "DELETE FROM run_trace WHERE run_id = $1 RETURNING traceparent";
-
-/** Maximum number of spans for the outgoing requests of one run. */
-const REQUEST_SPANS_MAX = 200;
-/** HTTP methods that spans contain. Other methods are left out, because code can invent any text as a method. */
-const NAMED_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
 export interface RunTrace {
   /** Evaluates the run's code with `perform`, in a child span. */
@@ -30,50 +26,6 @@ const NO_TRACE: RunTrace = {
   startRequestSpan: () => () => undefined,
   endTrace: () => undefined,
 };
-
-function requestAttributes(url: URL, method: string) {
-  return {
-    "http.request.method": NAMED_METHODS.includes(method) ? method : "_OTHER",
-    "server.address": url.hostname,
-    "server.port": Number(url.port) || (url.protocol === "https:" ? 443 : 80),
-  };
-}
-
-/** Spans of the requests that a run's page sends through the browser. */
-class PageRequestSpans {
-  private readonly open = new Set<TraceSpan>();
-  private count = 0;
-
-  constructor(
-    private readonly tracing: RequestTracing,
-    private readonly browser: TraceSpan,
-    private readonly serviceOrigin: string,
-  ) {}
-
-  start(request: PageRequest): ReturnType<NonNullable<PageRunRequest["onRequest"]>> {
-    this.count += 1;
-    if (this.count > REQUEST_SPANS_MAX || !/^https?:/.test(request.url)) return null;
-    const url = new URL(request.url);
-    const attributes = requestAttributes(url, request.method);
-    const span = this.tracing.beginSpan("fetch", "client", this.browser.traceparent, attributes);
-    this.open.add(span);
-    // Sends the trace context only to this service, never to other servers.
-    const isPropagated = url.origin === this.serviceOrigin && span.traceparent !== null;
-    return {
-      headers: isPropagated ? { traceparent: span.traceparent! } : {},
-      endTrace: (status) => {
-        if (status !== null) span.setValues({ "http.response.status_code": status });
-        span.endSpan(status === null || status >= 400);
-        this.open.delete(span);
-      },
-    };
-  }
-
-  /** Ends the spans of requests that were still in progress when the run ended. */
-  endAll(): void {
-    for (const span of this.open) span.endSpan(true);
-  }
-}
 
 class TracedRun implements RunTrace {
   constructor(
@@ -95,8 +47,8 @@ class TracedRun implements RunTrace {
   }
 
   startRequestSpan(origin: string, method: string): (facts: OutgoingHopSummary) => void {
-    const attributes = requestAttributes(new URL(origin), method);
-    const span = this.tracing.beginSpan("request", "client", this.span.traceparent, attributes);
+    const values = createRequestSpanValues(new URL(origin), method);
+    const span = this.tracing.beginSpan("request", "client", this.span.traceparent, values);
     return ({ status, sentBytes, receivedBytes, code }) => {
       span.setValues({ "http.request.body.size": sentBytes, "http.response.body.size": receivedBytes });
       if (status !== null) span.setValues({ "http.response.status_code": status });

@@ -5,6 +5,7 @@
 import { setMaxListeners } from "node:events";
 import { runInBackground } from "../../background.js";
 import type { Db } from "../../data/database.js";
+import { BROWSER_HOLDER_ID } from "../../data/run.js";
 import type { DatabaseNotifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
 import { OVERLOADED_RETRY_SECONDS, RUN_CHAIN_DEPTH_MAX } from "../../limits.js";
@@ -22,7 +23,7 @@ import { throwMissingActionError } from "./find-action.js";
 import { createCancelledBrowserRunEndRecord, createCancelledRunEndRecord } from "./outcomes.js";
 import { createCallerActionAccess, type FindAppUser } from "./run-access.js";
 import type { NewOnDemandRun } from "./run-inserts.js";
-import { BROWSER_HOLDER_ID, type RunRepository } from "./run-repository.js";
+import type { RunRepository } from "./run-repository.js";
 import { readRunOutcome, readScriptError, toPayloadText } from "./run-texts.js";
 import {
   AWAITED_RUN_CHANNEL,

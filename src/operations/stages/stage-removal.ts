@@ -7,8 +7,8 @@ import { CLOSED_STAGE_EXPIRY_SQL } from "../../data/app.js";
 import { type Db, rows } from "../../data/database.js";
 import { IS_RUNNING_SQL } from "../../data/run.js";
 import type { DataSourceDefinitionStore } from "../data-sources/source-definitions.js";
+import { cancelQueuedRuns } from "../history/queued-runs.js";
 import { EMPTY_PAYLOAD } from "../runs/outcomes.js";
-import { cancelQueuedRuns } from "../runs/queued-runs.js";
 import { CANCEL_RUN_CHANNEL } from "../runs/run-types.js";
 
 /**

@@ -6,8 +6,8 @@ import { parseOptionalId } from "../../rules/fields.js";
 import { throwIfUnknownField } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
 import type { QueueLimits } from "../records/queue-limits.js";
-import { finishRuns } from "./finish.js";
-import { createCancelledRunEndRecord, EMPTY_PAYLOAD } from "./outcomes.js";
+import { finishRuns } from "../runs/finish.js";
+import { createCancelledRunEndRecord, EMPTY_PAYLOAD } from "../runs/outcomes.js";
 import { createSelectDraftAndLiveIdsSql } from "./run-filter.js";
 
 /** Maximum number of queued runs that one transaction cancels. */

@@ -9,9 +9,9 @@ import type { Caller } from "../../rules/access.js";
 import { isObject } from "../../rules/describe-value.js";
 import { parseOptionalId, refuseField } from "../../rules/fields.js";
 import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
+import { toPayloadText } from "../runs/run-texts.js";
+import type { Runs } from "../runs/runs.js";
 import { parseOptionalDraftOrLive } from "./run-filter.js";
-import { toPayloadText } from "./run-texts.js";
-import type { Runs } from "./runs.js";
 
 /**
  * Selects the code that a replay runs: the draft ("master"), the live version ("production"), or an older version of

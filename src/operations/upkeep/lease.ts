@@ -6,7 +6,7 @@ import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
 import type { ProcessRole } from "../../config.js";
 import { type Db, queryOnReservedConnection } from "../../data/database.js";
-import { BROWSER_HOLDER_ID } from "./run-repository.js";
+import { BROWSER_HOLDER_ID } from "../../data/run.js";
 
 const LEASE_DURATION_MS = 12_000;
 const RENEW_INTERVAL_MS = 3_000;

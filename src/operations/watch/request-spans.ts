@@ -1,0 +1,52 @@
+/** Spans of the HTTP requests that runs send. They contain no paths of URLs. */
+import type { PageRequest, PageRunRequest } from "../../engine/browser/run.js";
+import type { RequestTracing, SpanValues, TraceSpan } from "./tracing.js";
+
+/** Maximum number of spans for the requests that the page of one run sends. */
+const REQUEST_SPANS_MAX = 200;
+/** HTTP methods that spans contain. Code can invent other methods, so spans contain `_OTHER` for them. */
+const NAMED_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+
+export function createRequestSpanValues(url: URL, method: string): SpanValues {
+  return {
+    "http.request.method": NAMED_METHODS.includes(method) ? method : "_OTHER",
+    "server.address": url.hostname,
+    "server.port": Number(url.port) || (url.protocol === "https:" ? 443 : 80),
+  };
+}
+
+/** Spans of the requests that a run's page sends through the browser. */
+export class PageRequestSpans {
+  private readonly open = new Set<TraceSpan>();
+  private count = 0;
+
+  constructor(
+    private readonly tracing: RequestTracing,
+    private readonly browser: TraceSpan,
+    private readonly serviceOrigin: string,
+  ) {}
+
+  start(request: PageRequest): ReturnType<NonNullable<PageRunRequest["onRequest"]>> {
+    this.count += 1;
+    if (this.count > REQUEST_SPANS_MAX || !/^https?:/.test(request.url)) return null;
+    const url = new URL(request.url);
+    const values = createRequestSpanValues(url, request.method);
+    const span = this.tracing.beginSpan("fetch", "client", this.browser.traceparent, values);
+    this.open.add(span);
+    // Sends the trace context only to this service, never to other servers.
+    const isPropagated = url.origin === this.serviceOrigin && span.traceparent !== null;
+    return {
+      headers: isPropagated ? { traceparent: span.traceparent! } : {},
+      endTrace: (status) => {
+        if (status !== null) span.setValues({ "http.response.status_code": status });
+        span.endSpan(status === null || status >= 400);
+        this.open.delete(span);
+      },
+    };
+  }
+
+  /** Ends the spans of requests that were still in progress when the run ended. */
+  endAll(): void {
+    for (const span of this.open) span.endSpan(true);
+  }
+}
