@@ -17,7 +17,7 @@ import { createOperations, type Operations } from "./operations/operations.js";
 import { ServiceMetrics } from "./operations/watch/measures.js";
 import { describeDatabaseStartError } from "./service/database-start.js";
 import { createDatabaseOutageLog } from "./service/outage-log.js";
-import { type Clock, createReadinessChecks, type StartPlan } from "./service/plan.js";
+import { type Clock, createReadinessChecks, type ServiceStartContext } from "./service/plan.js";
 import { checkStartPreconditions } from "./service/preconditions.js";
 import { logUnhandledRejections } from "./service/rejections.js";
 import { ResourceReleaseStack } from "./service/releases.js";
@@ -100,7 +100,7 @@ async function createFirstAppAndLink(
  * @throws the error of a component, or the reason of `stopRequested` if it aborts
  */
 async function startServiceParts(
-  input: StartPlan,
+  input: ServiceStartContext,
   url: string,
   baseUrl: string,
 ): Promise<Pick<Service, "databaseUrl" | "firstCredentials" | "setupLink">> {
@@ -159,7 +159,7 @@ async function startServiceParts(
 
 /** Creates the function that stops the service. */
 function createStop(
-  { config, log, readinessChecks, releases }: StartPlan,
+  { config, log, readinessChecks, releases }: ServiceStartContext,
   hurryController: AbortController,
 ): Service["stop"] {
   let stopped: Promise<void> | null = null;

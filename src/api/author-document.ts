@@ -9,7 +9,7 @@
  */
 import { randomBytes } from "node:crypto";
 import { buildWindowEnvScript, type RuntimeEnv, toScriptLiteral } from "../rules/env-script.js";
-import { escapeHtml, HARDENING_HEADERS } from "./web-assets.js";
+import { escapeHtml, PAGE_SECURITY_HEADERS } from "./web-assets.js";
 
 interface ScriptDependency {
   url: string;
@@ -104,7 +104,7 @@ ${[...dependencies, { url: `${base}${script}` }].map(scriptElement).join("\n")}
 </html>
 `;
   const headers = {
-    ...HARDENING_HEADERS,
+    ...PAGE_SECURITY_HEADERS,
     "content-type": "text/html; charset=utf-8",
     "content-security-policy": buildContentPolicy(nonce, dependencies),
     "cross-origin-resource-policy": "same-origin",

@@ -11,7 +11,7 @@ import { parseLargeRunReport } from "../operations/client/large-reports.js";
 import { isPageCaller } from "../rules/access.js";
 import { containsInfinity } from "../rules/describe-value.js";
 import type { FairTaskQueue } from "./fair-task-queue.js";
-import { parseJsonInParts } from "./json-in-parts.js";
+import { parseJsonInSteps } from "./json-in-steps.js";
 import type { RequestBodyBudgets } from "./request-body-budget.js";
 import { callWhenResponseEnds } from "./response-end.js";
 import { parsePathId } from "./rest/request.js";
@@ -242,7 +242,7 @@ export function registerBodyParsing(
     try {
       if (body.length > BODY_MAX_BYTES) {
         if (request.routeOptions.config.isReport) return await parseLargeRunReport(sender, decodeUtf8(body));
-        return await parseJsonInParts(body, (step) => taskQueue.runInTurn(sender, step));
+        return await parseJsonInSteps(body, (step) => taskQueue.runInTurn(sender, step));
       }
       return await taskQueue.runInTurn(sender, () => parseBody(body, request));
     } finally {

@@ -3,7 +3,7 @@ import { unwrapResolverError } from "@apollo/server/errors";
 import type { FastifyError } from "fastify";
 import { GraphQLError, type GraphQLFormattedError } from "graphql";
 import type { Logger } from "pino";
-import { findViolatedForeignKey, isDatabaseUnavailable, isDeadlock, isUnstorableText } from "../data/database.js";
+import { findViolatedForeignKey, isDatabaseUnavailable, isDeadlock, isUnstorableTextError } from "../data/database.js";
 import { ActionError, type ErrorDetails, getHttpStatus, type Status } from "../errors.js";
 import type { ServiceMetrics } from "../operations/watch/measures.js";
 import { isDiskFull } from "../postgres.js";
@@ -100,7 +100,7 @@ function toVisibleError(error: unknown, log: Logger): ActionError {
   const refusal = convertFastifyError(error as FastifyError) ?? convertMissingReference(error, log);
   if (refusal) return refusal;
   // PostgreSQL cannot store text with U+0000. The caller sent this character, and no earlier check found it.
-  if (isUnstorableText(error)) {
+  if (isUnstorableTextError(error)) {
     return new ActionError(
       "REQUEST_INVALID",
       "the request contains the character U+0000, which the service cannot store; remove it",

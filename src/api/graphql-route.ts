@@ -19,7 +19,7 @@ import { createQuotaHeaders, type RequestContext } from "./context.js";
 import { createErrorFormatter, type FormatError } from "./error-reply.js";
 import type { GraphqlDocumentChecker } from "./graphql/documents.js";
 import { findSharedIdempotencyKeyError } from "./graphql/idempotency.js";
-import { createIntrospectionResponses, INTROSPECTION_QUERY_MAX_CHARACTERS } from "./graphql/introspection.js";
+import { createIntrospectionResponder, INTROSPECTION_QUERY_MAX_CHARACTERS } from "./graphql/introspection.js";
 import { findNotPersistedError, findQueryText } from "./graphql/persisted.js";
 import { createGraphqlErrorSender, sendJsonText } from "./graphql/refusals.js";
 import type { ResolverContext, Resolvers } from "./graphql/schema.js";
@@ -156,7 +156,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
   const { schema, resolvers, documents, pages, tracing, graphqlDocuments } = options;
   const format = createErrorFormatter(options);
   const apollo = createApollo(options, format);
-  const knownAnswers = createIntrospectionResponses(schema);
+  const knownAnswers = createIntrospectionResponder(schema);
   await apollo.start();
   const execute = fastifyApolloHandler(apollo, {
     context: async ({ context }): Promise<GraphqlContext> => Object.assign(context, { resolvers }),

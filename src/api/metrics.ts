@@ -3,7 +3,7 @@ import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import { PROCESS_ROLES } from "../config.js";
 import type { ReadVitals, VitalSigns } from "../operations/upkeep/vitals.js";
 import { createAppLabeler, type ServiceMetrics } from "../operations/watch/measures.js";
-import { serviceVersion } from "../version.js";
+import { readServiceVersion } from "../version.js";
 import type { Metrics } from "./health.js";
 
 export interface MetricSources {
@@ -132,7 +132,7 @@ function registerReleaseMetric(register: Registry): void {
     labelNames: ["version"],
     registers: [register],
   });
-  gauge.set({ version: serviceVersion() }, 1);
+  gauge.set({ version: readServiceVersion() }, 1);
 }
 
 function registerDatabaseMetrics(

@@ -27,7 +27,7 @@ interface BuiltPage {
 }
 
 /** Security headers of every page, including pages that run authors' code. */
-export const HARDENING_HEADERS = {
+export const PAGE_SECURITY_HEADERS = {
   "x-content-type-options": "nosniff",
   "x-frame-options": "DENY",
   "referrer-policy": "no-referrer",
@@ -38,7 +38,7 @@ export const HARDENING_HEADERS = {
  * styles are allowed, because Monaco and React set them. `connect-src 'self'` also allows websockets to the same host.
  */
 export const PAGE_HEADERS = {
-  ...HARDENING_HEADERS,
+  ...PAGE_SECURITY_HEADERS,
   "content-security-policy": [
     "default-src 'none'",
     "script-src 'self'",

@@ -23,7 +23,7 @@ import {
 import { ActionRow } from "./action.js";
 import { AppRow } from "./app.js";
 import { MIGRATIONS } from "./migrations.js";
-import { checkSchemaCompatibility, type ExecuteQuery, storeSchemaDeclaration } from "./schema-guard.js";
+import { checkSchemaCompatibility, type ExecuteQuery, storeSchemaCompatibility } from "./schema-guard.js";
 
 /** Entity classes of TypeORM. All other tables are read and written only with SQL. */
 export const ENTITY_CLASSES = [ActionRow, AppRow];
@@ -213,7 +213,7 @@ export function isInternalDatabaseError(error: unknown): boolean {
 }
 
 /** True if PostgreSQL cannot store a text, for example because it contains the character U+0000. */
-export function isUnstorableText(error: unknown): boolean {
+export function isUnstorableTextError(error: unknown): boolean {
   const { code = "" } = driverErrorOf(error);
   return code === "22021" || code === "22P05";
 }
@@ -234,7 +234,7 @@ export function isStatementTimeout(error: unknown): boolean {
 }
 
 /** True if a statement took too long. Unlike after `isStatementTimeout`, PostgreSQL may still execute the statement. */
-export function isSlowStatement(error: unknown): boolean {
+export function isSlowStatementError(error: unknown): boolean {
   return isStatementTimeout(error) || isClientStatementTimeout(driverErrorOf(error));
 }
 
@@ -298,7 +298,7 @@ const RELEASE_MIGRATIONS = MIGRATIONS.map(({ name }) => name);
  */
 export async function migrateToCurrentSchema(url: string, query: ExecuteQuery): Promise<void> {
   await migrateSchema(url, MIGRATIONS);
-  await storeSchemaDeclaration(query, RELEASE_MIGRATIONS);
+  await storeSchemaCompatibility(query, RELEASE_MIGRATIONS);
 }
 
 /**
@@ -311,6 +311,6 @@ export const migrateDatabase = (url: string): Promise<string[]> =>
     const applied = await checkSchemaCompatibility(query, RELEASE_MIGRATIONS);
     const pending = RELEASE_MIGRATIONS.filter((name) => !applied.includes(name));
     if (pending.length > 0) await migrateSchema(url, MIGRATIONS);
-    await storeSchemaDeclaration(query, RELEASE_MIGRATIONS);
+    await storeSchemaCompatibility(query, RELEASE_MIGRATIONS);
     return pending;
   });

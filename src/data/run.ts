@@ -91,10 +91,10 @@ export type RunErrorName =
   | keyof (typeof RUN_TRANSITIONS)["failQueued"]["when"];
 
 /** Returns an SQL condition: the run is in the state in which the transition `name` starts. */
-export const fromStateSql = (name: RunTransitionName): string => `state = '${RUN_TRANSITIONS[name].from}'`;
+export const isInSourceStateSql = (name: RunTransitionName): string => `state = '${RUN_TRANSITIONS[name].from}'`;
 
 /** Returns an SQL assignment of the state to which the transition `name` leads. */
-export const toStateSql = (name: RunTransitionName): string => `state = '${RUN_TRANSITIONS[name].to}'`;
+export const setTargetStateSql = (name: RunTransitionName): string => `state = '${RUN_TRANSITIONS[name].to}'`;
 
 /** SQL expression for the state of a new run: `skipped` if the column `reason` is set, otherwise `queued`. */
 export const NEW_RUN_STATE_SQL = `CASE WHEN reason IS NULL THEN '${RUN_TRANSITIONS.queue.to}' ELSE '${RUN_TRANSITIONS.reject.to}' END`;

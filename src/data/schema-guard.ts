@@ -89,7 +89,10 @@ export async function checkSchemaCompatibility(
 }
 
 /** Stores the SchemaDeclaration: which older releases can run with the schema. Call this function after this release's migrations. */
-export async function storeSchemaDeclaration(query: ExecuteQuery, releaseMigrations: readonly string[]): Promise<void> {
+export async function storeSchemaCompatibility(
+  query: ExecuteQuery,
+  releaseMigrations: readonly string[],
+): Promise<void> {
   const { appliedMigrations, declaration: declared } = await readSchemaState(query);
   // A newer release has already migrated the schema, so this release must not overwrite the newer SchemaDeclaration.
   if (appliedMigrations.some((name) => !releaseMigrations.includes(name))) return;

@@ -72,7 +72,7 @@ export interface BundleJob {
 }
 
 /** Response of a build process. */
-export type BundlerAnswer =
+export type BundlerResponse =
   | { script: BundledScript }
   | { built: SourceScript }
   | { document: string }
@@ -213,7 +213,7 @@ export class Bundler {
     archives: Buffer[],
     child: ChildProcess,
     max: BuildLimits,
-  ): Promise<BundlerAnswer> {
+  ): Promise<BundlerResponse> {
     let refusal: Error | null = null;
     const errorText = collectErrorText(child.stderr!);
     // An error means that the process could not start, which counts as ended without a response.
@@ -230,7 +230,7 @@ export class Bundler {
       const sent = pipeline(Readable.from([length, header, ...archives]), child.stdin!).catch(() => undefined);
       const text = await readStream(child.stdio[3] as Readable).catch(() => "");
       await sent;
-      return JSON.parse(text) as BundlerAnswer;
+      return JSON.parse(text) as BundlerResponse;
     } catch {
       await closed;
       throw refusal ?? explainEnd(child, max, errorText());

@@ -3,12 +3,12 @@
 export type SemaphoreKey = number | string;
 
 /**
- * True if a key that holds `keyCount` slots may get `requested` more. A key may hold at most half of the slots that the
+ * True if a key that holds `usedByKey` slots may get `requested` more. A key may hold at most half of the slots that the
  * other keys do not hold, so that slots remain for other keys.
- * @param taken number of slots that all keys hold together
+ * @param usedCount number of slots that all keys hold together
  */
-export function mayTakeSlots(total: number, taken: number, keyCount: number, requested: number): boolean {
-  return keyCount + requested <= Math.ceil((total - (taken - keyCount)) / 2);
+export function mayKeyGetSlots(total: number, usedCount: number, usedByKey: number, requested: number): boolean {
+  return usedByKey + requested <= Math.ceil((total - (usedCount - usedByKey)) / 2);
 }
 
 export class FairSemaphore {
@@ -34,7 +34,7 @@ export class FairSemaphore {
   private mayEnter(key: SemaphoreKey): boolean {
     const keyCount = this.perKey.get(key) ?? 0;
     if (this.taken >= this.slots || keyCount >= this.slotsOfKey) return false;
-    return this.shares === "equal" || mayTakeSlots(this.slots, this.taken, keyCount, 1);
+    return this.shares === "equal" || mayKeyGetSlots(this.slots, this.taken, keyCount, 1);
   }
 
   private takeSlot(key: SemaphoreKey): () => void {

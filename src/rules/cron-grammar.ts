@@ -90,10 +90,10 @@ function addItem(values: Set<number>, item: string, { min, max }: FieldRange): s
  * True if the schedule includes every day. If both the day field and the weekday field have values other than `*`, cron
  * runs on days that match one of the two fields. If one of the fields is just `*`, only the other one counts.
  */
-export function firesEveryDay({ days, weekdays, isAnyDay: anyDay, isAnyWeekday: anyWeekday }: CronFields): boolean {
+export function firesEveryDay({ days, weekdays, isAnyDay, isAnyWeekday }: CronFields): boolean {
   const allDays = days.size === 31;
   const allWeekdays = weekdays.size === 7;
-  return anyDay || anyWeekday ? allDays && allWeekdays : allDays || allWeekdays;
+  return isAnyDay || isAnyWeekday ? allDays && allWeekdays : allDays || allWeekdays;
 }
 
 /** True if the schedule includes all minutes of all days, in any notation. */
@@ -102,7 +102,7 @@ export function firesEveryMinute(fields: CronFields): boolean {
 }
 
 /** True if the schedule has a start time in some year: `0 0 31 2 *` has none, `0 0 29 2 *` has one every four years. */
-export function canFire({ days, months, isAnyWeekday: anyWeekday }: CronFields): boolean {
-  if (!anyWeekday) return true;
+export function canEverFire({ days, months, isAnyWeekday }: CronFields): boolean {
+  if (!isAnyWeekday) return true;
   return [...months].some((month) => [...days].some((day) => day <= DAYS_OF_MONTH[month - 1]!));
 }

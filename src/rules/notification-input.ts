@@ -10,7 +10,7 @@ import { createFlatShape, refuseUnknownFields, type Shape } from "./unknown-fiel
 export const NOTIFICATION_STATUSES = ["draft", "published", "scheduled"] as const;
 export type NotificationStatus = (typeof NOTIFICATION_STATUSES)[number];
 
-export interface PushRequest {
+export interface PushMessageOptions {
   payload: Record<string, unknown>;
   /** Time at which the service sends the push message, in Unix milliseconds; null to send it at once. */
   delayUntilTimestamp: number | null;
@@ -24,7 +24,7 @@ export interface NotificationFields {
   extendData?: Record<string, unknown>;
   scope?: NotificationScope | null;
   orderAt?: Date | null;
-  push?: PushRequest | null;
+  push?: PushMessageOptions | null;
 }
 
 const NOTIFICATION_SHAPE: Shape = {
@@ -63,7 +63,7 @@ function readTime(value: unknown, field: string): Date {
   return refuseField(field, "a time as ISO 8601 text or as a Unix time in milliseconds", value);
 }
 
-function parsePushRequest(value: unknown): PushRequest | null {
+function parsePushRequest(value: unknown): PushMessageOptions | null {
   if (value === null) return null;
   if (!isObject(value)) return refuseField("pushNotification", "an object {payload, delayUntilTimestamp}", value);
   const payload = readStorableObject(value["payload"], "pushNotification.payload", PUSH_MAX_BYTES);

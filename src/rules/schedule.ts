@@ -14,7 +14,7 @@
  */
 import { Cron } from "croner";
 import { ActionError, type Status } from "../errors.js";
-import { canFire, firesEveryMinute, parseCron } from "./cron-grammar.js";
+import { canEverFire, firesEveryMinute, parseCron } from "./cron-grammar.js";
 import { describeValue } from "./describe-value.js";
 import links from "./time-zone-links.json" with { type: "json" };
 import { findInstantAfterSkippedTime, findInstantsOfLocalTime, getUtcOffsetMs } from "./zone-clock.js";
@@ -43,7 +43,7 @@ export function findFrequencyFault(value: unknown): ScheduleFault | null {
     const message = `frequency must not fire every minute (got ${describeValue(value)})`;
     return { status: "FREQUENCY_TOO_FREQUENT", message };
   }
-  return canFire(fields) ? null : invalidSchedule(", but none of its months has one of its days");
+  return canEverFire(fields) ? null : invalidSchedule(", but none of its months has one of its days");
 }
 
 /**

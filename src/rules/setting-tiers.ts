@@ -153,7 +153,7 @@ export function parseMarkSecretRequest(body: unknown): { keys: string[]; secret:
  * that the tool chose (specification, App settings object, rule 5).
  * @throws ActionError SETTINGS_INVALID
  */
-export function createArtifactSettingKey(settingKey: unknown): string {
+export function createAiArtifactSettingKey(settingKey: unknown): string {
   const length = typeof settingKey === "string" ? countCharacters(settingKey) : 0;
   if (typeof settingKey === "string" && length > 0 && length <= ARTIFACT_NAME_MAX_CHARACTERS) {
     return ARTIFACT_PREFIX + settingKey.replace(/[^a-zA-Z0-9_.-]/gu, "_");

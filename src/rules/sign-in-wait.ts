@@ -24,14 +24,14 @@ export interface SignInAttemptState {
 const computeWaitMs = (level: number): number => Math.min(WAIT_MAX_MS, FIRST_WAIT_MS * 2 ** level);
 
 /** Returns the time until which the subject must wait before the next sign-in attempt; null if it may try now. */
-export const getBlockedUntil = ({ blockedUntil }: SignInAttemptState, now: number): number | null =>
+export const getSignInBlockedUntil = ({ blockedUntil }: SignInAttemptState, now: number): number | null =>
   blockedUntil !== null && blockedUntil > now ? blockedUntil : null;
 
 /**
  * Adds a sign-in attempt that starts at `now`. The attempt counts as failed until it succeeds. The tenth failed attempt
  * within ten minutes starts a wait.
  */
-export function recordAttemptStart(state: SignInAttemptState, now: number): SignInAttemptState {
+export function recordSignInAttempt(state: SignInAttemptState, now: number): SignInAttemptState {
   const failures = [...state.failures.filter((failedAt) => failedAt > now - SIGN_IN_FAILURE_WINDOW_MS), now].slice(
     -SIGN_IN_FAILURES_BEFORE_WAIT,
   );
@@ -43,7 +43,7 @@ export function recordAttemptStart(state: SignInAttemptState, now: number): Sign
  * Removes the attempt that started at `attemptedAt`, because it did not fail: it succeeded, or the service could not
  * check it. If this attempt started a wait, also ends the wait.
  */
-export function removeAttempt(state: SignInAttemptState, attemptedAt: number): SignInAttemptState {
+export function removeSignInAttempt(state: SignInAttemptState, attemptedAt: number): SignInAttemptState {
   const failures = state.failures.filter((failure) => failure !== attemptedAt);
   const startedWait = state.blockedUntil === attemptedAt + computeWaitMs(state.level - 1);
   return startedWait ? { failures, level: state.level - 1, blockedUntil: null } : { ...state, failures };

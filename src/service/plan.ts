@@ -18,7 +18,7 @@ export interface Clock {
 }
 
 /** Inputs of a start: the configuration, the stack of resources to release at the stop, and the signals that end the service. */
-export interface StartPlan {
+export interface ServiceStartContext {
   config: Config;
   clock: Clock;
   log: Logger;

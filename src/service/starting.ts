@@ -34,7 +34,7 @@ import { createDatabaseClock, createSkewCorrectedClock } from "./database-clock.
 import { openServiceDatabase } from "./database-start.js";
 import { createDiskFullProbe } from "./disk-probe.js";
 import { createDatabaseDiskSpace, createDataDirDiskSpace, getFreeDiskBytes } from "./disk-space.js";
-import type { Clock, DatabaseConnections, RunnerState, StartPlan } from "./plan.js";
+import type { Clock, DatabaseConnections, RunnerState, ServiceStartContext } from "./plan.js";
 
 /** Maximum milliseconds for which a stop waits until responses to aborted requests have been sent. */
 const LAST_RESPONSES_MS = 1_000;
@@ -54,7 +54,7 @@ export class ServiceStarter {
   private readonly responseMemory = new ResponseMemory(undefined, this.taskQueue);
   private sockets: SocketServer | null = null;
 
-  constructor(private readonly plan: StartPlan) {}
+  constructor(private readonly plan: ServiceStartContext) {}
 
   /** Loads libraries that other code imports only when it first needs them. Loading one during a request would delay all other requests. */
   async loadLibraries(): Promise<void> {

@@ -7,7 +7,7 @@ import { QUEUED_MESSAGE_CHANNEL } from "../operations/communicate/outbox.js";
 import { NOTIFICATION_CHANNEL } from "../operations/notifications/notification-rows.js";
 import type { Operations } from "../operations/operations.js";
 import { SCHEDULE_CHANNEL } from "../operations/triggers/trigger-index.js";
-import type { StartPlan } from "./plan.js";
+import type { ServiceStartContext } from "./plan.js";
 
 /** Interval in milliseconds at which each process checks if alerts must be evaluated. */
 const ALERTS_INTERVAL_MS = 5_000;
@@ -25,7 +25,7 @@ async function startInTurn(tickers: readonly Ticker[]): Promise<void> {
 
 /** Starts to claim the ticks (planned start times) of schedules when they are due. */
 export async function startScheduler(
-  plan: StartPlan,
+  plan: ServiceStartContext,
   notifications: DatabaseNotifications,
   { triggers: { schedule } }: Operations,
 ): Promise<void> {
@@ -44,7 +44,7 @@ export async function startScheduler(
  * running, other processes send them, so that the alert about the missing scheduler is sent.
  */
 export async function startSendingMessages(
-  plan: StartPlan,
+  plan: ServiceStartContext,
   notifications: DatabaseNotifications,
   { communicate, vitals }: Operations,
 ): Promise<void> {
@@ -64,7 +64,7 @@ export async function startSendingMessages(
 
 /** Starts to evaluate and send alerts. Every process does this, so that alerts work even if other processes fail. */
 export async function startAlerts(
-  plan: StartPlan,
+  plan: ServiceStartContext,
   notifications: DatabaseNotifications,
   { alerts: { watch, delivery } }: Operations,
 ): Promise<void> {
@@ -84,7 +84,7 @@ export async function startAlerts(
 
 /** Starts to publish scheduled notifications, and to send published notifications to devices. */
 export async function startNotifications(
-  plan: StartPlan,
+  plan: ServiceStartContext,
   notices: DatabaseNotifications,
   { notify }: Operations,
 ): Promise<void> {
@@ -105,7 +105,7 @@ export async function startNotifications(
 
 /** Starts to pull git repositories after webhooks, including webhooks that another process accepted before it failed. */
 export async function startGitPulls(
-  { config, clock, log, releases, gracePeriodEnded }: StartPlan,
+  { config, clock, log, releases, gracePeriodEnded }: ServiceStartContext,
   { git }: Operations,
 ) {
   if (!config.roles.has("api")) return;
@@ -123,7 +123,7 @@ export async function startGitPulls(
 
 /** Starts to remove data that is older than its retention time or exceeds its size limit. */
 export function startCleaner(
-  plan: StartPlan,
+  plan: ServiceStartContext,
   { retention, runWords, trimming, store, media, packages, tokens, stages }: Operations,
 ): void {
   const { config, log, releases } = plan;

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { rows } from "../../src/data/database.js";
 import { ActionError } from "../../src/errors.js";
 import type { DataSourceKey } from "../../src/operations/data-sources/entry-rows.js";
-import { FULL_SCOPE } from "../../src/rules/entry-query/options.js";
+import { UNRESTRICTED_ENTRY_SCOPE } from "../../src/rules/entry-query/options.js";
 import { sampleOf } from "../harness/samples.js";
 import { answered, type Fixture, startFixture } from "../operations/data-sources/fixture.js";
 
@@ -181,7 +181,7 @@ describe("SQL in a query", () => {
   it("is never executed as a column of distinct values", async () => {
     for (const text of sampleOf(fc.sample(payload, { seed: 8, numRuns: 200 }), 0, 4)) {
       const answer: unknown = await fixture.entryReader
-        .distinct(people, [text], FULL_SCOPE)
+        .distinct(people, [text], UNRESTRICTED_ENTRY_SCOPE)
         .catch((error: unknown) => error);
       if (answer instanceof Error) expect(answer, text).to.be.instanceOf(ActionError);
       else expect(JSON.stringify(answered(answer))).not.to.include(CANARY);

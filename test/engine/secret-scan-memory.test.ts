@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { decodeDigitLayers } from "../../src/engine/secret-scan/digits.js";
 import { decodeEscapesOnce } from "../../src/engine/secret-scan/escapes.js";
-import type { Layer } from "../../src/engine/secret-scan/layers.js";
+import type { DecodedLayer } from "../../src/engine/secret-scan/layers.js";
 import { ENTIRE_TEXT_SPANS } from "../../src/engine/secret-scan/spans.js";
 import { viewAsInt32Words, viewAsUint16Numbers } from "../../src/engine/secret-scan/words.js";
 
@@ -10,12 +10,12 @@ const SECRET = "a secret of several words";
 const LEADING_DIGITS = "zzzz";
 
 /** Returns the text as bytes that begin at this offset of their memory, as in a slice of a small buffer. */
-function layerOf(text: string, offset: number): Layer {
+function layerOf(text: string, offset: number): DecodedLayer {
   const bytes = new TextEncoder().encode(LEADING_DIGITS.slice(0, offset) + text).subarray(offset);
   return { bytes, textIndexes: null, newSpans: ENTIRE_TEXT_SPANS, changedSpans: [] };
 }
 
-const textOf = ({ bytes }: Pick<Layer, "bytes">) => Buffer.from(bytes).toString("latin1");
+const textOf = ({ bytes }: Pick<DecodedLayer, "bytes">) => Buffer.from(bytes).toString("latin1");
 
 describe("the secret scan, for bytes at any offset in memory", () => {
   for (const offset of [0, 1, 2, 3]) {

@@ -7,7 +7,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
-import { serviceVersion } from "../../src/version.js";
+import { readServiceVersion } from "../../src/version.js";
 import { blocksOf, readPage } from "../docs/pages.js";
 import { ROOT } from "../harness/reader.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -46,7 +46,7 @@ describe("the package of this repository", function () {
     };
     const install = blocksOf(readPage("docs/reference/command-line.md")).find(({ text }) => text.includes("npm pack"))!;
     const commands = install.text.replaceAll("/path/to/svc-app-actions", ROOT).replaceAll("/path/to/shop", folder);
-    expect((await bash(commands)).trim().split("\n").at(-1)).to.equal(serviceVersion());
+    expect((await bash(commands)).trim().split("\n").at(-1)).to.equal(readServiceVersion());
 
     const app = await projects.newApp("installed");
     const svc = async (args: string) => JSON.parse(await bash(`npx svc ${args} --yes --json`));

@@ -4,10 +4,10 @@
  */
 import { Readable } from "node:stream";
 import { expect } from "chai";
-import { parseJsonInParts } from "../../src/api/json-in-parts.js";
+import { parseJsonInSteps } from "../../src/api/json-in-steps.js";
 import { HARNESS_SOURCE_NAME, removeHarnessFrames } from "../../src/engine/browser/pages/answer.js";
 import { detectContentType } from "../../src/engine/content-type.js";
-import { toDetailLine } from "../../src/engine/smtp/outcome.js";
+import { toDeliveryDetail } from "../../src/engine/smtp/outcome.js";
 import { type ImportFormat, parseImportRows } from "../../src/operations/data-sources/row-streams.js";
 import { getAddressBlock } from "../../src/rules/address-block.js";
 import { fillConditionPlaceholders } from "../../src/rules/caller-rules.js";
@@ -41,7 +41,7 @@ import { isPackageName } from "../../src/rules/packages.js";
 import { matchesIfNoneMatch, parseIfMatch } from "../../src/rules/precondition.js";
 import { findSecretsOfSetting } from "../../src/rules/secrets.js";
 import { escapeSettingKey, unescapeSettingKey } from "../../src/rules/setting-key-text.js";
-import { createArtifactSettingKey } from "../../src/rules/setting-tiers.js";
+import { createAiArtifactSettingKey } from "../../src/rules/setting-tiers.js";
 
 type Parser = (text: string) => unknown;
 
@@ -61,7 +61,7 @@ const PARSERS: Record<string, Parser> = {
   "JSON files as they are": (text) => rowsOf(text, "json"),
   "files of JSON lines": (text) => rowsOf(text, "jsonl"),
   "delimiters of CSV": (text) => detectDelimiter(text.slice(0, DELIMITER_DETECTION_CHARACTERS), true),
-  "large JSON bodies": (text) => parseJsonInParts(Buffer.from(`{"a":[${text}]}`), async (step) => step()),
+  "large JSON bodies": (text) => parseJsonInSteps(Buffer.from(`{"a":[${text}]}`), async (step) => step()),
   "JSON texts": (text) => findJsonFault(text, 500),
   "members of JSON texts": (text) => readJsonFieldTexts(`{"a":${JSON.stringify(text)},"b":1}`),
   entries: (text) => serializeEntry(parseEntryData({ text, [text.slice(0, 200)]: 1 }, "the entry"), "the entry"),
@@ -75,7 +75,7 @@ const PARSERS: Record<string, Parser> = {
   "addresses of e-mail": (text) => [isEmailAddress(text), parseRecipients([{ email: text }])],
   "headers of e-mail": (text) => parseEmailHeaders({ [text.slice(0, 1_000)]: text, "x-a": text }),
   "lines of messages": (text) => requireSingleLineText(text, "subject", 1e9),
-  "answers of mail servers": (text) => toDetailLine(text),
+  "answers of mail servers": (text) => toDeliveryDetail(text),
   "placeholders of messages": (text) => [
     listPlaceholderNames(text),
     fillMessageTemplate(text, { a: "b" }, "text", { html: true }),
@@ -93,7 +93,11 @@ const PARSERS: Record<string, Parser> = {
   "values of settings": (text) => findSecretsOfSetting("__a", text),
   // A key has at most 512 characters.
   "keys of settings": (text) =>
-    [text.slice(0, 512)].map((key) => [escapeSettingKey(key), unescapeSettingKey(key), createArtifactSettingKey(key)]),
+    [text.slice(0, 512)].map((key) => [
+      escapeSettingKey(key),
+      unescapeSettingKey(key),
+      createAiArtifactSettingKey(key),
+    ]),
   "texts without case": (text) => foldCase(text),
 };
 

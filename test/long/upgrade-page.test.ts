@@ -9,7 +9,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { Client } from "pg";
-import { serviceVersion } from "../../src/version.js";
+import { readServiceVersion } from "../../src/version.js";
 import { blocksIn } from "../docs/pages.js";
 import { type Content, createContent, expectContent } from "../harness/app-content.js";
 import { installedVersions, type Server, startVersion } from "../harness/debian-postgres.js";
@@ -110,8 +110,8 @@ describe("the page on upgrading", function () {
     it("leads to this release, with the same data, with a backup while it runs", async () => {
       publish(thisRelease);
       await expectServed(upgrade!, async () => {
-        expect(await releaseOf(first!)).to.deep.equal([serviceVersion(), thisRelease]);
-        expect(await releaseServedBy(port)).to.equal(serviceVersion());
+        expect(await releaseOf(first!)).to.deep.equal([readServiceVersion(), thisRelease]);
+        expect(await releaseServedBy(port)).to.equal(readServiceVersion());
         expect(lastLine(await first!.paste(backup!, NETWORK)).files).to.equal(1);
       });
     });
@@ -174,7 +174,7 @@ describe("the page on upgrading", function () {
       await startAt(0, upgrade!);
       await second!.paste(fillPlaceholders(ready!, { "http://127.0.0.1:4000": urlOf(ports[0]!) }));
       for (const at of [0, 1] as const) await expectContentAt(at);
-      expect(await Promise.all(ports.map(releaseServedBy))).to.deep.equal([serviceVersion(), undefined]);
+      expect(await Promise.all(ports.map(releaseServedBy))).to.deep.equal([readServiceVersion(), undefined]);
 
       await stopAt(1);
       await expectContentAt(0);
@@ -187,7 +187,7 @@ describe("the page on upgrading", function () {
       )!;
       await startAt(1, fillPlaceholders(unit!, { "/opt/svc-app-actions": third!.folder }));
       for (const at of [0, 1] as const) await expectContentAt(at);
-      expect(await Promise.all(ports.map(releaseServedBy))).to.deep.equal([serviceVersion(), serviceVersion()]);
+      expect(await Promise.all(ports.map(releaseServedBy))).to.deep.equal([readServiceVersion(), readServiceVersion()]);
       for (const at of [0, 1] as const) await stopAt(at);
     });
 

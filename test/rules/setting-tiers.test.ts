@@ -6,7 +6,7 @@ import {
   checkPrivateSettingsSize,
   checkRequestedSettingKeys,
   checkSettingKeys,
-  createArtifactSettingKey,
+  createAiArtifactSettingKey,
   createSettingReadCheck,
   getSettingTier,
   parseDeletedSettingKeys,
@@ -128,8 +128,8 @@ describe("setting keys", () => {
   });
 
   it("of the AI builder have other characters than letters, digits, _ . and - replaced", () => {
-    expect(createArtifactSettingKey("stripe-key_1.live")).to.equal("_aiartifact_stripe-key_1.live");
-    expect(createArtifactSettingKey("my key/é:😀")).to.equal("_aiartifact_my_key____");
+    expect(createAiArtifactSettingKey("stripe-key_1.live")).to.equal("_aiartifact_stripe-key_1.live");
+    expect(createAiArtifactSettingKey("my key/é:😀")).to.equal("_aiartifact_my_key____");
   });
 });
 
@@ -191,18 +191,18 @@ describe("keys in a request", () => {
   });
 
   it("of the AI builder have 1 to the maximum of characters", () => {
-    expect(createArtifactSettingKey("x")).to.equal("_aiartifact_x");
+    expect(createAiArtifactSettingKey("x")).to.equal("_aiartifact_x");
     for (const [key, received] of [
       ["", '""'],
       [null, "null"],
       [5, "5"],
       ["x".repeat(501), "501 characters"],
     ] as const)
-      expect(refusal("SETTINGS_INVALID", () => createArtifactSettingKey(key))).to.contain(`(got ${received})`);
-    const message = refusal("SETTINGS_INVALID", () => createArtifactSettingKey("x".repeat(1_000)));
+      expect(refusal("SETTINGS_INVALID", () => createAiArtifactSettingKey(key))).to.contain(`(got ${received})`);
+    const message = refusal("SETTINGS_INVALID", () => createAiArtifactSettingKey("x".repeat(1_000)));
     expect(message).to.contain("must be a string of 1 to 500 characters (got 1000 characters)");
-    expect(createArtifactSettingKey("x".repeat(500))).to.have.length(512);
-    expect(refusal("SETTINGS_INVALID", () => createArtifactSettingKey(""))).to.contain('(got "")');
+    expect(createAiArtifactSettingKey("x".repeat(500))).to.have.length(512);
+    expect(refusal("SETTINGS_INVALID", () => createAiArtifactSettingKey(""))).to.contain('(got "")');
   });
 
   it("that are protected are left out of an administrator's write", () => {

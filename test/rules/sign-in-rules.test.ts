@@ -3,9 +3,9 @@ import { expect } from "chai";
 import { readConfig } from "../../src/config.js";
 import { toSafeNextPath } from "../../src/rules/next-path.js";
 import {
-  getBlockedUntil,
-  recordAttemptStart,
-  removeAttempt,
+  getSignInBlockedUntil,
+  recordSignInAttempt,
+  removeSignInAttempt,
   SIGN_IN_ATTEMPT_STATE_LIFETIME_MS,
   type SignInAttemptState,
 } from "../../src/rules/sign-in-wait.js";
@@ -16,43 +16,43 @@ const START_TIME = 1_800_000_000_000;
 describe("waits after failed sign-ins", () => {
   const fresh: SignInAttemptState = { failures: [], level: 0, blockedUntil: null };
   const failing = (state: SignInAttemptState, count: number, from: number, everyMs = 0): SignInAttemptState =>
-    Array.from({ length: count }, (_, at) => from + at * everyMs).reduce(recordAttemptStart, state);
+    Array.from({ length: count }, (_, at) => from + at * everyMs).reduce(recordSignInAttempt, state);
 
   it("start with the tenth failure in ten minutes and double up to an hour", () => {
-    expect(getBlockedUntil(failing(fresh, 9, START_TIME), START_TIME)).to.equal(null);
+    expect(getSignInBlockedUntil(failing(fresh, 9, START_TIME), START_TIME)).to.equal(null);
     let state = failing(fresh, 10, START_TIME);
     const waits: number[] = [];
     let now = START_TIME;
     for (let level = 0; level < 9; level += 1) {
-      const until = getBlockedUntil(state, now)!;
+      const until = getSignInBlockedUntil(state, now)!;
       waits.push((until - now) / MINUTE_MS);
       now = until;
-      expect(getBlockedUntil(state, now)).to.equal(null);
+      expect(getSignInBlockedUntil(state, now)).to.equal(null);
       // If the wait was longer than the window, the earlier failures do not count any more. So the next wait needs more attempts.
-      while (getBlockedUntil(state, now) === null) state = recordAttemptStart(state, now);
+      while (getSignInBlockedUntil(state, now) === null) state = recordSignInAttempt(state, now);
     }
     expect(waits).to.deep.equal([1, 2, 4, 8, 16, 32, 60, 60, 60]);
   });
 
   it("do not start with ten failures over more than ten minutes", () => {
     const state = failing(fresh, 30, START_TIME, 1.2 * MINUTE_MS);
-    expect(getBlockedUntil(state, START_TIME + 36 * MINUTE_MS)).to.equal(null);
+    expect(getSignInBlockedUntil(state, START_TIME + 36 * MINUTE_MS)).to.equal(null);
   });
 
   it("count a failure for ten minutes", () => {
     const nine = failing(fresh, 9, START_TIME);
-    const blockedAt = (now: number) => getBlockedUntil(recordAttemptStart(nine, now), now) !== null;
+    const blockedAt = (now: number) => getSignInBlockedUntil(recordSignInAttempt(nine, now), now) !== null;
     expect([blockedAt(START_TIME + 599_999), blockedAt(START_TIME + 600_000)]).to.deep.equal([true, false]);
-    expect(recordAttemptStart(nine, START_TIME + 600_000).failures).to.deep.equal([START_TIME + 600_000]);
+    expect(recordSignInAttempt(nine, START_TIME + 600_000).failures).to.deep.equal([START_TIME + 600_000]);
     expect(SIGN_IN_ATTEMPT_STATE_LIFETIME_MS).to.equal(24 * 60 * MINUTE_MS);
   });
 
   it("stay after a successful attempt that did not start them", () => {
     const ten = failing(fresh, 10, START_TIME, 1);
-    const left = removeAttempt(ten, START_TIME + 3);
+    const left = removeSignInAttempt(ten, START_TIME + 3);
     expect(left).to.deep.equal({ ...ten, failures: ten.failures.filter((at) => at !== START_TIME + 3) });
-    expect(getBlockedUntil(left, START_TIME + 100)).to.equal(START_TIME + 9 + MINUTE_MS);
-    expect(removeAttempt(failing(fresh, 2, START_TIME, 1), START_TIME)).to.deep.equal({
+    expect(getSignInBlockedUntil(left, START_TIME + 100)).to.equal(START_TIME + 9 + MINUTE_MS);
+    expect(removeSignInAttempt(failing(fresh, 2, START_TIME, 1), START_TIME)).to.deep.equal({
       ...fresh,
       failures: [START_TIME + 1],
     });
@@ -60,9 +60,9 @@ describe("waits after failed sign-ins", () => {
 
   it("end with the attempt that started them, if it succeeds", () => {
     const nine = failing(fresh, 9, START_TIME, 1);
-    const ten = recordAttemptStart(nine, START_TIME + 100);
-    expect(getBlockedUntil(ten, START_TIME + 100)).to.not.equal(null);
-    expect(removeAttempt(ten, START_TIME + 100)).to.deep.equal(nine);
+    const ten = recordSignInAttempt(nine, START_TIME + 100);
+    expect(getSignInBlockedUntil(ten, START_TIME + 100)).to.not.equal(null);
+    expect(removeSignInAttempt(ten, START_TIME + 100)).to.deep.equal(nine);
   });
 });
 

@@ -66,7 +66,7 @@ function tableOfContentsHtml(headings: readonly DocsHeading[]): string {
   return `<aside class="contents" aria-label="On this page"><h2>On this page</h2><ul>${items.join("")}</ul></aside>`;
 }
 
-export function docsPageHtml(
+export function buildDocsPageHtml(
   frame: DocsPageFrame,
   { title, slug, contentHtml, headings, query = "" }: DocsPageContent,
 ): string {
@@ -108,7 +108,7 @@ ${tableOfContentsHtml(headings)}
 `;
 }
 
-export function searchResultsHtml(prefix: string, query: string, hits: readonly DocsSearchHit[]): string {
+export function buildSearchResultsHtml(prefix: string, query: string, hits: readonly DocsSearchHit[]): string {
   const item = ({ page, heading, address, excerpt }: DocsSearchHit) => {
     const name = heading === page ? page : `${page}: ${heading}`;
     return `<li><a href="${escapeHtml(prefix + address)}">${escapeHtml(name)}</a><p>${escapeHtml(excerpt)}</p></li>`;

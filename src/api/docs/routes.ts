@@ -8,8 +8,8 @@ import { LRUCache } from "lru-cache";
 import { ActionError } from "../../errors.js";
 import { matchesIfNoneMatch } from "../../rules/precondition.js";
 import { getPathPrefix } from "../page-origin.js";
-import { escapeHtml, HARDENING_HEADERS, ICON_SVG, type WebPages } from "../web-assets.js";
-import { type DocsPageFrame, docsPageHtml, readNavigation, searchResultsHtml } from "./html.js";
+import { escapeHtml, ICON_SVG, PAGE_SECURITY_HEADERS, type WebPages } from "../web-assets.js";
+import { buildDocsPageHtml, buildSearchResultsHtml, type DocsPageFrame, readNavigation } from "./html.js";
 import { DocsLibrary, type DocsPage } from "./library.js";
 import {
   createDocsPath,
@@ -24,7 +24,7 @@ import { DocsSearch } from "./search.js";
 const ROOT_FILES = ["README.md", "BENCHMARKS.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "SECURITY.md"];
 
 const PAGE_HEADERS = {
-  ...HARDENING_HEADERS,
+  ...PAGE_SECURITY_HEADERS,
   "content-security-policy":
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
   "cross-origin-opener-policy": "same-origin",
@@ -203,7 +203,7 @@ export function registerDocs(app: FastifyInstance, options: DocsOptions): DocsSi
     const knownHtml = rendered.get(page);
     if (knownHtml !== undefined) return knownHtml;
     const { html, headings } = renderer.render(page);
-    const wholePage = docsPageHtml(frame, { title: page.title, slug: page.slug, contentHtml: html, headings });
+    const wholePage = buildDocsPageHtml(frame, { title: page.title, slug: page.slug, contentHtml: html, headings });
     rendered.set(page, wholePage);
     return wholePage;
   }
@@ -238,8 +238,8 @@ export function registerDocs(app: FastifyInstance, options: DocsOptions): DocsSi
   });
   app.get<{ Querystring: { q?: string | string[] } }>("/docs/search", async (request, reply) => {
     const query = [request.query.q ?? ""].flat()[0]!.slice(0, 200);
-    const main = searchResultsHtml(prefix, query, await docs.search.find(query));
-    const html = docsPageHtml(frame, { title: "Search", slug: null, contentHtml: main, headings: [], query });
+    const main = buildSearchResultsHtml(prefix, query, await docs.search.find(query));
+    const html = buildDocsPageHtml(frame, { title: "Search", slug: null, contentHtml: main, headings: [], query });
     return sendWithEtag(request, reply.headers(PAGE_HEADERS), HTML_TYPE, html);
   });
   app.get("/docs", (request, reply) => sendPage(request, reply, "README"));

@@ -35,7 +35,7 @@ export class AuditDetailsResolver {
 }
 
 @Resolver(() => AccessEntryType)
-export class AccessDetailsResolver {
+export class AccessEntryDetailsResolver {
   @FieldResolver(() => [AuditDetailType], { description: DETAILS_DESCRIPTION })
   details(@Root() { data }: { data: unknown }): AuditDetailType[] {
     return listDetails(data);

@@ -18,7 +18,7 @@ interface IntrospectionRequest {
 /** Returns the JSON text of the response to a known introspection query; null for any other query. */
 export type FindIntrospectionResponse = (body: unknown) => string | null;
 
-export function createIntrospectionResponses(schema: GraphQLSchema): FindIntrospectionResponse {
+export function createIntrospectionResponder(schema: GraphQLSchema): FindIntrospectionResponse {
   const answerTexts = new Map<string, () => string>();
   for (const question of INTROSPECTION_OPTIONS) {
     const query = getIntrospectionQuery(question);

@@ -14,7 +14,7 @@ import type { Logger } from "pino";
 import { z } from "zod";
 import type { ToolCallLog } from "../../operations/access/tool-calls.js";
 import { type Caller, mayPerformOnApp } from "../../rules/access.js";
-import { serviceVersion } from "../../version.js";
+import { readServiceVersion } from "../../version.js";
 import type { RequestContext } from "../context.js";
 import { createErrorReply } from "../error-reply.js";
 import { actionTools } from "./action-tools.js";
@@ -126,7 +126,7 @@ async function callTool(name: string, input: unknown, request: McpRequest): Prom
   }
 }
 
-const SERVICE_VERSION = serviceVersion();
+const SERVICE_VERSION = readServiceVersion();
 
 /** Creates the MCP server that handles one request. Nothing is stored between two requests. */
 export function createMcpServer(request: McpRequest): Server {

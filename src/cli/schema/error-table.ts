@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { STATUS, type Status } from "../../errors.js";
 
 /** Error statuses that no code uses. The text of each status is the reason why it stays in the contract. */
-export const RESERVED_STATUSES: Partial<Record<Status, string>> = {};
+export const RESERVED_ERROR_STATUSES: Partial<Record<Status, string>> = {};
 
 const PAGE_HEAD = `# Errors
 
@@ -35,7 +35,7 @@ export function createErrorTable(root: string): string {
   const raisingByStatus = findFoldersByStatus(root);
   const lines = (Object.keys(STATUS) as Status[]).map((status) => {
     const { http, message } = STATUS[status];
-    return `| \`${status}\` | ${http} | ${message} | ${raisingByStatus.get(status)?.join(", ") || RESERVED_STATUSES[status] || "reserved"} |`;
+    return `| \`${status}\` | ${http} | ${message} | ${raisingByStatus.get(status)?.join(", ") || RESERVED_ERROR_STATUSES[status] || "reserved"} |`;
   });
   return `${PAGE_HEAD}${lines.join("\n")}\n`;
 }

@@ -1,7 +1,7 @@
 /** Defines the commands of `svc` and their options, and converts their results and failures to output and exit codes. */
 import { Command, CommanderError } from "commander";
 import { ProjectError } from "../../engine/bundler/fault.js";
-import { serviceVersion } from "../../version.js";
+import { readServiceVersion } from "../../version.js";
 import { addCheckCommand } from "./commands/check.js";
 import { addDataCommand } from "./commands/data.js";
 import { addDevelopCommand } from "./commands/develop.js";
@@ -31,7 +31,7 @@ export function createProgram(surroundings: CommandEnvironment, onExit: (code: n
   const program = new Command("svc");
   program
     .description("Develops an app of Svc App Actions from a folder.")
-    .version(serviceVersion(), "--version", "print the version")
+    .version(readServiceVersion(), "--version", "print the version")
     .option("--json", "print one JSON document and nothing else")
     .option("--yes", "ask nothing")
     .exitOverride()

@@ -22,7 +22,7 @@ import {
   readActionTestFiles,
   toProjectPaths,
 } from "../../engine/bundler/project/action-modules.js";
-import { ProjectReader, readItemConfig, toItemName } from "../../engine/bundler/project/project-reader.js";
+import { decodeDefinitionName, ProjectReader, readItemConfig } from "../../engine/bundler/project/project-reader.js";
 import { ENTRY_POINT_FILE_NAMES, isValidSourcePath } from "../../rules/action-source.js";
 import type { ServerTarget } from "./config.js";
 import { CliError, createUsageError } from "./failure.js";
@@ -191,7 +191,7 @@ export class Project {
           ? file.endsWith(extension)
           : ENTRY_FILE_NAMES.some((entry) => existsSync(this.#path(folder, file, entry)));
       if (!isItem) continue;
-      const name = encodeFileName(toItemName(extension === "" ? file : file.slice(0, -extension.length)));
+      const name = encodeFileName(decodeDefinitionName(extension === "" ? file : file.slice(0, -extension.length)));
       throw new CliError(`Windows cannot store the name ${folder}/${file}; rename it to ${name}${extension}`);
     }
     return files;
@@ -208,7 +208,7 @@ export class Project {
   async #actionsByName(): Promise<Map<string, string[]>> {
     const named = this.listActionFolders().map(async (folder): Promise<[string, string]> => {
       const config: Item = await this.readConfig(folder).catch(() => ({}));
-      return [String(config["name"] ?? toItemName(folder)), folder];
+      return [String(config["name"] ?? decodeDefinitionName(folder)), folder];
     });
     return groupFilesByName(await Promise.all(named));
   }
@@ -219,7 +219,7 @@ export class Project {
     return groupFilesByName(
       files.map((file) => {
         const base = file.slice(0, -".json".length);
-        return [String(this.#readJson<Item>("data", file)?.["name"] ?? toItemName(base)), base];
+        return [String(this.#readJson<Item>("data", file)?.["name"] ?? decodeDefinitionName(base)), base];
       }),
     );
   }
@@ -280,7 +280,7 @@ export class Project {
 
   async #writeAction(item: Item, folder: string): Promise<void> {
     const { name, code, source: _, assets: __, ...fields } = item;
-    const config = toItemName(folder) === name ? fields : { name, ...fields };
+    const config = decodeDefinitionName(folder) === name ? fields : { name, ...fields };
     // If the action's file cannot be read, it counts as missing and is replaced.
     const local = this.findActionFile(folder) === null ? null : await this.readAction(folder).catch(() => null);
     const isSame = (other: Item) =>

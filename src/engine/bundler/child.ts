@@ -6,7 +6,7 @@
 
 import { createWriteStream } from "node:fs";
 import { isBuiltin } from "node:module";
-import type { BundleJob, BundlerAnswer } from "../bundler.js";
+import type { BundleJob, BundlerResponse } from "../bundler.js";
 import { UNPACKED_ARCHIVE_MAX_BYTES, unpackPackageFiles } from "./archive.js";
 import { isDeclarationFile } from "./declarations.js";
 import { PackageError } from "./fault.js";
@@ -24,7 +24,7 @@ async function readStandardInput(): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-async function processInput(input: Buffer): Promise<BundlerAnswer> {
+async function processInput(input: Buffer): Promise<BundlerResponse> {
   const start = 4 + input.readUInt32BE();
   const { packages, maxBytes, subpath, source, repository } = JSON.parse(String(input.subarray(4, start))) as BundleJob;
   if (source) return { built: await buildSourceScript(source) };
@@ -61,7 +61,7 @@ async function processInput(input: Buffer): Promise<BundlerAnswer> {
 }
 
 async function main(): Promise<void> {
-  const answer = await processInput(await readStandardInput()).catch((error: unknown): BundlerAnswer => {
+  const answer = await processInput(await readStandardInput()).catch((error: unknown): BundlerResponse => {
     if (error instanceof PackageError) return { fault: error.message };
     return { fault: "the files cannot be read", reason: String((error as Error)?.stack ?? error).slice(0, 2_000) };
   });

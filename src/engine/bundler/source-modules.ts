@@ -81,14 +81,14 @@ export function parseTsconfig(text: string | undefined): { baseUrl: string; path
 export type HasFile = (path: string) => boolean;
 
 /** Finds the file for a path that an import contains without an extension. Returns null if there is none. */
-export function findFile(has: HasFile, path: string): string | null {
+export function findImportedFile(has: HasFile, path: string): string | null {
   for (const suffix of [...EXTENSIONS, ...INDEX_FILES]) if (has(path + suffix)) return path + suffix;
   const extension = extname(path);
   const stem = path.slice(0, path.length - extension.length);
   return SOURCE_EXTENSIONS[extension]?.map((written) => stem + written).find(has) ?? null;
 }
 
-export const isRelative = (specifier: string): boolean =>
+export const isRelativeSpecifier = (specifier: string): boolean =>
   specifier.startsWith("./") || specifier.startsWith("../") || specifier === "." || specifier === "..";
 
 export const isOutsideFolder = (path: string): boolean => path === ".." || path.startsWith("../");
@@ -97,7 +97,7 @@ export const isOutsideFolder = (path: string): boolean => path === ".." || path.
  * Returns the file that `paths` or `baseUrl` of the tsconfig.json assign to an import; null if there is none. Paths are
  * relative to the folder of the tsconfig.json.
  */
-export function findFileByAlias(has: HasFile, tsconfig: string | undefined, path: string): string | null {
+export function findImportedFileByAlias(has: HasFile, tsconfig: string | undefined, path: string): string | null {
   const { baseUrl, paths } = parseTsconfig(tsconfig);
   for (const [pattern, targets] of paths) {
     const [before = "", after] = pattern.split("*");
@@ -106,9 +106,9 @@ export function findFileByAlias(has: HasFile, tsconfig: string | undefined, path
     const star = after === undefined ? "" : path.slice(before.length, path.length - after.length);
     for (const target of targets) {
       const written = target.replace("*", () => star);
-      const path = findFile(has, join(baseUrl, written));
+      const path = findImportedFile(has, join(baseUrl, written));
       if (path) return path;
     }
   }
-  return baseUrl === "" ? null : findFile(has, join(baseUrl, path));
+  return baseUrl === "" ? null : findImportedFile(has, join(baseUrl, path));
 }

@@ -5,7 +5,7 @@
 import { dirname, extname, join } from "node:path/posix";
 import { type BuildResult, build, type Loader, type Message, type OnLoadResult, type Plugin } from "esbuild";
 import { PackageError } from "./fault.js";
-import { findFile, findFileByAlias, isOutsideFolder, isRelative } from "./source-modules.js";
+import { findImportedFile, findImportedFileByAlias, isOutsideFolder, isRelativeSpecifier } from "./source-modules.js";
 import { TEST_MODULE_SOURCE } from "./test-module.js";
 
 /** An action's source files and, for each package that they can import, the JavaScript expression that yields its exports. */
@@ -55,14 +55,14 @@ function createFilesPlugin({ entry, files, packages }: SourceJob, exporting: Rea
     setup({ onResolve, onLoad }) {
       onResolve({ filter: /.*/ }, ({ path, importer, namespace }) => {
         if (namespace !== SOURCE_NAMESPACE) return { path: entry, namespace: SOURCE_NAMESPACE };
-        if (isRelative(path)) {
+        if (isRelativeSpecifier(path)) {
           const target = join(dirname(importer), path);
-          const filePath = findFile(has, isOutsideFolder(target) ? join(ACTION_FOLDER, target) : target);
+          const filePath = findImportedFile(has, isOutsideFolder(target) ? join(ACTION_FOLDER, target) : target);
           if (filePath) return { path: filePath, namespace: SOURCE_NAMESPACE };
           if (isOutsideFolder(target)) return fault(`${JSON.stringify(path)} is outside of the action's files`);
           return fault(`there is no file ${JSON.stringify(target)}`);
         }
-        const alias = findFileByAlias(has, files["tsconfig.json"], path);
+        const alias = findImportedFileByAlias(has, files["tsconfig.json"], path);
         if (alias) return { path: alias, namespace: SOURCE_NAMESPACE };
         if (Object.hasOwn(packages, path)) return { path, namespace: "package" };
         if (Object.hasOwn(PROVIDED_MODULES, path)) return { path, namespace: "helper", sideEffects: false };

@@ -3,7 +3,7 @@
  * each run is decoded from each possible first digit.
  */
 import { decodeEscapesOnce } from "./escapes.js";
-import { type Layer, stripLineBreaks } from "./layers.js";
+import { type DecodedLayer, stripLineBreaks } from "./layers.js";
 import { BASE64_NUMERAL_SYSTEM, DIGIT_PAIR_TABLE, HEX_NUMERAL_SYSTEM, type NumeralSystem } from "./numerals.js";
 import { addSpan, ENTIRE_TEXT_SPANS, type Spans } from "./spans.js";
 import { viewAsUint16Numbers } from "./words.js";
@@ -22,12 +22,12 @@ const DIGIT_SEPARATOR = 0xff;
  * begin at even indexes, `odd` those at odd indexes.
  */
 interface Digits {
-  layer: Layer;
+  layer: DecodedLayer;
   even: Uint16Array;
   odd: Uint16Array;
 }
 
-function createDigits(layer: Layer): Digits {
+function createDigits(layer: DecodedLayer): Digits {
   const { bytes } = layer;
   return { layer, even: viewAsUint16Numbers(bytes), odd: viewAsUint16Numbers(bytes.subarray(1)) };
 }
@@ -154,7 +154,7 @@ class DigitRuns {
    * Decodes all runs (sequences of digits) from the digit with the index `shift` on. Returns their bytes with
    * separators between the runs. The result is valid until the next call.
    */
-  decodeFrom(shift: number): Pick<Layer, "bytes" | "textIndexes"> {
+  decodeFrom(shift: number): Pick<DecodedLayer, "bytes" | "textIndexes"> {
     const { runs } = this;
     const { layer } = this.digits;
     const { bitsPerDigit } = this.numerals;
@@ -233,7 +233,7 @@ export function findTrailingDigitsStart(bytes: Uint8Array): number {
  * is valid until the next one.
  * @param longest length in bytes of the longest pattern
  */
-export function* decodeDigitLayers(layer: Layer, spans: Spans, longest: number): Generator<Layer> {
+export function* decodeDigitLayers(layer: DecodedLayer, spans: Spans, longest: number): Generator<DecodedLayer> {
   if (spans.length === 0) return;
   const digits = createDigits(layer);
   const base64: number[] = [];
@@ -252,7 +252,7 @@ function* decodedRuns(
   numerals: NumeralSystem,
   spans: Spans,
   longest: number,
-): Generator<Layer> {
+): Generator<DecodedLayer> {
   const { bitsPerDigit, minDigits: shortest, shiftCount: shifts } = numerals;
   const room = longest * ADDED_BYTES_MAX;
   const near = selectRunsNear(all, spans, shortest + Math.ceil(((longest + room) * 8) / bitsPerDigit));

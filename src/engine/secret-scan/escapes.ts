@@ -1,5 +1,5 @@
 /** Removes one level of JSON and URL escapes from a text in one pass. */
-import { ByteWriter, isLineBreak, type Layer, pushCodeUnit } from "./layers.js";
+import { ByteWriter, type DecodedLayer, isLineBreak, writeCodeUnitAsUtf8 } from "./layers.js";
 import { HEX_DIGIT_VALUES } from "./numerals.js";
 import { addSpan, type Spans, uniteSpans } from "./spans.js";
 import { findEqualBytes, repeatByteInWord, viewAsInt32Words } from "./words.js";
@@ -185,7 +185,7 @@ class SpanMapper {
  */
 function writeCodeUnit(writer: ByteWriter, unit: number, from: number, length: number): number {
   writer.length = length;
-  pushCodeUnit(writer, unit, from);
+  writeCodeUnitAsUtf8(writer, unit, from);
   return writer.length;
 }
 
@@ -210,7 +210,7 @@ function copyUnits<Units extends Uint8Array | Int32Array>(
  * @param mayOverwriteInput true to overwrite the memory of the input layer, which is then invalid; the output is never longer than
  * the input
  */
-export function decodeEscapesOnce(layer: Layer, mayOverwriteInput = false): Layer | null {
+export function decodeEscapesOnce(layer: DecodedLayer, mayOverwriteInput = false): DecodedLayer | null {
   const { bytes, textIndexes: at } = layer;
   // Only the ranges in `layer.newSpans` can contain escapes, because all other ranges were already searched in the
   // previous layer (form of the text).

@@ -19,7 +19,7 @@ function skipSpace(text: string, from: number): number {
 }
 
 /** Yields each string value of at most `max` characters, decoded. Leaves out the names of keys. */
-export function* readShortStrings(json: string, max: number): Generator<string> {
+export function* readShortStringValues(json: string, max: number): Generator<string> {
   for (let from = json.indexOf('"'); from !== -1; ) {
     const stringEnd = findStringEnd(json, from);
     const isShort = stringEnd - from - 2 <= max * 6;
@@ -31,7 +31,7 @@ export function* readShortStrings(json: string, max: number): Generator<string> 
 /**
  * Returns the ranges of key names that have fewer than `min` characters, with their quotes: `[from, to, from, to …]`.
  */
-export function findShortKeys(json: string, min: number): number[] {
+export function findShortKeyRanges(json: string, min: number): number[] {
   const keys: number[] = [];
   for (let from = json.indexOf('"'); from !== -1; ) {
     const stringEnd = findStringEnd(json, from);

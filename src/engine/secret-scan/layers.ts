@@ -4,7 +4,7 @@
  */
 import { ENTIRE_TEXT_SPANS, type Spans } from "./spans.js";
 
-export interface Layer {
+export interface DecodedLayer {
   bytes: Uint8Array;
   /**
    * For each byte, the index in the original text of the character that the byte belongs to; null if the caller did not
@@ -58,7 +58,7 @@ function joinSurrogates(writer: ByteWriter, high: number, low: number, from: num
  * Writes a UTF-16 code unit in UTF-8, even if it is a lone surrogate. A low surrogate may overwrite the last three
  * bytes, which contain its other half.
  */
-export function pushCodeUnit(writer: ByteWriter, unit: number, from: number): void {
+export function writeCodeUnitAsUtf8(writer: ByteWriter, unit: number, from: number): void {
   const high = (unit & 0xfc00) === 0xdc00 ? getLastHighSurrogate(writer) : 0;
   if (high !== 0) joinSurrogates(writer, high, unit, from);
   else if (unit < 0x80) writer.push(unit, from);
@@ -113,7 +113,7 @@ function dropPositions(at: Int32Array, bytes: Uint8Array, first: number): void {
 }
 
 /** Removes line breaks from the bytes, and their entries from `at`, in the same memory. */
-export function stripLineBreaks(bytes: Uint8Array, at: Int32Array | null): Pick<Layer, "bytes" | "textIndexes"> {
+export function stripLineBreaks(bytes: Uint8Array, at: Int32Array | null): Pick<DecodedLayer, "bytes" | "textIndexes"> {
   const first = Math.min(findByte(bytes, 10), findByte(bytes, 13));
   if (first === bytes.length) return { bytes, textIndexes: at };
   if (at !== null) dropPositions(at, bytes, first);
@@ -124,15 +124,15 @@ export function stripLineBreaks(bytes: Uint8Array, at: Int32Array | null): Pick<
 const UTF8_ENCODER = new TextEncoder();
 
 /** Returns the first layer of a text: its UTF-8 bytes without line breaks. */
-export function createPlainLayer(text: string, mapped: boolean): Layer {
+export function createInitialLayer(text: string, withTextIndexes: boolean): DecodedLayer {
   const first = { newSpans: ENTIRE_TEXT_SPANS, changedSpans: [] };
   // A lone surrogate must not be replaced, because an escape after it may stand for its other half. `encode` would
   // replace it.
-  if (!mapped && text.isWellFormed()) return { ...stripLineBreaks(UTF8_ENCODER.encode(text), null), ...first };
-  const out = ByteWriter.createWithSize(text.length * 3, mapped);
+  if (!withTextIndexes && text.isWellFormed()) return { ...stripLineBreaks(UTF8_ENCODER.encode(text), null), ...first };
+  const out = ByteWriter.createWithSize(text.length * 3, withTextIndexes);
   for (let index = 0; index < text.length; index += 1) {
     const unit = text.charCodeAt(index);
-    if (!isLineBreak(unit)) pushCodeUnit(out, unit, index);
+    if (!isLineBreak(unit)) writeCodeUnitAsUtf8(out, unit, index);
   }
   return { bytes: out.bytes.subarray(0, out.length), textIndexes: out.at?.subarray(0, out.length) ?? null, ...first };
 }

@@ -4,7 +4,7 @@
  */
 import { PATTERN_MIN_BYTES } from "./beginnings.js";
 import { decodeEscapesOnce } from "./escapes.js";
-import { createPlainLayer, isLineBreak, type Layer } from "./layers.js";
+import { createInitialLayer, type DecodedLayer, isLineBreak } from "./layers.js";
 
 /** Maximum length of a host name in characters. A longer secret cannot be in a host name. */
 const HOST_MAX_CHARACTERS = 253;
@@ -21,14 +21,14 @@ const ESCAPE_START_AT_END = /(?:%[\da-f]?|\\(?:u[\da-f]{0,3}|x[\da-f]?)?)$/i;
 const LINE_BREAKS = /\r\n|\r|\n/g;
 const LABEL_SEPARATORS = /[.-]/g;
 
-const toPatternBytes = (text: string): Uint8Array => createPlainLayer(text, true).bytes;
+const toPatternBytes = (text: string): Uint8Array => createInitialLayer(text, true).bytes;
 
 /**
  * Yields the bytes of the value, and of the value with one or more levels of escapes removed. If a text contains the
  * value inside escapes, decoding the text also decodes the escapes of the value itself.
  */
 function* unescapedVariants(text: string): Generator<Uint8Array> {
-  let layer: Layer | null = createPlainLayer(text, true);
+  let layer: DecodedLayer | null = createInitialLayer(text, true);
   for (let times = 0; layer !== null && times <= VALUE_LAYERS_MAX; times += 1, layer = decodeEscapesOnce(layer))
     yield layer.bytes;
 }
@@ -147,7 +147,8 @@ const DROPPED_BYTES = new Set(Buffer.from(" +\t\r\n/\\"));
  * Returns the bytes without those that URLs and forms may drop or replace: spaces, plus signs, tabs, line breaks,
  * slashes and backslashes.
  */
-export const removeDroppedBytes = (bytes: Uint8Array): Uint8Array => bytes.filter((byte) => !DROPPED_BYTES.has(byte));
+export const removeBytesThatUrlsMayDrop = (bytes: Uint8Array): Uint8Array =>
+  bytes.filter((byte) => !DROPPED_BYTES.has(byte));
 
 /**
  * Returns the patterns of a value that is in a URL without having been encoded. They stand for the value, and for its
@@ -158,7 +159,7 @@ export function createUrlPatterns(value: string): Uint8Array[] {
   const broken = ["\n", "\r\n", "\r", ""].map((lineBreak) => value.replace(LINE_BREAKS, lineBreak));
   const inJson = [value, ...broken].map((text) => JSON.stringify(text).slice(1, -1));
   const texts = [value, reverseText(value), reverseCodeUnits(value), ...inJson]
-    .flatMap((form) => [...unescapedVariants(form)].map(removeDroppedBytes))
+    .flatMap((form) => [...unescapedVariants(form)].map(removeBytesThatUrlsMayDrop))
     .filter(({ length }) => length >= PATTERN_MIN_BYTES);
   return removeDuplicatePatterns(texts);
 }
@@ -179,7 +180,7 @@ export function createHostPatterns(value: string): Uint8Array[] {
 }
 
 /** Returns two texts to search: the host name, and the host name without the dots between its labels. */
-export const createHostTexts = (host: string): string[] => [
+export const listHostSpellings = (host: string): string[] => [
   host,
   host.replaceAll(".", ""),
   host.replace(LABEL_SEPARATORS, ""),

@@ -6,15 +6,15 @@ import { domainToUnicode } from "node:url";
 import { Automaton, type PatternHit } from "./automaton.js";
 import { decodeDigitLayers, findTrailingDigitsStart } from "./digits.js";
 import { decodeEscapesOnce, findIncompleteEscape } from "./escapes.js";
-import { findShortKeys, isWithinOneSpan, readShortStrings } from "./json-strings.js";
-import { createPlainLayer, type Layer } from "./layers.js";
+import { findShortKeyRanges, isWithinOneSpan, readShortStringValues } from "./json-strings.js";
+import { createInitialLayer, type DecodedLayer } from "./layers.js";
 import { type MaskedBeginning, maskBeginning, type SecretRange, type StreamedText } from "./partial-text.js";
 import {
   createHostPatterns,
-  createHostTexts,
   createPatterns,
   createUrlPatterns,
-  removeDroppedBytes,
+  listHostSpellings,
+  removeBytesThatUrlsMayDrop,
 } from "./patterns.js";
 import { ENTIRE_TEXT_SPANS } from "./spans.js";
 import { viewAsInt32Words } from "./words.js";
@@ -45,7 +45,7 @@ const QUOTED_TEXT = /"([^"\\]{1,64})"(\s*:)?/g;
 const ESCAPE_LAYERS_MAX = 8;
 
 interface TextLayer {
-  layer: Layer;
+  layer: DecodedLayer;
   isDecoded: boolean;
 }
 
@@ -54,7 +54,7 @@ interface TextLayer {
  * use the same memory: allocating memory for each layer would take longer than the scan.
  */
 function* createLayers(text: string, mapped: boolean, longest: number): Generator<TextLayer> {
-  const plain = createPlainLayer(text, mapped);
+  const plain = createInitialLayer(text, mapped);
   yield { layer: plain, isDecoded: false };
   let bare = plain;
   for (let times = 0; times < ESCAPE_LAYERS_MAX; times += 1) {
@@ -86,7 +86,7 @@ function createFinder(secrets: readonly Secret[], patternsOfOne: (value: string)
      * Searches one layer (form of the text). Calls `onHit` for each occurrence that is new in this layer, until `onHit`
      * returns true.
      */
-    scan: ({ bytes, newSpans }: Layer, onHit: (hit: PatternHit) => boolean): boolean =>
+    scan: ({ bytes, newSpans }: DecodedLayer, onHit: (hit: PatternHit) => boolean): boolean =>
       automaton.scan(bytes, viewAsInt32Words(bytes), onHit, newSpans),
   };
 }
@@ -160,7 +160,7 @@ export class SecretScan {
 
   /** Returns the name of a secret that the JSON text contains; null if there is none. Ignores short key names. */
   private findSecretBesideKeys(json: string): string | null {
-    const keys = findShortKeys(json, KEY_MIN_CHARACTERS);
+    const keys = findShortKeyRanges(json, KEY_MIN_CHARACTERS);
     let secretName: string | null = null;
     for (const { layer } of createLayers(json, true, this.finder.automaton.longestPatternBytes)) {
       const at = layer.textIndexes!;
@@ -181,8 +181,8 @@ export class SecretScan {
       secretName = this.hostFinder!.name(hit);
       return true;
     };
-    for (const text of [hostname, domainToUnicode(hostname)].flatMap(createHostTexts)) {
-      if (this.hostFinder.scan(createPlainLayer(text, false), onHit)) return secretName;
+    for (const text of [hostname, domainToUnicode(hostname)].flatMap(listHostSpellings)) {
+      if (this.hostFinder.scan(createInitialLayer(text, false), onHit)) return secretName;
     }
     return null;
   }
@@ -205,7 +205,7 @@ export class SecretScan {
       if (isDecoded) return null;
       if (
         this.addressFinder.scan(
-          { ...layer, bytes: removeDroppedBytes(layer.bytes), newSpans: ENTIRE_TEXT_SPANS },
+          { ...layer, bytes: removeBytesThatUrlsMayDrop(layer.bytes), newSpans: ENTIRE_TEXT_SPANS },
           onHit,
         )
       )
@@ -232,7 +232,7 @@ export class SecretScan {
   /** Returns the name of a secret that the JSON text contains, also in key names; null if there is none. */
   findInJson(json: string): string | null {
     if (this.whole.size > 0) {
-      for (const text of readShortStrings(json, WHOLE_MAX_CHARACTERS))
+      for (const text of readShortStringValues(json, WHOLE_MAX_CHARACTERS))
         if (this.whole.has(text)) return this.whole.get(text)!;
     }
     return this.findLongSecret(json) === null ? null : this.findSecretBesideKeys(json);

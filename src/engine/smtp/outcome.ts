@@ -39,7 +39,7 @@ type SmtpError = Error & Partial<SMTPConnection.SMTPError> & { forbidden?: boole
  * Returns a text of a server as one line of limited length, without control characters: PostgreSQL cannot store U+0000,
  * and then could not store the outcome.
  */
-export const toDetailLine = (text: string): string =>
+export const toDeliveryDetail = (text: string): string =>
   text
     .replace(/[\s\p{Cc}]+/gu, " ")
     .trim()
@@ -52,7 +52,7 @@ function listRefusedRecipients(errors: readonly SmtpError[] = []): RefusedRecipi
   return errors.flatMap((error) => {
     const { recipient, response, message } = error;
     return recipient
-      ? [{ address: recipient, permanent: isPermanent(error), detail: toDetailLine(response ?? message) }]
+      ? [{ address: recipient, permanent: isPermanent(error), detail: toDeliveryDetail(response ?? message) }]
       : [];
   });
 }
@@ -63,7 +63,7 @@ export function createSuccessOutcome(info: SMTPConnection.SentMessageInfo): Deli
     kind: "taken",
     accepted: [...accepted],
     refused: listRefusedRecipients(rejectedErrors),
-    detail: toDetailLine(response),
+    detail: toDeliveryDetail(response),
   };
 }
 
@@ -73,7 +73,7 @@ const MESSAGE_FAULT_CODES = ["EENVELOPE", "EMESSAGE"];
 /** Returns the outcome of a failed attempt. @param started true if the process had started to send the content */
 export function createErrorOutcome(error: SmtpError, started: boolean): DeliveryOutcome {
   const { responseCode = null, code = "", rejectedErrors, response, message, forbidden } = error;
-  const detail = toDetailLine(response ?? message);
+  const detail = toDeliveryDetail(response ?? message);
   if (responseCode === null && started) return { kind: "unsure", detail };
   const refused = listRefusedRecipients(rejectedErrors);
   if (forbidden !== undefined)

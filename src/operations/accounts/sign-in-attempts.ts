@@ -8,9 +8,9 @@ import { type Db, rows } from "../../data/database.js";
 import { createRateLimitError } from "../../errors.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import {
-  getBlockedUntil,
-  recordAttemptStart,
-  removeAttempt,
+  getSignInBlockedUntil,
+  recordSignInAttempt,
+  removeSignInAttempt,
   SIGN_IN_ATTEMPT_STATE_LIFETIME_MS,
   type SignInAttemptState,
 } from "../../rules/sign-in-wait.js";
@@ -80,12 +80,12 @@ export class PersonSignInAttempts {
     return this.options.db.transaction(async (manager) => {
       const lockedRows = await lockAttempts(manager, subjects);
       const now = await databaseTime(manager);
-      const until = Math.max(...lockedRows.map((row) => getBlockedUntil(toAttemptState(row), now) ?? 0));
+      const until = Math.max(...lockedRows.map((row) => getSignInBlockedUntil(toAttemptState(row), now) ?? 0));
       if (until > 0) {
         throw createRateLimitError("too many failed sign-ins", Math.max(1, Math.ceil((until - now) / 1000)));
       }
       for (const row of lockedRows)
-        await saveAttempts(manager, row.subject, recordAttemptStart(toAttemptState(row), now));
+        await saveAttempts(manager, row.subject, recordSignInAttempt(toAttemptState(row), now));
       await rows(manager, DELETE_OLD_FAILURES, []);
       return now;
     });
@@ -105,7 +105,7 @@ export class PersonSignInAttempts {
       for (const row of await lockAttempts(manager, [ofAddress, ofAccount])) {
         const isForgotten = hasSucceeded && row.subject.equals(ofAccount);
         if (isForgotten) await rows(manager, DELETE_FAILURE, [ofAccount]);
-        else await saveAttempts(manager, row.subject, removeAttempt(toAttemptState(row), attemptedAt));
+        else await saveAttempts(manager, row.subject, removeSignInAttempt(toAttemptState(row), attemptedAt));
       }
     });
   }

@@ -12,7 +12,7 @@ import { BlobMissingError, type BlobStore } from "../../engine/blob-store/blob.j
 import { computeKeyFingerprint } from "../../engine/cipher.js";
 import { StartError } from "../../errors.js";
 import { createClient } from "../../postgres.js";
-import { serviceVersion } from "../../version.js";
+import { readServiceVersion } from "../../version.js";
 import { BACKUP_LOCK_KEY } from "../media/sweep.js";
 import {
   BACKUP_FORMAT,
@@ -117,7 +117,7 @@ class BackupWriter {
     return {
       format: BACKUP_FORMAT,
       madeAt: rows[0]!.madeAt.toISOString(),
-      service: serviceVersion(),
+      service: readServiceVersion(),
       postgres: rows[0]!.postgres,
       migrations: (await readMigrations(client))!,
       tables,

@@ -8,7 +8,7 @@ import {
   type HttpResponse,
   NotConnectedError,
 } from "../../engine/checked-connections.js";
-import { toDetailLine } from "../../engine/smtp/outcome.js";
+import { toDeliveryDetail } from "../../engine/smtp/outcome.js";
 import { InvalidDestinationError, type SmsDestination } from "../../rules/message-destination.js";
 import type { Sms } from "../../rules/message-input.js";
 import type { MessageDestinations } from "./destinations.js";
@@ -89,7 +89,7 @@ export function createSmsDelivery(options: {
   const { connections, destinations, allowHttp, reportUrlOf } = options;
 
   async function detailOf(appId: number, text: string): Promise<string> {
-    return destinations.maskReply(appId, toDetailLine(text));
+    return destinations.maskReply(appId, toDeliveryDetail(text));
   }
 
   async function outcomeOf(

@@ -3,7 +3,7 @@
  * the subscriber's `where`, that change while they match, and that stop matching. Stores nothing.
  */
 import { LIST_PAGE_MAX_BYTES } from "../../limits.js";
-import { type EntryScope, FULL_SCOPE } from "../../rules/entry-query/options.js";
+import { type EntryScope, UNRESTRICTED_ENTRY_SCOPE } from "../../rules/entry-query/options.js";
 import { SqlStatement } from "../../rules/entry-query/statement.js";
 import { compileWhere } from "../../rules/entry-query/where.js";
 import type { StoredDataSource } from "./data-source-rows.js";
@@ -61,7 +61,11 @@ function matchConditionSql(
   { scope, where }: { scope: EntryScope; where: unknown },
   statement: SqlStatement,
 ): string {
-  const filter = compileWhere(scope.filter, createEntryDocumentSource(alias, FULL_SCOPE.canSee), statement);
+  const filter = compileWhere(
+    scope.filter,
+    createEntryDocumentSource(alias, UNRESTRICTED_ENTRY_SCOPE.canSee),
+    statement,
+  );
   return `${filter} AND ${compileWhere(where, createEntryDocumentSource(alias, scope.canSee), statement)}`;
 }
 

@@ -8,7 +8,7 @@ import type { Logger } from "pino";
 import { type Db, rows } from "../../data/database.js";
 import type { DatabaseNotifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
-import { splitHashedWhere } from "../../rules/entries/hashed-where.js";
+import { separateHashedConditions } from "../../rules/entries/hashed-where.js";
 import type { AdmittedRequest } from "../access/access-checks.js";
 import { NOTIFICATION_READER_CHANNEL } from "../notifications/reader.js";
 import { createLiveSource, type LiveSource } from "../records/live-source.js";
@@ -344,7 +344,7 @@ export class EntryChangeFeed {
     const position = positions.parse(source, since, visit.isTrusted);
     const rights = await this.options.rights.of(visit);
     const scope = rights.readScope(source, where);
-    if (splitHashedWhere(where, source.hashedColumns)) {
+    if (separateHashedConditions(where, source.hashedColumns)) {
       throw new ActionError(
         "REQUEST_INVALID",
         '"where" of a subscription must not use a hashed column; filter by another column',

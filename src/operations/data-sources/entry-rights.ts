@@ -16,7 +16,7 @@ import {
   findEntryPermissions,
   listWhereColumns,
   maySelectEntryById,
-  rejectContradictingWhere,
+  rejectWhereThatContradictsRule,
 } from "../../rules/entries/entry-access.js";
 import type { EntryScope } from "../../rules/entry-query/options.js";
 import { parsePath } from "../../rules/entry-query/path.js";
@@ -130,13 +130,13 @@ function createRights(
     readScope(source, where) {
       const accessGrant = grant(source, "select");
       checkRequiredColumns(accessGrant, listWhereColumns(where), "where");
-      rejectContradictingWhere(accessGrant, where);
+      rejectWhereThatContradictsRule(accessGrant, where);
       return createEntryScope(accessGrant, createHashedColumnSet(source));
     },
     removalScope(source, where) {
       const accessGrant = grant(source, "delete");
       checkRequiredColumns(accessGrant, listWhereColumns(where), "where");
-      rejectContradictingWhere(accessGrant, where);
+      rejectWhereThatContradictsRule(accessGrant, where);
       const { canSee, filter } = createEntryScope(accessGrant, createHashedColumnSet(source));
       if (as.isTrusted) return { canSee, filter };
       // Treats columns that the caller cannot read as missing. Otherwise the number of removed entries would reveal

@@ -1,6 +1,6 @@
 /** Builds SQL that selects entries, and converts the selected rows to the form that callers receive. */
 import { LIST_PAGE_MAX_BYTES } from "../../limits.js";
-import { type EntryScope, FULL_SCOPE } from "../../rules/entry-query/options.js";
+import { type EntryScope, UNRESTRICTED_ENTRY_SCOPE } from "../../rules/entry-query/options.js";
 import type { DocumentSource } from "../../rules/entry-query/path.js";
 import type { SqlStatement } from "../../rules/entry-query/statement.js";
 import { compileWhere } from "../../rules/entry-query/where.js";
@@ -51,7 +51,9 @@ export function entryConditionSql(
   ];
   if (ids) conditions.push(`${entry}.id = ANY(${statement.bind(ids, "bigint[]")})`);
   if (scope.filter)
-    conditions.push(compileWhere(scope.filter, createEntryDocumentSource(entry, FULL_SCOPE.canSee), statement));
+    conditions.push(
+      compileWhere(scope.filter, createEntryDocumentSource(entry, UNRESTRICTED_ENTRY_SCOPE.canSee), statement),
+    );
   conditions.push(compileWhere(where, createEntryDocumentSource(entry, scope.canSee), statement));
   return conditions.join(" AND ");
 }
@@ -122,7 +124,7 @@ export function rowToEntryView(
   attributes: ReadonlySet<string> | null,
 ): EntryView {
   // If the caller sees all columns, returns the JSON text unchanged, without parsing it.
-  const isWhole = scope.canSee === FULL_SCOPE.canSee && attributes === null;
+  const isWhole = scope.canSee === UNRESTRICTED_ENTRY_SCOPE.canSee && attributes === null;
   const isShown = (column: string) => scope.canSee(column) && (attributes === null || attributes.has(column));
   return {
     id: row.id,

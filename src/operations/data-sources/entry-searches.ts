@@ -6,7 +6,7 @@ import { isDatabaseUnavailable, isInvalidDataError, rows } from "../../data/data
 import { ActionError } from "../../errors.js";
 import { BULK_WRITE_THRESHOLD_ENTRIES, ENTRY_QUERY_TIMEOUT_MS } from "../../limits.js";
 import { isObject } from "../../rules/describe-value.js";
-import { type SplitWhere, splitHashedWhere } from "../../rules/entries/hashed-where.js";
+import { type SeparatedWhere, separateHashedConditions } from "../../rules/entries/hashed-where.js";
 import type { EntryScope, JoinOptions } from "../../rules/entry-query/options.js";
 import { SqlStatement } from "../../rules/entry-query/statement.js";
 import type { ReserveResponseBytes } from "../../rules/page.js";
@@ -71,7 +71,7 @@ export class EntrySearches {
     rights: CallerEntryRights,
     source: StoredDataSource,
     scope: EntryScope,
-    where: SplitWhere,
+    where: SeparatedWhere,
   ): Promise<number[]> {
     const { read, attempts } = this.options;
     const statement = new SqlStatement();
@@ -118,7 +118,7 @@ export class EntrySearches {
    * conditions for the database, and the IDs of the entries that match the conditions on hashed columns.
    */
   private async narrowWhere(rights: CallerEntryRights, source: StoredDataSource, scope: EntryScope, where: unknown) {
-    const splitWhere = splitHashedWhere(where, source.hashedColumns);
+    const splitWhere = separateHashedConditions(where, source.hashedColumns);
     if (!splitWhere) return { where };
     return { where: splitWhere.whereWithoutHashed, ids: await this.compareHashes(rights, source, scope, splitWhere) };
   }

@@ -3,9 +3,9 @@
  * they can use. A shape is a query without its values. Stores a limited number of shapes in the memory of this process.
  */
 import {
+  canIndexSpeedUpQueries,
   createQueryShape,
   type DetailedQueryShape,
-  doesIndexHelpShape,
   type QueryShape,
   suggestIndexColumns,
 } from "../../rules/entry-query/query-shape.js";
@@ -95,7 +95,7 @@ export class RecentQueries {
       const { shape, count, lastAt } = storedQuery;
       const { where, order, aggregate } = shape;
       if (where.length + order.length === 0) return [];
-      const index = source.indexes.find((options) => doesIndexHelpShape(listIndexColumnPaths(options), shape));
+      const index = source.indexes.find((options) => canIndexSpeedUpQueries(listIndexColumnPaths(options), shape));
       return {
         ...{
           where,

@@ -15,7 +15,7 @@ import {
   createResponseFromOptions,
   type HttpTriggerResponse,
 } from "../../rules/http/answer.js";
-import { parseBody, selectHeadersForAction, toNamedValues } from "../../rules/http/body.js";
+import { groupValuesByName, parseBody, selectHeadersForAction } from "../../rules/http/body.js";
 import { extractPathParameters } from "../../rules/http/path.js";
 import { readWebhookEventId } from "../../rules/http/signatures.js";
 import { createRouteKey } from "../../rules/http/where.js";
@@ -156,7 +156,7 @@ function buildPayload(
     method: request.method,
     path: (hasSecret ? raw.slice(0, -1) : raw).join("/"),
     params: extractPathParameters(route.where.path, decoded),
-    query: toNamedValues(new URLSearchParams(request.query)),
+    query: groupValuesByName(new URLSearchParams(request.query)),
     headers,
     body,
     rawBody: request.body.toString("base64"),

@@ -3,7 +3,7 @@
  * so that a reader that continues after a cursor misses no notification.
  */
 import { rows, type SqlClient } from "../../data/database.js";
-import type { NotificationStatus, PushRequest } from "../../rules/notification-input.js";
+import type { NotificationStatus, PushMessageOptions } from "../../rules/notification-input.js";
 import { NEXT_UPDATED_AT_SQL } from "../../rules/precondition.js";
 import type { NotificationScope } from "../../rules/scope.js";
 import type { NotificationReader } from "./reader.js";
@@ -21,7 +21,7 @@ export interface Notification {
   data: Record<string, unknown>;
   scope: NotificationScope | null;
   orderAt: string | null;
-  pushNotification: PushRequest | null;
+  pushNotification: PushMessageOptions | null;
   publishedAt: string | null;
   /**
    * Position of the notification among the app's published notifications; null if the notification is not published.
@@ -175,7 +175,7 @@ export interface StoredNotificationFields {
   data: Record<string, unknown>;
   scope: NotificationScope | null;
   orderAt: Date | null;
-  push: PushRequest | null;
+  push: PushMessageOptions | null;
 }
 
 /** Inserts a notification with the status draft. */

@@ -7,7 +7,7 @@
 import type { Logger } from "pino";
 import type { EntityManager } from "typeorm";
 import { type Db, rows } from "../../data/database.js";
-import { fromStateSql, toStateSql } from "../../data/run.js";
+import { isInSourceStateSql, setTargetStateSql } from "../../data/run.js";
 import { CONCURRENCY_LIMIT_MAX } from "../../limits.js";
 import { type AdmissionDecision, type ContendingRun, decideAdmission } from "../../rules/concurrency.js";
 import { QUEUED_RUN_CHANNEL } from "../records/queue-limits.js";
@@ -92,7 +92,7 @@ const SELECT_CONCURRENCY_STATE = `
 /* Locks the runs $1 by ascending ID, and selects their IDs. All statements lock in this order to prevent deadlocks. */
 const LOCKED_RUN_IDS = "ARRAY(SELECT id FROM run WHERE id = ANY ($1::bigint[]) ORDER BY id FOR NO KEY UPDATE)";
 
-const IS_WAITING = `${fromStateSql("claim")} AND waits_for = 'concurrency'`;
+const IS_WAITING = `${isInSourceStateSql("claim")} AND waits_for = 'concurrency'`;
 
 /* Lets queued runs start. Notifies the runners, and the processes whose runs wait for one of these runs. */
 const ADMIT_RUN = `
@@ -105,7 +105,7 @@ const ADMIT_RUN = `
     FROM admitted`;
 
 const SKIP_RUN = `
-  UPDATE run SET ${toStateSql("skip")}, reason = '${SKIP_REASON.replaceAll("'", "''")}', finished_at = now(), waits_for = NULL
+  UPDATE run SET ${setTargetStateSql("skip")}, reason = '${SKIP_REASON.replaceAll("'", "''")}', finished_at = now(), waits_for = NULL
    WHERE id = ANY (${LOCKED_RUN_IDS}) AND ${IS_WAITING} RETURNING id, trigger`;
 
 const ADD_CHECK_REQUEST = `

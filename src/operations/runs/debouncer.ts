@@ -3,7 +3,7 @@
  * starts the checks of concurrency keys that are due.
  */
 import { type Db, rows } from "../../data/database.js";
-import { fromStateSql } from "../../data/run.js";
+import { isInSourceStateSql } from "../../data/run.js";
 import { QUEUED_RUN_CHANNEL } from "../records/queue-limits.js";
 import type { ConcurrencyLimiter } from "./concurrency-limiter.js";
 
@@ -23,7 +23,7 @@ const RELEASE_DUE_RUNS = `
   released AS (
     UPDATE run SET waits_for = CASE WHEN concurrency IS NOT NULL THEN 'concurrency' END,
                    ready_at = CASE WHEN concurrency IS NULL THEN now() END
-      FROM due WHERE run.id = due.run_id AND run.${fromStateSql("claim")} AND run.waits_for = 'debounce'
+      FROM due WHERE run.id = due.run_id AND run.${isInSourceStateSql("claim")} AND run.waits_for = 'debounce'
     RETURNING run.id, run.app_id, run.action_id, due.payload, concurrency)
   SELECT count(*) AS "releasedCount", count(pg_notify('${QUEUED_RUN_CHANNEL}', app_id::text)) FILTER (WHERE concurrency IS NULL),
          count(svc_count_run(id, action_id, payload, concurrency)) FILTER (WHERE concurrency IS NOT NULL)

@@ -4,7 +4,7 @@
  * claimed.
  */
 import { type Db, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
-import { BROWSER_HOLDER_ID, fromStateSql, IS_RUNNING_SQL, toStateSql } from "../../data/run.js";
+import { BROWSER_HOLDER_ID, IS_RUNNING_SQL, isInSourceStateSql, setTargetStateSql } from "../../data/run.js";
 import { type RunEndRecord, RunFinisher } from "./finish.js";
 import { EMPTY_PAYLOAD } from "./outcomes.js";
 import type { RunCode, RunRecord } from "./run-types.js";
@@ -39,7 +39,7 @@ const LATE_AFTER_INTERVAL = "interval '60 seconds'";
 const IS_LATE = `trigger = 'schedule' AND queued_at < now() - ${LATE_AFTER_INTERVAL}`;
 
 /** SQL condition for queued runs that wait only for a slot. */
-const IS_READY = `${fromStateSql("claim")} AND waits_for IS NULL`;
+const IS_READY = `${isInSourceStateSql("claim")} AND waits_for IS NULL`;
 
 /**
  * Milliseconds for which the lowest ID of an unfinished run is cached. This ID only rises, so an old value is still
@@ -99,7 +99,7 @@ const CLAIM_NEXT_RUN = `
      WHERE waiting.app_id IS NOT NULL AND coalesce(busy.slots, 0) < $4 AND run.${IS_READY} AND run.id >= $5
      ORDER BY coalesce(busy.slots, 0), run.id LIMIT 1 FOR UPDATE OF run SKIP LOCKED),
   claimed AS (
-    UPDATE run SET ${toStateSql("claim")}, holder = $1, started_at = now()
+    UPDATE run SET ${setTargetStateSql("claim")}, holder = $1, started_at = now()
      WHERE id >= $5 AND id = (SELECT id FROM next) RETURNING ${RUN_RECORD_COLUMNS})
   ${SELECT_CLAIMED}, EXISTS (
            SELECT FROM waiting LEFT JOIN busy USING (app_id)
@@ -109,7 +109,7 @@ const CLAIM_NEXT_RUN = `
 
 const CLAIM_RUN_BY_ID = `
   WITH claimed AS (
-    UPDATE run SET ${toStateSql("claim")}, holder = $1, started_at = now()
+    UPDATE run SET ${setTargetStateSql("claim")}, holder = $1, started_at = now()
      WHERE id = (SELECT id FROM run WHERE id = $2 AND ${IS_READY} FOR UPDATE SKIP LOCKED)
     RETURNING ${RUN_RECORD_COLUMNS})
   ${SELECT_CLAIMED} ${FROM_CLAIMED}`;
@@ -132,17 +132,17 @@ const SELECT_QUEUED_BY_CAUSE = `
    WHERE ${IS_READY} AND cause_run_id = ANY ($1::bigint[]) ORDER BY id LIMIT 1000`;
 
 const RETURN_CLAIM = `
-  UPDATE run SET ${toStateSql("returnClaim")}, holder = NULL, started_at = NULL
-   WHERE id = $1 AND holder = $2 AND ${fromStateSql("returnClaim")} RETURNING id`;
+  UPDATE run SET ${setTargetStateSql("returnClaim")}, holder = NULL, started_at = NULL
+   WHERE id = $1 AND holder = $2 AND ${isInSourceStateSql("returnClaim")} RETURNING id`;
 
 /*
  * Skips scheduled runs that have waited too long. Locks them in the order of their IDs, like all statements that write
  * several runs, so that no deadlock can occur.
  */
 const SKIP_LATE_RUNS = `
-  UPDATE run SET ${toStateSql("skip")}, reason = 'late by more than 60 s', finished_at = now()
-   WHERE ${fromStateSql("skip")} AND finished_at IS NULL
-     AND id = ANY (ARRAY(SELECT id FROM run WHERE ${fromStateSql("skip")} AND finished_at IS NULL AND ${IS_LATE}
+  UPDATE run SET ${setTargetStateSql("skip")}, reason = 'late by more than 60 s', finished_at = now()
+   WHERE ${isInSourceStateSql("skip")} AND finished_at IS NULL
+     AND id = ANY (ARRAY(SELECT id FROM run WHERE ${isInSourceStateSql("skip")} AND finished_at IS NULL AND ${IS_LATE}
                           ORDER BY id FOR NO KEY UPDATE SKIP LOCKED))
   RETURNING id`;
 

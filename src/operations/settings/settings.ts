@@ -13,7 +13,7 @@ import { escapeSettingKey, unescapeSettingKey } from "../../rules/setting-key-te
 import {
   checkRequestedSettingKeys,
   checkSettingKeys,
-  createArtifactSettingKey,
+  createAiArtifactSettingKey,
   getSettingTier,
   parseDeletedSettingKeys,
   parseMarkSecretRequest,
@@ -360,7 +360,7 @@ export class Settings {
 
   /** Stores a secret field of the AI builder as `_aiartifact_<field>`. @throws the errors of `set` */
   async setArtifact(caller: Caller, target: SettingsChangeTarget, field: unknown, value: unknown): Promise<string> {
-    const key = createArtifactSettingKey(field);
+    const key = createAiArtifactSettingKey(field);
     if (value === undefined) throw new ActionError("SETTINGS_INVALID", "value is required");
     const entries = checkSettingKeys({ [key]: value });
     await this.writeAndEmit(caller, target, entries);

@@ -1,6 +1,6 @@
 /** Lets a job that deletes old data continue after a statement fails, so that one app or table does not stop the others. */
 import type { Logger } from "pino";
-import { isDatabaseUnavailable, isSlowStatement } from "../../data/database.js";
+import { isDatabaseUnavailable, isSlowStatementError } from "../../data/database.js";
 
 export type SkipFailure = <T>(part: Promise<T>) => Promise<T | undefined>;
 
@@ -16,7 +16,7 @@ export function createFailureSkipper(log: Pick<Logger, "warn">, details: object 
     try {
       return await part;
     } catch (error) {
-      if (isDatabaseUnavailable(error) && !isSlowStatement(error)) throw error;
+      if (isDatabaseUnavailable(error) && !isSlowStatementError(error)) throw error;
       if (!isLogged) log.warn({ err: error, ...details }, "old data could not be deleted; the next pass tries again");
       isLogged = true;
       return undefined;

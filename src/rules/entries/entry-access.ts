@@ -11,7 +11,7 @@ import {
   type ValueCondition,
 } from "../caller-rules.js";
 import { isObject } from "../describe-value.js";
-import { type EntryScope, FULL_SCOPE as EVERY_COLUMN } from "../entry-query/options.js";
+import { type EntryScope, UNRESTRICTED_ENTRY_SCOPE as EVERY_COLUMN } from "../entry-query/options.js";
 import { parsePath } from "../entry-query/path.js";
 import type { AccessRule, EntryVerb } from "./access-rules.js";
 
@@ -137,7 +137,7 @@ export function toWhereFilter(tests: ColumnConditions): Record<string, unknown> 
  * Returns the column that a key of a `where` names. Returns null if the key does not stand for a whole column: a field
  * such as `createdAt`, a path into a column, or an invalid path.
  */
-export function getColumnOfWhereKey(key: string): string | null {
+export function getColumnNamedByWhereKey(key: string): string | null {
   try {
     const path = parsePath(key, "where", { entryAlias: "e" });
     return path.entryField === null && path.segments.length === 1 ? path.segments[0]! : null;
@@ -156,7 +156,7 @@ function* listRequiredConditions(where: unknown): Generator<[column: string, con
     if (key === "$and" && Array.isArray(value)) for (const branch of value) yield* listRequiredConditions(branch);
     else if (key === "$filters" && Array.isArray(value)) yield* filterConditions(value);
     else if (!key.startsWith("$")) {
-      const column = getColumnOfWhereKey(key);
+      const column = getColumnNamedByWhereKey(key);
       if (column !== null) yield [column, value];
     }
   }
@@ -165,7 +165,7 @@ function* listRequiredConditions(where: unknown): Generator<[column: string, con
 function* filterConditions(filters: readonly unknown[]): Generator<[column: string, condition: unknown]> {
   for (const filter of filters) {
     const column =
-      isObject(filter) && typeof filter["column"] === "string" ? getColumnOfWhereKey(filter["column"]) : null;
+      isObject(filter) && typeof filter["column"] === "string" ? getColumnNamedByWhereKey(filter["column"]) : null;
     if (column !== null) yield [column, { $filters: filter }];
   }
 }
@@ -186,7 +186,7 @@ function* listRequiredValues(where: unknown): Generator<[column: string, value: 
  * Rejects a `where` that requires another value of a column than the access rule does.
  * @throws DATA_SOURCE_ACCESS_DENIED
  */
-export function rejectContradictingWhere({ conditions: tests }: EntryPermissions, where: unknown): void {
+export function rejectWhereThatContradictsRule({ conditions: tests }: EntryPermissions, where: unknown): void {
   for (const [column, value] of listRequiredValues(where)) {
     const test = Object.hasOwn(tests, column) ? tests[column]! : {};
     if (test.equals !== undefined && test.equals !== value) throw createAccessDeniedError();

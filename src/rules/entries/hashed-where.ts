@@ -4,13 +4,13 @@
  */
 import { ActionError } from "../../errors.js";
 import { describeValue, isObject } from "../describe-value.js";
-import { getColumnOfWhereKey } from "./entry-access.js";
+import { getColumnNamedByWhereKey } from "./entry-access.js";
 
 /**
  * Parts of a `where`: the conditions on columns that are not hashed, and for each hashed column the text to compare
  * with its hash.
  */
-export interface SplitWhere {
+export interface SeparatedWhere {
   whereWithoutHashed: Record<string, unknown>;
   hashedComparisons: readonly (readonly [column: string, text: string])[];
 }
@@ -27,12 +27,12 @@ function readComparedText(condition: unknown): string | undefined {
  * top level names a hashed column. In nested conditions, a hashed column counts as missing.
  * @throws REQUEST_INVALID if a condition on a hashed column does not compare with a text
  */
-export function splitHashedWhere(where: unknown, hashed: readonly string[]): SplitWhere | null {
+export function separateHashedConditions(where: unknown, hashed: readonly string[]): SeparatedWhere | null {
   if (!isObject(where) || hashed.length === 0) return null;
   const compared: [string, string][] = [];
   const otherConditions: [string, unknown][] = [];
   for (const [key, condition] of Object.entries(where)) {
-    const column = key.startsWith("$") ? null : getColumnOfWhereKey(key);
+    const column = key.startsWith("$") ? null : getColumnNamedByWhereKey(key);
     if (column === null || !hashed.includes(column)) {
       otherConditions.push([key, condition]);
       continue;

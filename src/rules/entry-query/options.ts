@@ -39,7 +39,7 @@ export interface EntryScope {
 }
 
 /** Scope of a caller that can see all columns and all entries. */
-export const FULL_SCOPE: EntryScope = { canSee: () => true, filter: null };
+export const UNRESTRICTED_ENTRY_SCOPE: EntryScope = { canSee: () => true, filter: null };
 
 export interface FindOptions {
   /** Query as the caller sent it, before validation. */

@@ -67,12 +67,12 @@ export function parsePath(
 const JSON_NULL = "'null'::jsonb";
 
 /** Returns SQL for an entry's field such as `createdAt`, with the SQL type of its table column. */
-export const entryFieldSql = (own: EntryField, source: DocumentSource): string =>
-  `${source.entryAlias}.${SQL_OF_ENTRY_FIELD[own]}`;
+export const entryFieldSql = (field: EntryField, source: DocumentSource): string =>
+  `${source.entryAlias}.${SQL_OF_ENTRY_FIELD[field]}`;
 
-function entryFieldJsonSql(own: EntryField, source: DocumentSource): string {
-  const sql = entryFieldSql(own, source);
-  if (own === "id" || own === "order") return `to_jsonb(${sql})`;
+function entryFieldJsonSql(field: EntryField, source: DocumentSource): string {
+  const sql = entryFieldSql(field, source);
+  if (field === "id" || field === "order") return `to_jsonb(${sql})`;
   return `to_jsonb(to_char(${sql} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))`;
 }
 

@@ -97,9 +97,12 @@ function readSorting(order: unknown): ShapeSortKey[] {
 /**
  * Returns the shape of a valid query. Returns null if the query has too many parts or names a column that the data
  * source does not list. Otherwise callers could fill the service's list of shapes with invented names.
- * @param knows returns true if the data source lists the column
+ * @param isKnownColumn returns true if the data source lists the column
  */
-export function createQueryShape(query: unknown, knows: (column: string) => boolean): DetailedQueryShape | null {
+export function createQueryShape(
+  query: unknown,
+  isKnownColumn: (column: string) => boolean,
+): DetailedQueryShape | null {
   if (!isObject(query)) return null;
   const { where, order, aggregate } = query;
   const conditions = isObject(where) ? readConditions(where, "") : [];
@@ -107,7 +110,9 @@ export function createQueryShape(query: unknown, knows: (column: string) => bool
   const sorting = isAggregate ? [] : readSorting(order);
   const texts = [...new Set(conditions.map(({ text }) => text))].sort();
   if (texts.length + sorting.length > SHAPE_PARTS_MAX) return null;
-  if (![...conditions, ...sorting].every(({ topLevelColumn }) => topLevelColumn === null || knows(topLevelColumn)))
+  if (
+    ![...conditions, ...sorting].every(({ topLevelColumn }) => topLevelColumn === null || isKnownColumn(topLevelColumn))
+  )
     return null;
   return { where: texts, order: sorting.map(({ text }) => text), aggregate: isAggregate, conditions, sorting };
 }
@@ -119,7 +124,10 @@ const sortsInOneDirection = (sorting: readonly ShapeSortKey[]): boolean =>
  * True if an index on these columns helps queries of this shape: the shape has a condition on the first column, or
  * sorts by exactly these columns in one direction.
  */
-export function doesIndexHelpShape(columns: readonly string[], { conditions, sorting }: DetailedQueryShape): boolean {
+export function canIndexSpeedUpQueries(
+  columns: readonly string[],
+  { conditions, sorting }: DetailedQueryShape,
+): boolean {
   const plainColumns = columns.map((column) => readShapeField(column, false, (name) => name).column);
   if (conditions.some(({ isRequired, column }) => isRequired && column !== null && column === plainColumns[0]))
     return true;

@@ -11,7 +11,7 @@ type NamedValues = Record<string, string | string[]>;
  * Converts name-value pairs to an object. If a name occurs several times, its value is an array. `__proto__` is an
  * ordinary name.
  */
-export function toNamedValues(pairs: Iterable<readonly [string, string]>): NamedValues {
+export function groupValuesByName(pairs: Iterable<readonly [string, string]>): NamedValues {
   const values = new Map<string, string | string[]>();
   for (const [name, value] of pairs) {
     const knownValue = values.get(name);
@@ -99,7 +99,7 @@ export async function parseBody(body: Uint8Array<ArrayBuffer>, contentType: stri
   if (body.length === 0) return null;
   if (isJsonType(type)) return parseJson(body);
   if (type === "application/x-www-form-urlencoded")
-    return toNamedValues(new URLSearchParams(decodeText(body, null) ?? ""));
+    return groupValuesByName(new URLSearchParams(decodeText(body, null) ?? ""));
   if (type === "multipart/form-data") return parseMultipart(body, contentType!);
   return isTextType(type) ? decodeText(body, contentType) : null;
 }

@@ -9,7 +9,7 @@ import {
   entryConditionSql,
 } from "../../../src/operations/data-sources/entry-rows.js";
 import { validateIndexes } from "../../../src/operations/data-sources/index-definitions.js";
-import { FULL_SCOPE } from "../../../src/rules/entry-query/options.js";
+import { UNRESTRICTED_ENTRY_SCOPE } from "../../../src/rules/entry-query/options.js";
 import { orderBySql, parseOrder, sortKeySql } from "../../../src/rules/entry-query/order.js";
 import { SqlStatement } from "../../../src/rules/entry-query/statement.js";
 import { until } from "../../harness/until.js";
@@ -32,8 +32,8 @@ describe("indexes on entries", () => {
 
   async function planOf({ where, order }: { where?: object; order?: unknown }): Promise<string> {
     const statement = new SqlStatement();
-    const condition = entryConditionSql(key, { scope: FULL_SCOPE, where }, statement, "e");
-    const source = createEntryDocumentSource("e", FULL_SCOPE.canSee);
+    const condition = entryConditionSql(key, { scope: UNRESTRICTED_ENTRY_SCOPE, where }, statement, "e");
+    const source = createEntryDocumentSource("e", UNRESTRICTED_ENTRY_SCOPE.canSee);
     const keys = parseOrder(order, source);
     const sorted = orderBySql(
       keys,

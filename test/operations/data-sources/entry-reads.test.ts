@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { ActionError } from "../../../src/errors.js";
 import type { DataSourceKey } from "../../../src/operations/data-sources/entry-rows.js";
-import { FULL_SCOPE } from "../../../src/rules/entry-query/options.js";
+import { UNRESTRICTED_ENTRY_SCOPE } from "../../../src/rules/entry-query/options.js";
 import { serializeJson } from "../../../src/rules/json-text.js";
 import { answered, dataOf, type Fixture, startFixture } from "./fixture.js";
 
@@ -60,7 +60,7 @@ describe("reads of entries", () => {
     const { entries, pagination } = await find({ limit: 2, offset: 4, includePagination: true });
     expect(entries).to.have.length(1);
     expect(pagination).to.deep.equal({ total: 5, limit: 2, offset: 4 });
-    expect(await fixture.entryReader.count(people, { Age: 31 }, FULL_SCOPE)).to.deep.equal({ total: 2 });
+    expect(await fixture.entryReader.count(people, { Age: 31 }, UNRESTRICTED_ENTRY_SCOPE)).to.deep.equal({ total: 2 });
   });
 
   it("reach every entry once by cursor, forwards and backwards, over equal values and mixed directions", async () => {
@@ -184,7 +184,9 @@ describe("reads of entries", () => {
   });
 
   it("return distinct values, sorted, without null", async () => {
-    const values = answered(await fixture.entryReader.distinct(people, ["Age", "data.Name", "1.z"], FULL_SCOPE));
+    const values = answered(
+      await fixture.entryReader.distinct(people, ["Age", "data.Name", "1.z"], UNRESTRICTED_ENTRY_SCOPE),
+    );
     expect(values).to.deep.equal({ Age: ["7", 5, 31, 31.5], "data.Name": ["Ann", "Cid", "bob"], "1.z": [1] });
   });
 

@@ -10,7 +10,7 @@ import {
 } from "../../../src/operations/data-sources/entry-reads.js";
 import type { DataSourceKey } from "../../../src/operations/data-sources/entry-rows.js";
 import { ReadPool } from "../../../src/operations/data-sources/read-pool.js";
-import { type EntryScope, FULL_SCOPE, type JoinOptions } from "../../../src/rules/entry-query/options.js";
+import { type EntryScope, type JoinOptions, UNRESTRICTED_ENTRY_SCOPE } from "../../../src/rules/entry-query/options.js";
 import { serializeJson } from "../../../src/rules/json-text.js";
 import { type FreshDatabase, freshDatabase } from "../../harness/postgres.js";
 
@@ -50,7 +50,7 @@ export async function startFixture({ timeoutMs }: { timeoutMs?: number } = {}): 
     return source!;
   }
 
-  const readAccess = (scope: EntryScope = FULL_SCOPE): EntryReadAccess<DataSourceKey> => ({
+  const readAccess = (scope: EntryScope = UNRESTRICTED_ENTRY_SCOPE): EntryReadAccess<DataSourceKey> => ({
     scope,
     scopeOf: () => scope,
     async findJoinedSource(dataSource: JoinOptions["dataSource"]) {

@@ -9,13 +9,13 @@ import {
   createEntryScope,
   findDecidingRuleIndex,
   findEntryPermissions,
-  getColumnOfWhereKey,
+  getColumnNamedByWhereKey,
   listWhereColumns,
   maySelectEntryById,
-  rejectContradictingWhere,
+  rejectWhereThatContradictsRule,
   toWhereFilter,
 } from "../../../src/rules/entries/entry-access.js";
-import { splitHashedWhere } from "../../../src/rules/entries/hashed-where.js";
+import { separateHashedConditions } from "../../../src/rules/entries/hashed-where.js";
 import { refusal } from "../refusal.js";
 
 const COLUMNS = ["Email", "Role", "a.b", "data.x", "n"];
@@ -154,11 +154,11 @@ describe("access rules, generated", () => {
   });
 
   it("compare a hashed column by hash, or reject the where", () => {
-    expect(splitHashedWhere({ Email: "a", Password: "b" }, ["Password"])).to.deep.equal({
+    expect(separateHashedConditions({ Email: "a", Password: "b" }, ["Password"])).to.deep.equal({
       whereWithoutHashed: { Email: "a" },
       hashedComparisons: [["Password", "b"]],
     });
-    expect(splitHashedWhere({ Email: "a" }, ["Password"])).to.equal(null);
+    expect(separateHashedConditions({ Email: "a" }, ["Password"])).to.equal(null);
     for (const condition of [
       { $regex: "a" },
       { $ne: "a" },
@@ -168,7 +168,7 @@ describe("access rules, generated", () => {
       "",
       { $eq: null },
     ]) {
-      expect(() => splitHashedWhere({ "data.Password": condition }, ["Password"])).to.throw("is hashed");
+      expect(() => separateHashedConditions({ "data.Password": condition }, ["Password"])).to.throw("is hashed");
     }
   });
 });
@@ -216,9 +216,9 @@ describe("the requirements of a grant", () => {
   it("are its values: a where with another value is rejected", () => {
     const tested = grant({ require: [{ a: { equals: "x" }, b: { notequals: "y" } }] });
     for (const where of [{ a: "x" }, { a: { $eq: "x" } }, { a: { $ne: "z" } }, { b: "y" }, { c: "z" }, {}, null])
-      rejectContradictingWhere(tested, where);
+      rejectWhereThatContradictsRule(tested, where);
     for (const where of [{ a: "z" }, { a: { $eq: "z" } }, { $and: [{ a: "x" }, { a: null }] }, { "data.a": ["x"] }])
-      refusal("DATA_SOURCE_ACCESS_DENIED", () => rejectContradictingWhere(tested, where));
+      refusal("DATA_SOURCE_ACCESS_DENIED", () => rejectWhereThatContradictsRule(tested, where));
   });
 
   it("hide hashed columns, excluded ones, and all that are not included", () => {
@@ -252,7 +252,7 @@ describe("the requirements of a grant", () => {
   });
 
   it("use the whole column that a key names", () => {
-    expect(["a", "data.a", "data.a.b", "a.b", "data.", ""].map(getColumnOfWhereKey)).to.deep.equal([
+    expect(["a", "data.a", "data.a.b", "a.b", "data.", ""].map(getColumnNamedByWhereKey)).to.deep.equal([
       "a",
       "a",
       null,

@@ -4,7 +4,7 @@
  */
 import { dirname, join } from "node:path/posix";
 import { PackageError, ProjectError } from "../fault.js";
-import { findFile, findFileByAlias, isRelative, parseTsconfig } from "../source-modules.js";
+import { findImportedFile, findImportedFileByAlias, isRelativeSpecifier, parseTsconfig } from "../source-modules.js";
 
 /** Returns the text of a file; null if the file does not exist. `path` is relative to the project's root. */
 export type ReadProjectFile = (path: string) => string | null;
@@ -41,10 +41,10 @@ export class ModuleFinder {
    */
   resolve(importer: string, specifier: string): string | null {
     const has = (path: string) => this.#read(path) !== null;
-    if (isRelative(specifier)) return findFile(has, join(dirname(importer), specifier));
+    if (isRelativeSpecifier(specifier)) return findImportedFile(has, join(dirname(importer), specifier));
     if (!this.#tsconfig) return null;
     const { folder, text } = this.#tsconfig;
-    const aliasedPath = findFileByAlias((path) => has(join(folder, path)), text, specifier);
+    const aliasedPath = findImportedFileByAlias((path) => has(join(folder, path)), text, specifier);
     return aliasedPath === null ? null : join(folder, aliasedPath);
   }
 

@@ -31,7 +31,7 @@ export interface ProjectManifest {
  * Returns the name of the definition (such as an alert) in a file or folder.
  * @param file name of the file without its extension
  */
-export const toItemName = (file: string): string => {
+export const decodeDefinitionName = (file: string): string => {
   try {
     return decodeURIComponent(file);
   } catch {
@@ -88,7 +88,7 @@ export class ProjectReader {
       throw new ProjectError(
         `the folder actions/${folder} must contain one of these files: ${this.#entries.join(", ")}`,
       );
-    const item = { name: toItemName(folder), ...(await this.readConfig(folder)) };
+    const item = { name: decodeDefinitionName(folder), ...(await this.readConfig(folder)) };
     const body = removeConfigBlock(this.#files.read(file)!);
     // JavaScript without imports and exports needs no build.
     if (file.endsWith(".js") && !/^[ \t]*(?:import|export)\b/m.test(body)) return { ...item, code: body, source: null };
@@ -112,7 +112,7 @@ export class ProjectReader {
       settings: this.#readJson<ManifestItem[]>("settings.json") ?? [],
       secretBindings: this.#readJson<ManifestItem[]>("secret-bindings.json") ?? [],
       dataSources: sources.map((file) => ({
-        name: toItemName(file.slice(0, -".json".length)),
+        name: decodeDefinitionName(file.slice(0, -".json".length)),
         ...this.#readJson<ManifestItem>(`data/${file}`),
       })),
       alerts: this.#readJson<ManifestItem[]>("alerts.json") ?? [],

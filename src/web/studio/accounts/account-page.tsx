@@ -4,7 +4,7 @@ import { resolveServiceUrl } from "../../service-address.js";
 import { ChangedElsewhereNotice } from "../shared/changed-elsewhere.js";
 import { formatAge } from "../shared/format.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
-import { useCreateFormValues } from "../shared/use-new-values.js";
+import { useNewResourceForm } from "../shared/use-new-values.js";
 import { type Resource, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 import {
@@ -69,8 +69,8 @@ function NameSection({ account: { user }, applyChange, isBusy }: AccountSectionP
 }
 
 function PassphraseSection({ applyChange, isBusy }: AccountSectionProps) {
-  const { values: currentPassphrase, setValues: setCurrent, clearSaved: clearCurrent } = useCreateFormValues("");
-  const { values: passphrase, setValues: setPassphrase, clearSaved: clearPassphrase } = useCreateFormValues("");
+  const { values: currentPassphrase, setValues: setCurrent, clearSaved: clearCurrent } = useNewResourceForm("");
+  const { values: passphrase, setValues: setPassphrase, clearSaved: clearPassphrase } = useNewResourceForm("");
   const [isChanged, setChanged] = useState(false);
   const submit = async (event: FormEvent) => {
     event.preventDefault();
@@ -119,7 +119,7 @@ function PasskeysSection({
   isBusy,
   confirm,
 }: AccountSectionProps & Pick<PageProps, "confirm">) {
-  const { values: name, setValues: setName, clearSaved } = useCreateFormValues("");
+  const { values: name, setValues: setName, clearSaved } = useNewResourceForm("");
   const add = async (event: FormEvent) => {
     event.preventDefault();
     if (await applyChange(() => registerPasskey(name.trim() || "Passkey"))) clearSaved(name);

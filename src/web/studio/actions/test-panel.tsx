@@ -9,7 +9,7 @@ import type { Action, App, PayloadPreset } from "../shared/model.js";
 import { createHref } from "../shell/studio-route.js";
 import type { ActionDraft } from "./draft.js";
 import { findRunObstacle } from "./run-panel.js";
-import { createTestInput, type PayloadTest, type PayloadTests } from "./use-payload-tests.js";
+import { createTestedInputKey, type PayloadTest, type PayloadTests } from "./use-payload-tests.js";
 import { usePayloadPresets } from "./use-presets.js";
 
 const EXCERPT_MAX_CHARACTERS = 300;
@@ -65,7 +65,7 @@ function PresetTests({ app, draft, payloadTests, presets, startTests, isReady }:
       {presets.map((preset) => {
         const { name, payload } = preset;
         const test = payloadTests.tests.get(name);
-        const isOld = test !== undefined && test.testedInput !== createTestInput(draft.code, preset);
+        const isOld = test !== undefined && test.testedInput !== createTestedInputKey(draft.code, preset);
         return (
           <li key={name}>
             <b>{name}</b>

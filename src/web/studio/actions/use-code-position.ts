@@ -10,7 +10,7 @@ export interface CodePosition {
   column: number;
 }
 
-export function useCodePosition({ query }: StudioRoute, go: Navigation["go"]): CodePosition | null {
+export function useCodePositionFromUrl({ query }: StudioRoute, go: Navigation["go"]): CodePosition | null {
   const [at, setAt] = useState<CodePosition | null>(null);
   const { line, column } = query;
   useEffect(() => {

@@ -38,7 +38,7 @@ export interface PayloadTests {
 /** Maximum number of characters of a result that the page stores and compares. */
 const TEXT_MAX_CHARACTERS = 20_000;
 
-export const createTestInput = (code: string, { payload }: PayloadPreset): string =>
+export const createTestedInputKey = (code: string, { payload }: PayloadPreset): string =>
   `${code}\n${JSON.stringify(payload)}`;
 
 type TestOutcome = Pick<PayloadTest, "state" | "outcomeText" | "durationMs">;
@@ -83,7 +83,7 @@ export function usePayloadTests(api: ApiClient, appId: number): PayloadTests {
     async ({ id, code }: Action, preset: PayloadPreset, signal: AbortSignal) => {
       const { name, payload } = preset;
       const before = stored.current.get(name);
-      let test: PayloadTest = { ...RUNNING_TEST, testedInput: createTestInput(code, preset) };
+      let test: PayloadTest = { ...RUNNING_TEST, testedInput: createTestedInputKey(code, preset) };
       storeTest(name, test);
       // Ignores an outcome after the person has stopped this test, because a newer test of the same preset may be
       // running.

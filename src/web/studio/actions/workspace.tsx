@@ -11,7 +11,7 @@ import { Dock } from "./dock.js";
 import type { SourceFiles } from "./draft.js";
 import { ActionFields } from "./fields.js";
 import { SourcePane } from "./source-pane.js";
-import { useCodePosition } from "./use-code-position.js";
+import { useCodePositionFromUrl } from "./use-code-position.js";
 import { useEditorTypeDeclarations } from "./use-code-types.js";
 import { useActionEditor } from "./use-editor.js";
 import { useCodeProblems } from "./use-problems.js";
@@ -74,7 +74,7 @@ export function ActionWorkspace(props: WorkspaceProps) {
     draft,
     savedAction?.assets ?? NO_ASSETS,
   );
-  const at = useCodePosition(props.route, go);
+  const at = useCodePositionFromUrl(props.route, go);
   const shownFields = useFieldsVisibility(id === "new", fault);
   const { areFieldsShown } = shownFields;
   const [failure, setFailure] = useState<CodeProblem | null>(null);

@@ -2,7 +2,7 @@
 import { type FormEvent, useState } from "react";
 import { CreateOrganization } from "../documents.js";
 import { asApiError } from "../shared/api.js";
-import { useCreateFormValues } from "../shared/use-new-values.js";
+import { useNewResourceForm } from "../shared/use-new-values.js";
 import type { PageProps } from "../shell/page-props.js";
 import { mayManage } from "../shell/rights.js";
 import { createHref } from "../shell/studio-route.js";
@@ -11,7 +11,7 @@ import { NewAppForm } from "./new-app.js";
 /** Organizations to which the person belongs, with links to the pages of their members. */
 function OrganizationList(props: PageProps & { isLeaving: boolean }) {
   const { api, appId, organizations, isAdmin, reloadRoles, isLeaving } = props;
-  const { values: name, setValues: setName, clearSaved } = useCreateFormValues("");
+  const { values: name, setValues: setName, clearSaved } = useNewResourceForm("");
   const [fault, setFault] = useState<string | null>(null);
   const submit = async (event: FormEvent) => {
     event.preventDefault();

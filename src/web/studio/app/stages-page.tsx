@@ -8,7 +8,7 @@ import { usePersonNames } from "../people/people.js";
 import { asApiError } from "../shared/api.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
 import type { ManifestPlan, Promotion, Stage } from "../shared/model.js";
-import { useCreateFormValues } from "../shared/use-new-values.js";
+import { useNewResourceForm } from "../shared/use-new-values.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 import { createHref } from "../shell/studio-route.js";
@@ -32,7 +32,7 @@ interface NewStageFormProps {
 }
 
 function NewStageForm({ isBusy, createStage }: NewStageFormProps) {
-  const { values: name, setValues: setName, clearSaved } = useCreateFormValues("");
+  const { values: name, setValues: setName, clearSaved } = useNewResourceForm("");
   const [hours, setHours] = useState(0);
   const submit = async (event: FormEvent) => {
     event.preventDefault();

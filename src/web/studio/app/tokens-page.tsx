@@ -5,7 +5,7 @@ import { usePersonNames } from "../people/people.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
 import type { TokenKind, TokenScope } from "../shared/model.js";
 import { NewSecretNotice } from "../shared/secret-once.js";
-import { useCreateFormValues } from "../shared/use-new-values.js";
+import { useNewResourceForm } from "../shared/use-new-values.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 
@@ -63,7 +63,7 @@ function ScopeChoice({ chosen, choose }: { chosen: readonly TokenScope[]; choose
 
 function NewTokenForm({ isBusy, createToken }: NewTokenFormProps) {
   const [kind, setKind] = useState<TokenKind>("api");
-  const { values: name, setValues: setName, clearSaved } = useCreateFormValues("");
+  const { values: name, setValues: setName, clearSaved } = useNewResourceForm("");
   const [scopes, setScopes] = useState<TokenScope[]>([]);
   const [days, setDays] = useState(90);
   const submit = async (event: FormEvent) => {

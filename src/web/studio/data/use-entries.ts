@@ -4,7 +4,7 @@ import { DeleteEntry, FindEntries, FollowEntries, InsertEntry, UpdateEntry } fro
 import { type ApiClient, type ApiError, asApiError } from "../shared/api.js";
 import { createReloadFunction } from "../shared/create-reload.js";
 import type { Entry } from "../shared/model.js";
-import { useReloadAfter } from "../shared/use-reload-after.js";
+import { useReloadAfterEvents } from "../shared/use-reload-after.js";
 import { useResource } from "../shared/use-resource.js";
 
 const PAGE_SIZE = 200;
@@ -196,7 +196,7 @@ export function useEntries({ api, appId, id, where, order }: EntriesOptions): En
     (next: () => void) => api.subscribe(FollowEntries, { appId, id: String(id) }, { next }),
     [api, appId, id],
   );
-  useReloadAfter(subscribe, reload, COLLECT_CHANGES_MS);
+  useReloadAfterEvents(subscribe, reload, COLLECT_CHANGES_MS);
 
   const write = useCallback(
     async (written: Promise<unknown>) => {

@@ -1,7 +1,7 @@
 /** Hook for the data of Home: failures, current and next runs, usage and alerts. Reads the data at an interval and after each run. */
 import type { LogSubscription } from "../actions/use-actions.js";
 import type { ApiClient } from "../shared/api.js";
-import { useReloadAfter } from "../shared/use-reload-after.js";
+import { useReloadAfterEvents } from "../shared/use-reload-after.js";
 import { useResource } from "../shared/use-resource.js";
 import { readHomeData } from "./read-home.js";
 
@@ -15,6 +15,6 @@ export function useHomeData(api: ApiClient, appId: number, isEditor: boolean, { 
     queryFn: () => readHomeData(api, appId, isEditor),
     refetchInterval: REFRESH_INTERVAL_MS,
   });
-  useReloadAfter(onEntry, home.reload, RELOAD_DELAY_MS);
+  useReloadAfterEvents(onEntry, home.reload, RELOAD_DELAY_MS);
   return home;
 }

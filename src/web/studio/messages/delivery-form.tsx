@@ -5,7 +5,7 @@
 import { type ChangeEvent, type FormEvent, useId, useLayoutEffect, useState } from "react";
 import { useSettings } from "../settings/use-settings.js";
 import { formatAge } from "../shared/format.js";
-import { useCreateFormValues } from "../shared/use-new-values.js";
+import { useNewResourceForm } from "../shared/use-new-values.js";
 import type { PageProps } from "../shell/page-props.js";
 import {
   createDeliverySetting,
@@ -71,7 +71,7 @@ function DeliveryInput({
 function useDeliveryDraft({ api, appId, setDirty }: DeliveryProps, channel: DeliveryChannel) {
   const settings = useSettings(api, appId);
   const [kind, setKind] = useState(Object.keys(DELIVERY_KINDS[channel])[0]!);
-  const { values: draft, setValues: setDraft, clearSaved } = useCreateFormValues<DeliveryDraft>({});
+  const { values: draft, setValues: setDraft, clearSaved } = useNewResourceForm<DeliveryDraft>({});
   const [faults, setFaults] = useState<Record<string, string>>({});
   const [refusal, setRefusal] = useState<string | null>(null);
   const isDirty = Object.values(draft).some((text) => text !== "");

@@ -16,7 +16,7 @@ import {
 import { capitalize, formatAge, formatExactTime } from "../shared/format.js";
 import type { Invitation, Member } from "../shared/model.js";
 import { NewSecretNotice } from "../shared/secret-once.js";
-import { useCreateFormValues } from "../shared/use-new-values.js";
+import { useNewResourceForm } from "../shared/use-new-values.js";
 import { type Resource, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 import { mayManage } from "../shell/rights.js";
@@ -99,7 +99,7 @@ function InviteForm({
   callerRole: Role;
   invite: (data: NewInvitation) => Promise<boolean>;
 }) {
-  const { values: email, setValues: setEmail, clearSaved } = useCreateFormValues("");
+  const { values: email, setValues: setEmail, clearSaved } = useNewResourceForm("");
   const [role, setRole] = useState<Role>("reader");
   const [hours, setHours] = useState(168);
   const submit = async (event: FormEvent) => {

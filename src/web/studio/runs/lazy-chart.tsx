@@ -4,7 +4,7 @@ import { type ComponentProps, lazy, Suspense } from "react";
 import type { LogSubscription } from "../actions/use-actions.js";
 import { ReadRunStatistics } from "../documents.js";
 import type { ApiClient } from "../shared/api.js";
-import { useReloadAfter } from "../shared/use-reload-after.js";
+import { useReloadAfterEvents } from "../shared/use-reload-after.js";
 import { useResource } from "../shared/use-resource.js";
 import { TIME_RANGES, type TimeRange } from "./runs-query.js";
 import type { RunsFilter } from "./use-runs.js";
@@ -56,7 +56,7 @@ export function LazyRunsChart({
     },
     placeholderData: keepPreviousData,
   });
-  useReloadAfter(onEntry, reload, REDRAW_DELAY_MS);
+  useReloadAfterEvents(onEntry, reload, REDRAW_DELAY_MS);
   if (fault !== null) {
     return fault === listFault ? null : (
       <p className="fault" role="alert">

@@ -4,7 +4,7 @@ import type { LogSubscription } from "../actions/use-actions.js";
 import { CancelRun, FindRuns, type FindRunsQueryVariables } from "../documents.js";
 import { type ApiClient, type ApiError, asApiError } from "../shared/api.js";
 import type { RunRow } from "../shared/model.js";
-import { useReloadAfter } from "../shared/use-reload-after.js";
+import { useReloadAfterEvents } from "../shared/use-reload-after.js";
 import { useResource } from "../shared/use-resource.js";
 
 const PAGE_SIZE = 100;
@@ -146,7 +146,7 @@ export function useRuns({
     refetchOnMount: false,
     refetchInterval: isWaiting ? UNFINISHED_REFRESH_INTERVAL_MS : !isSearch && REFRESH_INTERVAL_MS,
   });
-  useReloadAfter(logSubscription.onEntry, reload, RELOAD_DELAY_MS);
+  useReloadAfterEvents(logSubscription.onEntry, reload, RELOAD_DELAY_MS);
 
   const loadMore = useCallback(() => {
     if (next !== null) void load(next, turn.current);

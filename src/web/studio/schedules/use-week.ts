@@ -5,7 +5,7 @@
 import { useCallback } from "react";
 import type { ActionsState } from "../actions/use-actions.js";
 import { ReadScheduleWeek } from "../documents.js";
-import { useReloadAfter } from "../shared/use-reload-after.js";
+import { useReloadAfterEvents } from "../shared/use-reload-after.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 
 const REFRESH_INTERVAL_MS = 60_000;
@@ -27,6 +27,6 @@ export function useScheduleWeek(appId: number, { logSubscription, changes }: Act
     },
     [onEntry, onChange],
   );
-  useReloadAfter(subscribe, reload, RELOAD_DELAY_MS);
+  useReloadAfterEvents(subscribe, reload, RELOAD_DELAY_MS);
   return { week: value?.week ?? null, fault };
 }

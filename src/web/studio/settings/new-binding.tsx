@@ -4,7 +4,7 @@
  */
 import type { FormEvent, HTMLProps } from "react";
 import { capitalize } from "../shared/format.js";
-import { useCreateFormValues } from "../shared/use-new-values.js";
+import { useNewResourceForm } from "../shared/use-new-values.js";
 
 export const CREDENTIAL_LOCATIONS: Record<string, string> = {
   header: "as a header",
@@ -60,7 +60,7 @@ interface NewBindingFormProps {
 }
 
 export function NewBindingForm({ isBusy, addBinding }: NewBindingFormProps) {
-  const { values: binding, setValues: setBinding, clearSaved } = useCreateFormValues(EMPTY_BINDING);
+  const { values: binding, setValues: setBinding, clearSaved } = useNewResourceForm(EMPTY_BINDING);
   const changeBinding = (part: Partial<NewBindingDraft>) => setBinding({ ...binding, ...part });
   const submit = async (event: FormEvent) => {
     event.preventDefault();

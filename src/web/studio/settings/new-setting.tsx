@@ -1,7 +1,7 @@
 /** Form for a new setting. It shows the tier (public, private or protected) that follows from the typed key. */
 import { type FormEvent, useId, useLayoutEffect, useRef, useState } from "react";
 import type { ConfirmFunction } from "../shared/confirm.js";
-import { useCreateFormValues } from "../shared/use-new-values.js";
+import { useNewResourceForm } from "../shared/use-new-values.js";
 import { confirmPublicSecret } from "./public-secret.js";
 import { getSettingTier, parseSettingText, type SettingText } from "./setting-value.js";
 import type { SettingsState } from "./use-settings.js";
@@ -25,8 +25,8 @@ interface NewSettingFormProps {
 }
 
 export function NewSettingForm({ settings, confirm, onDirtyChange }: NewSettingFormProps) {
-  const { values: key, setValues: setKey, clearSaved: clearKey } = useCreateFormValues("");
-  const { values: value, setValues: setValue, clearSaved: clearValue } = useCreateFormValues(EMPTY_VALUE);
+  const { values: key, setValues: setKey, clearSaved: clearKey } = useNewResourceForm("");
+  const { values: value, setValues: setValue, clearSaved: clearValue } = useNewResourceForm(EMPTY_VALUE);
   const [fault, setFault] = useState<string | null>(null);
   const [addedKey, setAddedKey] = useState<string | null>(null);
   const form = useRef<HTMLFormElement>(null);

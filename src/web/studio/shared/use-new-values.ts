@@ -1,14 +1,14 @@
 /** Hook for the values of a form that creates something. After a save, the form becomes empty, unless the person has typed meanwhile. */
 import { useState } from "react";
 
-export interface CreateFormValues<Values> {
+export interface NewResourceForm<Values> {
   values: Values;
   setValues(next: Values | ((values: Values) => Values)): void;
   /** Empties the form if it still contains the saved values. Call this after a save. */
   clearSaved(saved: Values): void;
 }
 
-export function useCreateFormValues<Values>(initial: Values): CreateFormValues<Values> {
+export function useNewResourceForm<Values>(initial: Values): NewResourceForm<Values> {
   const [values, setValues] = useState(initial);
   return {
     values,

@@ -5,7 +5,7 @@ import { useEffect } from "react";
  * @param subscribe calls the listener at each event; returns a function that ends the subscription
  * @param delayMs time from the first event to the read
  */
-export function useReloadAfter(
+export function useReloadAfterEvents(
   subscribe: (listener: () => void) => () => void,
   reload: () => unknown,
   delayMs: number,

@@ -4,7 +4,7 @@ import type { LogSubscription } from "../actions/use-actions.js";
 import { CancelRun, ListUnfinishedRuns, type ListUnfinishedRunsQuery } from "../documents.js";
 import { RunLine } from "../runs/run-line.js";
 import type { ApiClient } from "../shared/api.js";
-import { useReloadAfter } from "../shared/use-reload-after.js";
+import { useReloadAfterEvents } from "../shared/use-reload-after.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import { createHref } from "./studio-route.js";
 
@@ -37,7 +37,7 @@ export function RunningChip({ api, appId, tail }: { api: ApiClient; appId: numbe
     ...createQueryOptions(ListUnfinishedRuns, { appId }),
     refetchInterval: isOpen ? OPEN_REFRESH_INTERVAL_MS : REFRESH_INTERVAL_MS,
   });
-  useReloadAfter(tail.onEntry, reload, RELOAD_DELAY_MS);
+  useReloadAfterEvents(tail.onEntry, reload, RELOAD_DELAY_MS);
   const unfinished = value?.unfinished;
   const box = useRef<HTMLDivElement>(null);
   const button = useRef<HTMLButtonElement>(null);

@@ -146,16 +146,16 @@ class JsonReader {
 
 /**
  * Parses a JSON object. The result equals that of `JSON.parse`.
- * @param turn runs one step of the parsing when it is the sender's turn
+ * @param runStep runs one step of the parsing when it is the sender's turn
  * @throws REQUEST_INVALID if the body is not a JSON object, PAYLOAD_TOO_LARGE if one value is larger than 2 MB
  */
-export async function parseJsonInParts(
+export async function parseJsonInSteps(
   body: Buffer,
-  turn: <T>(step: () => T) => Promise<T>,
+  runStep: <T>(step: () => T) => Promise<T>,
 ): Promise<Record<string, unknown>> {
   const steps = new JsonReader(body).object();
   for (;;) {
-    const { done, value } = await turn(() => steps.next());
+    const { done, value } = await runStep(() => steps.next());
     if (done) return value;
   }
 }

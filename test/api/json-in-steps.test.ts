@@ -1,10 +1,10 @@
 /** A large JSON body parsed in parts: the result equals that of JSON.parse, and no step takes long. */
 import { expect } from "chai";
-import { parseJsonInParts } from "../../src/api/json-in-parts.js";
+import { parseJsonInSteps } from "../../src/api/json-in-steps.js";
 import type { ActionError } from "../../src/errors.js";
 
 const inTurn = async <T>(step: () => T) => step();
-const parse = (text: string) => parseJsonInParts(Buffer.from(text), inTurn);
+const parse = (text: string) => parseJsonInSteps(Buffer.from(text), inTurn);
 const statusOf = (text: string) =>
   parse(text).then(
     () => "parsed",
@@ -96,7 +96,7 @@ describe("a JSON body that is parsed in parts", () => {
   it("is rejected if it is not UTF-8, or if one value is larger than an entry may be", async () => {
     const broken = Buffer.from('{"a":["xx"]}');
     broken[7] = 0xff;
-    expect(await parseJsonInParts(broken, inTurn).catch((error: ActionError) => error.status)).to.equal(
+    expect(await parseJsonInSteps(broken, inTurn).catch((error: ActionError) => error.status)).to.equal(
       "REQUEST_INVALID",
     );
     expect(await statusOf(`{"a":["${"x".repeat(3 * 1024 * 1024)}"]}`)).to.equal("PAYLOAD_TOO_LARGE");
@@ -106,7 +106,7 @@ describe("a JSON body that is parsed in parts", () => {
     const entries = Array.from({ length: 50_000 }, (_, n) => ({ data: { n, text: "x".repeat(100) } }));
     const bytes = Buffer.from(JSON.stringify({ entries }));
     let steps = 0;
-    await parseJsonInParts(bytes, async (step) => {
+    await parseJsonInSteps(bytes, async (step) => {
       steps += 1;
       return step();
     });
