@@ -1,21 +1,14 @@
-/**
- * Interfaces of a browser and of a browser source, which is a local Chromium process or a remote endpoint. Also opens
- * the DevTools connection.
- */
+/** Interfaces of a browser and of a browser source (a local Chromium process or a remote endpoint). Opens the DevTools connection. */
 import { type Connection, type ConnectionTransport, connect } from "puppeteer";
 
 /** Time limit for the start of a browser in milliseconds. A run waits at most this long for a browser. */
 export const BROWSER_START_TIMEOUT_MS = 20_000;
 
-/** Browser in use: a local process, or a connection to a remote one. */
 export interface Chromium {
   readonly connection: Connection;
-  /** Process ID of the browser; null for a remote browser. */
+  /** Null for a remote browser. */
   readonly pid: number | null;
-  /**
-   * Resolves when the browser's process has ended and the service has removed its profile folder. For a remote browser,
-   * resolves when the connection has closed.
-   */
+  /** Resolves when the process has ended and its profile folder is removed; for a remote browser, when the connection has closed. */
   readonly ended: Promise<void>;
   /** False as soon as the connection has closed or `stop` was called, which is before `ended` resolves. */
   isAlive(): boolean;
@@ -26,16 +19,12 @@ export interface Chromium {
 }
 
 export interface BrowserSource {
-  /** Name of the browser source in log lines. */
+  /** Name in log lines. */
   readonly name: string;
-  /**
-   * Starts a browser, or connects to a remote one.
-   * @param stopped signal that aborts the start or the connection attempt
-   */
+  /** Starts a browser, or connects to a remote one. `stopped` aborts this. */
   open(stopped?: AbortSignal): Promise<Chromium>;
   /**
-   * Checks the sandbox of a browser after the browser has opened pages.
-   * @returns fields for the log
+   * Checks the sandbox of a browser that has opened pages. Returns fields for the log.
    * @throws StartError if the sandbox is not safe
    */
   checkSandbox(chromium: Chromium): Promise<object>;
@@ -48,10 +37,7 @@ interface CommandSender {
   _rawSend?: (...values: unknown[]) => unknown;
 }
 
-/**
- * Sends commands without stack traces. Puppeteer creates an error for each command in advance, and creating the error's
- * stack trace takes longer than the command.
- */
+/** Puppeteer creates an error for each command in advance. The error's stack trace takes longer to create than the command. */
 function sendWithoutStacks(connection: CommandSender): void {
   const send = connection._rawSend;
   if (!send) return;
@@ -74,7 +60,7 @@ export async function openBrowserConnection(transport: ConnectionTransport): Pro
   const connection = (await browser.target().createCDPSession()).connection();
   if (connection === undefined) throw new Error("the connection to the browser closed before it was ready");
   sendWithoutStacks(connection as CommandSender);
-  // Stops Puppeteer from creating its page objects, because the service controls pages with protocol commands instead.
+  // Without this command, Puppeteer creates page objects, which the service does not use.
   await connection.send("Target.setAutoAttach", { autoAttach: false, waitForDebuggerOnStart: false, flatten: true });
   return connection;
 }

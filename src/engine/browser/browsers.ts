@@ -1,7 +1,6 @@
 /**
- * Runs untrusted scripts in Chromium. Chooses a browser and a sandbox mode for each run: isolate (separate globals on a
- * worker thread), network isolate (an isolate with `fetch`) or document (an empty page). If a run turns out to need
- * another mode, and has had no effect yet, repeats it in that mode.
+ * Runs untrusted scripts in Chromium. Chooses a browser and a sandbox mode (docs/internals/execution.md) for each run. If a run turns out
+ * to need another mode, and has had no effect yet, repeats it in that mode.
  */
 
 import { setTimeout as setTimeoutPromise } from "node:timers/promises";
@@ -26,18 +25,14 @@ import { BrowserSupervisor, type BrowserSupervisorOptions, type SupervisedBrowse
 import { ExpiringCodeSet, TrialRunner, type TrialTargetMode } from "./trials.js";
 
 export interface BrowsersOptions extends BrowserSupervisorOptions {
-  /** Sources of browsers. The service keeps one browser of each source running. */
+  /** The service keeps one browser of each source running. */
   sources: readonly BrowserSource[];
 }
 
 const MAX_START_ATTEMPTS = 3;
 const BROWSER_POLL_MS = 20;
 
-/**
- * Chooses a browser's supervisor (the object that keeps the browser running) for a run. Prefers a supervisor that this
- * run has not tried, then the one with the fewest active runs, then the one whose browser has executed the fewest runs.
- * Returns null if no supervisor has a browser.
- */
+/** Prefers a supervisor that this run has not tried, then the one with the fewest active runs, then with the fewest runs ever. */
 function chooseSupervisor(
   supervisors: readonly BrowserSupervisor[],
   tried: ReadonlySet<BrowserSupervisor>,
@@ -54,7 +49,7 @@ function chooseSupervisor(
   return ranked[0]?.supervisor ?? null;
 }
 
-/** Waits until a browser is running. Resolves with false after BROWSER_START_TIMEOUT_MS. */
+/** Resolves with false after BROWSER_START_TIMEOUT_MS. */
 async function waitForBrowser(supervisors: readonly BrowserSupervisor[]): Promise<boolean> {
   const deadline = Date.now() + BROWSER_START_TIMEOUT_MS;
   while (Date.now() < deadline && supervisors.some(({ stopped }) => !stopped)) {
@@ -66,10 +61,7 @@ async function waitForBrowser(supervisors: readonly BrowserSupervisor[]): Promis
 
 const findCodeNeeds = createCodeNeedsFinder();
 const documentTrialRunner = new TrialRunner();
-/**
- * Code that recently crashed a network isolate or overflowed the stack in it. The code runs in a document (an empty
- * page) until its entry in this set expires.
- */
+/** Code that recently crashed a network isolate or overflowed the stack in it. It runs in a document. */
 const codeThatNeedsDocument = new ExpiringCodeSet();
 
 /** Sandbox mode for a run. If `trialForMode` is set, the run is first tried in the mode `isolate`. */
@@ -79,7 +71,6 @@ interface RunPlacement {
   network: boolean;
 }
 
-/** Chooses the cheapest mode that has all globals which the run's code and packages use. */
 function choosePlacement(request: PageRunRequest): RunPlacement {
   const { packages, source } = request;
   if (request.mode !== undefined) {
@@ -105,19 +96,16 @@ function getPackageNeeds(script: PageScript): Pick<RunPlacement, "mode" | "netwo
   return { mode, network };
 }
 
-/** Causes of failure after which the run's page can execute other runs. */
+/** Causes of failure after which the page can execute other runs. */
 const PAGE_REUSABLE_CAUSES: readonly RunFailureCause[] = ["script", "result", "retry"];
 
-/** Causes of failure in a network isolate after which the service runs the same code in a document (an empty page). */
+/** Causes of failure in a network isolate after which the same code runs in a document. */
 const DOCUMENT_NEEDED_CAUSES: readonly RunFailureCause[] = ["retry", "browser", "memory"];
 
 const createCancelledOutcome = () =>
   createFailedPageOutcome("cancelled", "AbortError", "The run was cancelled before it began");
 
-/**
- * Executes the run in one browser and one mode. Resolves with null if no code of the run was evaluated, so that another
- * attempt is safe.
- */
+/** Executes the run in one browser and one mode. Resolves with null if no code was evaluated, so that another attempt is safe. */
 async function runWithSupervisor(
   supervisor: BrowserSupervisor,
   generation: SupervisedBrowser,
@@ -129,8 +117,7 @@ async function runWithSupervisor(
   const slot: PageKey = { key: [isolationKey, origin, mode].join("\n"), origin, mode };
   generation.activeRuns += 1;
   try {
-    // `page` is null if the browser has ended or could not open a page. The caller then repeats the run in another
-    // browser.
+    // `page` is null if the browser has ended or could not open a page. The caller then tries another browser.
     const page = await pool.acquire(slot).catch(() => null);
     if (page === null) return null;
     if (!page.isReady) {
@@ -187,18 +174,12 @@ export class Browsers {
     return this.supervisors.find(({ current }) => current !== null)?.current?.chromium ?? null;
   }
 
-  /**
-   * Starts the browsers. Resolves when at least one of them is running.
-   * @throws StartError with instructions if none starts
-   */
+  /** @throws StartError with instructions if no browser starts */
   start(): Promise<void> {
     return startSupervisors(this.supervisors);
   }
 
-  /**
-   * Runs a script, and resolves with its outcome. Repeats a failed run only if its code has sent no request and printed
-   * no line. Never rejects.
-   */
+  /** Never rejects. Repeats a failed run only if its code has sent no request and printed no line. */
   readonly run = async (request: PageRunRequest): Promise<PageOutcome> => {
     const { mode, trialForMode, network } = choosePlacement(request);
     const { mayRequest: _mayRequest, onRequest: _onRequest, ...withoutRequests } = request;
@@ -218,13 +199,11 @@ export class Browsers {
     if (!DOCUMENT_NEEDED_CAUSES.includes(outcome.cause) && !hasOverflowedStack(outcome)) return outcome;
     codeThatNeedsDocument.add(placed);
     if (outcome.cause !== "retry") return outcome;
-    // The isolate ended before the run had sent a request or printed a line. So the run is repeated in a document, with
-    // the rest of its time limit.
+    // The run has sent no request and printed no line. So it is repeated in a document, with the rest of its time limit.
     const timeoutMs = Math.max(1, placed.timeoutMs - (performance.now() - startedAt));
     return this.runInDocument({ ...placed, timeoutMs });
   };
 
-  /** True if at least one browser is running. */
   isReady(): boolean {
     return this.first !== null;
   }
@@ -233,10 +212,7 @@ export class Browsers {
     return this.supervisors.reduce((sum, supervisor) => sum + supervisor.countActiveRuns(), 0);
   }
 
-  /**
-   * Returns the number of running browsers (`up`), and of their browser contexts: with a run (`serving`), idle but
-   * reserved for an app (`warm`), and unused (`spare`).
-   */
+  /** `up` counts browsers. The others count browser contexts: with a run, idle but reserved for an app (`warm`), and unused (`spare`). */
   readonly countBrowsers = (): { up: number; serving: number; warm: number; spare: number } => {
     const contexts = this.supervisors.flatMap((supervisor) => supervisor.countContexts());
     const sum = (kind: "serving" | "warm" | "spare") => contexts.reduce((total, counts) => total + counts[kind], 0);
@@ -244,7 +220,7 @@ export class Browsers {
     return { up, serving: sum("serving"), warm: sum("warm"), spare: sum("spare") };
   };
 
-  /** Returns the sandbox state of the first running browser's processes; null for a remote browser. */
+  /** Returns the sandbox state of the first running browser; null for a remote browser. */
   async readSandboxState(): Promise<BrowserSandboxState | null> {
     const { first } = this;
     return first === null ? null : readSandboxState(first);
@@ -255,7 +231,6 @@ export class Browsers {
     return this.first?.pid ?? null;
   }
 
-  /** Stops all browsers, and with them all runs and connections. */
   async stop(): Promise<void> {
     await Promise.all(this.supervisors.map((supervisor) => supervisor.stop()));
   }
@@ -271,8 +246,7 @@ export class Browsers {
     for (let tries = 0; tries < MAX_START_ATTEMPTS; tries += 1) {
       if (request.signal?.aborted) return createCancelledOutcome();
       if (!(await waitForBrowser(supervisors))) break;
-      // There is no await between choosing the supervisor and counting the run. Otherwise concurrent runs would all
-      // choose the same supervisor.
+      // An await between this choice and the count of the run would let concurrent runs choose the same supervisor.
       const supervisor = chooseSupervisor(supervisors, tried);
       if (!supervisor?.current) continue;
       const outcome = await runWithSupervisor(supervisor, supervisor.current, request, mode);

@@ -1,22 +1,14 @@
 /** Command-line flags with which Chromium runs untrusted code. Also checks the flags of a remote browser. */
 import { isIP } from "node:net";
 
-/**
- * Maximum size of the V8 heap of a page in megabytes. watch/memory.ts limits memory outside the heap, such as buffers.
- */
+/** Maximum V8 heap of a page in megabytes. watch/memory.ts limits memory outside the heap, such as buffers. */
 const HEAP_MAX_MB = 384;
 
-/**
- * Flags that make V8 optimize code later. Each run has new function objects, so no later run can use the optimized
- * code. Optimization is worth its cost only if a run calls a function a few thousand times.
- */
+/** Makes V8 optimize later: a run has new function objects, so only a function that it calls thousands of times is worth the cost. */
 const LATE_OPTIMIZATION_FLAGS =
   "--no-profile-guided-optimization --invocation-count-for-maglev=4000 --invocation-count-for-maglev-osr=1000";
 
-/**
- * Features of Chromium that are switched off. With these features, a page would stay alive or send requests after the
- * next navigation, or would preload the next page.
- */
+/** With these features, a page would stay alive or send requests after the next navigation, or would preload the next page. */
 const DISABLED_FEATURES = [
   "BackForwardCache",
   "FetchLaterAPI",
@@ -28,41 +20,26 @@ const DISABLED_FEATURES = [
   "OptimizationHints",
   "Translate",
   "AutofillServerCommunication",
-  // Reporting: a response header can request reports, which the browser would send minutes later, during another run.
+  // With Reporting, the browser would send reports minutes later, during another run.
   "Reporting",
   "NetworkErrorLogging",
 ];
 
-/**
- * Features of Chromium that are switched on. `AudioServiceSandbox` puts the audio process into a sandbox.
- * `HstsTopLevelNavigationsOnly` prevents HSTS entries of one run from changing the requests of the next one.
- */
+/** The second feature prevents HSTS entries of one run from changing the requests of the next run. */
 const ENABLED_FEATURES = ["AudioServiceSandbox", "HstsTopLevelNavigationsOnly"];
 
-/**
- * Features of Blink that are switched off. The check for stored data (leftovers.ts) cannot see storage buckets. WebGPU
- * would give code access to the graphics hardware.
- */
+/** The check for stored data (leftovers.ts) cannot see storage buckets. WebGPU would give code access to the graphics hardware. */
 const DISABLED_BLINK_FEATURES = ["StorageBuckets", "WebGPU"];
 
-/**
- * Flag that enables ShadowRealm, a JavaScript feature. It gives each run new globals at a fifth of the cost of any
- * other method.
- */
+/** ShadowRealm gives each run new JavaScript globals at a fifth of the cost of any other method (docs/internals/adr.md, 4). */
 const REALM_FLAG = "--harmony-shadow-realm";
 /**
- * Flags that make ShadowRealm safe. Chromium aborts if an incremental garbage collection ends while a realm's code
- * runs, so V8 must collect in one step. Chromium still sweeps its own objects in steps, which end when the next
- * collection starts. A large initial heap makes collections rare, so that two of them seldom happen during one call of
- * a realm's code.
+ * Chromium aborts if an incremental garbage collection ends while code in a ShadowRealm runs, so V8 collects in one step. Chromium sweeps
+ * its own objects in steps, which the next collection ends. The large initial heap makes a second collection during one call rare.
  */
 const REALM_SAFETY_FLAGS = ["--no-incremental-marking", "--no-concurrent-sweeping", "--initial-heap-size=96"];
 
-/**
- * Features of Chromium that are switched off because they are slow. `RenderDocument` creates a new frame host at each
- * navigation, which takes a third of the navigation's time. Without it, each navigation still creates a new document
- * and global object.
- */
+/** `RenderDocument` creates a frame host at each navigation, a third of its time. New documents and globals do not need the feature. */
 const DISABLED_SLOW_FEATURES = ["RenderDocument"];
 
 const HOST_RULES_FLAG = "--host-resolver-rules";
@@ -81,11 +58,10 @@ const SANDBOX_DISABLING_FLAGS = [
 ];
 
 const CONTAINMENT_FLAGS = [
-  // Default proxy of browser contexts without a proxy port. No server listens on port 9, so all their requests fail.
+  // Default proxy of browser contexts without a proxy port. Nothing listens on port 9, so all their requests fail.
   "--proxy-server=http://127.0.0.1:9",
   "--proxy-bypass-list=<-loopback>",
-  // Both flags prevent WebRTC from sending UDP past the proxy. Each build of Chromium supports only one of the two
-  // names.
+  // Both flags prevent WebRTC from sending UDP past the proxy. Each build of Chromium supports only one of the names.
   "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
   "--webrtc-ip-handling-policy=disable_non_proxied_udp",
   "--disable-quic",
@@ -98,12 +74,11 @@ const CONTAINMENT_FLAGS = [
   "--no-first-run",
   "--no-pings",
   "--disable-back-forward-cache",
-  // Shared workers are disabled, because no DevTools session reports the requests of a shared worker.
+  // No DevTools session reports the requests of a shared worker.
   "--disable-shared-workers",
   "--block-new-web-contents",
   "--disable-extensions",
-  // Both flags are needed. Without `--disable-software-rasterizer`, the GPU process has no sandbox. Without
-  // `--disable-3d-apis`, offscreen canvases can draw in 3D.
+  // Without `--disable-software-rasterizer`, the GPU process has no sandbox. Without `--disable-3d-apis`, offscreen canvases draw in 3D.
   "--disable-software-rasterizer",
   "--disable-3d-apis",
   // No private key exists for this public key, so no page can enable an origin trial with a token.
@@ -120,7 +95,7 @@ const CONVENIENCE_FLAGS = [
   "--disable-backgrounding-occluded-windows",
   "--disable-renderer-backgrounding",
   "--mute-audio",
-  // Lets pages play sound without a click, because no user can interact with the page.
+  // Lets pages play sound without a click.
   "--autoplay-policy=no-user-gesture-required",
   "--no-default-browser-check",
   "--password-store=basic",
@@ -128,10 +103,7 @@ const CONVENIENCE_FLAGS = [
   "--no-startup-window",
 ];
 
-/**
- * Returns all flags except those for the DevTools connection and the profile folder.
- * @param egressHost address at which the proxy ports listen
- */
+/** All flags except those for DevTools and the profile folder. `egressHost` is the address at which the proxy ports listen. */
 export function createBrowserFlags(egressHost: string): string[] {
   return [
     ...CONTAINMENT_FLAGS,
@@ -146,10 +118,7 @@ export function createBrowserFlags(egressHost: string): string[] {
 
 const getFlagName = (flag: string): string => flag.split("=", 1)[0]!;
 
-/**
- * Parses a command line as Chromium does: if a flag occurs several times, the last one counts. Removes quotes, which
- * occur only on Windows.
- */
+/** Parses a command line as Chromium does: the last of several equal flags counts. Quotes occur only on Windows. */
 function readSwitches(commandLine: string): Map<string, string> {
   const parts = commandLine.replaceAll('"', "").split(/ (?=--)/);
   return new Map(parts.map((part) => [getFlagName(part).trim(), part.trim()]));
@@ -160,16 +129,14 @@ const splitFlagValues = (value: string | undefined) => (value ?? "").replace(/^[
 function allowsOtherHosts(value: string | undefined, egressHost: string): boolean {
   const rules = splitFlagValues(value).map((rule) => rule.trim());
   const otherRules = rules.filter((rule) => rule !== BLOCK_ALL_HOSTS_RULE);
-  // The command line may exclude further IP addresses from the rule that blocks all hosts, for proxy ports of other
-  // processes of the service. It must not exclude host names.
+  // Further IP addresses are allowed, for proxy ports of other processes of the service; host names are not.
   const onlyAddresses = otherRules.every((rule) => isIP(rule.replace(/^EXCLUDE /, "")) !== 0);
   return !(rules.includes(BLOCK_ALL_HOSTS_RULE) && onlyAddresses && otherRules.includes(`EXCLUDE ${egressHost}`));
 }
 
 /**
- * Compares a browser's command line with the required flags. Returns a list of missing flags and forbidden flags, which
- * is empty if the browser is safe. The browser may disable more features, allow more IP addresses, and pass more flags
- * to V8.
+ * Returns the required flags that a browser's command line lacks, and the forbidden flags that it has; empty if the browser is safe.
+ * The browser may disable more features, allow more IP addresses, and pass more flags to V8.
  */
 export function findUnsafeBrowserFlags(commandLine: string, egressHost: string, sandbox: boolean): string[] {
   const switches = readSwitches(commandLine);

@@ -1,7 +1,4 @@
-/**
- * Lists the JavaScript globals of each sandbox mode. An isolate (a thread with separate globals) has only some of a
- * page's globals. Code that uses a global that no isolate has runs in a document (an empty page).
- */
+/** Lists the JavaScript globals of each sandbox mode. Code that uses any other global runs in a document. */
 
 const LANGUAGE_GLOBALS =
   "Object Function Array Number Infinity NaN undefined Boolean String Symbol Date Promise RegExp Error AggregateError " +
@@ -20,31 +17,24 @@ export const NETWORK_ISOLATE_CLASSES: readonly string[] = [
   "File",
   "FormData",
 ];
-/** Classes that are no globals of a network isolate, although the isolate has objects of them, such as `crypto`. */
+/** Classes of objects in a network isolate, such as `crypto`, that are no globals there. */
 export const NETWORK_ISOLATE_NON_GLOBAL_CLASSES: readonly string[] = ["Crypto", "SubtleCrypto", "CryptoKey"];
-/** Other globals of a network isolate. */
 const PLATFORM_GLOBALS =
   "fetch crypto setTimeout clearTimeout setInterval clearInterval queueMicrotask atob btoa " +
   "TextEncoder TextDecoder URL URLSearchParams AbortController AbortSignal DOMException Event EventTarget " +
   "ReadableStream ReadableStreamDefaultReader ReadableStreamBYOBReader WritableStream WritableStreamDefaultWriter TransformStream " +
   "ByteLengthQueuingStrategy CountQueuingStrategy TextDecoderStream TextEncoderStream CompressionStream DecompressionStream";
 
-/** Globals that many libraries use and that only a document (an empty page) has. */
+/** Globals that many libraries use and that only a document has. */
 const COMMON_DOCUMENT_GLOBALS = "FinalizationRegistry structuredClone performance";
 
-/**
- * Members of `navigator` that code can read during a trial. In a trial, the service executes a run in an isolate first,
- * before it uses another mode (trials.ts). Access to any other member ends the trial.
- */
+/** Members of `navigator` that code can read during a trial (trials.ts). Access to any other member ends the trial. */
 export const TRIAL_NAVIGATOR_MEMBERS: readonly string[] =
   "appCodeName appName appVersion deviceMemory hardwareConcurrency language languages onLine platform product userAgent".split(
     " ",
   );
 
-/**
- * Members of `performance` in a network isolate. The other members are missing, because they contain data of all runs
- * of the thread.
- */
+/** Other members of `performance` are missing in a network isolate, because they contain data of all runs of the thread. */
 export const NETWORK_ISOLATE_PERFORMANCE_MEMBERS: readonly string[] = ["now", "timeOrigin"];
 
 export const ISOLATE_GLOBALS: readonly string[] = `${LANGUAGE_GLOBALS} console`.split(" ");
@@ -58,14 +48,12 @@ export const NETWORK_ISOLATE_GLOBALS: readonly string[] = [
 /** The only global of a network isolate that sends requests. Code without it needs no network. */
 export const REQUEST_SENDING_GLOBAL = "fetch";
 
-/** Classes whose constructor has no effect and never throws if code calls it without arguments. */
+/** Classes whose constructor without arguments has no effect and never throws. */
 const INERT_GLOBALS = ["TextEncoder", "TextDecoder", "AbortController"];
 
 /**
- * Stand-in that replaces a global in a trial, a first attempt of a run in an isolate (in-page/stand-ins.ts): the name
- * of the global, and the kind of stand-in. Each kind allows some uses of the global: `clock` allows code to read the
- * time, `scope` is the global object. Every other use ends the trial. With the kind `refused`, the trial ends as soon
- * as code reads the global.
+ * Stand-in that replaces a global in a trial (in-page/stand-ins.ts). Each kind allows some uses of the global: `clock` allows code to read
+ * the time, `scope` is the global object. Every other use ends the trial. With `refused`, reading the global ends it.
  */
 export type GlobalStandIn = readonly [
   name: string,
@@ -86,7 +74,7 @@ export const NETWORK_ISOLATE_STAND_INS: readonly GlobalStandIn[] = createStandIn
 
 const ALWAYS_REPLACED_GLOBALS = [...NETWORK_ISOLATE_GLOBALS, ...COMMON_DOCUMENT_GLOBALS.split(" ")];
 
-/** Names of global variables whose value is a document's global object, or may be (`frames`, `parent`, `top`). */
+/** Global variables whose value is a document's global object, or may be (`frames`, `parent`, `top`). */
 const GLOBAL_OBJECT_NAMES = "window self frames parent top".split(" ");
 /** Other globals of a document that libraries often store or test without using them. */
 const DOCUMENT_OBJECTS =
@@ -107,10 +95,7 @@ const DOCUMENT_STAND_IN_KINDS: ReadonlyMap<string, GlobalStandIn[1]> = new Map<s
   ["navigator", "navigator"],
 ]);
 
-/**
- * Returns the globals that stand-ins replace when code for a document is first tried in an isolate: the globals that
- * are always replaced, and `names`. A document has too many globals to replace all of them in every run.
- */
+/** A document has too many globals to replace all in each trial: those that are always replaced, and `names`. */
 export const listDocumentStandIns = (names: readonly string[]): GlobalStandIn[] =>
   [...new Set([...ALWAYS_REPLACED_GLOBALS, "navigator", ...names])]
     .filter((name) => !ISOLATE_GLOBALS.includes(name))

@@ -1,14 +1,10 @@
-/**
- * Detects code that a network isolate (a thread with separate globals) does not support because of how the code uses
- * its globals. mode.ts runs this code in a document (an empty page).
- */
+/** Detects code that a network isolate does not support because of how the code uses its globals. Such code runs in a document. */
 import type { AnyNode, Identifier, Literal, Program } from "acorn";
 import { fullAncestor } from "acorn-walk";
 
 /**
- * Classes whose objects take kilobytes of memory outside V8's heap. Many of them cause an incremental garbage
- * collection, which crashes an isolate while its code runs (chromium-flags.ts). Measured: 250,000 streams or a million
- * event targets caused a crash.
+ * Classes whose objects take kilobytes outside V8's heap. Many of them cause an incremental garbage collection, which crashes an isolate
+ * while its code runs (chromium-flags.ts). Measured: 250,000 streams or a million event targets caused a crash.
  */
 const HEAVY_CLASSES = new Set(
   (
@@ -17,12 +13,9 @@ const HEAVY_CLASSES = new Set(
   ).split(" "),
 );
 const STREAM_READER_NAMES = ["getReader", "ReadableStreamDefaultReader", "ReadableStreamBYOBReader"];
-/**
- * Members that a network isolate does not support, because a blob URL would belong to the worker instead of the run.
- * UNSUPPORTED_TEXT detects `getReader({ mode: "byob" })`, which does not work because the body of a response is no byte
- * stream in an isolate.
- */
+/** A network isolate lacks blob URLs, because they would belong to the worker instead of the run. */
 const UNSUPPORTED_MEMBERS = ["createObjectURL", "revokeObjectURL"];
+/** Text in `getReader({ mode: "byob" })`: the body of a response is no byte stream in an isolate, so this mode does not work. */
 const UNSUPPORTED_TEXT = "byob";
 const LOOP_NODE_TYPES = ["ForStatement", "ForInStatement", "ForOfStatement", "WhileStatement", "DoWhileStatement"];
 const FUNCTION_NODE_TYPES = ["FunctionDeclaration", "FunctionExpression", "ArrowFunctionExpression"];
@@ -30,7 +23,7 @@ const FUNCTION_NODE_TYPES = ["FunctionDeclaration", "FunctionExpression", "Arrow
 const isIdentifierNamed = (node: AnyNode | null | undefined, name: string): boolean =>
   node?.type === "Identifier" && node.name === name;
 
-/** True if the function is the `execute` function of the action's code, which is called once. */
+/** True for the `execute` function of an action, which is called once. */
 function isExecuteFunction(node: AnyNode, parent: AnyNode | undefined): boolean {
   if (node.type === "FunctionDeclaration") return isIdentifierNamed(node.id, "execute");
   return parent?.type === "VariableDeclarator" && isIdentifierNamed(parent.id, "execute");
@@ -45,9 +38,7 @@ function mayRunRepeatedly(path: readonly AnyNode[]): boolean {
   );
 }
 
-/**
- * True if this use of a class creates at most one object. Code that passes a class as a value may create many objects.
- */
+/** True if this use of a class creates at most one object. Code that passes a class as a value may create many. */
 function isUsedOnce(path: readonly AnyNode[]): boolean {
   const [parent, node] = path.slice(-2) as [AnyNode, AnyNode];
   if (parent.type === "BinaryExpression") return parent.operator === "instanceof" && parent.right === node;
@@ -67,9 +58,8 @@ function findReadMembers(node: AnyNode): string[] {
 }
 
 /**
- * True if the code uses an unsupported member, may create many heavy objects, or reads the property `closed` of a
- * stream's reader. A stream of an isolate receives data and errors only when code reads from it, so the promise
- * `closed` might never settle.
+ * True if the code uses an unsupported member, may create many heavy objects, or reads `closed` of a stream's reader. This promise might
+ * never settle, because a stream of an isolate receives data and errors only when code reads from it.
  */
 export function needsMoreThanNetworkIsolate(program: Program): boolean {
   const read = new Set<string>();

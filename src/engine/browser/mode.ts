@@ -1,7 +1,4 @@
-/**
- * Chooses the sandbox mode for code: the cheapest mode that has all globals which the code uses (globals.ts). Parses
- * the code, and never evaluates it.
- */
+/** Chooses the cheapest sandbox mode that has all globals of the code (globals.ts). Parses the code, and never evaluates it. */
 import {
   type AnyNode,
   type AssignmentProperty,
@@ -23,37 +20,27 @@ import {
 import { needsMoreThanNetworkIsolate } from "./isolate-limits.js";
 import type { SandboxMode } from "./run.js";
 
-/**
- * Maximum length of code that is analyzed. Longer code runs in a document, because the analysis would block the process
- * for too long.
- */
+/** Longer code runs in a document, because its analysis would block the process for too long. */
 export const ANALYZED_CODE_MAX_CHARACTERS = 16_384;
 /** Names through which code can reach any global without containing the name of this global. */
 const DYNAMIC_CODE_NAMES = ["globalThis", "eval", "eval()", "Function"];
-/**
- * Names such as `performance.now`. An isolate has only some members of `performance`, so the analysis also needs the
- * name of the member.
- */
+/** An isolate has only some members of `performance`, so the analysis needs names such as `performance.now`. */
 const PARTIAL_MEMBERS = NETWORK_ISOLATE_PERFORMANCE_MEMBERS.map((member) => `performance.${member}`);
 
 const removeDynamicCodeNames = (names: readonly string[]) =>
   new Set(names.filter((name) => !DYNAMIC_CODE_NAMES.includes(name)));
-/** Isolate modes, the cheapest first, each with the names that code may use in this mode. */
 const ISOLATE_MODES = [
   { mode: "isolate", names: removeDynamicCodeNames(ISOLATE_GLOBALS) },
   { mode: "network-isolate", names: removeDynamicCodeNames([...NETWORK_ISOLATE_GLOBALS, ...PARTIAL_MEMBERS]) },
 ] as const;
 
-/** Mode of a piece of code. `network` is true if the code uses a global that sends requests, or runs in a document. */
+/** `network` is true if the code uses a global that sends requests, or runs in a document. */
 export interface CodeNeeds {
   mode: SandboxMode;
   network: boolean;
 }
 
-/**
- * Returns the mode that a piece of code needs, and if it needs a network.
- * @param defined names of globals that the run's packages define
- */
+/** @param defined names of globals that the run's packages define */
 export type FindCodeNeeds = (code: string, defined?: readonly string[]) => CodeNeeds;
 
 const DOCUMENT_NEEDS: CodeNeeds = { mode: "document", network: true };
@@ -63,9 +50,7 @@ const ADDITIONAL_GLOBALS_PATTERN =
   /webkit|^(FinalizationRegistry|AnimationTrigger|BeforeInstallPromptEvent|captureEvents|releaseEvents)$/i;
 const IDENTIFIER_PATTERN = /^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u;
 
-/**
- * True if a document may have a global of this name. False for a name that no browser has, such as a global of Node.
- */
+/** True if a document may have a global of this name. False for a name that no browser has, such as a global of Node. */
 export function isDocumentGlobal(name: string): boolean {
   return (
     !IDENTIFIER_PATTERN.test(name) ||
@@ -74,10 +59,7 @@ export function isDocumentGlobal(name: string): boolean {
   );
 }
 
-/**
- * Names of Chromium's globals that ADDITIONAL_GLOBALS_PATTERN matches. This list is needed because the pattern also
- * matches many other words.
- */
+/** Chromium's globals that ADDITIONAL_GLOBALS_PATTERN matches. The pattern also matches many other words. */
 const ADDITIONAL_CHROMIUM_GLOBALS = new Set(
   (
     "webkitURL webkitRTCPeerConnection webkitMediaStream WebKitMutationObserver WebKitCSSMatrix webkitSpeechRecognitionError " +
@@ -87,10 +69,9 @@ const ADDITIONAL_CHROMIUM_GLOBALS = new Set(
   ).split(" "),
 );
 
-/** Matches a word, or an escape sequence, so that the `n` of `\n` does not count as the start of a word. */
+/** Matches a word or an escape sequence, so that the `n` of `\n` does not start a word. */
 const CODE_WORD_PATTERN = /\\.|[A-Za-z_$][\w$]*/g;
 
-/** Maximum number of scripts whose global names are cached. */
 const CACHED_TEXTS_MAX = 1_000;
 const namesByContent = new LRUCache<string, readonly string[]>({ max: CACHED_TEXTS_MAX });
 
@@ -110,9 +91,8 @@ export function findDocumentGlobalNames(source: string, content?: string): reado
 }
 
 /**
- * Returns the needs of a package from the global names in its code. Ignores names that no browser has, and names of the
- * global object such as `window`, because libraries only test if they exist. `eval` needs a document, because `eval` in
- * an isolate does not see local variables.
+ * Returns the needs of a package from the global names in its code. Ignores names that no browser has, and names of the global object such
+ * as `window`, because libraries only test if they exist. `eval` needs a document: in an isolate, it does not see local variables.
  */
 export function computeCodeNeedsFromGlobals(names: readonly string[]): CodeNeeds {
   const needed = names.filter((name) => !DYNAMIC_CODE_NAMES.includes(name) && isDocumentGlobal(name));
@@ -120,7 +100,6 @@ export function computeCodeNeedsFromGlobals(names: readonly string[]): CodeNeeds
   return { mode: "network-isolate", network: needed.includes(REQUEST_SENDING_GLOBAL) };
 }
 
-/** Maximum size of the cache, as the total number of characters of the cached code. */
 const CACHE_MAX_CHARACTERS = 16 * 1024 * 1024;
 
 export function createCodeNeedsFinder(cacheCharacters = CACHE_MAX_CHARACTERS): FindCodeNeeds {
@@ -130,8 +109,7 @@ export function createCodeNeedsFinder(cacheCharacters = CACHE_MAX_CHARACTERS): F
   });
 
   return (code, defined = []) => {
-    // The cache key with `defined` is a JSON array of strings. Code with an `execute` function is never such an array,
-    // so no two different inputs have the same key.
+    // Code with an `execute` function is never a JSON array of strings, so no two different inputs have the same key.
     const key = defined.length === 0 ? code : JSON.stringify([...defined, code]);
     const cachedNeeds = cache.get(key);
     if (cachedNeeds !== undefined) return cachedNeeds;
@@ -156,9 +134,7 @@ function computeCodeNeeds(code: string, defined: readonly string[]): CodeNeeds {
   }
 }
 
-/**
- * Returns the names of the globals that the code uses. Includes members of `performance`, such as `performance.now`.
- */
+/** Returns the names of the globals that the code uses. Includes members such as `performance.now`. */
 function findUndeclaredNames(program: Program): string[] {
   const members = new Map<unknown, string>();
   fullAncestor(program, (node) => {
@@ -175,10 +151,7 @@ function findUndeclaredNames(program: Program): string[] {
   return globalScope!.through.map(({ identifier }) => members.get(identifier) ?? identifier.name);
 }
 
-/**
- * True if the code may use globals without their names: through modules, through `this` as the global object, or through
- * functions that are created from text.
- */
+/** True for modules, `this` as the global object, and functions that are created from text: these reach globals without their names. */
 function mayUseUnnamedGlobals(program: Program): boolean {
   let isReached = false;
   fullAncestor(program, (node, _state, ancestors) => {

@@ -1,7 +1,7 @@
 /** Types of the request for a run in a browser, and of its outcome. */
 
 export interface ConsoleLine {
-  /** Name of the console's method: debug, info, log, warn, error, trace, dir or table. */
+  /** Name of the console's method, such as `log` or `table`. */
   level: string;
   /** Time of the call in Unix milliseconds. */
   at: number;
@@ -30,19 +30,13 @@ export type PageScript =
     }
   | { name: string; url: string };
 
-/**
- * Modes in which a script can be evaluated, the cheapest first (globals.ts).
- * - `isolate`: only the language and `console`
- * - `network-isolate`: also timers, `fetch`, crypto, URLs and events, with the app's origin
- * - `document`: everything that a page has
- */
+/** Modes in which a script can be evaluated, the cheapest first (docs/internals/execution.md). */
 export const SANDBOX_MODES = ["isolate", "network-isolate", "document"] as const;
 export type SandboxMode = (typeof SANDBOX_MODES)[number];
 
 /** True if code in this mode can send requests. */
 export const modeHasNetwork = (mode: SandboxMode): boolean => mode !== "isolate";
 
-/** Request that code in a page sends. */
 export interface PageRequest {
   method: string;
   url: string;
@@ -55,8 +49,8 @@ export interface ServiceRequest extends PageRequest {
 }
 
 /**
- * Response to a ServiceRequest. `headers` contains only headers that a page may read. `text` yields parts of 64 Ki to
- * 320 Ki characters, and reads each part only when the consumer requests it. The last part may be shorter.
+ * `headers` contains only headers that a page may read. `text` yields parts of 64 Ki to 320 Ki characters, and reads each part only when
+ * the consumer requests it. The last part may be shorter.
  */
 export interface ServiceResponse {
   status: number;
@@ -66,10 +60,7 @@ export interface ServiceResponse {
   isLive?: boolean;
 }
 
-/**
- * Result of a request that code sends to another service. `head` is JSON for the client library; `text` is the body as
- * text or base64.
- */
+/** Response of another service. `head` is JSON for the client library; `text` is the body as text or base64. */
 export interface EncodedOutgoingResponse {
   head: string;
   text: string;
@@ -78,17 +69,14 @@ export interface EncodedOutgoingResponse {
 /** Sends a request to another service. `options` is unchecked JSON text of the run. Rejects only if `signal` is aborted. */
 export type SendOutgoing = (options: string, signal: AbortSignal) => Promise<EncodedOutgoingResponse>;
 
-/**
- * Name of the global with the functions that send requests to the service. The client library removes this global
- * before the action's code runs.
- */
+/** Global with the functions that send requests. The client library removes it before the action's code runs. */
 export const SERVICE_CLIENT_GLOBAL = "__svcService";
 /** Replaces the service's URL in runs that can send requests only to other services. No URL starts with this text. */
 export const NO_SERVICE_BASE_URL = "-";
 
 /** Sends requests to the service without the browser's network. */
 export interface ServiceClient {
-  /** Common start of all URLs of the service: its origin and path, with a slash at the end. */
+  /** Common start of all URLs of the service, with a slash at the end. */
   readonly base: string;
   /**
    * Sends a request as `fetch` in a page would.
@@ -99,26 +87,18 @@ export interface ServiceClient {
 
 export const DEFAULT_SOURCE_NAME = "action.js";
 
-/** Request to run an action's code in a browser. */
 export interface PageRunRequest {
-  /** Mode of the run; by default the cheapest mode that has all globals which the source and the packages use. */
+  /** By default the cheapest mode that has all globals which the source and the packages use. */
   mode?: SandboxMode;
-  /**
-   * Set if this run is a trial, which is a first attempt in `isolate`. The value is the mode whose additional globals
-   * stand-ins replace. If the code uses a stand-in in a way that the stand-in does not support, the trial ends with the
-   * cause `retry`.
-   */
+  /** Set in a trial in `isolate`: the mode whose additional globals stand-ins replace. An unsupported use ends with the cause `retry`. */
   trialForMode?: SandboxMode;
-  /** False if the run sends no requests; default true. The mode `isolate` never has a network, even if this is true. */
+  /** False if the run sends no requests; default true. The mode `isolate` never has a network. */
   network?: boolean;
-  /**
-   * Runs with the same key may use the same browser context, one after another. Runs with different keys never share a
-   * context.
-   */
+  /** Only runs with the same key may use the same browser context, one after another. */
   isolationKey: string;
   /** Origin of the page, with https. No server has this origin: the service itself answers the request for the document. */
   origin: string;
-  /** Source code of the action, which defines the function `execute`. */
+  /** Code that defines the function `execute`. */
   source: string;
   /** Name of the source in stack traces; by default {@link DEFAULT_SOURCE_NAME}. */
   sourceName?: string;
@@ -128,49 +108,34 @@ export interface PageRunRequest {
   payload: string;
   /** JSON text of `context.settings`. */
   settings: string;
-  /**
-   * Time limit of the run in milliseconds. The wait for a page does not count. If a run is repeated in a document, the
-   * wait before its first attempt counts.
-   */
+  /** Milliseconds, without the wait for a page. If a run is repeated in a document, the wait before its first attempt counts. */
   timeoutMs: number;
   /** Cancels the run, even while it waits for a page. */
   signal?: AbortSignal;
-  /**
-   * Called with the mode before code is evaluated; for a trial, only after it has succeeded. Called again if the run is
-   * repeated.
-   */
+  /** Called before code is evaluated, and again if the run is repeated; for a trial, only after it has succeeded. */
   onMode?(mode: SandboxMode): void;
   onConsole?(line: ConsoleLine): void;
   /** Called once for each host that the run contacts, as `host:port`. */
   onHost?(host: string): void;
   /**
-   * Checks the URL of every request of the page, its frames and its workers. Also called with the referrer of the
-   * request. If the result is false, the request is blocked. The check takes some milliseconds of a run with network,
-   * so pass it only if the app has secrets.
+   * Checks the URL and the referrer of every request of the page, its frames and its workers. If the result is false, the request is
+   * blocked. The check takes some milliseconds of a run with network, so pass it only if the app has secrets.
    */
   mayRequest?(url: string): boolean | Promise<boolean>;
   /**
-   * Called for each request that `mayRequest` accepts. Returns additional headers, and the function `endTrace`, which
-   * the browser calls at the end of the request with its status (null without a response). Returns null if the request
-   * is not traced.
+   * Called for each request that `mayRequest` accepts. Returns additional headers and `endTrace`, which is called at the end of the request
+   * with its status (null without a response). Returns null if the request is not traced.
    */
   onRequest?(request: PageRequest): { headers: Record<string, string>; endTrace(status: number | null): void } | null;
-  /**
-   * Client for requests to this service. Scripts in a network isolate use this client through SERVICE_CLIENT_GLOBAL. Requests
-   * of the client are checked and reported like all other requests.
-   */
+  /** Scripts in a network isolate send requests to this service through it (SERVICE_CLIENT_GLOBAL). They are checked like others. */
   service?: ServiceClient;
-  /**
-   * Sends requests to other services. Scripts in a network isolate or document use this function through
-   * SERVICE_CLIENT_GLOBAL.
-   */
+  /** Sends requests to other services, for scripts in a network isolate or document (SERVICE_CLIENT_GLOBAL). */
   outgoing?: SendOutgoing;
 }
 
 /**
- * Cause of a failure. `retry`: the isolate does not support something that the run needs, and the run can be repeated
- * in another mode. `unready`: no code of the run was evaluated. `Browsers.run` repeats such runs, so that its callers
- * never get `retry` or `unready`.
+ * `retry`: the isolate lacks something that the run needs, so the run can be repeated in another mode. `unready`: no code was evaluated.
+ * `Browsers.run` repeats such runs, so its callers never get these two causes.
  */
 export type RunFailureCause =
   | "script"
@@ -191,18 +156,14 @@ export interface RunError {
 }
 
 /**
- * Outcome of a run. `data` is the result of `execute` as JSON text from JSON.stringify; undefined if the result is
- * undefined, a function or a symbol. A long text is a buffer with its UTF-8 bytes (pages/long-text.ts). Cyclic values,
- * BigInt, and results above RESULT_MAX_BYTES fail with the cause `result`.
+ * `data` is the result of `execute` as JSON text; undefined if the result is undefined, a function or a symbol. A long text is a buffer
+ * with its UTF-8 bytes (pages/long-text.ts). Cyclic values, BigInt, and results above RESULT_MAX_BYTES fail with the cause `result`.
  */
 export type PageOutcome =
   | { ok: true; data: string | Buffer | undefined }
   | { ok: false; error: RunError; cause: RunFailureCause };
 
-/**
- * True if the run overflowed the call stack. The run may succeed in a document, because an isolate has only half the
- * stack.
- */
+/** An isolate has only half the stack of a document, so a run with this outcome may succeed in a document. */
 export const hasOverflowedStack = (outcome: PageOutcome): boolean =>
   !outcome.ok && outcome.error.message.includes("Maximum call stack size exceeded");
 

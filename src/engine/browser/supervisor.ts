@@ -11,29 +11,23 @@ import { RendererLaunchWatch } from "./watch/launches.js";
 
 export interface BrowserSupervisorOptions {
   log: Logger;
-  /** Opens a proxy port for a browser context. The value is null if runs have no network. */
+  /** Opens a proxy port for a browser context. Null if runs have no network. */
   openProxyPort: (() => Promise<ProxyPort>) | null;
-  /** Queue in which all browsers wait to open contexts and documents. Without this option, there is no queue. */
+  /** Queue in which all browsers wait to open contexts and documents. */
   openingQueue?: PageOpeningQueue;
   /** Number of browser contexts that are opened in advance; default 2. */
   spareContexts?: number;
   /** Maximum number of idle pages of a browser, which need 20 to 45 MB each; default 48. */
   idlePagesMax?: number;
-  /**
-   * Number of runs after which a new browser replaces the running browser; default {@link RUNS_PER_BROWSER}. The
-   * replaced browser completes its active runs.
-   */
+  /** Number of runs after which a new browser replaces this one; default {@link RUNS_PER_BROWSER}. Active runs complete first. */
   runsPerBrowser?: number;
   /** Called with the reason when a run has lost its page, and with `browser` when a browser has ended. */
   onLoss?: (kind: PageLossReason) => void;
-  /** Waits for `ms` milliseconds before a restart. Tests pass another function. */
+  /** Waits before a restart. Tests pass another function. */
   pause?: (ms: number, signal: AbortSignal) => Promise<unknown>;
 }
 
-/**
- * One browser process or connection, with its pages. After another browser has replaced it for new runs, it continues
- * until its last run has ended.
- */
+/** One browser with its pages. After another browser has replaced it for new runs, it continues until its last run has ended. */
 export interface SupervisedBrowser {
   chromium: Chromium;
   pool: PagePool;
@@ -44,16 +38,11 @@ export interface SupervisedBrowser {
 }
 
 /**
- * Number of runs after which a browser is replaced, because the memory of the browser's shared processes (all except
- * renderers) grows. Measured: 2 MB in 30,000 runs in an isolate, 15 MB in 12,000 runs with a document, 12 MB with 1,000
- * contexts. watch/memory.ts detects faster growth. The number is high, because after a replacement each app needs a new
- * context, which takes up to half a second.
+ * The memory of a browser's shared processes (all except renderers) grows: 2 MB in 30,000 runs in an isolate, 15 MB in 12,000 runs in a
+ * document. The number is high, because after a replacement each app needs a new context, which takes up to half a second.
  */
 const RUNS_PER_BROWSER = 50_000;
-/**
- * Delay in milliseconds after the first failed start of a browser, which uses 0.2 s of CPU time. The delay doubles with
- * each further failure.
- */
+/** Delay after the first failed start, which uses 0.2 s of CPU time. It doubles with each further failure. */
 const BACKOFF_FIRST_MS = 100;
 const BACKOFF_MAX_MS = 1_000;
 const NO_OPENING_QUEUE: PageOpeningQueue = { enter: async () => () => undefined };
@@ -71,7 +60,7 @@ export class BrowserSupervisor {
     private readonly options: BrowserSupervisorOptions,
   ) {}
 
-  /** Browser for new runs; null while no browser is running. */
+  /** Browser for new runs; null while none is running. */
   get current(): SupervisedBrowser | null {
     return this.newestGeneration?.chromium.isAlive() ? this.newestGeneration : null;
   }
@@ -116,7 +105,6 @@ export class BrowserSupervisor {
     if (this.stopped) await chromium.stop();
     const generation = this.createGeneration(chromium);
     try {
-      // One page is enough for the check of the sandbox and for the first run.
       await generation.pool.fill(1);
       this.options.log.info(await source.checkSandbox(chromium), "the browser is up");
       if (!chromium.isAlive()) throw new Error("the browser ended during its start");
@@ -133,7 +121,7 @@ export class BrowserSupervisor {
   }
 
   /**
-   * Starts a browser that gets all new runs instead of the current one. Concurrent calls wait for the same start.
+   * Starts a browser that gets all new runs instead of the current one. Concurrent calls share one start.
    * @throws the error of the start, with a message from the source
    */
   replace(): Promise<SupervisedBrowser> {
@@ -171,10 +159,7 @@ export class BrowserSupervisor {
     runInBackground(this.restart());
   }
 
-  /**
-   * Starts a browser, and retries until one is running. The delay between two attempts grows until a browser has served
-   * a run.
-   */
+  /** Retries until a browser is running. The delay between two attempts grows until a browser has served a run. */
   async restart(): Promise<void> {
     const { pause = (ms, signal) => delay(ms, undefined, { signal }).catch(() => undefined) } = this.options;
     while (!this.stopped) {
@@ -190,31 +175,27 @@ export class BrowserSupervisor {
     }
   }
 
-  /** Logs why no browser is running. Logs the same reason only once. */
+  /** Logs the same reason only once. */
   logFault(fault: Error): void {
     if (fault.message !== this.lastFault) this.options.log.error({ err: fault }, "the browser did not start");
     this.lastFault = fault.message;
   }
 
-  /** Returns the number of active runs, including those in browsers that are being replaced. */
+  /** Includes runs in browsers that are being replaced. */
   countActiveRuns(): number {
     return [...this.generations].reduce((sum, { activeRuns }) => sum + activeRuns, 0);
   }
 
-  /** Counts the browser contexts of each browser, including browsers that are being replaced. */
+  /** Counts contexts per browser, including browsers that are being replaced. */
   countContexts(): { serving: number; warm: number; spare: number }[] {
     return [...this.generations].map(({ activeRuns, pool }) => ({ serving: activeRuns, ...pool.countIdlePages() }));
   }
 
-  /** Reports that a run lost its page. `kind` is the reason. */
   reportLoss(kind: PageLossReason): void {
     this.options.onLoss?.(kind);
   }
 
-  /**
-   * Counts a new run. If the browser has had too many runs or uses too much memory, starts its replacement in the
-   * background.
-   */
+  /** If the browser has had too many runs or uses too much memory, also starts its replacement in the background. */
   countRun(generation: SupervisedBrowser): void {
     const { log, runsPerBrowser = RUNS_PER_BROWSER } = this.options;
     generation.runCount += 1;
@@ -227,8 +208,7 @@ export class BrowserSupervisor {
 
   async stop(): Promise<void> {
     this.stopping.abort();
-    // Stops all browsers first, including a browser that is starting. Otherwise this method would wait for the end of
-    // the start.
+    // Also stops a browser that is starting. Otherwise this method would wait for the end of the start.
     await Promise.all([...this.generations].map(({ chromium }) => chromium.stop()));
     await this.startPromise?.catch(() => undefined);
   }

@@ -1,8 +1,7 @@
 /**
- * A trial is a first attempt of a run in an isolate, the fastest sandbox mode. The service makes a trial if the
- * action's own code needs only the language: libraries contain names of many globals, but most runs never use them.
- * Stand-ins replace these globals, and detect if code uses them (in-page/stand-ins.ts). A trial has no effect outside
- * of the isolate, so the service can repeat the run in another mode.
+ * A trial is a first attempt of a run in an isolate, the fastest sandbox mode, for code whose libraries name other globals but rarely use
+ * them. Stand-ins replace these globals and detect their use (in-page/stand-ins.ts). A trial has no effect outside of the isolate, so the
+ * service can repeat the run in another mode.
  */
 import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
@@ -15,31 +14,21 @@ import {
   type SandboxMode,
 } from "./run.js";
 
-/**
- * Maximum number of apps for which the service stores code whose trials (first attempts in an isolate) failed. Entries
- * expire after CODE_SET_EXPIRY_MS, because a trial may also fail if the machine is busy.
- */
 const CODE_SET_APPS_MAX = 1_000;
 const CODE_SET_PER_APP_MAX = 100;
 const CODE_SET_EXPIRY_MS = 600_000;
 /** Causes of a failed trial after which the run is repeated in the mode that its code needs. */
 const REPEAT_CAUSES: readonly string[] = ["retry", "memory", "timeout"];
 
-/**
- * Maximum duration of a trial in milliseconds. TRIAL_MAX_SHARE_OF_TIMEOUT also limits it to a share of the run's time
- * limit. A longer trial would only delay the run.
- */
+/** A longer trial would only delay the run. TRIAL_MAX_SHARE_OF_TIMEOUT also limits it to a share of the run's time limit. */
 const TRIAL_MAX_MS = 1_000;
 const TRIAL_MAX_SHARE_OF_TIMEOUT = 1 / 4;
-/**
- * Maximum number of console lines that are held back during a trial. A run that prints more is repeated without a trial,
- * so that people can follow its lines live.
- */
+/** A trial holds its console lines back. A run that prints more is repeated, so that people can follow its lines live. */
 const TRIAL_LINES_MAX = 500;
 
 export type TrialTargetMode = NonNullable<PageRunRequest["trialForMode"]>;
 
-/** Returns a key for ExpiringCodeSet. Runs with the same code and packages have the same key. */
+/** Runs with the same code and packages have the same key. */
 function createCodeKey({ packages, source }: PageRunRequest): string {
   const contents = packages.map((script) => ("content" in script && script.content) || script.name);
   return hash("sha256", [...contents, source].join("\n"));
@@ -48,10 +37,7 @@ function createCodeKey({ packages, source }: PageRunRequest): string {
 const mayBeTried = (script: PageScript): boolean =>
   "source" in script && (script.mode === "isolate" || script.canBeTried === true);
 
-/**
- * Maximum total length of the packages of a run that needs a document and is tried in an isolate first. The service
- * searches their text for names of globals, which blocks the process.
- */
+/** The service searches the packages of a document trial for names of globals, which blocks the process. */
 const SEARCHED_MAX_CHARACTERS = 512 * 1024;
 
 function areSearchable(packages: readonly PageScript[]): boolean {
@@ -59,14 +45,11 @@ function areSearchable(packages: readonly PageScript[]): boolean {
   return lengths.reduce((sum, length) => sum + length, 0) <= SEARCHED_MAX_CHARACTERS;
 }
 
-/**
- * True if a trial failed with an error that may not occur in a document. For example, code that builds the name of a
- * global at run time finds no stand-in for this global.
- */
+/** True if a document may not have the error: code that builds a global's name at run time finds no stand-in for it. */
 const isDocumentTrialFailure = (ended: PageOutcome, trialForMode: TrialTargetMode): boolean =>
   trialForMode === "document" && !ended.ok && ended.cause === "script";
 
-/** Code that failed in a trial (a first attempt in an isolate), separately for each app. Entries expire. */
+/** Code that failed in an isolate, per app. Entries expire, because code may also fail if the machine is busy. */
 export class ExpiringCodeSet {
   private readonly byApp = new LRUCache<string, LRUCache<string, true>>({ max: CODE_SET_APPS_MAX });
 
@@ -100,7 +83,7 @@ export class TrialRunner {
   }
 
   /**
-   * Runs a trial. Prints the console lines of the run only if the trial succeeds.
+   * Prints the console lines of the run only if the trial succeeds.
    * @param run runs a request in `isolate`
    * @returns the outcome; null if the caller must repeat the run in the mode that its code needs
    */

@@ -6,21 +6,18 @@ export interface ProxyCallbacks {
   onHost(host: string): void;
   /** Called with the reason when the proxy rejects requests to a host. */
   onRejected(host: string, reason: string): void;
-  /** Called for a host when the proxy has connected to it. */
+  /** Called when the proxy has connected to a host. */
   onReached(host: string): void;
-  /**
-   * Called before each connection and before each plain HTTP request. If the promise resolves with false, the proxy
-   * rejects the connection or request.
-   */
+  /** Called before each connection and each plain HTTP request. If the result is false, the proxy rejects it. */
   mayConnect(host: string): Promise<boolean>;
 }
 
-/** Proxy port that only one browser context uses. It accepts connections only while a run is active. */
+/** Port for only one browser context. It accepts connections only while a run is active. */
 export interface ProxyPort {
-  /** URL of the proxy port: `http://host:port`. */
+  /** `http://host:port` */
   readonly proxyServer: string;
   startRun(run: ProxyCallbacks): void;
-  /** Closes the port: ends all connections before it returns, and rejects new connections. */
+  /** Ends all connections before it returns, and rejects new connections. */
   endRun(): void;
   /** True if a page has sent anything to the port since `startRun`. */
   wasUsed(): boolean;

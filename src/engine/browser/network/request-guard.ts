@@ -1,7 +1,6 @@
 /**
- * Pauses every request of a page, its frames and its workers until the run's URL check (`mayRequest`) has accepted the
- * URL. The DevTools protocol reports WebSockets but cannot pause them. So the proxy port connects only to hosts of
- * accepted URLs.
+ * Pauses every request of a page, its frames and its workers until the run's URL check (`mayRequest`) has accepted the URL. The DevTools
+ * protocol cannot pause WebSockets, so the proxy port connects only to hosts of accepted URLs.
  */
 import type { CDPSession, Protocol } from "puppeteer";
 import type { PageRunRequest } from "../run.js";
@@ -10,12 +9,9 @@ import type { RequestRecorder } from "./request-recorder.js";
 type UrlCheck = NonNullable<PageRunRequest["mayRequest"]>;
 
 const DEFAULT_PORTS: Readonly<Record<string, string>> = { "http:": "80", "ws:": "80", "https:": "443", "wss:": "443" };
-/**
- * Maximum time in milliseconds that a new connection waits for the browser's events about the run's requests. After
- * this time, the proxy rejects the connection.
- */
+/** Maximum wait of a new connection for the browser's events about the run's requests. The proxy then rejects the connection. */
 const ANSWER_TIMEOUT_MS = 5_000;
-/** Options of the command Network.enable. With them, the browser stores no bodies for DevTools, which saves memory. */
+/** The browser stores no bodies for DevTools, which saves memory. */
 export const NO_BUFFERING_OPTIONS = { maxTotalBufferSize: 0, maxResourceBufferSize: 0, maxPostDataSize: 0 };
 
 /** Returns `host:port` of a URL; null for a URL without a host, such as `data:`. */
@@ -29,28 +25,20 @@ export function getUrlHost(address: string): string | null {
 export class RequestGuard {
   private whenEnabled: Promise<unknown> | null = null;
   private checkUrl: UrlCheck | undefined;
-  /** Hosts of URLs that the URL check has accepted. */
   private acceptedHosts = new Set<string>();
   private rejectedHosts = new Set<string>();
   private onRequest: PageRunRequest["onRequest"];
   /** Resolves when the URL checks of all WebSockets that the run has opened until now have ended. */
   private pendingWebSocketChecks: Promise<unknown> = Promise.resolve();
 
-  /**
-   * @param waitForSentEvents waits for all events that the page and its children (workers and frames) have already
-   * sent; rejects after `timeoutMs`
-   */
+  /** @param waitForSentEvents waits for all events that the page, its workers and frames have sent; rejects after `timeoutMs` */
   constructor(
     private readonly page: CDPSession,
     private readonly recorder: RequestRecorder,
     private readonly waitForSentEvents: (timeoutMs: number) => Promise<void>,
   ) {}
 
-  /**
-   * Sets the functions that check and report the requests of the next run. The first call that passes `mayRequest`
-   * enables the request guard (this class).
-   * @returns true if this call enabled the guard
-   */
+  /** The first call with `mayRequest` enables the guard, and returns true. */
   async beginRun(mayRequest: UrlCheck | undefined, onRequest?: PageRunRequest["onRequest"]): Promise<boolean> {
     this.checkUrl = mayRequest;
     this.onRequest = onRequest;
@@ -64,7 +52,7 @@ export class RequestGuard {
     return isFirst;
   }
 
-  /** Enables the request guard (this class) in a worker or frame of the page, if it is enabled in the page. */
+  /** Guards a worker or frame of the page, if the page is guarded. */
   async guardChild(child: CDPSession): Promise<void> {
     if (this.whenEnabled === null) return;
     child.on("Fetch.requestPaused", (event) => this.continueOrBlock(child, event));
@@ -91,7 +79,7 @@ export class RequestGuard {
           ? session.send("Fetch.continueRequest", { requestId, ...this.recorder.startTrace(event, this.onRequest) })
           : session.send("Fetch.failRequest", { requestId, errorReason: "BlockedByClient" }),
       )
-      // Ignores the error: the command fails only if the page has closed.
+      // The command fails only if the page has closed.
       .catch(() => {});
   }
 
@@ -105,16 +93,12 @@ export class RequestGuard {
     }
     await this.pendingWebSocketChecks;
     if (this.acceptedHosts.has(host)) return !this.rejectedHosts.has(host);
-    // For a preconnect, the browser reports only a host and no URL. This call passes a URL of the host to the check,
-    // which then reports the host.
+    // For a preconnect, the browser reports only the host. Passes a URL of the host to the check, which then reports the host.
     await Promise.resolve(this.checkUrl?.(`https://${host}/`)).catch(() => false);
     return false;
   }
 
-  /**
-   * Checks the URL of a WebSocket, which the protocol cannot pause. If the check rejects the URL, the proxy port
-   * rejects all connections to its host.
-   */
+  /** If the check rejects the URL of a WebSocket, the proxy port rejects all connections to its host. */
   private onWebSocket({ url }: Protocol.Network.WebSocketCreatedEvent): void {
     const host = getUrlHost(url);
     const { rejectedHosts } = this;
@@ -123,10 +107,7 @@ export class RequestGuard {
     this.pendingWebSocketChecks = Promise.all([this.pendingWebSocketChecks, decided]);
   }
 
-  /**
-   * Enables the request guard (this class) in a DevTools session. Ignores failures: the session of a worker has no
-   * Fetch domain, because the session of its page pauses the worker's requests.
-   */
+  /** Ignores failures: a worker's session has no Fetch domain, because its page's session pauses the worker's requests. */
   private enableInSession(session: CDPSession): Promise<unknown> {
     session.on("Network.webSocketCreated", (event) => this.onWebSocket(event));
     if (session !== this.page) this.recorder.watchEnds(session);

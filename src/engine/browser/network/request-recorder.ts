@@ -1,7 +1,6 @@
 /**
- * Records the active requests of a run, and why requests failed, because the page itself only gets the message "Failed
- * to fetch". The reasons contain hosts, but no paths and queries, because these may contain secrets. Ends the traces of
- * requests.
+ * Records the active requests of a run, their traces, and why requests failed: code only gets the message "Failed to fetch". The reasons
+ * contain hosts, but no paths and queries, because these may contain secrets.
  */
 import { setTimeout as setTimeoutPromise } from "node:timers/promises";
 import type { CDPSession, Protocol } from "puppeteer";
@@ -10,14 +9,11 @@ import type { PageOutcome, PageRunRequest } from "../run.js";
 /** Error message that Chromium gives a page for every failed `fetch`. */
 const DEFAULT_MESSAGE = "Failed to fetch";
 export const BLOCKED_REQUEST_TEXT = "the request was blocked, because its URL contains a secret of the app";
-/**
- * Maximum number of reasons that are recorded for a run. The error message of the run contains the first
- * MESSAGE_FAULTS_MAX of them.
- */
+/** Maximum number of recorded reasons of a run. Its error message contains the first MESSAGE_FAULTS_MAX of them. */
 const FAULTS_MAX = 20;
 const MESSAGE_FAULTS_MAX = 3;
 const PENDING_REQUESTS_MAX = 1_000;
-/** Maximum number of active requests with a trace. A page may have thousands of requests that never end. */
+/** A page may have thousands of requests that never end. */
 const TRACED_REQUESTS_MAX = 500;
 
 interface TracedRequest {
@@ -42,14 +38,13 @@ function describeReason(
 }
 
 export class RequestRecorder {
-  /** URLs of the active requests. The key is the ID of the request. */
+  /** URLs of the active requests, by request ID. */
   private readonly pending = new Map<string, string>();
   /** Number of `fetch` calls that the browser has reported. Preflights and redirects do not count. */
   private fetchCount = 0;
-  /** Reasons why the egress proxy rejected requests. The key is the host. */
+  /** Reasons why the egress proxy rejected requests, by host. */
   private readonly rejectionByHost = new Map<string, string>();
   private faults = new Set<string>();
-  /** Active requests with a trace. The key is the ID of the request. */
   private readonly traced = new Map<string, TracedRequest>();
   private onFault: (fault: string) => void = () => {};
   private onAllEnded: (() => void) | null = null;
@@ -78,7 +73,7 @@ export class RequestRecorder {
     session.on("Network.loadingFailed", (event) => this.onFailed(event));
   }
 
-  /** Removes all records of the last run. @param onFault called once for each different reason of a failed request */
+  /** @param onFault called once for each different reason of a failed request */
   beginRun(onFault: (fault: string) => void): void {
     this.onFault = onFault;
     this.pending.clear();
@@ -89,10 +84,7 @@ export class RequestRecorder {
     this.faults = new Set();
   }
 
-  /**
-   * Starts the trace of a request before the browser sends it.
-   * @returns the complete list of headers for the request; {} to keep the request's headers
-   */
+  /** Returns all headers for the request; {} to keep the request's headers. */
   startTrace(
     { networkId: id, request }: Protocol.Fetch.RequestPausedEvent,
     onRequest: PageRunRequest["onRequest"],
@@ -112,10 +104,7 @@ export class RequestRecorder {
     if (this.rejectionByHost.size < FAULTS_MAX) this.rejectionByHost.set(host, reason);
   }
 
-  /**
-   * Records that the proxy port has connected to `host:port`. Later failures of this host are then not reported as
-   * rejected by the proxy.
-   */
+  /** The proxy port has connected to `host:port`, so later failures of this host have another reason than a rejection. */
   recordConnection(host: string): void {
     this.rejectionByHost.delete(host);
   }
@@ -162,10 +151,7 @@ export class RequestRecorder {
     return { ...outcome, error: { ...outcome.error, message, stack } };
   }
 
-  /**
-   * Records a reason together with the origin of the request. Leaves out the origin of a blocked request, because the
-   * host name may contain a secret.
-   */
+  /** Leaves out the origin of a blocked request, because the host name may contain a secret. */
   private addFault(url: URL, reason: string): void {
     const fault = `${reason === BLOCKED_REQUEST_TEXT ? "an address" : url.origin}: ${reason}`;
     if (this.faults.has(fault) || this.faults.size >= FAULTS_MAX) return;

@@ -1,20 +1,14 @@
-/**
- * Handles the network requests of the runs of a page: opens the proxy port for each run, checks URLs, explains failures,
- * and removes caches and cookies afterwards.
- */
+/** Requests of a page's runs: opens the proxy port for a run, checks URLs, and removes caches and cookies afterwards. */
 import type { CDPSession } from "puppeteer";
 import type { PageRequest, PageRunRequest } from "../run.js";
 import type { ProxyPort } from "./proxy-port.js";
 import { getUrlHost, NO_BUFFERING_OPTIONS, RequestGuard } from "./request-guard.js";
 import { BLOCKED_REQUEST_TEXT, RequestRecorder } from "./request-recorder.js";
 
-/** Maximum time in milliseconds to wait for the end of a run's requests after the proxy port is closed. */
+/** Maximum wait for the end of a run's requests after the proxy port is closed. */
 const SETTLE_TIMEOUT_MS = 200;
 
-/**
- * Request that the service may send for a run. `headers` are added to the request. The caller must call `reportEnd`
- * when the request has ended; `failure` is the reason if there is no response.
- */
+/** The caller adds `headers` to the request, and calls `reportEnd` at its end; `failure` is the reason if there is no response. */
 export interface AdmittedRunRequest {
   headers: Readonly<Record<string, string>>;
   reportEnd(status: number | null, failure?: string): void;
@@ -24,10 +18,7 @@ interface RunRequestsOptions {
   session: CDPSession;
   origin: string;
   proxyPort: ProxyPort | null;
-  /**
-   * Waits for all events that the page and its children (workers and frames) have already sent. Rejects after
-   * `timeoutMs`.
-   */
+  /** Waits for all events that the page, its workers and frames have sent. Rejects after `timeoutMs`. */
   waitForSentEvents: (timeoutMs: number) => Promise<void>;
 }
 
@@ -43,10 +34,7 @@ export class PageNetwork {
     this.guard = new RequestGuard(options.session, this.faults, options.waitForSentEvents);
   }
 
-  /**
-   * Opens the proxy port for a run.
-   * @returns true if this call enabled the request guard, so that requests of earlier runs were not checked
-   */
+  /** Returns true if this call enabled the request guard, so that requests of earlier runs were not checked. */
   beginRun({ mayRequest, onRequest, onHost, onConsole, network = true }: PageRunRequest): Promise<boolean> {
     this.runs += 1;
     const hosts = new Set<string>();
@@ -65,16 +53,12 @@ export class PageNetwork {
     return this.guard.beginRun(mayRequest, onRequest);
   }
 
-  /** Listens to the events about requests in a DevTools session. */
   readonly watch = (session: CDPSession): Promise<unknown> => {
     this.faults.watch(session);
     return session.send("Network.enable", NO_BUFFERING_OPTIONS);
   };
 
-  /**
-   * Checks and reports a request that the service will send for the run.
-   * @returns null if the URL check rejects the request
-   */
+  /** Checks and reports a request that the service will send for the run. Returns null if the URL check rejects it. */
   readonly admitRequest = async ({ method, url }: PageRequest): Promise<AdmittedRunRequest | null> => {
     const run = this.runs;
     const passes = await this.guard.acceptsUrl(url).catch(() => false);
@@ -100,14 +84,13 @@ export class PageNetwork {
   }
 
   /**
-   * Removes cached responses, preflights, cookies and HSTS entries of the run. Passwords of hosts cannot be removed;
-   * see leftovers.ts. Call this method when no code of the run can send another request.
-   * @returns false if the run has sent no request, so that there was nothing to remove
+   * Removes cached responses, preflights, cookies and HSTS entries, but not passwords of hosts (leftovers.ts). Call it when no code of the
+   * run can send another request. Returns false if the run has sent no request.
    */
   async clear(): Promise<boolean> {
     const { session, proxyPort } = this.options;
     if (proxyPort?.wasUsed() !== true) return false;
-    // The command Network.clearBrowserCache also removes HSTS entries.
+    // This command also removes HSTS entries.
     await Promise.all([session.send("Network.clearBrowserCache"), session.send("Network.clearBrowserCookies")]);
     return true;
   }

@@ -1,36 +1,29 @@
 /**
- * Performs requests of the client library in a run: to this service, and through it to other services. The page sends
- * them through a DevTools binding instead of the network, and gets the responses in parts. Every field of a request is
- * checked, because code of the run may have taken over the page.
+ * Performs requests of the client library in a run. The page sends them through a DevTools binding instead of the network
+ * (docs/internals/adr.md, 6). Every field is checked, because code of the run may have taken over the page.
  */
 import { CONCURRENT_OUTGOING_REQUESTS_PER_RUN } from "../../../limits.js";
 import type { SendOutgoing, ServiceClient, ServiceRequest } from "../run.js";
 import type { AdmittedRunRequest, PageNetwork } from "./run-requests.js";
 
-/** Maximum number of concurrent requests of a run to this service: as many as a browser opens to one host. */
+/** As many concurrent requests of a run as a browser opens to one host. */
 export const CONCURRENT_SERVICE_REQUESTS_MAX = 6;
-/**
- * Maximum length of the body of a request through the DevTools binding. The client library sends larger requests
- * through the browser's network.
- */
+/** The client library sends requests with a longer body through the browser's network. */
 export const SERVICE_REQUEST_BODY_MAX_CHARACTERS = 128 * 1024;
 /** Maximum length of one message from the page, which contains the request's ID, URL, headers and body. */
 export const SERVICE_CALL_MAX_CHARACTERS = 256 * 1024;
 
-/**
- * Maximum number of concurrent requests of a run to other services. The client library in the run queues further
- * requests.
- */
+/** Concurrent requests of a run to other services. The client library queues further requests. */
 export const CONCURRENT_OUTGOING_REQUESTS_MAX = CONCURRENT_OUTGOING_REQUESTS_PER_RUN;
-/** Maximum length of the JSON options of a request to another service. A body of 1 MB in base64 fits. */
+/** A body of 1 MB in base64 fits. */
 const OUTGOING_MAX_CHARACTERS = 2 * 1024 * 1024;
 const OUTGOING_PREFIX = "outgoing ";
 const CANCEL_MESSAGE = "cancel";
 const PART_CHARACTERS = 256 * 1024;
 
 /**
- * Sends a part of a response to the page. The first part has a `head`: status and headers as JSON. A `text` of null
- * reports that the request has failed, or that the rest of the response is missing.
+ * Sends a part of a response to the page. The first part has a `head`: status and headers as JSON. A `text` of null reports that the
+ * request has failed, or that the rest of the response is missing.
  */
 export type SendResponsePart = (
   id: number,
@@ -39,16 +32,13 @@ export type SendResponsePart = (
   last: boolean,
 ) => Promise<unknown>;
 
-/**
- * Error with which all runs abort their requests. There is only one, because creating an error would take longer than
- * all other steps at the end of a run.
- */
+/** Shared by all runs, because creating an error would take longer than all other steps at the end of a run. */
 const RUN_ENDED_ERROR = new DOMException("The run has ended", "AbortError");
 
 const CALL_ID = /^(\d{1,15}):/;
 const isText = (value: unknown): value is string => typeof value === "string";
 
-/** Parses a request of the client library. @param base URL of the service @returns null if the message is invalid */
+/** @returns null if the message is invalid */
 function readRequest(json: string, base: string): ServiceRequest | null {
   if (json.length > SERVICE_CALL_MAX_CHARACTERS) return null;
   let message: unknown;
@@ -64,10 +54,7 @@ function readRequest(json: string, base: string): ServiceRequest | null {
   return url?.startsWith(base) ? { method, url, headers: headers as Record<string, string>, body } : null;
 }
 
-/**
- * Returns the position at which to cut the text: `at`, or `at - 1` if `at` is between the two halves of a surrogate
- * pair.
- */
+/** Returns `at`, or `at - 1` if `at` is between the two halves of a surrogate pair. */
 function findPartEnd(text: string, at: number): number {
   const code = text.charCodeAt(at - 1);
   return code >= 0xd800 && code <= 0xdbff ? at - 1 : at;
@@ -77,7 +64,6 @@ export class ServiceCalls {
   private service: ServiceClient | undefined;
   private sendOutgoing: SendOutgoing | undefined;
   private run = new AbortController();
-  /** Active requests to this service, by ID. */
   private activeRequests = new Map<number, AbortController>();
   private outgoingActive = 0;
 
@@ -86,10 +72,7 @@ export class ServiceCalls {
     private readonly reply: SendResponsePart,
   ) {}
 
-  /**
-   * Accepts requests of the next run. Without `service`, rejects requests to this service. Without `outgoing`, rejects
-   * requests to other services.
-   */
+  /** Without `service` or `outgoing`, the next run's requests to this service or to other services are rejected. */
   beginRun({ service, outgoing }: { service?: ServiceClient | undefined; outgoing?: SendOutgoing | undefined }): void {
     this.service = service;
     this.sendOutgoing = outgoing;
@@ -99,12 +82,8 @@ export class ServiceCalls {
   }
 
   /**
-   * Handles a message of the page, `<id>:<content>`. The content is one of these:
-   * - JSON of method, URL, headers and body: a request to this service
-   * - `outgoing ` and the JSON of options: a request to another service
-   * - `cancel`: ends the request to this service with the same ID
-   *
-   * Never rejects.
+   * Handles a message of the page, `<id>:<content>`. The content is JSON of a request to this service, `outgoing ` with the JSON options of
+   * a request to another service, or `cancel`, which ends the request to this service with the same ID. Never rejects.
    */
   async receive(payload: string): Promise<void> {
     const prefix = CALL_ID.exec(payload);
@@ -137,9 +116,8 @@ export class ServiceCalls {
     await this.reject(id);
   }
 
-  /** Reports to the page that the request has failed. */
   private async reject(id: number): Promise<void> {
-    // Ignores the error: the call fails only if the page has closed.
+    // The call fails only if the page has closed.
     await this.reply(id, null, null, true).catch(() => {});
   }
 
@@ -151,18 +129,12 @@ export class ServiceCalls {
     let admitted: AdmittedRunRequest | null = null;
     let status: number | null = null;
     let head: string | null = null;
-    /**
-     * Reports the end of the request. This must happen before the page gets the last part of the response, because the
-     * run may then end at once.
-     */
+    /** Must run before the page gets the last part of the response, because the run may then end at once. */
     const endCall = (failure?: string) => {
       admitted?.reportEnd(status, failure);
       admitted = null;
     };
-    /**
-     * Sends the last part of the response. Frees the request's slot first, because the page may send its next request
-     * as soon as it gets this part.
-     */
+    /** Frees the request's slot first, because the page may send its next request as soon as it gets the last part. */
     const last = (text: string | null) => {
       if (!signal.aborted) active.delete(id);
       return this.reply(id, head, text, true);
@@ -178,8 +150,7 @@ export class ServiceCalls {
       status = response.status;
       head = JSON.stringify([status, response.headers]);
       let part = "";
-      // Sends the text that has arrived, and waits until the page has received it. Only then does the caller read the
-      // next part of the response (backpressure).
+      // Waits until the page has received the text, so that the caller only then reads the next part (backpressure).
       const passOn = async () => {
         if (part === "") return;
         await this.reply(id, head, part, false);
@@ -196,7 +167,7 @@ export class ServiceCalls {
     } catch (error) {
       if (signal.aborted) return;
       endCall((error as Error).message);
-      // Ignores the error: the call fails only if the page has closed.
+      // The call fails only if the page has closed.
       await last(null).catch(() => {});
     } finally {
       endCall();

@@ -1,10 +1,7 @@
-/**
- * Wraps the action's code in a function, so that the names in the code never conflict with the globals of a page. Also
- * corrects stack traces, because text before the code shifts the columns of its first line.
- */
+/** Wraps the action's code in a function, so that its names never conflict with the globals of a page. Corrects stack traces for this. */
 
 const SCRIPT_HEAD = "(()=>{";
-/** Text after the action's code. Its line break is needed because the last line of the code may be a comment. */
+/** Starts with a line break, because the last line of the code may be a comment. */
 const SCRIPT_TAIL = '\n;return typeof execute==="undefined"?undefined:execute})';
 
 /** Returns the source of a function that evaluates the action's code and returns its `execute`. */
@@ -13,7 +10,7 @@ export function wrapInFunction({ name, source }: { name: string; source: string 
   return `${SCRIPT_HEAD}${source.replace(/^#!/, "//")}${SCRIPT_TAIL}\n//# sourceURL=${name}`;
 }
 
-/** Corrects the columns of the code's first line in a stack trace, or in a text that contains stack traces. */
+/** Corrects the columns of the code's first line, which SCRIPT_HEAD shifts, in all stack traces of a text. */
 export function correctFirstLineStackColumns(text: string, name: string): string {
   const place = `${name}:1:`;
   if (!text.includes(place)) return text;

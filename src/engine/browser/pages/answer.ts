@@ -1,6 +1,6 @@
 /**
- * Reads the answer of the harness, which is the service's script that executes a run in a page. Each field is checked,
- * because code of the run may have taken over the page.
+ * Reads the answer of the harness, which is the service's script that executes a run in a page. Each field is checked, because code of the
+ * run may have taken over the page.
  */
 import { RESULT_MAX_BYTES } from "../../../limits.js";
 import { createFailedPageOutcome, DEFAULT_SOURCE_NAME, type PageOutcome } from "../run.js";
@@ -17,35 +17,29 @@ const MISSING_GLOBAL_MESSAGE = "The run needs a global or function that its isol
 const ERROR_PREFIX = "error ";
 const DATA_PREFIX = "data ";
 
-/**
- * Source name of the service's script in a page (harness). The functions below use this name to find and remove its
- * frames in stack traces.
- */
+/** Source name of the harness (the service's script in a page), by which its frames in stack traces are found and removed. */
 export const HARNESS_SOURCE_NAME = "svc-harness.js";
 
-/** Matches the line and column in a stack frame of the harness, with the closing bracket. */
+/** Line and column in a stack frame of the harness, with the closing bracket. */
 const HARNESS_POSITION = /\d+:\d+\)?/y;
 const STACK_FRAME = /^\s+at /;
 
-/** Matches the stack frame of top-level code that `eval` evaluated. */
+/** Stack frame of top-level code that `eval` evaluated. */
 const EVAL_FRAME = /^(\s+at )eval \(([^()]+:\d+:\d+)\)$/;
 const EVALUATING_FRAME = "at eval (<anonymous>)";
 
-/** Matches the text that Chromium adds before the message of a syntax error in a `script` element. */
+/** Text that Chromium adds before the message of a syntax error in a `script` element. */
 const APPEND_CHILD_PREFIX = /^Failed to execute 'appendChild' on 'Node': /;
 
 function stringOrFallback(value: unknown, fallback: string): string {
   return typeof value === "string" ? value.slice(0, PAGE_TEXT_MAX_CHARACTERS).toWellFormed() : fallback;
 }
 
-/** True if the page probably truncated this text, because the text has the maximum length. */
+/** True if the text has the maximum length, so that the page probably truncated it. */
 export const isProbablyTruncated = (value: unknown): boolean =>
   typeof value === "string" && value.length >= PAGE_TEXT_MAX_CHARACTERS;
 
-/**
- * If a line of a stack trace is a frame of the harness (the service's script in the page), returns the text after this
- * frame; otherwise null.
- */
+/** If the line is a stack frame of the harness, returns the text after the frame; otherwise null. */
 function getTextAfterHarnessFrame(line: string): string | null {
   const at = line.lastIndexOf(`${HARNESS_SOURCE_NAME}:`);
   if (at === -1 || !STACK_FRAME.test(line)) return null;
@@ -59,9 +53,8 @@ function getTextAfterEvaluatingFrame(line: string): string | null {
 }
 
 /**
- * Removes frames from a text, and keeps text that follows a frame in its line. Works line by line, because a regular
- * expression that begins with `\n\s+` would take quadratic time for a text of line breaks.
- * @param afterFrame returns the text after the frame in a line; null to keep the line
+ * Works line by line: a regular expression that begins with `\n\s+` would take quadratic time for a text of line breaks.
+ * @param afterFrame returns the text after the frame in a line, which is kept; null to keep the line
  */
 function removeFrames(text: string, afterFrame: (line: string) => string | null): string {
   const [first = "", ...lines] = text.split("\n");
@@ -69,18 +62,12 @@ function removeFrames(text: string, afterFrame: (line: string) => string | null)
   return [first, ...keptLines].join("");
 }
 
-/**
- * Removes the frames of the service's own script (harness) from a stack trace, or from a text that contains stack
- * traces.
- */
+/** Removes the frames of the service's own script (harness) from all stack traces of a text. */
 export function removeHarnessFrames(stack: string): string {
   return stack.includes(HARNESS_SOURCE_NAME) ? removeFrames(stack, getTextAfterHarnessFrame) : stack;
 }
 
-/**
- * Returns a stack trace with only the frames of the action. If there are none, as for a syntax error of a package, adds a
- * frame with the position `at`.
- */
+/** Keeps only frames of the action. If there are none, as for a syntax error of a package, adds a frame with the position `at`. */
 function cleanStack(stack: string, at: string): string {
   const frames = removeFrames(removeHarnessFrames(stack), getTextAfterEvaluatingFrame);
   const lines = frames.split("\n").map((line) => line.replace(EVAL_FRAME, "$1$2"));
@@ -102,10 +89,7 @@ function readFailure(json: string, sourceName: string): PageOutcome {
   return { ok: false, cause: failure.cause === "result" ? "result" : "script", error };
 }
 
-/**
- * Converts the answer of the service's script in the page (harness) to the outcome of the run.
- * @param name source name of the action's code
- */
+/** Converts the answer of the service's script in the page (harness) to an outcome. `name` is the source name of the action's code. */
 export function parsePageAnswer(answer: unknown, name = DEFAULT_SOURCE_NAME): PageOutcome {
   const isLong = Buffer.isBuffer(answer);
   if (!isLong && typeof answer !== "string")

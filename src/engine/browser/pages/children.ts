@@ -1,14 +1,8 @@
-/**
- * Attaches to the children of a page: its workers, and its frames in other processes. The service prepares each child
- * before the first line of its code runs.
- */
+/** Prepares the workers of a page, and its frames in other processes, before the first line of their code runs. */
 import type { CDPSession, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 
-/**
- * Prepares a worker or frame before its code runs. `type` is `worker` for a dedicated worker, or `iframe` for a frame
- * in another process.
- */
+/** `type` is `worker` for a dedicated worker, or `iframe` for a frame in another process. */
 type PrepareChild = (child: CDPSession, type: string) => Promise<unknown>;
 
 const AUTO_ATTACH = { autoAttach: true, waitForDebuggerOnStart: true, flatten: true };
@@ -24,18 +18,12 @@ export class PageChildTargets {
     this.sessions = new Set([page]);
   }
 
-  /**
-   * Makes the browser report each new worker and frame. A new worker or frame runs no code until the service has
-   * prepared it.
-   */
+  /** From now on, a new worker or frame runs no code until the service has prepared it. */
   async attach(): Promise<void> {
     await this.attachTo(this.page);
   }
 
-  /**
-   * Resolves when all events that the page and its children (workers and frames) have already sent have arrived.
-   * Rejects after `timeoutMs`.
-   */
+  /** Resolves when all events that the page, its workers and frames have sent have arrived. Rejects after `timeoutMs`. */
   readonly waitForSentEvents = async (timeoutMs: number): Promise<void> => {
     const options = { timeout: timeoutMs };
     await Promise.all([...this.sessions].map((session) => session.send("Runtime.getIsolateId", undefined, options)));
@@ -65,7 +53,7 @@ export class PageChildTargets {
     if (!child) return;
     this.sessions.add(child);
     await Promise.allSettled([this.attachTo(child), this.prepare(child, targetInfo.type)]);
-    // Ignores the error: the command fails only if the child has ended.
+    // The command fails only if the child has ended.
     await child.send("Runtime.runIfWaitingForDebugger").catch(() => {});
   }
 }

@@ -1,13 +1,10 @@
-/**
- * Reads the console lines of a run from its page and workers. Checks every field, because code of the run may send any
- * text. The limits apply to all lines of the run together.
- */
+/** Reads the console lines of a run. Checks every field, because code of the run may send any text. Limits all lines together. */
 import { type ConsoleLine, DEFAULT_SOURCE_NAME } from "../run.js";
 import { correctFirstLineStackColumns } from "./action-script.js";
 import { isProbablyTruncated, PAGE_TEXT_MAX_CHARACTERS, removeHarnessFrames } from "./answer.js";
 import { CONSOLE_FULL_MESSAGE, CONSOLE_MAX_CHARACTERS, CONSOLE_MAX_LINES } from "./harness.js";
 
-/** Maximum length of a line as JSON, where each character of the text may be an escape sequence of six characters. */
+/** Length of a line as JSON, where each character of the text may be an escape sequence of six characters. */
 const PAYLOAD_MAX_CHARACTERS = 6 * PAGE_TEXT_MAX_CHARACTERS + 256;
 
 function readLine(payload: string, sourceName: string): ConsoleLine | null {
@@ -25,10 +22,7 @@ function readLine(payload: string, sourceName: string): ConsoleLine | null {
   }
 }
 
-/**
- * Returns a function that parses one console line of a page or worker (a ConsoleLine as JSON) and passes the line to
- * `print`.
- */
+/** Returns a function that parses one console line of a page or worker, and passes it to `print`. */
 export function createConsoleLineParser(
   print: (line: ConsoleLine) => void,
   sourceName = DEFAULT_SOURCE_NAME,

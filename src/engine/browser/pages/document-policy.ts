@@ -1,7 +1,4 @@
-/**
- * Browser features and globals that runs must not use, such as devices and prompts. Features have the names of the
- * Permissions-Policy header. A test compares them with the list of the browser.
- */
+/** Features (named as in the Permissions-Policy header) and globals that runs must not use. A test compares them with the browser. */
 
 /** Features that start a process, prompt a user, read data of the machine, or store data longer than the run. */
 export const FORBIDDEN_BROWSER_FEATURES: readonly string[] = (
@@ -14,10 +11,7 @@ export const FORBIDDEN_BROWSER_FEATURES: readonly string[] = (
   "xr-spatial-tracking"
 ).split(" ");
 
-/**
- * The following constants list globals that are removed from every document and worker of a run. These globals use
- * devices, a user or other programs, start a process, or store data longer than the document.
- */
+// Globals that use devices, a user or other programs, start a process, or store data longer than the document.
 const ADVERTISING_APIS =
   "adAuctionComponents canLoadAdAuctionFencedFrame clearOriginJoinedAdInterestGroups createAuctionNonce deprecatedReplaceInURN " +
   "deprecatedRunAdAuctionEnforcesKAnonymity deprecatedURNToURL getInterestGroupAdAuctionData joinAdInterestGroup " +
@@ -32,15 +26,15 @@ const PICKER_APIS =
   "EyeDropper documentPictureInPicture getScreenDetails launchQueue queryLocalFonts showDirectoryPicker showOpenFilePicker " +
   "showSaveFilePicker webkitRequestFileSystem webkitResolveLocalFileSystemURL";
 const MODEL_APIS = "LanguageDetector LanguageModel SpeechRecognition Summarizer Translator webkitSpeechRecognition";
-/** Functions that change the position or size of the window. The window would keep the change for the next document. */
+/** The window would keep its position and size for the next document. */
 const WINDOW_POSITION_APIS = "moveBy moveTo requestResize resizeBy resizeTo";
-/** Other globals that are removed. `ShadowRealm` is among them, because only the service may use it (realm-worker.ts). */
+/** `ShadowRealm` is among them, because only the service may use it (realm-worker.ts). */
 const OTHER_APIS = "IdleDetector Notification PaymentRequest PresentationRequest ShadowRealm fence speechSynthesis";
 
 export const FORBIDDEN_GLOBAL_MEMBERS: Readonly<Record<string, readonly string[]>> = {
   Navigator: `${ADVERTISING_APIS} ${DEVICE_APIS} ${USER_DATA_APIS} ${SYSTEM_APIS}`.split(" "),
   WorkerNavigator: "clipboard connection gpu hid managed mediaDevices serial usb".split(" "),
-  // `navigation.activation` is removed, because it contains the URL and the state of the previous document.
+  // `activation` contains the URL and the state of the previous document.
   Navigation: ["activation"],
   Window: `${PICKER_APIS} ${MODEL_APIS} ${WINDOW_POSITION_APIS} ${OTHER_APIS}`.split(" "),
   DedicatedWorkerGlobalScope:

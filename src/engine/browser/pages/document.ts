@@ -1,7 +1,4 @@
-/**
- * Sandbox of the mode `document`: each run gets a new empty document with all globals of a page. If a run leaves data
- * that a navigation does not remove, `reset` returns false and the page is discarded.
- */
+/** Mode `document`: each run gets a new empty document. If it leaves data that a navigation does not remove, the page is discarded. */
 import type { CDPSession, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 import { PageNetwork } from "../network/run-requests.js";
@@ -28,13 +25,10 @@ import { LeftoverDetector } from "./leftovers.js";
 import { PageWindow } from "./page-window.js";
 import type { Sandbox, SandboxOptions } from "./sandbox.js";
 
-/**
- * Maximum memory in bytes that earlier runs may still use after a garbage collection. If they use more, the page is
- * discarded, because the next run would have less memory.
- */
+/** Memory of earlier runs after a garbage collection above which the page is discarded: the next run would have less. */
 const REMAINING_MAX_BYTES = 24 * 1024 * 1024;
 
-/** Maximum time in milliseconds that the end of a run waits for the last console lines of its workers. */
+/** Maximum time that the end of a run waits for the last console lines of its workers. */
 const LAST_LINES_TIMEOUT_MS = 1_000;
 
 function limitDocuments(session: CDPSession): Promise<unknown> {
@@ -49,7 +43,6 @@ export class DocumentSandbox implements Sandbox {
   private readonly serviceCalls: ServiceCalls;
   private harnessId = "";
   private isRunning = false;
-  /** True if the document has sent a request after the end of its run. */
   private hasLateRequest = false;
 
   constructor(private readonly options: SandboxOptions) {
@@ -79,7 +72,7 @@ export class DocumentSandbox implements Sandbox {
     await limitDocuments(session);
     await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/*`, resourceType: "Document" }] });
     await this.runRequests.watch(session);
-    // Starts to track caches and databases, because the search for stored data (leftovers.ts) does not find empty ones.
+    // Tracks caches and databases, because the search for stored data (leftovers.ts) does not find empty ones.
     await session.send("Storage.trackCacheStorageForOrigin", { origin });
     await session.send("Storage.trackIndexedDBForOrigin", { origin });
   }
@@ -98,11 +91,11 @@ export class DocumentSandbox implements Sandbox {
       loaded,
     ]);
     this.harnessId = harnessId;
-    // Waits for the end of all requests, because the old document may have sent some during the navigation.
+    // The old document may have sent requests during the navigation.
     await runRequests.waitUntilSettled();
-    // Sends this command last, because it fails during the first moments after a navigation.
+    // This command fails during the first moments after a navigation, so it comes last.
     await session.send("Page.resetNavigationHistory");
-    // Checks for late requests at the end, because by now the browser has reported all requests of the old document.
+    // By now, the browser has reported all requests of the old document.
     return (
       !hasTraces &&
       !holdsMuch &&
@@ -116,7 +109,7 @@ export class DocumentSandbox implements Sandbox {
     this.isRunning = true;
     await this.runRequests.beginRun(request);
     const { sourceName: name = DEFAULT_SOURCE_NAME, source, packages, payload, settings, outgoing } = request;
-    // `scripts` is a flat list without objects, because a package may have changed the properties that objects inherit.
+    // A flat list without objects, because a package may have changed the properties that objects inherit.
     const scripts = packages.flatMap((script) => ("url" in script ? ["", script.url] : [script.name, script.source]));
     scripts.push(name, wrapInFunction({ name, source }));
     this.pageWindow.onRunStart();
@@ -172,7 +165,7 @@ export class DocumentSandbox implements Sandbox {
     else this.runRequests.guard.continueOrBlock(session, event);
   }
 
-  /** Prepares a worker. Sends all commands at once, so that all of them take effect before the worker's code starts. */
+  /** Sends all commands at once, so that all of them take effect before the worker's code starts. */
   private prepareWorker(worker: CDPSession): Promise<unknown> {
     worker.on("Runtime.bindingCalled", (event) => this.options.print(event.payload));
     return Promise.all([
@@ -187,26 +180,22 @@ export class DocumentSandbox implements Sandbox {
     return usage.usedSize + usage.embedderHeapUsedSize + usage.backingStorageSize;
   }
 
-  /** True if earlier documents use more than REMAINING_MAX_BYTES of memory even after a garbage collection. */
+  /** True if earlier documents use more than REMAINING_MAX_BYTES even after a garbage collection. */
   private async usesTooMuchMemory(): Promise<boolean> {
     if ((await this.readUsedBytes()) <= REMAINING_MAX_BYTES) return false;
     await this.options.session.send("HeapProfiler.collectGarbage");
     return (await this.readUsedBytes()) > REMAINING_MAX_BYTES;
   }
 
-  /** Clears the responses that the renderer process caches, because a navigation does not clear them. */
+  /** Clears the responses that the renderer caches, because a navigation does not clear them. */
   private clearMemoryCache(): Promise<unknown> {
     const toggled = [true, false].map((cacheDisabled) => ({ cacheDisabled }));
     return Promise.all(toggled.map((values) => this.options.session.send("Network.setCacheDisabled", values)));
   }
 
-  /**
-   * Searches for data of earlier documents.
-   * @returns two flags: if there is stored data, and if earlier documents use too much memory
-   */
+  /** Returns two flags: there is stored data, and earlier documents use too much memory. */
   private async searchForTraces(): Promise<[boolean, boolean]> {
-    // Cookies are cleared after the navigation, because the old document could set cookies until then. They are cleared
-    // before the search, because the search would find them.
+    // The old document could set cookies until now. The search would find cookies, so they are cleared before it.
     if (await this.runRequests.clear()) await this.clearMemoryCache();
     return Promise.all([this.traceDetector.hasStoredData(this.options.origin), this.usesTooMuchMemory()]);
   }

@@ -1,7 +1,6 @@
 /**
- * Opens new documents and installs the harness in them, which is the service's script that executes a run. The service
- * answers the request for the document through the DevTools protocol, so that no server is needed at the document's
- * origin.
+ * Opens new documents and installs the harness in them, which is the service's script that executes a run. The service answers the request
+ * for the document through the DevTools protocol, so that no server is needed at the document's origin.
  */
 import type { CDPSession, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
@@ -9,25 +8,15 @@ import { RESULT_MAX_BYTES } from "../../../limits.js";
 import { PERMISSIONS_POLICY_HEADER } from "./document-policy.js";
 import { LongTextBuffer } from "./long-text.js";
 
-/**
- * Name of the DevTools binding through which a page sends console lines. The service's script in the page (harness)
- * removes this binding from the global scope before any line of the action runs.
- */
+/** DevTools binding for console lines. The harness removes it from the global scope before any line of the action runs. */
 export const CONSOLE_BINDING_NAME = "__svc_console";
-/**
- * Prefix of a service call, which a document sends through the DevTools binding for console lines
- * (in-page/messages.ts). A console line is a JSON object, so it never has this prefix.
- */
+/** Marks a service call in the binding for console lines (in-page/messages.ts). A console line is a JSON object. */
 export const SERVICE_CALL_PREFIX = "service ";
 const DOCUMENT_BASE64 = Buffer.from(
   '<!doctype html><html><head><meta charset="utf-8"></head><body></body></html>',
 ).toString("base64");
 
-/**
- * Time in milliseconds after which the service repeats the first navigation of a new page. If Chromium's network
- * process dies during a navigation, the navigation never ends. A reset of a used page has a shorter time limit and is
- * not repeated.
- */
+/** Chromium's network process may die during the first navigation of a page, which then never ends. So it is repeated. */
 const NAVIGATION_RETRY_MS = 1_000;
 
 /** Answers the browser's request for a document of the page's origin with an empty document. */
@@ -43,14 +32,11 @@ export function serveEmptyDocument(
   ];
   session
     .send("Fetch.fulfillRequest", { requestId, responseCode: 200, responseHeaders, body: DOCUMENT_BASE64 })
-    // Ignores the error: the command fails only if the page has closed.
+    // The command fails only if the page has closed.
     .catch(() => {});
 }
 
-/**
- * Navigates the page. Resolves when the old document and its code are gone. The promise `loaded` resolves when the new
- * document has loaded.
- */
+/** Resolves when the old document and its code are gone. `loaded` resolves when the new document has loaded. */
 export function navigatePage(session: CDPSession, url: string): Promise<{ loaded: Promise<void> }> {
   return new Promise((resolve) => {
     const onCommit = (event: Protocol.Page.FrameNavigatedEvent) => {
@@ -68,9 +54,7 @@ export function navigatePage(session: CDPSession, url: string): Promise<{ loaded
 }
 
 /**
- * Installs the service's script (harness) in a fresh document. Only this document gets the DevTools binding for console
- * lines.
- * @returns the ID of the harness object
+ * Installs the harness (the service's script) in a fresh document, and returns the ID of the harness object.
  * @throws Error if the harness finds data of an earlier document
  */
 export async function installHarness(session: CDPSession, expression: string): Promise<string> {
@@ -80,7 +64,7 @@ export async function installHarness(session: CDPSession, expression: string): P
   const [harness] = await Promise.all([
     session.send("Runtime.evaluate", { expression }),
     session.send("Runtime.enable"),
-    // Disables the Runtime domain again. Otherwise the browser would send each console call with all its values.
+    // Otherwise the browser would send each console call with all its values.
     session.send("Runtime.disable"),
   ]);
   const { objectId } = harness.result;
@@ -92,10 +76,7 @@ export async function installHarness(session: CDPSession, expression: string): P
   return objectId;
 }
 
-/**
- * Calls a method of the object that the service's script in the page (harness) has created, and returns the result,
- * without a time limit. @throws Error if the method fails
- */
+/** Calls a method of the harness (the service's script in the page) without a time limit. @throws Error if the method fails */
 export async function callHarnessMethod(
   session: CDPSession,
   harnessId: string,
@@ -118,17 +99,13 @@ export async function callHarnessMethod(
   return result.value;
 }
 
-/**
- * Maximum length of a text in one DevTools message. Longer messages would delay all other runs, because all runs share
- * one pipe to the browser.
- */
+/** Longer messages would delay all other runs, because all runs share one pipe to the browser. */
 export const DEVTOOLS_MESSAGE_MAX_CHARACTERS = 256 * 1024;
-/** Maximum length of a text that a page returns: the largest allowed result of a run, and a short tag before it. */
+/** The largest allowed result of a run, and a short tag before it. */
 const TEXT_MAX_CHARACTERS = RESULT_MAX_BYTES + 1_024;
 
 /**
- * Reads a text of `length` characters in parts. Resolves with its UTF-8 bytes, or with undefined if a part is missing
- * or too short.
+ * Resolves with the UTF-8 bytes of a text of `length` characters, or with undefined if a part is missing or too short.
  * @param readPart reads the characters from index `from` up to, but not including, index `to`
  */
 export async function readTextInParts(
@@ -147,9 +124,8 @@ export async function readTextInParts(
 }
 
 /**
- * Source of a function that calls a method of the service's script in the page (harness). If the result is too long for
- * one message, this function stores the result in the page and returns its length. The page evaluates this source
- * before any code of the action, because the action may replace all globals.
+ * Calls a method of the harness. Stores a result that is too long for one message in the page, and returns its length. The page evaluates
+ * this source before any code of the action, because the action may replace all globals.
  */
 const CALL_AND_STORE_LONG_RESULT = `function(max, ...values) {
   const { apply, defineProperty } = Reflect;
@@ -172,10 +148,7 @@ const CALL_AND_STORE_LONG_RESULT = `function(max, ...values) {
   return answer;
 }`;
 
-/**
- * Calls a method of the service's script in the page (harness) whose result may be a long text, which is then read in
- * parts.
- */
+/** Calls a method of the harness (the service's script in the page). A long text is read in parts. */
 export async function callHarnessForText(
   session: CDPSession,
   harnessId: string,

@@ -43,28 +43,19 @@ export const CONSOLE_MAX_LINES = 10_000;
 export const CONSOLE_MAX_CHARACTERS = 262_144;
 export const CONSOLE_FULL_MESSAGE = "The console is full: further lines are not stored";
 
-/** Maximum number of broadcast channels that a document or worker may open. */
+/** Broadcast channels that a document or worker may open. */
 const CHANNELS_MAX = 8;
-/** Maximum number of messages that a document or worker may send to broadcast channels. */
+/** Messages that a document or worker may send to broadcast channels. */
 const CHANNEL_MESSAGES_MAX = 1_000;
-/** Maximum number of locks that a document may request. Workers have no limit (bounds.ts). */
+/** Locks that a document may request. Workers have no limit (bounds.ts). */
 const LOCKS_MAX = 1_000;
 
-/**
- * Time limit in milliseconds for creating the next isolate after the end of a run. After this time, the service
- * discards the page.
- */
+/** If no isolate is ready this long after the end of a run, the service discards the page. */
 export const ISOLATE_READY_TIMEOUT_MS = 500;
-/**
- * Pause in milliseconds between a run and the creation of the next ShadowRealm. During the pause, the service stores
- * the result and answers the caller. This takes less time than the pause, even on two slow cores.
- */
+/** Pause before the next ShadowRealm, in which the service stores the result and answers, even on two slow cores. */
 export const PAUSE_BEFORE_NEXT_REALM_MS = 8;
 
-/**
- * Limits of a worker thread, on which each run gets a realm (ShadowRealm). The memory of ended realms is freed only
- * when their thread ends.
- */
+/** Limits of a worker thread. The memory of its ended ShadowRealms, one per run, is freed only when it ends. */
 const THREAD_BOUNDS: ThreadLimits = {
   pauseMs: PAUSE_BEFORE_NEXT_REALM_MS,
   readyWithinMs: ISOLATE_READY_TIMEOUT_MS,
@@ -73,10 +64,7 @@ const THREAD_BOUNDS: ThreadLimits = {
   messageCharacters: DEVTOOLS_MESSAGE_MAX_CHARACTERS,
 };
 
-/**
- * Maximum total size in characters of the platform objects, such as requests and blobs, that the runs of one thread
- * create. Their memory is freed only when the thread ends, and measurements of the heap do not include it.
- */
+/** Total size of requests, blobs and so on of a thread's runs. It is freed when the thread ends, and heap measurements lack it. */
 const HOST_OBJECTS_MAX_CHARACTERS = 16 * 1024 * 1024;
 
 const HARNESS_LIMITS: HarnessLimits = {
@@ -93,9 +81,8 @@ function createCallCode(run: (...args: any[]) => unknown, ...args: string[]): st
 }
 
 /**
- * Adds a source name and strict mode to a script. Without strict mode, the action could get the script's functions
- * through `Error.prepareStackTrace`. The text "use strict" is inside a function, because V8 does not cache a script
- * that starts with this text.
+ * Without strict mode, the action could get the script's functions through `Error.prepareStackTrace`. The text "use strict" is inside a
+ * function, because V8 does not cache a script that starts with this text.
  */
 const createStrictScript = (source: string): string =>
   `(() => { "use strict"; return ${source} })()\n//# sourceURL=${HARNESS_SOURCE_NAME}`;
@@ -114,10 +101,7 @@ const RUN_CALLS_CODE = createCallCode(
 );
 const NAVIGATOR_JSON = JSON.stringify(TRIAL_NAVIGATOR_MEMBERS);
 
-/**
- * Script that executes a run in a document (harness). It returns an object whose methods the service calls. No other
- * code in the page has access to this object.
- */
+/** Harness of a document. It returns an object whose methods the service calls, and to which no other code in the page has access. */
 export const DOCUMENT_HARNESS_SCRIPT = createStrictScript(
   createCallCode(
     createDocumentHarness,
@@ -136,15 +120,15 @@ const LIMIT_SCOPE_CODE = createCallCode(
   JSON.stringify(FORBIDDEN_GLOBAL_MEMBERS),
 );
 
-/** Script that limits a document. It is evaluated in every document and frame of a run before any other code. */
+/** Evaluated in every document and frame of a run before any other code. */
 export const DOCUMENT_LIMITS_SCRIPT = createStrictScript(
   `[${LIMIT_SCOPE_CODE}, ${createCallCode(makeDocumentAlwaysVisible)}]`,
 );
 
-/** Script that limits a worker. It is evaluated in every worker that a run starts before any other code. */
+/** Evaluated in every worker of a run before any other code. */
 export const WORKER_LIMITS_SCRIPT = createStrictScript(LIMIT_SCOPE_CODE);
 
-/** Script that replaces the console in each worker of a run before the worker's first line. */
+/** Replaces the console in each worker of a run before the worker's first line. */
 export const WORKER_CONSOLE_SCRIPT = createStrictScript(
   createCallCode(replaceWorkerConsole, HARNESS_CORE_CODE, JSON.stringify(CONSOLE_BINDING_NAME)),
 );
@@ -192,9 +176,5 @@ function createIsolateScripts(globals: readonly string[], hasNetwork: boolean): 
   };
 }
 
-/**
- * Scripts for a page that runs code in isolates without network. NETWORK_ISOLATE_SCRIPTS has the scripts for isolates
- * with network.
- */
 export const ISOLATE_SCRIPTS = createIsolateScripts(ISOLATE_GLOBALS, false);
 export const NETWORK_ISOLATE_SCRIPTS = createIsolateScripts(NETWORK_ISOLATE_GLOBALS, true);

@@ -1,7 +1,6 @@
 /**
- * Sandbox of the mode `isolate`: each run gets a ShadowRealm on the worker thread of a page, without origin and network.
- * Only code of the service runs in the page itself. The thread is replaced after a number of runs, or when it uses too
- * much memory (in-page/realm-worker.ts).
+ * Mode `isolate`: each run gets a ShadowRealm on the worker thread of a page, without origin and network. Only code of the service runs in
+ * the page itself. The thread is replaced after a number of runs, or when it uses too much memory (in-page/realm-worker.ts).
  */
 import type { CDPSession, Protocol } from "puppeteer";
 import type { PageOutcome, PageRunRequest } from "../run.js";
@@ -21,7 +20,7 @@ import { ThreadTextCache } from "./thread-text-cache.js";
 
 export interface IsolateKind {
   harnessScripts: { page: string; worker: string };
-  /** Directives that the page's Content-Security-Policy has in addition to `default-src 'none'`. */
+  /** Directives of the page's Content-Security-Policy in addition to `default-src 'none'`. */
   policy: string;
   /** Memory above which the thread is replaced, because V8 frees the memory of a realm only when its thread ends. */
   workerMaxBytes: number;
@@ -30,21 +29,17 @@ export interface IsolateKind {
 const NO_NETWORK_KIND: IsolateKind = {
   harnessScripts: ISOLATE_SCRIPTS,
   policy: "worker-src data:",
-  // With a lower limit, a few runs with a large package would replace the thread, and each new thread compiles the
-  // package again.
+  // Below this, a few runs with a large package would replace the thread, and each new thread compiles the package.
   workerMaxBytes: 48 * 1024 * 1024,
 };
 
 /** Text that the thread's method `run` returns if there is no realm for the run. */
 const NO_REALM_RESULT = "late";
-/** Maximum time in milliseconds to wait for the events of a busy thread. */
+/** Maximum wait for the events of a busy thread. */
 const CATCH_UP_TIMEOUT_MS = 200;
-/** A thread counts as stuck if it has created no new realm this many milliseconds after the end of a run. */
+/** A thread that has created no new realm this long after the end of a run counts as stuck. */
 const STUCK_AFTER_MS = PAUSE_BEFORE_NEXT_REALM_MS + ISOLATE_READY_TIMEOUT_MS + 250;
-/**
- * Number of runs after which the service forces a garbage collection of the page. Until a collection, an ended worker
- * uses 40 to 100 KB, and the page itself would collect garbage much later.
- */
+/** Then a garbage collection of the page is forced. Until one, an ended worker uses 40 to 100 KB. */
 const COLLECT_EVERY_RUNS = 50;
 
 interface IsolateWorker {
@@ -115,10 +110,7 @@ export class Isolate implements Sandbox {
     clearTimeout(this.stuckTimer ?? undefined);
   }
 
-  /**
-   * Called with the DevTools session of each new worker before its first run. Subclasses listen to events of the worker
-   * here.
-   */
+  /** Subclasses listen here to events of a new worker before its first run. */
   protected async watchWorker(_worker: CDPSession): Promise<unknown> {
     return undefined;
   }
@@ -138,7 +130,7 @@ export class Isolate implements Sandbox {
     await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/` }] });
     const { loaded } = await navigatePage(session, `${origin}/`);
     [this.pageHarnessId] = await Promise.all([installHarness(session, this.kind.harnessScripts.page), loaded]);
-    // Disables the Fetch domain again, because it makes the start of each worker and each request slower.
+    // This domain makes the start of each worker and each request slower.
     await session.send("Fetch.disable");
     session.off("Fetch.requestPaused", answer);
   }
@@ -154,22 +146,18 @@ export class Isolate implements Sandbox {
     await this.worker?.session.send("Runtime.getIsolateId", undefined, { timeout: CATCH_UP_TIMEOUT_MS });
   }
 
-  /** Calls a method of the service's script in the worker (harness). */
   protected async callWorker(method: string, ...values: readonly unknown[]): Promise<unknown> {
     if (this.worker === null)
       throw new Error("the isolate's web worker is not running: it did not start, or it has ended");
     return callHarnessMethod(this.worker.session, this.worker.harnessId, method, values);
   }
 
-  /**
-   * Executes a run in the realm that was created in advance. @param base URL of the service @returns the answer of the
-   * service's script in the worker (harness)
-   */
+  /** Returns the answer of the harness in the worker. `base` is the URL of the service. */
   protected async evaluate(request: PageRunRequest, base: string): Promise<string | Buffer | undefined> {
     const worker = this.worker!;
     const answer = await new Promise<string | number>((resolve) => {
       this.onAnswer = resolve;
-      // Ignores the error: it means that the worker has ended, which the browser reports as the loss of the page.
+      // An error means that the worker has ended, which the browser reports as the loss of the page.
       this.callWorker("run", ...worker.texts.createRunArguments(request), base).then(
         (reply) => reply === NO_REALM_RESULT && resolve(reply),
         () => {},
@@ -184,7 +172,7 @@ export class Isolate implements Sandbox {
     return this.readThreadStep(await readTextInParts(answer, (from, to) => this.callWorker("part", from, to)));
   }
 
-  /** Stores the thread's next step (ThreadStep), with which an answer starts. @returns the rest of the answer */
+  /** Stores the thread's next step (ThreadStep), with which an answer starts. Returns the rest of the answer. */
   private readThreadStep(answer: string | Buffer | undefined): string | Buffer | undefined {
     const [step, rest] = answer === undefined ? ["replace", answer] : splitFirstWord(answer);
     this.nextThreadStep = step as ThreadStep;
@@ -207,7 +195,7 @@ export class Isolate implements Sandbox {
     await this.callWorker("begin", CONSOLE_BINDING_NAME);
   }
 
-  /** Handles a message of the isolate's thread. `payload` is a ThreadMessage as JSON. */
+  /** `payload` is a ThreadMessage. */
   private receive(payload: string): void {
     const nameEnd = payload.indexOf(" ");
     const [tag, content] = [payload.slice(0, nameEnd), payload.slice(nameEnd + 1)];
@@ -218,7 +206,7 @@ export class Isolate implements Sandbox {
 
   private scheduleStuckCheck(ms: number): void {
     this.stuckTimer ??= setTimeout(() => {
-      // Ignores the error: the check fails only if the page has closed.
+      // The check fails only if the page has closed.
       this.checkStuck().catch(() => {});
     }, ms);
     this.stuckTimer.unref();
@@ -238,7 +226,7 @@ export class Isolate implements Sandbox {
     if (hasRealm === false) this.options.markLost("unready");
   }
 
-  /** Returns the memory of the worker in bytes, including the platform's objects, buffers and garbage. */
+  /** Includes the platform's objects, buffers and garbage. */
   private async readWorkerBytes(): Promise<number> {
     if (this.worker === null)
       throw new Error("the isolate's web worker is not running: it did not start, or it has ended");

@@ -1,19 +1,13 @@
-/**
- * Detects data of a run, such as cookies, that stays in its browser context after a navigation. If there is any, the
- * service discards the page.
- */
+/** Detects data of a run, such as cookies, that stays in its browser context after a navigation. The page is then discarded. */
 import type { CDPSession, Protocol } from "puppeteer";
 import type { SandboxOptions } from "./sandbox.js";
 
-/** Maximum number of targets that a run can open: workers, and frames in other processes. */
+/** Workers, and frames in other processes, that a run can open. */
 const OTHER_TARGETS_MAX = 16;
-/** Types of targets that runs must not open. Flags disable them, but some builds of Chromium do not support these flags. */
+/** Flags disable these targets, but some builds of Chromium do not support the flags. */
 const FORBIDDEN_TARGET_TYPES = ["page", "shared_worker", "service_worker"];
 
-/**
- * True if the URL contains a user name or password. The browser would send both with all later requests to the host,
- * and has no command to remove them.
- */
+/** The browser sends a URL's user name and password with all later requests to the host, and cannot remove them. */
 function hasCredentials(address: string): boolean {
   // A URL that starts with `//` gets the scheme of the page, so this function tries both schemes.
   return ["http://x/", "https://x/"].some((base) => {
@@ -27,10 +21,6 @@ export class LeftoverDetector {
   private otherTargets = 0;
   private readonly onTarget = ({ targetInfo }: Protocol.Target.TargetCreatedEvent) => this.countTarget(targetInfo);
 
-  /**
-   * @param onTooManyTargets called if the run opens too many targets
-   * @param onForbidden called if the run opens a target of a forbidden type
-   */
   constructor(
     private readonly options: Pick<SandboxOptions, "connection" | "session" | "contextId" | "targetId">,
     private readonly onTooManyTargets: () => void,
@@ -53,11 +43,7 @@ export class LeftoverDetector {
     return this.wasReported;
   }
 
-  /**
-   * Searches for cookies and stored data of the origin. The search takes a tenth of the time that clearing the data
-   * would take.
-   * @returns true if there is any
-   */
+  /** True if the origin has cookies or stored data. Clearing them would take ten times as long as this search. */
   async hasStoredData(origin: string): Promise<boolean> {
     const { connection, session, contextId } = this.options;
     const [{ cookies }, { usage }] = await Promise.all([
@@ -79,10 +65,7 @@ export class LeftoverDetector {
     else if (this.otherTargets > OTHER_TARGETS_MAX) this.onTooManyTargets();
   }
 
-  /**
-   * Checks the URLs of requests for credentials, and the target of each redirect before the browser follows it.
-   * @param add called for a URL with credentials
-   */
+  /** Calls `add` for a URL with credentials, also for the target of a redirect before the browser follows it. */
   private watchCredentials(session: CDPSession, add: () => void): void {
     const check = (address: string) => hasCredentials(address) && add();
     session.on("Network.requestWillBeSent", ({ request }) => check(request.url));

@@ -1,26 +1,21 @@
 /**
- * Collects a long text, which a page sends in parts, as UTF-8 bytes in shared memory. Threads, the database and HTTP
- * responses then use these bytes without a copy. Strings of megabytes would be copied at each of these steps, and cause
- * full garbage collections.
+ * Collects a long text of a page as UTF-8 bytes in shared memory. Threads, the database and HTTP responses then use these bytes without a
+ * copy. Strings of megabytes would be copied at each of these steps, and cause full garbage collections.
  */
 import { RESULT_MAX_BYTES } from "../../../limits.js";
 
-/** Maximum number of bytes of a text: a result of maximum size, and the message tag before it. */
+/** A result of maximum size, and the message tag before it. */
 const TEXT_MAX_BYTES = RESULT_MAX_BYTES + 1_024;
 const CHARACTER_MAX_BYTES = 3;
 const WORD_MAX_CHARACTERS = 32;
 
-/**
- * Collects the parts of a text. Stores at most TEXT_MAX_BYTES, because a longer text is too large for the result of a
- * run.
- */
+/** Stores at most TEXT_MAX_BYTES, because a longer text is too large for the result of a run. */
 export class LongTextBuffer {
   private readonly memory: Buffer;
   private end = 0;
   /** First half of a surrogate pair whose second half is in the next part. */
   private pendingHighSurrogate = "";
 
-  /** @param characters length of the complete text in characters */
   constructor(characters: number) {
     const bytes = Math.min(characters * CHARACTER_MAX_BYTES, TEXT_MAX_BYTES);
     this.memory = Buffer.from(new SharedArrayBuffer(bytes));
@@ -33,7 +28,6 @@ export class LongTextBuffer {
     this.end += this.memory.write(isSplit ? text.slice(0, -1) : text, this.end);
   }
 
-  /** Returns the text as UTF-8 bytes. */
   toBytes(): Buffer {
     const end = this.end + this.memory.write(this.pendingHighSurrogate, this.end);
     return this.memory.subarray(0, end);

@@ -8,10 +8,7 @@ const MEMORY_MB = RENDERER_MAX_BYTES / 1024 / 1024;
 const BROWSER_ENDED: PageFailure = ["browser", "Error", "The browser ended during the run"];
 const NAVIGATED: PageFailure = ["script", "Error", "The action navigated its page to another URL"];
 
-/**
- * Failure of a run by the reason why its page is lost. `unready`: code of the previous run was still active, so the run
- * has not started. `isolate`: the thread of an isolate crashed the page, and the service can repeat the run.
- */
+/** `unready`: the run has not started. `isolate`: the thread of an isolate crashed the page, and the run can be repeated. */
 const FAILURE_BY_LOSS = {
   isolate: ["retry", "Error", "The run needs more memory than its isolate has"],
   closed: ["script", "Error", "The action closed its own page"],
@@ -33,10 +30,7 @@ const FAILURE_BY_LOSS = {
 export type PageLossReason = keyof typeof FAILURE_BY_LOSS;
 export const PAGE_LOSS_REASONS = Object.keys(FAILURE_BY_LOSS) as PageLossReason[];
 
-/**
- * Returns the outcome of a run whose page was lost.
- * @param loss null if the page still exists and only the document of the run is gone
- */
+/** `loss` is null if the page still exists and only the document of the run is gone. */
 export const createPageLossOutcome = (loss: PageLossReason | null): PageOutcome =>
   createFailedPageOutcome(...(loss === null ? NAVIGATED : FAILURE_BY_LOSS[loss]));
 

@@ -1,7 +1,6 @@
 /**
- * Sandbox of the mode `network-isolate`: each run gets a ShadowRealm on the worker thread of a page with the app's origin.
- * The worker provides `fetch`, timers and the other globals of this mode, and sends the client library's requests. When a
- * run ends, its requests and timers end.
+ * Mode `network-isolate`: each run gets a ShadowRealm on the worker thread of a page with the app's origin. The worker provides `fetch`,
+ * timers and the other globals of this mode, and sends the client library's requests. All of these end with the run.
  */
 import type { CDPSession } from "puppeteer";
 import { runInBackground } from "../../../background.js";
@@ -16,17 +15,13 @@ import type { SandboxOptions } from "./sandbox.js";
 
 const NETWORK_KIND: IsolateKind = {
   harnessScripts: NETWORK_ISOLATE_SCRIPTS,
-  // Does not allow WebSockets, because they would bypass the request guard.
+  // WebSockets are not allowed, because they would bypass the request guard.
   policy: "worker-src blob:; connect-src http: https: data: blob:",
-  // The limit is low, because Chromium collects its own objects in steps. The last step crashes the page if code of a
-  // run is active at that moment (chromium-flags.ts).
+  // Low, because Chromium collects its own objects in steps, the last of which crashes a page that runs code (chromium-flags.ts).
   workerMaxBytes: 16 * 1024 * 1024,
 };
 
-/**
- * Returns the URL of the service for the client library: NO_SERVICE_BASE_URL if the run can send requests only to other
- * services, "" if it can send no requests.
- */
+/** NO_SERVICE_BASE_URL if the run can send requests only to other services, "" if it can send no requests. */
 const getServiceBase = ({ service, outgoing }: PageRunRequest): string =>
   service?.base ?? (outgoing ? NO_SERVICE_BASE_URL : "");
 
@@ -65,8 +60,7 @@ export class NetworkIsolate extends Isolate {
 
   override async execute(request: PageRunRequest): Promise<unknown> {
     this.fetchCount = null;
-    // Replaces the thread if this call has enabled the request guard, because the guard may not see requests of threads
-    // that started earlier.
+    // If this call has enabled the request guard, the guard may not see requests of threads that started earlier.
     if (await this.runRequests.beginRun(request)) await this.replaceThread();
     this.serviceCalls.beginRun(request);
     const answer = await this.evaluate(request, getServiceBase(request));
@@ -87,8 +81,7 @@ export class NetworkIsolate extends Isolate {
 
   override async explainFailure(outcome: PageOutcome): Promise<PageOutcome> {
     const { faults } = this.runRequests;
-    // The events about requests may arrive after the run's answer, because other threads send them. So this code waits
-    // for them.
+    // Other threads send the events about requests, so these may arrive after the run's answer.
     if (faults.isPending(outcome)) await this.waitForSentEvents().catch(() => {});
     return faults.explainFailure(outcome);
   }

@@ -1,10 +1,7 @@
-/**
- * Hides the window of a page, because Chromium does not draw hidden windows, and drawing takes longer than most runs. In
- * documents, the window is still reported as visible (in-page/visible-always.ts).
- */
+/** Hides the window of a document, because drawing takes longer than most runs (docs/internals/adr.md, 7). */
 import type { SandboxOptions } from "./sandbox.js";
 
-/** Duration of a display frame in milliseconds. The window stays hidden during a run that is shorter than a frame. */
+/** Duration of a display frame. During a shorter run, the window stays hidden. */
 const FRAME_MS = 16;
 
 export class PageWindow {
@@ -15,7 +12,6 @@ export class PageWindow {
 
   constructor(private readonly options: Pick<SandboxOptions, "connection" | "session" | "targetId">) {}
 
-  /** Hides the window. Does nothing if the browser cannot hide windows. */
   async prepare(): Promise<void> {
     const { connection, targetId } = this.options;
     try {
@@ -47,8 +43,7 @@ export class PageWindow {
         windowId: this.windowId!,
         bounds: { windowState: "minimized" },
       }),
-      // A hidden window has no focus, and a document without focus gets no focus events. This command gives the page
-      // the focus again.
+      // A hidden window has no focus, and a document without focus gets no focus events. This command returns the focus.
       session.send("Page.bringToFront"),
     ]);
   }
@@ -57,7 +52,7 @@ export class PageWindow {
     this.isShown = true;
     this.options.connection
       .send("Browser.setWindowBounds", { windowId: this.windowId!, bounds: { windowState: "normal" } })
-      // Ignores the error: the command fails only if the page has closed.
+      // The command fails only if the page has closed.
       .catch(() => {});
   }
 }

@@ -1,7 +1,4 @@
-/**
- * A browser context with its only page: opens it, resets its sandbox for each run, executes runs, and discards it. pool.ts
- * decides which page a run gets.
- */
+/** A browser context with its only page: opens it, resets its sandbox for each run, and executes runs. pool.ts chooses the run's page. */
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { CDPSession, Connection, Protocol } from "puppeteer";
@@ -25,23 +22,14 @@ import { NetworkIsolate } from "./network-isolate.js";
 import { type Sandbox, type SandboxOptions, UNSUPPORTED_ISOLATE_SANDBOX } from "./sandbox.js";
 
 const RESET_TIMEOUT_MS = 1_000;
-/**
- * Time limit for opening a page in milliseconds. Without a limit, opening would never end if the renderer dies, because
- * the browser then does not answer commands.
- */
+/** If the renderer dies, the browser does not answer commands, so opening a page would never end. */
 const OPEN_TIMEOUT_MS = 5_000;
-/**
- * Maximum time in milliseconds to wait for the cause of a crash. The cause and the report of the crash arrive through
- * different pipes.
- */
+/** The cause of a crash and its report arrive through different pipes. */
 const CRASH_CAUSE_TIMEOUT_MS = 1_000;
-/**
- * Maximum time in milliseconds to wait, after a command has failed, for the report that the renderer or the browser has
- * ended.
- */
+/** Maximum wait, after a command has failed, for the report that the renderer or the browser has ended. */
 const LOSS_REPORT_TIMEOUT_MS = 100;
 const CRASH_CAUSE_POLL_MS = 25;
-/** Maximum time in milliseconds between two runs for which `wasFollowUpRun` is true. */
+/** Maximum time between two runs for which `wasFollowUpRun` is true. */
 const FOLLOW_UP_MAX_PAUSE_MS = 20;
 
 const SANDBOX_BY_MODE: Readonly<Record<SandboxMode, new (options: SandboxOptions) => Sandbox>> = {
@@ -51,12 +39,7 @@ const SANDBOX_BY_MODE: Readonly<Record<SandboxMode, new (options: SandboxOptions
 };
 const HAS_ISOLATES = "typeof ShadowRealm === 'function' && typeof Uint8Array.fromBase64 === 'function'";
 
-/**
- * States of a page.
- * - `pending`: its sandbox must be reset before the next run.
- * - `crashed`: the renderer is gone, and the reason is not known yet. The next state is `lost`.
- * - `lost`: the final state.
- */
+/** `pending`: needs a reset. `crashed`: the renderer is gone, and the page will be lost when the reason is known. `lost` is final. */
 type PageState =
   | { kind: "pending" }
   | { kind: "ready" }
@@ -67,10 +50,7 @@ type PageState =
 export class Page {
   private session!: CDPSession;
   private state: PageState = { kind: "pending" };
-  /**
-   * IDs of DevTools targets that crashed before the service knew the target ID of this page. One of them may be this
-   * page.
-   */
+  /** Targets that crashed before the ID of this page was known. One of them may be this page. */
   private readonly earlyCrashedTargetIds = new Set<string>();
   private contextId = "";
   private sandbox!: Sandbox;
@@ -110,7 +90,6 @@ export class Page {
     const created = page.create().catch(() => false);
     if (await page.completesWithin(OPEN_TIMEOUT_MS, () => created)) return page;
     runInBackground(page.discard());
-    // If the page opens after the timeout, it is discarded.
     runInBackground(created.then(() => page.discard()));
     throw new Error("the browser did not open a page in time");
   }
@@ -118,7 +97,7 @@ export class Page {
   private async create(): Promise<boolean> {
     const { connection, proxyPort } = this;
     const proxy = proxyPort === null ? {} : { proxyServer: proxyPort.proxyServer, proxyBypassList: "<-loopback>" };
-    // Listens before the page is created, because the page's renderer may fail to start before the page's ID is known.
+    // The page's renderer may fail to start before the page's ID is known.
     this.listenToConnection();
     const context = await connection.send("Target.createBrowserContext", { ...proxy, disposeOnDetach: true });
     this.contextId = context.browserContextId;
@@ -132,20 +111,16 @@ export class Page {
     return true;
   }
 
-  /** True if the sandbox is ready for a run. */
   get isReady(): boolean {
     return this.state.kind === "ready";
   }
 
-  /**
-   * False once the page is lost (no longer usable). A crashed page is usable until its state becomes `lost`, which
-   * happens when the reason is known.
-   */
+  /** False once the page is lost. A crashed page is usable until the reason is known. */
   get isUsable(): boolean {
     return this.state.kind !== "lost";
   }
 
-  /** True if the page has a sandbox and executes no run. The sandbox may still be in preparation or reset. */
+  /** True if the page has a sandbox, which may still be in preparation or reset, and executes no run. */
   get isBetweenRuns(): boolean {
     return this.mode !== null && (this.state.kind === "pending" || this.state.kind === "ready");
   }
@@ -160,7 +135,7 @@ export class Page {
     return this.state.kind !== "crashed" && this.state.kind !== "lost";
   }
 
-  /** Changes the state. A page that has crashed or is lost keeps its state. */
+  /** A page that has crashed or is lost keeps its state. */
   private setState(kind: "pending" | "ready" | "running"): void {
     if (this.hasRenderer) this.state = { kind };
   }
@@ -178,7 +153,7 @@ export class Page {
     if (this.targetId === "") this.earlyCrashedTargetIds.add(targetId);
     if (targetId !== this.targetId) return;
     if (this.isUsable) this.state = { kind: "crashed" };
-    // Does not wait for the cause of the crash if no code has run in the page, or if its renderer did not start.
+    // The cause does not matter if no code has run in the page, or if its renderer did not start.
     if (this.mode === null || status === FAILED_LAUNCH_STATUS) this.lose("crashed");
     else runInBackground(this.findCrashCause().then((loss) => this.lose(loss)));
   }
@@ -200,7 +175,7 @@ export class Page {
   private listen(): void {
     const { session } = this;
     session.on("Page.javascriptDialogOpening", () => {
-      // Ignores the error: the command fails only if the page has closed.
+      // The command fails only if the page has closed.
       session.send("Page.handleJavaScriptDialog", { accept: false }).catch(() => {});
     });
     session.on("Runtime.bindingCalled", ({ name, payload }) => {
@@ -224,8 +199,7 @@ export class Page {
   }
 
   private async findCrashCause(): Promise<PageLossReason> {
-    // The service repeats a run in a document if it was in an isolate and had no effect. So the cause of the crash does
-    // not matter.
+    // The service repeats such a run in a document, so the cause of the crash does not matter.
     if (this.mode === "isolate" || (this.mode === "network-isolate" && this.hadNoEffect())) return "isolate";
     for (const deadline = Date.now() + CRASH_CAUSE_TIMEOUT_MS; Date.now() < deadline && this.isUsable; ) {
       await delay(CRASH_CAUSE_POLL_MS);
@@ -246,15 +220,12 @@ export class Page {
     this.onIdleLoss?.();
   }
 
-  /** Sets the function that is called when the page becomes unusable while no run uses it; null while a run uses it. */
+  /** `onLoss` is called when the page becomes unusable while no run uses it; null while a run uses it. */
   setIdleLossListener(onLoss: (() => void) | null): void {
     this.onIdleLoss = onLoss;
   }
 
-  /**
-   * Resolves with the result of `work`. Resolves with false if `work` fails, takes longer than `timeoutMs`, or has not
-   * ended when the page is lost. `work` is a function, so that nothing is started in a lost page.
-   */
+  /** False if `work` fails, takes longer than `timeoutMs`, or the page is lost. `work` does not start in a lost page. */
   private async completesWithin(timeoutMs: number, work: () => Promise<boolean>): Promise<boolean> {
     if (!this.isUsable) return false;
     let timer: NodeJS.Timeout | undefined;
@@ -270,14 +241,14 @@ export class Page {
     return done;
   }
 
-  /** Resets the sandbox for the next run. @returns false if the page must be discarded instead */
+  /** Returns false if the page must be discarded. */
   async resetSandbox(timeoutMs = RESET_TIMEOUT_MS): Promise<boolean> {
     this.print = null;
     this.setState((await this.completesWithin(timeoutMs, () => this.sandbox.reset())) ? "ready" : "pending");
     return this.isReady;
   }
 
-  /** Creates the page's sandbox. Called once for each page. @returns false if the page must be discarded instead */
+  /** Creates the page's sandbox, once for each page. Returns false if the page must be discarded. */
   async setUp(origin: string, mode: SandboxMode): Promise<boolean> {
     const { connection, session, contextId, targetId, proxyPort } = this;
     const markLost = (loss: PageLossReason) => this.lose(loss);
@@ -319,8 +290,7 @@ export class Page {
       .then(resolve, () => runInBackground(this.waitUntilLossIsKnown().then(reportLoss)));
     if (signal?.aborted) cancel();
     const outcome = await promise;
-    // Closes the proxy port before the outcome is reported. Code of the run that is still active then cannot send more
-    // requests.
+    // Closes the proxy port before the outcome is reported: code of the run that is still active can send no more requests.
     this.proxyPort?.endRun();
     this.sandbox.endRun();
     clearTimeout(timer);
@@ -335,10 +305,7 @@ export class Page {
     return this.sandbox.explainFailure(outcome);
   }
 
-  /**
-   * Waits until the reason of a failed command is known. If the renderer or the browser has ended, the browser reports
-   * this a moment later. If it reports nothing, the action has navigated the page.
-   */
+  /** The browser reports the end of a renderer late. If it reports nothing, the action has navigated the page. */
   private async waitUntilLossIsKnown(): Promise<void> {
     if (this.isUsable) await delay(LOSS_REPORT_TIMEOUT_MS);
     while (this.state.kind === "crashed") await delay(CRASH_CAUSE_POLL_MS);
@@ -350,7 +317,7 @@ export class Page {
     this.removeListeners();
     const { contextId: browserContextId, connection } = this;
     if (browserContextId === "") return;
-    // Ignores the error: the command fails only if the browser has ended, which also ends its contexts.
+    // The command fails only if the browser has ended, which also ends its contexts.
     await connection.send("Target.disposeBrowserContext", { browserContextId }).catch(() => {});
   }
 }

@@ -1,7 +1,6 @@
 /**
- * Pool of the pages of one browser. Opens browser contexts in advance. After a run, a page is reset for the next run
- * with the same PageKey (origin, mode and isolation key), or replaced by a page in a new context. A context is never
- * used for two keys.
+ * Pages of one browser. Opens browser contexts in advance. After a run, resets its page for the next run with the same PageKey, or replaces
+ * it by a page in a new context. A context is never used for two keys.
  */
 
 import { setTimeout as delay } from "node:timers/promises";
@@ -13,56 +12,41 @@ import { PAUSE_BEFORE_NEXT_REALM_MS } from "./harness.js";
 import type { PageLossReason } from "./loss.js";
 import { Page } from "./page.js";
 
-/**
- * Maximum number of runs in one page. The limit is high, because runs do not increase the memory of a page. A new
- * renderer is slow until V8 has compiled the code again.
- */
+/** High, because runs do not increase a page's memory, and a new renderer is slow until V8 has compiled the code again. */
 const RUNS_PER_PAGE = 10_000;
 const OPEN_ATTEMPTS_MAX = 3;
-/**
- * Time in milliseconds after which an idle page is discarded if other pages have the same key. Only runs that overlap
- * need several pages.
- */
+/** If other pages have the same key, an idle page is then discarded: only runs that overlap need several pages. */
 const SURPLUS_IDLE_MS = 10_000;
-/** Usual duration of a page's reset in milliseconds, unless the machine is very busy. */
+/** A reset of a page takes longer only on a very busy machine. */
 const USUAL_RESET_MS = 20;
-/**
- * Maximum time in milliseconds for which a caller that opens a context blocks the queue. Opening usually takes a tenth
- * of this time.
- */
+/** Maximum time for which a caller that opens a context blocks the queue. Opening usually takes a tenth of it. */
 const OPEN_TURN_MAX_MS = 500;
-/** Delay in milliseconds before an origin may open its next page, after one of its runs exceeded the memory limit. */
+/** Delay before an origin may open its next page, after one of its runs exceeded the memory limit. */
 const NEW_PAGE_DELAY_MS = 1_000;
-/**
- * If at least this many callers wait to open a page, the queue pauses between them, so that runs with existing pages
- * come first.
- */
+/** From this many waiting callers, the queue pauses between them, so that runs with existing pages come first. */
 const MANY_WAITING_CALLERS = 4;
 /** Name in the queue, instead of an origin, for contexts that are opened in advance. */
 export const ADVANCE_OPENING_QUEUE_KEY = "in advance";
 
 /** Queue for opening contexts and documents, in which origins take turns. */
 export interface PageOpeningQueue {
-  /** Waits for a turn. @returns a function that ends the turn */
+  /** Waits for a turn. Returns a function that ends it. */
   enter(origin: string): Promise<() => void>;
 }
 
 export interface PagePoolOptions {
   chromium: Chromium;
-  /** Returns the cause of a crash that the browser reports at this moment; null if the cause is unknown. */
+  /** Cause of a crash that the browser reports now; null if it is unknown. */
   getCrashCause: () => PageLossReason | null;
   openProxyPort: (() => Promise<ProxyPort>) | null;
   openingQueue: PageOpeningQueue;
   /** Number of unused browser contexts that the pool keeps open in advance. */
   spareContexts: number;
-  /**
-   * Maximum number of idle pages of all keys, which need 20 to 45 MB each. If there are more, the least recently used
-   * page of the origin with the most pages is discarded.
-   */
+  /** Above this number of idle pages, the least recently used page of the origin with the most pages is discarded. */
   idlePagesMax: number;
 }
 
-/** Key of a page: it is used only for runs with the same `key`, which contains the isolation key, the origin and the mode. */
+/** Only runs with the same `key` (isolation key, origin and mode) share a page. */
 export interface PageKey {
   key: string;
   origin: string;
@@ -74,12 +58,9 @@ interface KeyPages {
   origin: string;
   idle: Page[];
   resettingCount: number;
-  /** Functions that each end the delay before the reset of one page, so that this page is reset at once. */
+  /** Each function ends the delay before the reset of one page. */
   endPauseFunctions: (() => void)[];
-  /**
-   * Callers that wait for a page. The pool calls one of these functions with a page that has just been reset, or with
-   * null if the reset failed. The function returns true if the caller takes the page.
-   */
+  /** Called with a page that has just been reset, or with null if that failed. Returns true if the caller takes it. */
   waitingCallers: ((page: Page | null) => boolean)[];
 }
 
@@ -117,7 +98,7 @@ export class PagePool {
     return idlePage instanceof Page ? idlePage : this.endTurnAfter(idlePage, this.openPage(pageKey));
   }
 
-  /** Waits until it is this caller's turn to open a page. @returns a function that ends the turn */
+  /** Waits until this caller may open a page. Returns a function that ends the turn. */
   private async waitForTurn(origin: string): Promise<() => void> {
     await this.delays.get(origin);
     this.waitingForTurn += 1;
@@ -128,10 +109,7 @@ export class PagePool {
     }
   }
 
-  /**
-   * Ends the turn when `work` has ended, or after a time limit. If many callers wait, the next turn starts after a
-   * pause that is as long as `work` took, so that runs with existing pages come first.
-   */
+  /** Ends the turn after `work` or a time limit. If many callers wait, first pauses for as long as `work` took. */
   private async endTurnAfter<T>(endTurn: () => void, work: Promise<T>): Promise<T> {
     const startedAt = performance.now();
     const turnTimer = setTimeout(endTurn, OPEN_TURN_MAX_MS);
@@ -144,10 +122,7 @@ export class PagePool {
     }
   }
 
-  /**
-   * Waits for a page of the key that another run releases, or for a turn to open a page. If a page of the key is being
-   * reset and no other caller waits for it, waits only for this page, because a reset is faster.
-   */
+  /** If a page of the key is being reset and no other caller waits for it, waits only for this page: a reset is faster. */
   private awaitPageOrTurn(pages: KeyPages): Promise<Page | (() => void)> {
     const { promise, resolve, reject } = Promise.withResolvers<Page | (() => void)>();
     let isSettled = false;
@@ -177,10 +152,7 @@ export class PagePool {
     return promise;
   }
 
-  /**
-   * Delays the next new page of an origin whose run exceeded the memory limit. Otherwise the runs of this origin would
-   * open new pages all the time.
-   */
+  /** After a run exceeded the memory limit. Otherwise the runs of this origin would open new pages all the time. */
   delayNextPage(origin: string): void {
     if (this.delays.has(origin)) return;
     const over = delay(NEW_PAGE_DELAY_MS, undefined, { ref: false }).then(() => {
@@ -200,10 +172,7 @@ export class PagePool {
     this.isRetired = true;
   }
 
-  /**
-   * Discards all pages that execute no run, and opens new pages in advance. After the browser's network service has
-   * ended, commands to existing pages can take seconds, while new pages work at once.
-   */
+  /** After the end of the browser's network service, commands to existing pages can take seconds, and new pages work at once. */
   discardUnused(): void {
     const unusedPages = [...this.pages].filter((page) => this.sparePages.includes(page) || page.isBetweenRuns);
     this.sparePages.length = 0;
@@ -211,7 +180,7 @@ export class PagePool {
     this.fillInBackground();
   }
 
-  /** Returns the number of idle pages: pages that belong to a key (`warm`), and pages opened in advance for any key (`spare`). */
+  /** Idle pages that belong to a key (`warm`), and pages opened in advance for any key (`spare`). */
   countIdlePages(): { warm: number; spare: number } {
     return { warm: this.idleInOrder.size, spare: this.sparePages.length };
   }
@@ -227,7 +196,7 @@ export class PagePool {
     return this.fillPromise;
   }
 
-  /** Opens contexts in advance, and ignores errors: the next run opens its context itself. */
+  /** Ignores errors: the next run opens its context itself. */
   fillInBackground(): void {
     this.fill().catch(() => {});
   }
@@ -275,10 +244,7 @@ export class PagePool {
     return pages;
   }
 
-  /**
-   * Returns the most recently used idle page that has probably been reset already; otherwise the oldest idle page.
-   * Surplus pages therefore stay unused until they are discarded.
-   */
+  /** Returns the last used page that is probably reset; otherwise the oldest. So surplus pages stay idle and are discarded. */
   private findIdle(pages: KeyPages): Page | null {
     const resetBefore = Date.now() - USUAL_RESET_MS;
     while (pages.idle.length > 0) {
@@ -306,10 +272,7 @@ export class PagePool {
     throw new Error(`the browser has ended, or could not open a page in ${OPEN_ATTEMPTS_MAX} attempts`);
   }
 
-  /**
-   * Waits before a reset, because on a machine with few cores the reset would delay the response of the run that has
-   * just ended.
-   */
+  /** With few cores, the reset would delay the response of the run that has just ended. */
   private pauseBeforeReset(pages: KeyPages): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const over = () => {
@@ -346,8 +309,7 @@ export class PagePool {
   private storeIdle(page: Page, pages: KeyPages, pageKey: PageKey): void {
     page.setIdleLossListener(() => {
       this.removeIdle(page, pages);
-      // The loss reason "unready" means that code of the last run is still active. So another page must replace this
-      // page for the next run.
+      // "unready": code of the last run is still active, so another page must replace this page for the next run.
       if (page.loss === "unready") this.release(page, pageKey, false);
       else this.discard(page);
     });

@@ -1,7 +1,4 @@
-/**
- * Interface of a sandbox. A sandbox executes the code of runs in a page, and removes the traces of each run. Each
- * sandbox mode has an implementation.
- */
+/** Executes the code of runs in a page, and removes the traces of each run. Each sandbox mode has an implementation. */
 import type { CDPSession, Connection } from "puppeteer";
 import type { ProxyPort } from "../network/proxy-port.js";
 import type { PageOutcome, PageRunRequest } from "../run.js";
@@ -9,26 +6,17 @@ import { NEEDS_OTHER_MODE_ANSWER } from "./answer.js";
 import type { PageLossReason } from "./loss.js";
 
 export interface Sandbox {
-  /** Prepares the page for its first run. Called once, before the first call of `reset`. */
+  /** Called once, before the first call of `reset`. */
   prepare(): Promise<void>;
-  /** Removes everything that the last run has left in the page. @returns false if the page must be discarded instead */
+  /** Removes everything that the last run has left in the page. Returns false if the page must be discarded. */
   reset(): Promise<boolean>;
-  /**
-   * Executes the code of a run. @returns the answer of the service's script in the page (see answer.ts). Rejects if the
-   * document or renderer is gone
-   */
+  /** Returns the answer of the service's script in the page (answer.ts). Rejects if the document or renderer is gone. */
   execute(request: PageRunRequest): Promise<unknown>;
-  /**
-   * Returns the maximum time in milliseconds until the sandbox is ready for code. This time does not count as part of
-   * the run's time limit.
-   */
+  /** Maximum milliseconds until the sandbox is ready for code. They do not count for the run's time limit. */
   getMaxMsUntilReady(): number;
   /** Ends the requests and the output of the run. Called before the outcome of the run is reported. */
   endRun(): void;
-  /**
-   * Adds reasons that are not available in the page, such as a host that the proxy rejected, to the error message of a
-   * failed run.
-   */
+  /** Adds reasons to the error message of a failed run that the page lacks, such as a host that the proxy rejected. */
   explainFailure(outcome: PageOutcome): Promise<PageOutcome>;
   /** Stops the timers and listeners of a page that can no longer be used. */
   stop(): void;
@@ -49,7 +37,7 @@ export interface SandboxOptions {
   print(payload: string): void;
 }
 
-/** Sandbox for the isolate modes if the browser has no ShadowRealm. Its answer makes the service repeat the run in a document. */
+/** For isolate modes in a browser without ShadowRealm. Its answer makes the service repeat the run in a document. */
 export const UNSUPPORTED_ISOLATE_SANDBOX: Sandbox = {
   prepare: async () => {},
   reset: async () => true,

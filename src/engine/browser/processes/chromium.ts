@@ -14,24 +14,20 @@ import { createBrowserFlags } from "../chromium-flags.js";
 import { lowerBrowserPriority } from "../watch/priorities.js";
 import { createPipeTransport } from "./pipe-transport.js";
 
-/** Address at which proxy ports listen for browsers on this machine. */
 const PROXY_HOST = "127.0.0.1";
 const STDERR_MAX_CHARACTERS = 8_192;
-/** Matches error output with which Chromium reports that it cannot start its sandbox. */
+/** Error output with which Chromium reports that it cannot start its sandbox. */
 const NO_SANDBOX_OUTPUT = /No usable sandbox|new namespace|credentials\.cc|--no-sandbox is not supported/;
-/** Matches the error output of a renderer that has reached its heap limit. */
+/** Error output of a renderer that has reached its heap limit. */
 const OUT_OF_HEAP_OUTPUT = /V8 (javascript|process) OOM/;
-/**
- * First user ID of the range (up to UID_RANGE_END) under which browsers run if the service is root. No account has
- * these IDs.
- */
+/** No account has these user IDs. If the service is root, its browsers run under them. */
 const FIRST_UID = 64_100;
 const UID_RANGE_END = 64_900;
 const FOLDER_PREFIX = "svc-chromium-";
 
 export interface ChromiumOptions {
   chromePath: string;
-  /** False starts Chromium without its sandbox, for machines that do not support one. Never use this for untrusted code. */
+  /** False starts Chromium without its sandbox. Never use this for untrusted code. */
   sandbox: boolean;
 }
 
@@ -45,17 +41,14 @@ function createArguments(options: ChromiumOptions, folder: string): string[] {
   ];
 }
 
-/**
- * Chooses a random user ID that has no account and owns no files, because Chromium does not run its sandbox as root.
- * Returns null if the service is not root: the browser then runs under the account of the service.
- */
+/** Chromium does not run its sandbox as root. Returns null if the service is not root; the browser then has the service's account. */
 function chooseUnusedAccount(): { uid: number; gid: number } | null {
   if (process.getuid?.() !== 0) return null;
   const id = randomInt(FIRST_UID, UID_RANGE_END);
   return { uid: id, gid: id };
 }
 
-/** True if a process with this user ID may be a browser that a service running as root has started. */
+/** True if a process with this user ID may be a browser of the service. */
 export function isBrowserUid(uid: number): boolean {
   const serviceUid = process.getuid?.();
   return serviceUid === 0 ? uid >= FIRST_UID && uid < UID_RANGE_END : uid === serviceUid;
@@ -67,10 +60,7 @@ function createProfileFolder(owner: { uid: number; gid: number } | null): string
   return folder;
 }
 
-/**
- * Removes the profile folders of services that were killed, and ends their browsers, because a very busy browser can
- * outlive its service.
- */
+/** Removes profile folders of services that were killed, and ends their browsers: a very busy browser can outlive its service. */
 export function removeOldBrowsers(): void {
   for (const name of readdirSync(tmpdir())) {
     const pid = name.startsWith(FOLDER_PREFIX) ? Number(name.slice(FOLDER_PREFIX.length).split("-")[0]) : 0;
@@ -89,10 +79,7 @@ function isProcessAlive(pid: number): boolean {
   }
 }
 
-/**
- * Returns the IDs of the processes that use this profile folder and have the same owner as the folder. The list is
- * empty on systems without /proc.
- */
+/** Returns the processes that use this profile folder and have its owner; none on systems without /proc. */
 function findBrowserPids(folder: string): number[] {
   if (!existsSync("/proc")) return [];
   return readdirSync("/proc")
@@ -112,8 +99,7 @@ function removeProfileFolder(folder: string): void {
   try {
     rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
   } catch {
-    // Ignores the error: the profile folder belongs to another account, or is still in use. The next start of the
-    // service removes it.
+    // The profile folder belongs to another account, or is still in use. The next start of the service removes it.
   }
 }
 
@@ -153,17 +139,12 @@ function killProcessGroup(child: ChildProcess): void {
 
 function createPipe(child: ChildProcess, onClose: () => void): ConnectionTransport {
   const [, , , toBrowser, fromBrowser] = child.stdio as unknown as [null, null, null, Writable, Readable];
-  // The started process may be a wrapper script that outlives the browser. So the end of the pipe also counts as the
-  // end of the browser.
+  // The started process may be a wrapper script that outlives the browser. So the end of the pipe also ends the browser.
   fromBrowser.once("close", onClose);
   return createPipeTransport(toBrowser, fromBrowser);
 }
 
-/**
- * Starts Chromium and connects to it over a pipe.
- * @param stopped aborts the start
- * @throws StartError with instructions if the sandbox or the binary does not start
- */
+/** @throws StartError with instructions if the sandbox or the binary does not start */
 export async function startChromium(options: ChromiumOptions, stopped?: AbortSignal): Promise<Chromium> {
   const owner = chooseUnusedAccount();
   const folder = createProfileFolder(owner);

@@ -9,10 +9,7 @@ import { type ProcessSandboxState, readProcessSandboxStates, readSandboxState } 
 
 const ZYGOTE_CHECK_INTERVAL_MS = 100;
 
-/**
- * True if the process has ended. A zombie also counts as ended: it has exited, but its parent has not yet read its exit
- * status.
- */
+/** True also for a zombie: it has exited, but its parent has not yet read its exit status. */
 export function hasProcessEnded(
   pid: number,
   readFile: (path: string) => string = (path) => readFileSync(path, "latin1"),
@@ -25,19 +22,13 @@ export function hasProcessEnded(
   }
 }
 
-/**
- * Returns the IDs of the browser's zygotes, which are processes that fork renderers. Returns only direct children of
- * the browser's main process, because a new renderer looks like a zygote until it has set its own command line.
- */
+/** Zygotes fork renderers. Only children of the main process count: a new renderer looks like a zygote until it sets its command line. */
 export function findZygotePids(processes: readonly Pick<ProcessSandboxState, "pid" | "parent" | "kind">[]): number[] {
   const main = new Set(processes.filter(({ kind }) => kind === "browser").map(({ pid }) => pid));
   return processes.filter(({ kind, parent }) => kind === "zygote" && main.has(parent)).map(({ pid }) => pid);
 }
 
-/**
- * Stops a browser whose zygote process has ended. Without a zygote, the browser can start no renderers, and does not
- * report when a renderer ends.
- */
+/** Stops a browser whose zygote has ended: it can start no renderers, and does not report when a renderer ends. */
 async function watchZygotes({ pid, ended, stop }: Chromium): Promise<void> {
   if (pid === null || process.platform !== "linux") return;
   const zygotes = findZygotePids(readProcessSandboxStates(pid));

@@ -3,22 +3,14 @@ import type { Readable, Writable } from "node:stream";
 import type { ConnectionTransport } from "puppeteer";
 
 const NUL = 0;
-/**
- * Size in bytes of the buffer for an incomplete message. For a larger message, the transport allocates a larger buffer
- * and releases it afterwards.
- */
+/** Buffer for an incomplete message. A larger message gets a larger buffer, which is released afterwards. */
 const BUFFER_BYTES = 1024 * 1024;
 
-/**
- * Creates the transport over a pipe instead of a port, so that no other process on the machine can control the browser.
- */
+/** Over a pipe instead of a port, no other process on the machine can control the browser. */
 export function createPipeTransport(toBrowser: Writable, fromBrowser: Readable): ConnectionTransport {
-  /**
-   * Buffer for an incomplete message. All messages share it, because a buffer for each message would cause a garbage
-   * collection after some large results.
-   */
+  /** Shared by all messages: a buffer for each would cause a garbage collection after some large results. */
   let memory = Buffer.allocUnsafe(BUFFER_BYTES);
-  /** Number of bytes of the incomplete message that `memory` contains. */
+  /** Number of bytes of the incomplete message in `memory`. */
   let pending = 0;
   let closed = false;
 
@@ -44,7 +36,7 @@ export function createPipeTransport(toBrowser: Writable, fromBrowser: Readable):
     pending += bytes.copy(memory, pending);
   }
 
-  /** Returns the complete message: the bytes that `memory` contains, followed by `last`. */
+  /** Returns the bytes of `memory`, followed by `last`. */
   function completeMessage(last: Buffer): string {
     if (pending === 0) return last.toString("utf8");
     bufferBytes(last);
@@ -66,7 +58,7 @@ export function createPipeTransport(toBrowser: Writable, fromBrowser: Readable):
 
   fromBrowser.on("data", receiveChunk);
   fromBrowser.on("close", () => transport.close());
-  // Ignores the error EPIPE of a write to a browser that has ended, because the close event follows.
+  // The error EPIPE of a write to a browser that has ended is followed by the close event.
   fromBrowser.on("error", () => {});
   toBrowser.on("error", () => {});
   return transport;

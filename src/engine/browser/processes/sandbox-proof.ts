@@ -7,7 +7,7 @@ import { readStatFields } from "../watch/processes.js";
 export interface ProcessSandboxState {
   pid: number;
   parent: number;
-  /** Kind of the process from its command line: `browser`, `renderer`, `gpu-process`, or the service of a utility process. */
+  /** `browser`, `renderer`, `gpu-process`, or the service of a utility process. */
   kind: string;
   /** Mode of seccomp, the filter of system calls. 2 means that a filter checks every call. */
   seccompMode: number;
@@ -20,21 +20,14 @@ export interface ProcessSandboxState {
 }
 
 export interface BrowserSandboxState {
-  /** All processes of the browser at the time of the check. */
   processes: readonly ProcessSandboxState[];
   sandboxed: boolean;
 }
 
-/**
- * Kinds of processes that run only code of Chromium and are not sandboxed in any build. The zygote forks sandboxed
- * processes, and the broker serves them. All other processes must have a seccomp filter.
- */
+/** These kinds run only code of Chromium, and no build has a sandbox for them. All other processes need a seccomp filter. */
 const TRUSTED_KINDS = ["browser", "zygote", "broker", "network.mojom.NetworkService"];
 
-/**
- * Maximum time in milliseconds to wait until new processes have entered their sandbox, which takes long on a busy
- * machine.
- */
+/** New processes take long to enter their sandbox on a busy machine. */
 const SANDBOX_TIMEOUT_MS = 3_000;
 const CHECK_INTERVAL_MS = 50;
 
@@ -46,10 +39,7 @@ function sharesUserNamespace(pid: number): boolean {
   return readlinkSync(`/proc/${pid}/ns/user`) === readlinkSync("/proc/self/ns/user");
 }
 
-/**
- * Returns the kind of a process, which is the process type on its command line. A process without a type is the
- * browser, or the script that started the browser. Any other process without a type is "unknown".
- */
+/** A process without a type on its command line is the browser, or the script that started it; any other one is "unknown". */
 function getProcessKind(commandLine: string, pid: number, parent: number, group: number): string {
   const type = /[\0 ]--type=([^\0 ]*)/.exec(commandLine)?.[1];
   if (type === "utility") return /[\0 ]--utility-sub-type=([^\0 ]*)/.exec(commandLine)?.[1] ?? type;
@@ -57,10 +47,7 @@ function getProcessKind(commandLine: string, pid: number, parent: number, group:
   return pid === group || parent === group ? "browser" : "unknown";
 }
 
-/**
- * Reads the sandbox state of a process.
- * @returns null if the process is not in the process group `group`, or has ended
- */
+/** Returns null if the process is not in the process group `group`, or has ended. */
 function readProcess(pid: number, group: number): ProcessSandboxState | null {
   try {
     const [state, parent, leader] = readStatFields(`/proc/${pid}/stat`);
@@ -85,7 +72,6 @@ function readProcess(pid: number, group: number): ProcessSandboxState | null {
   }
 }
 
-/** Reads the sandbox state of all running processes of a process group. */
 export function readProcessSandboxStates(group: number): ProcessSandboxState[] {
   const pids = readdirSync("/proc")
     .map(Number)
@@ -93,10 +79,7 @@ export function readProcessSandboxStates(group: number): ProcessSandboxState[] {
   return pids.map((pid) => readProcess(pid, group)).filter((proof) => proof !== null);
 }
 
-/**
- * Reads the sandbox state of all processes of a browser. Waits up to SANDBOX_TIMEOUT_MS until all are sandboxed.
- * @returns null for a remote browser, and on systems other than Linux
- */
+/** Waits up to SANDBOX_TIMEOUT_MS until all are sandboxed. Null for a remote browser, and on systems other than Linux. */
 export async function readSandboxState({ pid }: Chromium): Promise<BrowserSandboxState | null> {
   if (pid === null || process.platform !== "linux") return null;
   const deadline = Date.now() + SANDBOX_TIMEOUT_MS;

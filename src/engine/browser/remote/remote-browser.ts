@@ -1,7 +1,4 @@
-/**
- * Source of remote browsers, to which the service connects by their DevTools URL. The service opens separate browser
- * contexts there, which end when the connection closes.
- */
+/** Source of remote browsers, to which the service connects by DevTools URL. Its browser contexts there end with the connection. */
 
 import { networkInterfaces } from "node:os";
 import type { Logger } from "pino";
@@ -16,7 +13,7 @@ import type { SocketTransport } from "./socket-transport.js";
 const ANSWER_TIMEOUT_MS = 10_000;
 
 export interface RemoteBrowserOptions {
-  /** URL with the scheme `ws:` or `wss:`. Only its host and port are logged, because other parts may be credentials. */
+  /** URL with `ws:` or `wss:`. Only its host and port are logged, because other parts may be credentials. */
   endpoint: string;
   /** IP address at which the proxy ports of this service listen. */
   egressHost: string;
@@ -37,7 +34,6 @@ function isThisMachine(address: string): boolean {
   return isLoopback(address) || interfaces.some((network) => network.address === address);
 }
 
-/** Requests the command line of the browser. Returns null if the browser does not report it. */
 async function readCommandLine(connection: Connection): Promise<string | null> {
   const { commandLine } = await connection.send("SystemInfo.getInfo").catch(() => ({ commandLine: "" }));
   return commandLine || null;
@@ -108,8 +104,7 @@ export function createRemoteBrowserSource(options: RemoteBrowserOptions): Remote
       try {
         const connection = await openBrowserConnection(transport);
         await checkRemoteBrowser(connection, transport.peer, options, name);
-        // Sets `peer` before the first context is created, because the proxy port of the context calls `isAt`, which
-        // reads `peer`.
+        // Sets `peer` before the first context is created: the proxy port of a context calls `isAt`, which reads `peer`.
         peer = transport.peer;
         return connectChromium(connection, transport);
       } catch (error) {

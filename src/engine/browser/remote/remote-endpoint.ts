@@ -1,13 +1,10 @@
-/**
- * Connects to a remote browser by its URL, and returns its name for logs. Only the host and port of the URL are logged,
- * because the other parts may contain credentials.
- */
+/** Connects to a remote browser by its URL. Error messages and names show only the host and port, as the rest may be credentials. */
 import { openSocketTransport, type SocketTransport } from "./socket-transport.js";
 
 const DISCOVERY_TIMEOUT_MS = 2_000;
-/** Start of the path of a DevTools URL. The ID of the browser follows, which changes with each start of the browser. */
+/** The ID of the browser follows, which changes with each start of the browser. */
 const DEVTOOLS_PATH = "/devtools/browser/";
-/** Minimum length of a URL part that is masked in error messages. A shorter part may also occur in ordinary words. */
+/** A shorter part of the URL may also occur in ordinary words, so it is not masked. */
 const SECRET_MIN_CHARACTERS = 4;
 
 /** Returns the name of a browser for logs: its URL without path and credentials. */
@@ -23,7 +20,7 @@ function decodeUrlPart(part: string): string {
   }
 }
 
-/** Returns the message of an error with all parts of the URL masked except host and port. */
+/** Masks all parts of the URL except host and port. */
 export function getMaskedErrorMessage(error: unknown, endpoint: URL): string {
   const { message, code } = error as NodeJS.ErrnoException;
   const { href, search, pathname, username, password, searchParams } = endpoint;
@@ -34,10 +31,7 @@ export function getMaskedErrorMessage(error: unknown, endpoint: URL): string {
     .reduce((text, part) => text.replaceAll(part, "…"), message || code || "unknown reason");
 }
 
-/**
- * Requests the WebSocket URL from a browser that was started with `--remote-debugging-port`.
- * @returns null if the browser does not answer
- */
+/** Requests the URL from a browser that was started with `--remote-debugging-port`. Returns null without an answer. */
 async function discoverWebSocketUrl(endpoint: URL, stopped?: AbortSignal): Promise<string | null> {
   const protocol = endpoint.protocol === "wss:" ? "https:" : "http:";
   const { username, password } = endpoint;
@@ -58,8 +52,8 @@ async function discoverWebSocketUrl(endpoint: URL, stopped?: AbortSignal): Promi
 }
 
 /**
- * Connects to the browser. If the URL has only host and port, requests the WebSocket URL first. If the URL has the ID of a
- * browser that no longer exists, connects to the current browser.
+ * If the URL has only host and port, requests the WebSocket URL first. If the URL has the ID of a browser that no longer exists, connects
+ * to the current browser.
  */
 export async function openRemoteBrowserTransport(endpoint: URL, stopped?: AbortSignal): Promise<SocketTransport> {
   if (endpoint.pathname === "/" && endpoint.search === "") {

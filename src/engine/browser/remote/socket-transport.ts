@@ -5,28 +5,23 @@ import WebSocket from "ws";
 const HANDSHAKE_TIMEOUT_MS = 3_000;
 const CLOSE_TIMEOUT_MS = 500;
 const PING_INTERVAL_MS = 5_000;
-/**
- * Number of unanswered pings after which the transport closes the connection. The limit is 2, because this process may
- * be late to read one answer.
- */
+/** One unanswered ping is no fault, because this process may be late to read the answer. */
 const PINGS_UNANSWERED_MAX = 2;
 const MESSAGE_MAX_BYTES = 256 * 1024 * 1024;
 
 export interface SocketTransport extends ConnectionTransport {
-  /** IP address of the browser's machine. */
   readonly peer: string;
   /** Resolves when the connection has closed, after `onclose` was called. */
   readonly closed: Promise<void>;
 }
 
 interface SocketOptions {
-  /** Time between two pings in milliseconds. */
   pingMs?: number;
   /** Signal whose abort closes the connection. */
   stopped?: AbortSignal | undefined;
 }
 
-/** Opens a WebSocket to the browser. @throws the error of the connection attempt */
+/** @throws the error of the connection attempt */
 export async function openSocketTransport(url: string, options: SocketOptions = {}): Promise<SocketTransport> {
   const { pingMs = PING_INTERVAL_MS, stopped } = options;
   stopped?.throwIfAborted();
@@ -34,7 +29,7 @@ export async function openSocketTransport(url: string, options: SocketOptions = 
     perMessageDeflate: false,
     handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
     maxPayload: MESSAGE_MAX_BYTES,
-    // The WebSocket does not follow redirects, because the credentials in the URL are only for this host.
+    // The credentials in the URL are only for this host.
     followRedirects: false,
   });
   const terminate = () => socket.terminate();
@@ -80,7 +75,7 @@ function createTransport(socket: WebSocket, peer: string, pingMs: number): Socke
   socket.on("pong", () => {
     unanswered = 0;
   });
-  // Ignores the error, because the "close" event follows.
+  // The "close" event follows.
   socket.on("error", () => {});
   socket.on("close", () => {
     clearInterval(pinging);

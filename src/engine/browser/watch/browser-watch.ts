@@ -1,7 +1,4 @@
-/**
- * Watches a browser while runs are active: measures the memory and the CPU time of its processes, and checks that it
- * responds.
- */
+/** Watches a browser while runs are active: measures the memory and CPU time of its processes, and checks that it responds. */
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { Chromium } from "../browser-source.js";
@@ -10,23 +7,15 @@ import { MemoryWatch } from "./memory.js";
 import { RendererPriorities } from "./priorities.js";
 import { measureProcesses } from "./processes.js";
 
-/** Time in milliseconds between two checks that the browser responds. */
 const ANSWER_INTERVAL_MS = 100;
 const MEASURE_INTERVAL_MS = 100;
-/** Time in milliseconds between two updates of the priority of each renderer, which depends on its CPU time. */
 const PRIORITY_INTERVAL_MS = 50;
-/**
- * Time in milliseconds that runs must have been active before the browser's processes are measured. A measurement would
- * delay the end of a shorter run.
- */
+/** A measurement would delay the end of a shorter run. */
 const MEASURE_AFTER_RUN_MS = 10;
-/** A crash within this many milliseconds after the service has killed a process counts as the effect of the kill. */
+/** A crash within this time after a kill counts as the effect of the kill. */
 const KILL_EFFECT_MS = 5_000;
 
-/**
- * Repeats a check every `ms` milliseconds, but never runs two checks at once. Ignores errors, because the browser or a
- * process may have ended.
- */
+/** Never runs two checks at once. Ignores errors, because the browser or a process may have ended. */
 function repeatCheck(ms: number, check: () => Promise<void>): NodeJS.Timeout {
   let isChecking = false;
   return setInterval(() => {
@@ -47,7 +36,7 @@ export async function isStillActiveAfterDelay(isActive: () => boolean): Promise<
   return isActive();
 }
 
-/** Watches a browser. Does nothing for a remote browser, whose processes are on another machine, and on systems without /proc. */
+/** Does nothing for a remote browser, whose processes are on another machine, and on systems without /proc. */
 export class BrowserWatch {
   private readonly floodWatch: FloodWatch | null = null;
   private readonly memoryWatch: MemoryWatch | null = null;
@@ -79,10 +68,7 @@ export class BrowserWatch {
     ];
   }
 
-  /**
-   * Returns the cause of a crash that the browser reports at this moment: `memory` if this class has killed the process
-   * or V8's heap was full, `flood` for a flood of messages, otherwise null.
-   */
+  /** Cause of a crash that the browser reports now. `memory`: this class has killed the process, or V8's heap was full. */
   getCrashCause(): "memory" | "flood" | null {
     const { floodWatch, memoryWatch, chromium } = this;
     if (floodWatch === null || memoryWatch === null) return null;
@@ -90,10 +76,7 @@ export class BrowserWatch {
     return Date.now() - Math.max(memoryWatch.lastKillAt, chromium.getHeapFullTime()) < KILL_EFFECT_MS ? "memory" : null;
   }
 
-  /**
-   * True if the browser's shared processes (all except renderers) use so much memory that the browser should be
-   * replaced.
-   */
+  /** True if the shared processes (all except renderers) use so much memory that the browser should be replaced. */
   usesTooMuchMemory(): boolean {
     return this.memoryWatch?.usesTooMuchMemory() ?? false;
   }

@@ -1,24 +1,20 @@
 /**
- * Finds the renderer that fills the memory of the browser's shared processes (all except renderers). These processes do
- * not report to which page their data belongs. So the search pauses all suspected renderers, and lets one after the
- * other continue for a moment, until the memory grows.
+ * Finds the renderer that fills the memory of the browser's shared processes (all except renderers), which do not report whose data they
+ * have. The search pauses all suspects, and lets one after the other continue for a moment, until the memory grows.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { readBrowserProcessUsage, readResidentBytes, signalProcess } from "./processes.js";
 
 const CHECK_INTERVAL_MS = 20;
-/** Maximum time in milliseconds to wait for data that renderers sent before they were paused. */
+/** Maximum wait for data that renderers sent before they were paused. */
 const SETTLE_TIMEOUT_MS = 500;
-/**
- * CPU time in milliseconds after which the search pauses a renderer again that it has let continue. TURN_MAX_MS limits
- * the renderer's elapsed time.
- */
+/** CPU time for which the search lets a renderer continue. TURN_MAX_MS limits the elapsed time. */
 const TURN_MAX_CPU_MS = 40;
 const TURN_MAX_MS = 250;
 const STABLE_GROWTH_BYTES = 1024 * 1024;
 const SUSPICIOUS_GROWTH_BYTES = 6 * 1024 * 1024;
 
-/** Process group of a browser, and the IDs of the processes that all its pages share. */
+/** Process group of a browser, and the processes that all its pages share. */
 interface BrowserGroup {
   id: number;
   sharedPids: readonly number[];
@@ -27,7 +23,7 @@ interface BrowserGroup {
 const readSharedBytes = ({ sharedPids, id }: BrowserGroup) => readResidentBytes(sharedPids, id);
 const readCpuMs = async (pid: number, { id }: BrowserGroup) => (await readBrowserProcessUsage(pid, id))?.cpuMs ?? 0;
 
-/** Waits until the memory of the browser's shared processes stops growing. @returns size of this memory in bytes */
+/** Waits until the memory of the shared processes stops growing. Returns its size. */
 async function waitForStableBytes(group: BrowserGroup): Promise<number> {
   let bytes = await readSharedBytes(group);
   for (const deadline = Date.now() + SETTLE_TIMEOUT_MS; Date.now() < deadline; ) {
@@ -39,10 +35,7 @@ async function waitForStableBytes(group: BrowserGroup): Promise<number> {
   return bytes;
 }
 
-/**
- * Lets a renderer continue for a moment. @returns true if the memory of the browser's shared processes grows during
- * this time
- */
+/** Lets a renderer continue for a moment. True if the memory of the shared processes grows in this time. */
 async function growsWhileRunning(pid: number, group: BrowserGroup): Promise<boolean> {
   const before = await waitForStableBytes(group);
   const spent = await readCpuMs(pid, group);
@@ -55,12 +48,7 @@ async function growsWhileRunning(pid: number, group: BrowserGroup): Promise<bool
   return (await waitForStableBytes(group)) - before > SUSPICIOUS_GROWTH_BYTES;
 }
 
-/**
- * Searches for the renderer that fills the memory of the browser's shared processes. After the search, all suspects
- * continue.
- * @param suspects renderers, the busiest first
- * @returns process ID of the renderer; null if the memory grows with none of the suspects
- */
+/** @param suspects process IDs of renderers, the busiest first @returns null if the memory grows with none of them */
 export async function findMemoryFillingRenderer(
   suspects: readonly number[],
   group: BrowserGroup,

@@ -1,27 +1,18 @@
-/**
- * Linux control group (cgroup) with low CPU weight for busy renderers. All renderers in this group together get a
- * twentieth of the CPU time of any other group. Does nothing if the kernel or the account does not allow control
- * groups.
- */
+/** Control group (cgroup) for busy renderers. Does nothing if the kernel or the account does not allow control groups. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-/** Folder with the control groups of the machine. */
 const CGROUP_MOUNT = "/sys/fs/cgroup";
-/** File that lists the control groups of this process. Lines are `<number>:<controllers>:<path>`, or `0::<path>` in version 2. */
+/** Lines are `<number>:<controllers>:<path>`, or `0::<path>` in version 2. */
 const SERVICE_GROUPS_FILE = "/proc/self/cgroup";
 const GROUP_NAME_PREFIX = "svc-idle-";
-/**
- * CPU weight of the group, a twentieth of the default. With a lower weight, a run on a busy machine would get no CPU
- * time.
- */
+/** CPU weight of all busy renderers together, a twentieth of the default. With less, a run on a busy machine would get no CPU time. */
 const IDLE_WEIGHT = "5";
 const IDLE_SHARES = "51";
-/** Time in milliseconds after a failed attempt to create the group, in which there is no other attempt. */
 const CREATION_RETRY_MS = 60_000;
 
-/** Folder with the control groups of the machine (`mount`), and file that lists those of this process. */
+/** Folder with the control groups of the machine, and file that lists those of this process. */
 interface GroupPaths {
   mount: string;
   groupsFile: string;
@@ -37,8 +28,7 @@ function findServiceGroup({ mount, groupsFile }: GroupPaths): string | null {
     const relative = path.join(":");
     // A path with ".." is outside of the part of the hierarchy that is mounted here, so this group has no folder.
     if (relative.includes("..")) continue;
-    // In a container, the mount itself may be the group of this process, although the path in the file is that on the
-    // host.
+    // In a container, the mount itself may be the group of this process, because the path in the file is that on the host.
     const folders = mounts.flatMap((folder) => [join(folder, relative), folder]);
     const group = folders.find((folder) => existsSync(join(folder, "cgroup.procs")));
     if (group !== undefined && (!isVersion2 || hasCpuWeight(group))) return group;
@@ -50,7 +40,6 @@ function hasCpuWeight(group: string): boolean {
   return readFileSync(join(group, "cgroup.controllers"), "utf8").split(/\s/).includes("cpu");
 }
 
-/** Removes the idle groups of services that were killed. */
 function removeOldGroups(parent: string): void {
   for (const name of readdirSync(parent)) {
     if (name.startsWith(GROUP_NAME_PREFIX) && !existsSync(`/proc/${name.slice(GROUP_NAME_PREFIX.length)}`))
@@ -62,21 +51,16 @@ function removeGroup(group: string): void {
   try {
     rmdirSync(group);
   } catch {
-    // The group still has processes, so the kernel does not remove it. The next start of the service removes it.
+    // The group still has processes. The next start of the service removes it.
   }
 }
 
 interface ControlGroups {
-  /** Folder of the control group for busy renderers. */
   idle: string;
-  /** Folder of the control group of the service. */
   service: string;
 }
 
-/**
- * Creates the control group for busy renderers, and finds the control group of the service. Returns null if the system
- * does not allow it, or cannot do it at the moment.
- */
+/** Returns null if the system does not allow control groups, or cannot create one at the moment. */
 function createGroups(paths: GroupPaths): ControlGroups | null {
   try {
     const service = findServiceGroup(paths);
@@ -95,7 +79,7 @@ function createGroups(paths: GroupPaths): ControlGroups | null {
   }
 }
 
-/** Other paths, and another clock in milliseconds. Only tests set these options. */
+/** Only tests set these options. */
 interface IdleGroupOptions extends GroupPaths {
   now: () => number;
 }
@@ -106,14 +90,11 @@ const DEFAULT_OPTIONS: IdleGroupOptions = {
   now: () => performance.now(),
 };
 
-/** The control group with low CPU weight. Creates it at the first use, or later if that fails. */
+/** Creates the control group at the first use, or later if that fails. */
 export class IdleControlGroup {
   private groups: ControlGroups | null = null;
   private nextCreationAt = 0;
-  /**
-   * Resolves when all queued moves of processes between control groups have ended. Moves are asynchronous, because one
-   * may take the kernel hundreds of milliseconds.
-   */
+  /** Moves between control groups run one after another, in the background: one may take the kernel hundreds of milliseconds. */
   private lastMove: Promise<unknown> = Promise.resolve();
 
   constructor(private readonly options: IdleGroupOptions = DEFAULT_OPTIONS) {}
@@ -126,11 +107,7 @@ export class IdleControlGroup {
     return this.groups;
   }
 
-  /**
-   * Moves the process to the control group with low CPU weight, or back to the control group of this service. Resolves
-   * with false if there are no such groups, or if the kernel rejects the move, for example because the process has
-   * ended.
-   */
+  /** Resolves with false if there are no control groups, or the kernel rejects the move, as for a process that has ended. */
   async moveProcess(pid: number, group: keyof ControlGroups): Promise<boolean> {
     const groups = this.findGroups();
     if (groups === null) return false;
@@ -146,5 +123,4 @@ export class IdleControlGroup {
   }
 }
 
-/** Control group of all busy renderers of this process. */
 export const rendererIdleControlGroup = new IdleControlGroup();

@@ -1,34 +1,28 @@
 /**
- * Watches whether a browser can start pages. A browser cannot start renderers if its zygote process has died, or if the
- * machine allows no new processes. This class then ends the browser, so that another one replaces it. It also reports
- * the end of the network service. It uses only reports of the browser, so that it also works for a remote browser.
+ * Ends a browser that cannot start renderers, because its zygote process has died or the machine allows no new processes. Also reports the
+ * end of the network service. It uses only reports of the browser, so that it also works for a remote browser.
  */
 import type { Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 import type { Chromium } from "../browser-source.js";
 import { listProcesses } from "./processes.js";
 
-/** Status that Chromium reports for a DevTools target (such as a page) whose renderer could not be started. */
+/** Status of a DevTools target (such as a page) whose renderer could not be started. */
 export const FAILED_LAUNCH_STATUS = "failed to launch";
-/**
- * Number of failed starts of renderers within FAILURES_WITHIN_MS after which the browser is ended. A single failure may
- * happen by chance.
- */
+/** Failed starts of renderers within FAILURES_WITHIN_MS after which the browser is ended. One failure may happen by chance. */
 const FAILURES_MAX = 2;
 const FAILURES_WITHIN_MS = 5_000;
 /**
- * Number of consecutive checks at which a browser has pages but no renderer, after which its zygote counts as dead. When
- * a zygote dies, the kernel ends all its renderers, and the browser reports no crash of their pages. Checks are counted
- * instead of time, because a pause of the machine delays only one response.
+ * Consecutive checks with pages but no renderer after which the zygote counts as dead: its renderers then end without a report. Checks
+ * are counted instead of time, because a pause of the machine delays only one response.
  */
 const CHECKS_WITHOUT_RENDERER_MAX = 6;
 export const LAUNCH_CHECK_INTERVAL_MS = 250;
 
 export class RendererLaunchWatch {
   private failureTimes: number[] = [];
-  /** Number of checks in a row at which a page needed a renderer and the browser had none. */
   private checksWithoutRenderer = 0;
-  /** Process ID of the browser's network service at the last check; null before the first check. */
+  /** Process ID at the last check; null before the first check. */
   private networkService: number | null = null;
   private isChecking = false;
   private isStopped = false;
@@ -36,8 +30,7 @@ export class RendererLaunchWatch {
 
   /**
    * @param hasPages returns true if there is an open or opening page that has not crashed
-   * @param on `broken` is called once, before this class ends the browser; `networkLost` when the network service of
-   * the browser has ended
+   * @param on `broken` is called once before the browser is ended, `networkLost` at the end of the browser's network service
    */
   constructor(
     private readonly chromium: Chromium,
@@ -78,14 +71,13 @@ export class RendererLaunchWatch {
     this.isChecking = true;
     try {
       const processes = await listProcesses(this.chromium.connection, 0);
-      // Calls `hasPages` after the browser's response, because a page that has closed before the response needs no
-      // renderer.
+      // Calls `hasPages` after the browser's response, because a page that closed before it needs no renderer.
       const isIntact = !this.hasPages() || processes.some(({ isRenderer }) => isRenderer);
       this.checksWithoutRenderer = isIntact ? 0 : this.checksWithoutRenderer + 1;
       if (this.checksWithoutRenderer >= CHECKS_WITHOUT_RENDERER_MAX) this.replace();
       this.compareNetworkService(processes.find(({ isNetworkService }) => isNetworkService)?.pid);
     } catch {
-      // Ignores errors: the command fails only if the browser has ended.
+      // The command fails only if the browser has ended.
     } finally {
       this.isChecking = false;
     }

@@ -1,7 +1,6 @@
 /**
- * Lowers the priority of renderers that use much CPU time, so that other runs, the service and its database come first.
- * Also moves these renderers to a control group with low CPU weight (idle-group.ts). Without root, the control group
- * does not exist, and a lowered priority cannot be raised again.
+ * Lowers the priority of busy renderers, so that other runs, the service and its database come first. Without root, there is no control
+ * group for them (idle-group.ts), and a lowered priority cannot be raised again.
  */
 
 import { readdirSync, writeFileSync } from "node:fs";
@@ -10,56 +9,33 @@ import { runInBackground } from "../../../background.js";
 import { type IdleControlGroup, rendererIdleControlGroup } from "./idle-group.js";
 import type { MeasuredProcess } from "./processes.js";
 
-/** Priority (nice value) of renderers that use little CPU time, and of all other processes of the browser. */
+/** Nice value of renderers that use little CPU time, and of all other processes of the browser. */
 export const BROWSER_PRIORITY = 5;
 /**
- * Priority (nice value) of the browser's session, for kernels that first divide CPU time between sessions (autogroups).
- * With 3, the browser's session gets half the CPU time of the service's session if both need it. With 0, threads that a
- * run has just started delay the service by up to 140 ms, because priorities of threads count only within a session.
- * With 10, large results that the service processes for one app delay the runs of others: by 400 to 950 ms (p95) on a
- * slow machine, where 3 delays them by 70 to 130 ms.
+ * Nice value of the browser's session, for kernels that first divide CPU time between sessions (autogroups). With 0, new threads of a run
+ * delay the service by up to 140 ms. With 10, large results of one app delay the runs of others by up to 950 ms (p95, slow machine); with
+ * 3, by up to 130 ms.
  */
 export const BROWSER_SESSION_PRIORITY = 3;
-/**
- * Priorities (nice values) by the number of cores that a renderer keeps busy. A thread with priority 5 gets as much CPU
- * time as twenty threads with 19.
- */
+/** Nice values by busy cores. A thread with 5 gets as much CPU time as twenty threads with 19. */
 const PRIORITY_BY_BUSY_CORES: readonly (readonly [cores: number, priority: number])[] = [
   [1, 19],
   [0.5, 15],
   [0.15, 10],
 ];
-/**
- * Number of busy cores from which a renderer is moved to the idle group (control group with low CPU weight), if other
- * renderers also use CPU time.
- */
+/** Busy cores from which a renderer is moved to the idle group, if other renderers also use CPU time. */
 const IDLE_GROUP_MIN_CORES = 0.5;
-/**
- * A renderer stays in the idle group (control group with low CPU weight) for at least this time in milliseconds. Then
- * it leaves the group if it is less busy, or if no other renderer uses CPU time. After a shorter time, a busy renderer
- * that got no CPU time in the group would also leave it.
- */
+/** Minimum stay in the idle group. After less time, a renderer that got no CPU time there would count as no longer busy. */
 const IDLE_GROUP_MIN_MS = 2_000;
-/**
- * Period in milliseconds over which CPU time is measured. A run that is shorter than this period cannot delay other
- * runs much.
- */
+/** Period over which CPU time is measured. A shorter run cannot delay other runs much. */
 const MEASURE_PERIOD_MS = 150;
-/**
- * Shorter period in milliseconds for renderers with several busy threads. Ordinary code has only one busy thread;
- * several of them delay other runs sooner.
- */
+/** Shorter period for renderers with several busy threads, which delay other runs sooner. Ordinary code has one. */
 const THREADS_MEASURE_PERIOD_MS = 40;
-/** Number of busy cores from which the period THREADS_MEASURE_PERIOD_MS applies instead of MEASURE_PERIOD_MS. */
 const THREADS_MIN_CORES = 1.2;
-/**
- * Number of busy cores from which a renderer with many new threads is moved to the idle group (control group with low
- * CPU weight).
- */
+/** Busy cores from which a renderer with many new threads is moved to the idle group. */
 const MANY_THREADS_MIN_CORES = 0.15;
-/** Number of threads, in addition to the renderer's lowest number, that counts as many new threads. */
+/** Threads above the renderer's lowest number that count as many new threads. */
 const MANY_NEW_THREADS = 8;
-/** Time in milliseconds until the second attempt to set the priority of the browser's session. */
 const SESSION_RETRY_MS = 150;
 
 type Renderer = Pick<MeasuredProcess, "pid" | "cpuMs" | "threads">;
@@ -67,42 +43,31 @@ type Renderer = Pick<MeasuredProcess, "pid" | "cpuMs" | "threads">;
 interface Measurement {
   at: number;
   cpuMs: number;
-  /** Lowest number of threads that the renderer has had at any measurement. */
+  /** Lowest number of threads at any measurement. */
   threads: number;
-  /** Time of the last measurement at which the renderer had used CPU time. */
   lastBusyAt: number;
   priority: number;
-  /**
-   * Time until which the renderer stays in the idle group (control group with low CPU weight); 0 if the renderer is not
-   * in the group.
-   */
+  /** End of the minimum stay in the idle group; 0 if the renderer is not in the group. */
   idleUntil: number;
 }
 
-/** Returns the priority of a renderer with this many busy cores. */
 export function chooseRendererPriority(cores: number): number {
   return PRIORITY_BY_BUSY_CORES.find(([least]) => cores >= least)?.[1] ?? BROWSER_PRIORITY;
 }
 
-/**
- * Lowers the priority of a browser that has just been started as the leader of a new session. Later threads and child
- * processes of the browser inherit the priority.
- */
+/** Call it just after the start of the browser: its later threads and child processes inherit the priority. */
 export function lowerBrowserPriority(pid: number): void {
   try {
     setPriority(pid, BROWSER_PRIORITY);
   } catch {
-    // Ignores the error: the service was started with a lower priority, which the browser has inherited. The account is
-    // not allowed to raise it.
+    // The service has a lower priority, which the browser has inherited. The account is not allowed to raise it.
   }
   setBrowserSessionPriority(pid);
 }
 
 /**
- * Sets the priority of the session of a browser. Without CAP_SYS_ADMIN, the kernel rejects the change with EAGAIN if a
- * process has changed the priority of any session in the last 100 ms, for example that of another browser. So the
- * change is then repeated once.
- * @param write replaces `writeFileSync` in tests
+ * Without CAP_SYS_ADMIN, the kernel rejects the change with EAGAIN if a process has changed the priority of any session in the last 100 ms,
+ * for example that of another browser. So the change is then repeated once.
  */
 export function setBrowserSessionPriority(
   pid: number,
@@ -112,7 +77,7 @@ export function setBrowserSessionPriority(
   try {
     write(`/proc/${pid}/autogroup`, String(BROWSER_SESSION_PRIORITY));
   } catch (error) {
-    // Ignores other errors: the kernel has no autogroups, or the browser has already ended.
+    // Other errors: the kernel has no autogroups, or the browser has ended.
     if ((error as NodeJS.ErrnoException).code !== "EAGAIN" || isRetry) return;
     setTimeout(setBrowserSessionPriority, SESSION_RETRY_MS, pid, write, true).unref();
   }
@@ -120,17 +85,13 @@ export function setBrowserSessionPriority(
 
 const listThreadsOfProcess = (pid: number): number[] => readdirSync(`/proc/${pid}/task`).map(Number);
 
-/**
- * Sets the priority of each thread. A new thread inherits the priority of its creator.
- * @throws the errors that a later attempt may not have
- */
+/** A new thread inherits the priority of its creator. @throws the errors that a later attempt may not have */
 function setThreadPriorities(threads: readonly number[], priority: number): void {
   for (const thread of threads) {
     try {
       setPriority(thread, priority);
     } catch (error) {
-      // Ignores a thread that has ended, and a priority that the account is not allowed to raise again. The other
-      // threads must still get the priority.
+      // Ignores a thread that has ended, and a priority that the account is not allowed to raise again.
       const { code } = (error as { info: { code: string } }).info;
       if (code !== "ESRCH" && code !== "EACCES" && code !== "EPERM") throw error;
     }
@@ -140,7 +101,6 @@ function setThreadPriorities(threads: readonly number[], priority: number): void
 export class RendererPriorities {
   private readonly measurements = new Map<number, Measurement>();
 
-  /** @param listThreads returns the thread IDs of a process */
   constructor(
     private readonly listThreads = listThreadsOfProcess,
     private readonly idleGroup: Pick<IdleControlGroup, "moveProcess"> = rendererIdleControlGroup,
@@ -184,11 +144,7 @@ export class RendererPriorities {
     });
   }
 
-  /**
-   * Moves a renderer to the idle group (control group with low CPU weight) or back. If the move fails, the next update
-   * tries again.
-   * @returns the renderer's new time limit in the idle group (`idleUntil`)
-   */
+  /** Moves a renderer to the idle group or back, and returns its new `idleUntil`. If that fails, the next update tries again. */
   private moveRenderer(pid: number, isDelayingOthers: boolean, now: number, idleUntil: number): number {
     const idleUntilNext = isDelayingOthers ? now + IDLE_GROUP_MIN_MS : idleUntil;
     const isIdleNext = now < idleUntilNext;
@@ -202,7 +158,7 @@ export class RendererPriorities {
     return isIdleNext ? idleUntilNext : 0;
   }
 
-  /** Changes the priority of a renderer. Returns its new priority: the old one if the next update must try again. */
+  /** Returns the new priority; the old one if the change failed, so that the next update tries again. */
   private changePriority(pid: number, oldPriority: number, priority: number): number {
     if (priority === oldPriority) return oldPriority;
     try {

@@ -4,7 +4,6 @@ import type { Connection } from "puppeteer";
 
 const PAGE_BYTES = 4_096;
 const CLOCK_TICK_MS = 10;
-/** Type that Chromium reports for its network service. */
 const NETWORK_SERVICE = "network.mojom.NetworkService";
 
 export interface BrowserProcess {
@@ -18,13 +17,13 @@ export interface BrowserProcess {
 export interface Usage {
   /** CPU time in milliseconds since the start of the process. */
   cpuMs: number;
-  /** Part of the CPU time that was spent in the kernel, in milliseconds. */
+  /** Part of `cpuMs` that was spent in the kernel. */
   kernelMs: number;
   residentBytes: number;
   threads: number;
 }
 
-/** Returns the processes that the browser reports. @param timeoutMs 0 for no time limit */
+/** @param timeoutMs 0 for no time limit */
 export async function listProcesses(connection: Connection, timeoutMs?: number): Promise<BrowserProcess[]> {
   const options = timeoutMs === undefined ? undefined : { timeout: timeoutMs };
   const { processInfo } = await connection.send("SystemInfo.getProcessInfo", undefined, options);
@@ -37,16 +36,13 @@ export async function listProcesses(connection: Connection, timeoutMs?: number):
 
 /** Returns the fields of a `stat` file in /proc that follow the process name: state, parent, group, … */
 export function readStatFields(path: string): string[] {
-  // Reads the file synchronously, because /proc needs no disk, and an asynchronous read takes ten times as long.
+  // Synchronously, because /proc needs no disk, and an asynchronous read takes ten times as long.
   return readFileSync(path, "latin1")
     .replace(/^.*\) /s, "")
     .split(" ");
 }
 
-/**
- * Reads the CPU time and memory of a process.
- * @returns null if the process has ended, or if it is not in the process group (its ID was reused)
- */
+/** Returns null if the process has ended, or if it is not in the process group (its ID was reused). */
 export async function readBrowserProcessUsage(pid: number, group: number): Promise<Usage | null> {
   try {
     const fields = readStatFields(`/proc/${pid}/stat`);
@@ -64,7 +60,6 @@ export async function readBrowserProcessUsage(pid: number, group: number): Promi
   }
 }
 
-/** Returns the fields of the `stat` file of a thread; null if the thread has ended. */
 function readThreadFields(path: string, readStat: typeof readStatFields): string[] | null {
   try {
     return readStat(path);
@@ -75,17 +70,12 @@ function readThreadFields(path: string, readStat: typeof readStatFields): string
 
 /** Summary of all threads of the browser's shared processes (all except renderers). */
 export interface SharedProcessThreads {
-  /** CPU time of all threads in milliseconds. */
   cpuMs: number;
   /** True if a thread is running or waits for a CPU. */
   isAnyRunnable: boolean;
 }
 
-/**
- * Reads the threads of all processes of the process group except renderers. Call it rarely, because it lists all
- * processes of the machine.
- * @param readStat replaces `readStatFields` in tests
- */
+/** Lists all processes of the machine, so call it rarely. `readStat` is for tests. */
 export function readSharedProcessThreads(group: number, readStat = readStatFields): SharedProcessThreads {
   const threads = { cpuMs: 0, isAnyRunnable: false };
   for (const name of readdirSync("/proc")) {
@@ -101,7 +91,7 @@ export function readSharedProcessThreads(group: number, readStat = readStatField
         threads.isAnyRunnable ||= fields[0] === "R";
       }
     } catch {
-      // Ignores the error: the process has ended.
+      // The process has ended.
     }
   }
   return threads;
@@ -109,7 +99,7 @@ export function readSharedProcessThreads(group: number, readStat = readStatField
 
 export type MeasuredProcess = BrowserProcess & Usage;
 
-/** Reads the CPU time and memory of the processes. Leaves out processes that have ended. */
+/** Leaves out processes that have ended. */
 export async function measureProcesses(
   processes: readonly BrowserProcess[],
   group: number,
@@ -130,6 +120,6 @@ export function signalProcess(pid: number, name: "SIGSTOP" | "SIGCONT" | "SIGKIL
   try {
     process.kill(pid, name);
   } catch {
-    // Ignores the error: the process has ended.
+    // The process has ended.
   }
 }

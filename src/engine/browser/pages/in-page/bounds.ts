@@ -1,15 +1,11 @@
-/**
- * Limits calls of functions that need far more time in the browser process than in the calling code. Runs in each
- * document and worker before any other code.
- */
+/** Limits functions that need far more time in the browser process than in the calling code. Runs before other code of a document. */
 import type { Any } from "./any.js";
 
 declare const self: Any;
 
 /**
- * Limits the number of broadcast channels, channel messages and locks of a global scope. The browser process forwards
- * each message to all channels of the same name, and compares each lock with all others. Removes the console of frames,
- * because no one reads its lines. The browser evaluates this function's source text (see `createHarnessCore`).
+ * The browser process forwards each channel message to all channels of the same name, and compares each lock with all others. Also removes
+ * the console of frames, because no one reads its lines. The browser evaluates this function's source text (see `createHarnessCore`).
  */
 export function limitGlobalScope(
   channelsMax: number,
@@ -22,9 +18,7 @@ export function limitGlobalScope(
   const RefusalError = RangeError;
   const { BroadcastChannel, LockManager } = scope;
 
-  /**
-   * Returns a function that calls `call` at most `max` times. Later calls throw an error with the message `refusal`.
-   */
+  /** The returned function calls `call` at most `max` times. Later calls throw an error with the message `refusal`. */
   function bounded<T extends (...values: Any[]) => unknown>(max: number, refusal: string, call: T): T {
     let calls = 0;
     return ((...values: Any[]) => {
@@ -34,10 +28,7 @@ export function limitGlobalScope(
     }) as T;
   }
 
-  /**
-   * Limits how often code can call a method. The replacement is a shorthand method, so that it has the same name, gets
-   * `this`, and is no constructor.
-   */
+  /** A shorthand method has the same name as the old one, gets `this`, and is no constructor. */
   function boundMethod(prototype: Any, name: string, max: number, refusal: string): void {
     const method = prototype[name];
     const call = bounded(max, refusal, (self: Any, values: Any) => apply(method, self, values));
@@ -60,8 +51,7 @@ export function limitGlobalScope(
   BroadcastChannel.prototype.constructor = scope.BroadcastChannel;
   const messages = `An action can send at most ${messagesMax} messages over BroadcastChannels`;
   boundMethod(BroadcastChannel.prototype, "postMessage", messagesMax, messages);
-  // `LockManager` exists only in a secure context. A worker gets it after this script has run, so this script does
-  // not limit a worker's locks. watch/floods.ts stops a renderer that sends too many requests to the browser process.
+  // A worker gets `LockManager` only after this script has run, so its locks have no limit. watch/floods.ts stops floods.
   if (LockManager)
     boundMethod(LockManager.prototype, "request", locksMax, `An action can request at most ${locksMax} locks`);
 

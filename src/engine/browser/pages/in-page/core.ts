@@ -1,31 +1,24 @@
-/**
- * Part of the harness (the service's script that executes a run) for all sandbox modes: calls `execute` and encodes the
- * outcome as one text. Runs in the browser.
- */
+/** Harness (the service's script that executes a run) of all modes: calls `execute` and encodes the outcome as text, in the browser. */
 
 import type { Any } from "./any.js";
 import type { HarnessLimits, InstallConsole } from "./harness-console.js";
 import type { RunAnswerText } from "./messages.js";
 import type { ValueFormatter } from "./value-formatter.js";
 
-/** Answer of the service's script in the page (harness) if a run has failed. */
 export interface HarnessFailure {
   cause: "script" | "result";
   name: string;
   message: string;
   stack: string;
-  /**
-   * Position of a syntax error, or of an error at the top level, of a package, if the stack does not contain this
-   * position.
-   */
+  /** Position of a syntax error or top-level error of a package, if the stack does not contain it. */
   at: string;
 }
 
 export type HarnessCore = ReturnType<typeof createHarnessCore>;
 
 /**
- * Creates the core of the harness. The browser evaluates the source text of `createHarnessCore`, so the function can use only
- * globals and its own code. It stores all globals that it uses later, because the action may replace them.
+ * The browser evaluates the source text of `createHarnessCore`, so the function can use only globals and its own code. It stores all
+ * globals that it uses later, because the action may replace them.
  */
 export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatter, installConsole: InstallConsole) {
   const scope = globalThis as Any;
@@ -72,18 +65,13 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
 
   /** Makes a promise independent of changes that the action made to Promise.prototype. Returns the promise. */
   function safe<T>(promise: Promise<T>): Promise<T> {
-    // `__proto__: null` prevents the property descriptor from inheriting members that the action added to
-    // Object.prototype.
+    // `__proto__: null` prevents the descriptor from inheriting members that the action added to Object.prototype.
     defineProperty(promise, "then", { __proto__: null, value: then } as Any);
     defineProperty(promise, "constructor", { __proto__: null, value: OwnPromise } as Any);
     return promise;
   }
 
-  /**
-   * Evaluates scripts in the global scope. Returns null, or an error answer if a script fails.
-   * @param scripts name and source of each script, alternating
-   * @param endIndex index in `scripts` of the first item that is not evaluated
-   */
+  /** Returns null, or an error answer. `scripts` alternates names and sources; the item at `endIndex` is not evaluated. */
   async function load(scripts: readonly string[], endIndex: number): Promise<string | null> {
     // The `await` shortens the stack: later stack traces contain only frames of the action, and none of the service.
     await undefined;
@@ -97,7 +85,7 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
     return null;
   }
 
-  /** Calls the `execute` function of the action. `payload` and `settings` are JSON texts. */
+  /** `payload` and `settings` are JSON texts. */
   async function callExecute(run: Any, payload: string, settings: string): Promise<string> {
     if (typeof run !== "function") {
       return fail("script", new TypeError("The code defines no function with the name execute"), "");
@@ -129,14 +117,14 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
     /** Removes all globals except `globals` from the global object, because this object may stay in memory after the run. */
     removeRunGlobals(globals: readonly string[]): void {
       const keys = ownKeys(scope);
-      // Uses a plain loop, because the action may have replaced the methods of arrays.
+      // A plain loop, because the action may have replaced the methods of arrays.
       for (let at = 0; at < keys.length; at += 1) {
         if (!apply(includes, globals, [keys[at]])) deleteProperty(scope, keys[at]!);
       }
     },
 
     /**
-     * Evaluates the scripts in the global scope, and calls `execute`. Returns the answer of the harness.
+     * Returns the answer of the harness.
      * @param scripts name and source of each script in turn; the last script is the action's function (action-script.ts)
      * @param loadAll evaluates the scripts before the last one
      */

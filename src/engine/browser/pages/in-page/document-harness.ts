@@ -7,9 +7,8 @@ import type { HostServiceCalls, RunServiceCalls } from "./service-calls.js";
 declare const self: Any;
 
 /**
- * Creates the harness of a document, and returns the object whose methods the service calls. Returns null if the
- * document has history state of the previous document, which can happen because both have the same URL. The browser
- * evaluates this function's source text (see `createHarnessCore`).
+ * Returns the object whose methods the service calls. Returns null if the document has history state of the previous document, which can
+ * happen because both have the same URL. The browser evaluates this function's source text (see `createHarnessCore`).
  */
 export function createDocumentHarness(
   core: HarnessCore,
@@ -30,8 +29,7 @@ export function createDocumentHarness(
   const { addEventListener, removeEventListener } = window;
   let head: Any = null;
 
-  // The browser keeps `window.name`, localStorage and sessionStorage after a navigation, so they are cleared here.
-  // leftovers.ts checks that all other kinds of storage are empty.
+  // The browser keeps these three after a navigation. leftovers.ts checks that all other kinds of storage are empty.
   if (window.name !== "") window.name = "";
   if (window.localStorage.length > 0) window.localStorage.clear();
   if (window.sessionStorage.length > 0) window.sessionStorage.clear();
@@ -57,7 +55,7 @@ export function createDocumentHarness(
     return failure;
   }
 
-  /** Loads a script from a URL. Returns null, or an error answer if loading fails. */
+  /** Returns null, or an error answer if loading fails. */
   function load(url: string): Promise<string | null> {
     return new PagePromise((resolve: Any) => {
       let failed: string | null = null;
@@ -81,14 +79,11 @@ export function createDocumentHarness(
     });
   }
 
-  /**
-   * Evaluates the scripts before index `endIndex`. `scripts` has two items for each script: name and source, or `""`
-   * and URL. Returns null, or an error answer if a script fails.
-   */
+  /** Returns null, or an error answer. `scripts` alternates names and sources (or `""` and URLs); the item at `endIndex` is excluded. */
   async function loadAll(scripts: readonly string[], endIndex: number): Promise<string | null> {
     // The `await` shortens the stack: later stack traces contain no frames of the service, only those of the action.
     await undefined;
-    // Reads `document.head` only now, because this script may have started before the document had a head.
+    // Not earlier, because this script may have started before the document had a head.
     head = document.head;
     for (let i = 0; i < endIndex; i += 2) {
       const failed = scripts[i] === "" ? await load(scripts[i + 1]!) : evaluate(scripts[i]!, scripts[i + 1]!);
@@ -97,10 +92,7 @@ export function createDocumentHarness(
     return null;
   }
 
-  /**
-   * Defines the global through which the client library sends requests to other services. Requests to this service use
-   * the browser's network.
-   */
+  /** For requests of the client library to other services. Requests to this service use the browser's network. */
   function openService(base: string, settings: string, send: (message: DocumentMessage) => void): void {
     const { call, connect, request, receive } = runCalls;
     hostCalls.connect((text) => send(`service ${text}`));
@@ -114,10 +106,8 @@ export function createDocumentHarness(
     /** Receives a part of the service's response to a request of the run. */
     answer: hostCalls.answer,
     /**
-     * Executes a run. Removes the DevTools binding for console lines from the global scope, so that the action cannot
-     * use it.
-     * @param scripts two items for each script: name and source, or `""` and URL; the last script is the action's code
-     * in a function
+     * Executes a run. Removes the DevTools binding for console lines, so that the action cannot use it.
+     * @param scripts name and source, or `""` and URL, of each script; the last one is the action's code in a function
      */
     run(bindingName: string, scripts: Any, payload: string, settings: string, base: string): Promise<string> {
       const print = window[bindingName];

@@ -16,8 +16,8 @@ declare const self: Any;
 export type InstallConsole = ReturnType<typeof createConsoleInstaller>;
 
 /**
- * Creates the console of a run. The browser evaluates this function's source text (see `createHarnessCore`). Returns a
- * function that installs the console; `print` receives each line as the JSON of a ConsoleLine.
+ * Returns a function that installs the console of a run; `print` receives each line as the JSON of a ConsoleLine. The browser evaluates
+ * this function's source text (see `createHarnessCore`).
  */
 export function createConsoleInstaller(limits: HarnessLimits, formatter: ValueFormatter) {
   const scope = globalThis as Any;
@@ -25,14 +25,13 @@ export function createConsoleInstaller(limits: HarnessLimits, formatter: ValueFo
   const { stringify } = JSON;
   const { now } = Date;
 
-  /** Returns an array of `first` and the values from index `from`. Does not use array methods, which the action may replace. */
+  /** Does not use array methods, because the action may have replaced them. */
   function withFirst(first: unknown, values: Any, from: number): Any[] {
     const all: Any[] = [first];
     for (let at = from; at < values.length; at += 1) all[all.length] = values[at];
     return all;
   }
 
-  /** Creates the console's methods for counters and timers, such as `count` and `time`. */
   function counters(write: (level: string, values: Any) => void): Any {
     const counts: Any = { __proto__: null };
     const timers: Any = { __proto__: null };
@@ -97,9 +96,8 @@ export function createConsoleInstaller(limits: HarnessLimits, formatter: ValueFo
 }
 
 /**
- * Replaces the console of a worker that the action starts. Removes the DevTools binding for console lines from the
- * global scope, so that the action cannot use it. The browser evaluates this function's source text (see
- * `createHarnessCore`).
+ * Replaces the console of a worker that the action starts. Removes the DevTools binding for console lines, so that the action cannot use
+ * it. The browser evaluates this function's source text (see `createHarnessCore`).
  */
 export function replaceWorkerConsole(core: { installConsole: InstallConsole }, bindingName: string): void {
   const print = self[bindingName];

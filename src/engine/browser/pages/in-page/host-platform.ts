@@ -1,7 +1,7 @@
 /**
- * Web platform for code in a network isolate: `fetch`, its classes, `crypto` and timers. Only primitives and functions
- * can be passed to a realm (the ShadowRealm of a run). So platform objects stay in the worker, and the realm uses each
- * object through a function. Code of actions never runs in the worker's own global scope.
+ * Web platform for code in a network isolate. Only primitives and functions can be passed to a realm (the ShadowRealm of a run). So objects
+ * such as a `Response` stay in the worker, and the realm uses each object through a function. No code of actions runs in the worker's own
+ * global scope.
  */
 import type { Any } from "./any.js";
 import type { RealmObjectOperation, RealmValueDecoder, ReceiveEncodedValues } from "./host-rows.js";
@@ -10,23 +10,20 @@ import type { WorkerTimers } from "./host-timers.js";
 declare const self: Any;
 
 /**
- * Function through which a realm uses an object of the worker. `verb` and `member` are the operation, `values` its
- * arguments, and `receive` is called with the result. Arguments and results are flat rows. Each value starts with its
- * kind:
- * - `v`: a primitive
+ * Function through which a realm uses an object of the worker. `verb` and `member` are the operation, `values` its arguments, and `receive`
+ * is called with the result. Arguments and results are flat rows. Each value starts with its kind:
+ * - `v`: a primitive; `d`: a date; `q`: the text of URLSearchParams
  * - `o`: an object of the platform: its function (to the realm: class, number and function)
  * - `b`: bytes: kind and base64 (to the worker also the maximum length and whether they are detached)
- * - `q`: the text of URLSearchParams
  * - `r`: a stream of the realm: the function that reads it, and whether it is locked
+ * - `s`: a stream of the worker: whether it is locked, and the function that reads it
  * - `f`: an object of the realm: whether it can be called, and the function that performs operations on it
  * - `a`: a signal of the realm: the function that adds a listener
- * - `t`: an error that the realm's code threw, by its index
- * - `s`: a stream of the worker: whether it is locked, and the function that reads it
  * - `i`: an iterator of the worker, by the function that returns its next value
- * - `d`: a date
  * - `l`: a list: its length and its values
  * - `k`: a plain object: the number of its members, and each name and value
  * - `p`: announces a row that follows later
+ * - `t`: an error that the realm's code threw, by its index
  * - `e`: an error of the platform: class, message, name, and whether it has a stack
  */
 export type WorkerObjectHandle = (
@@ -36,10 +33,7 @@ export type WorkerObjectHandle = (
   ...values: Any[]
 ) => unknown;
 
-/**
- * Class of the worker's web platform. The realm of a run defines a class with the same members. `isRead` is true for a
- * getter.
- */
+/** Class of the worker's web platform. The realm of a run defines a class with the same members. `isRead` is true for a getter. */
 export interface WorkerPlatformClass {
   name: string;
   isNamed: boolean;
@@ -53,8 +47,7 @@ export interface WorkerPlatformClass {
 export type WorkerPlatform = ReturnType<typeof createWorkerPlatform>;
 
 /**
- * Creates the web platform in the worker. Reads the names of all members from the browser's own classes. The browser
- * evaluates this function's source text (see `createHarnessCore`).
+ * Reads the members from the browser's own classes. The browser evaluates this function's source text (see `createHarnessCore`).
  * @param names classes that are globals of a realm
  * @param unnamed classes that are no globals of a realm, although the realm has objects of them
  * @param maxCharacters total size of values that runs pass to platform objects, after which the thread must be replaced
@@ -89,7 +82,7 @@ export function createWorkerPlatform(
     return { name, isNamed, parent, length, members: membersOf(prototype), statics: membersOf(hostClass), iterable };
   }
 
-  /** Methods and getters of the platform's classes. The key consists of class and name. */
+  /** Methods and getters by class and name. */
   const methods = new Map<string, Any>();
   for (const hostClass of classes) {
     for (const [key] of membersOf(hostClass.prototype)) {
@@ -99,7 +92,7 @@ export function createWorkerPlatform(
     }
   }
 
-  /** Encodes an error as a row: an error of the realm's code, of the platform, or of the JavaScript language. */
+  /** Encodes an error of the realm's code, of the platform, or of the JavaScript language. */
   function faultRow(error: Any): Any[] {
     if (error instanceof RealmError) return ["t", error.index];
     if (error instanceof DOMException) {
@@ -109,12 +102,9 @@ export function createWorkerPlatform(
     return ["e", error?.name ?? "TypeError", error?.message ?? `${error}`, "", true];
   }
 
-  /**
-   * Total number of characters and bytes in objects of the platform. V8 does not count them, and they are freed only
-   * when the thread ends.
-   */
+  /** Characters and bytes in objects of the platform. V8 does not count them, and they are freed only when the thread ends. */
   let heldCharacters = 0;
-  /** Number of WebCrypto operations in progress. The sizes of their results are not known yet. */
+  /** WebCrypto operations in progress. The sizes of their results are not known yet. */
   let active = 0;
 
   /** Adds the size of the keys that an operation creates. V8 counts all other results of WebCrypto. */
@@ -129,7 +119,6 @@ export function createWorkerPlatform(
     work.then(done, () => done());
   }
 
-  /** Creates the functions through which one run uses the platform. */
   function forRun() {
     const runEnd = new AbortController();
     const timers = timersOf();
@@ -139,10 +128,6 @@ export function createWorkerPlatform(
     const numbers = new WeakMap<object, number>();
     let lastNumber = 0;
 
-    /**
-     * Calls `work` and encodes its result as a row. If `work` throws or has used too many bytes, encodes the error
-     * instead.
-     */
     function rowFor(work: () => unknown): Any[] {
       try {
         return rowOf(work());
@@ -158,8 +143,7 @@ export function createWorkerPlatform(
         try {
           receive(...row);
         } catch {
-          // The result contains an object that cannot be passed to the realm. Without this error, the realm's promise
-          // would never settle.
+          // The result contains an object that cannot be passed. Without this error, the realm's promise would never settle.
           receive("e", "TypeError", "the value cannot be passed to an isolate (got an object)", "", true);
         }
       };
@@ -177,7 +161,6 @@ export function createWorkerPlatform(
       }
     }
 
-    /** Creates the function through which the realm uses an object. */
     function handleFor(target: Any): WorkerObjectHandle {
       if (target instanceof self.Blob) heldCharacters += target.size;
       return () => {
@@ -185,7 +168,7 @@ export function createWorkerPlatform(
       };
     }
 
-    /** Returns the number of a worker object. The number lets the realm recognize an object that it already has. */
+    /** The number lets the realm recognize a worker object that it already has. */
     function numberOf(target: object): number {
       const number = numbers.get(target) ?? lastNumber + 1;
       if (number > lastNumber) lastNumber = number;
@@ -193,7 +176,7 @@ export function createWorkerPlatform(
       return number;
     }
 
-    /** Calls a method of the object, or reads a getter. The browser itself throws if `this` has the wrong class. */
+    /** Calls a method, or reads a getter. The browser itself throws if `this` has the wrong class. */
     function member(name: string, [target, ...parameters]: readonly Any[]): unknown {
       const method = methods.get(name);
       const result: Any = name.endsWith(".json") ? readJson(method, target) : apply(method, target, parameters);
@@ -203,10 +186,7 @@ export function createWorkerPlatform(
       return Object(result) === result && typeof result.next === "function" ? entriesOf(result) : result;
     }
 
-    /**
-     * Returns the bytes that the browser wrote into the worker's copy of a buffer. The action's code has the original
-     * buffer in its realm, to which the realm copies these bytes.
-     */
+    /** Returns the bytes that the browser wrote into the worker's copy of a buffer. The realm copies them to the original. */
     function bytesWritten({ buffer, byteOffset, byteLength }: Any): Uint8Array {
       return buffer.detached ? new Uint8Array() : new Uint8Array(buffer, byteOffset, byteLength);
     }
@@ -216,10 +196,7 @@ export function createWorkerPlatform(
       constructor(readonly row: readonly Any[]) {}
     }
 
-    /**
-     * Encodes an iterator as a function. Each call of the function returns a list with the next value, or an empty list
-     * at the end.
-     */
+    /** Each call of the encoded function returns a list with the next value, or an empty list at the end. */
     function entriesOf(entries: Iterator<unknown>): Row {
       const next: WorkerObjectHandle = (_verb, _member, receive) =>
         respond(receive, () => {
@@ -260,10 +237,7 @@ export function createWorkerPlatform(
       return ["k", members.length, ...members.flatMap(([key, item]) => [key, ...rowOf(item)])];
     }
 
-    /**
-     * Returns a stream of the worker whose chunks come from the stream of the realm that `read` reads. The browser
-     * itself rejects chunks of a wrong type when it consumes the returned stream.
-     */
+    /** The chunks come from a stream of the realm. The browser rejects chunks of a wrong type when it consumes the new stream. */
     function streamOfRealm(read: RealmObjectOperation, isLocked: boolean) {
       const callRealm = (verb: string, onPart: (value: Any) => void, reason?: unknown) =>
         new Promise<void>((resolve, reject) => {
@@ -321,10 +295,7 @@ export function createWorkerPlatform(
       return values;
     }
 
-    /**
-     * Returns the options of a request, with an AbortSignal that also aborts at the end of the run. A proxy lets the
-     * platform read all other options from `init`, in the order in which it usually reads them.
-     */
+    /** Adds a signal that also aborts at the end of the run. The platform reads all other options from `init`, in its usual order. */
     function withRunSignal(info: Any, init: Any): Any {
       const earlier = info instanceof Request ? info.signal : undefined;
       if ((init ?? null) === null) return earlier === undefined ? { signal: runEnd.signal } : init;
@@ -342,10 +313,7 @@ export function createWorkerPlatform(
       return parameters.length === 0 ? send() : send(parameters[0], withRunSignal(parameters[0], parameters[1]));
     }
 
-    /**
-     * Reads a body as text, which the realm then parses as JSON. If the body cannot be read, calls the method, whose
-     * promise then rejects.
-     */
+    /** The realm parses the text as JSON. If the body cannot be read, calls the method, whose promise then rejects. */
     function readJson(method: Any, target: Any): unknown {
       const isReadable = (target instanceof Response || target instanceof Request) && !target.bodyUsed;
       return isReadable && target.body?.locked === false ? target.text() : apply(method, target, []);
@@ -358,7 +326,6 @@ export function createWorkerPlatform(
       timeOrigin: () => performance.timeOrigin + startedAt,
     };
 
-    /** Function through which the realm uses the worker's global scope. */
     const hostScope: WorkerObjectHandle = (verb, name, receive, ...values) => {
       if (runEnd.signal.aborted) return;
       respond(receive, () => {
@@ -378,9 +345,7 @@ export function createWorkerPlatform(
 
     return {
       hostScope,
-      /**
-       * Ends the run's requests and timers, and ignores all later calls. Returns the number of the run's `fetch` calls.
-       */
+      /** Ends the run's requests and timers, and ignores all later calls. Returns the number of the run's `fetch` calls. */
       end(): number {
         runEnd.abort();
         timers.end();

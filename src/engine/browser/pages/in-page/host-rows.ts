@@ -1,6 +1,6 @@
 /**
- * Decodes values that code in a realm (ShadowRealm of a run) passes to a web platform function. The platform itself
- * then reads and checks the values. Runs in the worker of a network isolate, outside of the realm.
+ * Decodes values that code in a realm (ShadowRealm of a run) passes to a web platform function. The platform itself then checks the values.
+ * Runs in the worker of a network isolate, outside of the realm.
  */
 import type { Any } from "./any.js";
 
@@ -9,27 +9,21 @@ declare const self: Any;
 /** Receives a row of encoded values (host-platform.ts). */
 export type ReceiveEncodedValues = (...row: Any[]) => unknown;
 
-/**
- * Performs an operation on an object of the realm, such as reading a property. Calls `receive` with the result as a row
- * of encoded values.
- */
+/** Performs an operation on an object of the realm, such as reading a property. `receive` gets the result as a row. */
 export type RealmObjectOperation = (operation: string, receive: ReceiveEncodedValues, argument?: Any) => unknown;
 
 type ReadRow = (row: readonly Any[]) => Any[];
 
 export type RealmValueDecoder = ReturnType<typeof createRealmValueDecoder>;
 
-/**
- * Creates functions that decode rows of values from a realm. The browser evaluates this function's source text (see
- * `createHarnessCore`).
- */
+/** The browser evaluates this function's source text (see `createHarnessCore`). */
 export function createRealmValueDecoder() {
   /** Error that the action's code threw while the platform read one of its objects, for example in a getter. */
   class RealmError {
     constructor(readonly index: number) {}
   }
 
-  /** Returns a proxy for an object of the realm. When the platform reads a property, the proxy reads it in the realm. */
+  /** When the platform reads a property of the returned proxy, the proxy reads it in the realm. */
   function proxyOf(isCallable: boolean, perform: RealmObjectOperation, readRow: ReadRow): object {
     const callRealm = (operation: string, argument?: unknown): Any => {
       let result: Any;
@@ -68,13 +62,10 @@ export function createRealmValueDecoder() {
     return ["b", view[Symbol.toStringTag], memory.toBase64()];
   }
 
-  /**
-   * Kinds of values that a stream of the realm may produce: bytes, primitives, objects of the platform, the end, an
-   * error.
-   */
+  /** Kinds of values that a stream of the realm may produce: bytes, primitives, objects of the platform, the end, an error. */
   const PARTS: readonly unknown[] = ["b", "v", "o", "l", "t"];
 
-  /** Rejects a chunk of a realm's stream whose kind is not in PARTS. @throws TypeError */
+  /** @throws TypeError if the kind of a chunk is not in PARTS */
   function checkPart(kind: unknown): void {
     if (!PARTS.includes(kind))
       throw new TypeError("each chunk of the stream must be bytes or a primitive value (got an object)");

@@ -11,18 +11,12 @@ export function createWorkerTimers() {
 
   return () => {
     const timers = new Set<number>();
-    /**
-     * ID of the thread's last timer before the run. Timer IDs of the run are relative to this ID, so that they start at
-     * 1.
-     */
+    /** ID of the thread's last timer before the run. IDs of the run are relative to it, so that they start at 1. */
     const before = self.setTimeout(() => {});
     clearTimeout(before);
 
     return {
-      /**
-       * Starts a timer of a run. @param onFire calls the function in the realm @param values arguments of the call; the
-       * second one is the delay
-       */
+      /** @param onFire calls the function in the realm @param values arguments of the call; the second one is the delay */
       start(kind: string, onFire: () => void, values: readonly Any[]): number {
         if (values.length === 0) return self[kind]();
         const onTime = () => {

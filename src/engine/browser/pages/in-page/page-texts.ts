@@ -1,19 +1,16 @@
 /**
- * Caches the sources of scripts in a worker thread, so that the service does not send them again for each run.
- * ThreadTextCache (thread-text-cache.ts) decides which scripts are cached. Actions have no access to the cache.
+ * Caches the sources of scripts in a worker thread, so that the service does not send them again for each run. ThreadTextCache
+ * (thread-text-cache.ts) decides which scripts are cached. Actions have no access to the cache.
  */
 
-/**
- * Script of a run as the service sends it to the thread. `content` is the key of the script in the cache. `text` is
- * null if the cache has the script. `isStored` is true if the thread must add the script to the cache.
- */
+/** `content` is the key in the thread's cache. `text` is null if the cache has it. `isStored`: the thread must cache it. */
 export type SentScript = readonly [name: string, text: string | null, content: string, isStored: boolean];
 
 export type ScriptCache = ReturnType<typeof createScriptCache>;
 
 /**
- * Creates the cache. Returns a function that converts sent scripts to a flat list of each script's name and source. The
- * browser evaluates this function's source text (see `createHarnessCore`).
+ * Returns a function that converts sent scripts to a flat list of each script's name and source. The browser evaluates this function's
+ * source text (see `createHarnessCore`).
  */
 export function createScriptCache() {
   const texts = new Map<string, string>();

@@ -1,15 +1,9 @@
-/**
- * Creates errors in a run's realm (ShadowRealm) for errors of the web platform in the worker. The stack of an error
- * contains the frames of the code that called the platform. Runs in the realm before the action's code.
- */
+/** Creates errors in a run's realm (ShadowRealm) for errors of the web platform in the worker, with the stack of the realm's code. */
 import type { Any } from "./any.js";
 
 export type RealmErrorFactory = ReturnType<typeof createRealmErrorFactory>;
 
-/**
- * Returns functions that create errors of a realm. The browser evaluates this function's source text (see
- * `createHarnessCore`). It stores the globals that it uses, because the action may replace them.
- */
+/** The browser evaluates this function's source text (see `createHarnessCore`) in the realm before the action's code. */
 export function createRealmErrorFactory() {
   const { DOMException, QuotaExceededError } = globalThis as Any;
   const { captureStackTrace } = Error as Any;
@@ -20,10 +14,7 @@ export function createRealmErrorFactory() {
   const OwnSyntaxError = SyntaxError;
   const CLASSES: Any = { __proto__: null, TypeError, RangeError, SyntaxError, QuotaExceededError };
 
-  /**
-   * Sets the stack of an error of an asynchronous call, which has already returned. Uses the stack frames that were
-   * recorded during the call.
-   */
+  /** Uses frames that were recorded during an asynchronous call, which has already returned. */
   function setFrames(error: Any, kind: string, stack: unknown): void {
     if (typeof stack !== "string") return;
     const frames = apply(slice, stack, [apply(indexOf, `${stack}\n`, ["\n"])]);
@@ -33,7 +24,6 @@ export function createRealmErrorFactory() {
 
   return {
     /**
-     * Creates an error of the realm.
      * @param caller function that the action called; its frame and all frames above it are removed from the stack
      * @param trace object with the stack of the call, if the call has already returned
      */

@@ -1,7 +1,4 @@
-/**
- * Harness (script that executes a run) of a ShadowRealm: removes all globals that the mode does not have, evaluates the
- * scripts of the run and calls `execute`. It is created before any code of the action.
- */
+/** Harness (script that executes a run) of a ShadowRealm. Removes all globals that the mode does not have, and calls `execute`. */
 
 import type { CodeFromTextRestriction } from "./code-of-text.js";
 import type { HarnessCore } from "./core.js";
@@ -18,11 +15,10 @@ type SendRequest = (
 ) => number;
 
 /**
- * Creates the harness. The browser evaluates this function's source text when it creates the realm (see
- * `createHarnessCore`). Returns a function that gets functions of the worker (null without network) and returns
- * `start`. `start` runs the action's code and returns a function that removes the run's globals. The run sends messages
- * of the type IsolateMessage. Only texts and functions can be passed to and from a realm. A realm itself has no timers,
- * ports, events, shared memory or finalizers, so nothing in it is active after the run.
+ * The browser evaluates this function's source text when it creates the realm (see `createHarnessCore`). Only texts and functions can be
+ * passed to and from a realm. A realm has no timers, ports, events, shared memory or finalizers, so nothing in it is active after the run.
+ * @returns function that gets functions of the worker (null without network) and returns `start`. `start` runs the action's code and
+ *   returns a function that removes the run's globals.
  */
 export function createRealmHarness(
   core: HarnessCore,
@@ -39,8 +35,7 @@ export function createRealmHarness(
   const needsMore = () => send("needs-more");
   core.keepOnly(globals);
   core.installConsole((line) => send(`console ${line}`));
-  // In a network isolate, `import()` only throws, and the service does not repeat the run in a document: the run may
-  // already have sent a request.
+  // In a network isolate, the run may already have sent a request, so `import()` only throws, and the run is not repeated.
   restrictCodeOfText(installPlatform === null ? needsMore : () => {});
 
   async function run(payload: string, settings: string, scripts: readonly string[]): Promise<void> {

@@ -1,7 +1,6 @@
 /**
- * Defines the web platform in a realm (the ShadowRealm of a run in a network isolate): classes and functions such as
- * `Request` and `fetch`. They have the same members as the browser's own and use objects of the worker
- * (host-platform.ts). Runs in the realm before the action's code.
+ * Defines the web platform in a realm (the ShadowRealm of a run in a network isolate): classes and functions such as `Request` and `fetch`.
+ * They have the same members as the browser's own, and use objects of the worker (host-platform.ts).
  */
 import type { Any } from "./any.js";
 import type { WorkerObjectHandle, WorkerPlatformClass } from "./host-platform.js";
@@ -25,8 +24,8 @@ interface Call {
 export type RealmPlatform = ReturnType<typeof createRealmPlatform>;
 
 /**
- * Returns a function that defines the platform in a realm. The browser evaluates this function's source text (see
- * `createHarnessCore`). It stores the globals that it uses, because the action may replace them.
+ * The browser evaluates this function's source text (see `createHarnessCore`) in the realm before the action's code. It stores the globals
+ * that it uses, because the action may replace them.
  */
 export function createRealmPlatform(
   signals: RealmAbortSignals,
@@ -54,17 +53,14 @@ export function createRealmPlatform(
   const entriesPrototype = getPrototypeOf(getPrototypeOf(([] as Any)[iterator]())!) as object;
   const prototypes: Any = { __proto__: null };
   const entriesOfClass: Any = { __proto__: null };
-  /** Functions of the worker that return the next value of an iterator. The key is the realm's iterator object. */
+  /** Functions of the worker that return the next value of an iterator, by the realm's iterator object. */
   const iterators = new WeakMap<object, WorkerObjectHandle>();
   const PLAIN = { __proto__: null } as Call;
-  /**
-   * Cached values of attributes. The key is the object that has the attribute. Only values that are objects are cached,
-   * so that an attribute returns the same object at each read.
-   */
+  /** Cached attributes of each object. Only objects are cached, so that an attribute returns the same object at each read. */
   const attributes = new WeakMap<object, Any>();
-  /** Objects of the realm that stand for objects of the worker. The key is the number of the worker's object. */
+  /** Objects of the realm that stand for objects of the worker, by the number of the worker's object. */
   const objectsByNumber: Any = { __proto__: null };
-  /** AbortSignals that abort the request of an object, such as a Response. The key is this object. */
+  /** AbortSignals that abort the request of an object, such as a Response. */
   const signalByObject = new WeakMap<object, object>();
   const signalOf = (object: unknown): object | undefined =>
     rows.isObject(object) ? apply(getOf, signalByObject, [object as object]) : undefined;
@@ -149,10 +145,7 @@ export function createRealmPlatform(
     return stream;
   }
 
-  /**
-   * Sends an operation on a worker object to the worker. Returns the result, or a promise if the operation is
-   * asynchronous.
-   */
+  /** Returns the result of an operation on a worker object, or a promise if the operation is asynchronous. */
   function callHost(
     handle: WorkerObjectHandle,
     verb: string,
@@ -198,13 +191,9 @@ export function createRealmPlatform(
     return value;
   }
 
-  /**
-   * True for plain objects and arrays, such as the algorithm of a key. Attributes with this kind of value return a new
-   * object at each read.
-   */
+  /** Attributes whose value is a plain object or array, such as the algorithm of a key, return a new object at each read. */
   const isPlain = (value: Any): boolean => isArray(value) || getPrototypeOf(value) === OBJECT;
 
-  /** Defines the getter of an attribute of a platform class. */
   function attribute(hostScope: WorkerObjectHandle, name: string, key: string): PropertyDescriptor {
     const requested = key === "signal" ? "method" : key;
     const holder = {
@@ -228,16 +217,13 @@ export function createRealmPlatform(
     return getOwnPropertyDescriptor(holder, key)!;
   }
 
-  /**
-   * Returns the function that converts a method's result in the realm: the function parses JSON, or copies bytes into
-   * the action's buffer. Undefined for all other methods.
-   */
+  /** Returns the function that parses a result as JSON, or copies it into the action's buffer. Undefined for most methods. */
   function conversionOf(key: string, argument: unknown): Call["convert"] {
     if (key === "json") return faults.jsonOf;
     return key === "getRandomValues" ? (bytes) => rows.write(argument, bytes) : undefined;
   }
 
-  /** Implements `forEach`. Reads one entry at a time, because the callback may change the entries. */
+  /** Reads one entry at a time, because the callback may change the entries. */
   function forEachOf(hostScope: WorkerObjectHandle, name: string, object: unknown, [work, self]: readonly Any[]): void {
     const call = { __proto__: null, of: name } as Call;
     const entries = callHost(hostScope, "member", `${name}.entries`, rows.rowOf([object]), call);
@@ -314,8 +300,7 @@ export function createRealmPlatform(
         const call = { __proto__: null, caller: method } as Call;
         if (key !== "json" || values.length === 0)
           return callHost(hostScope, "static", name, rows.rowOf(values, ["v", key]), call);
-        // The worker parses this JSON text. For a value that JSON cannot represent, `stringify` returns undefined, and
-        // the browser then throws.
+        // The worker parses this JSON text. `stringify` returns undefined for a value without JSON, and the browser then throws.
         values[0] = stringify(values[0]);
         const hasText = values[0] !== undefined;
         return callHost(
@@ -340,7 +325,6 @@ export function createRealmPlatform(
     return withLength(fetch, 1);
   }
 
-  /** Creates the realm's `performance` object, which only has the members that read the time. */
   function clockOf(hostScope: WorkerObjectHandle): object {
     const prototype = {
       now: () => callHost(hostScope, "call", "now"),

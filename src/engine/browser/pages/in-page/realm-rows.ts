@@ -1,7 +1,6 @@
 /**
- * Encodes values that code in a realm (ShadowRealm of a run) passes to a web platform function in the worker. The
- * encoded values form a row (host-platform.ts). Objects are not copied: the platform reads their properties through
- * functions of the realm. Runs in the realm before the action's code.
+ * Encodes values that code in a realm (ShadowRealm of a run) passes to a web platform function in the worker, as a row (host-platform.ts).
+ * Objects are not copied: the platform reads their properties through functions of the realm.
  */
 import type { Any } from "./any.js";
 import type { WorkerObjectHandle } from "./host-platform.js";
@@ -11,8 +10,8 @@ import type { RealmAbortSignals } from "./realm-signals.js";
 export type RealmValueEncoder = ReturnType<typeof createRealmValueEncoder>;
 
 /**
- * Returns functions that encode values as rows. The browser evaluates this function's source text (see `createHarnessCore`).
- * It stores the globals that it uses, because the action may replace them.
+ * The browser evaluates this function's source text (see `createHarnessCore`) in the realm before the action's code. It stores the globals
+ * that it uses, because the action may replace them.
  */
 export function createRealmValueEncoder(signals: RealmAbortSignals) {
   const scope = globalThis as Any;
@@ -41,10 +40,7 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
     ...{ Float16Array: scope.Float16Array, Float32Array, Float64Array, BigInt64Array, BigUint64Array },
   };
   const handles = new WeakMap<object, WorkerObjectHandle>();
-  /**
-   * Errors that the action's code threw while the platform read its objects. The worker refers to an error by its index
-   * in this list.
-   */
+  /** Errors that the action's code threw while the platform read its objects. The worker refers to an error by its index. */
   const thrown: unknown[] = [];
   /** Last AbortSignal that the platform has read. */
   let signalRead: object | undefined;
@@ -52,7 +48,7 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
   const isObject = (value: unknown): boolean =>
     (typeof value === "object" && value !== null) || typeof value === "function";
 
-  /** Appends a value to a row, even if the action has changed the prototypes of objects or arrays. */
+  /** Works even if the action has changed the prototypes of objects or arrays. */
   function append(row: Any[], value: unknown): void {
     const description = { __proto__: null, value, configurable: true, enumerable: true, writable: true };
     defineProperty(row, row.length, description as Any);
@@ -62,10 +58,7 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
     for (let at = 0; at < words.length; at += 1) append(row, words[at]);
   }
 
-  /**
-   * True if the value is an object of the class that `method` belongs to, which is the case if `method` accepts the
-   * value as `this`.
-   */
+  /** True if `method` accepts the value as `this`, so that the value is an object of the method's class. */
   function isOf(method: Any, value: Any): boolean {
     try {
       apply(method, value, []);
@@ -89,10 +82,7 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
     return memory === null ? "" : apply(toBase64, memory, []);
   }
 
-  /**
-   * Appends a buffer or view to a row: its kind, its bytes, its maximum length if it is resizable, and true if it is
-   * detached.
-   */
+  /** Appends the kind of a buffer or view, its bytes, its maximum length if it is resizable, and true if it is detached. */
   function appendBytes(row: Any[], value: Any): void {
     const kind = !isView(value) ? "ArrayBuffer" : (apply(kindOfArray, value, []) ?? "DataView");
     const parts = kind === "DataView" ? partOfView : partOf;
@@ -129,10 +119,7 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
     return thrown.length - 1;
   }
 
-  /**
-   * Returns the function through which the platform uses an object of the realm.
-   * @param holder object that is `this` when the platform calls `value`
-   */
+  /** Returns the function through which the platform uses an object of the realm. `holder` is `this` when it calls `value`. */
   function operationsOf(value: Any, holder: unknown): RealmObjectOperation {
     const operations: Any = {
       __proto__: null,
@@ -193,7 +180,6 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
     setHandle: (object: object, handle: WorkerObjectHandle) => apply(setOf, handles, [object, handle]),
     /** Returns the error at this index, which code of the realm threw. */
     thrownError: (index: number): unknown => thrown[index],
-    /** Encodes the values and appends them to `row`. */
     rowOf(values: readonly unknown[], row: Any[] = []): Any[] {
       for (let at = 0; at < values.length; at += 1) appendValue(row, values[at]);
       return row;

@@ -1,7 +1,6 @@
 /**
- * Replaces methods of EventTarget and AbortSignal in a realm (ShadowRealm of a run). A listener that throws would crash
- * the page, because a realm cannot report errors. `AbortSignal.timeout` needs a timer of the worker. Runs in the realm
- * before the action's code.
+ * Replaces methods of EventTarget and AbortSignal in a realm (ShadowRealm of a run). A listener that throws would crash the page, because a
+ * realm cannot report errors. `AbortSignal.timeout` needs a timer of the worker.
  */
 import type { Any } from "./any.js";
 import type { WorkerObjectHandle } from "./host-platform.js";
@@ -9,8 +8,8 @@ import type { WorkerObjectHandle } from "./host-platform.js";
 export type RealmAbortSignals = ReturnType<typeof createRealmAbortSignals>;
 
 /**
- * Returns functions for AbortSignals in a realm. The browser evaluates this function's source text (see `createHarnessCore`).
- * It stores the globals that it uses, because the action may replace them.
+ * The browser evaluates this function's source text (see `createHarnessCore`) in the realm before the action's code. It stores the globals
+ * that it uses, because the action may replace them.
  */
 export function createRealmAbortSignals() {
   const scope = globalThis as Any;
@@ -28,18 +27,15 @@ export function createRealmAbortSignals() {
   const isAborted = getterOf(AbortSignal.prototype, "aborted");
   const reasonOf = getterOf(AbortSignal.prototype, "reason");
   const onAbort = getOwnPropertyDescriptor(AbortSignal.prototype, "onabort")!;
-  /** Functions that are registered in place of the action's event listeners. The key is the original listener. */
+  /** Functions that are registered in place of the action's event listeners, by the original listener. */
   const wrappers = new WeakMap<object, object>();
-  /** Functions that the action has set as `onabort`. The key is the AbortSignal. */
+  /** Functions that the action has set as `onabort`, by AbortSignal. */
   const handlers = new WeakMap<object, unknown>();
 
   const isObject = (value: unknown): boolean =>
     (typeof value === "object" && value !== null) || typeof value === "function";
 
-  /**
-   * Returns a function that calls the listener and ignores its errors. For the same listener, always returns the same
-   * function.
-   */
+  /** The returned function calls the listener and ignores its errors. It is always the same one for the same listener. */
   function withoutErrors(listener: Any): unknown {
     if (!isObject(listener)) return listener;
     const known = apply(getOf, wrappers, [listener]);
@@ -56,11 +52,10 @@ export function createRealmAbortSignals() {
     return wrapper;
   }
 
-  /** Replaces a method of EventTarget with a method that wraps the listener. */
   function wrapListeners(name: string, call: Any): void {
     const { [name]: method } = {
       [name](this: unknown, ...values: Any[]): unknown {
-        // Uses an index instead of destructuring, because the action may have replaced the iterator of arrays.
+        // An index instead of destructuring, because the action may have replaced the iterator of arrays.
         if (values.length > 1) values[1] = withoutErrors(values[1]);
         return apply(call, this, values);
       },
@@ -72,7 +67,7 @@ export function createRealmAbortSignals() {
   function wrapAllListeners(): void {
     wrapListeners("addEventListener", addEventListener);
     wrapListeners("removeEventListener", removeEventListener);
-    // `when` is removed, because an observable reports the errors of its callbacks, which would crash the page.
+    // `when` creates observables. These report the errors of their callbacks, which would crash the page.
     deleteProperty(EventTarget.prototype, "when");
     const holder = {
       get onabort(): unknown {

@@ -1,7 +1,4 @@
-/**
- * Defines the timers of a realm (ShadowRealm of a run), which use timers of the worker, and a `queueMicrotask` that
- * ignores errors. Runs in the realm before the action's code.
- */
+/** Timers of a realm (ShadowRealm of a run), which use timers of the worker, and a `queueMicrotask` that ignores errors. */
 import type { Any } from "./any.js";
 import type { WorkerObjectHandle } from "./host-platform.js";
 import type { RealmValueEncoder } from "./realm-rows.js";
@@ -11,8 +8,8 @@ type CallHost = (handle: WorkerObjectHandle, verb: string, member: string, row: 
 export type RealmTimers = ReturnType<typeof createRealmTimers>;
 
 /**
- * Returns a function that defines the timers of a realm. The browser evaluates this function's source text (see
- * `createHarnessCore`). It stores the globals that it uses, because the action may replace them.
+ * The browser evaluates this function's source text (see `createHarnessCore`) in the realm before the action's code. It stores the globals
+ * that it uses, because the action may replace them.
  */
 export function createRealmTimers() {
   const scope = globalThis as Any;
@@ -32,8 +29,7 @@ export function createRealmTimers() {
       const work = values[0];
       const parameters: unknown[] = [];
       for (let at = 2; at < values.length; at += 1) rows.append(parameters, values[at]);
-      // A timer whose callback is a text instead of a function does nothing, because a timer of the worker cannot
-      // evaluate text in the realm.
+      // A timer with a text instead of a function does nothing: a timer of the worker cannot evaluate text in the realm.
       const isFunction = typeof work === "function";
       const onTime = () => {
         try {

@@ -1,6 +1,6 @@
 /**
- * Runs on the worker thread of an isolate: creates a ShadowRealm for each run, and the next one in advance. Code of
- * actions never runs in the worker's own global scope.
+ * Runs on the worker thread of an isolate: creates a ShadowRealm for each run, and the next one in advance. Code of actions never runs in
+ * the worker's own global scope.
  */
 import type { Any } from "./any.js";
 import type { WorkerPlatform } from "./host-platform.js";
@@ -10,35 +10,25 @@ import type { HostServiceCalls } from "./service-calls.js";
 
 declare const self: Any;
 
-/** Limits after which a thread is replaced, because the memory of ended realms is freed only when the thread ends. */
+/** The memory of ended realms is freed only when their thread ends, so the thread is replaced after these limits. */
 export interface ThreadLimits {
-  /**
-   * Delay in ms between an answer and the creation of the next realm, so that the service first has the CPU for the
-   * answer. If runs follow each other faster than this, there is no delay.
-   */
+  /** Delay between an answer and the next realm: the service has the CPU first. No delay if the next run comes sooner. */
   pauseMs: number;
   /** Time limit in milliseconds, counted from the end of the delay, for remaining code of the last run to end. */
   readyWithinMs: number;
-  /** Maximum number of runs on one thread, after which the thread is replaced. */
   threadRuns: number;
-  /**
-   * The memory of the thread is measured when the number of runs plus their total duration in milliseconds reaches this
-   * number.
-   */
+  /** The thread's memory is measured when the number of runs plus their total milliseconds reaches this number. */
   measureAfter: number;
   /** Maximum length of an answer that is sent in one message. A longer answer is read in parts. */
   messageCharacters: number;
 }
 
 /**
- * Returns the object whose methods the service calls. The object sends messages of the type ThreadMessage. It also
- * posts a message to the page after it has created a realm, when nothing of the last run is active any more. It creates
- * few objects for each realm, because they stay in memory until the thread ends. The browser evaluates this function's
- * source text (see `createHarnessCore`).
- * @param realmSource source text of the realm's harness
+ * Returns the object whose methods the service calls. It also posts a message to the page after it has created a realm, when nothing of
+ * the last run is active any more. It creates few objects for each realm, because they stay in memory until the thread ends. The browser
+ * evaluates this function's source text (see `createHarnessCore`).
  * @param getScripts returns the scripts of a run; V8 reuses compiled code if the texts are identical
- * @param host functions that realms can use; null without network. If set, an answer starts with the run's number of
- *   `fetch` calls.
+ * @param host functions that realms can use; null without network. If set, an answer starts with the run's number of `fetch` calls.
  * @param calls sends requests to the service; null without network
  * @param navigatorMembers members of `navigator` that a trial can read
  */
@@ -53,27 +43,21 @@ export function createRealmWorker(
   const { ShadowRealm, navigator, performance } = self;
   const navigatorJson = JSON.stringify(Object.fromEntries(navigatorMembers.map((name) => [name, navigator[name]])));
   let send: (message: ThreadMessage) => void = () => {};
-  /** Function that starts a run in the realm that was created in advance; null while there is no such realm. */
+  /** Starts a run in the realm that was created in advance; null while there is none. */
   let startRunInRealm: Any = null;
   let hostRun: Any = null;
   let endLastRun = () => {};
   /** Number of the current run. The worker ignores messages of runs with another number. */
   let current = 0;
   let pause: ReturnType<typeof setTimeout> | undefined;
-  /**
-   * True if the current run started within `pauseMs` after the previous run. Then the worker creates the next realm
-   * without delay.
-   */
+  /** True if the current run started within `pauseMs` after the previous one. The next realm is then created without delay. */
   let isHurried = false;
   let answer = "";
   let answeredAt = Number.POSITIVE_INFINITY;
   let runs = 0;
   let unmeasured = 0;
 
-  /**
-   * Ends everything that the last run has left, and creates the next realm. If more than `readyWithinMs` have passed,
-   * does nothing; the service then discards the page.
-   */
+  /** Creates the next realm. After more than `readyWithinMs`, does nothing, and the service discards the page. */
   function prepare(): void {
     clearTimeout(pause);
     pause = undefined;
@@ -90,7 +74,7 @@ export function createRealmWorker(
   /** Counts a run with a duration of `ms` milliseconds. Returns the next step of the thread. */
   function countRun(ms: number): ThreadStep {
     runs += 1;
-    // Adds the duration, because a long run may have left much memory in use.
+    // A long run may have left much memory in use.
     unmeasured += 1 + ms;
     if (runs >= bounds.threadRuns || host?.isFull() === true) return "replace";
     if (unmeasured < bounds.measureAfter) return "reuse";
@@ -98,10 +82,7 @@ export function createRealmWorker(
     return "measure";
   }
 
-  /**
-   * Ends a run with a duration of `ms` milliseconds. Returns the message with its answer, or with the length of a long
-   * answer.
-   */
+  /** Returns the message with the answer of a run, or with the length of a long answer. */
   function endRun(ms: number, text: string): ThreadMessage {
     const step = countRun(ms);
     answer = `${step} ${text}`;
@@ -110,10 +91,7 @@ export function createRealmWorker(
     return answer.length <= bounds.messageCharacters ? `answer ${step} ${text}` : `long-answer ${answer.length}`;
   }
 
-  /**
-   * Returns the function that receives the run's messages until its answer. The answer is sent through the DevTools
-   * binding and not as the result of `run`, because remaining code of the action would delay a promise.
-   */
+  /** The answer is sent through the DevTools binding and not as result of `run`: remaining code would delay a promise. */
   function receiver(): (text: string) => void {
     current += 1;
     const runNumber = current;
@@ -131,10 +109,7 @@ export function createRealmWorker(
     };
   }
 
-  /**
-   * Returns the function through which the client library sends requests to the service. The function does nothing
-   * after the run's answer.
-   */
+  /** Returns the function with which the client library sends requests. It does nothing after the run's answer. */
   function requester(): (receivePart: (...part: unknown[]) => void, text: string) => number {
     const runNumber = current;
     return (receivePart, text) => (runNumber === current && calls ? calls.send(receivePart, text) : 0);
@@ -142,14 +117,13 @@ export function createRealmWorker(
 
   return {
     __proto__: null,
-    /** Creates the realm for the first run. */
     begin(bindingName: string): void {
       send = self[bindingName];
       calls?.connect((text) => send(`service ${text}`));
       prepare();
     },
     /**
-     * Starts a run. Returns `late` if there is no realm for the run. The answer is sent through the DevTools binding.
+     * Starts a run. Returns `late` if there is no realm for it.
      * @param standInsJson globals that a trial replaces; null if the run is not a trial
      * @param base URL of the service, or "" if the run cannot send requests to it
      */

@@ -1,20 +1,16 @@
 /**
- * Sends requests of the client library in a run to the service through a DevTools binding, and receives the responses.
- * `createHostServiceCalls` runs outside of the run: in the thread of an isolate, or in the harness of a document.
- * `createRunServiceCalls` runs in the global scope of the run.
+ * Sends requests of the client library in a run to the service through a DevTools binding. `createHostServiceCalls` runs outside of the
+ * run: in the thread of an isolate, or in the harness of a document. `createRunServiceCalls` runs in the global scope of the run.
  */
 import type { Any } from "./any.js";
 
 export type HostServiceCalls = ReturnType<typeof createHostServiceCalls>;
 export type RunServiceCalls = ReturnType<typeof createRunServiceCalls>;
 
-/**
- * Receives a part of a response. The first part has a `head`: status and headers as JSON. If `text` is null, the request
- * has failed, or the rest of the response is missing.
- */
+/** The first part has a `head`: status and headers as JSON. `text` is null if the request failed or the rest is missing. */
 type ReceivePart = (head: string | null, text: string | null, last: boolean) => void;
 
-/** Queue of requests. At most `max` of them are active, and the others wait. */
+/** At most `max` requests are active, and the others wait. */
 interface CallQueue {
   readonly max: number;
   activeCount: number;
@@ -23,8 +19,7 @@ interface CallQueue {
 }
 
 /**
- * Creates the functions that pass the run's requests to the service. They run outside of the run's global scope. The
- * browser evaluates this function's source text (see `createHarnessCore`).
+ * Runs outside of the run's global scope. The browser evaluates this function's source text (see `createHarnessCore`).
  * @param atOnceMax maximum number of active requests to the service
  * @param outgoingMax maximum number of active requests to other services, whose texts start with `outgoing`
  */
@@ -49,14 +44,10 @@ export function createHostServiceCalls(atOnceMax: number, outgoingMax: number) {
   }
 
   return {
-    /** Sets the function that sends messages to the service. */
     connect(binding: (text: string) => void): void {
       sendToService = binding;
     },
-    /**
-     * Sends a request and returns its ID. The text `cancel <ID>` cancels an active request. There is no separate function
-     * for that, because each function that is passed to a realm stays in memory until the thread ends.
-     */
+    /** The text `cancel <ID>` cancels a request: a function for that, passed to a realm, would stay in memory until the thread ends. */
     send(receivePart: ReceivePart, text: string): number {
       if (text.startsWith("cancel ")) {
         const cancelled = Number(text.slice("cancel ".length));
@@ -73,8 +64,7 @@ export function createHostServiceCalls(atOnceMax: number, outgoingMax: number) {
     answer(id: number, head: string | null, text: string | null, last: boolean): void {
       const call = active.get(id);
       if (call === undefined) return;
-      // Calls `receivePart` as a plain function instead of a method, because the object `call` as its `this` cannot be
-      // passed to a realm.
+      // As a method, `receivePart` would get the object `call` as `this`, which cannot be passed to a realm.
       const { receivePart } = call;
       receivePart(head, text, last);
       if (!last) return;
@@ -82,7 +72,6 @@ export function createHostServiceCalls(atOnceMax: number, outgoingMax: number) {
       call.queue.activeCount -= 1;
       start(call.queue);
     },
-    /** Removes all active and waiting requests from the queues. */
     reset(): void {
       active.clear();
       calls = queueOf(atOnceMax);
@@ -92,9 +81,8 @@ export function createHostServiceCalls(atOnceMax: number, outgoingMax: number) {
 }
 
 /**
- * Creates the functions through which code in the run's global scope sends requests. The browser evaluates this
- * function's source text (see `createHarnessCore`). Stores the globals that it uses, because the action may replace
- * them. The function `call` returns null for a request that is too long.
+ * Functions through which code in the run's global scope sends requests. `call` returns null for a request that is too long. The browser
+ * evaluates this function's source text (see `createHarnessCore`). It stores globals that it uses, because the action may replace them.
  */
 export function createRunServiceCalls(bodyMax: number, callMax: number) {
   const RunPromise = Promise;
@@ -118,10 +106,7 @@ export function createRunServiceCalls(bodyMax: number, callMax: number) {
         };
         settle();
       });
-    /**
-     * Resolves with the text that has arrived since the last call, or with null at the end of the response. Waits if no
-     * text has arrived.
-     */
+    /** Resolves with the text that arrived since the last call, or with null at the end. Waits if there is no text. */
     const next = () =>
       new RunPromise<string | null>((resolvePart, rejectText) => {
         settle = () => {
@@ -160,11 +145,10 @@ export function createRunServiceCalls(bodyMax: number, callMax: number) {
 
   return {
     __proto__: null,
-    /** Sets the function that sends requests; null if the run cannot send requests to the service. */
+    /** `send` is null if the run cannot send requests to the service. */
     connect(send: ((number: number, text: string) => number) | null): void {
       post = send;
     },
-    /** Receives a part of the response to a request. */
     receive(number: number, head: string | null, text: string | null, last: boolean): void {
       const answer = pending[number];
       if (answer === undefined) return;

@@ -1,7 +1,6 @@
 /**
- * Replaces globals that an isolate does not have with stand-ins, so that code can be tried in the isolate. Libraries
- * often only store these globals, compare them, or check their type, which works with a stand-in. Runs before any other
- * code.
+ * Replaces globals that an isolate lacks with stand-ins, so that code can be tried in the isolate. Libraries often only store these
+ * globals, compare them, or check their type, which works with a stand-in.
  */
 
 import type { GlobalStandIn } from "../../globals.js";
@@ -10,9 +9,8 @@ import type { Any } from "./any.js";
 export type DefineStandIns = ReturnType<typeof createStandInDefiner>;
 
 /**
- * Returns a function that defines the stand-ins. If code uses a stand-in in an unsupported way, the stand-in calls
- * `touched` and throws. The service then repeats the run in the mode that its code needs. The browser evaluates this
- * function's source text (see `createHarnessCore`).
+ * If code uses a stand-in in an unsupported way, the stand-in calls `touched` and throws. The service then repeats the run in the mode that
+ * its code needs. The browser evaluates this function's source text (see `createHarnessCore`).
  */
 export function createStandInDefiner() {
   const { defineProperty, ownKeys } = Reflect;
@@ -26,20 +24,17 @@ export function createStandInDefiner() {
       touched();
       throw new Refusal("this global variable does not exist in an isolate");
     };
-    // All stand-ins share these proxy handlers, because creating handlers for each stand-in takes too long.
+    // Shared by all stand-ins, because creating handlers for each takes too long.
     const refusals: Any = { __proto__: null };
     for (const operation of operations) refusals[operation] = refuse;
     const inert = () => new Proxy({}, refusals);
-    // Code may read `prototype`, because many libraries only compare it with other prototypes.
+    // Many libraries only compare `prototype` with other prototypes.
     const get = (target: Any, key: unknown) => (key === "prototype" ? target.prototype : refuse());
     const ofFunctions = { __proto__: null, ...refusals, get };
     const construct = (_: unknown, values: unknown[]) => (values.length === 0 ? inert() : refuse());
     const ofInert = { __proto__: null, ...ofFunctions, construct };
 
-    /**
-     * Returns an object of which code can read only the members of `known`. Any other access ends the first attempt of
-     * the run (trial).
-     */
+    /** Returns an object of which code can read only the members of `known`. Any other access ends the trial. */
     function partOf(known: Any): object {
       const getKnown = (_: unknown, key: string) => (hasOwn(known, key) ? known[key] : refuse());
       return new Proxy({}, { __proto__: null, ...refusals, get: getKnown });
@@ -61,7 +56,7 @@ export function createStandInDefiner() {
 
     const define = (name: PropertyKey, value: unknown) =>
       defineProperty(globalThis, name, { value, configurable: true, writable: true });
-    // Defines a global that code cannot assign. In a document, an assignment would be ignored, throw, or navigate.
+    // Code cannot assign this global. In a document, an assignment would be ignored, throw, or navigate.
     const defineFixed = (name: string, get: () => unknown) =>
       defineProperty(globalThis, name, { get, set: refuse, configurable: true });
     const names: readonly GlobalStandIn[] = JSON.parse(namesJson);

@@ -4,9 +4,8 @@ import type { Any } from "./any.js";
 export type ValueFormatter = ReturnType<typeof createValueFormatter>;
 
 /**
- * Returns functions that convert values to text. The browser evaluates this function's source text (see `createHarnessCore`).
- * It stores the globals that it uses, because the action may replace them.
- * @param maxCharacters maximum length of a text in characters
+ * The browser evaluates this function's source text (see `createHarnessCore`). It stores the globals that it uses, because the action may
+ * replace them.
  */
 export function createValueFormatter(maxCharacters: number) {
   const scope = globalThis as Any;
@@ -36,10 +35,7 @@ export function createValueFormatter(maxCharacters: number) {
     }
   }
 
-  /**
-   * Returns a function that converts a value to text, including everything that the value contains. Stops when the text
-   * is too long.
-   */
+  /** Returns a function that converts a value with all its contents to text. Stops when the text is too long. */
   function writer() {
     let text = "";
     const ancestors: Any[] = [];
@@ -142,10 +138,7 @@ export function createValueFormatter(maxCharacters: number) {
     return letter === "c" ? "" : null;
   }
 
-  /**
-   * Returns the first value as text, with its format specifiers replaced by the next values. Sets `used.count` to the
-   * number of values in this text.
-   */
+  /** Replaces the format specifiers of the first value. Sets `used.count` to the number of values in this text. */
   function fillSpecifiers(values: Any, used: { count: number }): string {
     const pattern = values[0] as string;
     let text = "";
@@ -168,10 +161,7 @@ export function createValueFormatter(maxCharacters: number) {
     truncate,
     read,
     format,
-    /**
-     * Returns the text of a console line for these values.
-     * @param formats true if the first value may contain format specifiers
-     */
+    /** @param formats true if the first value may contain format specifiers */
     line(values: Any, formats: boolean): string {
       const used = { count: 1 };
       const isFormat = formats && values.length > 1 && typeof values[0] === "string";

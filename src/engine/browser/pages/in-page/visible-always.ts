@@ -3,10 +3,7 @@ import type { Any } from "./any.js";
 
 declare const self: Any;
 
-/**
- * Defines the properties that report the window as visible. The browser evaluates this function's source text (see
- * `createHarnessCore`).
- */
+/** The browser evaluates this function's source text (see `createHarnessCore`). */
 export function makeDocumentAlwaysVisible(): void {
   const scope = self;
   const { apply, defineProperty, getOwnPropertyDescriptor } = Reflect;
@@ -19,8 +16,7 @@ export function makeDocumentAlwaysVisible(): void {
     const { get } = {
       get(this: Any) {
         const actual = apply(descriptor.get, this, []);
-        // Only the document of this window gets the changed value. Other documents, such as those that a DOMParser
-        // creates, have no window.
+        // Other documents, such as those that a DOMParser creates, have no window.
         return this === scope.document ? value : actual;
       },
     };
