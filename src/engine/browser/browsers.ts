@@ -32,7 +32,7 @@ export interface BrowsersOptions extends BrowserSupervisorOptions {
 const MAX_START_ATTEMPTS = 3;
 const BROWSER_POLL_MS = 20;
 
-/** Prefers a supervisor that this run has not tried, then the one with the fewest active runs, then with the fewest runs ever. */
+/** Prefers a browser's supervisor that this run has not tried, then the one with the fewest active runs, then with the fewest runs ever. */
 function chooseSupervisor(
   supervisors: readonly BrowserSupervisor[],
   tried: ReadonlySet<BrowserSupervisor>,
@@ -61,7 +61,7 @@ async function waitForBrowser(supervisors: readonly BrowserSupervisor[]): Promis
 
 const findCodeNeeds = createCodeNeedsFinder();
 const documentTrialRunner = new TrialRunner();
-/** Code that recently crashed a network isolate or overflowed the stack in it. It runs in a document. */
+/** Code that recently crashed a network isolate or overflowed the stack in it, so that it now runs in a document (an empty page). */
 const codeThatNeedsDocument = new ExpiringCodeSet();
 
 /** Sandbox mode for a run. If `trialForMode` is set, the run is first tried in the mode `isolate`. */
@@ -99,7 +99,7 @@ function getPackageNeeds(script: PageScript): Pick<RunPlacement, "mode" | "netwo
 /** Causes of failure after which the page can execute other runs. */
 const PAGE_REUSABLE_CAUSES: readonly RunFailureCause[] = ["script", "result", "retry"];
 
-/** Causes of failure in a network isolate after which the same code runs in a document. */
+/** After these failures in a network isolate, the same code runs in a document (an empty page). */
 const DOCUMENT_NEEDED_CAUSES: readonly RunFailureCause[] = ["retry", "browser", "memory"];
 
 const createCancelledOutcome = () =>
@@ -212,7 +212,7 @@ export class Browsers {
     return this.supervisors.reduce((sum, supervisor) => sum + supervisor.countActiveRuns(), 0);
   }
 
-  /** `up` counts browsers. The others count browser contexts: with a run, idle but reserved for an app (`warm`), and unused (`spare`). */
+  /** `up` counts browsers. The others count browser contexts: with a run (`serving`), idle but reserved for an app, and unused. */
   readonly countBrowsers = (): { up: number; serving: number; warm: number; spare: number } => {
     const contexts = this.supervisors.flatMap((supervisor) => supervisor.countContexts());
     const sum = (kind: "serving" | "warm" | "spare") => contexts.reduce((total, counts) => total + counts[kind], 0);
@@ -246,7 +246,7 @@ export class Browsers {
     for (let tries = 0; tries < MAX_START_ATTEMPTS; tries += 1) {
       if (request.signal?.aborted) return createCancelledOutcome();
       if (!(await waitForBrowser(supervisors))) break;
-      // An await between this choice and the count of the run would let concurrent runs choose the same supervisor.
+      // An await between this choice and the count of the run would let all concurrent runs choose the same browser.
       const supervisor = chooseSupervisor(supervisors, tried);
       if (!supervisor?.current) continue;
       const outcome = await runWithSupervisor(supervisor, supervisor.current, request, mode);

@@ -4,7 +4,7 @@ import { isIP } from "node:net";
 /** Maximum V8 heap of a page in megabytes. watch/memory.ts limits memory outside the heap, such as buffers. */
 const HEAP_MAX_MB = 384;
 
-/** Makes V8 optimize later: a run has new function objects, so only a function that it calls thousands of times is worth the cost. */
+/** Makes V8 optimize later. Each run has new function objects, so optimization only pays for functions that a run calls thousands of times. */
 const LATE_OPTIMIZATION_FLAGS =
   "--no-profile-guided-optimization --invocation-count-for-maglev=4000 --invocation-count-for-maglev-osr=1000";
 
@@ -25,7 +25,7 @@ const DISABLED_FEATURES = [
   "NetworkErrorLogging",
 ];
 
-/** The second feature prevents HSTS entries of one run from changing the requests of the next run. */
+/** `HstsTopLevelNavigationsOnly` prevents HSTS entries of one run from changing the requests of the next run. */
 const ENABLED_FEATURES = ["AudioServiceSandbox", "HstsTopLevelNavigationsOnly"];
 
 /** The check for stored data (leftovers.ts) cannot see storage buckets. WebGPU would give code access to the graphics hardware. */
@@ -129,7 +129,7 @@ const splitFlagValues = (value: string | undefined) => (value ?? "").replace(/^[
 function allowsOtherHosts(value: string | undefined, egressHost: string): boolean {
   const rules = splitFlagValues(value).map((rule) => rule.trim());
   const otherRules = rules.filter((rule) => rule !== BLOCK_ALL_HOSTS_RULE);
-  // Further IP addresses are allowed, for proxy ports of other processes of the service; host names are not.
+  // Rules may exclude further IP addresses, for proxy ports of other processes of the service, but no host names.
   const onlyAddresses = otherRules.every((rule) => isIP(rule.replace(/^EXCLUDE /, "")) !== 0);
   return !(rules.includes(BLOCK_ALL_HOSTS_RULE) && onlyAddresses && otherRules.includes(`EXCLUDE ${egressHost}`));
 }

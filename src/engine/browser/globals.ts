@@ -1,4 +1,4 @@
-/** Lists the JavaScript globals of each sandbox mode. Code that uses any other global runs in a document. */
+/** Lists the JavaScript globals of each sandbox mode. Code that uses any other global runs in a document (an empty page). */
 
 const LANGUAGE_GLOBALS =
   "Object Function Array Number Infinity NaN undefined Boolean String Symbol Date Promise RegExp Error AggregateError " +
@@ -17,7 +17,7 @@ export const NETWORK_ISOLATE_CLASSES: readonly string[] = [
   "File",
   "FormData",
 ];
-/** Classes of objects in a network isolate, such as `crypto`, that are no globals there. */
+/** Classes that are no globals of a network isolate, although it has objects of them, such as `crypto`. */
 export const NETWORK_ISOLATE_NON_GLOBAL_CLASSES: readonly string[] = ["Crypto", "SubtleCrypto", "CryptoKey"];
 const PLATFORM_GLOBALS =
   "fetch crypto setTimeout clearTimeout setInterval clearInterval queueMicrotask atob btoa " +
@@ -25,10 +25,10 @@ const PLATFORM_GLOBALS =
   "ReadableStream ReadableStreamDefaultReader ReadableStreamBYOBReader WritableStream WritableStreamDefaultWriter TransformStream " +
   "ByteLengthQueuingStrategy CountQueuingStrategy TextDecoderStream TextEncoderStream CompressionStream DecompressionStream";
 
-/** Globals that many libraries use and that only a document has. */
+/** Globals that many libraries use, and that only a document (an empty page) has. */
 const COMMON_DOCUMENT_GLOBALS = "FinalizationRegistry structuredClone performance";
 
-/** Members of `navigator` that code can read during a trial (trials.ts). Access to any other member ends the trial. */
+/** Members of `navigator` that code can read in a trial (first attempt in an isolate). Access to any other member ends the trial. */
 export const TRIAL_NAVIGATOR_MEMBERS: readonly string[] =
   "appCodeName appName appVersion deviceMemory hardwareConcurrency language languages onLine platform product userAgent".split(
     " ",
@@ -52,8 +52,8 @@ export const REQUEST_SENDING_GLOBAL = "fetch";
 const INERT_GLOBALS = ["TextEncoder", "TextDecoder", "AbortController"];
 
 /**
- * Stand-in that replaces a global in a trial (in-page/stand-ins.ts). Each kind allows some uses of the global: `clock` allows code to read
- * the time, `scope` is the global object. Every other use ends the trial. With `refused`, reading the global ends it.
+ * Stand-in that replaces a global in a trial, the first attempt of a run in an isolate. Each kind allows some uses of the global: `clock`
+ * allows code to read the time, `scope` is the global object. Every other use ends the trial. With `refused`, reading the global ends it.
  */
 export type GlobalStandIn = readonly [
   name: string,
@@ -95,7 +95,7 @@ const DOCUMENT_STAND_IN_KINDS: ReadonlyMap<string, GlobalStandIn[1]> = new Map<s
   ["navigator", "navigator"],
 ]);
 
-/** A document has too many globals to replace all in each trial: those that are always replaced, and `names`. */
+/** Globals that stand-ins replace in a trial for a document: only `names` and some common ones, because a document has too many. */
 export const listDocumentStandIns = (names: readonly string[]): GlobalStandIn[] =>
   [...new Set([...ALWAYS_REPLACED_GLOBALS, "navigator", ...names])]
     .filter((name) => !ISOLATE_GLOBALS.includes(name))

@@ -1,4 +1,4 @@
-/** Detects code that a network isolate does not support because of how the code uses its globals. Such code runs in a document. */
+/** Detects code that uses globals in ways that a network isolate does not support. Such code runs in a document (an empty page). */
 import type { AnyNode, Identifier, Literal, Program } from "acorn";
 import { fullAncestor } from "acorn-walk";
 
@@ -13,7 +13,7 @@ const HEAVY_CLASSES = new Set(
   ).split(" "),
 );
 const STREAM_READER_NAMES = ["getReader", "ReadableStreamDefaultReader", "ReadableStreamBYOBReader"];
-/** A network isolate lacks blob URLs, because they would belong to the worker instead of the run. */
+/** A network isolate has no blob URLs, because they would belong to its worker thread instead of the run. */
 const UNSUPPORTED_MEMBERS = ["createObjectURL", "revokeObjectURL"];
 /** Text in `getReader({ mode: "byob" })`: the body of a response is no byte stream in an isolate, so this mode does not work. */
 const UNSUPPORTED_TEXT = "byob";

@@ -20,7 +20,7 @@ import {
 import { needsMoreThanNetworkIsolate } from "./isolate-limits.js";
 import type { SandboxMode } from "./run.js";
 
-/** Longer code runs in a document, because its analysis would block the process for too long. */
+/** Longer code runs in a document (an empty page), because its analysis would block the process for too long. */
 export const ANALYZED_CODE_MAX_CHARACTERS = 16_384;
 /** Names through which code can reach any global without containing the name of this global. */
 const DYNAMIC_CODE_NAMES = ["globalThis", "eval", "eval()", "Function"];
@@ -59,7 +59,7 @@ export function isDocumentGlobal(name: string): boolean {
   );
 }
 
-/** Chromium's globals that ADDITIONAL_GLOBALS_PATTERN matches. The pattern also matches many other words. */
+/** Chromium's globals that ADDITIONAL_GLOBALS_PATTERN matches. This list is needed because the pattern also matches many other words. */
 const ADDITIONAL_CHROMIUM_GLOBALS = new Set(
   (
     "webkitURL webkitRTCPeerConnection webkitMediaStream WebKitMutationObserver WebKitCSSMatrix webkitSpeechRecognitionError " +
@@ -76,7 +76,7 @@ const CACHED_TEXTS_MAX = 1_000;
 const namesByContent = new LRUCache<string, readonly string[]>({ max: CACHED_TEXTS_MAX });
 
 /**
- * Returns all names of document globals that occur anywhere in the text of a script.
+ * Returns all names of a page's globals that occur anywhere in the text of a script.
  * @param content key of the script in the cache; without it, the result is not cached
  */
 export function findDocumentGlobalNames(source: string, content?: string): readonly string[] {

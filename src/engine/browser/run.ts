@@ -69,7 +69,7 @@ export interface EncodedOutgoingResponse {
 /** Sends a request to another service. `options` is unchecked JSON text of the run. Rejects only if `signal` is aborted. */
 export type SendOutgoing = (options: string, signal: AbortSignal) => Promise<EncodedOutgoingResponse>;
 
-/** Global with the functions that send requests. The client library removes it before the action's code runs. */
+/** Global with the functions that send requests to the service. The client library removes it before the action's code runs. */
 export const SERVICE_CLIENT_GLOBAL = "__svcService";
 /** Replaces the service's URL in runs that can send requests only to other services. No URL starts with this text. */
 export const NO_SERVICE_BASE_URL = "-";
@@ -90,11 +90,11 @@ export const DEFAULT_SOURCE_NAME = "action.js";
 export interface PageRunRequest {
   /** By default the cheapest mode that has all globals which the source and the packages use. */
   mode?: SandboxMode;
-  /** Set in a trial in `isolate`: the mode whose additional globals stand-ins replace. An unsupported use ends with the cause `retry`. */
+  /** In a trial in `isolate`, the mode whose other globals stand-ins replace. If code needs such a global, the run ends with `retry`. */
   trialForMode?: SandboxMode;
-  /** False if the run sends no requests; default true. The mode `isolate` never has a network. */
+  /** False if the run sends no requests; default true. The mode `isolate` has no network, even if this is true. */
   network?: boolean;
-  /** Only runs with the same key may use the same browser context, one after another. */
+  /** Runs with the same key may use the same browser context, one after another. Runs with other keys never use it. */
   isolationKey: string;
   /** Origin of the page, with https. No server has this origin: the service itself answers the request for the document. */
   origin: string;
@@ -108,11 +108,11 @@ export interface PageRunRequest {
   payload: string;
   /** JSON text of `context.settings`. */
   settings: string;
-  /** Milliseconds, without the wait for a page. If a run is repeated in a document, the wait before its first attempt counts. */
+  /** Time limit. The wait for a page does not count. If a run is repeated in a document, the wait before its first attempt counts. */
   timeoutMs: number;
   /** Cancels the run, even while it waits for a page. */
   signal?: AbortSignal;
-  /** Called before code is evaluated, and again if the run is repeated; for a trial, only after it has succeeded. */
+  /** Called with the mode before code is evaluated, and again if the run is repeated; for a trial, only after its success. */
   onMode?(mode: SandboxMode): void;
   onConsole?(line: ConsoleLine): void;
   /** Called once for each host that the run contacts, as `host:port`. */
@@ -127,7 +127,7 @@ export interface PageRunRequest {
    * with its status (null without a response). Returns null if the request is not traced.
    */
   onRequest?(request: PageRequest): { headers: Record<string, string>; endTrace(status: number | null): void } | null;
-  /** Scripts in a network isolate send requests to this service through it (SERVICE_CLIENT_GLOBAL). They are checked like others. */
+  /** Client for requests to this service from a network isolate (SERVICE_CLIENT_GLOBAL). They are checked and reported like others. */
   service?: ServiceClient;
   /** Sends requests to other services, for scripts in a network isolate or document (SERVICE_CLIENT_GLOBAL). */
   outgoing?: SendOutgoing;

@@ -13,7 +13,7 @@ export interface BrowserSupervisorOptions {
   log: Logger;
   /** Opens a proxy port for a browser context. Null if runs have no network. */
   openProxyPort: (() => Promise<ProxyPort>) | null;
-  /** Queue in which all browsers wait to open contexts and documents. */
+  /** Queue in which all browsers wait to open contexts and documents. By default, there is none. */
   openingQueue?: PageOpeningQueue;
   /** Number of browser contexts that are opened in advance; default 2. */
   spareContexts?: number;
@@ -39,7 +39,7 @@ export interface SupervisedBrowser {
 
 /**
  * The memory of a browser's shared processes (all except renderers) grows: 2 MB in 30,000 runs in an isolate, 15 MB in 12,000 runs in a
- * document. The number is high, because after a replacement each app needs a new context, which takes up to half a second.
+ * document. The limit is high, because after a replacement each app needs a new context, which takes up to half a second.
  */
 const RUNS_PER_BROWSER = 50_000;
 /** Delay after the first failed start, which uses 0.2 s of CPU time. It doubles with each further failure. */
@@ -181,7 +181,6 @@ export class BrowserSupervisor {
     this.lastFault = fault.message;
   }
 
-  /** Includes runs in browsers that are being replaced. */
   countActiveRuns(): number {
     return [...this.generations].reduce((sum, { activeRuns }) => sum + activeRuns, 0);
   }

@@ -20,15 +20,14 @@ const CODE_SET_EXPIRY_MS = 600_000;
 /** Causes of a failed trial after which the run is repeated in the mode that its code needs. */
 const REPEAT_CAUSES: readonly string[] = ["retry", "memory", "timeout"];
 
-/** A longer trial would only delay the run. TRIAL_MAX_SHARE_OF_TIMEOUT also limits it to a share of the run's time limit. */
+/** A longer trial would only delay the run. TRIAL_MAX_SHARE_OF_TIMEOUT also limits a trial to a share of the run's time limit. */
 const TRIAL_MAX_MS = 1_000;
 const TRIAL_MAX_SHARE_OF_TIMEOUT = 1 / 4;
-/** A trial holds its console lines back. A run that prints more is repeated, so that people can follow its lines live. */
+/** Console lines that a trial holds back. A run that prints more is repeated without a trial, so that people see its lines live. */
 const TRIAL_LINES_MAX = 500;
 
 export type TrialTargetMode = NonNullable<PageRunRequest["trialForMode"]>;
 
-/** Runs with the same code and packages have the same key. */
 function createCodeKey({ packages, source }: PageRunRequest): string {
   const contents = packages.map((script) => ("content" in script && script.content) || script.name);
   return hash("sha256", [...contents, source].join("\n"));
@@ -37,7 +36,7 @@ function createCodeKey({ packages, source }: PageRunRequest): string {
 const mayBeTried = (script: PageScript): boolean =>
   "source" in script && (script.mode === "isolate" || script.canBeTried === true);
 
-/** The service searches the packages of a document trial for names of globals, which blocks the process. */
+/** Above this length of all packages, a run for a document has no trial: the search for names of globals would block the process. */
 const SEARCHED_MAX_CHARACTERS = 512 * 1024;
 
 function areSearchable(packages: readonly PageScript[]): boolean {
@@ -45,11 +44,11 @@ function areSearchable(packages: readonly PageScript[]): boolean {
   return lengths.reduce((sum, length) => sum + length, 0) <= SEARCHED_MAX_CHARACTERS;
 }
 
-/** True if a document may not have the error: code that builds a global's name at run time finds no stand-in for it. */
+/** True if the error may not occur in a document: code that builds a global's name at run time finds no stand-in for the global. */
 const isDocumentTrialFailure = (ended: PageOutcome, trialForMode: TrialTargetMode): boolean =>
   trialForMode === "document" && !ended.ok && ended.cause === "script";
 
-/** Code that failed in an isolate, per app. Entries expire, because code may also fail if the machine is busy. */
+/** Code that failed in an isolate, for each app. Entries expire, because code may also fail if the machine is busy. */
 export class ExpiringCodeSet {
   private readonly byApp = new LRUCache<string, LRUCache<string, true>>({ max: CODE_SET_APPS_MAX });
 

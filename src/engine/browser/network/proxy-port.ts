@@ -1,6 +1,6 @@
 /** Interface of the proxy through which the pages of a browser context reach the network. The egress proxy implements it. */
 
-/** Functions of a run that the proxy calls. Each `host` argument has the format `host:port`. */
+/** Functions of a run that the proxy calls. Each `host` has the format `host:port`. */
 export interface ProxyCallbacks {
   /** Called once for each host that the run contacts. */
   onHost(host: string): void;
@@ -8,7 +8,7 @@ export interface ProxyCallbacks {
   onRejected(host: string, reason: string): void;
   /** Called when the proxy has connected to a host. */
   onReached(host: string): void;
-  /** Called before each connection and each plain HTTP request. If the result is false, the proxy rejects it. */
+  /** Called before each connection and each plain HTTP request. If the result is false, the proxy rejects the request. */
   mayConnect(host: string): Promise<boolean>;
 }
 

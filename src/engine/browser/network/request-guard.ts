@@ -11,7 +11,7 @@ type UrlCheck = NonNullable<PageRunRequest["mayRequest"]>;
 const DEFAULT_PORTS: Readonly<Record<string, string>> = { "http:": "80", "ws:": "80", "https:": "443", "wss:": "443" };
 /** Maximum wait of a new connection for the browser's events about the run's requests. The proxy then rejects the connection. */
 const ANSWER_TIMEOUT_MS = 5_000;
-/** The browser stores no bodies for DevTools, which saves memory. */
+/** Options of Network.enable with which the browser stores no bodies for DevTools. This saves memory. */
 export const NO_BUFFERING_OPTIONS = { maxTotalBufferSize: 0, maxResourceBufferSize: 0, maxPostDataSize: 0 };
 
 /** Returns `host:port` of a URL; null for a URL without a host, such as `data:`. */
@@ -38,7 +38,7 @@ export class RequestGuard {
     private readonly waitForSentEvents: (timeoutMs: number) => Promise<void>,
   ) {}
 
-  /** The first call with `mayRequest` enables the guard, and returns true. */
+  /** The first call with `mayRequest` enables this guard. Returns true for this call. */
   async beginRun(mayRequest: UrlCheck | undefined, onRequest?: PageRunRequest["onRequest"]): Promise<boolean> {
     this.checkUrl = mayRequest;
     this.onRequest = onRequest;
@@ -52,7 +52,7 @@ export class RequestGuard {
     return isFirst;
   }
 
-  /** Guards a worker or frame of the page, if the page is guarded. */
+  /** Enables this guard in a worker or frame of the page, if it is enabled in the page. */
   async guardChild(child: CDPSession): Promise<void> {
     if (this.whenEnabled === null) return;
     child.on("Fetch.requestPaused", (event) => this.continueOrBlock(child, event));
@@ -93,7 +93,7 @@ export class RequestGuard {
     }
     await this.pendingWebSocketChecks;
     if (this.acceptedHosts.has(host)) return !this.rejectedHosts.has(host);
-    // For a preconnect, the browser reports only the host. Passes a URL of the host to the check, which then reports the host.
+    // For a preconnect, the browser reports only the host. Calls the check with a URL of the host, because the check reports hosts.
     await Promise.resolve(this.checkUrl?.(`https://${host}/`)).catch(() => false);
     return false;
   }

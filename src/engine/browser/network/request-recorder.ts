@@ -1,6 +1,6 @@
 /**
- * Records the active requests of a run, their traces, and why requests failed: code only gets the message "Failed to fetch". The reasons
- * contain hosts, but no paths and queries, because these may contain secrets.
+ * Records the active requests of a run, and the reasons of failed requests: the page itself only gets the message "Failed to fetch". The
+ * reasons contain hosts, but no paths and queries, because these may contain secrets.
  */
 import { setTimeout as setTimeoutPromise } from "node:timers/promises";
 import type { CDPSession, Protocol } from "puppeteer";
@@ -42,7 +42,7 @@ export class RequestRecorder {
   private readonly pending = new Map<string, string>();
   /** Number of `fetch` calls that the browser has reported. Preflights and redirects do not count. */
   private fetchCount = 0;
-  /** Reasons why the egress proxy rejected requests, by host. */
+  /** Reason of each host for which the egress proxy rejected requests. */
   private readonly rejectionByHost = new Map<string, string>();
   private faults = new Set<string>();
   private readonly traced = new Map<string, TracedRequest>();

@@ -1,4 +1,4 @@
-/** Requests of a page's runs: opens the proxy port for a run, checks URLs, and removes caches and cookies afterwards. */
+/** Handles the requests of a page's runs: opens the proxy port for a run, checks URLs, and removes caches and cookies afterwards. */
 import type { CDPSession } from "puppeteer";
 import type { PageRequest, PageRunRequest } from "../run.js";
 import type { ProxyPort } from "./proxy-port.js";
@@ -8,7 +8,7 @@ import { BLOCKED_REQUEST_TEXT, RequestRecorder } from "./request-recorder.js";
 /** Maximum wait for the end of a run's requests after the proxy port is closed. */
 const SETTLE_TIMEOUT_MS = 200;
 
-/** The caller adds `headers` to the request, and calls `reportEnd` at its end; `failure` is the reason if there is no response. */
+/** The caller adds `headers`, and calls `reportEnd` at the end of the request; `failure` is the reason if there is no response. */
 export interface AdmittedRunRequest {
   headers: Readonly<Record<string, string>>;
   reportEnd(status: number | null, failure?: string): void;

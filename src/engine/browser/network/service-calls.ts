@@ -6,14 +6,14 @@ import { CONCURRENT_OUTGOING_REQUESTS_PER_RUN } from "../../../limits.js";
 import type { SendOutgoing, ServiceClient, ServiceRequest } from "../run.js";
 import type { AdmittedRunRequest, PageNetwork } from "./run-requests.js";
 
-/** As many concurrent requests of a run as a browser opens to one host. */
+/** Maximum for a run: as many as a browser opens to one host. */
 export const CONCURRENT_SERVICE_REQUESTS_MAX = 6;
-/** The client library sends requests with a longer body through the browser's network. */
+/** The client library sends longer bodies through the browser's network instead. */
 export const SERVICE_REQUEST_BODY_MAX_CHARACTERS = 128 * 1024;
 /** Maximum length of one message from the page, which contains the request's ID, URL, headers and body. */
 export const SERVICE_CALL_MAX_CHARACTERS = 256 * 1024;
 
-/** Concurrent requests of a run to other services. The client library queues further requests. */
+/** Maximum for a run. The client library in the run queues further requests to other services. */
 export const CONCURRENT_OUTGOING_REQUESTS_MAX = CONCURRENT_OUTGOING_REQUESTS_PER_RUN;
 /** A body of 1 MB in base64 fits. */
 const OUTGOING_MAX_CHARACTERS = 2 * 1024 * 1024;
@@ -129,7 +129,7 @@ export class ServiceCalls {
     let admitted: AdmittedRunRequest | null = null;
     let status: number | null = null;
     let head: string | null = null;
-    /** Must run before the page gets the last part of the response, because the run may then end at once. */
+    /** Called before the page gets the last part of the response, because the run may end when it has this part. */
     const endCall = (failure?: string) => {
       admitted?.reportEnd(status, failure);
       admitted = null;

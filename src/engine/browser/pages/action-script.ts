@@ -1,4 +1,4 @@
-/** Wraps the action's code in a function, so that its names never conflict with the globals of a page. Corrects stack traces for this. */
+/** Wraps an action's code in a function, so that its names never conflict with globals. Corrects the stack traces of this code. */
 
 const SCRIPT_HEAD = "(()=>{";
 /** Starts with a line break, because the last line of the code may be a comment. */

@@ -25,7 +25,7 @@ import { LeftoverDetector } from "./leftovers.js";
 import { PageWindow } from "./page-window.js";
 import type { Sandbox, SandboxOptions } from "./sandbox.js";
 
-/** Memory of earlier runs after a garbage collection above which the page is discarded: the next run would have less. */
+/** If earlier runs use more memory after a garbage collection, the page is discarded, because the next run would have less. */
 const REMAINING_MAX_BYTES = 24 * 1024 * 1024;
 
 /** Maximum time that the end of a run waits for the last console lines of its workers. */
@@ -93,9 +93,9 @@ export class DocumentSandbox implements Sandbox {
     this.harnessId = harnessId;
     // The old document may have sent requests during the navigation.
     await runRequests.waitUntilSettled();
-    // This command fails during the first moments after a navigation, so it comes last.
+    // This command comes last, because it fails during the first moments after a navigation.
     await session.send("Page.resetNavigationHistory");
-    // By now, the browser has reported all requests of the old document.
+    // Late requests are known only now, because the browser has reported all requests of the old document.
     return (
       !hasTraces &&
       !holdsMuch &&

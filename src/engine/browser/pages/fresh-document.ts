@@ -8,15 +8,15 @@ import { RESULT_MAX_BYTES } from "../../../limits.js";
 import { PERMISSIONS_POLICY_HEADER } from "./document-policy.js";
 import { LongTextBuffer } from "./long-text.js";
 
-/** DevTools binding for console lines. The harness removes it from the global scope before any line of the action runs. */
+/** DevTools binding for console lines. The service's script in the page removes this global before any line of the action runs. */
 export const CONSOLE_BINDING_NAME = "__svc_console";
-/** Marks a service call in the binding for console lines (in-page/messages.ts). A console line is a JSON object. */
+/** Start of a service call, which is sent like a console line (in-page/messages.ts). A console line is JSON, so it starts with `{`. */
 export const SERVICE_CALL_PREFIX = "service ";
 const DOCUMENT_BASE64 = Buffer.from(
   '<!doctype html><html><head><meta charset="utf-8"></head><body></body></html>',
 ).toString("base64");
 
-/** Chromium's network process may die during the first navigation of a page, which then never ends. So it is repeated. */
+/** The first navigation of a page is repeated after this time: it never ends if Chromium's network process dies during it. */
 const NAVIGATION_RETRY_MS = 1_000;
 
 /** Answers the browser's request for a document of the page's origin with an empty document. */
@@ -64,7 +64,7 @@ export async function installHarness(session: CDPSession, expression: string): P
   const [harness] = await Promise.all([
     session.send("Runtime.evaluate", { expression }),
     session.send("Runtime.enable"),
-    // Otherwise the browser would send each console call with all its values.
+    // With the domain enabled, the browser would send each console call with all its values.
     session.send("Runtime.disable"),
   ]);
   const { objectId } = harness.result;
@@ -124,8 +124,8 @@ export async function readTextInParts(
 }
 
 /**
- * Calls a method of the harness. Stores a result that is too long for one message in the page, and returns its length. The page evaluates
- * this source before any code of the action, because the action may replace all globals.
+ * Calls a method of the harness (the service's script). Stores a result that is too long for one message in the page, and returns its
+ * length. The page evaluates this source before any code of the action, because the action may replace all globals.
  */
 const CALL_AND_STORE_LONG_RESULT = `function(max, ...values) {
   const { apply, defineProperty } = Reflect;

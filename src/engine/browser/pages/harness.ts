@@ -50,9 +50,9 @@ const CHANNEL_MESSAGES_MAX = 1_000;
 /** Locks that a document may request. Workers have no limit (bounds.ts). */
 const LOCKS_MAX = 1_000;
 
-/** If no isolate is ready this long after the end of a run, the service discards the page. */
+/** If the next isolate is not ready within this time after a run, the service discards the page. */
 export const ISOLATE_READY_TIMEOUT_MS = 500;
-/** Pause before the next ShadowRealm, in which the service stores the result and answers, even on two slow cores. */
+/** Pause between a run and the next ShadowRealm. The service needs less time to store the result and answer, even on two slow cores. */
 export const PAUSE_BEFORE_NEXT_REALM_MS = 8;
 
 /** Limits of a worker thread. The memory of its ended ShadowRealms, one per run, is freed only when it ends. */
@@ -64,7 +64,7 @@ const THREAD_BOUNDS: ThreadLimits = {
   messageCharacters: DEVTOOLS_MESSAGE_MAX_CHARACTERS,
 };
 
-/** Total size of requests, blobs and so on of a thread's runs. It is freed when the thread ends, and heap measurements lack it. */
+/** Total size of platform objects, such as blobs, of a thread. They are freed only at its end, and heap measurements omit them. */
 const HOST_OBJECTS_MAX_CHARACTERS = 16 * 1024 * 1024;
 
 const HARNESS_LIMITS: HarnessLimits = {

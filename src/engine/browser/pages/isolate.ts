@@ -29,7 +29,7 @@ export interface IsolateKind {
 const NO_NETWORK_KIND: IsolateKind = {
   harnessScripts: ISOLATE_SCRIPTS,
   policy: "worker-src data:",
-  // Below this, a few runs with a large package would replace the thread, and each new thread compiles the package.
+  // With a lower limit, a few runs with a large package would replace the thread, and each new thread compiles the package.
   workerMaxBytes: 48 * 1024 * 1024,
 };
 
@@ -39,7 +39,7 @@ const NO_REALM_RESULT = "late";
 const CATCH_UP_TIMEOUT_MS = 200;
 /** A thread that has created no new realm this long after the end of a run counts as stuck. */
 const STUCK_AFTER_MS = PAUSE_BEFORE_NEXT_REALM_MS + ISOLATE_READY_TIMEOUT_MS + 250;
-/** Then a garbage collection of the page is forced. Until one, an ended worker uses 40 to 100 KB. */
+/** Runs between two forced garbage collections of the page. Until a collection, each ended worker uses 40 to 100 KB. */
 const COLLECT_EVERY_RUNS = 50;
 
 interface IsolateWorker {
@@ -130,7 +130,7 @@ export class Isolate implements Sandbox {
     await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/` }] });
     const { loaded } = await navigatePage(session, `${origin}/`);
     [this.pageHarnessId] = await Promise.all([installHarness(session, this.kind.harnessScripts.page), loaded]);
-    // This domain makes the start of each worker and each request slower.
+    // The enabled Fetch domain would make the start of each worker and each request slower.
     await session.send("Fetch.disable");
     session.off("Fetch.requestPaused", answer);
   }

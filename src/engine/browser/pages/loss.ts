@@ -8,7 +8,7 @@ const MEMORY_MB = RENDERER_MAX_BYTES / 1024 / 1024;
 const BROWSER_ENDED: PageFailure = ["browser", "Error", "The browser ended during the run"];
 const NAVIGATED: PageFailure = ["script", "Error", "The action navigated its page to another URL"];
 
-/** `unready`: the run has not started. `isolate`: the thread of an isolate crashed the page, and the run can be repeated. */
+/** `unready`: the run has not started. `isolate`: code in an isolate crashed the page, and the run can be repeated in a document. */
 const FAILURE_BY_LOSS = {
   isolate: ["retry", "Error", "The run needs more memory than its isolate has"],
   closed: ["script", "Error", "The action closed its own page"],

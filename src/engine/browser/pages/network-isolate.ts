@@ -17,7 +17,7 @@ const NETWORK_KIND: IsolateKind = {
   harnessScripts: NETWORK_ISOLATE_SCRIPTS,
   // WebSockets are not allowed, because they would bypass the request guard.
   policy: "worker-src blob:; connect-src http: https: data: blob:",
-  // Low, because Chromium collects its own objects in steps, the last of which crashes a page that runs code (chromium-flags.ts).
+  // Low, because Chromium collects its own objects in steps, and the last step crashes a page while code runs (chromium-flags.ts).
   workerMaxBytes: 16 * 1024 * 1024,
 };
 
@@ -60,7 +60,7 @@ export class NetworkIsolate extends Isolate {
 
   override async execute(request: PageRunRequest): Promise<unknown> {
     this.fetchCount = null;
-    // If this call has enabled the request guard, the guard may not see requests of threads that started earlier.
+    // If this call has enabled the request guard, the thread is replaced: the guard may not see requests of earlier threads.
     if (await this.runRequests.beginRun(request)) await this.replaceThread();
     this.serviceCalls.beginRun(request);
     const answer = await this.evaluate(request, getServiceBase(request));

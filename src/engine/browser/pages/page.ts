@@ -22,9 +22,9 @@ import { NetworkIsolate } from "./network-isolate.js";
 import { type Sandbox, type SandboxOptions, UNSUPPORTED_ISOLATE_SANDBOX } from "./sandbox.js";
 
 const RESET_TIMEOUT_MS = 1_000;
-/** If the renderer dies, the browser does not answer commands, so opening a page would never end. */
+/** Without a limit, opening a page would never end if its renderer dies, because the browser then does not answer commands. */
 const OPEN_TIMEOUT_MS = 5_000;
-/** The cause of a crash and its report arrive through different pipes. */
+/** Maximum wait for the cause of a crash, which arrives through another pipe than the report of the crash. */
 const CRASH_CAUSE_TIMEOUT_MS = 1_000;
 /** Maximum wait, after a command has failed, for the report that the renderer or the browser has ended. */
 const LOSS_REPORT_TIMEOUT_MS = 100;
@@ -199,7 +199,7 @@ export class Page {
   }
 
   private async findCrashCause(): Promise<PageLossReason> {
-    // The service repeats such a run in a document, so the cause of the crash does not matter.
+    // The service can repeat such a run in a document, so the cause of the crash does not matter.
     if (this.mode === "isolate" || (this.mode === "network-isolate" && this.hadNoEffect())) return "isolate";
     for (const deadline = Date.now() + CRASH_CAUSE_TIMEOUT_MS; Date.now() < deadline && this.isUsable; ) {
       await delay(CRASH_CAUSE_POLL_MS);
@@ -305,7 +305,7 @@ export class Page {
     return this.sandbox.explainFailure(outcome);
   }
 
-  /** The browser reports the end of a renderer late. If it reports nothing, the action has navigated the page. */
+  /** The browser reports the end of a renderer a moment later. If it reports nothing, the action has navigated the page. */
   private async waitUntilLossIsKnown(): Promise<void> {
     if (this.isUsable) await delay(LOSS_REPORT_TIMEOUT_MS);
     while (this.state.kind === "crashed") await delay(CRASH_CAUSE_POLL_MS);

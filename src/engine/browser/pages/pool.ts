@@ -17,7 +17,7 @@ const RUNS_PER_PAGE = 10_000;
 const OPEN_ATTEMPTS_MAX = 3;
 /** If other pages have the same key, an idle page is then discarded: only runs that overlap need several pages. */
 const SURPLUS_IDLE_MS = 10_000;
-/** A reset of a page takes longer only on a very busy machine. */
+/** Usual duration of a page's reset. It takes longer only on a very busy machine. */
 const USUAL_RESET_MS = 20;
 /** Maximum time for which a caller that opens a context blocks the queue. Opening usually takes a tenth of it. */
 const OPEN_TURN_MAX_MS = 500;
@@ -152,7 +152,7 @@ export class PagePool {
     return promise;
   }
 
-  /** After a run exceeded the memory limit. Otherwise the runs of this origin would open new pages all the time. */
+  /** Called after a run exceeded the memory limit. Without a delay, the runs of this origin would open new pages all the time. */
   delayNextPage(origin: string): void {
     if (this.delays.has(origin)) return;
     const over = delay(NEW_PAGE_DELAY_MS, undefined, { ref: false }).then(() => {
@@ -172,7 +172,7 @@ export class PagePool {
     this.isRetired = true;
   }
 
-  /** After the end of the browser's network service, commands to existing pages can take seconds, and new pages work at once. */
+  /** For the end of the browser's network service: commands to existing pages then take seconds, while new pages work at once. */
   discardUnused(): void {
     const unusedPages = [...this.pages].filter((page) => this.sparePages.includes(page) || page.isBetweenRuns);
     this.sparePages.length = 0;
@@ -244,7 +244,7 @@ export class PagePool {
     return pages;
   }
 
-  /** Returns the last used page that is probably reset; otherwise the oldest. So surplus pages stay idle and are discarded. */
+  /** Returns the last used page that is probably reset; otherwise the oldest. So surplus pages stay unused until they are discarded. */
   private findIdle(pages: KeyPages): Page | null {
     const resetBefore = Date.now() - USUAL_RESET_MS;
     while (pages.idle.length > 0) {
@@ -272,7 +272,7 @@ export class PagePool {
     throw new Error(`the browser has ended, or could not open a page in ${OPEN_ATTEMPTS_MAX} attempts`);
   }
 
-  /** With few cores, the reset would delay the response of the run that has just ended. */
+  /** Without a pause, the reset would delay the response of the run that has just ended, on a machine with few cores. */
   private pauseBeforeReset(pages: KeyPages): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const over = () => {

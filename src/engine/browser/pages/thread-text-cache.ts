@@ -11,12 +11,12 @@ import type { SentScript } from "./in-page/page-texts.js";
 /** Above this total number of characters in a thread's cache, the oldest texts are removed. */
 const STORED_MAX_CHARACTERS = 4 * 1024 * 1024;
 
-/** Stack traces contain the name in this comment. */
+/** Appends a comment with the script's name, so that stack traces contain the name. */
 const addSourceUrl = ({ name, source }: { name: string; source: string }): string => `${source}\n//# sourceURL=${name}`;
 
 const NETWORK_ISOLATE_STAND_INS_JSON = JSON.stringify(NETWORK_ISOLATE_STAND_INS);
 
-/** Globals that a trial replaces, as JSON; null without a trial. For a trial for `document`, with all globals in the scripts. */
+/** Returns the globals that stand-ins replace in a trial (first attempt in an isolate), as JSON; null if the run is no trial. */
 function createStandInsJson({ packages, source, trialForMode }: PageRunRequest): string | null {
   if (trialForMode === "network-isolate") return NETWORK_ISOLATE_STAND_INS_JSON;
   if (trialForMode !== "document") return null;
@@ -47,7 +47,7 @@ export class ThreadTextCache {
       return [[script.name, text, content, isStored]];
     });
     sent.push([name, wrapInFunction({ name, source }), "", false]);
-    // A script may have added a text to the cache again after an earlier script removed it. This text stays.
+    // A text that an earlier script removed may be in the cache again, because a later script added it.
     const stillRemoved = removed.filter((content) => !this.lengthByKey.has(content));
     return [payload, settings, stillRemoved, sent, createStandInsJson(request)];
   }

@@ -41,7 +41,7 @@ function createArguments(options: ChromiumOptions, folder: string): string[] {
   ];
 }
 
-/** Chromium does not run its sandbox as root. Returns null if the service is not root; the browser then has the service's account. */
+/** Chromium does not run its sandbox as root. Returns null if the service is not root: the browser then runs under its account. */
 function chooseUnusedAccount(): { uid: number; gid: number } | null {
   if (process.getuid?.() !== 0) return null;
   const id = randomInt(FIRST_UID, UID_RANGE_END);
@@ -139,7 +139,7 @@ function killProcessGroup(child: ChildProcess): void {
 
 function createPipe(child: ChildProcess, onClose: () => void): ConnectionTransport {
   const [, , , toBrowser, fromBrowser] = child.stdio as unknown as [null, null, null, Writable, Readable];
-  // The started process may be a wrapper script that outlives the browser. So the end of the pipe also ends the browser.
+  // The started process may be a wrapper script that outlives the browser. So the end of the pipe counts as the end of the browser.
   fromBrowser.once("close", onClose);
   return createPipeTransport(toBrowser, fromBrowser);
 }

@@ -3,12 +3,12 @@ import type { Readable, Writable } from "node:stream";
 import type { ConnectionTransport } from "puppeteer";
 
 const NUL = 0;
-/** Buffer for an incomplete message. A larger message gets a larger buffer, which is released afterwards. */
+/** Size of the buffer for an incomplete message. A larger message gets a larger buffer, which is released afterwards. */
 const BUFFER_BYTES = 1024 * 1024;
 
-/** Over a pipe instead of a port, no other process on the machine can control the browser. */
+/** Uses a pipe instead of a port, so that no other process on the machine can control the browser. */
 export function createPipeTransport(toBrowser: Writable, fromBrowser: Readable): ConnectionTransport {
-  /** Shared by all messages: a buffer for each would cause a garbage collection after some large results. */
+  /** All messages share this buffer. A buffer for each would cause a garbage collection after some large results. */
   let memory = Buffer.allocUnsafe(BUFFER_BYTES);
   /** Number of bytes of the incomplete message in `memory`. */
   let pending = 0;

@@ -27,7 +27,7 @@ export interface BrowserSandboxState {
 /** These kinds run only code of Chromium, and no build has a sandbox for them. All other processes need a seccomp filter. */
 const TRUSTED_KINDS = ["browser", "zygote", "broker", "network.mojom.NetworkService"];
 
-/** New processes take long to enter their sandbox on a busy machine. */
+/** On a busy machine, new processes take long to enter their sandbox. */
 const SANDBOX_TIMEOUT_MS = 3_000;
 const CHECK_INTERVAL_MS = 50;
 

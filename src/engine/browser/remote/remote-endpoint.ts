@@ -1,8 +1,8 @@
-/** Connects to a remote browser by its URL. Error messages and names show only the host and port, as the rest may be credentials. */
+/** Connects to a remote browser by its URL. Logs show only the host and port of the URL, because the rest may be credentials. */
 import { openSocketTransport, type SocketTransport } from "./socket-transport.js";
 
 const DISCOVERY_TIMEOUT_MS = 2_000;
-/** The ID of the browser follows, which changes with each start of the browser. */
+/** Start of the path of a DevTools URL. The ID of the browser follows, which changes with each start of the browser. */
 const DEVTOOLS_PATH = "/devtools/browser/";
 /** A shorter part of the URL may also occur in ordinary words, so it is not masked. */
 const SECRET_MIN_CHARACTERS = 4;

@@ -10,7 +10,7 @@ import { measureProcesses } from "./processes.js";
 const ANSWER_INTERVAL_MS = 100;
 const MEASURE_INTERVAL_MS = 100;
 const PRIORITY_INTERVAL_MS = 50;
-/** A measurement would delay the end of a shorter run. */
+/** Runs must have been active for this time before a measurement, because it would delay the end of a shorter run. */
 const MEASURE_AFTER_RUN_MS = 10;
 /** A crash within this time after a kill counts as the effect of the kill. */
 const KILL_EFFECT_MS = 5_000;

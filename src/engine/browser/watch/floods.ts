@@ -13,11 +13,11 @@ import {
   signalProcess,
 } from "./processes.js";
 
-/** Wait for a response of the browser until the CPU times of its processes are first measured. */
+/** Time without a response after which the CPU times of the browser's processes are first measured. */
 const FIRST_MEASUREMENT_AFTER_MS = 100;
 /** Time between the first and the second measurement, which are then compared. */
 const COMPARISON_INTERVAL_MS = 150;
-/** Share of COMPARISON_INTERVAL_MS. Code that only computes spends almost no time in the kernel; a sender a fifth or more. */
+/** Share of COMPARISON_INTERVAL_MS in the kernel. Code that only computes spends almost none there; a flood a fifth or more. */
 const FLOOD_KERNEL_SHARE = 0.08;
 /** A flooding renderer spends at least this share of its own CPU time in the kernel. */
 const FLOOD_KERNEL_SHARE_OF_OWN = 0.1;
@@ -27,7 +27,7 @@ const SERVING_MIN_CPU_SHARE = 0.25;
 const REPEATED_FLOOD_MS = 10_000;
 /** Without a response for this time, the browser counts as hung and is replaced. */
 const HUNG_AFTER_MS = 5_000;
-/** Limit for a browser that gets no CPU time, because the machine is overloaded. */
+/** Limit instead of HUNG_AFTER_MS for a browser that gets no CPU time, because the machine is overloaded. */
 const STARVED_AFTER_MS = 60_000;
 /** A crash within this time after the browser's first response since a kill counts as the effect of the kill. */
 const KILL_EFFECT_MS = 2_000;

@@ -1,4 +1,4 @@
-/** Control group (cgroup) for busy renderers. Does nothing if the kernel or the account does not allow control groups. */
+/** Linux control group (cgroup) with low CPU weight for busy renderers. Does nothing if the kernel or the account allows no groups. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";

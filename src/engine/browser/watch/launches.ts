@@ -13,7 +13,7 @@ export const FAILED_LAUNCH_STATUS = "failed to launch";
 const FAILURES_MAX = 2;
 const FAILURES_WITHIN_MS = 5_000;
 /**
- * Consecutive checks with pages but no renderer after which the zygote counts as dead: its renderers then end without a report. Checks
+ * After this many checks with pages but without renderers, the zygote counts as dead: its renderers end with it, without a report. Checks
  * are counted instead of time, because a pause of the machine delays only one response.
  */
 const CHECKS_WITHOUT_RENDERER_MAX = 6;
@@ -22,7 +22,6 @@ export const LAUNCH_CHECK_INTERVAL_MS = 250;
 export class RendererLaunchWatch {
   private failureTimes: number[] = [];
   private checksWithoutRenderer = 0;
-  /** Process ID at the last check; null before the first check. */
   private networkService: number | null = null;
   private isChecking = false;
   private isStopped = false;

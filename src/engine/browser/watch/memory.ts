@@ -1,17 +1,17 @@
-/** Limits the memory of each renderer, and of the shared processes (all others) together. Other than V8's heap limit, counts buffers. */
+/** Limits the memory, including buffers, of each renderer of a browser, and of the browser's shared processes (all others) together. */
 import { runInBackground } from "../../../background.js";
 import { RENDERER_MAX_BYTES } from "../../../limits.js";
 import { findMemoryFillingRenderer } from "./filler.js";
 import { rendererIdleControlGroup } from "./idle-group.js";
 import { type MeasuredProcess, signalProcess } from "./processes.js";
 
-/** Limit for the shared processes together. They start with 400 MB, because common memory counts once per process. */
+/** Limit for a browser's shared processes together. They start with 400 MB, because memory of several processes counts several times. */
 const SHARED_MAX_BYTES = 1_024 * 1024 * 1024;
 /** Memory of the shared processes above which the whole browser is ended. */
 const SHARED_HARD_MAX_BYTES = 2 * SHARED_MAX_BYTES;
-/** Growth after which a search is repeated. Processes return freed memory late, so an earlier search would find nothing. */
+/** Growth after which the search for the filling renderer is repeated. Memory is freed late, so an earlier search finds nothing. */
 const SHARED_STEP_BYTES = 128 * 1024 * 1024;
-/** Growth within FAST_GROWTH_MS that starts a search below SHARED_MAX_BYTES, because it slows down all other runs. */
+/** This growth within FAST_GROWTH_MS starts a search even below SHARED_MAX_BYTES, because it slows down all other runs. */
 const SHARED_FAST_GROWTH_BYTES = 192 * 1024 * 1024;
 const FAST_GROWTH_MS = 1_000;
 /** The growth of a younger process does not count, because it is still starting. */

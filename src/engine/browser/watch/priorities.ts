@@ -17,22 +17,22 @@ export const BROWSER_PRIORITY = 5;
  * 3, by up to 130 ms.
  */
 export const BROWSER_SESSION_PRIORITY = 3;
-/** Nice values by busy cores. A thread with 5 gets as much CPU time as twenty threads with 19. */
+/** Nice values of renderers by busy cores. A thread with 5 gets as much CPU time as twenty threads with 19. */
 const PRIORITY_BY_BUSY_CORES: readonly (readonly [cores: number, priority: number])[] = [
   [1, 19],
   [0.5, 15],
   [0.15, 10],
 ];
-/** Busy cores from which a renderer is moved to the idle group, if other renderers also use CPU time. */
+/** Busy cores from which a renderer moves to the idle group (low CPU weight), if other renderers also use CPU time. */
 const IDLE_GROUP_MIN_CORES = 0.5;
-/** Minimum stay in the idle group. After less time, a renderer that got no CPU time there would count as no longer busy. */
+/** Minimum stay in the idle group (low CPU weight), because a renderer that gets no CPU time there would soon leave it as not busy. */
 const IDLE_GROUP_MIN_MS = 2_000;
 /** Period over which CPU time is measured. A shorter run cannot delay other runs much. */
 const MEASURE_PERIOD_MS = 150;
 /** Shorter period for renderers with several busy threads, which delay other runs sooner. Ordinary code has one. */
 const THREADS_MEASURE_PERIOD_MS = 40;
 const THREADS_MIN_CORES = 1.2;
-/** Busy cores from which a renderer with many new threads is moved to the idle group. */
+/** Busy cores from which a renderer with many new threads moves to the idle group (low CPU weight). */
 const MANY_THREADS_MIN_CORES = 0.15;
 /** Threads above the renderer's lowest number that count as many new threads. */
 const MANY_NEW_THREADS = 8;
@@ -47,7 +47,7 @@ interface Measurement {
   threads: number;
   lastBusyAt: number;
   priority: number;
-  /** End of the minimum stay in the idle group; 0 if the renderer is not in the group. */
+  /** End of the minimum stay in the idle group (low CPU weight); 0 if the renderer is not in the group. */
   idleUntil: number;
 }
 
@@ -77,7 +77,7 @@ export function setBrowserSessionPriority(
   try {
     write(`/proc/${pid}/autogroup`, String(BROWSER_SESSION_PRIORITY));
   } catch (error) {
-    // Other errors: the kernel has no autogroups, or the browser has ended.
+    // Other errors mean that the kernel has no autogroups, or that the browser has ended.
     if ((error as NodeJS.ErrnoException).code !== "EAGAIN" || isRetry) return;
     setTimeout(setBrowserSessionPriority, SESSION_RETRY_MS, pid, write, true).unref();
   }

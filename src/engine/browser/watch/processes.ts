@@ -36,7 +36,7 @@ export async function listProcesses(connection: Connection, timeoutMs?: number):
 
 /** Returns the fields of a `stat` file in /proc that follow the process name: state, parent, group, … */
 export function readStatFields(path: string): string[] {
-  // Synchronously, because /proc needs no disk, and an asynchronous read takes ten times as long.
+  // The read is synchronous, because /proc needs no disk, and an asynchronous read takes ten times as long.
   return readFileSync(path, "latin1")
     .replace(/^.*\) /s, "")
     .split(" ");

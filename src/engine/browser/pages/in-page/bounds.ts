@@ -51,7 +51,7 @@ export function limitGlobalScope(
   BroadcastChannel.prototype.constructor = scope.BroadcastChannel;
   const messages = `An action can send at most ${messagesMax} messages over BroadcastChannels`;
   boundMethod(BroadcastChannel.prototype, "postMessage", messagesMax, messages);
-  // A worker gets `LockManager` only after this script has run, so its locks have no limit. watch/floods.ts stops floods.
+  // A worker gets `LockManager` only after this script has run, so a worker's locks have no limit. watch/floods.ts stops floods.
   if (LockManager)
     boundMethod(LockManager.prototype, "request", locksMax, `An action can request at most ${locksMax} locks`);
 

@@ -29,7 +29,7 @@ export function createDocumentHarness(
   const { addEventListener, removeEventListener } = window;
   let head: Any = null;
 
-  // The browser keeps these three after a navigation. leftovers.ts checks that all other kinds of storage are empty.
+  // A navigation does not clear these three kinds of data. leftovers.ts checks that all other kinds of storage are empty.
   if (window.name !== "") window.name = "";
   if (window.localStorage.length > 0) window.localStorage.clear();
   if (window.sessionStorage.length > 0) window.sessionStorage.clear();
@@ -83,7 +83,7 @@ export function createDocumentHarness(
   async function loadAll(scripts: readonly string[], endIndex: number): Promise<string | null> {
     // The `await` shortens the stack: later stack traces contain no frames of the service, only those of the action.
     await undefined;
-    // Not earlier, because this script may have started before the document had a head.
+    // Read only now, because this script may have started before the document had a head.
     head = document.head;
     for (let i = 0; i < endIndex; i += 2) {
       const failed = scripts[i] === "" ? await load(scripts[i + 1]!) : evaluate(scripts[i]!, scripts[i + 1]!);
@@ -92,7 +92,7 @@ export function createDocumentHarness(
     return null;
   }
 
-  /** For requests of the client library to other services. Requests to this service use the browser's network. */
+  /** Defines the global for the client library's requests to other services. Requests to this service use the browser's network. */
   function openService(base: string, settings: string, send: (message: DocumentMessage) => void): void {
     const { call, connect, request, receive } = runCalls;
     hostCalls.connect((text) => send(`service ${text}`));

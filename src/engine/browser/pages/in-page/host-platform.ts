@@ -237,7 +237,7 @@ export function createWorkerPlatform(
       return ["k", members.length, ...members.flatMap(([key, item]) => [key, ...rowOf(item)])];
     }
 
-    /** The chunks come from a stream of the realm. The browser rejects chunks of a wrong type when it consumes the new stream. */
+    /** Returns a stream with the chunks of a realm's stream. The browser rejects chunks of a wrong type when it consumes the stream. */
     function streamOfRealm(read: RealmObjectOperation, isLocked: boolean) {
       const callRealm = (verb: string, onPart: (value: Any) => void, reason?: unknown) =>
         new Promise<void>((resolve, reject) => {
@@ -313,7 +313,7 @@ export function createWorkerPlatform(
       return parameters.length === 0 ? send() : send(parameters[0], withRunSignal(parameters[0], parameters[1]));
     }
 
-    /** The realm parses the text as JSON. If the body cannot be read, calls the method, whose promise then rejects. */
+    /** Reads a body as text, which the realm parses as JSON. If the body cannot be read, calls the method, whose promise then rejects. */
     function readJson(method: Any, target: Any): unknown {
       const isReadable = (target instanceof Response || target instanceof Request) && !target.bodyUsed;
       return isReadable && target.body?.locked === false ? target.text() : apply(method, target, []);

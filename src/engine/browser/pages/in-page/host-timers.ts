@@ -11,7 +11,7 @@ export function createWorkerTimers() {
 
   return () => {
     const timers = new Set<number>();
-    /** ID of the thread's last timer before the run. IDs of the run are relative to it, so that they start at 1. */
+    /** ID of the thread's last timer before the run. The run's timer IDs are relative to this ID, so that they start at 1. */
     const before = self.setTimeout(() => {});
     clearTimeout(before);
 

@@ -12,7 +12,7 @@ declare const self: Any;
 
 /** The memory of ended realms is freed only when their thread ends, so the thread is replaced after these limits. */
 export interface ThreadLimits {
-  /** Delay between an answer and the next realm: the service has the CPU first. No delay if the next run comes sooner. */
+  /** Delay between an answer and the next realm, so that the service has the CPU first. If runs follow faster, there is no delay. */
   pauseMs: number;
   /** Time limit in milliseconds, counted from the end of the delay, for remaining code of the last run to end. */
   readyWithinMs: number;
@@ -57,7 +57,7 @@ export function createRealmWorker(
   let runs = 0;
   let unmeasured = 0;
 
-  /** Creates the next realm. After more than `readyWithinMs`, does nothing, and the service discards the page. */
+  /** Ends the last run, and creates the next realm. After `readyWithinMs`, does nothing, and the service discards the page. */
   function prepare(): void {
     clearTimeout(pause);
     pause = undefined;
@@ -91,7 +91,7 @@ export function createRealmWorker(
     return answer.length <= bounds.messageCharacters ? `answer ${step} ${text}` : `long-answer ${answer.length}`;
   }
 
-  /** The answer is sent through the DevTools binding and not as result of `run`: remaining code would delay a promise. */
+  /** Returns the function that receives the run's messages. The answer is not the result of `run`: remaining code would delay a promise. */
   function receiver(): (text: string) => void {
     current += 1;
     const runNumber = current;

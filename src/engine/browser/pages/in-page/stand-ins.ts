@@ -24,7 +24,7 @@ export function createStandInDefiner() {
       touched();
       throw new Refusal("this global variable does not exist in an isolate");
     };
-    // Shared by all stand-ins, because creating handlers for each takes too long.
+    // All stand-ins share these proxy handlers, because creating handlers for each would take too long.
     const refusals: Any = { __proto__: null };
     for (const operation of operations) refusals[operation] = refuse;
     const inert = () => new Proxy({}, refusals);

@@ -9,7 +9,7 @@ declare const self: Any;
  */
 export function createThreadHost(withOrigin: boolean): unknown {
   const { Worker } = self;
-  // The message reports that the worker is ready: some of its globals are missing until then.
+  // This message of a new worker reports that the worker is ready. Until then, some of its globals are missing.
   const first = "postMessage(null)";
   // A worker from a data: URL has an opaque origin.
   const url = withOrigin ? URL.createObjectURL(new Blob([first])) : `data:text/javascript,${first}`;
