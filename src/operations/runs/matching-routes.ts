@@ -1,22 +1,19 @@
 /**
- * SQL that selects the routes of HTTP triggers whose paths match a request, and an SQL condition that these routes have
- * not changed. The statement that inserts a run checks this condition, so that a request can use cached routes.
+ * SQL that selects the routes of HTTP triggers whose paths match a request, and a condition that they have not changed. The insert of a run
+ * checks this condition, so that requests can use cached routes.
  */
 
-/** The path patterns that match a request, and the routes with one of these patterns. */
+/** Path patterns (shapes) that match a request, and the routes with one of these patterns. */
 export interface RouteMatch {
-  /** Patterns (shapes) of the whole path. */
+  /** Patterns of the whole path. */
   shapes: readonly string[];
-  /** Patterns (shapes) of the path without its last segment, which may be the secret of a trigger. */
+  /** Patterns of the path without its last segment, which may be the secret of a trigger. */
   shapesBeforeSecret: readonly string[];
-  /** The database rows of the matching routes as text, in ascending order. */
+  /** The rows of the matching routes as text, in ascending order. */
   rowTexts: readonly string[];
 }
 
-/**
- * Thrown if the routes have changed since the request was matched to them. The routes of the request must then be found
- * again.
- */
+/** Thrown if the routes have changed since the request was matched to them. Then match the request again. */
 export class RoutesChangedError extends Error {
   constructor() {
     super("the routes of the request have changed");
@@ -25,10 +22,7 @@ export class RoutesChangedError extends Error {
 
 const HAS_URL_SECRET = `settings->'auth'->>'type' = 'secret'`;
 
-/**
- * SQL that selects the matching routes. The arguments are SQL parameters such as `$1`: the app's ID, true for drafts,
- * and the two lists of shapes in `RouteMatch`.
- */
+/** All arguments are SQL parameters such as `$1`. `isDraft` is true for drafts; the shapes are the lists of a `RouteMatch`. */
 const matchingRoutesSql = (app: string, isDraft: string, shapes: string, shapesBeforeSecret: string) => `
   SELECT route.action_id AS "actionId", coalesce(action.master_id, action.id) AS "masterId", route.settings AS "where", secret.sealed,
          CASE WHEN route.settings->'auth'->>'setting' IS NULL THEN 0 ELSE app.secrets_version END AS "secretsVersion",
@@ -40,17 +34,11 @@ const matchingRoutesSql = (app: string, isDraft: string, shapes: string, shapesB
      AND (route.shape = ANY (${shapes}::text[]) AND (${isDraft} OR (route.${HAS_URL_SECRET}) IS NOT TRUE)
           OR route.shape = ANY (${shapesBeforeSecret}::text[]) AND route.${HAS_URL_SECRET})`;
 
-/**
- * Selects the matching routes, with each row also as text. $1 is the app's ID, $2 is true for drafts, $3 and $4 are the
- * lists `shapes` and `shapesBeforeSecret` of a `RouteMatch`.
- */
+/** Selects the matching routes, each row also as text. $1 is the app's ID, $2 true for drafts, $3 and $4 the shapes of a `RouteMatch`. */
 export const SELECT_MATCHING_ROUTES_SQL = `
   SELECT found.*, found::text AS "rowText" FROM (${matchingRoutesSql("$1", "$2::boolean", "$3", "$4")}) AS found`;
 
-/**
- * SQL condition that is true if the live routes in a `RouteMatch` have not changed. The arguments are SQL parameters
- * such as `$1`.
- */
+/** SQL condition: the live routes in a `RouteMatch` have not changed. The arguments are SQL parameters such as `$1`. */
 export const createAreRoutesCurrentSql = (
   app: string,
   shapes: string,

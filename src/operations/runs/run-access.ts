@@ -1,23 +1,14 @@
-/**
- * Decides by the `access` rules of actions which actions a caller may run. Read this file to learn to which credentials
- * these rules apply.
- */
+/** Decides by the `access` rules of actions which actions a caller may run. */
 import type { ActionAccess } from "../../data/action-types.js";
 import { type Caller, isPageCaller } from "../../rules/access.js";
 import { mayPageRunAction } from "../../rules/action-access.js";
 import type { UserData } from "../../rules/caller-rules.js";
 
-/** Decisions about the `access` rules of actions, for one caller during one request. */
+/** Decisions about `access` rules for one caller during one request. */
 export interface CallerActionAccess {
-  /**
-   * The `access` rules that the caller meets, as JSON texts; null if the rules do not apply to the caller, who may then
-   * run every action.
-   */
+  /** The access rules that the caller meets, as JSON texts; null if no rule applies: the caller may then run every action. */
   metRules: Set<string> | null;
-  /**
-   * The app user whose data an access rule has read, in the form `<data source ID>/<entry ID>`. Null if no rule has
-   * read a user's data.
-   */
+  /** App user whose data an access rule has read, as `<data source ID>/<entry ID>`; null if none has. */
   user: string | null;
   meetsRule(access: string): Promise<boolean>;
 }
@@ -30,10 +21,7 @@ interface RuntimeUser {
 
 export type FindAppUser = (caller: Caller) => Promise<RuntimeUser | null>;
 
-/**
- * Returns the access decisions for a caller. The rules apply only to runtime tokens (pages). Editors, back ends and
- * server actions may run every action of their app.
- */
+/** Access rules apply only to runtime tokens (pages). Editors, back ends and server actions may run every action of their app. */
 export function createCallerActionAccess(caller: Caller, userOf: FindAppUser): CallerActionAccess {
   if (!isPageCaller(caller)) return { metRules: null, user: null, meetsRule: async () => true };
   const kind = caller.kind === "viewer" ? "viewer" : "live";
@@ -51,12 +39,10 @@ export function createCallerActionAccess(caller: Caller, userOf: FindAppUser): C
 }
 
 /**
- * Returns the idempotency key under which a run is stored. The stored key includes the app user: the next user of the
- * same page has the same credential, but must not get this user's result. Keys that callers send contain no space, so
- * they never equal a key with a user.
+ * Returns the idempotency key to store. It includes the app user: the next user of the same page has the same credential, but must not get
+ * this user's result. Keys of callers contain no space, so that they never equal a key with a user.
  */
 export const toUserIdempotencyKey = ({ user }: CallerActionAccess, key: string | null): string | null =>
   user === null || key === null ? key : `user ${user} ${key}`;
 
-/** Returns the `access` rules that the caller meets, as the parameter of an SQL statement. */
 export const toMetRulesParameter = ({ metRules }: CallerActionAccess): string[] | null => metRules && [...metRules];

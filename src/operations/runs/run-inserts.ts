@@ -1,6 +1,6 @@
 /**
- * SQL that inserts the row of a run. The caller names the action, or its ID is already known. Each insert is one
- * statement. A repeated idempotency key inserts nothing and returns the first run.
+ * SQL that inserts the row of a run, whose action the caller names or whose action ID is known. Each insert is one statement. A repeated
+ * idempotency key inserts nothing and returns the first run.
  */
 import { queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { RUN_TRANSITIONS } from "../../data/run.js";
@@ -23,52 +23,38 @@ import type { NewRun } from "./run-types.js";
 /** A run on demand, whose action the caller names by ID or name. */
 export type NewOnDemandRun = Omit<NewRun, "actionId" | "code" | "trigger" | "replayOf" | "versionId" | "waitsFor"> & {
   ref: IdOrName;
-  /** Type of the trigger that the action must have. */
   trigger: OnDemandTrigger;
-  /**
-   * Hash of the event ID that an HTTP trigger received. For a repeated event, no row is inserted, and the first run is
-   * returned.
-   */
+  /** Hash of the event ID that an HTTP trigger received. A repeated event inserts no row and returns the first run. */
   eventKey?: Buffer | null;
-  /** Routes that matched the request to a live HTTP trigger. If these routes have changed, no row is inserted. */
+  /** Routes that matched the request to a live HTTP trigger. If they have changed, no row is inserted. */
   routeMatch?: RouteMatch | null;
   /** True if this call cannot start the action while the app is unpublished. */
   needsPublishedApp: boolean;
   access: CallerActionAccess;
-  /** False if this process first tries to claim the queued run itself, before other processes are notified. */
+  /** False if this process tries to claim the queued run before other processes are notified. */
   isAnnounced?: boolean;
 };
 
 export interface InsertedRun {
   id: number;
-  /**
-   * True if an earlier request with the same idempotency key has inserted the run, so that this request inserted
-   * nothing.
-   */
+  /** True if an earlier request with the same key inserted the run. */
   isRepeated: boolean;
-  /** Reason why the first run with this key was skipped; absent if the run was not skipped. */
   skipped?: string;
 }
 
-/**
- * Result of an insert. `id` is null if no row was inserted, because the run cannot start at once and must be queued or
- * debounced.
- */
+/** `id` is null if no row was inserted, because the run cannot start at once and must be queued or debounced. */
 export interface InsertedOnDemandRun extends Omit<InsertedRun, "id"> {
   id: number | null;
   action: CalledAction;
   secretsVersion: number;
 }
 
-/**
- * A kind of key that makes a run unique: the idempotency key of a caller, or the event ID of an HTTP trigger. `columns`
- * and `values` are SQL for the row of the key.
- */
+/** Key that makes a run unique: a caller's idempotency key, or an HTTP trigger's event ID. `columns` and `values` are SQL for its row. */
 interface UniqueKeyKind {
   table: "run_key" | "http_event";
   columns: string;
   values: string;
-  /** SQL condition that selects the row of the key. $1 is the ID of the action. */
+  /** SQL condition for the key's row. $1 is the action's ID. */
   matches: string;
 }
 const UNIQUE_KEY_KINDS = {
@@ -86,16 +72,15 @@ const UNIQUE_KEY_KINDS = {
   },
 } as const satisfies Record<string, UniqueKeyKind>;
 
-/** SQL that inserts the row of the key before the run. If the key exists already, no run is inserted. */
+/** Inserts the key's row before the run. If the key exists already, no run is inserted. */
 const insertKeySql = ({ table, columns, values }: UniqueKeyKind, source: string, action: string) => `
   key AS (
     INSERT INTO ${table} (${columns}, run_id) SELECT ${action}, ${values}, nextval('run_id_seq') FROM ${source}
     ON CONFLICT (${columns}) DO NOTHING RETURNING run_id),`;
 
 /**
- * SQL that inserts a run. $1 is the app, $2 draft or live version, $3 the payload, $4 the person, $5 the credential, $6
- * the idempotency key, $7 the process that starts the run at once (null: queue the run), $8 the run that caused it.
- * `source` selects one row, or none to insert nothing.
+ * Inserts a run. $1 is the app, $2 draft or live version, $3 the payload, $4 the person, $5 the credential, $6 the idempotency key, $7 the
+ * process that starts the run at once (null: queue it), $8 the run that caused it. `source` selects one row, or none to insert nothing.
  */
 const insertRunSql = (kind: UniqueKeyKind | null, source: string, action: string, others: string) => `
   ${kind ? insertKeySql(kind, source, action) : ""}
@@ -112,20 +97,15 @@ const notifyQueued = (isAnnounced: string) => `
   CASE WHEN inserted.state = '${RUN_TRANSITIONS.queue.to}' AND inserted.waits_for IS NULL AND ${isAnnounced}
        THEN pg_notify('${QUEUED_RUN_CHANNEL}', ($1::bigint)::text) END`;
 
-/**
- * SQL for an action whose ID is known. $9 is the action, $10 the trigger, $11 the run whose payload the new run uses
- * again, $12 the version of the action, $13 the condition for which the run waits.
- */
+/** $9 is the action, $10 the trigger, $11 the run whose payload this run uses again, $12 the action's version, $13 the reason to wait. */
 const insertKnownSql = (kind: UniqueKeyKind | null) => `
   WITH ${insertRunSql(kind, "(SELECT) AS row", "$9::bigint", "$10, $11::bigint, $12::bigint, $13::text")}
   SELECT id, ${notifyQueued("true")} FROM inserted`;
 
-/*
- * SQL for an action that the caller names by name or ID. $9 is the name of the action or null, $10 its ID or null, $11
- * true if an unpublished app pauses the run, $12 the access rules that the caller meets, $13 the trigger, $14 true if
- * the runners are notified. Writes nothing if the run cannot start at once and $7 is set. Writes no debounced run:
- * `insertDebouncedRun` does this, because the call may only replace the payload of a queued run. For a live HTTP
- * trigger, $15 to $17 are the `RouteMatch`.
+/**
+ * $9 is the action's name or null, $10 its ID or null, $11 true if an unpublished app pauses the run, $12 the access rules that the caller
+ * meets, $13 the trigger, $14 true to notify the runners, $15 to $17 the `RouteMatch` of a live HTTP trigger. Inserts no run that must wait
+ * if $7 is set, and no debounced run: `insertDebouncedRun` does this, because a call may only replace the payload of a queued run.
  */
 const insertNamedSql = (kind: UniqueKeyKind | null, areRoutesCurrent: string | null) => `
   WITH target AS (
@@ -141,7 +121,7 @@ const insertNamedSql = (kind: UniqueKeyKind | null, areRoutesCurrent: string | n
     FROM target JOIN app ON app.id = $1 LEFT JOIN inserted ON true`;
 const ARE_MATCHED_ROUTES_CURRENT = createAreRoutesCurrentSql("$1", "$15", "$16", "$17");
 
-/** SQL statements, one for each kind of key. Most runs have no key, and then need no row in the tables of keys. */
+/** Separate statements for runs without a key: most runs have none. */
 const INSERT_KNOWN = { none: insertKnownSql(null), run_key: insertKnownSql(UNIQUE_KEY_KINDS.run_key) };
 const INSERT_NAMED = {
   none: insertNamedSql(null, null),
@@ -150,10 +130,7 @@ const INSERT_NAMED = {
   http_event: insertNamedSql(UNIQUE_KEY_KINDS.http_event, ARE_MATCHED_ROUTES_CURRENT),
 };
 
-/**
- * SQL that deletes a key if it has expired, or if `isRunGone` is true: its run was deleted, or has failed and
- * `retryFailed` is set.
- */
+/** Deletes a key if it has expired, or if `isRunGone`: its run was deleted, or has failed and `retryFailed` is set. */
 const deleteOldKeys = ({ table, matches }: UniqueKeyKind, isRunGone: string) => `
   DELETE FROM ${table} WHERE ${matches} AND (created_at < now() - interval '${IDEMPOTENCY_KEY_LIFETIME_HOURS} hours' OR ${isRunGone})`;
 const DELETE_OLD_KEYS = {
@@ -187,18 +164,14 @@ function uniqueKeyKindOf({ eventKey, routeMatch, credentialId, idempotencyKey }:
   return credentialId !== null && idempotencyKey !== null ? "run_key" : "none";
 }
 
-/**
- * Returns the first run with this key. Returns null if the key had expired and was deleted, so that the row can be
- * inserted now.
- */
+/** Returns the first run with this key; null if the key had expired and was deleted, so that the run can be inserted now. */
 async function findFirstRun(executor: SqlClient, actionId: number, run: KeyedRun): Promise<InsertedRun | null> {
   const kind = run.eventKey ? "http_event" : "run_key";
   const key = run.eventKey ? [actionId, run.eventKey] : [actionId, run.credentialId, run.idempotencyKey];
   await executor.query(DELETE_OLD_KEYS[kind], kind === "run_key" ? [...key, run.retryFailed ?? false] : key);
   const [first] = await rows<{ id: number; skipped: string | null }>(executor, SELECT_FIRST_RUN[kind], key);
   if (!first) return null;
-  // Returns the skip reason only for idempotency keys. For a repeated event, the HTTP trigger reads the outcome of the
-  // first run instead.
+  // For a repeated event, the HTTP trigger reads the outcome of the first run instead of the reason.
   const isReported = kind === "run_key" && first.skipped !== null;
   return { id: first.id, isRepeated: true, ...(isReported && { skipped: first.skipped! }) };
 }
@@ -215,10 +188,7 @@ function commonValues(run: Pick<NewRun, keyof NewOnDemandRun & keyof NewRun>, ho
   return [appId, copy, payload, personId, credentialId, idempotencyKey, holder, causeRunId];
 }
 
-/**
- * Inserts the row of a run whose action is known: with the status running under the process `holder`, or with the
- * status queued if `holder` is null.
- */
+/** Inserts a run whose action is known: running in the process `holder`, or queued if `holder` is null. */
 export async function insertRunByActionId(
   executor: SqlClient,
   run: NewRun,
@@ -241,8 +211,8 @@ export async function insertRunByActionId(
 }
 
 /**
- * Inserts the row of a debounced run, or replaces the payload of the queued run of the same action and caller. Uses no
- * idempotency key, because a repeated call starts no second run. Call this function in a transaction.
+ * Inserts a debounced run, or replaces the payload of the queued run of the same action and caller. Uses no idempotency key, because a
+ * repeated call starts no second run. Call this function in a transaction.
  */
 export async function insertDebouncedRun(manager: SqlClient, run: NewRun): Promise<InsertedRun> {
   const { actionId, personId, credentialId, trigger } = run;
@@ -257,10 +227,7 @@ const CHECK_NAMED = `
   SELECT name, active, environment, "actionVersion", triggers, access, "isPaused"
     FROM (${createFindActionSql("$1", "$2", "$3", "$4", "$5")}) AS named`;
 
-/**
- * Checks that the action of a call can run. `insertOnDemandRun` checks this again when it inserts the row.
- * @throws the errors of `insertOnDemandRun`
- */
+/** Checks that the action of a call can run. `insertOnDemandRun` checks it again. @throws the errors of `insertOnDemandRun` */
 export async function checkOnDemandRun(executor: SqlClient, named: NewOnDemandRun): Promise<void> {
   const { appId, copy, ref, needsPublishedApp, access, trigger } = named;
   const values = [appId, copy, ...getReferenceSqlParameters(ref), needsPublishedApp];

@@ -1,7 +1,6 @@
 /**
- * SQL statements that insert, claim, return, skip and finish runs. Each is a single statement that also checks the
- * run's state and the process that executes it (holder). Read this file to learn in which order queued runs are
- * claimed.
+ * Claims, returns, skips and ends runs. Each SQL statement also checks that the run is in the expected state and belongs to the expected
+ * process (holder). Read this file to learn in which order queued runs are claimed.
  */
 import { type Db, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { BROWSER_HOLDER_ID, IS_RUNNING_SQL, isInSourceStateSql, setTargetStateSql } from "../../data/run.js";
@@ -13,11 +12,7 @@ const RUN_RECORD_COLUMNS = `id, app_id AS "appId", action_id AS "actionId", copy
   person_id AS "personId", credential_id AS "credentialId", replay_of AS "replayOf", version_id AS "versionId",
   started_at AS "startedAt"`;
 
-/**
- * SQL that selects a claimed run together with its action's code and the version number of the app's secrets, so that
- * the service needs no second statement. Also selects a run whose app was deleted: it fails like a run whose action was
- * deleted.
- */
+/** Also selects the code and the version of the secrets, to save a statement. A run of a deleted app is selected too: it then fails. */
 const SELECT_CLAIMED = `
   SELECT claimed.*, action.name, action.code, action.environment, action.dependencies, action.assets, action.timeout_ms AS "timeoutMs",
          action.integration_origins AS "integrationOrigins", action.source->>'map' AS map, app.secrets_version AS "secretsVersion"`;
@@ -41,21 +36,12 @@ const IS_LATE = `trigger = 'schedule' AND queued_at < now() - ${LATE_AFTER_INTER
 /** SQL condition for queued runs that wait only for a slot. */
 const IS_READY = `${isInSourceStateSql("claim")} AND waits_for IS NULL`;
 
-/**
- * Milliseconds for which the lowest ID of an unfinished run is cached. This ID only rises, so an old value is still
- * correct; queries then only read a few more partitions.
- */
+/** Milliseconds for which the lowest ID of an unfinished run is cached. An old value is correct, because this ID only rises. */
 const LOWEST_ID_CACHED_MS = 1_000;
-/**
- * Number of IDs below the newest ID among which unfinished runs may still be uncommitted. So the cached lowest ID is at
- * least this far below the newest ID.
- */
+/** Open transactions may insert runs with IDs up to this far below the newest ID, so the cached lowest ID is at least as far below it. */
 const UNCOMMITTED_IDS = 100_000;
 
-/**
- * SQL that selects the first unfinished run in a state. The condition contains a single state, so that PostgreSQL uses
- * the index run_live.
- */
+/** Returns SQL for the first unfinished run. The condition has a single state, so that PostgreSQL uses the index run_live. */
 const firstUnfinished = (state: string) => `
     (SELECT id FROM run WHERE state BETWEEN '${state}' AND '${state}' AND finished_at IS NULL ORDER BY state, id LIMIT 1)`;
 const SELECT_FIRST_UNFINISHED_ID = `
@@ -64,10 +50,7 @@ const SELECT_FIRST_UNFINISHED_ID = `
     ${firstUnfinished("running")},
     (SELECT last_value - ${UNCOMMITTED_IDS} FROM run_id_seq)) AS id`;
 
-/**
- * SQL that selects each app with queued runs, with one index lookup per app. The order is that of the index run_ready.
- * Otherwise PostgreSQL might use an index that also contains ended runs.
- */
+/** Finds each app with queued runs by one lookup in the index run_ready. Without its order, PostgreSQL may use an index with ended runs. */
 const appsWithQueued = (floor: string) => `
   waiting (app_id) AS (
     (SELECT app_id FROM run WHERE ${IS_READY} AND id >= ${floor} ORDER BY app_id, id LIMIT 1)
@@ -75,19 +58,16 @@ const appsWithQueued = (floor: string) => `
     SELECT (SELECT run.app_id FROM run WHERE ${IS_READY} AND run.app_id > waiting.app_id AND id >= ${floor}
              ORDER BY run.app_id, run.id LIMIT 1)
       FROM waiting WHERE waiting.app_id IS NOT NULL)`;
-/**
- * SQL that selects the first queued runs of an app that may start. `BETWEEN` with a single app and the order match the
- * index run_ready.
- */
+/** Returns SQL for an app's first runs that may start. `BETWEEN` with one app, and the order, make PostgreSQL use the index run_ready. */
 const firstOfApp = (columns: string, floor: string, limit: number) => `
   SELECT ${columns} FROM run
    WHERE ${IS_READY} AND run.app_id BETWEEN waiting.app_id AND waiting.app_id AND id >= ${floor} AND NOT (${IS_LATE})
    ORDER BY run.app_id, id LIMIT ${limit}`;
 
 /**
- * Claims the oldest queued run of the app that uses the fewest slots of this process, among the apps that use fewer
- * than $4 slots. $2 are the apps, $3 the number of slots that each app uses, $5 is the lowest ID of an unfinished run.
- * Reads 8 runs of each app, because other processes may be claiming the first ones.
+ * Claims the oldest queued run of the app that uses the fewest slots of this process, but less than $4. $2 are the apps, $3 their numbers
+ * of
+ * slots, $5 is the lowest ID of an unfinished run. Reads 8 runs of each app, because other processes may be claiming the first ones.
  */
 const CLAIM_NEXT_RUN = `
   WITH RECURSIVE ${appsWithQueued("$5::bigint")},
@@ -114,10 +94,7 @@ const CLAIM_RUN_BY_ID = `
     RETURNING ${RUN_RECORD_COLUMNS})
   ${SELECT_CLAIMED} ${FROM_CLAIMED}`;
 
-/**
- * Selects the longest wait, in milliseconds, of the runs that CLAIM_NEXT_RUN could claim. $1 are the apps, $2 the
- * number of slots that each app uses, $3 the maximum number of slots of an app, $4 the lowest ID of an unfinished run.
- */
+/** Selects the longest wait in milliseconds of the runs that CLAIM_NEXT_RUN could claim. $1 to $4 are $2 to $5 of that statement. */
 const SELECT_LONGEST_WAIT = `
   WITH RECURSIVE ${appsWithQueued("$4::bigint")}
   SELECT coalesce(max(extract(epoch FROM now() - first.since)) * 1000, 0)::float8 AS ms
@@ -135,10 +112,7 @@ const RETURN_CLAIM = `
   UPDATE run SET ${setTargetStateSql("returnClaim")}, holder = NULL, started_at = NULL
    WHERE id = $1 AND holder = $2 AND ${isInSourceStateSql("returnClaim")} RETURNING id`;
 
-/*
- * Skips scheduled runs that have waited too long. Locks them in the order of their IDs, like all statements that write
- * several runs, so that no deadlock can occur.
- */
+/** Skips scheduled runs that waited too long. All statements lock several runs in the order of their IDs, to prevent deadlocks. */
 const SKIP_LATE_RUNS = `
   UPDATE run SET ${setTargetStateSql("skip")}, reason = 'late by more than 60 s', finished_at = now()
    WHERE ${isInSourceStateSql("skip")} AND finished_at IS NULL
@@ -157,10 +131,7 @@ const SELECT_RUNS_NOT_HELD = `
 const SELECT_OTHER_RUNNER = `
   SELECT FROM instance WHERE id <> $1 AND 'runner' = ANY (roles) AND lease_until >= now() LIMIT 1`;
 
-/**
- * Selects the runs in browsers that started more than $1 milliseconds ago and have not ended. Locks their rows, so that
- * only one process ends each run.
- */
+/** Selects the runs in browsers that started over $1 ms ago and have not ended. The lock lets only one process end each run. */
 const SELECT_OVERDUE_IN_BROWSERS = `
   SELECT ${RUN_RECORD_COLUMNS}, holder FROM run
    WHERE ${IS_RUNNING_SQL} AND holder = '${BROWSER_HOLDER_ID}' AND started_at < now() - $1 * interval '1 millisecond'
@@ -187,13 +158,10 @@ export interface StoredRun extends RunRecord {
 
 export class RunRepository {
   private readonly finisher: RunFinisher;
-  /** Lower bound of the IDs of unfinished runs. Queries with this bound do not read the partitions of earlier days. */
+  /** Lower bound of the IDs of unfinished runs, so that queries skip the partitions of earlier days. */
   private floor = { id: Promise.resolve(Number.MIN_SAFE_INTEGER), readAt: Number.NEGATIVE_INFINITY };
 
-  /**
-   * @param maskedPayload returns the payload text for the log entry of a run that did not execute to its end; null if
-   *   the log entry can refer to the run's stored payload
-   */
+  /** @param maskedPayload payload text for the log entry of an unfinished run; null if the entry can refer to the run's stored payload */
   constructor(
     private readonly db: Db,
     readonly maskedPayload: (run: RunRecord) => Promise<string | null> = async () => EMPTY_PAYLOAD,
@@ -214,12 +182,7 @@ export class RunRepository {
     return this.floor.id;
   }
 
-  /**
-   * Claims the next queued run. Returns null if no run is queued, or if each app with queued runs already uses its
-   * share of the slots.
-   * @param slots number of slots that each app uses in this process
-   * @param share maximum number of slots of one app
-   */
+  /** Claims the next run of an app that uses fewer than `share` slots of this process; null if there is none. `slots` counts used slots. */
   async claim(holder: string, slots: ReadonlyMap<number, number>, share: number): Promise<ClaimedRun | null> {
     const values = [holder, [...slots.keys()], [...slots.values()], share, await this.currentLowestId()];
     type Row = ClaimedRow & Pick<ClaimedRun, "isMoreClaimable">;
@@ -233,10 +196,7 @@ export class RunRepository {
     return row ? claimedRun(row) : null;
   }
 
-  /**
-   * Returns the longest time in milliseconds for which a run that `claim` could claim has waited; 0 if there is no such
-   * run.
-   */
+  /** Returns the longest wait of a run that `claim` could claim, in milliseconds; 0 if there is none. */
   async longestWait(slots: ReadonlyMap<number, number>, share: number): Promise<number> {
     const values = [[...slots.keys()], [...slots.values()], share, await this.currentLowestId()];
     return (await queryPreparedRows<{ ms: number }>(this.db, "longest-wait", SELECT_LONGEST_WAIT, values))[0]!.ms;
@@ -260,27 +220,20 @@ export class RunRepository {
   }
 
   /**
-   * Writes the end of a run.
-   * @param holder process that executes the run; null for a queued run
-   * @returns false if nothing was written, because the run had already ended, another process executes it, or the app's
-   *   secrets have changed
+   * Writes the end of a run. Returns false if it was not written, because the run has ended, its process is not `holder` (null: it is
+   * queued),
+   * or the app's secrets have changed.
    */
   finish(id: number, holder: string | null, ending: RunEndRecord, executor?: SqlClient): Promise<boolean> {
     return this.finisher.finish({ ...ending, id, holder }, executor);
   }
 
-  /**
-   * Ends up to 100 runs whose process has crashed. Returns their number.
-   * @param ending returns the final state to write for a run
-   */
+  /** Ends up to 100 runs whose process has crashed. Returns their number. `ending` returns a run's final state. */
   finishLost(ending: (run: RunRecord) => RunEndRecord | Promise<RunEndRecord>): Promise<number> {
     return this.finishEach(SELECT_LOST_RUNS, [], ending);
   }
 
-  /**
-   * Ends up to 100 runs in browsers that started more than `ms` milliseconds ago. Returns their number.
-   * @param ending returns the final state to write for a run
-   */
+  /** Ends up to 100 runs in browsers that started over `ms` milliseconds ago. Returns their number. `ending` returns a final state. */
   finishOverdueInBrowsers(ms: number, ending: (run: RunRecord) => RunEndRecord): Promise<number> {
     return this.finishEach(SELECT_OVERDUE_IN_BROWSERS, [ms], ending);
   }
@@ -292,8 +245,7 @@ export class RunRepository {
   ): Promise<number> {
     return this.db.transaction(async (manager) => {
       const selected = await rows<RunRecord & { holder: string }>(manager, select, values);
-      // `ending` may read secrets over another connection. The first `finish` locks an action until the commit, so all
-      // reads happen before.
+      // `ending` may read secrets over another connection. The first `finish` locks an action until the commit, so all reads happen before.
       const ends: RunEndRecord[] = [];
       for (const run of selected) ends.push(await ending(run));
       for (const [at, run] of selected.entries()) await this.finish(run.id, run.holder, ends[at]!, manager);
@@ -311,10 +263,7 @@ export class RunRepository {
     return (await rows<{ id: number }>(this.db, SELECT_RUNS_NOT_HELD, [holder, knownIds])).map(({ id }) => id);
   }
 
-  /**
-   * Queues a run again that the process `holder` has claimed but not started. Returns false if the run is not assigned
-   * to `holder` any more.
-   */
+  /** Queues a run again that `holder` has claimed but not started. Returns false if the run does not belong to `holder` any more. */
   async returnClaim(id: number, holder: string): Promise<boolean> {
     return (await rows(this.db, RETURN_CLAIM, [id, holder])).length > 0;
   }
@@ -324,7 +273,7 @@ export class RunRepository {
     return (await rows(this.db, SKIP_LATE_RUNS)).length;
   }
 
-  /** Returns the reason why a run was skipped; null if the run was not skipped. */
+  /** Returns the reason why a run was skipped; null if it was not. */
   async skipReason(id: number): Promise<string | null> {
     const [run] = await rows<{ reason: string | null }>(this.db, "SELECT reason FROM run WHERE id = $1", [id]);
     return run?.reason ?? null;
@@ -336,10 +285,7 @@ export class RunRepository {
     return (await queryPreparedRows(this.db, "unfinished-run", sql, [id, appId])).length > 0;
   }
 
-  /**
-   * Returns the run with this ID; null if there is no such run.
-   * @param appId app to which the run must belong; null for any app
-   */
+  /** Returns the run; null if there is none. @param appId app to which the run must belong; null for any app */
   async find(id: number, appId: number | null = null): Promise<StoredRun | null> {
     const sql = `SELECT ${RUN_RECORD_COLUMNS}, state, holder FROM run WHERE id = $1 AND ($2::bigint IS NULL OR app_id = $2)`;
     return (await rows<StoredRun>(this.db, sql, [id, appId]))[0] ?? null;

@@ -1,8 +1,6 @@
 /**
- * Provides the settings that a run may read, and searches everything that leaves the run for secrets (contract, section
- * 6). The search includes secrets that were set since the run's start; the version numbers of the app's secrets show
- * which these are. In URLs of `Svc.App.V3.Actions.request`, the search covers only values that the run can have
- * received.
+ * Provides the settings that a run may read, and searches everything that leaves the run for secrets. The search includes secrets that were
+ * set since the run's start. In URLs of `Svc.App.V3.Actions.request`, it covers only values that the run can have received.
  */
 import { LRUCache } from "lru-cache";
 import type { Environment } from "../../data/action-types.js";
@@ -25,43 +23,31 @@ function leakFailure(where: string, key: string): RunOutcome {
   );
 }
 
-/**
- * Secrets of an app at the start of a run. Runs that start between two changes of the app's settings share this object.
- */
+/** Secrets of an app at the start of a run. Runs that start between two changes of the settings share this object. */
 interface StartSecrets {
   version: number;
   entries: SecretValues["entries"];
   scan: SecretScanner;
   hasSecrets: boolean;
-  /** JSON text of the private and protected settings that the run receives. */
+  /** JSON text of the private and protected settings for the run. */
   context: string;
 }
 
-/** Maximum number of characters of secrets that are cached. */
+/** Maximum number of characters of all cached secrets. */
 const CACHED_CHARACTERS_MAX = 16 * 1024 * 1024;
 const ENTRY_OVERHEAD_CHARACTERS = 256;
 
-/**
- * Searches and masks everything that is stored when a run ends, for the secrets that were known when this object was
- * created.
- */
+/** Searches and masks what is stored when a run ends, with the secrets that were known when this object was created. */
 export class OutcomeSecretScan {
-  /**
-   * @param version version number of the app's secrets that this scan covers; null if the run cannot have read newer
-   *   secrets
-   */
+  /** @param version version of the app's secrets that the scan covers; null if the run cannot have read newer ones */
   constructor(
     private readonly scan: SecretScanner,
     readonly version: number | null,
-    /** Returns the JSON text of the payload with secrets masked, for the log entry. */
+    /** Returns the JSON text of the payload with secrets masked. */
     readonly maskPayload: (payload: string) => Promise<string>,
   ) {}
 
-  /**
-   * Masks secrets in the outcome of a run.
-   * @param isCut true if the error's text was too long, so that its end is missing
-   * @returns the masked outcome, or a failure if the result contains a secret
-   */
+  /** Returns the outcome, or a failure if it contains a secret. `isCut`: the end of the error's text is missing. */
   async scanOutcome(outcome: RunOutcome, isCut: boolean): Promise<RunOutcome> {
     if (outcome.ok) {
       const key = outcome.data === undefined ? null : await this.scan.findInJson(outcome.data);
@@ -79,11 +65,11 @@ export class RunSecrets {
   private scan: SecretScanner;
   private version: number;
   private updating: Promise<void> | null = null;
-  /** False when the run has no network access any more. Then the run cannot read settings. */
+  /** False when the run has no network access, and therefore cannot read settings. */
   private canRead = true;
-  /** True if the run may have received any data other than responses to `Svc.App.V3.Actions.request`. */
+  /** True if the run may have received data other than responses to `Svc.App.V3.Actions.request`. */
   private hasContact = false;
-  /** Highest version number of the app's secrets that the service read before it passed a response to the code. */
+  /** Highest version of the app's secrets that was read before the code received a response. */
   private readVersion = 0;
   private masked: { scan: SecretScanner; payload: string } | null = null;
   /** True if the app had secrets when they were last read. */
@@ -98,37 +84,27 @@ export class RunSecrets {
     ({ scan: this.scan, version: this.version, hasSecrets: this.hasSecrets } = start);
   }
 
-  /**
-   * Returns the JSON text of `context.settings` (specification, Execution context).
-   * @throws EXECUTION_FAILED if the settings are longer than 100 KB
-   */
+  /** Returns the JSON text of `context.settings`. @throws EXECUTION_FAILED if it is longer than 100 KB */
   contextSettings(environment: Environment): string {
     if (environment !== "server") return "{}";
     checkPrivateSettingsSize(this.start.context);
     return this.start.context;
   }
 
-  /**
-   * Stores that the run has no network access. The run then cannot read settings, so later changes of secrets are
-   * ignored.
-   */
+  /** Call this method if the run has no network access. Later changes of secrets are then ignored, because the run cannot read them. */
   disconnect(): void {
     this.canRead = false;
   }
 
-  /** Adds the secrets that were set since the run's start. */
   private async update(): Promise<void> {
     const read = await this.store.readSince(this.appId, this.start, this.version);
     if (read) ({ scan: this.scan, version: this.version, hasSecrets: this.hasSecrets } = read);
   }
 
-  /**
-   * Reads new secrets once more, and returns the scanner that finds them. Does not use the result of an update that is
-   * already in progress, because that update may miss the last change.
-   */
+  /** Reads new secrets, and returns a scanner that finds them. Does not share an update in progress, which may miss the last change. */
   private async currentScan(): Promise<SecretScanner> {
     if (!this.canRead) return this.scan;
-    // Ignores an error of the update in progress, because the caller that started it receives the error.
+    // Ignores an error, because the caller that started the update receives it.
     while (this.updating) await this.updating.catch(() => undefined);
     this.updating = this.update();
     try {
@@ -148,35 +124,23 @@ export class RunSecrets {
     return (await this.currentScan()).findInUrl(url);
   }
 
-  /**
-   * Call this method before the run receives data other than a response to `Svc.App.V3.Actions.request`, such as the
-   * error of a request.
-   */
+  /** Call this method before the run receives data other than a response to `Svc.App.V3.Actions.request`, such as an error. */
   onDataReceived(): void {
     this.hasContact = true;
   }
 
-  /**
-   * Call this method before the code receives a response to `Svc.App.V3.Actions.request`.
-   * @param version version number of the app's secrets, read after the response had arrived
-   */
+  /** Call this method before the code receives a response to `request`. `version` is the secrets' version, read after the response. */
   onSecretsRead(version: number): void {
     this.readVersion = Math.max(this.readVersion, version);
   }
 
-  /**
-   * Like `findInUrl`, but for a URL of `Svc.App.V3.Actions.request`. Does not read newer secrets if the scan already
-   * covers all secrets that the run can have received.
-   */
+  /** Like `findInUrl`, for a URL of `Svc.App.V3.Actions.request`. Reads no newer secrets if the run can have received none. */
   async findInRequestUrl(url: string): Promise<string | null> {
     const isCurrent = !this.hasContact && this.readVersion <= this.version;
     return (isCurrent ? this.scan : await this.currentScan()).findInUrl(url);
   }
 
-  /**
-   * Masks the payload once for each scan, and caches it: the masked payload is needed at the start and at the end of
-   * the run.
-   */
+  /** Caches the masked payload, because a run needs it at its start and at its end. */
   private async maskPayload(scan: SecretScanner, payload: string): Promise<string> {
     if (this.masked?.scan === scan) return this.masked.payload;
     const masked = await scan.maskJson(payload);
@@ -184,18 +148,14 @@ export class RunSecrets {
     return masked;
   }
 
-  /** Returns a scan that finds and masks all secrets that are known now. */
+  /** Returns a scan for all secrets that are known now. */
   outcomeScan(): OutcomeSecretScan {
     const { scan, hasSecrets } = this;
     const maskPayload = async (payload: string) => (hasSecrets ? this.maskPayload(scan, payload) : payload);
     return new OutcomeSecretScan(scan, this.canRead ? this.version : null, maskPayload);
   }
 
-  /**
-   * Reads secrets that were set after the scan was made.
-   * @returns true if the scan did not include all of them
-   * @throws EXECUTION_FAILED if the app's secrets changed too often
-   */
+  /** Reads new secrets. Returns true if `scan` does not include all of them. @throws EXECUTION_FAILED if the secrets changed too often */
   async isOutdated(scan: OutcomeSecretScan): Promise<boolean> {
     if (scan.version === null) return false;
     await this.currentScan();
@@ -244,8 +204,7 @@ export class SecretStore {
   }
 
   /**
-   * Returns the secrets for a run that starts now.
-   * @param known version number of the app's secrets, if the statement that started the run has read it
+   * Returns the secrets for a run that starts now. `known` is their version, if the statement that started the run has read it.
    * @throws EXECUTION_FAILED if the app has too many secrets
    */
   async beginRun(appId: number, known?: number | null): Promise<RunSecrets> {
@@ -264,8 +223,8 @@ export class SecretStore {
   }
 
   /**
-   * Returns the payload text for the log entry of a run that did not execute to its end. Returns null if the log entry
-   * can refer to the run's stored payload. Returns `{}` if the app has too many secrets to search for.
+   * Returns the payload text for the log entry of a run that did not execute to its end: null if the entry can refer to the run's stored
+   * payload, `{}` if the app has too many secrets to search for.
    */
   async maskedPayload({ appId, payload }: { appId: number; payload: string }): Promise<string | null> {
     try {
@@ -278,8 +237,7 @@ export class SecretStore {
   }
 
   /**
-   * Reads the secrets that were set since the run's start, and adds them to `start`. Returns null if none was set after
-   * `version`.
+   * Adds the secrets that were set since the run's start to `start`. Returns null if none was set after `version`.
    * @throws EXECUTION_FAILED if the app has too many secrets, or if they changed too often
    */
   async readSince(appId: number, start: StartSecrets, version: number) {

@@ -1,6 +1,4 @@
-/**
- * Converts the JSON texts of runs: validates the payload of a call, and reads the outcome of a run from its log entry.
- */
+/** Validates the payload of a call, and reads the outcome of a run from its log entry. */
 import { ActionError } from "../../errors.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
 import { containsInfinity, nestsDeeperThan } from "../../rules/describe-value.js";
@@ -8,7 +6,7 @@ import { readJsonFieldText, readJsonFieldTexts } from "../../rules/json-scan.js"
 import type { JsonText } from "../../rules/json-text.js";
 import type { LogEntry, RunOutcome, ScriptError } from "../records/execution-logs.js";
 
-/** Returns the JSON text of the payload that a caller sends; `{}` if the caller sends none. @throws PAYLOAD_INVALID */
+/** Returns the payload of a call as JSON text; `{}` if the caller sends none. @throws PAYLOAD_INVALID */
 export function toPayloadText(payload: unknown): string {
   if (payload === undefined || payload === null) return "{}";
   if (nestsDeeperThan(payload, JSON_MAX_DEPTH)) {
@@ -25,7 +23,6 @@ export function toPayloadText(payload: unknown): string {
 export const readScriptError = (data: JsonText): ScriptError =>
   JSON.parse(readJsonFieldText(data.text, "error") ?? "{}") as ScriptError;
 
-/** Returns the outcome of a run from its log entry. */
 export function readRunOutcome({ type, data }: LogEntry): RunOutcome {
   if (type !== "app.task.completed") return { ok: false, error: readScriptError(data) };
   const members = readJsonFieldTexts(data.text);

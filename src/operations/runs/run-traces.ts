@@ -1,6 +1,7 @@
 /**
- * OpenTelemetry spans of runs. The span of a run is a child of the span of the request that started the run, even if
- * another process executes the run. Spans contain hosts and numbers, but no URLs, payloads or messages.
+ * OpenTelemetry spans of runs. The span of a run is a child of the span of the request that started the run, even if another process
+ * executes
+ * the run. Spans contain hosts and numbers, but no paths of URLs, payloads or messages.
  */
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import type { PageOutcome, PageRunRequest } from "../../engine/browser/run.js";
@@ -9,7 +10,7 @@ import { createRequestSpanValues, PageRequestSpans } from "../watch/request-span
 import type { RequestTracing, TraceSpan } from "../watch/tracing.js";
 import type { RunRecord } from "./run-types.js";
 
-/** Stores the trace context of a queued run. The process that later starts the run reads it. */
+/** Stores the trace context of a queued run, for the process that later starts the run. */
 const INSERT_TRACE = "INSERT INTO run_trace (run_id, traceparent) VALUES ($1, $2) ON CONFLICT DO NOTHING";
 const DELETE_TRACE = "DELETE FROM run_trace WHERE run_id = $1 RETURNING traceparent";
 
@@ -66,7 +67,6 @@ class TracedRun implements RunTrace {
 export class RunTraces {
   private readonly serviceOrigin: string;
 
-  /** @param apiUrl URL at which code in a run reaches this service */
   constructor(
     private readonly db: Db,
     private readonly tracing: RequestTracing,
@@ -91,7 +91,7 @@ export class RunTraces {
     });
   }
 
-  /** Starts the span of a run. Never rejects, so that a failure of tracing does not make the run fail. */
+  /** Starts the span of a run. Never rejects, so that a failure of tracing does not end the run. */
   async beginTrace(run: RunRecord): Promise<RunTrace> {
     if (!this.tracing.isOn) return NO_TRACE;
     try {
@@ -101,7 +101,6 @@ export class RunTraces {
       const span = this.tracing.beginSpan("run", "internal", stored?.traceparent ?? null, values);
       return new TracedRun(this.tracing, span, this.serviceOrigin);
     } catch {
-      // If tracing fails, the run continues without a span.
       return NO_TRACE;
     }
   }

@@ -1,17 +1,11 @@
-/**
- * TypeScript types that describe a run, from the call of its action to its execution. Also defines the PostgreSQL
- * channels for messages about one run.
- */
+/** Types of a run, from the call of its action to its execution, and the PostgreSQL channels for messages about one run. */
 import type { ActionRow } from "../../data/action.js";
 import type { DraftOrLive, RunWait, TriggerType } from "../../data/action-types.js";
 
 /** PostgreSQL channel. A message asks the process that executes a run to cancel it. */
 export const CANCEL_RUN_CHANNEL = "svc_cancel";
 
-/**
- * PostgreSQL channel. The message `parent:child` means that the run `parent`, in any process, waits for the queued run
- * `child`.
- */
+/** PostgreSQL channel. The message `parent:child` means: the run `parent`, in any process, waits for the queued run `child`. */
 export const AWAITED_RUN_CHANNEL = "svc_awaited";
 
 /** Builds the message that cancels a run: `run`, or `run:other` if the run `other` replaces the run. */
@@ -20,7 +14,6 @@ export const createCancelRunNotice = (runId: number, displacedBy: number | null)
   displacedBy === null ? String(runId) : `${runId}:${displacedBy}`,
 ];
 
-/** Code that a run evaluates, and the environment in which it runs. */
 export type RunCode = Pick<ActionRow, "name" | "code" | "environment" | "dependencies" | "assets"> & {
   /** Source map of the code; null if the author wrote this code directly, without source files. */
   map?: string | null;
@@ -29,7 +22,7 @@ export type RunCode = Pick<ActionRow, "name" | "code" | "environment" | "depende
   integrationOrigins?: string[];
 };
 
-/** Fields of a run that are known when an action is called. `payload` is JSON text. */
+/** Fields that are known when an action is called. `payload` is JSON text. */
 interface RunBase {
   appId: number;
   actionId: number;
@@ -38,20 +31,18 @@ interface RunBase {
   payload: string;
   personId: number | null;
   credentialId: number | null;
-  /** Code of the action; absent if the statement that started the run has not read it. */
+  /** Absent if the statement that started the run has not read the code. */
   code?: RunCode;
-  /** Version number of the app's secrets at the time when the code was read; null if the app was deleted. */
+  /** Version of the app's secrets when the code was read; null if the app was deleted. */
   secretsVersion?: number | null;
 }
 
 /** A run whose row has not been inserted yet. */
 export interface NewRun extends RunBase {
   idempotencyKey: string | null;
-  /** True if a repeated idempotency key may start another run after the first run has failed or was cancelled. */
+  /** True if a repeated key may start another run after the first one failed or was cancelled. */
   retryFailed?: boolean;
-  /**
-   * Condition for which a queued run waits before a process can claim it: `debounce` or `concurrency` of the action.
-   */
+  /** Setting of the action (`debounce` or `concurrency`) that delays a queued run; null if none does. */
   waitsFor?: RunWait | null;
   /** ID of the run whose code called this action. */
   causeRunId?: number | null;
@@ -67,6 +58,6 @@ export interface RunRecord extends RunBase {
   replayOf: number | null;
   versionId: number | null;
   startedAt: Date | null;
-  /** Trace context (W3C) of the request that called the action, for a run that starts at once. */
+  /** W3C trace context of the request that called the action, for a run that starts at once. */
   traceparent?: string | null;
 }
