@@ -1,7 +1,4 @@
-/**
- * Claims queued runs while slots are free, and executes each claimed run until it ends. Read this file to learn in
- * which order runs start.
- */
+/** Claims queued runs while slots are free, and executes each until it ends. Read this file to learn in which order runs start. */
 import { runInBackground } from "../../background.js";
 import type { RunOutcome } from "../records/execution-logs.js";
 import type { RunCancellation, RunExecutor } from "./executor.js";
@@ -10,7 +7,6 @@ import type { ClaimedRun, RunRepository } from "./run-repository.js";
 import type { RunRecord } from "./run-types.js";
 import { type Slot, Slots } from "./slots.js";
 
-/** A run that this process is executing. */
 interface ActiveRun {
   appId: number;
   controller: AbortController;
@@ -18,10 +14,7 @@ interface ActiveRun {
   slot: Slot;
 }
 
-/**
- * Number of milliseconds per megabyte of a run's result for which the slot of the run stays occupied after the run's
- * end. So an app with large results, which occupy the main thread, delays only its own later runs.
- */
+/** An ended run keeps its slot for this long per MB of result, so that large results, which block the main thread, delay only their app. */
 const COOL_DOWN_MS_PER_MB = 150;
 const COOL_DOWN_MIN_BYTES = 1024 * 1024;
 
@@ -39,12 +32,8 @@ function releaseSlotAfter(slot: Slot, ms: number): void {
 interface DispatcherOptions {
   repository: RunRepository;
   executor: Pick<RunExecutor, "execute">;
-  /** ID of this process, with which it marks the runs that it claims. */
   processId: string;
-  /**
-   * Configured value of RUNNER_CONCURRENCY, from which `Slots` computes its limits; 0 if this process does not have the
-   * role runner.
-   */
+  /** Value of RUNNER_CONCURRENCY; 0 if this process does not have the role runner. */
   concurrency: number;
 }
 
@@ -52,21 +41,15 @@ export class Dispatcher {
   private readonly slots: Slots;
   private readonly active = new Map<number, ActiveRun>();
   readonly lostClaims: LostClaimRecovery;
-  /** IDs of queued runs for which an active run waits. Each starts as soon as a nested slot is free. */
+  /** IDs of queued runs for which active runs wait. Each starts as soon as a nested slot is free. */
   private readonly awaitedRuns = new Set<number>();
-  /** Callers in this process that wait until a queued run starts, by the run's ID. */
+  /** Callers that wait until this process starts a queued run, by the run's ID. */
   private readonly startListeners = new Map<number, Set<(done: Promise<RunOutcome>) => void>>();
-  /**
-   * While the process stops: signal that aborts when the active runs must end. Null while the process claims queued
-   * runs.
-   */
+  /** Signal that ends the active runs while the process stops; null while it claims queued runs. */
   private stopping: AbortSignal | null = null;
-  /**
-   * True if runs may still be queued although their notifications have already been handled. When a notification was
-   * handled, no slot was free, or the app already used its share of the slots.
-   */
+  /** True if runs may be queued whose notifications were handled while no slot was free or the app used its share of the slots. */
   private mustCheckQueue = false;
-  /** Apps for which runs were queued while the current claim was in progress. This claim may have missed these runs. */
+  /** Apps for which runs were queued during the current claim, which may have missed these runs. */
   private readonly queuedDuringClaim = new Set<number>();
   private claimInProgress: Promise<void> | null = null;
   private isClaimRequested = false;
@@ -76,7 +59,6 @@ export class Dispatcher {
     this.lostClaims = new LostClaimRecovery(options.repository, options.processId, this.active);
   }
 
-  /** Executes a run that this process has claimed. */
   execute(run: RunRecord, slot: Slot): Promise<RunOutcome> {
     const controller = new AbortController();
     if (this.stopping?.aborted) controller.abort("shutdown");
@@ -95,10 +77,7 @@ export class Dispatcher {
     return done;
   }
 
-  /**
-   * Calls `listener` when this process starts the run, with a promise for the run's outcome. The returned function
-   * removes the listener.
-   */
+  /** Calls `listener` when this process starts the run, with a promise for its outcome. The returned function removes the listener. */
   onStart(runId: number, listener: (done: Promise<RunOutcome>) => void): () => void {
     const active = this.active.get(runId);
     if (active) listener(active.done);
@@ -111,11 +90,11 @@ export class Dispatcher {
   }
 
   private claimMissedRuns(): void {
-    // Ignores a failure of this claim, because the next call of `claimQueued` tries again.
+    // Ignores a failure, because the next call of `claimQueued` tries again.
     if (this.mustCheckQueue) this.claimAll().catch(() => undefined);
   }
 
-  /** Claims and starts the next queued run. Returns true if this process may be able to claim another run. */
+  /** Starts the next queued run. Returns true if this process may be able to claim another run. */
   private async claimNext(): Promise<boolean> {
     this.queuedDuringClaim.clear();
     if (this.stopping) return false;
@@ -150,10 +129,7 @@ export class Dispatcher {
     return [...this.queuedDuringClaim].some((appId) => this.slots.canAcquire(appId));
   }
 
-  /**
-   * Claims runs until no run can be claimed. Claims run one after the other, so that each claim counts the slot that
-   * the previous claim used. A call during a claim causes another claim.
-   */
+  /** Claims runs one by one, so that each claim counts the slot of the previous one. A call during a claim causes another claim. */
   private claimAll(): Promise<void> {
     const all = async () => {
       try {
@@ -170,10 +146,7 @@ export class Dispatcher {
     return this.claimInProgress;
   }
 
-  /**
-   * Starts a queued run for which an active run waits, as soon as a nested slot is free. The active run keeps its own
-   * slot, so that the two runs do not block each other.
-   */
+  /** Starts a queued run for which an active run waits, as soon as a nested slot is free. The active run keeps its slot. */
   onRunAwaited(parentId: number, childId: number): void {
     const parent = this.active.get(parentId);
     if (!parent || this.awaitedRuns.has(childId)) return;
@@ -184,10 +157,9 @@ export class Dispatcher {
   private async startNested({ appId, slot: parentSlot }: ActiveRun, childId: number): Promise<void> {
     const { repository, processId } = this.options;
     const slot = await this.slots.acquireNested(appId, parentSlot);
-    // A stopping process still starts this run, because an active run waits for it. After a forced stop, it starts no
-    // run.
+    // A stopping process still starts this run, because an active run waits for it. After a forced stop, it starts no run.
     if (this.stopping?.aborted) return slot.free();
-    // The claim may find no run: another process may have claimed it, or its caller may have cancelled it.
+    // Another process may have claimed the run, or its caller may have cancelled it.
     await this.lostClaims.track(
       repository.claimById(processId, childId).catch(() => null),
       (run) => {
@@ -197,10 +169,7 @@ export class Dispatcher {
     );
   }
 
-  /**
-   * Returns a slot in which a run of the app can start now, or null. If the active run `parentId` waits for the run,
-   * also tries a nested slot.
-   */
+  /** Returns a slot for a run of the app, or null. If the active run `parentId` waits for the new run, also tries a nested slot. */
   tryAcquireSlot(appId: number, parentId: number | null): Slot | null {
     if (this.stopping?.aborted) return null;
     const parent = parentId === null ? undefined : this.active.get(parentId);
@@ -208,10 +177,7 @@ export class Dispatcher {
     return free ?? (parent ? this.slots.tryAcquireNested(appId, parent.slot) : null);
   }
 
-  /**
-   * Handles a run of the app that this process or another has queued. Claims the run now if the app can get a slot,
-   * otherwise when a slot becomes free.
-   */
+  /** Call this method when any process has queued a run of the app. Claims the run as soon as the app can get a slot. */
   onRunQueued(appId: number): void {
     this.mustCheckQueue = true;
     this.queuedDuringClaim.add(appId);
@@ -228,10 +194,9 @@ export class Dispatcher {
   }
 
   /**
-   * Starts queued runs while slots are free, also those whose notification was lost. Returns the longest time in
-   * milliseconds that a run has waited although it could start. More than a few seconds are a sign of a fault in the
-   * service.
-   * @throws errors of the database
+   * Starts queued runs while slots are free, also those whose notification was lost. Returns for how many milliseconds a run has waited
+   * although
+   * it could start; more than a few seconds mean a fault in the service. Rejects with errors of the database.
    */
   async claimQueued(): Promise<number> {
     if (this.stopping) return 0;
@@ -240,18 +205,12 @@ export class Dispatcher {
     return this.options.repository.longestWait(this.slots.perApp(), this.slots.currentShare());
   }
 
-  /**
-   * Returns the number of slots of this process, the number of free slots, and the number of callers in this process
-   * that wait for a queued run.
-   */
+  /** Returns the slots of this process, its free slots, and the number of queued runs for which callers in this process wait. */
   usage(): { total: number; free: number; waiting: number } {
     return { total: this.slots.totalSlots, free: this.slots.freeCount(), waiting: this.startListeners.size };
   }
 
-  /**
-   * Looks for queued runs for which active runs wait, because the notification about such a run can be lost. Call this
-   * method at intervals.
-   */
+  /** Starts queued runs for which active runs wait, also if a notification was lost. Call this method at intervals. */
   async findAwaitedRuns(): Promise<void> {
     if (this.stopping?.aborted || this.active.size === 0) return;
     for (const { id, causeRunId } of await this.options.repository.queuedByCause([...this.active.keys()])) {
@@ -274,7 +233,7 @@ export class Dispatcher {
     };
     forceStop.addEventListener("abort", abortAll);
     if (forceStop.aborted) abortAll();
-    // Waits for the slots instead of the active runs, because a claimed run already has a slot before it is active.
+    // Waits for slots and not for active runs: a claimed run gets its slot before it is active.
     await this.slots.whenEmpty();
     forceStop.removeEventListener("abort", abortAll);
   }

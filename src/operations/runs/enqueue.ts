@@ -1,6 +1,6 @@
 /**
- * Writes the row of a new run: with the status running if this process has a free slot, otherwise queued. All calls of
- * actions use this file. Schedules and log events insert queued rows by other statements.
+ * Writes the row of a new run: running if this process has a free slot, otherwise queued. All calls of actions use this file. Schedules and
+ * log events insert queued rows by other statements.
  */
 import type { RunWait } from "../../data/action-types.js";
 import type { Db, SqlClient } from "../../data/database.js";
@@ -24,26 +24,19 @@ import type { RunTraces } from "./run-traces.js";
 import { AWAITED_RUN_CHANNEL, type NewRun, type RunRecord } from "./run-types.js";
 import type { Slot } from "./slots.js";
 
-/**
- * Maximum number of queued rows that this process inserts at the same time, in total and per app. A burst of one app
- * then delays only this app.
- */
+/** Maximum number of concurrent inserts of queued rows, in total and per app. A burst of one app then delays only this app. */
 const CONCURRENT_INSERTS_MAX = 8;
 const CONCURRENT_INSERTS_PER_APP_MAX = 2;
 
-/** A run whose row exists: this request or an earlier request has written it. */
 export interface EnqueuedRun {
   id: number;
-  /** True if an earlier request with the same idempotency key has already written the row. */
+  /** True if an earlier request with the same idempotency key wrote the row. */
   isRepeated: boolean;
-  /** Promise for the outcome of the run; present if this process executes the run. */
+  /** Outcome of the run; present if this process executes the run. */
   done?: Promise<RunOutcome>;
 }
 
-/**
- * The row of a run that this request or an earlier request has inserted. `run` is the run if this process must execute
- * it now; otherwise null.
- */
+/** `run` is the run if this process must execute it now; otherwise null. */
 interface InsertedRow {
   id: number;
   isRepeated: boolean;
@@ -51,10 +44,7 @@ interface InsertedRow {
   waitsFor: RunWait | null;
 }
 
-/**
- * Inserts the row with the status running under the process `holder`, or with the status queued if `holder` is null.
- * Returns null if the run cannot start at once and must be queued.
- */
+/** Inserts a run: running in the process `holder`, or queued if `holder` is null. Returns null if the run must be queued instead. */
 type InsertRun = (holder: string | null, executor: SqlClient) => Promise<InsertedRow | null>;
 
 interface EnqueuerOptions {
@@ -67,14 +57,11 @@ interface EnqueuerOptions {
   processId: string;
 }
 
-/** Check that the action of a call, named by ID or name, can run. */
+/** Checks that the action that a call names can run. */
 interface RunnableCheck {
-  /** Throws if the action cannot run, so that the call uses no capacity of the queue. */
+  /** Throws if the action cannot run. This happens before the call uses capacity of the queue. */
   check(): Promise<void>;
-  /**
-   * True if a lookup has just shown that the action can run. Then no check is needed before the statement that writes
-   * the row, which checks this again.
-   */
+  /** True if a lookup has just shown that the action can run. The statement that writes the row checks this again. */
   isRunnable: boolean;
 }
 
@@ -89,8 +76,7 @@ export class Enqueuer {
   constructor(private readonly options: EnqueuerOptions) {}
 
   /**
-   * Enqueues a run of an action that the caller names.
-   * @param awaitedBy ID of the run that waits for the new run; null if none does
+   * Enqueues a run of an action that the caller names. @param awaitedBy ID of the run that waits for the new run; null if none does
    * @throws ActionError OVERLOADED, RUN_SKIPPED, and the errors of `insertOnDemandRun`
    */
   enqueueOnDemand(named: NewOnDemandRun, awaitedBy: number | null = null): Promise<EnqueuedRun> {
@@ -150,10 +136,7 @@ export class Enqueuer {
     }
   }
 
-  /**
-   * Writes the row as running and executes the run in the slot. Returns null if the run cannot start at once and must
-   * be queued.
-   */
+  /** Writes the row as running and executes the run in the slot. Returns null if the run must be queued instead. */
   private async startInSlot(slot: Slot, insert: InsertRun): Promise<EnqueuedRun | null> {
     const { db, dispatcher, processId } = this.options;
     try {
@@ -209,8 +192,7 @@ export class Enqueuer {
   }
 
   /**
-   * Applies the setting `concurrency` of the action to a queued run. Ends the new run if it would wait for the run
-   * `awaitedBy`, which waits for the new run (deadlock).
+   * Applies the action's setting `concurrency`. Ends the run if it would wait for the run `awaitedBy`, which waits for it (deadlock).
    * @throws ActionError RUN_SKIPPED
    */
   private async checkConcurrency(id: number, awaitedBy: number | null): Promise<void> {

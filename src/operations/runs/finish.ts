@@ -1,6 +1,6 @@
 /**
- * Writes the outcome of a run, its log entry and a notification in one statement, if the run's row still names the
- * expected process (holder). Runs that end at the same time share a statement.
+ * Writes a run's outcome, its log entry and a notification in one statement, if the run still belongs to the expected process.
+ * Runs that end at the same time share a statement.
  */
 import { type Db, isDatabaseUnavailable, queryPreparedRows, type SqlClient } from "../../data/database.js";
 import { checkRunTransition, type RunEndState } from "../../data/run.js";
@@ -8,7 +8,7 @@ import { createBatchProcessor } from "../../engine/batches.js";
 import type { SandboxMode } from "../../engine/browser/run.js";
 import { LOG_CHANNEL, type LogEntryData } from "../records/execution-logs.js";
 
-/** The final state of a run and its log entry, as they are written when the run ends. */
+/** Final state and log entry of an ended run. */
 export interface RunEndRecord {
   state: RunEndState;
   type: "app.task.completed" | "app.task.failed";
@@ -17,41 +17,30 @@ export interface RunEndRecord {
   hosts?: readonly string[];
   /** JSON text of the requests that the run sent to other services; null if it sent none. */
   requests?: string | null;
-  /** Mode of the sandbox in which the code was evaluated on the server; null if no code was evaluated on the server. */
+  /** Mode in which the code ran on the server; null if it did not run there. */
   sandbox?: SandboxMode | null;
-  /**
-   * Version number of the app's secrets with which the outcome was masked. The outcome is written only if this version
-   * is still current. If null, the outcome is always written.
-   */
+  /** Version of the app's secrets that the outcome was masked with. If it has changed, nothing is written. Null: always write. */
   secretsVersion?: number | null;
 }
 
-/** A run with its final state. `holder` is the process that executed the run; null for a run that was queued. */
+/** `holder` is the process that executed the run; null for a queued run. */
 export interface RunToFinish extends RunEndRecord {
   id: number;
   holder: string | null;
 }
 
-/**
- * Maximum number of ended runs that one statement writes (RUNS_PER_STATEMENT_MAX), and maximum number of concurrent
- * statements (CONCURRENT_STATEMENTS_MAX).
- */
+/** Maximum number of ended runs that one statement writes. */
 const RUNS_PER_STATEMENT_MAX = 8;
 const CONCURRENT_STATEMENTS_MAX = 2;
-/**
- * Maximum number of characters of a log entry that is written together with others. A separate statement writes a
- * longer entry, so that other runs that end are not delayed.
- */
+/** A log entry with more characters gets its own statement, so that the ends of other runs are not delayed. */
 const BATCHED_MAX_CHARACTERS = 64 * 1024;
 
 const NEXT_ENTRY_ID = "nextval('execution_log_id_seq')";
-/** Secrets of a deleted app cannot change any more, so they are always current. */
 const areSecretsCurrentSql = (version: string) =>
   `coalesce(${version} = (SELECT secrets_version FROM app WHERE app.id = run.app_id), true)`;
 /**
- * SQL that stores the time of the last run in the actions of the ended runs that match `condition`. Skips locked
- * actions, because a change of one app's actions must not delay the ends of runs: they share their statements with runs
- * of other apps. For a skipped action, the time of its previous run stays.
+ * Sets the time of the last run of the ended runs' actions. Skips locked actions, because a change of one app's actions must not delay ends
+ * of other apps' runs in the same statement. A skipped action keeps the time of its previous run.
  */
 const updateLastRunSql = (condition: string) => `touched AS (
     UPDATE action SET last_run_at = now()
@@ -64,8 +53,9 @@ const insertEntrySql = (type: string, data: string, payloadAt: string) => `
   SELECT run_id AS "runId", pg_notify('${LOG_CHANNEL}', app_id || ':' || id || ':' || run_id) FROM entry`;
 
 /**
- * Writes the end of one run. $1 is the run's ID, $2 the holder, $3 the state, $4 the type and $5 the data of the log
- * entry, $6 payload_at, $7 hosts, $8 the version of the secrets, $9 the sandbox mode, $10 the requests.
+ * Writes the end of one run. $1 is the run's ID, $2 the holder, $3 the state, $4 the type and $5 the data of the log entry, $6 payload_at,
+ * $7
+ * the hosts, $8 the version of the secrets, $9 the sandbox mode, $10 the requests.
  */
 const FINISH_ONE = `
   WITH ended AS (
@@ -76,10 +66,7 @@ const FINISH_ONE = `
   ${updateLastRunSql("$2::uuid IS NOT NULL")},
   ${insertEntrySql("$4", "$5", "$6")}`;
 
-/**
- * Writes the ends of several runs. Each parameter is an array with one value per run; the hosts are array literals.
- * Locks the runs in the order of their IDs, so that two such statements cannot deadlock.
- */
+/** Each parameter is an array with a value per run; hosts are array literals. Locks the runs in the order of their IDs (no deadlock). */
 const FINISH_MANY = `
   WITH ending AS (
     SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::int[], $7::text[], $8::bigint[], $9::text[], $10::text[])
@@ -103,8 +90,8 @@ function statementValuesOf(run: RunToFinish) {
 }
 
 /**
- * Writes the ends of all these runs, or throws and writes none. Returns for each run whether this call ended it: false
- * if the run had already ended, or if its holder or the app's secrets had changed.
+ * Writes the ends of all these runs, or throws and writes none. Returns for each run whether this call ended it: false if it had already
+ * ended, or if its holder or the app's secrets had changed.
  */
 export async function finishRuns(executor: SqlClient, runs: readonly RunToFinish[]): Promise<boolean[]> {
   const rows = runs.map(statementValuesOf);
@@ -119,7 +106,7 @@ export async function finishRuns(executor: SqlClient, runs: readonly RunToFinish
     isSingle ? rows[0]! : columns,
   );
   const ended = new Set(written.map(({ runId }) => runId));
-  // `delete` returns true only once per ID. If two ends of the same run were passed, only the first counts.
+  // `delete` returns true only once per ID, so that of two ends of the same run only the first counts.
   return runs.map(({ id }) => ended.delete(id));
 }
 
@@ -135,19 +122,14 @@ export class RunFinisher {
     });
   }
 
-  /**
-   * Writes the end of one run.
-   * @param executor transaction in which to write the end. Without `executor`, one statement writes the ends of all
-   *   runs that end at this moment
-   */
+  /** Writes the end of one run: in the transaction `executor`, or in a statement that it shares with other runs that end now. */
   async finish(run: RunToFinish, executor?: SqlClient): Promise<boolean> {
     const { text } = run.data;
     if (!executor && text.length <= BATCHED_MAX_CHARACTERS) return this.batches.add(run);
     try {
       return (await finishRuns(executor ?? this.db, [run]))[0]!;
     } finally {
-      // Frees the memory of a large result now, because otherwise it stays in use until a full garbage collection. A
-      // small buffer may share its memory with other buffers, so it is not freed.
+      // Frees a large result now, not at the next full garbage collection. Small buffers stay, because they may share their memory.
       if (Buffer.isBuffer(text) && text.byteLength === text.buffer.byteLength) (text.buffer as ArrayBuffer).transfer(0);
     }
   }

@@ -1,13 +1,12 @@
 /**
- * Handles runs whose rows name this process but which it does not execute. If the database's response to the claim was
- * lost, the run was not executed, and is queued again. If the run was executed but its outcome was not written, the run
- * ends as lost.
+ * Handles runs whose rows name this process but which it does not execute. If the database's response to the claim was lost, the run is
+ * queued again. If the run's outcome could not be written, the run ends as lost.
  */
 import { createLostRunEndRecord } from "./outcomes.js";
 import type { RunRepository } from "./run-repository.js";
 import type { RunRecord } from "./run-types.js";
 
-/** Number of runs that were ended as lost, and number of runs that were queued again. */
+/** Number of runs that ended as lost, and number of runs that were queued again. */
 export interface LostRunCounts {
   lost: number;
   queuedAgain: number;
@@ -16,10 +15,7 @@ export interface LostRunCounts {
 export class LostClaimRecovery {
   /** Statements in progress that may assign a run to this process. */
   private readonly claims = new Set<object>();
-  /**
-   * Runs that the previous check found, by ID. Each value contains the statements that were in progress at that check.
-   * Such a statement may still assign the run to this process.
-   */
+  /** Runs that the previous check found, by ID, with the statements that were in progress then and may still return the run. */
   private previouslyFoundRuns = new Map<number, readonly object[]>();
   /** IDs of runs that this process executed but whose outcome it could not write. */
   private readonly unwrittenEnds = new Set<number>();
@@ -27,14 +23,10 @@ export class LostClaimRecovery {
   constructor(
     private readonly repository: Pick<RunRepository, "findUnknownHeld" | "finish" | "returnClaim" | "maskedPayload">,
     private readonly holder: string,
-    /** The runs that this process is executing, by ID. */
     private readonly active: ReadonlyMap<number, unknown>,
   ) {}
 
-  /**
-   * Waits for a statement that may assign a run to this process. Passes the statement's result to `use`, which starts
-   * the run before it returns.
-   */
+  /** Waits for a statement that may assign a run to this process. `use` receives its result, and starts the run before it returns. */
   async track<T, R>(answer: Promise<T>, use: (answer: T) => R): Promise<R> {
     const claim = {};
     this.claims.add(claim);
@@ -50,9 +42,8 @@ export class LostClaimRecovery {
   }
 
   /**
-   * Finds runs whose rows name this process but which it does not execute. Ends those whose outcome could not be
-   * written. Queues the others again if the previous check found them too and no statement in progress can still return
-   * them. Call this method at intervals.
+   * Ends runs whose outcome could not be written. Queues the others again if the previous check found them too and no statement in progress
+   * can still return them. Call this method at intervals.
    */
   async settle(): Promise<LostRunCounts> {
     const unwrittenBefore = [...this.unwrittenEnds];
@@ -78,8 +69,7 @@ export class LostClaimRecovery {
       this.unwrittenEnds.delete(run.id);
       return isEnded ? "lost" : null;
     }
-    // Only statements that were in progress at the previous check can still return this run. Statements that started
-    // later cannot, because the run is not queued.
+    // Statements that started after the previous check cannot return this run, because it is not queued.
     const mayStillCome = this.previouslyFoundRuns.get(run.id)?.some((claim) => this.claims.has(claim)) ?? true;
     if (mayStillCome || this.active.has(run.id)) return null;
     return (await this.repository.returnClaim(run.id, this.holder)) ? "queuedAgain" : null;

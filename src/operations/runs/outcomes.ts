@@ -1,7 +1,4 @@
-/**
- * Converts outcomes of runs to the data that the database stores when a run ends: for runs on the server, in browsers,
- * and runs that never started.
- */
+/** Converts outcomes of runs to the data that is stored when a run ends: on the server, in a browser, or without a start. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { TriggerType } from "../../data/action-types.js";
 import type { RunEndState, RunErrorName } from "../../data/run.js";
@@ -20,13 +17,10 @@ export function createFailedOutcome(name: RunErrorName, message: string): RunOut
   return { ok: false, error: { name, message, stack: `${name}: ${message}` } };
 }
 
-/**
- * Maximum characters of a result that is checked on the main thread. A longer result is checked in a worker thread,
- * because checking a text of two million `{}` takes a tenth of a second.
- */
+/** A longer result is checked in a worker thread, because checking a text of two million `{}` takes a tenth of a second. */
 const MAIN_THREAD_MAX_CHARACTERS = 256 * 1024;
 const RESULT_CHECK_TIMEOUT_MS = 10_000;
-/** Time in milliseconds after which a check that fails each time is not repeated again. */
+/** Milliseconds after which a check that fails each time is given up. */
 const RESULT_CHECK_REPEAT_MS = 60_000;
 const RETRY_DELAY_MS = 500;
 
@@ -39,7 +33,6 @@ const resultCheckThreadPool = createThreadPool<string | Buffer, ResultFault>({
   timeoutMs: RESULT_CHECK_TIMEOUT_MS,
 });
 
-/** The code of a run has ended, but the service could not check its result. */
 class ResultCheckError extends Error {
   constructor(cause: unknown) {
     const reason = cause instanceof Error ? cause.message : String(cause);
@@ -64,10 +57,8 @@ async function checkInThread(data: string | Buffer): Promise<ResultFault> {
 }
 
 /**
- * Checks a result. If the check fails, repeats the check, because the code must not be executed again. A check can fail on an
- * overloaded machine, where a thread may be unable to start or to end in time.
- * @throws ResultCheckError if the check fails for RESULT_CHECK_REPEAT_MS, or if it fails after this process has lost
- *   the run or must stop
+ * Checks a result. Repeats a check that fails, because the code must not run again and an overloaded machine may have no time for a thread.
+ * @throws ResultCheckError if the check fails for RESULT_CHECK_REPEAT_MS, or fails after this process has lost the run or must stop
  */
 async function findResultFault(data: string | Buffer, signal: AbortSignal): Promise<ResultFault> {
   if (typeof data === "string" && data.length <= MAIN_THREAD_MAX_CHARACTERS) return findRunResultFault(data);
@@ -84,10 +75,9 @@ async function findResultFault(data: string | Buffer, signal: AbortSignal): Prom
 }
 
 /**
- * Returns the outcome of a run whose code returned `data`: a failure if the text is not JSON or nests too deeply. The
- * service checks the text itself, because it does not trust the page that runs the code.
- * @param signal signal of the run
- * @throws if the text cannot be checked; see `createInternalFailure`
+ * Returns the outcome of a run whose code returned `data`: a failure if the text is not JSON or nests too deeply. The service does not
+ * trust
+ * the page to check this. @throws if the text cannot be checked; see `createInternalFailure`
  */
 export async function toCompletedOutcome(data: string | Buffer | undefined, signal: AbortSignal): Promise<RunOutcome> {
   const fault = data === undefined ? null : await findResultFault(data, signal);
@@ -113,17 +103,10 @@ const DEADLOCK_OUTCOME = createFailedOutcome(
   'deadlock: the action\'s "concurrency" setting made this run wait for the run that waits for its result',
 );
 
-/**
- * Outcomes of cancelled runs. They are recognized by object identity, because an action's code can throw an error with
- * the same name.
- */
+/** Outcomes of cancelled runs. They are compared by identity, because an action's code can throw an error with the same name. */
 const cancelledOutcomes = new WeakSet<RunOutcome>();
 
-/**
- * Returns the outcome of a cancelled run.
- * @param displacedBy ID of the run that replaces this run, because of the action's setting `concurrency`; null if a
- *   person cancelled the run
- */
+/** @param displacedBy ID of the run that replaces this run because of `concurrency`; null if a person cancelled the run */
 export function createCancelledRunOutcome(displacedBy: number | null): RunOutcome {
   const reason = displacedBy === null ? "" : `: the action's "concurrency" setting replaced it by run ${displacedBy}`;
   const outcome = createFailedOutcome("CancelledError", `the run was cancelled${reason}`);
@@ -131,14 +114,10 @@ export function createCancelledRunOutcome(displacedBy: number | null): RunOutcom
   return outcome;
 }
 
-/**
- * True if a person, another run or a stop of the service ended the run. The outcome then contains no text of the app's
- * code.
- */
+/** True if a person, another run or a stop of the service ended the run. Then the outcome contains no text of the app's code. */
 export const isCancelledOutcome = (outcome: RunOutcome): boolean =>
   outcome === SERVICE_STOPPED_OUTCOME || cancelledOutcomes.has(outcome);
 
-/** Returns the value of the label `outcome` in metrics. */
 export function toOutcomeLabel(outcome: RunOutcome): RunOutcomeLabel {
   if (outcome.ok) return "completed";
   if (isCancelledOutcome(outcome)) return "cancelled";
@@ -168,9 +147,9 @@ function buildRunEnd(
 }
 
 /**
- * Returns the final state and log entry of a run on the server.
- * @param payload payload text of the log entry; null if the entry refers to the run's stored payload. By default, only
- *   an empty payload is copied to the entry, because it is shorter than the reference
+ * Returns the final state and log entry of a run on the server. `payload` is the payload text of the log entry; null: the entry refers to
+ * the
+ * run's stored payload. By default, only `{}` is copied, because it is shorter than the reference.
  */
 export const createServerRunEndRecord = (
   run: RunRecord,
@@ -181,39 +160,24 @@ export const createServerRunEndRecord = (
 
 const msSinceStart = ({ startedAt }: RunRecord): number => (startedAt ? Date.now() - startedAt.getTime() : 0);
 
-/**
- * Returns the final state and log entry of a run whose process has crashed.
- * @param payload as in `createServerRunEndRecord`
- */
+/** @param payload as in `createServerRunEndRecord` */
 export const createLostRunEndRecord = (run: RunRecord, payload: string | null): RunEndRecord =>
   createServerRunEndRecord(run, LOST_OUTCOME, msSinceStart(run), payload);
 
-/**
- * Returns the final state and log entry of a queued run that was cancelled.
- * @param payload as in `createServerRunEndRecord`
- * @param displacedBy ID of the run that replaces this run; null if a person cancelled the run
- */
+/** @param payload as in `createServerRunEndRecord` @param displacedBy as in `createCancelledRunOutcome` */
 export const createCancelledRunEndRecord = (
   run: RunRecord,
   payload: string | null,
   displacedBy: number | null = null,
 ): RunEndRecord => createServerRunEndRecord(run, createCancelledRunOutcome(displacedBy), 0, payload);
 
-/**
- * Returns the final state and log entry of a queued run that can never start: it waits for a run that itself waits for
- * this run.
- * @param payload as in `createServerRunEndRecord`
- */
+/** Returns the end of a queued run that can never start: it waits for a run that itself waits for this run. */
 export const createDeadlockRunEndRecord = (run: RunRecord, payload: string | null): RunEndRecord =>
   createServerRunEndRecord(run, DEADLOCK_OUTCOME, 0, payload);
 
-/**
- * Milliseconds after a run's time limit in which the service still accepts the browser's report, because timers of
- * hidden pages are late.
- */
+/** Milliseconds after a run's time limit in which a browser's report is still accepted, because timers of hidden pages are late. */
 export const BROWSER_REPORT_GRACE_MS = 5_000;
 
-/** Returns the final state and log entry of a run that a browser executed. */
 export const createBrowserRunEndRecord = (
   run: { trigger: TriggerType; actionId: number },
   outcome: RunOutcome,
@@ -222,14 +186,11 @@ export const createBrowserRunEndRecord = (
 
 export const createTimeoutRunOutcome = (message: string): RunOutcome => createFailedOutcome("TimeoutError", message);
 
-/**
- * Returns the final state and log entry of a cancelled run in a browser. The page may continue to run the code, but the
- * service ignores its later report.
- */
+/** The page may continue to run the code of a cancelled run, but the service ignores its later report. */
 export const createCancelledBrowserRunEndRecord = (run: RunRecord): RunEndRecord =>
   createBrowserRunEndRecord(run, createCancelledRunOutcome(null), msSinceStart(run));
 
-/** Returns the final state and log entry of a run in a browser that did not report its outcome in time. */
+/** Returns the end of a run whose page did not report the outcome in time. */
 export function createOverdueRunEndRecord(run: RunRecord, timeoutMs: number): RunEndRecord {
   const message = `the page did not report the end of the run within ${timeoutMs / 1000} seconds; the page was closed, or the code still runs`;
   return createBrowserRunEndRecord(run, createTimeoutRunOutcome(message), msSinceStart(run));

@@ -1,7 +1,4 @@
-/**
- * Operations on runs for callers: run, runWithResult and cancel. Each operation checks the caller's rights. `run` and
- * `runWithResult` enqueue a run; `runWithResult` also waits for its outcome.
- */
+/** Operations on runs for callers: `run`, `runWithResult` (also waits for the outcome) and `cancel`. Each checks the caller's rights. */
 import { setMaxListeners } from "node:events";
 import { runInBackground } from "../../background.js";
 import type { Db } from "../../data/database.js";
@@ -33,23 +30,20 @@ import {
   type RunRecord,
 } from "./run-types.js";
 
-/** A call of the operation `run` or `runWithResult`. */
 export interface RunRequest {
   appId: number;
   ref: IdOrName;
-  /** Payload of the run; undefined means `{}`. */
   payload: unknown;
   idempotencyKey: string | null;
-  /** True if a repeated idempotency key may start another run after the first run has failed or was cancelled. */
+  /** True if a repeated key may start another run after the first one failed or was cancelled. */
   retryFailed?: boolean;
   /** Returns a signal that aborts when the caller disconnects. */
   disconnectSignal?: (() => AbortSignal) | undefined;
 }
 
-/** A run on demand whose row was inserted. */
 export interface EnqueuedOnDemandRun {
   id: number;
-  /** True if an earlier request with the same key has already started the run. */
+  /** True if an earlier request with the same key started the run. */
   isRepeated: boolean;
   outcome(): Promise<RunOutcome>;
 }
@@ -63,14 +57,13 @@ interface RunsOptions {
   receivedDataLimiter: ReceivedDataLimiter;
   logs: ExecutionLogs;
   notifications: DatabaseNotifications;
-  /** Returns the app user who is signed in to the caller's page. */
   userOf: FindAppUser;
   processId: string;
-  /** True if this process has the role runner, so that it executes runs. */
+  /** True if this process has the role runner. */
   isRunner: boolean;
 }
 
-/** True if a client can send the same request again, because it contains an idempotency key or an event ID. */
+/** True if the client can send the request again, with the same idempotency key or event ID. */
 const isRepeatable = ({ idempotencyKey, eventKey = null }: NewOnDemandRun): boolean =>
   idempotencyKey !== null || eventKey !== null;
 
@@ -97,7 +90,7 @@ export class Runs {
     });
   }
 
-  /** Enqueues a run and returns without waiting for its outcome (specification, `run`). */
+  /** Enqueues a run and returns without waiting for its outcome. */
   async run(caller: Caller, request: RunRequest): Promise<{ runId: number }> {
     const enqueued = this.options.enqueuer.enqueueOnDemand(this.namedRun(caller, request));
     const { id } = await enqueued.catch((error: unknown) =>
@@ -107,8 +100,7 @@ export class Runs {
   }
 
   /**
-   * Runs the action, waits until the run ends, and returns exactly the value that `execute` returned (specification,
-   * `runWithResult`).
+   * Runs the action, waits until the run ends, and returns exactly the value that `execute` returned.
    * @throws EXECUTION_FAILED with the message of the code's error; the errors of `run`
    */
   async runWithResult(caller: Caller, request: RunRequest): Promise<{ runId: number; result: JsonText | undefined }> {
@@ -123,10 +115,7 @@ export class Runs {
     throw new ActionError("EXECUTION_FAILED", name === "Error" ? message : `${name}: ${message}`, { runId });
   }
 
-  /**
-   * Enqueues a run for a request to an HTTP trigger.
-   * @param isAwaited true if the caller waits for the outcome of the run
-   */
+  /** Enqueues a run for a request to an HTTP trigger. `isAwaited`: the caller waits for the outcome. */
   async accept(
     run: NewOnDemandRun,
     isAwaited: boolean,
@@ -137,17 +126,13 @@ export class Runs {
     return { id, isRepeated, outcome: () => this.outcomeOf(enqueued, run, gone) };
   }
 
-  /**
-   * Enqueues a run of an action whose ID is known. Does not check the caller's rights: the code that calls this method
-   * must have checked them.
-   */
+  /** Enqueues a run of an action whose ID is known. The code that calls this method must have checked the caller's rights. */
   async submit(run: NewRun): Promise<{ runId: number }> {
     return { runId: (await this.options.enqueuer.enqueueByActionId(run)).id };
   }
 
   /**
-   * Waits until the app has no queued or running run with this ID.
-   * @param signals the wait ends when one of these signals aborts
+   * Waits until the app has no unfinished run with this ID, or until one of the signals aborts.
    * @throws OVERLOADED if the service stops, otherwise the errors of `waitForRun`
    */
   async waitForEnd(appId: number, runId: number, ...signals: readonly AbortSignal[]): Promise<void> {
@@ -156,10 +141,7 @@ export class Runs {
     await waitForRun(lookUp, notifications, runId, ...signals, this.stopping.signal);
   }
 
-  /**
-   * Cancels a queued or running run.
-   * @throws FORBIDDEN if the caller neither started the run nor edits the app; RUN_NOT_FOUND, RUN_NOT_CANCELLABLE
-   */
+  /** Cancels a run. @throws FORBIDDEN if the caller neither started it nor edits the app; RUN_NOT_FOUND, RUN_NOT_CANCELLABLE */
   async cancel(caller: Caller, appId: number, runId: number): Promise<void> {
     const { repository, db, logs, notifications } = this.options;
     const run = await repository.find(runId, appId);
@@ -177,10 +159,7 @@ export class Runs {
     if (readScriptError(data).name !== "CancelledError") throw new ActionError("RUN_NOT_CANCELLABLE");
   }
 
-  /**
-   * Starts no more runs, and waits for the active runs until they end or `forceStop` aborts. Then rejects the callers
-   * that wait for queued runs, unless another process with the role runner is alive.
-   */
+  /** Waits until the active runs end or `forceStop` aborts. If no other runner is alive, then rejects callers that wait for queued runs. */
   async drain(forceStop: AbortSignal): Promise<void> {
     const { dispatcher, repository, processId } = this.options;
     await dispatcher.drain(forceStop);
@@ -189,10 +168,7 @@ export class Runs {
     this.stopping.abort(new ActionError("OVERLOADED", "the service is stopping; the run stays queued", { retryAfter }));
   }
 
-  /**
-   * Validates the caller's request and returns the run to enqueue.
-   * @throws EXECUTION_FAILED, PAYLOAD_INVALID, RATE_LIMIT_EXCEEDED
-   */
+  /** Validates the request, and returns the run to enqueue. @throws EXECUTION_FAILED, PAYLOAD_INVALID, RATE_LIMIT_EXCEEDED */
   private namedRun(caller: Caller, request: RunRequest): NewOnDemandRun {
     const { receivedDataLimiter, userOf } = this.options;
     const { appId, ref, idempotencyKey, retryFailed = false } = request;
@@ -211,16 +187,13 @@ export class Runs {
     return { appId, ref, trigger: "manual", needsPublishedApp, access, copy, payload, ...by };
   }
 
-  /**
-   * Enqueues a run for whose outcome the caller waits. If this process executes runs itself, it notifies other
-   * processes only if it cannot start the run soon.
-   */
+  /** Enqueues a run for whose outcome the caller waits. A runner notifies other processes later, if it cannot start the run itself soon. */
   private enqueueAwaited(run: NewOnDemandRun): Promise<EnqueuedRun> {
     const { enqueuer, isRunner } = this.options;
     return enqueuer.enqueueOnDemand({ ...run, isAnnounced: !isRunner }, run.causeRunId ?? null);
   }
 
-  /** Returns the outcome of a run: directly if this process executes the run, otherwise from the run's log entry. */
+  /** Returns the outcome of a run: directly if this process executes it, otherwise from its log entry. */
   private outcomeOf(
     { id, done }: EnqueuedRun,
     run: NewOnDemandRun,
@@ -234,7 +207,7 @@ export class Runs {
     const followLog = () => {
       const entry = waitForLogEntry({ logs, notifications }, id, signal, started.signal, this.stopping.signal);
       runInBackground(entry.then(readRunOutcome).then(resolve, reject));
-      // Ignores an error. Without the notification, other processes find the run when they next read the queue.
+      // Without the notification, other processes find the run when they next read the queue.
       if (isRunner) queueLimits.announce(run.appId).catch(() => undefined);
     };
     const timer = setTimeout(followLog, isRunner ? QUEUED_RUN_NOTICE_DELAY_MS : 0);
@@ -245,14 +218,13 @@ export class Runs {
     });
     return promise.finally(() => {
       stopListening();
-      // Does not cancel a run whose outcome is still useful: either the caller can repeat the request with the same
-      // idempotency key, or another run has started this run and needs its outcome.
+      // Keeps a run whose outcome is still useful: the client can repeat the request, or another run waits for the outcome.
       const isAbandoned = signal?.aborted && !started.signal.aborted && !isRepeatable(run) && !run.causeRunId;
       if (isAbandoned) runInBackground(this.cancelAbandoned(id));
     });
   }
 
-  /** Cancels a run whose caller has disconnected, if the run is still queued. */
+  /** Cancels a run whose caller has disconnected, if it is still queued. */
   private async cancelAbandoned(id: number): Promise<void> {
     const { repository } = this.options;
     const run = await repository.find(id);

@@ -1,34 +1,24 @@
 /**
- * Slots limit how many runs a process executes at the same time, in total and for each app. A run for which another run
- * waits uses an additional (nested) slot, so that the two runs cannot block each other.
+ * Slots limit how many runs a process executes at once, in total and per app. A run for which another run waits uses an additional (nested)
+ * slot, so that the two runs cannot block each other.
  */
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { RUN_CHAIN_DEPTH_MAX } from "../../limits.js";
 
-/**
- * The total number of slots is RUNNER_CONCURRENCY times this factor. `slotLimitAt` lowers the maximum of one app as more
- * slots are in use, so that other apps still get slots.
- */
+/** The number of slots is RUNNER_CONCURRENCY times this factor. The more slots are in use, the fewer one app may use (`slotLimitAt`). */
 const TOTAL_SLOTS_FACTOR = 4;
-/**
- * Maximum number of slots of one app when RUNNER_CONCURRENCY or more slots are in use. For the last RUNNER_CONCURRENCY
- * slots, the maximum is 1.
- */
+/** Maximum number of slots of one app when RUNNER_CONCURRENCY or more slots are in use; 1 for the last RUNNER_CONCURRENCY slots. */
 const BUSY_SLOTS_PER_APP_MAX = 2;
 
 export interface Slot {
-  /**
-   * Nesting level: 0 for an ordinary run. The level of a nested run is one above the level of the run that waits for
-   * it.
-   */
+  /** 0 for an ordinary run. A nested run is one level above the run that waits for it. */
   readonly level: number;
-  /** Frees the slot for other runs. A second call has no effect. */
+  /** Frees the slot. A second call has no effect. */
   free(): void;
 }
 
 /** A slot that is reserved while the database selects the run that will use it. */
 export interface ReservedSlot {
-  /** Number of slots that one app may use, including this slot. */
   readonly slotLimitOfApp: number;
   assignToApp(appId: number): Slot;
   free(): void;
@@ -38,17 +28,13 @@ export class Slots {
   readonly totalSlots: number;
   private readonly idleSlotLimitOfApp: number;
   private readonly countByApp = new Map<number, number>();
-  /**
-   * One semaphore for each nesting level. A run waits only for runs on the next level, so that the runs of a chain
-   * cannot block each other.
-   */
+  /** One semaphore per nesting level. A run waits only for runs of the next level, so the runs of a chain cannot block each other. */
   private readonly nested: readonly FairSemaphore[];
   private usedCount = 0;
   private reservedCount = 0;
   private nestedCount = 0;
   private readonly emptyListeners: (() => void)[] = [];
 
-  /** @param runnerConcurrency value of RUNNER_CONCURRENCY @param onFree called when a slot becomes free */
   constructor(
     private readonly runnerConcurrency: number,
     private readonly onFree: () => void,
@@ -62,10 +48,7 @@ export class Slots {
     );
   }
 
-  /**
-   * Returns how many slots one app may use while `usedCount` slots are in use. The number falls as more slots are in
-   * use, so that the last slots remain for apps that have none.
-   */
+  /** Returns how many slots one app may use. The last slots remain for apps that have none. */
   private slotLimitAt(usedCount: number): number {
     if (usedCount < this.runnerConcurrency) return this.idleSlotLimitOfApp;
     return usedCount < this.totalSlots - this.runnerConcurrency
@@ -116,7 +99,7 @@ export class Slots {
 
   /** Returns a slot for a run of the app; null if no slot is free or the app uses its maximum. */
   tryAcquire(appId: number): Slot | null {
-    // Counts reserved slots too, because each of them may be assigned to this app.
+    // Counts reserved slots too, because each may be assigned to this app.
     const isAtShare = this.usedSlotsOf(appId) + this.reservedCount >= this.currentShare();
     return isAtShare ? null : (this.reserve()?.assignToApp(appId) ?? null);
   }
@@ -144,10 +127,7 @@ export class Slots {
     };
   }
 
-  /**
-   * Returns a nested slot for a run that the run in the slot `parent` waits for; null if the app uses its maximum at
-   * that nesting level.
-   */
+  /** Returns a nested slot for a run that the run in the slot `parent` waits for; null if the app uses its maximum at this level. */
   tryAcquireNested(appId: number, parent: Slot): Slot | null {
     const freeSlot = this.nested[parent.level]?.tryEnter(appId);
     return freeSlot ? this.createNestedSlot(parent.level + 1, freeSlot) : null;
@@ -158,7 +138,6 @@ export class Slots {
     return this.createNestedSlot(parent.level + 1, await this.nested[parent.level]!.enter(appId));
   }
 
-  /** Returns how many slots one app may use now. */
   currentShare(): number {
     return this.slotLimitAt(this.usedCount);
   }
@@ -167,7 +146,7 @@ export class Slots {
     return this.totalSlots - this.usedCount;
   }
 
-  /** Returns the number of slots that each app uses, without nested slots. */
+  /** Number of slots that each app uses, without nested slots. */
   perApp(): ReadonlyMap<number, number> {
     return this.countByApp;
   }
