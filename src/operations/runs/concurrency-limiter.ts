@@ -1,8 +1,7 @@
 /**
- * Starts, skips or cancels queued runs by the setting `concurrency` of their action. A limit applies to all runs with
- * the same concurrency key: the action, and optionally a value of the payload. Each key is checked in a separate
- * transaction when one of its runs is queued or ends, so that transactions cannot deadlock. At other
- * times, `Debouncer.releaseDue` starts the checks that are due.
+ * Starts, skips or cancels runs by the setting `concurrency` of their action, which limits the runs with the same key: the action, and
+ * optionally a value of the payload. A key is checked when one of its runs is queued or ends, in a separate transaction to prevent
+ * deadlocks.
  */
 import type { Logger } from "pino";
 import type { EntityManager } from "typeorm";
@@ -16,36 +15,26 @@ import { createCancelledRunEndRecord } from "./outcomes.js";
 import type { RunRepository } from "./run-repository.js";
 import { AWAITED_RUN_CHANNEL, createCancelRunNotice } from "./run-types.js";
 
-/**
- * PostgreSQL channel. A message means that a run with a concurrency limit was queued or has ended, so that other runs
- * with the same key may start.
- */
+/** PostgreSQL channel. A message means that a run with a concurrency limit was queued or has ended, so that other runs may start. */
 export const CONCURRENCY_LIMITS_CHANNEL = "svc_limits";
 
-/** Maximum number of concurrency keys that one round checks. */
 const KEYS_PER_ROUND_MAX = 100;
 /** Maximum number of rows from which one round selects the keys to check. Many rows can name the same key. */
 const DUE_ROWS_READ_MAX = 10_000;
-/** Maximum number of queued runs of a key that one check reads, in addition to the number of runs that may start. */
+/** Maximum number of queued runs of a key that one check reads, in addition to the action's limit. */
 const QUEUED_RUNS_READ_MAX = 100;
-/**
- * Time after which the service checks a concurrency key again if the check failed, or if it has cancelled runs, because
- * the notification to cancel a run can be lost.
- */
+/** Time until a concurrency key is checked again: after a failed check, or after cancelling runs, because a cancel message can be lost. */
 const RECHECK_AFTER = "interval '1 second'";
-/**
- * Reason that is stored for a skipped run. It must contain no value of the payload, because secrets in it would not be
- * masked.
- */
+/** Reason that is stored for a skipped run. Secrets in it would not be masked, so it contains no value of the payload. */
 const SKIP_REASON = "concurrency: the action's limit of concurrent runs was reached";
 
 interface ConcurrencyKey {
   actionId: number;
-  /** Digest of the concurrency key, in hexadecimal. */
+  /** Digest of the key, in hexadecimal. */
   key: string;
 }
 
-/* Selects due keys: the oldest key of each app, then the second oldest of each app, and so on. */
+/** Selects due keys: the oldest key of each app, then the second oldest of each app, and so on. */
 const SELECT_DUE_KEYS = `
   SELECT "actionId", key FROM (
     SELECT action_id AS "actionId", encode(key, 'hex') AS key, min(at) AS at,
@@ -55,7 +44,7 @@ const SELECT_DUE_KEYS = `
      GROUP BY app_id, action_id, key) AS due_keys
    ORDER BY turn, at LIMIT ${KEYS_PER_ROUND_MAX}`;
 
-/* Postpones the check of a key. Skips rows that another process is deleting or postponing. */
+/** Postpones the check of a key. Skips rows that another process is deleting or postponing. */
 const POSTPONE_CHECK = `
   UPDATE concurrency_due SET at = now() + ${RECHECK_AFTER}
    WHERE id = ANY (ARRAY(SELECT id FROM concurrency_due WHERE action_id = $1 AND key = decode($2, 'hex') AND at <= now()
@@ -63,16 +52,13 @@ const POSTPONE_CHECK = `
 
 const SELECT_KEY_OF_RUN = `SELECT action_id AS "actionId", encode(key, 'hex') AS key FROM run_concurrency WHERE run_id = $1`;
 
-/**
- * Locks a concurrency key. This is a separate statement, so that the next statement sees all changes that the previous
- * transaction with this lock has committed.
- */
+/** Locks a concurrency key, in a separate statement, so that the next one sees all changes of the previous transaction with this lock. */
 const LOCK_KEY = "SELECT pg_advisory_xact_lock(hashtextextended('svc_concurrency:' || $1::bigint || ':' || $2, 0))";
 
 /**
- * Reads the runs of a key, and deletes the rows that request a check of this key, in one snapshot. A change after the
- * snapshot adds such a row again. `BETWEEN true AND true` and the order match the index run_concurrency_key, so that
- * PostgreSQL reads only the rows that it needs.
+ * Reads a key's runs, and deletes the requests to check it, in one snapshot: a later change adds a request again. `BETWEEN true AND true`
+ * and
+ * the order match the index run_concurrency_key, so that PostgreSQL reads only the rows that it needs.
  */
 const SELECT_CONCURRENCY_STATE = `
   WITH seen AS (DELETE FROM concurrency_due WHERE action_id = $1 AND key = decode($2, 'hex') RETURNING 1),
@@ -89,12 +75,12 @@ const SELECT_CONCURRENCY_STATE = `
          (SELECT json_agg(json_build_object('runId', run_id, 'policy', policy, 'admitted', admitted) ORDER BY run_id)
             FROM (SELECT * FROM admitted UNION ALL SELECT * FROM others) AS contending) AS runs`;
 
-/* Locks the runs $1 by ascending ID, and selects their IDs. All statements lock in this order to prevent deadlocks. */
+/** Locks the runs $1 in the order of their IDs, as all statements do to prevent deadlocks, and selects their IDs. */
 const LOCKED_RUN_IDS = "ARRAY(SELECT id FROM run WHERE id = ANY ($1::bigint[]) ORDER BY id FOR NO KEY UPDATE)";
 
 const IS_WAITING = `${isInSourceStateSql("claim")} AND waits_for = 'concurrency'`;
 
-/* Lets queued runs start. Notifies the runners, and the processes whose runs wait for one of these runs. */
+/** Lets queued runs start. Notifies the runners, and the processes whose runs wait for one of these runs. */
 const ADMIT_RUN = `
   WITH admitted AS (
     UPDATE run SET waits_for = NULL, ready_at = now()
@@ -129,10 +115,7 @@ export class ConcurrencyLimiter {
     if (key) await this.checkKey(key);
   }
 
-  /**
-   * Checks the concurrency keys for which a check is due. If the check of a key fails, it is postponed, so that the
-   * other keys do not wait for it. Returns the number of keys.
-   */
+  /** Checks due concurrency keys, and returns their number. Postpones a check that fails, so that other keys do not wait for it. */
   async checkDueKeys(): Promise<number> {
     const keys = await rows<ConcurrencyKey>(this.db, SELECT_DUE_KEYS);
     for (const key of keys) {
@@ -160,10 +143,7 @@ export class ConcurrencyLimiter {
     for (const run of cancel) await this.cancel(run);
   }
 
-  /**
-   * Decides which runs of a locked concurrency key start, are skipped or are cancelled. Returns the runs to cancel and
-   * the number of skipped schedule times.
-   */
+  /** Locks a concurrency key, and starts or skips its runs. Returns the runs to cancel, and the number of skipped schedule times. */
   private async checkLocked(
     manager: EntityManager,
     { actionId, key }: ConcurrencyKey,
@@ -179,8 +159,7 @@ export class ConcurrencyLimiter {
     const { admit, skip, cancel } = decideAdmission(limit ?? Number.MAX_SAFE_INTEGER, runs);
     const isAll = runs.filter(({ admitted }) => !admitted).length < QUEUED_RUNS_READ_MAX + (limit ?? 0);
     let isMore = !isAll && (limit === null || skip.length + cancel.length > 0);
-    // If more runs are queued than were read, the unread newer runs may replace those that would start. So no run
-    // starts yet.
+    // If more runs are queued than were read, the unread newer runs may replace those that would start. So no run starts yet.
     if (admit.length > 0 && (isAll || cancel.length === 0)) {
       const [admitted] = await rows<{ admittedCount: number }>(manager, ADMIT_RUN, [admit]);
       isMore ||= admitted!.admittedCount < admit.length;

@@ -1,7 +1,4 @@
-/**
- * Stores the console lines of runs with secrets masked, lists the lines in order, and streams them while the run is in
- * progress.
- */
+/** Stores the console lines of runs with secrets masked, lists them, and streams them during the run. */
 import { type Db, rows } from "../../data/database.js";
 import type { ConsoleLine } from "../../engine/browser/run.js";
 import type { DatabaseNotifications } from "../../engine/notifications.js";
@@ -13,17 +10,13 @@ import { LOG_CHANNEL } from "../records/execution-logs.js";
 /** PostgreSQL channel. A message contains the ID of a run that has printed console lines. */
 export const CONSOLE_CHANNEL = "svc_console";
 
-/** Interval in milliseconds at which a running action's new console lines are stored. */
 const FLUSH_INTERVAL_MS = 200;
-/**
- * Interval in milliseconds at which a live stream reads new console lines even without a notification. A notification
- * can be lost, and the deletion of a run causes no notification.
- */
+/** A live stream reads new lines after this many milliseconds even without a notification: it can be lost, and a deleted run sends none. */
 const POLL_INTERVAL_MS = 500;
-/** Maximum number of console lines that one read returns. This limits the memory that a slow reader needs. */
+/** Maximum number of lines that one read returns, so that a slow reader needs little memory. */
 const LINES_PER_READ_MAX = 500;
 
-/** A console line of a run. `at` is its time as ISO 8601 text; `seq` is its number in the run, from 0. */
+/** `at` is the time as ISO 8601 text; `seq` is the number of the line in the run, from 0. */
 export interface RunConsoleLine {
   seq: number;
   level: string;
@@ -41,7 +34,7 @@ const INSERT_LINES = `
 /** Replaces characters that a text column of PostgreSQL cannot store, such as NUL. */
 const storableText = (text: string): string => text.toWellFormed().replaceAll("\0", "\uFFFD");
 
-/** Collects the console lines of one run and stores them in batches. */
+/** Collects the console lines of one run, and stores them in batches. */
 export class ConsoleWriter {
   private lines: (ConsoleLine & { seq: number })[] = [];
   private seq = 0;
@@ -60,7 +53,7 @@ export class ConsoleWriter {
     this.timer ??= setTimeout(() => this.flush(), FLUSH_INTERVAL_MS);
   };
 
-  /** Stores the lines that are not stored yet. Call this method before the run ends. */
+  /** Stores the console lines that are not stored yet. Call this method before the run ends. */
   readonly finish = async (): Promise<void> => {
     this.flush();
     await this.lastWrite;
@@ -72,7 +65,7 @@ export class ConsoleWriter {
     const { lines } = this;
     this.lines = [];
     if (lines.length === 0) return;
-    // Ignores an error: these console lines are lost, but the run does not fail.
+    // A failure loses these console lines, but does not fail the run.
     this.lastWrite = this.lastWrite.then(() => this.store(lines)).catch(() => undefined);
   }
 
@@ -89,7 +82,7 @@ export class RunConsole {
     private readonly notifications: DatabaseNotifications,
   ) {}
 
-  /** Returns the writer for the console lines of a run. @param mask replaces the app's secrets in lines */
+  /** @param mask replaces the app's secrets in lines */
   writer(runId: number, mask: (lines: readonly ScannedText[]) => Promise<string[]>): ConsoleWriter {
     return new ConsoleWriter(this.db, runId, mask);
   }
@@ -103,7 +96,7 @@ export class RunConsole {
     return lines.map((line) => ({ ...line, at: line.at.toISOString() }));
   }
 
-  /** True if the run has ended. @throws RUN_NOT_FOUND if the run does not belong to the app */
+  /** @throws RUN_NOT_FOUND if the run does not belong to the app */
   private async hasEnded(appId: number, runId: number): Promise<boolean> {
     const sql = "SELECT finished_at IS NOT NULL AS ended FROM run WHERE id = $1 AND app_id = $2";
     const [run] = await rows<{ ended: boolean }>(this.db, sql, [runId, appId]);
@@ -111,7 +104,7 @@ export class RunConsole {
     return run.ended;
   }
 
-  /** Resolves at the next notification about the run, after POLL_INTERVAL_MS, or when the reader stops reading. */
+  /** Resolves at the next notification about the run, after POLL_INTERVAL_MS, or when the reader leaves. */
   private nextNotice(runId: number, readerLeft: AbortSignal): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const stopWaiting = () => resolve();
@@ -133,7 +126,7 @@ export class RunConsole {
     runId: number,
     readerLeft: AbortSignal,
   ): AsyncGenerator<RunConsoleLine[], void, void> {
-    // Throws if the run does not belong to the app, because the query of the lines does not check this.
+    // Throws if the run belongs to another app, because the query of the lines does not check this.
     await this.hasEnded(appId, runId);
     for (let last = -1, isOver = false; ; ) {
       const lines = await this.readLines(runId, last, LINES_PER_READ_MAX);
@@ -141,23 +134,20 @@ export class RunConsole {
       last = lines.at(-1)?.seq ?? last;
       if (lines.length === LINES_PER_READ_MAX) continue;
       if (isOver || readerLeft.aborted) return;
-      // Starts listening before it reads the state of the run, so that the end of the run in between is not missed.
+      // Listens before it reads the run's state, so that it cannot miss the end of the run in between.
       const next = this.nextNotice(runId, readerLeft);
       isOver = await this.hasEnded(appId, runId);
       if (!isOver) await next;
     }
   }
 
-  /** Returns all console lines that the run has printed so far. @throws ActionError RUN_NOT_FOUND */
+  /** Returns all lines that the run has printed so far. @throws ActionError RUN_NOT_FOUND */
   async list(appId: number, runId: number): Promise<RunConsoleLine[]> {
     await this.hasEnded(appId, runId);
     return this.readLines(runId, -1);
   }
 
-  /**
-   * Yields all console lines of the run in batches, from the first line, until the run ends.
-   * @throws ActionError RUN_NOT_FOUND
-   */
+  /** Yields all lines of the run in batches, until the run ends. @throws ActionError RUN_NOT_FOUND */
   follow(appId: number, runId: number): AsyncGenerator<RunConsoleLine[], void, void> {
     return createAbortableGenerator((readerLeft) => this.lines(appId, runId, readerLeft));
   }

@@ -1,19 +1,12 @@
-/**
- * Releases debounced runs: a run starts when its action was not called again within the action's debounce time. Also
- * starts the checks of concurrency keys that are due.
- */
+/** Starts a debounced run when its action was not called again within the debounce time. Also starts due checks of concurrency keys. */
 import { type Db, rows } from "../../data/database.js";
 import { isInSourceStateSql } from "../../data/run.js";
 import { QUEUED_RUN_CHANNEL } from "../records/queue-limits.js";
 import type { ConcurrencyLimiter } from "./concurrency-limiter.js";
 
-/** Maximum number of runs that one SQL statement releases. */
 const RUNS_PER_STATEMENT_MAX = 100;
 
-/**
- * Releases the debounced runs whose debounce time is over. Skips locked rows, because another transaction is replacing
- * the payload of these runs or cancelling them.
- */
+/** Skips locked rows, because another transaction is replacing the payload of these runs or cancelling them. */
 const RELEASE_DUE_RUNS = `
   WITH due AS (
     SELECT debounced.run_id, run.action_id, action.concurrency, svc_run_payload(run.payload, run.event_id) AS payload
@@ -38,10 +31,7 @@ export class Debouncer {
     private readonly limiter: ConcurrencyLimiter,
   ) {}
 
-  /**
-   * Releases debounced runs and checks concurrency keys, until none is due. Returns the time at which the next run or
-   * key is due, as Unix time in milliseconds; null if there is none.
-   */
+  /** Releases runs and checks concurrency keys until none is due. Returns when the next is due, as Unix time in milliseconds, or null. */
   readonly releaseDue = async (): Promise<number | null> => {
     for (;;) {
       const [released] = await rows<{ releasedCount: number }>(this.db, RELEASE_DUE_RUNS);

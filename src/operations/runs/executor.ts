@@ -31,9 +31,9 @@ import type { RunCode, RunRecord } from "./run-types.js";
 
 const SELECT_ACTION = `SELECT name, code, environment, dependencies, assets, timeout_ms AS "timeoutMs",
           integration_origins AS "integrationOrigins", source->>'map' AS map FROM action WHERE id = $1`;
-/* Selects a version as text, because PostgreSQL's ->> rejects JSON that contains \u0000. JavaScript parses the text. */
+/** Selects a version as text, because PostgreSQL's ->> rejects JSON that contains \u0000. JavaScript parses the text. */
 const SELECT_VERSION = "SELECT data FROM action_version WHERE id = $1";
-/* Stores the requests of a run whose end another process has written, or may write. */
+/** Stores the requests of a run whose end another process has written, or may write. */
 const STORE_REQUESTS = "UPDATE run SET requests = $2 WHERE id = $1";
 
 /** Maximum number of searches for secrets in one outcome. If the secrets change during each search, the run fails. */
@@ -51,25 +51,21 @@ export class RunCancellation {
   constructor(readonly displacedBy: number | null) {}
 }
 
-/** Data about a run for its log entry, trace and metrics, in addition to its outcome. */
+/** Data about a run for its log entry, trace and metrics, in addition to the outcome. */
 interface RunDetails {
-  /** `host:port` of each host that the run contacted. */
   hosts: Set<string>;
-  /** JSON text of the payload with secrets masked; null if the payload contains no secret. */
+  /** Payload with secrets masked, as JSON text; null if it contains no secret. */
   payload: string | null;
-  /** Mode of the sandbox in which the code runs; null before the code is evaluated. */
+  /** Mode in which the code runs; null before it is evaluated. */
   mode: SandboxMode | null;
   trace: RunTrace;
   requests: readonly OutgoingRequestRecord[];
 }
 
-/**
- * Result of evaluating the code. If `secrets` is null, the outcome contains no text from the app's code, so that it
- * needs no search for secrets.
- */
+/** If `secrets` is null, the outcome contains no text from the app's code and needs no search for secrets. */
 interface Evaluation {
   outcome: RunOutcome;
-  /** True if the error's text was too long and its end was removed. */
+  /** True if the end of the error's text was removed. */
   isCut: boolean;
   secrets: RunSecrets | null;
 }
@@ -79,26 +75,20 @@ const toUnscannedEvaluation = (outcome: RunOutcome): Evaluation => ({ outcome, i
 const isLongResult = (outcome: RunOutcome): boolean =>
   outcome.ok && outcome.data !== undefined && outcome.data.length > SHORT_RESULT_MAX_CHARACTERS;
 
-/**
- * Repeats `work` while the database is unavailable, so that an outage delays the run instead of making it fail.
- * @throws other errors, and every error after `signal` has aborted
- */
+/** Repeats `work` while the database is unavailable. @throws other errors, and every error after `signal` has aborted */
 async function retryInOutage<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
       return await work();
     } catch (error) {
       if (signal.aborted || !isDatabaseUnavailable(error)) throw error;
-      // Ends the wait when the signal aborts. The next attempt then throws the error of the outage.
+      // After an abort, the next attempt throws the error of the outage.
       await delay(RETRY_DELAY_MS, undefined, { signal }).catch(() => undefined);
     }
   }
 }
 
-/**
- * Returns a function that rejects requests whose URL contains a secret. Each rejection prints a console line with the
- * key of the secret (contract, section 6).
- */
+/** Returns a check that rejects URLs that contain a secret, and prints a console line with the secret's key. */
 function createUrlCheck(
   secrets: RunSecrets,
   { print }: ConsoleWriter,
@@ -116,10 +106,7 @@ function createUrlCheck(
   };
 }
 
-/**
- * Converts the outcome of the sandbox page to the outcome of the run. A result of the form `{<mark>: options}` is the
- * value of `Svc.App.V3.Actions.response`.
- */
+/** Converts the page's outcome to the run's outcome. The value of `Svc.App.V3.Actions.response` has the form `{<mark>: options}`. */
 async function toRunOutcome(page: PageOutcome, signal: AbortSignal, mark: string | null): Promise<RunOutcome> {
   const { reason } = signal;
   if (!page.ok) {
@@ -146,7 +133,7 @@ interface ExecutorOptions {
   secrets: SecretStore;
   scripts: Pick<PageScriptLoader, "prepare">;
   console: Pick<RunConsole, "writer">;
-  /** Time limit of a run in milliseconds, unless the action has its own limit. */
+  /** Time limit of a run in milliseconds. An action can have a shorter one. */
   timeoutMs: number;
   measures: Pick<ServiceMetrics, "runEnded" | "requestEnded">;
   traces: Pick<RunTraces, "beginTrace">;
@@ -159,9 +146,9 @@ export class RunExecutor {
   constructor(private readonly options: ExecutorOptions) {}
 
   /**
-   * Executes a run that the process `holder` has claimed, and writes its outcome, even if the outcome is an error.
-   * @throws if another process has ended the run, or if this process stops before it has written the outcome. Then
-   *   another process ends the run when the lease has expired
+   * Executes a run that the process `holder` has claimed, and writes its outcome, even if this is an error.
+   * @throws if another process has ended the run, or if this process stops before it has written the outcome: another process then ends the
+   *   run
    */
   async execute(run: RunRecord, holder: string, signal: AbortSignal): Promise<RunOutcome> {
     const trace = await this.options.traces.beginTrace(run);
@@ -173,7 +160,7 @@ export class RunExecutor {
     const durationMs = performance.now() - startedAt;
     let { outcome } = result;
     try {
-      // Stores the requests first, because the process may crash while it searches a long result for secrets.
+      // Stores the requests first, because the process may crash while it searches a long result.
       if (isLongResult(outcome)) await this.storeRequests(run, details);
       outcome = await this.finish(run, holder, result, details, durationMs, signal);
       return outcome;
@@ -196,7 +183,7 @@ export class RunExecutor {
   }
 
   private async evaluateCode(run: RunRecord, signal: AbortSignal, details: RunDetails): Promise<Evaluation> {
-    // If the run fails before its payload was searched for secrets, the log entry contains this empty payload.
+    // The log entry contains this payload if the run fails before its payload was searched for secrets.
     details.payload = EMPTY_PAYLOAD;
     const [action, secrets] = await retryInOutage(signal, () =>
       Promise.all([this.loadCode(run), this.options.secrets.beginRun(run.appId, run.secretsVersion)]),
@@ -225,7 +212,6 @@ export class RunExecutor {
     return { outcome, isCut: !ended.ok && ended.error.cut === true, secrets };
   }
 
-  /** Builds the request that asks the sandbox to run the code. */
   private buildPageRun(parts: {
     run: RunRecord;
     action: RunCode;
@@ -259,8 +245,7 @@ export class RunExecutor {
         secrets.onDataReceived();
         details.hosts.add(host);
       },
-      // Checks URLs for secrets only if needed, because the check costs time. It is not needed for a run without
-      // secrets that cannot read settings itself.
+      // Checks URLs for secrets only if needed, to save time. A run without secrets that cannot read settings needs no check.
       ...((secrets.hasSecrets || scripts.hasToken) && { mayRequest: createUrlCheck(secrets, writer, signal) }),
       ...(scripts.hasToken &&
         serviceRequests !== null && {
@@ -273,7 +258,7 @@ export class RunExecutor {
     };
   }
 
-  /** Returns the function that sends the run's requests to other services and records each request. */
+  /** Returns the function that sends the run's requests to other services and records them. */
   private outgoingRequests(
     { appId }: RunRecord,
     { environment, integrationOrigins = [] }: RunCode,
@@ -312,7 +297,7 @@ export class RunExecutor {
     });
   }
 
-  /** Runs a step after the code was evaluated. If the step fails, logs the error and keeps the outcome of the run. */
+  /** Runs a step after the code. If the step fails, logs the error and keeps the outcome of the run. */
   private async tryAfterwards({ id: runId }: RunRecord, description: string, step: () => Promise<void>): Promise<void> {
     try {
       await step();
@@ -327,10 +312,7 @@ export class RunExecutor {
     return createInternalFailure(error);
   }
 
-  /**
-   * Searches the outcome for secrets, masks them, writes the outcome and returns it. Returns null if the app's secrets
-   * changed meanwhile, so that the outcome must be searched again.
-   */
+  /** Masks secrets, writes the outcome and returns it. Returns null if the secrets changed: then the outcome must be searched again. */
   private async scanAndFinish(
     run: RunRecord,
     holder: string,
@@ -354,10 +336,7 @@ export class RunExecutor {
     return scanned;
   }
 
-  /**
-   * Writes the outcome of a run, and tries again while the database is unavailable. If the database rejects the
-   * outcome, writes a failure instead.
-   */
+  /** Writes the outcome of a run; tries again while the database is unavailable. If the database rejects the outcome, writes a failure. */
   private async finish(
     run: RunRecord,
     holder: string,
@@ -384,7 +363,7 @@ export class RunExecutor {
         if (isInvalidDataError(error) && next.outcome !== UNSTORABLE_OUTCOME) {
           next = toUnscannedEvaluation(UNSTORABLE_OUTCOME);
           details.payload = EMPTY_PAYLOAD;
-          // Stores no requests if the database has rejected the outcome: a request may contain the rejected value.
+          // A request may contain the value that the database has rejected.
           details.requests = [];
         } else await delay(RETRY_DELAY_MS);
       }
@@ -392,7 +371,7 @@ export class RunExecutor {
   }
 }
 
-/** Returns the JSON text of the payload with secrets masked, for the log entry; null if it contains no secret. */
+/** Returns the payload with secrets masked, as JSON text; null if it contains none. */
 async function maskedPayload({ payload }: RunRecord, scan: OutcomeSecretScan): Promise<string | null> {
   const masked = await scan.maskPayload(payload);
   return masked === payload ? null : masked;

@@ -1,4 +1,4 @@
-/** Finds the action that a call names, and checks that it can run on demand (specification, "Which version runs"). */
+/** Finds the action that a call names, and checks that it can run on demand. */
 import type { RunWait, Trigger } from "../../data/action-types.js";
 import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -19,20 +19,19 @@ export interface CalledAction extends RunCode {
   waitsFor: RunWait | null;
   /** JSON text of the action's access rule; null if everyone has access. */
   access: string | null;
-  /** True if the app is unpublished and this call may therefore not start the action. */
+  /** True if this call cannot start the action, because the app is unpublished. */
   isPaused: boolean;
 }
 
-/** Fields of an action from which the service decides whether the caller may run it. */
+/** Fields that decide whether the caller may run the action. */
 export type RunnableFacts = Pick<
   CalledAction,
   "name" | "active" | "environment" | "actionVersion" | "triggers" | "access" | "isPaused"
 >;
 
 /**
- * SQL that selects the action that a call names. The arguments are SQL parameters such as `$1`: the app; draft or live
- * version; name and ID of the action (see `getReferenceSqlParameters`); true if an unpublished app prevents the run. The
- * ID of a draft also finds its live version, and vice versa.
+ * Returns SQL that selects the action that a call names. All arguments are SQL parameters such as `$1`; `copy` is `master` or `production`.
+ * `needsPublishedApp`: an unpublished app prevents the run. The ID of a draft also finds its live version, and vice versa.
  */
 export const createFindActionSql = (app: string, copy: string, name: string, id: string, needsPublishedApp: string) => `
   SELECT id, name, active, code, dependencies, assets, environment, action_version AS "actionVersion", triggers,
@@ -47,18 +46,14 @@ export const createFindActionSql = (app: string, copy: string, name: string, id:
      (SELECT id FROM action
        WHERE app_id = ${app}::bigint AND name = ${name}::text AND (master_id IS NULL) = (${copy}::text = 'master')))`;
 
-/**
- * SQL condition for the actions that `checkRunnable` accepts. The arguments are SQL parameters such as `$1`: the access
- * rules that the caller meets, and the trigger.
- */
+/** SQL condition for the actions that `checkRunnable` accepts. `granted` and `trigger` are SQL parameters such as `$1`. */
 export const createIsRunnableSql = (granted: string, trigger: string) => `
   (access IS NULL OR ${granted}::text[] IS NULL OR access = ANY (${granted}::text[])) AND active AND NOT "isPaused" AND environment <> 'client' AND "actionVersion" = 'v3'
   AND EXISTS (SELECT FROM json_array_elements(triggers) AS entry WHERE entry->>'trigger' = ${trigger}::text)`;
 
 /**
- * Checks that the caller meets the action's access rule, and adds the rule to the list of granted rules.
- * @returns true if the rule was added: then repeat the SQL statement with the longer list
- * @throws ActionError ACTION_ACCESS_DENIED
+ * Checks the action's access rule, and adds a rule that the caller meets to `metRules`. Returns true if it was added: then repeat the SQL
+ * statement with the longer list. @throws ActionError ACTION_ACCESS_DENIED
  */
 export async function checkActionAccess(
   action: RunnableFacts | undefined,
@@ -73,9 +68,8 @@ export async function checkActionAccess(
 }
 
 /**
- * Checks that the action can run. Call `checkActionAccess` before.
- * @throws ActionError ACTION_NOT_FOUND, APP_NOT_PUBLISHED, ACTION_NOT_V3, CLIENT_ACTION_NOT_RUNNABLE, ACTION_INACTIVE,
- *   TRIGGER_NOT_ALLOWED
+ * Call `checkActionAccess` before. @throws ActionError ACTION_NOT_FOUND, APP_NOT_PUBLISHED, ACTION_NOT_V3, CLIENT_ACTION_NOT_RUNNABLE,
+ * ACTION_INACTIVE, TRIGGER_NOT_ALLOWED
  */
 export function checkRunnable<Named extends RunnableFacts>(action: Named | undefined, trigger: OnDemandTrigger): Named {
   if (!action) throw new ActionError("ACTION_NOT_FOUND");
@@ -91,9 +85,9 @@ export function checkRunnable<Named extends RunnableFacts>(action: Named | undef
 }
 
 /**
- * Throws `error` again. For a back end of the app, ACTION_NOT_FOUND gets a new message if the action has a draft: it
- * says that the action is not published. Visitors do not get this message, because it would reveal which drafts exist.
- * @throws the passed error, or ACTION_NOT_FOUND with the new message
+ * Throws `error` again. If it is ACTION_NOT_FOUND but the action has a draft, a back end of the app gets a message that says that the
+ * action
+ * is not published. Visitors do not get this message, because it would reveal which drafts exist.
  */
 export async function throwMissingActionError(
   db: Db,

@@ -1,7 +1,4 @@
-/**
- * Prepares the scripts that a page of the sandbox evaluates before the action's code: packages, the app user's session,
- * and the client library. The library's token expires with the run.
- */
+/** Prepares the scripts that a page evaluates before the action's code: packages, the app user's session, and the client library. */
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
@@ -22,7 +19,7 @@ import type { Credentials } from "../access/credentials.js";
 import type { StoredScripts } from "../packages/kept-scripts.js";
 import type { RunCode, RunRecord } from "./run-types.js";
 
-/** Path of the folder dist/web with the built scripts. This file runs in dist/src/operations/runs. */
+/** Path of dist/web with the built scripts. This file runs in dist/src/operations/runs. */
 const BUILT_SCRIPTS_FOLDER = fileURLToPath(new URL("../../../web", import.meta.url));
 const CLIENT_LIBRARY = "/client/svc-run.js";
 const RESPONSE_LIBRARY = "/client/svc-response.js";
@@ -33,18 +30,11 @@ const REQUESTS_SCRIPT = "/client/svc-requests.js";
 const isScriptAddress = (dependency: string) => /^https:/i.test(dependency);
 const SESSION_PACKAGE = "svc-session";
 
-/**
- * Milliseconds for which the token stays valid after the run's time limit, so that the last request of the run can
- * finish.
- */
+/** Milliseconds for which the token stays valid after the run's time limit, so that the run's last request can finish. */
 const TOKEN_EXTRA_LIFETIME_MS = 10_000;
 
-/**
- * Matches a direct call of eval. Code in a direct call can read the local variables around the call, and these are
- * different when a package is tested.
- */
+/** Matches a direct call of eval. Its code can read the local variables around the call, and the test of a package has different ones. */
 const DIRECT_EVAL_PATTERN = /\beval\s*\(/;
-/** Maximum number of results of `callsEval` that are cached. */
 const CACHED_RESULTS_MAX = 1_000;
 
 type SourceScript = Extract<PageScript, { source: string }>;
@@ -52,22 +42,15 @@ type SourceScript = Extract<PageScript, { source: string }>;
 type CodeWithPackages = Pick<RunCode, "code" | "dependencies" | "assets">;
 
 export interface PreparedScripts {
-  /** Scripts of the action's packages, in the order in which the page evaluates them. */
+  /** Scripts in the order in which the page evaluates them. */
   packages: PageScript[];
   /** True if the scripts contain a task token, with which the run can read settings. */
   hasToken: boolean;
-  /**
-   * True if the scripts contain data that was read after the run's start, or a token with which the run can read data.
-   */
+  /** True if the scripts contain data that was read after the run's start, or a token that can read data. */
   readsLater: boolean;
-  /**
-   * Name of the property that marks the result of `Svc.App.V3.Actions.response`. It is random for each run, so that a
-   * payload cannot contain it. Null if the code does not call this function.
-   */
+  /** Random property name that marks a result of `Actions.response`, so that no payload contains it; null if the code does not call it. */
   responseMark: string | null;
-  /** True if the scripts can send requests to other services. */
   sendsRequests: boolean;
-  /** Makes the token expire. */
   revokeToken: () => Promise<void>;
 }
 
@@ -76,18 +59,16 @@ interface PageScriptsOptions {
   credentials: Credentials;
   catalogue: PackageCatalogue;
   storedScripts: StoredScripts;
-  /** URL at which code in a run reaches this service. */
   apiUrl: string;
 }
 
 export class PageScriptLoader {
   private readonly files = new Map<string, SourceScript>();
-  /** Results of `callsEval`, by the hash of the script. */
+  /** Results of `callsEval`, by the script's hash. */
   private readonly evalCalls = new LRUCache<string, boolean>({ max: CACHED_RESULTS_MAX });
 
   constructor(private readonly options: PageScriptsOptions) {}
 
-  /** Reads a script of the service's build. Caches it when it has been read. */
   private async readBuilt(path: string, name: string): Promise<SourceScript> {
     const cached = this.files.get(path);
     if (cached) return cached;
@@ -96,7 +77,7 @@ export class PageScriptLoader {
     return script;
   }
 
-  /** True if a script that contains the word `eval` also calls it. Some libraries only list the names of globals. */
+  /** True if a script with the word `eval` calls it. Some libraries only list the names of globals. */
   private callsEval(content: string, source: string): boolean {
     const calls = this.evalCalls.get(content) ?? DIRECT_EVAL_PATTERN.test(source);
     this.evalCalls.set(content, calls);
@@ -122,10 +103,7 @@ export class PageScriptLoader {
     };
   }
 
-  /**
-   * Returns the script of a dependency. For actions that an older release saved, this can be a URL from which the page
-   * loads the script.
-   */
+  /** Returns a dependency's script. Actions that an older release saved can have a URL from which the page loads the script. */
   private async packageScript(
     dependency: string,
     { code, assets, dependencies }: CodeWithPackages,
@@ -144,9 +122,7 @@ export class PageScriptLoader {
     return { ...script, ...findPackageRequirement(entry!, code, dependencies.some(isScriptAddress)), defines: "Svc" };
   }
 
-  /**
-   * Returns the script with which a page sends requests to other services through this process instead of the browser.
-   */
+  /** Returns the script with which a page sends requests to other services through this process instead of the browser. */
   private async requestsScript(): Promise<SourceScript> {
     const script = await this.readBuilt(REQUESTS_SCRIPT, "svc-requests.js");
     return { ...script, mode: "network-isolate", network: false, defines: "Svc" };
@@ -166,10 +142,7 @@ export class PageScriptLoader {
     return needsClientLibrary(code, mayUseIt, this.options.catalogue);
   }
 
-  /**
-   * Returns the scripts that define `Svc.App.V3.Actions.response`. A page with the client library evaluates these
-   * scripts after the library.
-   */
+  /** Returns the scripts that define `Svc.App.V3.Actions.response`. A page evaluates them after the client library. */
   private async responseScripts(mark: string): Promise<SourceScript[]> {
     const library = await this.readBuilt(RESPONSE_LIBRARY, "svc-response.js");
     const source = `__svcResponse(${JSON.stringify(mark)});`;
@@ -180,14 +153,15 @@ export class PageScriptLoader {
   }
 
   /**
-   * Returns the scripts that a run needs. If the code may use the client library, also issues a token for the run.
-   * @throws DEPENDENCY_UNRESOLVED whose message names the package that cannot be loaded
+   * Returns the scripts that a run needs, and issues a token if the code may use the client library.
+   * @throws DEPENDENCY_UNRESOLVED with the name of the package that cannot be loaded
    */
   async prepare(run: RunRecord, listing: CodeWithPackages, timeoutMs: number): Promise<PreparedScripts> {
     const isResponding = listing.code.includes("Svc") && RESPONSE_WORD.test(listing.code);
     const responseMark = isResponding ? `response ${randomUUID()}` : null;
-    // Hides calls of `Svc.App.V3.Actions.response` from the search for uses of the client library: these calls work
-    // without the library, and without the mode `document` that it can require.
+    // Hides calls of `Svc.App.V3.Actions.response` from the search for uses of the client library: these calls work without the library,
+    // and
+    // without the mode `document` that it can require.
     const action = isResponding ? { ...listing, code: listing.code.replaceAll(RESPONSE_CALL_PATTERN, "") } : listing;
     const { code } = action;
     const dependencies = [...new Set(action.dependencies)];
