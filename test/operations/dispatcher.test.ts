@@ -1,7 +1,7 @@
 /** Tests the order in which a process executes runs, and which runs start in nested slots. */
 import { expect } from "chai";
 import type { RunOutcome } from "../../src/operations/records/execution-logs.js";
-import { computeCoolDownMs, Dispatcher } from "../../src/operations/runs/dispatcher.js";
+import { computeSlotCoolDownMs, Dispatcher } from "../../src/operations/runs/dispatcher.js";
 import { RunCancellation } from "../../src/operations/runs/executor.js";
 import type { RunRepository } from "../../src/operations/runs/run-repository.js";
 import type { RunRecord } from "../../src/operations/runs/run-types.js";
@@ -368,10 +368,12 @@ describe("a dispatcher", () => {
 
   it("keeps the slot of a large result in proportion to its size", () => {
     const MB = 2 ** 20;
-    const coolDownAfterResult = (length: number) => computeCoolDownMs({ ok: true, data: "x".repeat(length) });
+    const coolDownAfterResult = (length: number) => computeSlotCoolDownMs({ ok: true, data: "x".repeat(length) });
     expect([0, MB - 1, MB, 3 * MB].map(coolDownAfterResult)).to.deep.equal([0, 0, 150, 450]);
-    expect(computeCoolDownMs({ ok: true, data: undefined })).to.equal(0);
-    expect(computeCoolDownMs({ ok: false, error: { name: "E", message: "x".repeat(2 * MB), stack: "" } })).to.equal(0);
+    expect(computeSlotCoolDownMs({ ok: true, data: undefined })).to.equal(0);
+    expect(computeSlotCoolDownMs({ ok: false, error: { name: "E", message: "x".repeat(2 * MB), stack: "" } })).to.equal(
+      0,
+    );
   });
 
   it("starts nothing if it executes no runs", async () => {

@@ -14,7 +14,7 @@ import { JsonText } from "../../rules/json-text.js";
 import { createFlatShape, refuseUnknownFields, type Shape, throwIfUnknownField } from "../../rules/unknown-fields.js";
 import type { RunOutcome, ScriptError } from "../records/execution-logs.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
-import { BROWSER_REPORT_GRACE_MS, createBrowserRunEndRecord, createTimeoutRunOutcome } from "../runs/outcomes.js";
+import { BROWSER_REPORT_GRACE_MS, createBrowserRunEndRecord, createFailedOutcome } from "../runs/outcomes.js";
 import { insertRunByActionId } from "../runs/run-inserts.js";
 import type { RunRepository } from "../runs/run-repository.js";
 import { type ClientActions, findActionOfReportedRun } from "./client-actions.js";
@@ -143,7 +143,7 @@ export class ClientRuns {
   private limitOutcome(outcome: RunOutcome, duration: number): RunOutcome {
     const { timeoutMs } = this.options;
     if (!outcome.ok || duration <= timeoutMs + BROWSER_REPORT_GRACE_MS) return outcome;
-    return createTimeoutRunOutcome(`the action ran longer than the limit of ${timeoutMs / 1000} seconds`);
+    return createFailedOutcome("TimeoutError", `the action ran longer than the limit of ${timeoutMs / 1000} seconds`);
   }
 
   /**

@@ -19,7 +19,7 @@ const COOL_DOWN_MS_PER_MB = 150;
 const COOL_DOWN_MIN_BYTES = 1024 * 1024;
 
 /** Returns for how many milliseconds the slot of a run stays occupied after the run's end. */
-export function computeCoolDownMs(outcome: RunOutcome): number {
+export function computeSlotCoolDownMs(outcome: RunOutcome): number {
   const bytes = outcome.ok ? (outcome.data?.length ?? 0) : 0;
   return bytes < COOL_DOWN_MIN_BYTES ? 0 : (bytes / 2 ** 20) * COOL_DOWN_MS_PER_MB;
 }
@@ -69,7 +69,7 @@ export class Dispatcher {
     });
     const done = executed.finally(() => this.active.delete(run.id));
     done.then(
-      (outcome) => releaseSlotAfter(slot, computeCoolDownMs(outcome)),
+      (outcome) => releaseSlotAfter(slot, computeSlotCoolDownMs(outcome)),
       () => slot.free(),
     );
     this.active.set(run.id, { appId: run.appId, controller, done, slot });

@@ -20,12 +20,17 @@ import {
   isCancelledOutcome,
   SERVICE_STOPPED_OUTCOME,
   toCompletedOutcome,
-  toOutcomeLabel,
+  toOutcomeMetricLabel,
   UNSTORABLE_OUTCOME,
 } from "./outcomes.js";
 import type { PageScriptLoader } from "./page-scripts.js";
 import type { RunRepository } from "./run-repository.js";
-import { type OutcomeSecretScan, type RunSecrets, SECRETS_CHANGED_TOO_OFTEN, type SecretStore } from "./run-secrets.js";
+import {
+  type OutcomeSecretScan,
+  type RunSecrets,
+  SECRETS_CHANGED_TOO_OFTEN_MESSAGE,
+  type SecretStore,
+} from "./run-secrets.js";
 import type { RunTrace, RunTraces } from "./run-traces.js";
 import type { RunCode, RunRecord } from "./run-types.js";
 
@@ -168,7 +173,7 @@ export class RunExecutor {
       await this.storeRequests(run, details);
       throw error;
     } finally {
-      const ended = { mode: details.mode ?? ("none" as const), outcome: toOutcomeLabel(outcome) };
+      const ended = { mode: details.mode ?? ("none" as const), outcome: toOutcomeMetricLabel(outcome) };
       this.options.measures.runEnded({ appId: run.appId, trigger: run.trigger, ...ended, durationMs });
       trace.endTrace(ended);
     }
@@ -351,7 +356,8 @@ export class RunExecutor {
         const outcome = await this.scanAndFinish(run, holder, next, details, durationMs);
         if (outcome) return outcome;
         scans += 1;
-        if (scans === SCANS_MAX) next = toUnscannedEvaluation(createFailedOutcome("Error", SECRETS_CHANGED_TOO_OFTEN));
+        if (scans === SCANS_MAX)
+          next = toUnscannedEvaluation(createFailedOutcome("Error", SECRETS_CHANGED_TOO_OFTEN_MESSAGE));
       } catch (error) {
         if (error instanceof ActionError) {
           next = toUnscannedEvaluation(this.failureOutcomeOf(run, error));

@@ -47,7 +47,7 @@ export const createFindActionSql = (app: string, copy: string, name: string, id:
        WHERE app_id = ${app}::bigint AND name = ${name}::text AND (master_id IS NULL) = (${copy}::text = 'master')))`;
 
 /** SQL condition for the actions that `checkRunnable` accepts. `granted` and `trigger` are SQL parameters such as `$1`. */
-export const createIsRunnableSql = (granted: string, trigger: string) => `
+export const createRunnableConditionSql = (granted: string, trigger: string) => `
   (access IS NULL OR ${granted}::text[] IS NULL OR access = ANY (${granted}::text[])) AND active AND NOT "isPaused" AND environment <> 'client' AND "actionVersion" = 'v3'
   AND EXISTS (SELECT FROM json_array_elements(triggers) AS entry WHERE entry->>'trigger' = ${trigger}::text)`;
 

@@ -39,7 +39,7 @@ export const SELECT_MATCHING_ROUTES_SQL = `
   SELECT found.*, found::text AS "rowText" FROM (${matchingRoutesSql("$1", "$2::boolean", "$3", "$4")}) AS found`;
 
 /** SQL condition: the live routes in a `RouteMatch` have not changed. The arguments are SQL parameters such as `$1`. */
-export const createAreRoutesCurrentSql = (
+export const createUnchangedRoutesConditionSql = (
   app: string,
   shapes: string,
   shapesBeforeSecret: string,

@@ -118,7 +118,7 @@ export function createCancelledRunOutcome(displacedBy: number | null): RunOutcom
 export const isCancelledOutcome = (outcome: RunOutcome): boolean =>
   outcome === SERVICE_STOPPED_OUTCOME || cancelledOutcomes.has(outcome);
 
-export function toOutcomeLabel(outcome: RunOutcome): RunOutcomeLabel {
+export function toOutcomeMetricLabel(outcome: RunOutcome): RunOutcomeLabel {
   if (outcome.ok) return "completed";
   if (isCancelledOutcome(outcome)) return "cancelled";
   return outcome.timedOut ? "timeout" : "failed";
@@ -184,8 +184,6 @@ export const createBrowserRunEndRecord = (
   durationMs: number,
 ): RunEndRecord => buildRunEnd(run, outcome, "client", durationMs, null);
 
-export const createTimeoutRunOutcome = (message: string): RunOutcome => createFailedOutcome("TimeoutError", message);
-
 /** The page may continue to run the code of a cancelled run, but the service ignores its later report. */
 export const createCancelledBrowserRunEndRecord = (run: RunRecord): RunEndRecord =>
   createBrowserRunEndRecord(run, createCancelledRunOutcome(null), msSinceStart(run));
@@ -193,5 +191,5 @@ export const createCancelledBrowserRunEndRecord = (run: RunRecord): RunEndRecord
 /** Returns the end of a run whose page did not report the outcome in time. */
 export function createOverdueRunEndRecord(run: RunRecord, timeoutMs: number): RunEndRecord {
   const message = `the page did not report the end of the run within ${timeoutMs / 1000} seconds; the page was closed, or the code still runs`;
-  return createBrowserRunEndRecord(run, createTimeoutRunOutcome(message), msSinceStart(run));
+  return createBrowserRunEndRecord(run, createFailedOutcome("TimeoutError", message), msSinceStart(run));
 }

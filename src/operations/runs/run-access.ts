@@ -42,7 +42,5 @@ export function createCallerActionAccess(caller: Caller, userOf: FindAppUser): C
  * Returns the idempotency key to store. It includes the app user: the next user of the same page has the same credential, but must not get
  * this user's result. Keys of callers contain no space, so that they never equal a key with a user.
  */
-export const toUserIdempotencyKey = ({ user }: CallerActionAccess, key: string | null): string | null =>
+export const createStoredIdempotencyKey = ({ user }: CallerActionAccess, key: string | null): string | null =>
   user === null || key === null ? key : `user ${user} ${key}`;
-
-export const toMetRulesParameter = ({ metRules }: CallerActionAccess): string[] | null => metRules && [...metRules];

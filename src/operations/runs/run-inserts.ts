@@ -12,12 +12,12 @@ import {
   checkActionAccess,
   checkRunnable,
   createFindActionSql,
-  createIsRunnableSql,
+  createRunnableConditionSql,
   type OnDemandTrigger,
   type RunnableFacts,
 } from "./find-action.js";
-import { createAreRoutesCurrentSql, type RouteMatch, RoutesChangedError } from "./matching-routes.js";
-import { type CallerActionAccess, toMetRulesParameter, toUserIdempotencyKey } from "./run-access.js";
+import { createUnchangedRoutesConditionSql, type RouteMatch, RoutesChangedError } from "./matching-routes.js";
+import { type CallerActionAccess, createStoredIdempotencyKey } from "./run-access.js";
 import type { NewRun } from "./run-types.js";
 
 /** A run on demand, whose action the caller names by ID or name. */
@@ -112,14 +112,14 @@ const insertNamedSql = (kind: UniqueKeyKind | null, areRoutesCurrent: string | n
     SELECT *, ${areRoutesCurrent ?? "true"} AS "areRoutesCurrent" FROM (${createFindActionSql("$1", "$2", "$9", "$10", "$11")}) AS named),
   ${insertRunSql(
     kind,
-    `(SELECT id AS target_id FROM target WHERE "areRoutesCurrent" AND ${createIsRunnableSql("$12", "$13")}
+    `(SELECT id AS target_id FROM target WHERE "areRoutesCurrent" AND ${createRunnableConditionSql("$12", "$13")}
              AND ("waitsFor" IS NULL OR "waitsFor" = 'concurrency' AND $7::uuid IS NULL)) AS runnable`,
     "runnable.target_id",
     `$13::text, NULL::bigint, NULL::bigint, (SELECT "waitsFor" FROM target)`,
   )}
   SELECT target.*, inserted.id AS "runId", app.secrets_version AS "secretsVersion", ${notifyQueued("$14::boolean")}
     FROM target JOIN app ON app.id = $1 LEFT JOIN inserted ON true`;
-const ARE_MATCHED_ROUTES_CURRENT = createAreRoutesCurrentSql("$1", "$15", "$16", "$17");
+const ARE_MATCHED_ROUTES_CURRENT = createUnchangedRoutesConditionSql("$1", "$15", "$16", "$17");
 
 /** Separate statements for runs without a key: most runs have none. */
 const INSERT_KNOWN = { none: insertKnownSql(null), run_key: insertKnownSql(UNIQUE_KEY_KINDS.run_key) };
@@ -251,11 +251,11 @@ export async function insertOnDemandRun(
   const kind = uniqueKeyKindOf(named);
   const matchParameters = routeMatch ? [routeMatch.shapes, routeMatch.shapesBeforeSecret, routeMatch.rowTexts] : [];
   for (;;) {
-    const run = { ...named, idempotencyKey: toUserIdempotencyKey(access, named.idempotencyKey) };
+    const run = { ...named, idempotencyKey: createStoredIdempotencyKey(access, named.idempotencyKey) };
     const actionParameters = [
       ...getReferenceSqlParameters(ref),
       needsPublishedApp,
-      toMetRulesParameter(access),
+      access.metRules && [...access.metRules],
       trigger,
       isAnnounced,
     ];

@@ -13,7 +13,7 @@ import type { SecretValues } from "../settings/secret-values.js";
 import type { Settings } from "../settings/settings.js";
 import { createFailedOutcome, EMPTY_PAYLOAD } from "./outcomes.js";
 
-export const SECRETS_CHANGED_TOO_OFTEN =
+export const SECRETS_CHANGED_TOO_OFTEN_MESSAGE =
   "private settings changed too often during the run, so it is unknown which values the run could read";
 
 function leakFailure(where: string, key: string): RunOutcome {
@@ -244,7 +244,7 @@ export class SecretStore {
     const { secretValues } = this.settings;
     if ((await secretValues.version(appId)) === version) return null;
     const values = await secretValues.read(appId, start.version);
-    if (values.forgotten > start.version) throw new ActionError("EXECUTION_FAILED", SECRETS_CHANGED_TOO_OFTEN);
+    if (values.forgotten > start.version) throw new ActionError("EXECUTION_FAILED", SECRETS_CHANGED_TOO_OFTEN_MESSAGE);
     const scan = this.scanOf(appId, `${start.version}-${values.version}`, [...start.entries, ...values.entries]);
     return { ...scan, version: values.version };
   }
