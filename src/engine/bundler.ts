@@ -327,7 +327,7 @@ export class Bundler {
     if ("built" in answer) return answer.built;
     if ("fault" in answer && answer.reason)
       this.options.log.warn({ reason: answer.reason }, "an action's source could not be built");
-    throw new PackageError("fault" in answer ? answer.fault : "the source cannot be built");
+    throw new PackageError("fault" in answer ? answer.fault : "the source files of the action cannot be built");
   }
 
   /**
@@ -345,7 +345,7 @@ export class Bundler {
     if ("document" in answer) return JSON.parse(answer.document);
     if ("fault" in answer && answer.reason)
       this.options.log.warn({ reason: answer.reason }, "a repository could not be read");
-    throw new PackageError("fault" in answer ? answer.fault : "the repository cannot be read");
+    throw new PackageError("fault" in answer ? answer.fault : "the git repository cannot be read");
   }
 
   stop(): void {

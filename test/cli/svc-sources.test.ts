@@ -148,9 +148,9 @@ export async function execute() {
     const { folder } = await newProject();
     for (const [value, found] of [
       ["process.exit(7)", "a function call at config.active"],
-      ["process.env.HOME", "the name process, which is not a constant, at config.active"],
+      ["process.env.HOME", "process (not a constant) at config.active"],
       ["[{ where: { 'a b': 1 > 2 } }]", 'the operator > at config.active[0].where["a b"]'],
-      ["`${[1]}`", "a calculation with a value that is not a text or number at config.active"],
+      ["`${[1]}`", "a calculation with a value that is neither a text nor a number at config.active"],
       ["TIMES }); const TIMES = ({ all: [...[1, 2], new Date()]", "an object that is created with new at TIMES.all[2]"],
     ] as const) {
       write(folder, "actions/hello/action.ts", CONFIG.replace("true", value));

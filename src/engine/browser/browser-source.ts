@@ -58,7 +58,7 @@ export async function openBrowserConnection(transport: ConnectionTransport): Pro
   const targetFilter = (target: { type(): string }) => target.type() === "browser";
   const browser = await connect({ transport, defaultViewport: null, targetFilter });
   const connection = (await browser.target().createCDPSession()).connection();
-  if (connection === undefined) throw new Error("the connection to the browser closed before it was ready");
+  if (connection === undefined) throw new Error("the connection to the browser closed before the browser was ready");
   sendWithoutStacks(connection as CommandSender);
   // Without this command, Puppeteer creates page objects, which the service does not use.
   await connection.send("Target.setAutoAttach", { autoAttach: false, waitForDebuggerOnStart: false, flatten: true });

@@ -88,7 +88,7 @@ const toDisplayPath = (file: string): string => file.replace(`${SOURCE_NAMESPACE
 
 /** Returns esbuild's message with file, line and column, without the quoted source line. */
 function describeBuildError([first]: readonly Message[]): string {
-  if (!first) return "the source cannot be built";
+  if (!first) return "the source files of the action cannot be built";
   const { text, location } = first;
   const message = text.includes("Top-level await")
     ? "top-level await is not supported: an action is a function, so move the await into execute"

@@ -147,7 +147,7 @@ export class SecretValueReader {
     const describedKeys = keys.map(describeValue).slice(0, 5).join(", ");
     throw new ActionError(
       "SETTINGS_INVALID",
-      `${secretFault}; the settings in this request (${describedKeys}) contain ${settingSize.count} of these values, with ${settingSize.bytes} bytes`,
+      `${secretFault}; the settings in this request (${describedKeys}) contain ${settingSize.count} of these strings and numbers, with ${settingSize.bytes} bytes`,
     );
   }
 }

@@ -152,8 +152,8 @@ class ConstantEvaluator {
    */
   #constant(name: string, path: string, root = name): unknown {
     const init = this.#values.get(name);
-    if (init === undefined) throw new NotLiteralError(`the name ${name}, which is not a constant,`, path);
-    if (this.#pending.has(name)) throw new NotLiteralError(`the constant ${name}, which refers to itself,`, path);
+    if (init === undefined) throw new NotLiteralError(`${name} (not a constant)`, path);
+    if (this.#pending.has(name)) throw new NotLiteralError(`the constant ${name} (whose value refers to itself)`, path);
     this.#pending.add(name);
     const value = this.#evaluate(init, root);
     this.#pending.delete(name);
@@ -197,7 +197,7 @@ class ConstantEvaluator {
   #plain(node: AnyNode, path: string): never {
     const value = this.#evaluate(node, path);
     if (typeof value !== "string" && typeof value !== "number")
-      throw new NotLiteralError("a calculation with a value that is not a text or number", path);
+      throw new NotLiteralError("a calculation with a value that is neither a text nor a number", path);
     return value as never;
   }
 
@@ -233,7 +233,7 @@ class ConstantEvaluator {
     const key = isName ? (node.key as { name: string }).name : String(this.#plain(node.key, path));
     const propertyPath = joinPath(path, key);
     if (node.kind !== "init")
-      throw new NotLiteralError(`a property that is defined by a ${node.kind} function`, propertyPath);
+      throw new NotLiteralError(`a ${node.kind}ter`, propertyPath);
     return [[key, this.#evaluate(node.value, propertyPath)]];
   }
 
@@ -241,7 +241,7 @@ class ConstantEvaluator {
     const value = this.#evaluate(object, path);
     const name = String(key);
     if (typeof value === "object" && value !== null && Object.hasOwn(value, name)) return Reflect.get(value, name);
-    throw new NotLiteralError(`the property ${name} of an object without this property`, path);
+    throw new NotLiteralError(`the property ${name}, which the object does not have`, path);
   }
 }
 
