@@ -28,7 +28,10 @@ export const STATUS = {
     http: 400,
     message: "the type of a trigger must be manual, schedule, log, analytics or http",
   },
-  TRIGGER_NOT_ALLOWED: { http: 400, message: "the action has no trigger for this call, or a trigger that its environment does not allow" },
+  TRIGGER_NOT_ALLOWED: {
+    http: 400,
+    message: "the action has no trigger for this call, or a trigger that its environment does not allow",
+  },
   DEPENDENCIES_INVALID: { http: 400, message: "dependencies must be an array of package names and https URLs" },
   INTEGRATION_ORIGINS_INVALID: {
     http: 400,
@@ -72,7 +75,10 @@ export const STATUS = {
   NOT_FOUND: { http: 404, message: "nothing exists at this address" },
   METHOD_NOT_ALLOWED: { http: 405, message: "this address does not support the HTTP method of the request" },
   ACTION_INACTIVE: { http: 409, message: "the action is inactive" },
-  CLIENT_ACTION_NOT_RUNNABLE: { http: 409, message: "the action is a client action, which runs only in the browser of a user" },
+  CLIENT_ACTION_NOT_RUNNABLE: {
+    http: 409,
+    message: "the action is a client action, which runs only in the browser of a user",
+  },
   APP_NOT_PUBLISHED: { http: 409, message: "the app is not published" },
   TESTS_REQUIRED: {
     http: 409,
@@ -85,7 +91,10 @@ export const STATUS = {
   ENTRY_ALREADY_EXISTS: { http: 409, message: "an entry with the same values already exists" },
   MANIFEST_CHANGED: { http: 409, message: "the app was changed after you read its manifest" },
   GIT_PULL_FAILED: { http: 409, message: "the git repository cannot be read" },
-  DATA_SOURCE_NOT_EMPTY: { http: 409, message: "the data source has entries; remove them before you remove the data source" },
+  DATA_SOURCE_NOT_EMPTY: {
+    http: 409,
+    message: "the data source has entries; remove them before you remove the data source",
+  },
   ENTRY_CHANGED: { http: 409, message: "the entry was changed after you read it" },
   RESOURCE_CHANGED: { http: 409, message: "the resource was changed after you read it" },
   LAST_OWNER: { http: 409, message: "an organization must have at least one owner" },

@@ -28,7 +28,7 @@ export class AdministratorResolver {
   }
 
   @Mutation(() => [UserType], {
-    description: "Makes a person with an account an administrator of the service; returns all administrators.",
+    description: "Makes a person with an account an administrator of the service. Returns all administrators.",
   })
   async addAdministrator(@Ctx() context: RequestContext, @UserId() userId: number): Promise<Administrator[]> {
     return this.service.add(this.requireAdministrator(context), userId);

@@ -208,7 +208,7 @@ export class AuthResolver {
 
   @Query(() => AccessListType, {
     description:
-      "Lists the audit log of an organization, newest first: sign-ins, and changes of accounts and members. For admins of the organization.",
+      "Lists the audit log of an organization, newest first: sign-ins, and changes of accounts and members. The caller must be an admin of the organization.",
   })
   async organizationAudit(
     @Ctx() context: RequestContext,

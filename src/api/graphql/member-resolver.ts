@@ -77,7 +77,8 @@ export class MemberResolver {
   }
 
   @Mutation(() => OrganizationType, {
-    description: "Creates an organization; the caller becomes its owner. For administrators of the service.",
+    description:
+      "Creates an organization, of which the caller becomes the owner. The caller must be an administrator of the service.",
   })
   async createOrganization(
     @Ctx() context: RequestContext,

@@ -172,7 +172,7 @@ export class NotificationResolver {
 
   @Mutation(() => MarkedNotificationsType, {
     description:
-      "Removes the push subscription with this endpoint (a URL) from the caller's subscriptions; returns the number of removed ones.",
+      "Removes the push subscription with this endpoint (a URL) from the caller's subscriptions. Returns the number of removed subscriptions.",
   })
   async removePushSubscription(
     @Ctx() context: RequestContext,

@@ -243,7 +243,7 @@ export class SettingResolver {
 
   @Mutation(() => String, {
     description:
-      "Stores a value as a new private setting, and returns the key that the service chose for it. The key starts with `_aiartifact_`. For tools that generate apps.",
+      "Stores a value as a new private setting, and returns the key that the service chose for it. The key starts with `_aiartifact_`. Tools that generate apps use this operation.",
   })
   async setSecureField(
     @Ctx() context: RequestContext,

@@ -119,7 +119,7 @@ export class StageResolver {
 
   @Mutation(() => PromotionResultType, {
     description:
-      "Promotes another stage: copies all its definitions to the app, or none if one copy fails. Publishes nothing.",
+      "Promotes another stage to the app: copies all definitions of the stage, or none if one copy fails. Publishes nothing.",
   })
   async promote(
     @Ctx() context: RequestContext,

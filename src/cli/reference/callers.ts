@@ -79,7 +79,7 @@ export function readOperationsByField(root: string): ReadonlyMap<string, readonl
 export const CALLERS_NOTE = `**Callers.** Each operation lists who may call it:
 
 - *editors*, *admins*: people with this role or a higher one
-- *readers*, *operators*: people with exactly this role. If people with higher roles may call too, the list also has *editors* or *admins*
+- *readers*, *operators*: people with exactly this role. If people with a higher role may call an operation too, its list of callers also has *editors* or *admins*
 - *API tokens*: [tokens of programs](../guides/api-token.md). To run an action, a token with the scope \`manage\` but not \`run\` must send \`copy\` with the value \`draft\`.
 - *server actions*: the code of a run on the server
 - *pages of the app*: the live app and the viewer for editors, with the token of the page`;

@@ -118,7 +118,8 @@ export const SVC_NAMESPACES: readonly NamespaceExample[] = [
   },
   {
     ...{ path: "Svc.App.Triggers", type: "Triggers", package: null, seeAlso: "[triggers](triggers.md)" },
-    about: "After `start`, the current page receives and runs the app's client actions. `stop` ends this.",
+    about:
+      "`start` loads the app's client actions into the current page, whose events can then start them. `stop` removes them again.",
     errors: [],
     example: null,
     pageExample: {

@@ -232,8 +232,7 @@ class ConstantEvaluator {
     const isName = node.key.type === "Identifier" && !node.computed;
     const key = isName ? (node.key as { name: string }).name : String(this.#plain(node.key, path));
     const propertyPath = joinPath(path, key);
-    if (node.kind !== "init")
-      throw new NotLiteralError(`a ${node.kind}ter`, propertyPath);
+    if (node.kind !== "init") throw new NotLiteralError(`a ${node.kind}ter`, propertyPath);
     return [[key, this.#evaluate(node.value, propertyPath)]];
   }
 

@@ -46,7 +46,8 @@ interface TreeEntry {
   hash: string;
 }
 
-const createBrokenRepositoryFault = (reason: string) => new PackageError(`the git repository cannot be read: ${reason}`);
+const createBrokenRepositoryFault = (reason: string) =>
+  new PackageError(`the git repository cannot be read: ${reason}`);
 
 function getObjectContent(objects: GitObjectsByHash, hash: string, type: GitObjectType): Buffer {
   const object = objects.get(hash);
