@@ -126,7 +126,7 @@ The tables below do not contain these limits:
 - **Interval of a schedule.** The shortest interval is two minutes ([schedules](../guides/schedules.md)).
 - **Build of an npm package.** A build can take 30 s and 512 MB ([packages from npm](npm-packages.md)).
 - **Response of an HTTP trigger.** A response can have about 4.5 MB of bytes. The service disconnects clients that read it slowly ([HTTP triggers](http-triggers.md#limits)).
-- **Missed live changes.** After a lost connection, the subscription \`dataSourceChanged\` with the argument \`since\` sends the missed changes of up to ten minutes ([data sources](data-sources.md#log-events-and-live-changes)).
+- **Missed live changes.** After a lost connection, the subscription \`dataSourceChanged\` with the argument \`since\` sends the missed changes of the last ten minutes ([data sources](data-sources.md#log-events-and-live-changes)).
 - **Rate limits of codes that verify an address**: see [verification](verification.md#guarantees-and-limits).`;
 
 export function buildLimitsPage(root: string): string {
