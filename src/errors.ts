@@ -26,7 +26,8 @@ export const STATUS = {
   TRIGGERS_INVALID: { http: 400, message: "triggers must be an array of trigger objects" },
   TRIGGER_TYPE_INVALID: {
     http: 400,
-    message: "the type of a trigger must be manual, schedule, log, analytics or http",
+    message:
+      "the type of a trigger must be manual, schedule, log or analytics (the types of the API specification), or http",
   },
   TRIGGER_NOT_ALLOWED: {
     http: 400,
