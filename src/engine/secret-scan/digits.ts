@@ -18,7 +18,7 @@ const ADDED_BYTES_MAX = 6;
 const DIGIT_SEPARATOR = 0xff;
 
 /**
- * DecodedLayer (one decoded form) of a text, with its pairs of adjacent bytes as 16-bit numbers: `even` has the pairs that
+ * Layer (one decoded form) of a text, with its pairs of adjacent bytes as 16-bit numbers: `even` has the pairs that
  * begin at even indexes, `odd` those at odd indexes.
  */
 interface Digits {
