@@ -84,7 +84,7 @@ function gateFiles() {
 }
 
 /** Separates test files from options of mocha. Files can be paths of sources or of compiled files. */
-function readArguments(all) {
+function parseCommandLine(all) {
   const isFile = (argument) => /\.test\.[jt]s$/.test(argument);
   const compiled = (file) => (file.startsWith("test/") ? `dist/${file.replace(/\.ts$/, ".js")}` : file);
   return { files: all.filter(isFile).map(compiled), options: all.filter((argument) => !isFile(argument)) };
@@ -104,7 +104,7 @@ function repeat({ title, file, message }) {
 }
 
 async function main() {
-  const { files, options } = readArguments(process.argv.slice(2));
+  const { files, options } = parseCommandLine(process.argv.slice(2));
   const setUp = await run(process.execPath, ["scripts/setup.mjs"]);
   if (setUp.code !== 0) return { passed: 0, failed: 1 };
   const node = ownNode();

@@ -10,7 +10,7 @@ import { buildAppPage, buildMessagePage } from "./app-page.js";
 import type { Resolvers } from "./graphql/schema.js";
 import type { RuntimePageOrigin } from "./page-origin.js";
 import { parsePathId } from "./rest/request.js";
-import type { WebPages } from "./web-assets.js";
+import type { BuiltPageSender } from "./web-assets.js";
 
 interface AppRoute {
   Params: { id: string };
@@ -20,11 +20,11 @@ export interface AppPagesOptions {
   resolvers: Resolvers;
   sessions: PageSessions;
   origin: RuntimePageOrigin;
-  pages: WebPages;
+  pages: BuiltPageSender;
 }
 
 /** Sends an error as an HTML page. If the route needs a signed-in person, the page contains the sign-in form. */
-export function sendErrorPage(reply: FastifyReply, pages: WebPages, error: unknown): FastifyReply {
+export function sendErrorPage(reply: FastifyReply, pages: BuiltPageSender, error: unknown): FastifyReply {
   if (!(error instanceof ActionError)) throw error;
   const { http } = STATUS[error.status];
   reply.code(http);

@@ -10,7 +10,7 @@ import { buildDebugPage } from "./debug-page.js";
 import type { Resolvers } from "./graphql/schema.js";
 import type { RuntimePageOrigin } from "./page-origin.js";
 import { createRestRequest } from "./rest/request.js";
-import { acceptsHtml, type WebPages } from "./web-assets.js";
+import { acceptsHtml, type BuiltPageSender } from "./web-assets.js";
 
 /**
  * Headers of an action's script. Pages of other origins must not load the script, because its content depends on the
@@ -31,7 +31,7 @@ export interface ClientScriptsOptions {
   resolvers: Resolvers;
   sessions: PageSessions;
   origin: RuntimePageOrigin;
-  pages: WebPages;
+  pages: BuiltPageSender;
 }
 
 /**

@@ -25,7 +25,7 @@ import { createGraphqlErrorSender, sendJsonText } from "./graphql/refusals.js";
 import type { ResolverContext, Resolvers } from "./graphql/schema.js";
 import { getSenderKey } from "./sender.js";
 import { traceRequest } from "./traces.js";
-import { acceptsHtml, type WebPages } from "./web-assets.js";
+import { acceptsHtml, type BuiltPageSender } from "./web-assets.js";
 
 /** Maximum size of anonymous requests: they may only send one of the service's known introspection queries, with the JSON around it. */
 const ANONYMOUS_REQUEST_MAX_BYTES = 2 * INTROSPECTION_QUERY_MAX_CHARACTERS;
@@ -41,7 +41,7 @@ export interface GraphqlOptions {
   schema: GraphQLSchema;
   resolvers: Resolvers;
   documents: GraphqlDocumentChecker;
-  pages: WebPages;
+  pages: BuiltPageSender;
   measures: Pick<ServiceMetrics, "refused">;
   tracing: RequestTracing;
   graphqlDocuments: "any" | "persisted";

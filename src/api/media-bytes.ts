@@ -12,7 +12,7 @@ import {
   containsEntityTag,
   createContentDisposition,
   getMediaResponseHeaders,
-  parseRange,
+  parseRangeHeader,
 } from "../rules/media-serving.js";
 import { convertInvalidFormError, rejectInvalidUtf8 } from "./form-refusal.js";
 import type { Resolvers } from "./graphql/schema.js";
@@ -103,7 +103,7 @@ async function sendContents(
   const { tag, bytes } = contents;
   if (containsEntityTag(headers["if-none-match"], tag)) return reply.code(304).send();
   const mayBePart = bytes !== null && (headers["if-range"] === undefined || headers["if-range"] === tag);
-  const range = mayBePart ? parseRange(headers.range, bytes) : null;
+  const range = mayBePart ? parseRangeHeader(headers.range, bytes) : null;
   if (range === "none") {
     reply.header("content-range", `bytes */${bytes}`).removeHeader("etag");
     throw new ActionError("RANGE_NOT_SATISFIABLE");

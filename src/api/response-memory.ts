@@ -87,13 +87,14 @@ function defaultResponseMemoryOptions(): ResponseMemoryOptions {
 }
 
 /** Estimates the size of a value in bytes: the characters of its strings and keys, and a constant for each value in it. */
-export function estimateBytes(value: unknown): number {
+export function estimateResponseBytes(value: unknown): number {
   if (typeof value === "string") return value.length;
   if (typeof value !== "object" || value === null) return 8;
   if (value instanceof JsonText) return value.source.length;
-  if (Array.isArray(value)) return value.reduce<number>((sum, element) => sum + estimateBytes(element), 8);
+  if (Array.isArray(value)) return value.reduce<number>((sum, element) => sum + estimateResponseBytes(element), 8);
   let sum = 8;
-  for (const key of Object.keys(value)) sum += key.length + estimateBytes((value as Record<string, unknown>)[key]);
+  for (const key of Object.keys(value))
+    sum += key.length + estimateResponseBytes((value as Record<string, unknown>)[key]);
   return sum;
 }
 
@@ -204,7 +205,7 @@ export class ResponseMemory {
         admitBytes(0);
         const heldBefore = heldBytes;
         const result = await work();
-        const bytes = Math.max(0, estimateBytes(result) - (heldBytes - heldBefore));
+        const bytes = Math.max(0, estimateResponseBytes(result) - (heldBytes - heldBefore));
         if (heldBefore > 0 && heldBytes + bytes > ofAnswerBytes) throw this.tooLargeAfter();
         if (bytes > SMALL_RESULT_BYTES && !this.hasCapacity(owner, bytes, CHANGE_RESULT_FACTOR)) {
           throw overloadedError(
@@ -237,7 +238,7 @@ export class ResponseMemory {
         return done;
       },
       checkResponseSize: (result) => {
-        const bytes = estimateBytes(result);
+        const bytes = estimateResponseBytes(result);
         if (bytes > ofAnswerBytes) throw this.tooLarge();
         countBytes(Math.max(0, bytes - heldBytes));
         releaseBytes();

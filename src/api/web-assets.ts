@@ -112,7 +112,7 @@ export type PageName = "consent" | "graphiql" | "sign-in" | "studio";
 /** Pages whose HTML other code builds; only the script and style sheet of such a page come from the web build. */
 export type AssetBundleName = "docs";
 
-export interface WebPages {
+export interface BuiltPageSender {
   /**
    * Sends a page with PAGE_HEADERS.
    * @param signedIn true if an author is signed in with this browser, so that the page preloads what an author needs
@@ -159,7 +159,7 @@ const DECLARATION_HEADERS = { ...CLIENT_HEADERS, "content-type": "text/plain; ch
  * @param options.base path prefix of the service, usually ""
  * @throws if the build has not run
  */
-export function registerWebAssets(app: FastifyInstance, { base = "", root = BUILT_FOLDER } = {}): WebPages {
+export function registerWebAssets(app: FastifyInstance, { base = "", root = BUILT_FOLDER } = {}): BuiltPageSender {
   const builtPages = JSON.parse(readFileSync(`${root}/pages.json`, "utf8")) as Record<
     PageName | AssetBundleName,
     BuiltPage

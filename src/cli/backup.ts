@@ -12,7 +12,7 @@ import { StartError } from "../errors.js";
 import { createBackup } from "../operations/backup/backup.js";
 import { settingsKeyFilePath } from "../operations/settings/data-keys.js";
 import { BACKUP_SECRET_OPTIONS, readBackupSecret } from "./backup-secret.js";
-import { readArguments, runCommand, withDatabaseUrl } from "./command.js";
+import { parseCommandLine, runCommand, withDatabaseUrl } from "./command.js";
 
 const BACKUP_USAGE =
   "Usage: npm run backup -- FILE --passphrase-file FILE, or --key-file FILE, or --unencrypted; --without-keys leaves the settings' keys out";
@@ -30,7 +30,7 @@ function readAvailableKeys({ settingsKeys, dataDir }: Config): readonly Buffer[]
 }
 
 function readBackupTask() {
-  const { positionals, values } = readArguments(OPTIONS, BACKUP_USAGE);
+  const { positionals, values } = parseCommandLine(OPTIONS, BACKUP_USAGE);
   const [file, more] = positionals;
   if (file === undefined || more !== undefined)
     throw new StartError(`Pass the name of exactly one backup file. ${BACKUP_USAGE}`);

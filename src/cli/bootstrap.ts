@@ -10,7 +10,7 @@ import { StartError } from "../errors.js";
 import { createFirstAppIfEmpty, type FirstCredentials } from "../operations/access/bootstrap.js";
 import { People } from "../operations/access/people.js";
 import { createAccountModules } from "../operations/accounts/people-accounts.js";
-import { type CommandDatabase, readArguments, runCommand, withMigratedDatabase } from "./command.js";
+import { type CommandDatabase, parseCommandLine, runCommand, withMigratedDatabase } from "./command.js";
 
 /** Returns the service's URL. With PORT=0 the configuration has no port, so the URL comes from the file of credentials. */
 function serviceAddressOf({ publicUrl, dataDir, host, port }: Config): string {
@@ -30,7 +30,7 @@ async function createAdministratorLink({ db, credentials }: CommandDatabase, bas
 
 await runCommand(async () => {
   const config = readConfig();
-  const { values } = readArguments({ link: { type: "boolean" } }, "Usage: npm run bootstrap [-- --link]");
+  const { values } = parseCommandLine({ link: { type: "boolean" } }, "Usage: npm run bootstrap [-- --link]");
   const { databaseUrl, dataDir, host, port, publicUrl } = config;
   if (values.link) {
     const link = await withMigratedDatabase(config, (database) =>

@@ -25,7 +25,7 @@ export async function runCommand(command: () => Promise<void>): Promise<void> {
  * Parses the words and options of the command line.
  * @throws StartError for an unknown or invalid option; its message ends with `usage`
  */
-export function readArguments<Options extends ParseArgsOptionsConfig>(
+export function parseCommandLine<Options extends ParseArgsOptionsConfig>(
   options: Options,
   usage: string,
   args = process.argv.slice(2),

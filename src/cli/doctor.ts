@@ -3,14 +3,14 @@
  * Changes nothing.
  */
 import "reflect-metadata";
-import { readArguments, runCommand } from "./command.js";
+import { parseCommandLine, runCommand } from "./command.js";
 import { formatDiagnostic } from "./doctor/diagnostic.js";
 import { collectDiagnostics } from "./doctor/diagnostics.js";
 
 const USAGE = "Usage: npm run doctor, without arguments";
 
 await runCommand(async () => {
-  readArguments({}, USAGE);
+  parseCommandLine({}, USAGE);
   const diagnostics = await collectDiagnostics();
   for (const finding of diagnostics) process.stdout.write(`${formatDiagnostic(finding)}\n`);
   const wrong = diagnostics.filter(({ advice }) => advice !== null).length;

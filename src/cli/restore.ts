@@ -16,7 +16,7 @@ import { type BackupRestoreReport, restoreBackup } from "../operations/backup/re
 import { EntryIndexes } from "../operations/data-sources/entry-indexes.js";
 import { settingsKeyFilePath } from "../operations/settings/data-keys.js";
 import { BACKUP_SECRET_OPTIONS, readBackupSecret } from "./backup-secret.js";
-import { readArguments, runCommand, withDatabaseUrl } from "./command.js";
+import { parseCommandLine, runCommand, withDatabaseUrl } from "./command.js";
 
 const USAGE =
   "Usage: npm run restore -- FILE, with --passphrase-file FILE or --key-file FILE as it was encrypted; --replace deletes the previous content of the database";
@@ -63,7 +63,7 @@ function warnAboutMissingKey(config: Config, { manifest, hadKeys }: BackupRestor
 }
 
 await runCommand(async () => {
-  const { positionals, values } = readArguments(OPTIONS, USAGE);
+  const { positionals, values } = parseCommandLine(OPTIONS, USAGE);
   const [file, more] = positionals;
   if (file === undefined || more !== undefined)
     throw new StartError(`Pass the name of exactly one backup file. ${USAGE}`);

@@ -3,12 +3,12 @@ import "reflect-metadata";
 import { readConfig } from "../config.js";
 import { settingsKeyFilePath } from "../operations/settings/data-keys.js";
 import { rotateSettingsKey } from "../operations/settings/settings-rotation.js";
-import { readArguments, runCommand, withMigratedDatabase } from "./command.js";
+import { parseCommandLine, runCommand, withMigratedDatabase } from "./command.js";
 
 const USAGE = "Usage: npm run settings:rotate, without arguments";
 
 await runCommand(async () => {
-  readArguments({}, USAGE);
+  parseCommandLine({}, USAGE);
   const config = readConfig();
   const { settingsKeys: keys, dataDir } = config;
   const path = settingsKeyFilePath(dataDir);

@@ -4,7 +4,7 @@ import { type Db, rows } from "../data/database.js";
 import { StartError } from "../errors.js";
 import { listTokensWithSessions } from "../operations/access/app-tokens.js";
 import type { NewCredential } from "../operations/access/credentials.js";
-import { type CommandDatabase, readArguments } from "./command.js";
+import { type CommandDatabase, parseCommandLine } from "./command.js";
 
 const USAGE =
   "Usage: npm run token -- <api|viewer|live|task> --app ID, or: editor <--app ID|--user ID>, or: admin --user ID; each also " +
@@ -131,7 +131,7 @@ function createListTask({ app }: OptionValues): TokenTask {
  * @throws StartError with the problem of the arguments, and the usage
  */
 export function parseTokenTask(commandLineWords: string[]): TokenTask {
-  const { positionals, values } = readArguments(OPTIONS, USAGE, commandLineWords);
+  const { positionals, values } = parseCommandLine(OPTIONS, USAGE, commandLineWords);
   const [word, id, ...more] = positionals;
   if (word === "revoke" && more.length === 0) return createRevokeTask(id);
   if (id !== undefined) throw new StartError(`The command has an unexpected argument: ${id}. ${USAGE}`);

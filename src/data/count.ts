@@ -1,7 +1,7 @@
 /** Counts the rows of a query: exactly if there are few, otherwise by the estimate of PostgreSQL's planner. */
 import { LRUCache } from "lru-cache";
 import { EXACT_COUNT_MAX_ROWS } from "../limits.js";
-import { createStatementName, type Db, queryPreparedRows, rows } from "./database.js";
+import { createPreparedStatementName, type Db, queryPreparedRows, rows } from "./database.js";
 
 /** Result of a count. Above EXACT_COUNT_MAX_ROWS, `exact` is false and `count` is the database planner's estimate. */
 export interface Count {
@@ -41,7 +41,7 @@ export async function countRows(db: Db, fromClause: string, parameters: unknown[
   const countSql = `SELECT count(*) FROM (SELECT FROM ${fromClause} LIMIT ${countLimit}) AS counted`;
   const [countRow] = await queryPreparedRows<{ count: number }>(
     db,
-    createStatementName(countSql),
+    createPreparedStatementName(countSql),
     countSql,
     parameters,
   );

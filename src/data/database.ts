@@ -51,9 +51,9 @@ const LOCK_TIMEOUT_SUBSCRIBER: EntitySubscriberInterface = {
  * Maximum connections of a process to the database in the general pool. A second pool, for prepared statements, has
  * PREPARED_STATEMENT_CONNECTIONS in addition.
  */
-export const POOL_CONNECTIONS = 10;
+export const DATABASE_POOL_CONNECTIONS = 10;
 export const PREPARED_STATEMENT_CONNECTIONS = 6;
-const STATEMENT_POOL_RATIO = PREPARED_STATEMENT_CONNECTIONS / POOL_CONNECTIONS;
+const STATEMENT_POOL_RATIO = PREPARED_STATEMENT_CONNECTIONS / DATABASE_POOL_CONNECTIONS;
 
 /** Number of additional connections, which only `queryOnReservedConnection` uses. */
 export const RESERVED_CONNECTIONS = 1;
@@ -158,7 +158,8 @@ export async function queryOnReservedConnection<T>(
  * Returns a unique name for the text of a generated statement. Use it only if there are few different texts, because
  * each connection caches a plan for each name.
  */
-export const createStatementName = (text: string): string => createHash("sha1").update(text).digest("base64url");
+export const createPreparedStatementName = (text: string): string =>
+  createHash("sha1").update(text).digest("base64url");
 
 /**
  * Returns the original error of the PostgreSQL driver. TypeORM wraps it in another error; prepared statements throw it
@@ -242,7 +243,7 @@ export function isSlowStatementError(error: unknown): boolean {
  * Opens a pool of `poolSize` connections. Does not migrate the schema.
  * @param sessionUrl URL of the database itself if `url` is that of a pooler; used for statements that need a session
  */
-export async function openDatabase(url: string, poolSize = POOL_CONNECTIONS, sessionUrl = url): Promise<Db> {
+export async function openDatabase(url: string, poolSize = DATABASE_POOL_CONNECTIONS, sessionUrl = url): Promise<Db> {
   const extra = sessionUrl === url ? TIME_LIMITED_POOL_OPTIONS : POOLER_CONNECTION_OPTIONS;
   return createDatabase(url, poolSize, extra, MIGRATIONS, sessionUrl).initialize();
 }

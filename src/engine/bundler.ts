@@ -13,7 +13,7 @@ import { runInBackground } from "../background.js";
 import { BundlerBusyError, PackageError, SandboxUnavailableError } from "./bundler/fault.js";
 import type { BundledScript, PackageInTree } from "./bundler/make-script.js";
 import { readProcessTreeCpuTime, readProcessTreeMemory } from "./bundler/process-tree.js";
-import type { RepositoryJob } from "./bundler/project/git-project.js";
+import type { RepositoryReadJob } from "./bundler/project/git-project.js";
 import {
   type BundlerSandbox,
   describeMissingProtections,
@@ -22,7 +22,7 @@ import {
   startInSandbox,
   UNSHARE_COMMAND,
 } from "./bundler/sandbox.js";
-import type { SourceJob, SourceScript } from "./bundler/source-script.js";
+import type { BuiltSourceScript, SourceBuildJob } from "./bundler/source-script.js";
 
 const CHILD_PROGRAM = fileURLToPath(new URL("./bundler/child.js", import.meta.url));
 
@@ -59,12 +59,12 @@ const EMPTY_JOB: BundleJob = {
  */
 export interface BundleJob {
   /** Source files of an action. If this is set, the process builds these files instead of packages. */
-  source?: SourceJob;
+  source?: SourceBuildJob;
   /**
    * Part of a Git repository. If this is set, the process reads the project in the repository instead of packages. The
    * repository's pack file follows the job.
    */
-  repository?: RepositoryJob;
+  repository?: RepositoryReadJob;
   packages: (PackageInTree & { bytes: number })[];
   maxBytes: number;
   /** Path inside the first of `packages`, such as "/fp" for the import "lodash/fp"; empty for its main module. */
@@ -74,7 +74,7 @@ export interface BundleJob {
 /** Response of a build process. */
 export type BundlerResponse =
   | { script: BundledScript }
-  | { built: SourceScript }
+  | { built: BuiltSourceScript }
   | { document: string }
   | { fault: string; reason?: string };
 
@@ -316,7 +316,7 @@ export class Bundler {
   }
 
   /** Builds the files of an action. @throws PackageError, BundlerBusyError, SandboxUnavailableError */
-  async bundleSource(source: SourceJob): Promise<SourceScript> {
+  async bundleSource(source: SourceBuildJob): Promise<BuiltSourceScript> {
     const child = this.startChild(await this.findSandbox());
     const answer = await this.requestFromChild(
       { packages: [], maxBytes: 0, subpath: "", source },
@@ -334,7 +334,7 @@ export class Bundler {
    * Reads the manifest of a project in a Git repository from the pack of a commit.
    * @throws PackageError, BundlerBusyError, SandboxUnavailableError
    */
-  async readRepository(repository: RepositoryJob, pack: Buffer): Promise<unknown> {
+  async readRepository(repository: RepositoryReadJob, pack: Buffer): Promise<unknown> {
     const child = this.startChild(await this.findSandbox());
     const answer = await this.requestFromChild(
       { packages: [], maxBytes: 0, subpath: "", repository },

@@ -3,7 +3,7 @@
  * choose the `max_connections` of the PostgreSQL server.
  */
 import type { Config } from "../config.js";
-import { POOL_CONNECTIONS, PREPARED_STATEMENT_CONNECTIONS, RESERVED_CONNECTIONS } from "../data/database.js";
+import { DATABASE_POOL_CONNECTIONS, PREPARED_STATEMENT_CONNECTIONS, RESERVED_CONNECTIONS } from "../data/database.js";
 import { READ_POOL_CONNECTIONS } from "./data-sources/read-pool.js";
 
 /** Each process keeps one connection open to receive PostgreSQL notifications. */
@@ -14,7 +14,7 @@ const UPKEEP_CONNECTIONS = 1;
 /** Returns the maximum number of PostgreSQL connections that one process with these roles opens. */
 export function computeMaxConnections({ roles }: Pick<Config, "roles">): number {
   return (
-    POOL_CONNECTIONS +
+    DATABASE_POOL_CONNECTIONS +
     PREPARED_STATEMENT_CONNECTIONS +
     RESERVED_CONNECTIONS +
     NOTIFICATION_CONNECTIONS +

@@ -4,11 +4,11 @@
  */
 import type { ActionAccess } from "../data/action-types.js";
 import { ActionError } from "../errors.js";
-import { allowsUser, checkColumnConditions, type UserData } from "./caller-rules.js";
+import { type AppUserData, checkColumnConditions, isUserAllowedByRule } from "./caller-rules.js";
 import { describeValue, isObject } from "./describe-value.js";
 
 /** Value of `access` if the author of the action has set none (contract, section 7). */
-export const DEFAULT_ACCESS: ActionAccess = "everyone";
+export const DEFAULT_ACTION_ACCESS: ActionAccess = "everyone";
 
 const NAMED_ACCESS: readonly unknown[] = ["everyone", "signedIn", "editors"];
 /** Maximum size in bytes of a stored `access` value. It is small, because each on-demand run by a visitor reads the value. */
@@ -30,8 +30,8 @@ export function findActionAccessFault(value: unknown): string | null {
   return bytes <= MAX_BYTES ? null : `access must be at most ${MAX_BYTES} bytes of JSON (got ${bytes})`;
 }
 
-/** Returns the stored form of a value that `findActionAccessFault` accepts. Null becomes DEFAULT_ACCESS. */
-export const toStoredAccess = (value: unknown): ActionAccess => (value ?? DEFAULT_ACCESS) as ActionAccess;
+/** Returns the stored form of a value that `findActionAccessFault` accepts. Null becomes DEFAULT_ACTION_ACCESS. */
+export const toStoredActionAccess = (value: unknown): ActionAccess => (value ?? DEFAULT_ACTION_ACCESS) as ActionAccess;
 
 /**
  * True if a page with a token of this kind may run the action on demand.
@@ -40,10 +40,10 @@ export const toStoredAccess = (value: unknown): ActionAccess => (value ?? DEFAUL
 export async function mayPageRunAction(
   access: ActionAccess,
   kind: "viewer" | "live",
-  readUser: () => Promise<UserData | null>,
+  readUser: () => Promise<AppUserData | null>,
 ): Promise<boolean> {
   if (access === "everyone") return true;
   if (access === "editors") return kind === "viewer";
   const user = await readUser();
-  return allowsUser(access === "signedIn" ? "loggedIn" : access, user);
+  return isUserAllowedByRule(access === "signedIn" ? "loggedIn" : access, user);
 }

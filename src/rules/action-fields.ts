@@ -8,9 +8,9 @@ import { ENVIRONMENTS, isEnvironment } from "./trigger-input.js";
  * Returns the reason why the code is invalid, or null if it is valid. `dependencies` is null if the caller does not
  * know them (rules/code.ts, `findCodeFault`).
  */
-export type CodeCheck = (code: string, dependencies: readonly string[] | null) => string | null;
+export type CheckActionCode = (code: string, dependencies: readonly string[] | null) => string | null;
 
-export const DEPENDENCIES_MAX = 100;
+export const ACTION_DEPENDENCIES_MAX = 100;
 const DEPENDENCY_MAX_CHARACTERS = 2048;
 
 /** Returns an error message if the name of the action is missing or null; otherwise null. */
@@ -65,7 +65,7 @@ export function findEmptyCodeFault(code: unknown): string | null {
  * Returns an error message if `checkCode` rejects the code, or if the code is not a string; otherwise null. The API
  * specification has no separate status for code of another type. Ignores items of `dependencies` that are not strings.
  */
-export function findInvalidCodeFault(code: unknown, dependencies: unknown, checkCode: CodeCheck): string | null {
+export function findInvalidCodeFault(code: unknown, dependencies: unknown, checkCode: CheckActionCode): string | null {
   if (findMissingCodeFault(code) !== null || findEmptyCodeFault(code) !== null) return null;
   if (typeof code !== "string") return `code must be a string of JavaScript (got ${describeValue(code)})`;
   const listedNames = Array.isArray(dependencies) ? dependencies.filter((name) => typeof name === "string") : [];
@@ -103,8 +103,8 @@ export function findDependenciesFault(dependencies: unknown): string | null {
   if (!Array.isArray(dependencies)) {
     return `dependencies must be an array of package names and https URLs (got ${describeValue(dependencies)})`;
   }
-  if (dependencies.length > DEPENDENCIES_MAX) {
-    return `dependencies must have at most ${DEPENDENCIES_MAX} items (got ${dependencies.length})`;
+  if (dependencies.length > ACTION_DEPENDENCIES_MAX) {
+    return `dependencies must have at most ${ACTION_DEPENDENCIES_MAX} items (got ${dependencies.length})`;
   }
   for (const [index, dependency] of dependencies.entries()) {
     const isValid = typeof dependency === "string" && dependency !== "" && findUnstorableCharacter(dependency) < 0;

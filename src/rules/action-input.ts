@@ -7,13 +7,13 @@ import { ValidateBy, type ValidationError, validateSync } from "class-validator"
 import type { ActionAccess, ActionSource, Environment, RunLimits, Trigger } from "../data/action-types.js";
 import { ActionError, STATUS, type Status } from "../errors.js";
 import { SERVER_TIMEOUT_MS } from "../limits.js";
-import { DEFAULT_ACCESS, findActionAccessFault, toStoredAccess } from "./action-access.js";
+import { DEFAULT_ACTION_ACCESS, findActionAccessFault, toStoredActionAccess } from "./action-access.js";
 import * as fields from "./action-fields.js";
-import { findActionSourceFault, SOURCE_SHAPE, toStoredSource } from "./action-source.js";
+import { ACTION_SOURCE_SHAPE, findActionSourceFault, toStoredActionSource } from "./action-source.js";
 import { findCodeFault } from "./code.js";
 import { isObject } from "./describe-value.js";
 import { refuseField } from "./fields.js";
-import { findIntegrationOriginsFault, toStoredOrigins } from "./integration-origins.js";
+import { findIntegrationOriginsFault, toStoredIntegrationOrigins } from "./integration-origins.js";
 import {
   CONCURRENCY_SHAPE,
   DEBOUNCE_SHAPE,
@@ -61,7 +61,7 @@ type NullableLimits = { [Limit in keyof RunLimits]-?: Required<RunLimits>[Limit]
  * Returns only the run limits that are not null, because a response must not have a field for a limit that is not set
  * (specification).
  */
-export function omitLimitsIfNull(limits: NullableLimits): Pick<ActionInput, keyof NullableLimits> {
+export function omitRunLimitsIfNull(limits: NullableLimits): Pick<ActionInput, keyof NullableLimits> {
   const { concurrency, debounce, timeoutMs, jitterSeconds } = limits;
   return {
     ...(concurrency && { concurrency }),
@@ -72,7 +72,7 @@ export function omitLimitsIfNull(limits: NullableLimits): Pick<ActionInput, keyo
 }
 
 /** Returns `{ source }`, or an empty object if the action has no source, so that a response has no field `source`. */
-export const omitSourceIfNull = (source: ActionSource | null): Pick<ActionInput, "source"> =>
+export const omitActionSourceIfNull = (source: ActionSource | null): Pick<ActionInput, "source"> =>
   source ? { source } : {};
 
 /**
@@ -109,14 +109,14 @@ function FieldCheck(status: Status, fault: FindFault): PropertyDecorator {
  * private networks.
  */
 export interface ActionCheckOptions {
-  checkCode?: fields.CodeCheck;
+  checkCode?: fields.CheckActionCode;
   serverTimeoutMs?: number;
   allowPrivateNetwork?: boolean;
 }
 
 /** Fields of a new or updated action, with the checks of class-validator. The initial values are the defaults. */
 class ActionBody {
-  readonly #checkCode: fields.CodeCheck;
+  readonly #checkCode: fields.CheckActionCode;
   readonly #serverTimeoutMs: number;
   readonly #allowPrivateNetwork: boolean;
 
@@ -130,7 +130,7 @@ class ActionBody {
     this.#allowPrivateNetwork = allowPrivateNetwork;
   }
 
-  get checkCode(): fields.CodeCheck {
+  get checkCode(): fields.CheckActionCode {
     return this.#checkCode;
   }
 
@@ -181,7 +181,7 @@ class ActionBody {
   dependencies: unknown = [];
 
   @FieldCheck("ACCESS_INVALID", findActionAccessFault)
-  access: unknown = DEFAULT_ACCESS;
+  access: unknown = DEFAULT_ACTION_ACCESS;
 
   @FieldCheck("REQUEST_INVALID", (concurrency, body) => findConcurrencyFault(concurrency, body.environment))
   concurrency: unknown = null;
@@ -221,7 +221,12 @@ const READ_ONLY = [
 export const ACTION_SHAPE: Shape = {
   fields: {
     ...createFlatShape(Object.keys(new ActionBody({}))).fields,
-    ...{ triggers: [getTriggerShape], concurrency: CONCURRENCY_SHAPE, debounce: DEBOUNCE_SHAPE, source: SOURCE_SHAPE },
+    ...{
+      triggers: [getTriggerShape],
+      concurrency: CONCURRENCY_SHAPE,
+      debounce: DEBOUNCE_SHAPE,
+      source: ACTION_SOURCE_SHAPE,
+    },
   },
   readOnly: READ_ONLY,
 };
@@ -282,10 +287,10 @@ function checkBody(body: ActionBody): ActionInput {
     dependencies: [...(body.dependencies as string[])],
     frequency: body.frequency as string | null,
     timezone: body.timezone as string | null,
-    integrationOrigins: toStoredOrigins(body.integrationOrigins),
-    access: toStoredAccess(body.access),
-    ...omitSourceIfNull(toStoredSource(body.source)),
-    ...omitLimitsIfNull({
+    integrationOrigins: toStoredIntegrationOrigins(body.integrationOrigins),
+    access: toStoredActionAccess(body.access),
+    ...omitActionSourceIfNull(toStoredActionSource(body.source)),
+    ...omitRunLimitsIfNull({
       concurrency: toStoredConcurrency(body.concurrency),
       debounce: toStoredDebounce(body.debounce),
       timeoutMs: body.timeoutMs as number | null,

@@ -6,12 +6,12 @@ import { describeValue, findUnstorableCharacter, isObject } from "./describe-val
 import { createFlatShape, type Shape } from "./unknown-fields.js";
 
 export const SOURCE_LANGUAGES: readonly SourceLanguage[] = ["typescript", "javascript"];
-export const SOURCE_FILES_MAX = 200;
+export const ACTION_SOURCE_FILES_MAX = 200;
 /**
  * Maximum total size in bytes of all paths and files of an action, because clients send the whole action in one
  * request.
  */
-export const SOURCE_MAX_BYTES = 900 * 1024;
+export const ACTION_SOURCE_MAX_BYTES = 900 * 1024;
 const PATH_MAX_CHARACTERS = 255;
 const SEGMENTS_MAX = 16;
 const PATH_SEGMENT = /^[\w@$+-][\w@$+. -]{0,99}$/;
@@ -26,7 +26,7 @@ export const ENTRY_POINT_FILE_NAMES: Record<SourceLanguage, readonly string[]> =
  * Allowed fields of `source`. Requests may contain `map`, but the service ignores it. `files` may have any keys,
  * because they are paths.
  */
-export const SOURCE_SHAPE: Shape = createFlatShape(["language", "files"], ["map"]);
+export const ACTION_SOURCE_SHAPE: Shape = createFlatShape(["language", "files"], ["map"]);
 
 /** True for a relative path with forward slashes that has no segment `.` or `..`. */
 export function isValidSourcePath(path: string): boolean {
@@ -48,8 +48,8 @@ export function findActionSourceFault(value: unknown): string | null {
   if (!isObject(files))
     return `source.files must be an object with the text of each file by its path (got ${describeValue(files)})`;
   const paths = Object.keys(files);
-  if (paths.length > SOURCE_FILES_MAX)
-    return `source.files must have at most ${SOURCE_FILES_MAX} files (got ${paths.length})`;
+  if (paths.length > ACTION_SOURCE_FILES_MAX)
+    return `source.files must have at most ${ACTION_SOURCE_FILES_MAX} files (got ${paths.length})`;
   return findFilesFault(files) ?? findEntryFault(language as SourceLanguage, paths);
 }
 
@@ -65,7 +65,9 @@ function findFilesFault(files: Record<string, unknown>): string | null {
       return `source.files[${JSON.stringify(path)}] must not contain U+0000 or a lone surrogate`;
     bytes += Buffer.byteLength(path) + Buffer.byteLength(text);
   }
-  return bytes <= SOURCE_MAX_BYTES ? null : `source.files must be at most ${SOURCE_MAX_BYTES} bytes (got ${bytes})`;
+  return bytes <= ACTION_SOURCE_MAX_BYTES
+    ? null
+    : `source.files must be at most ${ACTION_SOURCE_MAX_BYTES} bytes (got ${bytes})`;
 }
 
 function findEntryFault(language: SourceLanguage, paths: readonly string[]): string | null {
@@ -75,7 +77,7 @@ function findEntryFault(language: SourceLanguage, paths: readonly string[]): str
 }
 
 /** Returns the stored form of a value that `findActionSourceFault` accepts. The files are in the order of their paths. */
-export function toStoredSource(value: unknown): ActionSource | null {
+export function toStoredActionSource(value: unknown): ActionSource | null {
   if (value === null || value === undefined) return null;
   const { language, files, map } = value as ActionSource;
   const sorted = Object.entries(files).sort(([a], [b]) => (a < b ? -1 : 1));
@@ -83,4 +85,4 @@ export function toStoredSource(value: unknown): ActionSource | null {
 }
 
 /** Returns the source without its source map, which responses do not contain. */
-export const omitSourceMap = ({ language, files }: ActionSource): ActionSource => ({ language, files });
+export const omitActionSourceMap = ({ language, files }: ActionSource): ActionSource => ({ language, files });

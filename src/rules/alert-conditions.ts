@@ -16,7 +16,7 @@ export interface EndedRun {
 }
 
 /** State of an alert rule for one action or for the whole app: the data from which the rule decides if it fires. */
-export interface AlertState {
+export interface AlertRuleState {
   /** Outcomes of the latest runs, the newest at the end: "c" for a completed run, "f" for a failed one. */
   outcomes: string;
   lastSuccess: Date | null;
@@ -38,7 +38,7 @@ export interface AppQueueState {
 
 type AlertRule = Pick<AlertRuleFields, "condition" | "failures" | "of" | "minutes">;
 
-export const NEW_ALERT_STATE: AlertState = {
+export const NEW_ALERT_STATE: AlertRuleState = {
   outcomes: "",
   lastSuccess: null,
   firing: false,
@@ -49,12 +49,12 @@ export const NEW_ALERT_STATE: AlertState = {
 const OVERDUE_REASON = "its schedule does not run: no process claims the due tick";
 const MINUTE_MS = 60_000;
 
-const startFiring = (state: AlertState, reason: string, runId: number | null): AlertState =>
+const startFiring = (state: AlertRuleState, reason: string, runId: number | null): AlertRuleState =>
   state.firing ? state : { ...state, firing: true, reason, runId };
-const stopFiring = (state: AlertState): AlertState =>
+const stopFiring = (state: AlertRuleState): AlertRuleState =>
   state.firing ? { ...state, firing: false, reason: null, runId: null } : state;
 
-function computeStateAfterExecutedRun(rule: AlertRule, state: AlertState, run: EndedRun): AlertState {
+function computeStateAfterExecutedRun(rule: AlertRule, state: AlertRuleState, run: EndedRun): AlertRuleState {
   const outcomes = (state.outcomes + (run.state === "completed" ? "c" : "f")).slice(-rule.of);
   const failedCount = outcomes.replaceAll("c", "").length;
   const next = { ...state, outcomes };
@@ -64,7 +64,7 @@ function computeStateAfterExecutedRun(rule: AlertRule, state: AlertState, run: E
 }
 
 /** Returns the rule's next state after `run` has ended. */
-export function computeStateAfterRun(rule: AlertRule, state: AlertState, run: EndedRun): AlertState {
+export function computeStateAfterRun(rule: AlertRule, state: AlertRuleState, run: EndedRun): AlertRuleState {
   switch (rule.condition) {
     case "failed":
       return run.state === "skipped" ? state : computeStateAfterExecutedRun(rule, state, run);
@@ -84,7 +84,11 @@ export function computeStateAfterRun(rule: AlertRule, state: AlertState, run: En
  * Returns the rule's next state at a periodic check. The check also detects that no run has succeeded, or that a run
  * waits too long.
  */
-export function computeStateAfterCheck(rule: AlertRule, state: AlertState, queueState: AppQueueState): AlertState {
+export function computeStateAfterCheck(
+  rule: AlertRule,
+  state: AlertRuleState,
+  queueState: AppQueueState,
+): AlertRuleState {
   const { now, countedSince: since, isTickOverdue: overdue, oldestQueuedMs: oldestMs } = queueState;
   const limitMs = rule.minutes * MINUTE_MS;
   switch (rule.condition) {

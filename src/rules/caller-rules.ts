@@ -36,7 +36,7 @@ export const ALL_CALLERS_RULE = "all";
 export type CallerRule = "all" | "loggedIn" | { user: ColumnConditions };
 
 /** Data of the app user who is signed in to a page: the columns of the user's entry. */
-export type UserData = Readonly<Record<string, unknown>>;
+export type AppUserData = Readonly<Record<string, unknown>>;
 
 const CONDITION_SHAPE = createFlatShape(["equals", "notequals", "contains"]);
 const CALLER_RULE_SHAPE = createFlatShape(["user"]);
@@ -135,7 +135,7 @@ function isScalar(value: unknown): value is ScalarValue {
  * Returns the value of a column of the user's entry. Returns undefined if the value is not a text, number or boolean,
  * or if there is no user; then the rule does not match.
  */
-function getComparableUserValue(user: UserData | null, column: string): ScalarValue | undefined {
+function getComparableUserValue(user: AppUserData | null, column: string): ScalarValue | undefined {
   const value = user !== null && Object.hasOwn(user, column) ? user[column] : undefined;
   return isScalar(value) ? value : undefined;
 }
@@ -144,7 +144,7 @@ function getComparableUserValue(user: UserData | null, column: string): ScalarVa
  * Replaces the placeholders in a text with values of the user's entry. Returns undefined if one of these values is
  * missing. If the text is a single placeholder, returns the value itself, so that a number stays a number.
  */
-function fillTemplate(value: ScalarValue, user: UserData | null): ScalarValue | undefined {
+function fillTemplate(value: ScalarValue, user: AppUserData | null): ScalarValue | undefined {
   if (typeof value !== "string") return value;
   const template = parseTemplateCached(value);
   if (template === null) return undefined;
@@ -153,7 +153,7 @@ function fillTemplate(value: ScalarValue, user: UserData | null): ScalarValue | 
   return values.length === 1 ? values[0] : values.join("");
 }
 
-function fillValueCondition(test: ValueCondition, user: UserData | null): ValueCondition | null {
+function fillValueCondition(test: ValueCondition, user: AppUserData | null): ValueCondition | null {
   const entries = Object.entries(test).map(
     ([name, value]) => [name, fillTemplate(value as ScalarValue, user)] as const,
   );
@@ -167,7 +167,7 @@ function fillValueCondition(test: ValueCondition, user: UserData | null): ValueC
  */
 export function fillConditionPlaceholders(
   conditions: ColumnConditions,
-  user: UserData | null,
+  user: AppUserData | null,
 ): ColumnConditions | null {
   const entries = Object.entries(conditions).map(([column, test]) => [column, fillValueCondition(test, user)] as const);
   return entries.some(([, test]) => test === null) ? null : (Object.fromEntries(entries) as ColumnConditions);
@@ -182,14 +182,14 @@ function containsText(value: unknown, part: string): boolean {
   return typeof value === "string" && containsTextFolded(value, part);
 }
 
-const getColumnValue = (data: UserData, column: string): unknown =>
+const getColumnValue = (data: AppUserData, column: string): unknown =>
   Object.hasOwn(data, column) ? data[column] : undefined;
 
 /**
  * True if the data of an entry meets every condition. As in a `where` filter, a missing column differs from every
  * value.
  */
-export function meetsColumnConditions(data: UserData, conditions: ColumnConditions): boolean {
+export function meetsColumnConditions(data: AppUserData, conditions: ColumnConditions): boolean {
   return Object.entries(conditions).every(([column, { equals, notequals, contains }]) => {
     const value = getColumnValue(data, column);
     // A list of owners never equals one owner. Otherwise each person in the list would count as the owner of the entry.
@@ -203,7 +203,7 @@ export function meetsColumnConditions(data: UserData, conditions: ColumnConditio
  * True if the rule allows this app user. A `user` of null stands for an anonymous caller. If a column of the user is
  * empty, the user never meets a condition on this column, not even `notequals`.
  */
-export function allowsUser(rule: CallerRule, user: UserData | null): boolean {
+export function isUserAllowedByRule(rule: CallerRule, user: AppUserData | null): boolean {
   const isForAll = rule === ALL_CALLERS_RULE;
   if (isForAll || user === null) return isForAll;
   if (rule === "loggedIn") return true;

@@ -7,7 +7,7 @@ import { containsInfinity, isObject } from "./describe-value.js";
 import { findJsonFault, readJsonFieldTexts } from "./json-scan.js";
 
 /** Maximum numbers of characters of the name, message and stack of a run's error. Longer texts are truncated. */
-export const ERROR_MAX_CHARACTERS = { name: 255, message: 10_000, stack: 50_000 } as const;
+export const CLIENT_RUN_ERROR_MAX_CHARACTERS = { name: 255, message: 10_000, stack: 50_000 } as const;
 
 /** Fields of a report that stay JSON text, because they can be large. */
 const UNPARSED_MEMBERS = ["payload", "result"];
@@ -34,7 +34,7 @@ function truncateError(error: unknown): unknown {
   const fields = Object.entries(error).slice(0, ERROR_FIELDS_MAX);
   return Object.fromEntries(
     fields.map(([name, value]) => {
-      if (typeof value === "string") return [name, value.slice(0, ERROR_MAX_CHARACTERS.stack)];
+      if (typeof value === "string") return [name, value.slice(0, CLIENT_RUN_ERROR_MAX_CHARACTERS.stack)];
       return [name, typeof value === "object" && value !== null ? {} : value];
     }),
   );

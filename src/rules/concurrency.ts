@@ -22,7 +22,7 @@ export interface AdmissionDecision {
  * @param limit maximum number of runs at the same time
  * @param runs all unfinished runs with the same concurrency key, ordered by ID
  */
-export function decideAdmission(limit: number, runs: readonly ContendingRun[]): AdmissionDecision {
+export function decideRunAdmission(limit: number, runs: readonly ContendingRun[]): AdmissionDecision {
   const verdict: AdmissionDecision = { admit: [], skip: [], cancel: [] };
   const cancellingIds = runs.filter(({ policy }) => policy === "cancel").map(({ runId }) => runId);
   const newestId = cancellingIds.at(-1);

@@ -4,12 +4,12 @@
  */
 
 /** Types to which CSV cells can be converted. A date is stored as text in ISO 8601, because entries are JSON. */
-export const CELL_TYPES = ["text", "number", "boolean", "date"] as const;
-export type CellType = (typeof CELL_TYPES)[number];
-export type CellValue = string | number | boolean | null;
+export const CSV_CELL_TYPES = ["text", "number", "boolean", "date"] as const;
+export type CsvCellType = (typeof CSV_CELL_TYPES)[number];
+export type CsvCellValue = string | number | boolean | null;
 
 /** Description of each cell type, with examples, for error messages. */
-export const CELL_TYPE_DESCRIPTIONS: Readonly<Record<CellType, string>> = {
+export const CSV_CELL_TYPE_DESCRIPTIONS: Readonly<Record<CsvCellType, string>> = {
   text: "a text",
   number: "a number such as 1234.5",
   boolean: "true, false, yes, no, 1 or 0",
@@ -58,7 +58,7 @@ function parseDate(text: string): string | undefined {
  * Converts the text of a cell to the type; undefined if this is not possible. A blank cell becomes null, except for the
  * type `text`.
  */
-export function convertCsvCell(cell: string, type: CellType): CellValue | undefined {
+export function convertCsvCell(cell: string, type: CsvCellType): CsvCellValue | undefined {
   if (type === "text") return cell;
   const text = cell.trim();
   if (text === "") return null;
@@ -84,7 +84,7 @@ function isExactDate(text: string): boolean {
  * Returns the type that fits all cells, as a suggestion for a person. Returns `text` if a cell would lose characters or
  * its time of day as another type.
  */
-export function detectCellType(cells: readonly string[]): CellType {
+export function detectCsvCellType(cells: readonly string[]): CsvCellType {
   const texts = cells.map((cell) => cell.trim()).filter((text) => text !== "");
   if (texts.length === 0) return "text";
   if (texts.every((text) => BOOLEAN_WORDS.includes(text.toLowerCase()))) return "boolean";

@@ -85,7 +85,7 @@ export function findIntegrationOriginsFault(value: unknown, environment: unknown
 }
 
 /** Returns valid origins in normalized form, without duplicates. */
-export function toStoredOrigins(value: unknown): string[] {
+export function toStoredIntegrationOrigins(value: unknown): string[] {
   const input = Array.isArray(value) ? (value as string[]) : [];
   return [...new Set(input.map((origin) => normalizeOrigin(new URL(origin))!))];
 }

@@ -256,7 +256,7 @@ export const DATA_SOURCE_FIELDS: readonly string[] = getSchemaFields(dataSourceS
 export const APP_SHAPE: Shape = createFlatShape(getSchemaFields(appSchema));
 
 /** Converts a path to text: `["actions", 3, "name"]` becomes `actions[3].name`. */
-export function formatPath(path: readonly PropertyKey[]): string {
+export function formatFieldPath(path: readonly PropertyKey[]): string {
   let text = "";
   for (const part of path) {
     const name = String(part);
@@ -312,10 +312,10 @@ export function findManifestSchemaFaults(document: unknown): { faults: DocumentP
     const keys = issue.code === "unrecognized_keys" ? issue.keys : [];
     const places = keys.length > 0 ? keys.slice(0, REPORTED_FAULTS_MAX).map((key) => [...path, key]) : [path];
     return places.map((place) => {
-      const pathName = place.length === 0 ? "the manifest" : formatPath(place);
+      const pathName = place.length === 0 ? "the manifest" : formatFieldPath(place);
       const reason =
         keys.length > 0 ? createUnknownFieldMessage(path, String(place.at(-1))) : describeIssue(issue, document);
-      return { path: formatPath(place), status: "REQUEST_INVALID", error: `${pathName} ${reason}` };
+      return { path: formatFieldPath(place), status: "REQUEST_INVALID", error: `${pathName} ${reason}` };
     });
   });
   return {
@@ -348,7 +348,7 @@ export function removeNullFields(document: unknown): void {
 }
 
 /** Returns all `faults`, and those `schemaFaults` at whose path, and inside of it, `faults` has none. */
-export function addSchemaFaults(
+export function mergeSchemaFaults(
   faults: readonly DocumentPartFault[],
   schemaFaults: readonly DocumentPartFault[],
 ): DocumentPartFault[] {

@@ -1,7 +1,7 @@
 /** Validates the access rules of folders and files. Decides if the rules grant an app user a right, such as `read`. */
 
 import { ActionError } from "../errors.js";
-import { allowsUser, type CallerRule, checkCallerRule, type UserData } from "./caller-rules.js";
+import { type AppUserData, type CallerRule, checkCallerRule, isUserAllowedByRule } from "./caller-rules.js";
 import { isObject } from "./describe-value.js";
 import { refuseField } from "./fields.js";
 import { createFlatShape, refuseUnknownFields } from "./unknown-fields.js";
@@ -9,7 +9,7 @@ import { createFlatShape, refuseUnknownFields } from "./unknown-fields.js";
 export const MEDIA_RIGHTS = ["read", "create", "update", "delete"] as const;
 export type MediaRight = (typeof MEDIA_RIGHTS)[number];
 
-export interface MediaRule {
+export interface MediaAccessRule {
   type: readonly MediaRight[];
   allow: CallerRule;
   /** False if the service ignores this rule. Default true. */
@@ -36,7 +36,7 @@ function checkRule(rule: unknown, field: string): void {
  * Validates the access rules of a folder or file. null means that the rules of the parent folder apply.
  * @throws REQUEST_INVALID with the path of the invalid field
  */
-export function parseMediaRules(value: unknown): MediaRule[] | null {
+export function parseMediaRules(value: unknown): MediaAccessRule[] | null {
   if (value === null) return null;
   if (!Array.isArray(value) || value.length > RULES_MAX) {
     refuseField("accessRules", `null, or an array of at most ${RULES_MAX} rules`, value);
@@ -46,15 +46,19 @@ export function parseMediaRules(value: unknown): MediaRule[] | null {
     throw new ActionError("PAYLOAD_TOO_LARGE", `accessRules must be at most ${RULES_MAX_BYTES} bytes (32 KB) of JSON`);
   }
   refuseUnknownFields(value, [RULE_SHAPE], "accessRules");
-  return value as MediaRule[];
+  return value as MediaAccessRule[];
 }
 
 /**
  * True if the rules grant a right, such as `read`, to the app user. A `user` of null stands for an anonymous visitor.
  * @param rules rules of the file, or of the nearest folder that has rules; null grants no right
  */
-export function grantsRight(rules: readonly MediaRule[] | null, right: MediaRight, user: UserData | null): boolean {
+export function grantsMediaRight(
+  rules: readonly MediaAccessRule[] | null,
+  right: MediaRight,
+  user: AppUserData | null,
+): boolean {
   return (rules ?? []).some(
-    ({ type, allow, enabled }) => enabled !== false && type.includes(right) && allowsUser(allow, user),
+    ({ type, allow, enabled }) => enabled !== false && type.includes(right) && isUserAllowedByRule(allow, user),
   );
 }

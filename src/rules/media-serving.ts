@@ -73,7 +73,10 @@ export function containsEntityTag(header: string | undefined, tag: string): bool
  * request asks for several ranges. Returns "none" if the range starts after the end of the file.
  * @param bytes size of the file
  */
-export function parseRange(header: string | undefined, bytes: number): { start: number; end: number } | "none" | null {
+export function parseRangeHeader(
+  header: string | undefined,
+  bytes: number,
+): { start: number; end: number } | "none" | null {
   const match = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header?.trim() ?? "");
   if (!match) return null;
   const [, first = "", last = ""] = match;

@@ -25,8 +25,8 @@ export interface MessageAttachment {
   encoding: (typeof ATTACHMENT_ENCODINGS)[number];
 }
 
-export const RECIPIENTS_MAX = 1_000;
-export const ATTACHMENTS_MAX = 20;
+export const EMAIL_RECIPIENTS_MAX = 1_000;
+export const EMAIL_ATTACHMENTS_MAX = 20;
 const HEADERS_MAX = 50;
 const LINE_MAX_CHARACTERS = 998;
 const NAME_MAX_CHARACTERS = 255;
@@ -94,8 +94,8 @@ function readRecipient(value: unknown, field: string): EmailRecipient {
 
 /** Parses the recipients of an e-mail, and removes repeated addresses. @throws ActionError REQUEST_INVALID */
 export function parseRecipients(value: unknown): EmailRecipient[] {
-  if (!Array.isArray(value) || value.length === 0 || value.length > RECIPIENTS_MAX) {
-    return refuseField("to", `an array of 1 to ${RECIPIENTS_MAX} recipients {email, name, type}`, value);
+  if (!Array.isArray(value) || value.length === 0 || value.length > EMAIL_RECIPIENTS_MAX) {
+    return refuseField("to", `an array of 1 to ${EMAIL_RECIPIENTS_MAX} recipients {email, name, type}`, value);
   }
   const all = value.map((element, index) => readRecipient(element, `to[${index}]`));
   return [...new Map(all.map((recipient) => [recipient.email.toLowerCase(), recipient])).values()];
@@ -150,8 +150,8 @@ function readAttachment(value: unknown, field: string): MessageAttachment {
 /** Validates the attachments of an e-mail. @throws REQUEST_INVALID */
 export function parseAttachments(value: unknown): MessageAttachment[] {
   if (value === undefined || value === null) return [];
-  if (!Array.isArray(value) || value.length > ATTACHMENTS_MAX) {
-    return refuseField("attachments", `an array of at most ${ATTACHMENTS_MAX} attachments`, value);
+  if (!Array.isArray(value) || value.length > EMAIL_ATTACHMENTS_MAX) {
+    return refuseField("attachments", `an array of at most ${EMAIL_ATTACHMENTS_MAX} attachments`, value);
   }
   return value.map((element, index) => readAttachment(element, `attachments[${index}]`));
 }

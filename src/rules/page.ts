@@ -25,16 +25,16 @@ export function parseLimitAndOffset(
 }
 
 /** Creates a cursor. With it, a caller gets the rows after the row with this ID. */
-export const createCursor = (id: number): string => Buffer.from(`after ${id}`).toString("base64url");
+export const createRowCursor = (id: number): string => Buffer.from(`after ${id}`).toString("base64url");
 
 /**
  * Returns the row ID that the cursor contains; null if the caller sent no cursor.
- * @throws REQUEST_INVALID if `createCursor` did not create the cursor
+ * @throws REQUEST_INVALID if `createRowCursor` did not create the cursor
  */
-export function parseCursor(cursor: unknown, name = "cursor"): number | null {
+export function parseRowCursor(cursor: unknown, name = "cursor"): number | null {
   if (cursor === undefined || cursor === null) return null;
   const id = Number(/^after ([1-9]\d{0,15})$/.exec(Buffer.from(String(cursor), "base64url").toString())?.[1]);
-  if (Number.isSafeInteger(id) && createCursor(id) === cursor) return id;
+  if (Number.isSafeInteger(id) && createRowCursor(id) === cursor) return id;
   throw new ActionError("REQUEST_INVALID", `${name} must be a cursor from an earlier page of this list`);
 }
 

@@ -20,7 +20,7 @@ import { getSettingTier, type SettingTier } from "./setting-tiers.js";
  * Secret value and the key of its setting. The engine's type `Secret` has the same fields; the two files do not import
  * each other.
  */
-export interface NamedSecret {
+export interface SettingSecret {
   name: string;
   value: string;
   /** True if the service masks the secret only where it is a whole string, not inside longer strings. */
@@ -131,9 +131,9 @@ function* secretsIn(setting: unknown, tier: SettingTier): Generator<string> {
  * Returns the secrets in the value of a setting, without duplicates. Of the setting `__ai`, only the API key is a
  * secret, because results and log events may contain the name of the model and the provider's URL.
  */
-export function findSecretsOfSetting(name: string, input: unknown): NamedSecret[] {
+export function findSecretsOfSetting(name: string, input: unknown): SettingSecret[] {
   const setting = name === AI_SETTING_KEY && isObject(input) ? input["key"] : input;
-  const secrets: NamedSecret[] = Array.from(new Set(secretsIn(setting, getSettingTier(name))), (value) => ({
+  const secrets: SettingSecret[] = Array.from(new Set(secretsIn(setting, getSettingTier(name))), (value) => ({
     name,
     value,
     whole: false,
@@ -143,13 +143,13 @@ export function findSecretsOfSetting(name: string, input: unknown): NamedSecret[
   return secrets;
 }
 
-export function measureSecrets(secrets: readonly NamedSecret[]): { count: number; bytes: number } {
+export function measureSecrets(secrets: readonly SettingSecret[]): { count: number; bytes: number } {
   const bytes = secrets.reduce((sum, { value }) => sum + Buffer.byteLength(value), 0);
   return { count: secrets.length, bytes };
 }
 
 /** Returns an error message if an app has too many secrets, or if their total size is too large; otherwise null. */
-export function findSecretsFault(secrets: readonly NamedSecret[]): string | null {
+export function findSecretLimitFault(secrets: readonly SettingSecret[]): string | null {
   const { count, bytes } = measureSecrets(secrets);
   if (count <= SECRETS_MAX_COUNT && bytes <= SECRETS_MAX_BYTES) return null;
   return (

@@ -98,7 +98,7 @@ export function checkPrivateSettingsSize(json: string): void {
  * endpoints).
  * @throws ActionError SETTINGS_INVALID
  */
-export function checkSettingKeys(body: unknown): [string, unknown][] {
+export function parseSettingsBody(body: unknown): [string, unknown][] {
   if (!isObject(body))
     throw createInvalidSettingError(`settings must be an object of top-level keys (got ${describeType(body)})`);
   const entries = Object.entries(body);

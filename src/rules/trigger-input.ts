@@ -22,7 +22,7 @@ const FORBIDDEN_TRIGGER_TYPES: Record<Environment, readonly TriggerType[]> = {
   any: ["http"],
 };
 
-export const TRIGGERS_MAX = 100;
+export const ACTION_TRIGGERS_MAX = 100;
 export const TRIGGER_WHERE_SHAPE = createFlatShape(["type", "dataSourceId", "data"]);
 const WHERE_SHAPES: Partial<Record<TriggerType, Shape>> = {
   log: TRIGGER_WHERE_SHAPE,
@@ -48,7 +48,8 @@ const WHERE_DATA_MAX_DEPTH = 16;
  */
 export function findTriggersFault(value: unknown): string | null {
   if (!Array.isArray(value)) return `triggers must be an array of trigger objects (got ${describeValue(value)})`;
-  if (value.length > TRIGGERS_MAX) return `triggers must have at most ${TRIGGERS_MAX} items (got ${value.length})`;
+  if (value.length > ACTION_TRIGGERS_MAX)
+    return `triggers must have at most ${ACTION_TRIGGERS_MAX} items (got ${value.length})`;
   for (const [index, element] of value.entries()) {
     if (!isObject(element)) return `triggers[${index}] must be an object (got ${describeValue(element)})`;
     const fault = findWhereFault(element);

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { EntryExport } from "../../src/operations/data-sources/entry-export.js";
 import type { DataSourceKey } from "../../src/operations/data-sources/entry-rows.js";
-import { type EntryScope, UNRESTRICTED_ENTRY_SCOPE } from "../../src/rules/entry-query/options.js";
+import { UNRESTRICTED_ENTRY_SCOPE, type VisibleEntryScope } from "../../src/rules/entry-query/options.js";
 import { sampleOf } from "../harness/samples.js";
 import { answered, type Fixture, startFixture } from "../operations/data-sources/fixture.js";
 import { aggregate, document, path, where } from "../rules/entry-query/generated.js";
@@ -17,7 +17,7 @@ describe("a column that the caller may not read", () => {
   let fixture: Fixture;
   let whole: DataSourceKey;
   let without: DataSourceKey;
-  const scope: EntryScope = { canSee: (column) => column !== HIDDEN_COLUMN, filter: null };
+  const scope: VisibleEntryScope = { canSee: (column) => column !== HIDDEN_COLUMN, filter: null };
 
   before(async () => {
     fixture = await startFixture();
@@ -32,7 +32,7 @@ describe("a column that the caller may not read", () => {
    * column.
    */
   async function both(query: object): Promise<[unknown, unknown]> {
-    const answer = (key: DataSourceKey, seen: EntryScope) =>
+    const answer = (key: DataSourceKey, seen: VisibleEntryScope) =>
       fixture.entryReader.find(key, query, fixture.readAccess(seen)).then(
         (found) => plain(answered(found)),
         (error: Error) => error.message,
@@ -89,7 +89,7 @@ describe("a column that the caller may not read", () => {
     for (const [left, right, shown, required] of sampleOf(plain(fc.sample(join, { seed: 44, numRuns: RUNS })), 0, 4)) {
       const options = { on: { [left]: right }, required, ...shown };
       const ask = (dataSourceName: string) => ({ join: { J: { dataSourceName, ...options } }, limit: 20 });
-      const answer = async (key: DataSourceKey, name: string, seen: EntryScope) =>
+      const answer = async (key: DataSourceKey, name: string, seen: VisibleEntryScope) =>
         stripVolatileValues(plain(answered(await fixture.entryReader.find(key, ask(name), fixture.readAccess(seen)))));
       const hidden = await answer(whole, "Whole", scope);
       expect(hidden, JSON.stringify(options)).to.deep.equal(await answer(without, "Without", UNRESTRICTED_ENTRY_SCOPE));
@@ -101,7 +101,7 @@ describe("a column that the caller may not read", () => {
     expect(answered(values)).to.deep.equal({ a: [], "a.b": [], "data.a": [], k: ["same"] });
     const entryExport = new EntryExport(fixture.pool);
     for (const format of ["csv", "json", "jsonl"] as const) {
-      const written = async (key: DataSourceKey, seen: EntryScope, columns: string[]) => {
+      const written = async (key: DataSourceKey, seen: VisibleEntryScope, columns: string[]) => {
         let text = "";
         for await (const part of entryExport.exportRows(key, columns, seen, { format, spreadsheet: false }))
           text += part;
@@ -114,7 +114,7 @@ describe("a column that the caller may not read", () => {
   });
 
   it("is still available to the filter of a rule, which the caller does not write", async () => {
-    const filteredScope: EntryScope = { ...scope, filter: { a: { $exists: true } } };
+    const filteredScope: VisibleEntryScope = { ...scope, filter: { a: { $exists: true } } };
     const [seen, all] = [
       await fixture.entryReader.count(whole, null, filteredScope),
       await fixture.entryReader.count(whole, null, scope),

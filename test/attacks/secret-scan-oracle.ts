@@ -2,7 +2,7 @@
  * A slow and simple implementation of the secret scan. It decodes each layer byte by byte and searches each pattern at each position. Tests
  * compare the real scan with it. Both share only the patterns.
  */
-import { createPatterns } from "../../src/engine/secret-scan/patterns.js";
+import { createSecretPatterns } from "../../src/engine/secret-scan/patterns.js";
 
 const SEPARATOR = 0xff;
 /**
@@ -115,5 +115,5 @@ export function secretsInText(
   const layers = layersOf(text).map((bytes) => Buffer.from(bytes));
   const holds = (pattern: Uint8Array) =>
     layers.some((layer) => layer.includes(Buffer.from(pattern)) || (cut && endsInPattern(layer, pattern)));
-  return new Set(secrets.filter(({ value }) => createPatterns(value).some(holds)).map(({ name }) => name));
+  return new Set(secrets.filter(({ value }) => createSecretPatterns(value).some(holds)).map(({ name }) => name));
 }

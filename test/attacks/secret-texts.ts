@@ -2,11 +2,11 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import { SecretScan } from "../../src/engine/secret-scan/scan.js";
-import { findSecretsOfSetting, type NamedSecret } from "../../src/rules/secrets.js";
+import { findSecretsOfSetting, type SettingSecret } from "../../src/rules/secrets.js";
 import { secretsInText } from "./secret-scan-oracle.js";
 
 export interface Case {
-  secrets: NamedSecret[];
+  secrets: SettingSecret[];
   text: string;
   cut: boolean;
 }

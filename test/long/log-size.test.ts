@@ -12,7 +12,7 @@ import { openDatabase } from "../../src/data/database.js";
 import { ExecutionLogs } from "../../src/operations/records/execution-logs.js";
 import { RunSearch } from "../../src/operations/records/run-words.js";
 import { Partitions } from "../../src/operations/upkeep/partitions.js";
-import { createCursor } from "../../src/rules/page.js";
+import { createRowCursor } from "../../src/rules/page.js";
 import { startService } from "../../src/service.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 import { firstCredentials } from "../harness/service.js";
@@ -157,7 +157,8 @@ describe(`a log of ${LARGE_LOG_ENTRIES} entries beside one of ${SMALL_LOG_ENTRIE
 
   const lists: Record<string, (of: LogOfSize) => Promise<number>> = {
     "the first page": async ({ logs }) => (await logs.list(1, {})).logs.length,
-    "the last page by its cursor": async ({ logs }) => (await logs.list(1, { cursor: createCursor(51) })).logs.length,
+    "the last page by its cursor": async ({ logs }) =>
+      (await logs.list(1, { cursor: createRowCursor(51) })).logs.length,
     "one action": async ({ logs }) => (await logs.list(1, { id: 7 })).logs.length,
     failures: async ({ logs }) => (await logs.list(1, { where: { type: "app.task.failed" } })).logs.length,
     "a word of every run": async ({ words }) => (await words.find(1, "order", { limit: 50 })).length,

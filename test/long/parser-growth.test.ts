@@ -16,7 +16,7 @@ import { foldCase } from "../../src/rules/comparable-text.js";
 import { parseCron } from "../../src/rules/cron-grammar.js";
 import { DELIMITER_DETECTION_CHARACTERS, detectDelimiter } from "../../src/rules/csv.js";
 import { parseEntryData, serializeEntry } from "../../src/rules/entries/entry-input.js";
-import { checkPlaceholders } from "../../src/rules/entries/sending-hooks.js";
+import { checkHookPlaceholders } from "../../src/rules/entries/sending-hooks.js";
 import { translateRegExpToPostgres } from "../../src/rules/entry-query/regular-expression.js";
 import { SqlStatement } from "../../src/rules/entry-query/statement.js";
 import { compileWhere } from "../../src/rules/entry-query/where.js";
@@ -27,7 +27,7 @@ import {
   containsEntityTag,
   createContentDisposition,
   getMediaResponseHeaders,
-  parseRange,
+  parseRangeHeader,
 } from "../../src/rules/media-serving.js";
 import { parseMailSender } from "../../src/rules/message-destination.js";
 import {
@@ -68,7 +68,7 @@ const PARSERS: Record<string, Parser> = {
   "types of uploads": (text) => detectContentType(Buffer.from(text)),
   "names of uploads": (text) => toValidUploadName(text),
   "names of media": (text) => parseMediaName(text),
-  ranges: (text) => parseRange(`bytes=${text}`, 1_000),
+  ranges: (text) => parseRangeHeader(`bytes=${text}`, 1_000),
   "entity tags": (text) => [containsEntityTag(text, '"a"'), matchesIfNoneMatch(text, '"a"'), parseIfMatch(text)],
   "content types": (text) => [getMediaResponseHeaders(text, true), createContentDisposition("inline", text)],
   "addresses of senders": (text) => parseMailSender(text),
@@ -80,7 +80,7 @@ const PARSERS: Record<string, Parser> = {
     listPlaceholderNames(text),
     fillMessageTemplate(text, { a: "b" }, "text", { html: true }),
   ],
-  "placeholders of hooks": (text) => checkPlaceholders([{ type: "sms", to: text }] as never, ["a"]),
+  "placeholders of hooks": (text) => checkHookPlaceholders([{ type: "sms", to: text }] as never, ["a"]),
   "placeholders of rules": (text) => fillConditionPlaceholders({ a: { equals: text } }, { Email: "a" }),
   "expressions of frequency": (text) => parseCron(text),
   "regular expressions of queries": (text) => translateRegExpToPostgres(text, "i", "where"),

@@ -1,6 +1,6 @@
 /** Tests access to an app's media: each caller, each permission, and each kind of rule. */
 import { expect } from "chai";
-import { POOL_CONNECTIONS, rows } from "../../src/data/database.js";
+import { DATABASE_POOL_CONNECTIONS, rows } from "../../src/data/database.js";
 import type { MediaFile } from "../../src/data/media-types.js";
 import { hashToken } from "../../src/operations/access/tokens.js";
 import type { MediaRight } from "../../src/rules/media-access.js";
@@ -221,12 +221,12 @@ describe("media: access", () => {
         service.rest("PUT", editor.root + path, { body: { accessRules: [] }, headers: { "if-match": tag } });
       const answers = await service.db.transaction(async (manager) => {
         await rows(manager, LOCK_APP, [service.appId]);
-        const sent = Array.from({ length: POOL_CONNECTIONS }, put);
+        const sent = Array.from({ length: DATABASE_POOL_CONNECTIONS }, put);
         await until(async () => (await countLockWaits(manager)) > 1);
         return sent;
       });
       const statuses = (await Promise.all(answers)).map(({ http }) => http).sort();
-      expect(statuses).to.deep.equal([200, ...Array.from({ length: POOL_CONNECTIONS - 1 }, () => 409)]);
+      expect(statuses).to.deep.equal([200, ...Array.from({ length: DATABASE_POOL_CONNECTIONS - 1 }, () => 409)]);
     }
   });
 

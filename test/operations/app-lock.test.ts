@@ -1,7 +1,7 @@
 /** Tests that requests which wait for the lock of one app leave database connections for other apps. */
 import { expect } from "chai";
 import type { EntityManager } from "typeorm";
-import { POOL_CONNECTIONS, rows } from "../../src/data/database.js";
+import { DATABASE_POOL_CONNECTIONS, rows } from "../../src/data/database.js";
 import { runEntryChangeInSlot, transactWithAppLock } from "../../src/operations/settings/app-lock.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 import { countLockWaits, untilLockWait } from "../harness/lock-waits.js";
@@ -32,7 +32,7 @@ describe("the lock of an app", () => {
       const path = (appId: number) => `/v1/apps/${appId}/settings`;
       const { sent, answers } = await service.db.transaction(async (manager) => {
         await rows(manager, LOCK_APP, [service.appId]);
-        const sent = Array.from({ length: POOL_CONNECTIONS + 2 }, (_, at) =>
+        const sent = Array.from({ length: DATABASE_POOL_CONNECTIONS + 2 }, (_, at) =>
           service.rest("POST", path(service.appId), { body: { title: `title ${at}` } }),
         );
         await until(async () => (await countLockWaits(manager)) >= WAITING_IN_DATABASE);
@@ -53,7 +53,7 @@ describe("the lock of an app", () => {
     let locked: number;
     let free: number;
     before(async () => {
-      database = await connectedDatabase(POOL_CONNECTIONS);
+      database = await connectedDatabase(DATABASE_POOL_CONNECTIONS);
       const sql = `WITH made AS (INSERT INTO organization (name) VALUES ('test') RETURNING id)
         INSERT INTO app (organization_id, name) SELECT id, 'app ' || n FROM made, generate_series(1, 2) n RETURNING id`;
       [locked, free] = (await rows<{ id: number }>(database.db, sql)).map(({ id }) => id) as [number, number];
@@ -83,7 +83,7 @@ describe("the lock of an app", () => {
 
     it("leaves connections for writes of entries of the same app", async () => {
       const { waiting } = await whileLocked(async (manager) => {
-        const waiting = Array.from({ length: POOL_CONNECTIONS }, () =>
+        const waiting = Array.from({ length: DATABASE_POOL_CONNECTIONS }, () =>
           transactWithAppLock(database.db, locked, async () => undefined),
         );
         await untilLockWait(manager, Promise.all(waiting), WAITING_IN_DATABASE);
@@ -98,7 +98,7 @@ describe("the lock of an app", () => {
         transactWithAppLock(database.db, locked, async () => {
           throw new Error("stopped");
         }).catch((error: Error) => error.message);
-      const failures = await Promise.all(Array.from({ length: POOL_CONNECTIONS }, fail));
+      const failures = await Promise.all(Array.from({ length: DATABASE_POOL_CONNECTIONS }, fail));
       expect(new Set(failures)).to.deep.equal(new Set(["stopped"]));
       expect(await transactWithAppLock(database.db, locked, async () => "done")).to.equal("done");
     });

@@ -1,7 +1,7 @@
 /** Tests that slow statements that callers cause leave database connections for the lease and for other apps. */
 import { expect } from "chai";
 import { pino } from "pino";
-import { type Db, POOL_CONNECTIONS } from "../../src/data/database.js";
+import { DATABASE_POOL_CONNECTIONS, type Db } from "../../src/data/database.js";
 import { AppUsers } from "../../src/operations/data-sources/app-users.js";
 import type { StoredDataSource } from "../../src/operations/data-sources/data-source-rows.js";
 import { EntryChangeTransactions } from "../../src/operations/data-sources/entry-changes.js";
@@ -73,7 +73,7 @@ describe("writes of entries", () => {
     await start(1, 20);
     expect(open.length).to.equal(4);
     for (let id = 2; id <= 20; id += 1) await start(id, 5);
-    expect(open.length).to.be.within(5, POOL_CONNECTIONS - 2);
+    expect(open.length).to.be.within(5, DATABASE_POOL_CONNECTIONS - 2);
     expect(open.filter((each) => each.appId !== 1).length).to.be.at.least(3);
     for (let ended = 0; ended < ends.length; ended += 1) {
       open[ended]!.end();

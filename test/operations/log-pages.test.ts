@@ -4,7 +4,7 @@ import { EXACT_COUNT_MAX_ROWS } from "../../src/limits.js";
 import { listAuditEntries, recordChange } from "../../src/operations/records/audit.js";
 import { ExecutionLogs } from "../../src/operations/records/execution-logs.js";
 import { Partitions } from "../../src/operations/upkeep/partitions.js";
-import { createCursor } from "../../src/rules/page.js";
+import { createRowCursor } from "../../src/rules/page.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 import { countReadings } from "../harness/plans.js";
 
@@ -65,7 +65,7 @@ describe("pages of a log", () => {
       "5",
       "",
       "after 5",
-      createCursor(5).slice(1),
+      createRowCursor(5).slice(1),
       5,
       {},
       Buffer.from("after 05").toString("base64url"),
@@ -110,8 +110,8 @@ describe("pages of a log", () => {
     await db.query("VACUUM ANALYZE execution_log");
     const asked = {
       "the first page": {},
-      "a page behind a cursor": { cursor: createCursor(middles[1]!) },
-      "the last page": { cursor: createCursor(100) },
+      "a page behind a cursor": { cursor: createRowCursor(middles[1]!) },
+      "the last page": { cursor: createRowCursor(100) },
       "one action": { id: 1 },
       failures: { where: { type: "app.task.failed" } },
     };

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import {
-  type AlertState,
+  type AlertRuleState,
   type AppQueueState,
   computeStateAfterCheck,
   computeStateAfterRun,
@@ -24,7 +24,7 @@ const run = (state: EndedRun["state"], more: Partial<EndedRun> = {}): EndedRun =
  * fires, otherwise a dot.
  */
 function firings(rule: Parameters<typeof computeStateAfterRun>[0], outcomes: string): string {
-  let standing: AlertState = NEW_ALERT_STATE;
+  let standing: AlertRuleState = NEW_ALERT_STATE;
   return [...outcomes]
     .map((one) => {
       standing = computeStateAfterRun(rule, standing, run(one === "c" ? "completed" : "failed"));

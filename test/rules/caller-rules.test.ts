@@ -1,11 +1,11 @@
 /** Tests the callers and the column conditions of access rules: valid values, and the field that each fault names. */
 import { expect } from "chai";
 import {
-  allowsUser,
   checkCallerRule,
   checkColumnConditions,
   checkIsColumnName,
   fillConditionPlaceholders,
+  isUserAllowedByRule,
   meetsColumnConditions,
 } from "../../src/rules/caller-rules.js";
 import { parseAccessRules } from "../../src/rules/entries/access-rules.js";
@@ -70,18 +70,18 @@ describe("callers that a rule allows", () => {
 
   it("exclude everyone who is not signed in, except with all", () => {
     expect([
-      allowsUser("all", null),
-      allowsUser("loggedIn", null),
-      allowsUser({ user: { a: { equals: 1 } } }, null),
+      isUserAllowedByRule("all", null),
+      isUserAllowedByRule("loggedIn", null),
+      isUserAllowedByRule({ user: { a: { equals: 1 } } }, null),
     ]).to.deep.equal([true, false, false]);
-    expect([allowsUser("all", {}), allowsUser("loggedIn", {})]).to.deep.equal([true, true]);
+    expect([isUserAllowedByRule("all", {}), isUserAllowedByRule("loggedIn", {})]).to.deep.equal([true, true]);
   });
 
   it("are compared with their own columns filled into the rule", () => {
     const rule = { user: { Team: { equals: "{{user.Home}}" } } };
-    expect(allowsUser(rule, { Team: "a", Home: "a" })).to.equal(true);
-    expect(allowsUser(rule, { Team: "a", Home: "b" })).to.equal(false);
-    expect(allowsUser(rule, { Team: "a" })).to.equal(false);
+    expect(isUserAllowedByRule(rule, { Team: "a", Home: "a" })).to.equal(true);
+    expect(isUserAllowedByRule(rule, { Team: "a", Home: "b" })).to.equal(false);
+    expect(isUserAllowedByRule(rule, { Team: "a" })).to.equal(false);
   });
 });
 

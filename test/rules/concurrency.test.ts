@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import type { ConcurrencyPolicy } from "../../src/data/action-types.js";
-import { type ContendingRun, decideAdmission } from "../../src/rules/concurrency.js";
+import { type ContendingRun, decideRunAdmission } from "../../src/rules/concurrency.js";
 
 /** Describes runs with one letter each. Upper case stands for runs with a slot. */
 const POLICIES: Record<string, ConcurrencyPolicy> = { q: "queue", s: "skip", c: "cancel" };
@@ -50,7 +50,7 @@ describe("the limit of an action's runs", () => {
   ] as [number, string, number[], number[], [number, number][]][]) {
     it(`of ${limit} for ${runs}: admits ${admit.join() || "none"}, cancels ${cancel.length}`, () => {
       const displaced = cancel.map(([runId, by]) => ({ runId, for: by }));
-      expect(decideAdmission(limit, runsOf(runs))).to.deep.equal({ admit, skip, cancel: displaced });
+      expect(decideRunAdmission(limit, runsOf(runs))).to.deep.equal({ admit, skip, cancel: displaced });
     });
   }
 
@@ -58,7 +58,7 @@ describe("the limit of an action's runs", () => {
     const letters = fc.string({ unit: fc.constantFrom("q", "s", "c"), maxLength: 12 });
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 4 }), letters, (limit, waiting) => {
-        const verdict = decideAdmission(limit, runsOf(waiting));
+        const verdict = decideRunAdmission(limit, runsOf(waiting));
         expect(verdict.admit.length).to.be.at.most(limit);
         expect(verdict.cancel.map(({ runId }) => runId)).to.not.include.members([waiting.length]);
       }),

@@ -5,7 +5,7 @@ import { expect } from "chai";
 import fc from "fast-check";
 import Papa from "papaparse";
 import { CSV_CELLS_PER_ROW_MAX, CsvError, CsvParser, detectDelimiter, isValidDelimiter } from "../../src/rules/csv.js";
-import { CELL_TYPES, convertCsvCell, detectCellType } from "../../src/rules/csv-types.js";
+import { CSV_CELL_TYPES, convertCsvCell, detectCsvCellType } from "../../src/rules/csv-types.js";
 import { caseCount } from "../harness/samples.js";
 
 function rowsOf(parts: readonly string[], delimiter: string): string[][] {
@@ -137,7 +137,7 @@ describe("types of CSV cells", () => {
       },
       text: { "": "", " 12 ": " 12 ", true: "true" },
     };
-    for (const type of CELL_TYPES) {
+    for (const type of CSV_CELL_TYPES) {
       for (const [cell, value] of Object.entries(cells[type]))
         expect(convertCsvCell(cell, type), `${type} ${cell}`).to.equal(value);
     }
@@ -160,9 +160,9 @@ describe("types of CSV cells", () => {
   });
 
   it("are detected only if no character of a number would be lost, and convert every cell", () => {
-    expect(detectCellType(["1", "2.5", ""])).to.equal("number");
-    expect(detectCellType(["yes", "No"])).to.equal("boolean");
-    expect(detectCellType(["2026-11-26", "1.2.2026"])).to.equal("date");
+    expect(detectCsvCellType(["1", "2.5", ""])).to.equal("number");
+    expect(detectCsvCellType(["yes", "No"])).to.equal("boolean");
+    expect(detectCsvCellType(["2026-11-26", "1.2.2026"])).to.equal("date");
     for (const code of [
       "00123",
       "1.10",
@@ -173,15 +173,15 @@ describe("types of CSV cells", () => {
       "1 000",
       "x",
     ])
-      expect(detectCellType(["1", code]), code).to.equal("text");
-    expect(detectCellType(["2026-11-26T09:30Z", "2026-11-26 09:30+01:00"])).to.equal("date");
+      expect(detectCsvCellType(["1", code]), code).to.equal("text");
+    expect(detectCsvCellType(["2026-11-26T09:30Z", "2026-11-26 09:30+01:00"])).to.equal("date");
     for (const time of ["2026-11-26 09:30", "2026-11-26T09:30"])
-      expect(detectCellType(["2026-11-26", time]), time).to.equal("text");
-    for (const none of [[], ["", " "]]) expect(detectCellType(none)).to.equal("text");
+      expect(detectCsvCellType(["2026-11-26", time]), time).to.equal("text");
+    for (const none of [[], ["", " "]]) expect(detectCsvCellType(none)).to.equal("text");
     const unit = fc.constantFrom("0", "1", "2", "-", ".", ":", "T", "Z", "e", " ", "yes");
     fc.assert(
       fc.property(fc.array(fc.string({ unit, maxLength: 12 })), (cells) => {
-        const type = detectCellType(cells);
+        const type = detectCsvCellType(cells);
         for (const one of cells) {
           expect(convertCsvCell(one, type)).not.to.equal(undefined);
           if (type === "number" && one.trim() !== "") expect(String(convertCsvCell(one, type))).to.equal(one.trim());

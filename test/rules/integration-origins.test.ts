@@ -1,7 +1,7 @@
 /** Tests the origins of an action: valid values, and their stored form. */
 import { expect } from "chai";
 import { INTEGRATION_ORIGINS_MAX } from "../../src/limits.js";
-import { findIntegrationOriginsFault, toStoredOrigins } from "../../src/rules/integration-origins.js";
+import { findIntegrationOriginsFault, toStoredIntegrationOrigins } from "../../src/rules/integration-origins.js";
 
 const PUBLIC_NETWORK_ONLY = { allowPrivateNetwork: false };
 const PRIVATE = { allowPrivateNetwork: true };
@@ -23,7 +23,7 @@ describe("the origins of an action", () => {
   ] as const) {
     it(`store ${given} as ${stored}`, () => {
       expect(fault(given)).to.equal(null);
-      expect(toStoredOrigins([given])).to.deep.equal([stored]);
+      expect(toStoredIntegrationOrigins([given])).to.deep.equal([stored]);
     });
   }
 
@@ -81,7 +81,7 @@ describe("the origins of an action", () => {
     for (const origin of ["http://localhost:8080", "http://127.0.0.1:1", "https://[::1]", "http://api.internal:80"]) {
       expect(fault(origin, PRIVATE), origin).to.equal(null);
     }
-    expect(toStoredOrigins(["http://LOCALHOST:80"])).to.deep.equal(["http://localhost"]);
+    expect(toStoredIntegrationOrigins(["http://LOCALHOST:80"])).to.deep.equal(["http://localhost"]);
     for (const origin of ["ws://localhost", "file:///etc", "http://localhost/x"]) {
       expect(fault(origin, PRIVATE), origin).to.be.a("string");
     }
@@ -91,12 +91,12 @@ describe("the origins of an action", () => {
     const many = Array.from({ length: INTEGRATION_ORIGINS_MAX + 1 }, (_, index) => `https://a${index}.example`);
     expect(findIntegrationOriginsFault(many.slice(1), "server", PUBLIC_NETWORK_ONLY)).to.equal(null);
     expect(findIntegrationOriginsFault(many, "server", PUBLIC_NETWORK_ONLY)).to.include("at most 20");
-    expect(toStoredOrigins(["https://a.example", "https://A.example:443"])).to.have.length(1);
+    expect(toStoredIntegrationOrigins(["https://a.example", "https://A.example:443"])).to.have.length(1);
     expect(findIntegrationOriginsFault(many.slice(1), "client", PUBLIC_NETWORK_ONLY)).to.include(
       'unless environment is "server"',
     );
     expect(findIntegrationOriginsFault([], "client", PUBLIC_NETWORK_ONLY)).to.equal(null);
     expect(findIntegrationOriginsFault(null, "any", PUBLIC_NETWORK_ONLY)).to.equal(null);
-    expect(toStoredOrigins(null)).to.deep.equal([]);
+    expect(toStoredIntegrationOrigins(null)).to.deep.equal([]);
   });
 });

@@ -4,7 +4,7 @@ import {
   containsEntityTag,
   createContentDisposition,
   getMediaResponseHeaders,
-  parseRange,
+  parseRangeHeader,
 } from "../../src/rules/media-serving.js";
 
 describe("the range of a request for contents", () => {
@@ -29,7 +29,7 @@ describe("the range of a request for contents", () => {
     [" bytes=1-2 ", 10, { start: 1, end: 2 }],
   ] as const) {
     it(`${header} of ${bytes} bytes is ${JSON.stringify(wanted)}`, () => {
-      expect(parseRange(header, bytes)).to.deep.equal(wanted);
+      expect(parseRangeHeader(header, bytes)).to.deep.equal(wanted);
     });
   }
 

@@ -1,7 +1,7 @@
 /** Tests the maximum number and size of an app's secrets. */
 import { expect } from "chai";
 import { SECRETS_MAX_BYTES, SECRETS_MAX_COUNT } from "../../src/limits.js";
-import { findSecretsFault, findSecretsOfSetting, measureSecrets } from "../../src/rules/secrets.js";
+import { findSecretLimitFault, findSecretsOfSetting, measureSecrets } from "../../src/rules/secrets.js";
 
 const secret = (value: string) => ({ name: "_a", value, whole: false });
 
@@ -13,10 +13,10 @@ describe("the secrets of an app", () => {
 
   it("are rejected above the number and above the bytes, and not at them", () => {
     const many = (count: number) => Array.from({ length: count }, () => secret("x"));
-    expect(findSecretsFault(many(SECRETS_MAX_COUNT))).to.equal(null);
-    expect(findSecretsFault(many(SECRETS_MAX_COUNT + 1))).to.contain(`got ${SECRETS_MAX_COUNT + 1} with`);
-    expect(findSecretsFault([secret("x".repeat(SECRETS_MAX_BYTES))])).to.equal(null);
-    expect(findSecretsFault([secret("x".repeat(SECRETS_MAX_BYTES + 1))])).to.contain(
+    expect(findSecretLimitFault(many(SECRETS_MAX_COUNT))).to.equal(null);
+    expect(findSecretLimitFault(many(SECRETS_MAX_COUNT + 1))).to.contain(`got ${SECRETS_MAX_COUNT + 1} with`);
+    expect(findSecretLimitFault([secret("x".repeat(SECRETS_MAX_BYTES))])).to.equal(null);
+    expect(findSecretLimitFault([secret("x".repeat(SECRETS_MAX_BYTES + 1))])).to.contain(
       `got 1 with ${SECRETS_MAX_BYTES + 1} bytes`,
     );
   });

@@ -5,12 +5,12 @@ import { SETTINGS_KEYS_PER_REQUEST } from "../../src/limits.js";
 import {
   checkPrivateSettingsSize,
   checkRequestedSettingKeys,
-  checkSettingKeys,
   createAiArtifactSettingKey,
   createSettingReadCheck,
   getSettingTier,
   parseDeletedSettingKeys,
   parseMarkSecretRequest,
+  parseSettingsBody,
   removeProtectedKeys,
   selectHttpSettings,
   selectRuntimeSettings,
@@ -81,9 +81,9 @@ describe("setting keys", () => {
     const body = JSON.parse(
       '{"toString":1,"hasOwnProperty":null,"__secret":{"a":[1]},"ключ 🔑":2,"a\\u0000":3,"\\ud800":4}',
     );
-    expect(checkSettingKeys(body)).to.deep.equal(Object.entries(body));
-    expect(checkSettingKeys({ ["k".repeat(512)]: 1 })).to.have.length(1);
-    expect(checkSettingKeys({})).to.deep.equal([]);
+    expect(parseSettingsBody(body)).to.deep.equal(Object.entries(body));
+    expect(parseSettingsBody({ ["k".repeat(512)]: 1 })).to.have.length(1);
+    expect(parseSettingsBody({})).to.deep.equal([]);
   });
 
   const REFUSED: [string, string][] = [
@@ -100,13 +100,13 @@ describe("setting keys", () => {
   ];
   for (const [title, json] of REFUSED) {
     it(`are rejected: ${title}`, () => {
-      const message = refusal("SETTINGS_INVALID", () => checkSettingKeys(JSON.parse(json)));
+      const message = refusal("SETTINGS_INVALID", () => parseSettingsBody(JSON.parse(json)));
       expect(message).to.have.length.below(250);
     });
   }
 
   it("have errors that never repeat a value", () => {
-    const message = refusal("SETTINGS_INVALID", () => checkSettingKeys(JSON.parse('{"prototype":"hunter22"}')));
+    const message = refusal("SETTINGS_INVALID", () => parseSettingsBody(JSON.parse('{"prototype":"hunter22"}')));
     expect(message).to.not.contain("hunter22");
   });
 
@@ -156,11 +156,11 @@ describe("keys in a request", () => {
     const more = many(SETTINGS_KEYS_PER_REQUEST + 1);
     checkRequestedSettingKeys(most);
     expect(parseDeletedSettingKeys({ keys: most })).to.deep.equal(most);
-    expect(checkSettingKeys(Object.fromEntries(most.map((key) => [key, 1])))).to.have.length(most.length);
+    expect(parseSettingsBody(Object.fromEntries(most.map((key) => [key, 1])))).to.have.length(most.length);
     for (const check of [
       () => checkRequestedSettingKeys(more),
       () => parseDeletedSettingKeys({ keys: more }),
-      () => checkSettingKeys(Object.fromEntries(more.map((key) => [key, 1]))),
+      () => parseSettingsBody(Object.fromEntries(more.map((key) => [key, 1]))),
     ])
       expect(refusal("SETTINGS_INVALID", check)).to.contain(`got ${more.length}`);
   });
@@ -171,10 +171,10 @@ describe("keys in a request", () => {
     for (const key of ["", 5, null, "x".repeat(513), "__proto__"])
       refusal("SETTINGS_INVALID", () => parseDeletedSettingKeys({ keys: [key] }));
     const huge = JSON.parse('{"a": [1e999]}');
-    expect(refusal("SETTINGS_INVALID", () => checkSettingKeys(huge))).to.contain(
+    expect(refusal("SETTINGS_INVALID", () => parseSettingsBody(huge))).to.contain(
       "must not contain a number above 1.8e308",
     );
-    expect(refusal("SETTINGS_INVALID", () => checkSettingKeys("secret text"))).to.not.contain("secret text");
+    expect(refusal("SETTINGS_INVALID", () => parseSettingsBody("secret text"))).to.not.contain("secret text");
   });
 
   it("of a mark must be private settings, and others get the reason", () => {

@@ -8,7 +8,7 @@ import { LRUCache } from "lru-cache";
 import { ActionError } from "../../errors.js";
 import { matchesIfNoneMatch } from "../../rules/precondition.js";
 import { getPathPrefix } from "../page-origin.js";
-import { escapeHtml, ICON_SVG, PAGE_SECURITY_HEADERS, type WebPages } from "../web-assets.js";
+import { type BuiltPageSender, escapeHtml, ICON_SVG, PAGE_SECURITY_HEADERS } from "../web-assets.js";
 import { buildDocsPageHtml, buildSearchResultsHtml, type DocsPageFrame, readNavigation } from "./html.js";
 import { DocsLibrary, type DocsPage } from "./library.js";
 import {
@@ -43,7 +43,7 @@ const HOST_MAX_CHARACTERS = 261;
 const HOST_HEADER = /^[\w.-]+(?::\d{1,5})?$|^\[[\da-f:.]+\](?::\d{1,5})?$/i;
 
 export interface DocsOptions {
-  pages: WebPages;
+  pages: BuiltPageSender;
   /** Address of the service, used if a request has no valid `Host` header. */
   baseUrl: string;
   /** The setting PUBLIC_URL. If null, examples contain the address from the reader's request. */

@@ -5,7 +5,7 @@
 import { Arg, Ctx, Mutation, Resolver } from "type-graphql";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { Ai, AiReply } from "../../operations/ai/ai.js";
-import type { AiCall } from "../../rules/ai/options.js";
+import type { AiCallKind } from "../../rules/ai/options.js";
 import { isObject } from "../../rules/describe-value.js";
 import type { RequestContext } from "../context.js";
 import { JsonLineStream } from "../lines.js";
@@ -70,7 +70,7 @@ export class AiResolver {
   async callModel(
     context: RequestContext,
     appId: number,
-    call: AiCall,
+    call: AiCallKind,
     options: unknown,
   ): Promise<AiReply | JsonLineStream> {
     const caller = await this.accessChecks.requireAppAccess(context, "useAi", appId);

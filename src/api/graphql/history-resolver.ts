@@ -9,7 +9,7 @@ import type { RunQueries, RunSummary } from "../../operations/history/run-querie
 import type { ReadRunStatistics, RunStatisticsResult } from "../../operations/history/run-statistics.js";
 import type { ExecutionLogs, LogEntry } from "../../operations/records/execution-logs.js";
 import type { OutgoingRequestRecord } from "../../operations/requests/run-requests.js";
-import { parseCursor } from "../../rules/page.js";
+import { parseRowCursor } from "../../rules/page.js";
 import type { RequestContext } from "../context.js";
 import { ReplayInput } from "./action-inputs.js";
 import { AppId } from "./arguments.js";
@@ -82,7 +82,7 @@ export class RunHistoryResolver {
     @Args(() => RunsArguments) filter: RunsArguments,
   ): Promise<RunListType> {
     const caller = await this.accessChecks.requireAppAccess(context, "listRuns", appId);
-    const before = parseCursor(filter.cursor) ?? filter.before;
+    const before = parseRowCursor(filter.cursor) ?? filter.before;
     return this.services.history.list(caller, appId, { ...filter, before });
   }
 

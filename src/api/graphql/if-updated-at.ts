@@ -7,7 +7,7 @@ import { DateTime } from "./leaf-types.js";
  * Condition under which the service makes a change: the time in GraphQL's argument `ifUpdatedAt`, or the entity tags in REST's `If-Match`
  * header.
  */
-export type StatePrecondition = Date | ExpectedETags | null;
+export type ChangePrecondition = Date | ExpectedETags | null;
 
 const IF_UPDATED_AT_DESCRIPTION =
   "Rejects the change unless this is the current `updatedAt`; the error contains the current state. Null to change any state.";
@@ -15,5 +15,5 @@ const IF_UPDATED_AT_DESCRIPTION =
 export const IfUpdatedAt = () =>
   Arg("ifUpdatedAt", () => DateTime, { nullable: true, description: IF_UPDATED_AT_DESCRIPTION });
 
-export const toExpectedTags = (input: StatePrecondition): ExpectedETags =>
+export const toExpectedTags = (input: ChangePrecondition): ExpectedETags =>
   input instanceof Date ? [input.toISOString()] : (input ?? undefined);

@@ -13,12 +13,12 @@ import type { Media } from "../../operations/media/media.js";
 import type { MediaChangeTarget } from "../../operations/media/media-rows.js";
 import type { MediaItemKind, MediaItemRules } from "../../operations/media/media-rules.js";
 import type { MediaUploadSession } from "../../operations/media/uploads.js";
-import type { MediaRule } from "../../rules/media-access.js";
+import type { MediaAccessRule } from "../../rules/media-access.js";
 import type { MediaFileVariant } from "../../rules/media-fields.js";
 import type { ExpectedETags } from "../../rules/precondition.js";
 import type { RequestContext } from "../context.js";
 import { AppId, Limit, Offset } from "./arguments.js";
-import { IfUpdatedAt, type StatePrecondition, toExpectedTags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAt, toExpectedTags } from "./if-updated-at.js";
 import {
   MediaAccessRuleInput,
   MediaAccessRuleType,
@@ -38,7 +38,7 @@ const toMediaRule = ({ type, allow, user, enabled }: MediaAccessRuleInput): Reco
   ...(typeof enabled === "boolean" && { enabled }),
 });
 
-const toGraphqlRule = ({ type, allow, enabled }: MediaRule): MediaAccessRuleType => ({
+const toGraphqlRule = ({ type, allow, enabled }: MediaAccessRule): MediaAccessRuleType => ({
   type,
   allow: typeof allow === "string" ? allow : "user",
   user: typeof allow === "string" ? null : allow.user,
@@ -147,7 +147,7 @@ export class MediaResolver {
       description: "All access rules of the folder; null to inherit those of the parent folder.",
     })
     accessRules?: MediaAccessRuleInput[] | null,
-    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
+    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
   ): Promise<MediaFolder> {
     const precondition = await this.changeRules(
       context,
@@ -164,7 +164,7 @@ export class MediaResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("id", () => Int, { description: "ID of the folder." }) id: number,
-    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
+    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {
     const admission = await this.accessChecks.admitAppRequest(context, "removeMedia", appId);
     await this.media.folders.remove(admission, { appId, id, precondition: toExpectedTags(ifUpdatedAt) });
@@ -188,7 +188,7 @@ export class MediaResolver {
       description: "All access rules of the file; null to inherit those of the folder.",
     })
     accessRules?: MediaAccessRuleInput[] | null,
-    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
+    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
   ): Promise<MediaFile> {
     const precondition = await this.changeRules(
       context,
@@ -205,7 +205,7 @@ export class MediaResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("id", () => Int, { description: "ID of the file." }) id: number,
-    @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
+    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {
     const admission = await this.accessChecks.admitAppRequest(context, "removeMedia", appId);
     await this.media.files.remove(admission, { appId, id, precondition: toExpectedTags(ifUpdatedAt) });

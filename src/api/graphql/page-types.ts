@@ -1,7 +1,7 @@
 /** Builds the GraphQL type of one page of a list: the field `items`, and the fields of the interface `Page`. */
 import { GraphQLSafeInt } from "graphql-scalars";
 import { Field, FieldResolver, InterfaceType, Resolver, Root } from "type-graphql";
-import { createCursor } from "../../rules/page.js";
+import { createRowCursor } from "../../rules/page.js";
 
 type ItemTypes = () => [unknown];
 
@@ -51,7 +51,7 @@ export const DEPRECATED_IN_FAVOR_OF_PAGE = { deprecationReason: "Use the fields 
 
 function nextCursorOf({ pagination, cursor, nextCursor }: ListedPage): string | null {
   const { nextBefore } = pagination ?? {};
-  return cursor?.next ?? nextCursor ?? pagination?.nextCursor ?? (nextBefore ? createCursor(nextBefore) : null);
+  return cursor?.next ?? nextCursor ?? pagination?.nextCursor ?? (nextBefore ? createRowCursor(nextBefore) : null);
 }
 
 function hasMoreOf(list: ListedPage): boolean {

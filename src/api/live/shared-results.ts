@@ -11,7 +11,7 @@ import { isLiveSource, type LiveSource, type SubscriptionGuard } from "../../ope
 import type { Caller } from "../../rules/access.js";
 import { serializeJson } from "../../rules/json-text.js";
 import { formatGraphqlError } from "../error-reply.js";
-import { estimateBytes, type ResponseMemory } from "../response-memory.js";
+import { estimateResponseBytes, type ResponseMemory } from "../response-memory.js";
 
 /** Maximum number of open subscriptions of one app in one process. */
 const SUBSCRIPTIONS_PER_APP_MAX = 20_000;
@@ -176,7 +176,7 @@ class SharedTexts {
     args: ExecutionArgs,
   ): Promise<string | Buffer | null> {
     const result = await this.resultOf(event, args);
-    const length = estimateBytes(result);
+    const length = estimateResponseBytes(result);
     try {
       if (length >= LONG_TEXT_CHARACTERS) text.freeMemory = this.responseMemory.countSharedText(appId, length);
     } catch (error) {

@@ -9,13 +9,13 @@ import type { GrantDecision } from "../../operations/oauth/oauth-grants.js";
 import { TOKEN_SCOPES, type TokenScope } from "../../rules/access.js";
 import { describeValue, isObject } from "../../rules/describe-value.js";
 import { createErrorReply } from "../error-reply.js";
-import type { WebPages } from "../web-assets.js";
+import type { BuiltPageSender } from "../web-assets.js";
 
 const FORM_MAX_BYTES = 32 * 1024;
 
 export interface OauthOptions {
   oauth: OAuthServer;
-  pages: WebPages;
+  pages: BuiltPageSender;
   /** Returns the service's address for the sender of this request, without a trailing slash. */
   addressFor: (request: FastifyRequest) => string;
   log: Logger;

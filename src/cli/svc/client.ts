@@ -1,6 +1,6 @@
 /** HTTP client of the command line `svc`: sends a request to the service's API, and returns the response or throws the error. */
 import { setTimeout as delay } from "node:timers/promises";
-import type { ProcessEnvironment, SavedToken, ServerTarget, TokenStore } from "./config.js";
+import type { ProcessEnvironment, SavedToken, ServerAndApp, TokenStore } from "./config.js";
 import { CliError, EXIT_CODES } from "./failure.js";
 
 const REQUEST_TIMEOUT_MS = 130_000;
@@ -53,11 +53,11 @@ const parseJson = (text: string): unknown => {
 };
 
 export class CliApiClient {
-  readonly target: ServerTarget;
+  readonly target: ServerAndApp;
   readonly #env: ProcessEnvironment;
   readonly #store: TokenStore;
 
-  constructor(target: ServerTarget, env: ProcessEnvironment, store: TokenStore) {
+  constructor(target: ServerAndApp, env: ProcessEnvironment, store: TokenStore) {
     this.target = target;
     this.#env = env;
     this.#store = store;

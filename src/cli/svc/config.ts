@@ -10,7 +10,7 @@ export type ProcessEnvironment = Readonly<Record<string, string | undefined>>;
 
 export const PROJECT_FILE = "svc.json";
 
-export interface ServerTarget {
+export interface ServerAndApp {
   /** Address of the server, without a trailing slash. */
   url: string;
   app: number;
@@ -58,7 +58,7 @@ export function parseAppId(value: unknown, from: string): number {
  * Finds the server and the app for a command.
  * @throws CliError if neither the environment nor svc.json names them
  */
-export function readServerTarget(cwd: string, env: ProcessEnvironment): ServerTarget {
+export function readServerAndApp(cwd: string, env: ProcessEnvironment): ServerAndApp {
   const root = findProjectRoot(cwd);
   const file = root === null ? {} : readJson(join(root, PROJECT_FILE));
   const [url, app] = [env["SVC_URL"] ?? file["url"], env["SVC_APP"] ?? file["app"]];
@@ -99,15 +99,15 @@ export class TokenStore {
     writeFileSync(this.#path, `${JSON.stringify(tokens, null, 2)}\n`, { mode: 0o600 });
   }
 
-  get({ url, app }: Pick<ServerTarget, "url" | "app">): SavedToken | null {
+  get({ url, app }: Pick<ServerAndApp, "url" | "app">): SavedToken | null {
     return this.#read()[`${url} ${app}`] ?? null;
   }
 
-  set({ url, app }: Pick<ServerTarget, "url" | "app">, token: SavedToken): void {
+  set({ url, app }: Pick<ServerAndApp, "url" | "app">, token: SavedToken): void {
     this.#write({ ...this.#read(), [`${url} ${app}`]: token });
   }
 
-  remove({ url, app }: Pick<ServerTarget, "url" | "app">): void {
+  remove({ url, app }: Pick<ServerAndApp, "url" | "app">): void {
     const { [`${url} ${app}`]: _, ...rest } = this.#read();
     this.#write(rest);
   }

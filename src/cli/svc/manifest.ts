@@ -120,7 +120,7 @@ export function compareManifests(before: Manifest, after: Manifest, isWhole: boo
  * Returns the manifest with the planned changes: created and changed items with the fields of `local`, without the removed items. A changed
  * item keeps the fields that `local` does not contain.
  */
-export function applyPlan(
+export function applyManifestPlan(
   manifest: Manifest,
   local: Manifest,
   plan: readonly { change: ChangeKind; kind: string; name: string }[],

@@ -24,7 +24,7 @@ import {
 } from "../../engine/bundler/project/action-modules.js";
 import { decodeDefinitionName, ProjectReader, readItemConfig } from "../../engine/bundler/project/project-reader.js";
 import { ENTRY_POINT_FILE_NAMES, isValidSourcePath } from "../../rules/action-source.js";
-import type { ServerTarget } from "./config.js";
+import type { ServerAndApp } from "./config.js";
 import { CliError, createUsageError } from "./failure.js";
 import { type ActionSource, compareManifests, getActionSource, type Item, type Manifest } from "./manifest.js";
 import {
@@ -54,7 +54,7 @@ const formatJson = (value: unknown): string => `${JSON.stringify(value, null, 2)
  * Returns the name of the file that stores the `LastSyncState`. Each app that the folder was pulled from or pushed to has its own file,
  * for example each stage of an app.
  */
-const baseStateFileOf = ({ url, app }: ServerTarget): string =>
+const baseStateFileOf = ({ url, app }: ServerAndApp): string =>
   `base-${app}-${createHash("sha256").update(url).digest("hex").slice(0, 8)}.json`;
 
 /** True if `item` has all of `fields`, with the same values. */
@@ -127,16 +127,16 @@ export class Project {
     renameSync(temporary, path);
   }
 
-  readBase(target: ServerTarget): LastSyncState | null {
+  readBase(target: ServerAndApp): LastSyncState | null {
     return this.#readJson<LastSyncState>(STATE_FOLDER, baseStateFileOf(target)) ?? null;
   }
 
-  saveBase(target: ServerTarget, state: LastSyncState): void {
+  saveBase(target: ServerAndApp, state: LastSyncState): void {
     this.#writeIfChanged("*\n", STATE_FOLDER, ".gitignore");
     this.#writeIfChanged(formatJson(state), STATE_FOLDER, baseStateFileOf(target));
   }
 
-  removeBase(target: ServerTarget): void {
+  removeBase(target: ServerAndApp): void {
     rmSync(this.#path(STATE_FOLDER, baseStateFileOf(target)), { force: true });
   }
 

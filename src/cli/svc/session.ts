@@ -2,7 +2,7 @@
 import { createInterface } from "node:readline/promises";
 import { text } from "node:stream/consumers";
 import { CliApiClient } from "./client.js";
-import { type ProcessEnvironment, readServerTarget, type ServerTarget, TokenStore } from "./config.js";
+import { type ProcessEnvironment, readServerAndApp, type ServerAndApp, TokenStore } from "./config.js";
 import { CliError, createUsageError } from "./failure.js";
 import { CommandOutput, type ProgramStreams } from "./output.js";
 
@@ -31,17 +31,17 @@ export class CliSession {
     this.#isSure = yes;
   }
 
-  get target(): ServerTarget {
+  get target(): ServerAndApp {
     return this.client.target;
   }
 
   get client(): CliApiClient {
     const { cwd, env } = this.surroundings;
-    this.#client ??= new CliApiClient(readServerTarget(cwd, env), env, this.store);
+    this.#client ??= new CliApiClient(readServerAndApp(cwd, env), env, this.store);
     return this.#client;
   }
 
-  clientFor(target: ServerTarget): CliApiClient {
+  clientFor(target: ServerAndApp): CliApiClient {
     return new CliApiClient(target, this.surroundings.env, this.store);
   }
 

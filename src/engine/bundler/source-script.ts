@@ -9,7 +9,7 @@ import { findImportedFile, findImportedFileByAlias, isOutsideFolder, isRelativeS
 import { TEST_MODULE_SOURCE } from "./test-module.js";
 
 /** An action's source files and, for each package that they can import, the JavaScript expression that yields its exports. */
-export interface SourceJob {
+export interface SourceBuildJob {
   entry: string;
   files: Record<string, string>;
   /** JavaScript expressions that yield the exports of packages, by package name, such as `globalThis.dayjs`. */
@@ -17,7 +17,7 @@ export interface SourceJob {
   maxBytes: number;
 }
 
-export interface SourceScript {
+export interface BuiltSourceScript {
   code: string;
   /** Source map of `code` as JSON text. It does not contain the contents of the files. */
   map: string;
@@ -47,7 +47,7 @@ const PROVIDED_MODULES: Record<string, string> = {
 };
 
 /** Returns an esbuild plugin that resolves all imports in memory, so that esbuild does not read the disk. */
-function createFilesPlugin({ entry, files, packages }: SourceJob, exporting: ReadonlySet<string>): Plugin {
+function createFilesPlugin({ entry, files, packages }: SourceBuildJob, exporting: ReadonlySet<string>): Plugin {
   const fault = (text: string) => ({ errors: [{ text }] });
   const has = (path: string) => Object.hasOwn(files, path);
   return {
@@ -134,7 +134,7 @@ const findFileWithoutExecute = (message: Message): string | null =>
     ? toDisplayPath(message.location.file)
     : findFileWithoutExport(message);
 
-function buildSource(job: SourceJob, exporting: ReadonlySet<string>): Promise<BuildResult<{ write: false }>> {
+function buildSource(job: SourceBuildJob, exporting: ReadonlySet<string>): Promise<BuildResult<{ write: false }>> {
   return build({
     stdin: {
       contents: `import { execute as run } from ${JSON.stringify(`./${job.entry}`)};\nexport const execute = run;\n`,
@@ -167,7 +167,7 @@ const getBuildErrors = (error: unknown): Message[] => (error as { errors?: Messa
  * Builds the script. The entry file of an action need not export `execute`: if the file only declares the function,
  * this build appends the export. The same applies to the entry file of another action that a test imports.
  */
-async function buildWithExports(job: SourceJob): Promise<BuildResult<{ write: false }>> {
+async function buildWithExports(job: SourceBuildJob): Promise<BuildResult<{ write: false }>> {
   const exporting = new Set([job.entry]);
   for (;;) {
     try {
@@ -186,7 +186,7 @@ async function buildWithExports(job: SourceJob): Promise<BuildResult<{ write: fa
 }
 
 /** Builds the script of an action. @throws PackageError that names file, line and column */
-export async function buildSourceScript(job: SourceJob): Promise<SourceScript> {
+export async function buildSourceScript(job: SourceBuildJob): Promise<BuiltSourceScript> {
   const result = await buildWithExports(job).catch((error: unknown) => {
     const errors = getBuildErrors(error);
     const faultyFiles = errors.map(findFileWithoutExecute);

@@ -10,7 +10,7 @@ const SHORT_TYPE = 3;
  * Returns the orientation of a picture, a number from 1 to 8 as in Exif; 1 (upright) if the Exif data contains none.
  * @param tiff Exif data from its byte order mark on
  */
-export function readOrientation(tiff: Buffer): number {
+export function readExifOrientation(tiff: Buffer): number {
   const order = tiff.toString("latin1", 0, 2);
   if ((order !== "II" && order !== "MM") || tiff.length < 14) return 1;
   const isLittle = order === "II";

@@ -4,7 +4,7 @@
  */
 import { crc32 } from "node:zlib";
 import { removePrivateBmffItems } from "./bmff-metadata.js";
-import { createOrientationExif, readOrientation } from "./exif.js";
+import { createOrientationExif, readExifOrientation } from "./exif.js";
 import { removePersonalTiffTags } from "./tiff-metadata.js";
 
 /** Error if the file does not have the format that its first bytes announce. */
@@ -62,7 +62,8 @@ function cleanJpeg(file: Buffer): Buffer[] {
     if (segmentEnd > file.length || segmentEnd < at + 4)
       throw new DamagedPictureError("a JPEG segment is longer than the file");
     const content = file.subarray(at + 4, segmentEnd);
-    if (marker === 0xe1 && content.subarray(0, 6).equals(EXIF_MARK)) orientation = readOrientation(content.subarray(6));
+    if (marker === 0xe1 && content.subarray(0, 6).equals(EXIF_MARK))
+      orientation = readExifOrientation(content.subarray(6));
     const scanEnd = marker === 0xda ? findScanEnd(file, segmentEnd) : segmentEnd;
     if (isDisplayMarker(marker, content)) retained.push(file.subarray(at, scanEnd));
     at = scanEnd;
@@ -93,7 +94,7 @@ function cleanPng(file: Buffer): Buffer[] {
     if (chunkEnd > file.length) throw new DamagedPictureError("a PNG chunk is longer than the file");
     if (DISPLAY_PNG_CHUNKS.has(type)) retained.push(file.subarray(at, chunkEnd));
     if (type === "eXIf") {
-      const orientation = readOrientation(file.subarray(at + 8, chunkEnd - 4));
+      const orientation = readExifOrientation(file.subarray(at + 8, chunkEnd - 4));
       if (orientation !== 1) retained.splice(2, 0, createPngChunk("eXIf", createOrientationExif(orientation)));
     }
     if (type === "IEND") break;
@@ -124,7 +125,7 @@ function cleanWebp(file: Buffer): Buffer[] {
   const chunks = readWebpChunks(file);
   const exif = chunks.find(({ type }) => type === "EXIF")?.content;
   const tiff = exif?.subarray(0, 6).equals(EXIF_MARK) ? exif.subarray(6) : exif;
-  const orientation = tiff ? readOrientation(tiff) : 1;
+  const orientation = tiff ? readExifOrientation(tiff) : 1;
   const retained = chunks
     .filter(({ type }) => DISPLAY_WEBP_CHUNKS.has(type))
     .map(({ type, whole }) => {

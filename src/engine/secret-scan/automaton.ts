@@ -9,7 +9,7 @@ import { ENTIRE_TEXT_SPANS, type Spans } from "./spans.js";
  * One occurrence of a pattern: the bytes from index `start` up to, but not including, `end`. `pattern` is the index of
  * the pattern.
  */
-export interface PatternHit {
+export interface PatternMatch {
   pattern: number;
   start: number;
   end: number;
@@ -189,7 +189,7 @@ export class Automaton {
    * index at which patterns end, with the longest of these patterns. Returns the index at which the last, incomplete
    * match begins; -1 if `onHit` returned true.
    */
-  private scanFrom(bytes: Uint8Array, from: number, onHit: (hit: PatternHit) => boolean): number {
+  private scanFrom(bytes: Uint8Array, from: number, onHit: (hit: PatternMatch) => boolean): number {
     const { firstChildLabel: first, patternNode: report, depth } = this;
     let node = 0;
     let at = from;
@@ -219,7 +219,7 @@ export class Automaton {
   scan(
     bytes: Uint8Array,
     words: Int32Array,
-    onHit: (hit: PatternHit) => boolean,
+    onHit: (hit: PatternMatch) => boolean,
     spans: Spans = ENTIRE_TEXT_SPANS,
   ): boolean {
     let from = 0;
@@ -245,7 +245,7 @@ export class Automaton {
     words: Int32Array,
     from: number,
     to: number,
-    onHit: (hit: PatternHit) => boolean,
+    onHit: (hit: PatternMatch) => boolean,
   ): number {
     const lastStart = Math.min(bytes.length - PATTERN_MIN_BYTES + 1, to);
     this.stepCount += Math.max(0, lastStart - from) >> 2;
@@ -271,9 +271,9 @@ export class Automaton {
    * Finds a pattern of which only the beginning, of a minimum length, is at the end of a truncated text. Returns null
    * if there is none.
    */
-  findPatternBegunAtEnd(bytes: Uint8Array): PatternHit | null {
+  findPatternBegunAtEnd(bytes: Uint8Array): PatternMatch | null {
     let node = 0;
-    let longest: PatternHit | null = null;
+    let longest: PatternMatch | null = null;
     for (
       let at = Math.max(0, bytes.length - CUT_DISTANCE_MAX_BYTES - this.longestPatternBytes);
       at < bytes.length;

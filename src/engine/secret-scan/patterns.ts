@@ -98,7 +98,7 @@ function removeAmbiguousEnds(text: string): string {
 }
 
 /** Returns the patterns that stand for a value. @param value at least PATTERN_MIN_BYTES bytes without line breaks */
-export function createPatterns(value: string): Uint8Array[] {
+export function createSecretPatterns(value: string): Uint8Array[] {
   // A value without characters that URLs or JSON escape is usually a key or an ID. It gets few patterns, because an app
   // may have thousands of keys and IDs.
   if (NEVER_ESCAPED.test(value)) {
@@ -154,7 +154,7 @@ export const removeBytesThatUrlsMayDrop = (bytes: Uint8Array): Uint8Array =>
  * Returns the patterns of a value that is in a URL without having been encoded. They stand for the value, and for its
  * JSON text, which also covers repeated JSON encoding.
  */
-export function createUrlPatterns(value: string): Uint8Array[] {
+export function createUrlSecretPatterns(value: string): Uint8Array[] {
   if (!ALTERED_CHARACTER.test(value)) return [];
   const broken = ["\n", "\r\n", "\r", ""].map((lineBreak) => value.replace(LINE_BREAKS, lineBreak));
   const inJson = [value, ...broken].map((text) => JSON.stringify(text).slice(1, -1));
@@ -168,7 +168,7 @@ export function createUrlPatterns(value: string): Uint8Array[] {
  * Returns the patterns of a value in a host name. Host names are in lower case and so cannot be decoded. The patterns
  * are the encoded forms of the value, with and without dots and hyphens.
  */
-export function createHostPatterns(value: string): Uint8Array[] {
+export function createHostSecretPatterns(value: string): Uint8Array[] {
   if (value.length > HOST_MAX_CHARACTERS) return [];
   const bytes = Buffer.from(value);
   const digits = [bytes.toString("hex"), ...createBase64Forms(bytes)];

@@ -3,16 +3,16 @@
  * compressed or encoded in another way.
  */
 import { domainToUnicode } from "node:url";
-import { Automaton, type PatternHit } from "./automaton.js";
+import { Automaton, type PatternMatch } from "./automaton.js";
 import { decodeDigitLayers, findTrailingDigitsStart } from "./digits.js";
 import { decodeEscapesOnce, findIncompleteEscape } from "./escapes.js";
 import { findShortKeyRanges, isWithinOneSpan, readShortStringValues } from "./json-strings.js";
 import { createInitialLayer, type DecodedLayer } from "./layers.js";
 import { type MaskedBeginning, maskBeginning, type SecretRange, type StreamedText } from "./partial-text.js";
 import {
-  createHostPatterns,
-  createPatterns,
-  createUrlPatterns,
+  createHostSecretPatterns,
+  createSecretPatterns,
+  createUrlSecretPatterns,
   listHostSpellings,
   removeBytesThatUrlsMayDrop,
 } from "./patterns.js";
@@ -81,12 +81,12 @@ function createFinder(secrets: readonly Secret[], patternsOfOne: (value: string)
   const automaton = new Automaton(patterns);
   return {
     automaton,
-    name: (hit: PatternHit): string => names[hit.pattern]!,
+    name: (hit: PatternMatch): string => names[hit.pattern]!,
     /**
      * Searches one layer (form of the text). Calls `onHit` for each occurrence that is new in this layer, until `onHit`
      * returns true.
      */
-    scan: ({ bytes, newSpans }: DecodedLayer, onHit: (hit: PatternHit) => boolean): boolean =>
+    scan: ({ bytes, newSpans }: DecodedLayer, onHit: (hit: PatternMatch) => boolean): boolean =>
       automaton.scan(bytes, viewAsInt32Words(bytes), onHit, newSpans),
   };
 }
@@ -96,7 +96,7 @@ export class SecretScan {
     this.secrets.filter((secret) => secret.whole).map(({ name, value }) => [value, name]),
   );
   private readonly long = this.secrets.filter((secret) => !secret.whole);
-  private readonly finder = createFinder(this.long, createPatterns);
+  private readonly finder = createFinder(this.long, createSecretPatterns);
   private hostFinder: ReturnType<typeof createFinder> | null = null;
   private addressFinder: ReturnType<typeof createFinder> | null = null;
   readonly bytes = this.finder.automaton.bytes;
@@ -105,7 +105,7 @@ export class SecretScan {
 
   private findLongSecret(text: string, cut = false): string | null {
     let secretName: string | null = null;
-    const onHit = (hit: PatternHit): boolean => {
+    const onHit = (hit: PatternMatch): boolean => {
       secretName = this.finder.name(hit);
       return true;
     };
@@ -121,7 +121,7 @@ export class SecretScan {
     const ranges: SecretRange[] = [];
     for (const { layer, isDecoded } of createLayers(text, true, this.finder.automaton.longestPatternBytes)) {
       const at = layer.textIndexes!;
-      const onHit = (hit: PatternHit): boolean => {
+      const onHit = (hit: PatternMatch): boolean => {
         // The last byte of a secret may end within a base64 digit, so the mask includes this digit.
         const to = hit.end < at.length ? at[hit.end]! + (isDecoded ? 1 : 0) : text.length;
         ranges.push({ from: at[hit.start]!, to, name: this.finder.name(hit) });
@@ -164,7 +164,7 @@ export class SecretScan {
     let secretName: string | null = null;
     for (const { layer } of createLayers(json, true, this.finder.automaton.longestPatternBytes)) {
       const at = layer.textIndexes!;
-      const onHit = (hit: PatternHit): boolean => {
+      const onHit = (hit: PatternMatch): boolean => {
         const isInKey = isWithinOneSpan(keys, at[hit.start]!, at[hit.end - 1]!);
         if (!isInKey) secretName = this.finder.name(hit);
         return !isInKey;
@@ -175,9 +175,9 @@ export class SecretScan {
   }
 
   private findInHost({ hostname }: URL): string | null {
-    this.hostFinder ??= createFinder(this.long, createHostPatterns);
+    this.hostFinder ??= createFinder(this.long, createHostSecretPatterns);
     let secretName: string | null = null;
-    const onHit = (hit: PatternHit): boolean => {
+    const onHit = (hit: PatternMatch): boolean => {
       secretName = this.hostFinder!.name(hit);
       return true;
     };
@@ -194,10 +194,10 @@ export class SecretScan {
   private findAlteredSecret(url: string): string | null {
     const escaped = this.findLongSecret(url.replaceAll("/", "\\"));
     if (escaped !== null) return escaped;
-    this.addressFinder ??= createFinder(this.long, createUrlPatterns);
+    this.addressFinder ??= createFinder(this.long, createUrlSecretPatterns);
     if (this.addressFinder.automaton.longestPatternBytes === 0) return null;
     let secretName: string | null = null;
-    const onHit = (hit: PatternHit): boolean => {
+    const onHit = (hit: PatternMatch): boolean => {
       secretName = this.addressFinder!.name(hit);
       return true;
     };

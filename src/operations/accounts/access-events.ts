@@ -3,7 +3,7 @@
  * app is in `records/audit.ts`.
  */
 import { type Db, rows, type SqlClient } from "../../data/database.js";
-import { createCursor, parseCursor, parseLimitAndOffset } from "../../rules/page.js";
+import { createRowCursor, parseLimitAndOffset, parseRowCursor } from "../../rules/page.js";
 
 /** Entry to write to the audit log of access. `data` contains names and IDs, but never a secret. */
 export interface AccessEvent {
@@ -78,11 +78,11 @@ export type ListAccessLogEntries = (
 export function createAccessLogLister({ db }: { db: Db }): ListAccessLogEntries {
   return async (organizationId, isAdministrator, options) => {
     const { limit } = parseLimitAndOffset(options);
-    const values = [organizationId, isAdministrator, parseCursor(options.cursor), limit + 1];
+    const values = [organizationId, isAdministrator, parseRowCursor(options.cursor), limit + 1];
     const eventRows = await rows<AccessLogEntry & { createdAt: Date }>(db, SELECT_ACCESS_EVENTS, values);
     const entries = eventRows.slice(0, limit).map((entry) => ({ ...entry, createdAt: entry.createdAt.toISOString() }));
     const hasMore = eventRows.length > limit;
     const last = entries.at(-1);
-    return { entries, pagination: { hasMore, ...(hasMore && last && { nextCursor: createCursor(last.id) }) } };
+    return { entries, pagination: { hasMore, ...(hasMore && last && { nextCursor: createRowCursor(last.id) }) } };
   };
 }

@@ -7,9 +7,14 @@ import { ActionRow } from "../../data/action.js";
 import type { ActionAccess, ActionSource, Asset, Environment, RunLimits, Trigger } from "../../data/action-types.js";
 import { type Db, isDeadlock, isUniqueViolation, rows } from "../../data/database.js";
 import { ActionError, type Status } from "../../errors.js";
-import { DEFAULT_ACCESS } from "../../rules/action-access.js";
-import { type ActionInput, NO_RUN_LIMITS, omitLimitsIfNull, omitSourceIfNull } from "../../rules/action-input.js";
-import { omitSourceMap } from "../../rules/action-source.js";
+import { DEFAULT_ACTION_ACCESS } from "../../rules/action-access.js";
+import {
+  type ActionInput,
+  NO_RUN_LIMITS,
+  omitActionSourceIfNull,
+  omitRunLimitsIfNull,
+} from "../../rules/action-input.js";
+import { omitActionSourceMap } from "../../rules/action-source.js";
 import type { AddAssetUrls } from "../../rules/packages.js";
 import { type ExpectedETags, requireExpectedRowVersion } from "../../rules/precondition.js";
 import type { TriggerEndpoint } from "../http/endpoints.js";
@@ -59,9 +64,9 @@ export const createActionRowConverter =
     ...fields
   }) => ({
     ...fields,
-    access: access ?? DEFAULT_ACCESS,
-    ...omitLimitsIfNull({ concurrency, debounce, timeoutMs, jitterSeconds }),
-    ...omitSourceIfNull(source && omitSourceMap(source)),
+    access: access ?? DEFAULT_ACTION_ACCESS,
+    ...omitRunLimitsIfNull({ concurrency, debounce, timeoutMs, jitterSeconds }),
+    ...omitActionSourceIfNull(source && omitActionSourceMap(source)),
     assets: addAssetUrls(assets),
     lastRunAt: lastRunAt?.toISOString() ?? null,
     createdAt: createdAt.toISOString(),
@@ -191,14 +196,14 @@ export function pickAuthoredFields(row: ActionRow): ActionInput {
   return {
     ...draftFields,
     integrationOrigins,
-    access: access ?? DEFAULT_ACCESS,
-    ...omitSourceIfNull(row.source),
-    ...omitLimitsIfNull(row),
+    access: access ?? DEFAULT_ACTION_ACCESS,
+    ...omitActionSourceIfNull(row.source),
+    ...omitRunLimitsIfNull(row),
   };
 }
 
 /** Copies all fields that authors can write from `input` to the row. Clears fields that are missing in `input`. */
 export function assignAuthoredFields(row: ActionRow, input: ActionInput): ActionRow {
-  const access = input.access === DEFAULT_ACCESS ? null : input.access;
+  const access = input.access === DEFAULT_ACTION_ACCESS ? null : input.access;
   return Object.assign(row, NO_RUN_LIMITS, { source: null }, input, { access });
 }

@@ -6,7 +6,7 @@ import type { EntityManager } from "typeorm";
 import type { ActionRow } from "../../data/action.js";
 import type { StoredAsset } from "../../data/action-types.js";
 import { ActionError, type Status } from "../../errors.js";
-import { type CodeCheck, findDependenciesFault } from "../../rules/action-fields.js";
+import { type CheckActionCode, findDependenciesFault } from "../../rules/action-fields.js";
 import { ACTION_SHAPE, type ActionInput, parseActionUpdate, parseNewAction } from "../../rules/action-input.js";
 import { findParseResultFault } from "../../rules/code.js";
 import { isObject } from "../../rules/describe-value.js";
@@ -109,7 +109,7 @@ export class ActionValidation {
   private async checkInput(
     appId: number,
     code: unknown,
-    parse: (checkCode: CodeCheck) => ActionInput,
+    parse: (checkCode: CheckActionCode) => ActionInput,
     compiled: string | null,
     buildFault: string | null = null,
   ): Promise<ActionInput> {
@@ -133,7 +133,7 @@ export class ActionValidation {
 
   private updatedInput(current: ActionRow, { data, fault }: BuiltSource): Promise<ActionInput> {
     const code = readProperty(data, "code") ?? current.code;
-    const parse = (checkCode: CodeCheck) =>
+    const parse = (checkCode: CheckActionCode) =>
       parseActionUpdate(data, pickAuthoredFields(current), { checkCode: checkCode, ...this.checkOptions });
     return this.checkInput(current.appId, code, parse, current.code, fault);
   }

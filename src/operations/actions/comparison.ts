@@ -8,8 +8,8 @@ import { ActionError } from "../../errors.js";
 import { CODE_RULES_CHECK_MEMORY_MB, CODE_RULES_CHECK_TIMEOUT_MS } from "../../limits.js";
 import type * as actionDiff from "../../rules/action-diff.js";
 import { type ActionDiff, type ActionVersionPair, type ComparedScript, diffActions } from "../../rules/action-diff.js";
-import { type ActionInput, omitSourceIfNull } from "../../rules/action-input.js";
-import { omitSourceMap } from "../../rules/action-source.js";
+import { type ActionInput, omitActionSourceIfNull } from "../../rules/action-input.js";
+import { omitActionSourceMap } from "../../rules/action-source.js";
 import { isStoredScript } from "../../rules/packages.js";
 import { findAction, findLiveVersion, pickAuthoredFields } from "./action-rows.js";
 import { findVersion } from "./versions.js";
@@ -80,7 +80,7 @@ async function diffInThread(appId: number, actions: ActionVersionPair): Promise<
 
 const withoutNullSource = ({ source, ...input }: ActionInput): ActionInput => ({
   ...input,
-  ...omitSourceIfNull(source ? omitSourceMap(source) : null),
+  ...omitActionSourceIfNull(source ? omitActionSourceMap(source) : null),
 });
 
 async function compareStates(appId: number, from: ActionState, to: ActionState): Promise<ActionComparison> {

@@ -10,7 +10,7 @@ import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { ACTIONS_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { type ActionInput, omitSourceIfNull } from "../../rules/action-input.js";
+import { type ActionInput, omitActionSourceIfNull } from "../../rules/action-input.js";
 import { isStoredScript, type StoredScriptAsset } from "../../rules/packages.js";
 import { computeUpdatedAt } from "../../rules/precondition.js";
 import type { TriggerEndpoints } from "../http/endpoints.js";
@@ -77,7 +77,7 @@ export async function checkTotalActionSize(
 ): Promise<void> {
   const { appId, id, code, source = null } = row;
   const size = sizeOf(after);
-  if (code !== undefined && size <= sizeOf({ code, ...omitSourceIfNull(source) })) return;
+  if (code !== undefined && size <= sizeOf({ code, ...omitActionSourceIfNull(source) })) return;
   const [others] = await rows<{ bytes: number }>(manager, SUM_OTHER_ACTIONS_BYTES, [appId, id ?? 0]);
   const total = others!.bytes + size;
   if (total <= ACTIONS_MAX_BYTES) return;

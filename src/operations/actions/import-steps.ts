@@ -9,8 +9,8 @@ import type { LimitData, RunLimits, StoredAsset } from "../../data/action-types.
 import type { Db } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { type ActionInput, NO_RUN_LIMITS, omitSourceIfNull } from "../../rules/action-input.js";
-import { omitSourceMap } from "../../rules/action-source.js";
+import { type ActionInput, NO_RUN_LIMITS, omitActionSourceIfNull } from "../../rules/action-input.js";
+import { omitActionSourceMap } from "../../rules/action-source.js";
 import { isObject } from "../../rules/describe-value.js";
 import { isStoredScript } from "../../rules/packages.js";
 import { deleteRoutes } from "../http/routes.js";
@@ -54,7 +54,7 @@ function toExportedAssets({ assets }: ActionRow): Pick<ExportedAction, "assets">
 export const toExportedAction = (row: ActionRow): ExportedAction => ({
   ...NO_RUN_LIMITS,
   ...pickAuthoredFields(row),
-  ...omitSourceIfNull(row.source && omitSourceMap(row.source)),
+  ...omitActionSourceIfNull(row.source && omitActionSourceMap(row.source)),
   ...toExportedAssets(row),
 });
 

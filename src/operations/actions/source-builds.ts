@@ -8,14 +8,14 @@ import { LRUCache } from "lru-cache";
 import type { ActionRow } from "../../data/action.js";
 import type { ActionSource } from "../../data/action-types.js";
 import { BundlerBusyError, PackageError, SandboxUnavailableError } from "../../engine/bundler/fault.js";
-import type { SourceScript } from "../../engine/bundler/source-script.js";
+import type { BuiltSourceScript } from "../../engine/bundler/source-script.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import {
   ENTRY_POINT_FILE_NAMES,
   findActionSourceFault,
-  omitSourceMap,
-  toStoredSource,
+  omitActionSourceMap,
+  toStoredActionSource,
 } from "../../rules/action-source.js";
 import { isObject } from "../../rules/describe-value.js";
 import type { DependencyResolver, ResolvedDependencies } from "../packages/packages.js";
@@ -44,7 +44,7 @@ export interface BuiltSource {
   fault: string | null;
 }
 
-type SourceBuild = SourceScript | { fault: string };
+type SourceBuild = BuiltSourceScript | { fault: string };
 
 const readProperty = (data: Record<string, unknown>, key: string): unknown =>
   Object.hasOwn(data, key) ? data[key] : undefined;
@@ -70,7 +70,7 @@ const hasCode = (data: Record<string, unknown>): boolean => (readProperty(data, 
 
 function isUnchanged(source: ActionSource, dependencies: readonly string[], current: ActionRow | null): boolean {
   if (!current?.source) return false;
-  const isSame = isDeepStrictEqual(omitSourceMap(source), omitSourceMap(current.source));
+  const isSame = isDeepStrictEqual(omitActionSourceMap(source), omitActionSourceMap(current.source));
   return isSame && isDeepStrictEqual(dependencies, current.dependencies);
 }
 
@@ -130,18 +130,21 @@ export class SourceBuilds {
     if (source === null) return { data: { ...data, source: null }, fault: null };
     if (findActionSourceFault(source) !== null)
       return { data: { ...data, code: PLACEHOLDER_CODE, source }, fault: null };
-    const stored = { ...toStoredSource(source)!, map: undefined };
+    const stored = { ...toStoredActionSource(source)!, map: undefined };
     const dependencies = dependenciesAfterChange(data, current);
     if (isUnchanged(stored, dependencies, current)) {
       return { data: { ...data, code: current!.code, source: current!.source }, fault: null };
     }
     const build = await this.makeBuild(
       appId,
-      omitSourceMap(stored),
+      omitActionSourceMap(stored),
       this.options.packages.imports(dependencies, current?.assets ?? [], resolved),
     );
     if ("fault" in build)
-      return { data: { ...data, code: PLACEHOLDER_CODE, source: omitSourceMap(stored) }, fault: build.fault };
-    return { data: { ...data, code: build.code, source: { ...omitSourceMap(stored), map: build.map } }, fault: null };
+      return { data: { ...data, code: PLACEHOLDER_CODE, source: omitActionSourceMap(stored) }, fault: build.fault };
+    return {
+      data: { ...data, code: build.code, source: { ...omitActionSourceMap(stored), map: build.map } },
+      fault: null,
+    };
   }
 }

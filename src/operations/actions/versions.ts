@@ -9,8 +9,8 @@ import { type Person, personJsonSql } from "../../data/person.js";
 import { ActionError } from "../../errors.js";
 import { VERSIONS_PER_ACTION_MAX, VERSIONS_PER_PAGE_DEFAULT, VERSIONS_PER_PAGE_MAX } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { type ActionInput, omitSourceIfNull } from "../../rules/action-input.js";
-import { omitSourceMap } from "../../rules/action-source.js";
+import { type ActionInput, omitActionSourceIfNull } from "../../rules/action-input.js";
+import { omitActionSourceMap } from "../../rules/action-source.js";
 import type { AddAssetUrls } from "../../rules/packages.js";
 import { parseLimitAndOffset } from "../../rules/page.js";
 import { listStoredScriptHashes } from "../packages/kept-scripts.js";
@@ -269,7 +269,7 @@ export class ActionVersions {
     await findAction(db.manager, appId, actionId);
     const { data, ...head } = await findVersion(db, actionId, versionId);
     const { source, ...snapshot } = data;
-    const shownSourceOrNull = omitSourceIfNull(source ? omitSourceMap(source) : null);
+    const shownSourceOrNull = omitActionSourceIfNull(source ? omitActionSourceMap(source) : null);
     return { ...head, data: { ...snapshot, ...shownSourceOrNull, assets: addressed(data.assets) } };
   }
 }

@@ -18,9 +18,9 @@ import type { AiAnswer, AiTokenUsage } from "../../rules/ai/answer.js";
 import { ANTHROPIC_API } from "../../rules/ai/anthropic.js";
 import { AiError, type AiErrorCode } from "../../rules/ai/failure.js";
 import { OPENAI_API } from "../../rules/ai/openai.js";
-import { type AiCall, type AiOptions, parseAiOptions } from "../../rules/ai/options.js";
+import { type AiCallKind, type AiOptions, parseAiOptions } from "../../rules/ai/options.js";
 import { getValueAtPath } from "../../rules/ai/provider-json.js";
-import { AI_SETTING_KEY, type AiSetting, parseAiSetting, selectModel } from "../../rules/ai/setting.js";
+import { AI_SETTING_KEY, type AiSetting, parseAiSetting, selectAiModel } from "../../rules/ai/setting.js";
 import { normalizeOrigin } from "../../rules/integration-origins.js";
 import { findSecretsOfSetting } from "../../rules/secrets.js";
 import type { LogEvents } from "../records/log-events.js";
@@ -36,14 +36,14 @@ export type AiReply = { answer: AiAnswer } | { failure: { code: AiErrorCode; mes
 
 export interface AiRequest {
   appId: number;
-  call: AiCall;
+  call: AiCallKind;
   options: unknown;
   disconnectSignal?: (() => AbortSignal) | undefined;
   /** Called with each further part of the text of a streamed completion. */
   onTextPart?: (text: string) => Promise<void>;
 }
 
-const EVENT_TYPE_BY_CALL: Record<AiCall, string> = {
+const EVENT_TYPE_BY_CALL: Record<AiCallKind, string> = {
   completions: "ai.completions",
   embeddings: "ai.embeddings",
   image: "ai.image",
@@ -239,7 +239,7 @@ export class Ai {
     const runId = await this.runOf(caller, appId);
     const requested = parseAiOptions(call, options);
     const setting = parseAiSetting((await settings.readAll(appId)).get(AI_SETTING_KEY), allowHttp);
-    const model = selectModel(setting, requested.model);
+    const model = selectAiModel(setting, requested.model);
     const expected = estimateTotalTokens(requested);
     const settle = await this.usage.reserve(appId, expected, setting);
     const started = performance.now();

@@ -1,6 +1,6 @@
 /** Reads and writes the database rows of alert rules, of their states and of their messages. */
 import { rows, type SqlClient } from "../../data/database.js";
-import type { AlertState } from "../../rules/alert-conditions.js";
+import type { AlertRuleState } from "../../rules/alert-conditions.js";
 import type { AlertRuleFields } from "../../rules/alert-input.js";
 import { NEXT_UPDATED_AT_SQL } from "../../rules/precondition.js";
 
@@ -52,7 +52,7 @@ export interface WatchedAlertRule extends AlertRuleFields {
   reportedAt: Date[];
 }
 
-export interface StoredAlertRuleState extends AlertState {
+export interface StoredAlertRuleState extends AlertRuleState {
   ruleId: number;
   /** ID of the action to which this state of the rule belongs; 0 for the state of the whole app. */
   actionId: number;

@@ -7,7 +7,7 @@ import type { Logger } from "pino";
 import type { EntityManager } from "typeorm";
 import { type Db, rows } from "../../data/database.js";
 import {
-  type AlertState,
+  type AlertRuleState,
   type AppQueueState,
   computeStateAfterCheck,
   computeStateAfterRun,
@@ -95,8 +95,8 @@ interface RuleEvaluation {
   rule: WatchedAlertRule;
   actionId: number;
   previousState: StoredAlertRuleState;
-  currentState: AlertState;
-  firstFiringState: AlertState | null;
+  currentState: AlertRuleState;
+  firstFiringState: AlertRuleState | null;
 }
 
 const ruleEvaluationKey = (ruleId: number, actionId: number): string => `${ruleId}:${actionId}`;
@@ -145,7 +145,7 @@ class RuleEvaluations {
     );
   }
 
-  private changeState(alertCase: RuleEvaluation, next: AlertState): void {
+  private changeState(alertCase: RuleEvaluation, next: AlertRuleState): void {
     if (next.firing && !alertCase.currentState.firing) alertCase.firstFiringState ??= next;
     alertCase.currentState = next;
   }
@@ -231,7 +231,7 @@ export class AlertWatch {
     const at = new Date(now());
     const action = actionId === WHOLE_APP_ID || name === undefined ? null : { id: actionId, name };
     let { isReported } = previousState;
-    const reportAlert = async (state: "firing" | "recovered", { reason, runId }: AlertState) => {
+    const reportAlert = async (state: "firing" | "recovered", { reason, runId }: AlertRuleState) => {
       rule.reportedAt = rule.reportedAt.filter((sentAt) => at.getTime() - sentAt.getTime() < HOUR_MS);
       if (rule.reportedAt.length >= MAX_MESSAGES_PER_HOUR) return;
       await sendAlert(manager, rule, { rule, state, action, reason: reason ?? "", runId, at });

@@ -8,7 +8,7 @@ import { BROWSER_HOLDER_ID } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
 import { BODY_MAX_BYTES, JSON_MAX_DEPTH, RESULT_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { ERROR_MAX_CHARACTERS } from "../../rules/client-report.js";
+import { CLIENT_RUN_ERROR_MAX_CHARACTERS } from "../../rules/client-report.js";
 import { isObject, nestsDeeperThan } from "../../rules/describe-value.js";
 import { JsonText } from "../../rules/json-text.js";
 import { createFlatShape, refuseUnknownFields, type Shape, throwIfUnknownField } from "../../rules/unknown-fields.js";
@@ -48,7 +48,7 @@ const SELECT_ANNOUNCED_RUN = `
 function readErrorField(error: Record<string, unknown>, field: keyof ScriptError): string {
   const text = error[field] ?? "";
   if (typeof text !== "string") throw new ActionError("REQUEST_INVALID", `"error.${field}" must be a string`);
-  return text.slice(0, ERROR_MAX_CHARACTERS[field]).toWellFormed();
+  return text.slice(0, CLIENT_RUN_ERROR_MAX_CHARACTERS[field]).toWellFormed();
 }
 
 function readError(error: unknown): ScriptError {

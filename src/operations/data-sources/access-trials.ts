@@ -4,7 +4,7 @@
  */
 import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import type { UserData } from "../../rules/caller-rules.js";
+import type { AppUserData } from "../../rules/caller-rules.js";
 import { describeValue, isObject } from "../../rules/describe-value.js";
 import { ACCESS_RULE_SHAPE, ENTRY_VERBS, type EntryVerb, parseAccessRules } from "../../rules/entries/access-rules.js";
 import { findDecidingRuleIndex, toWhereFilter } from "../../rules/entries/entry-access.js";
@@ -38,7 +38,7 @@ export interface AccessRuleDecision {
 
 export interface AccessTrial {
   /** The tested user, without hashed columns; null for an anonymous visitor. */
-  user: UserData | null;
+  user: AppUserData | null;
   verbs: AccessRuleDecision[];
   /** First entries that the user can read; null if the user may not read. */
   entries: FindEntriesResult["entries"] | null;
@@ -67,7 +67,7 @@ interface AccessTrialsOptions {
 function triedVerb(
   userRights: CallerEntryRights,
   source: StoredDataSource,
-  user: UserData | null,
+  user: AppUserData | null,
   verb: EntryVerb,
 ): AccessRuleDecision {
   const at = findDecidingRuleIndex(source.accessRules, verb, user);
@@ -91,7 +91,7 @@ export class AccessTrials {
    * the data.
    * @throws REQUEST_INVALID, DATA_SOURCE_NOT_FOUND, ENTRY_NOT_FOUND
    */
-  private async userOf(appId: number, input: unknown): Promise<UserData | null> {
+  private async userOf(appId: number, input: unknown): Promise<AppUserData | null> {
     const { db, sources } = this.options;
     if (input === undefined || input === null) return null;
     if (isObject(input) && isObject(input["data"])) return input["data"];

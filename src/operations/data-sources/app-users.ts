@@ -9,7 +9,7 @@ import type { Caller } from "../../rules/access.js";
 import { createAccessDeniedError } from "../../rules/entries/entry-access.js";
 import type { EntryData } from "../../rules/entries/entry-input.js";
 import { createTextHookFunction } from "../../rules/entries/hooks.js";
-import { parseSignIn } from "../../rules/entries/sign-in.js";
+import { parseSignInWhere } from "../../rules/entries/sign-in.js";
 import type { VerificationChannel } from "../../rules/verification.js";
 import { createHashQueueKey, type HashQueueKey, matchesHash } from "../records/hashes.js";
 import type { StoredDataSource } from "./data-source-rows.js";
@@ -112,7 +112,7 @@ interface AppUserRow extends AppUser {
  * A validated sign-in request: the data source, the values that identify the entry, and the secrets that the user
  * entered.
  */
-type SignInRequest = ReturnType<typeof parseSignIn> & { source: StoredDataSource };
+type SignInRequest = ReturnType<typeof parseSignInWhere> & { source: StoredDataSource };
 
 interface AppUsersOptions {
   db: Db;
@@ -228,7 +228,7 @@ export class AppUsers {
    */
   parseSignInRequest(source: StoredDataSource, where: unknown): SignInRequest {
     if (!source.isUsers) throw createAccessDeniedError();
-    return { source, ...parseSignIn(where, source.hashedColumns) };
+    return { source, ...parseSignInWhere(where, source.hashedColumns) };
   }
 
   /**

@@ -2,7 +2,7 @@
 import { type Db, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import type { DatabaseNotifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
-import type { AccessRule } from "../../rules/entries/access-rules.js";
+import type { EntryAccessRule } from "../../rules/entries/access-rules.js";
 import type { EntryHook } from "../../rules/entries/hooks.js";
 import { type ExpectedETags, requireExpectedVersion } from "../../rules/precondition.js";
 import { getReferenceKey, getReferenceSqlParameters, type IdOrName } from "../../rules/reference.js";
@@ -25,7 +25,7 @@ export interface StoredDataSource {
   name: string;
   /** Names of the columns, in the order in which they first occurred in entries. */
   columns: string[];
-  accessRules: AccessRule[];
+  accessRules: EntryAccessRule[];
   hooks: EntryHook[];
   /** Columns that a hook hashes now or has hashed in the past. No caller can read their values. */
   hashedColumns: string[];

@@ -12,7 +12,7 @@ import {
 } from "../../rules/entries/data-source-input.js";
 import type { EntryData } from "../../rules/entries/entry-input.js";
 import { listHashedColumns } from "../../rules/entries/hooks.js";
-import { checkPlaceholders } from "../../rules/entries/sending-hooks.js";
+import { checkHookPlaceholders } from "../../rules/entries/sending-hooks.js";
 import type { ReserveResponseBytes } from "../../rules/page.js";
 import type { ExpectedETags } from "../../rules/precondition.js";
 import type { IdOrName } from "../../rules/reference.js";
@@ -162,7 +162,7 @@ export class DataSources {
     receivedDataLimiter.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)), entries.length + 1);
     const met = new NewColumnCollector(columns);
     for (const { data } of first) met.addColumnsOf(data);
-    checkPlaceholders(hooks, [...columns, ...met.added]);
+    checkHookPlaceholders(hooks, [...columns, ...met.added]);
     const all = [...columns, ...met.added];
     const definition = { name, columns: all, accessRules, hooks, hashedColumns, indexes: requestedIndexes, isUsers };
     const readyEntries = await transactWithAppLock(db, appId, async (manager) => {
@@ -195,7 +195,7 @@ export class DataSources {
     const { indexes: requestedIndexes } = fields;
     const hashed = [...hashedColumns, ...listHashedColumns(fields.hooks ?? [])];
     rejectUniqueHashedIndexes(requestedIndexes ?? before, hashed);
-    checkPlaceholders(fields.hooks ?? [], fields.columns ?? columns);
+    checkHookPlaceholders(fields.hooks ?? [], fields.columns ?? columns);
     checkIsUsersChange(fields.isUsers, { before: isUsers, mayMark: isPersonCaller(caller), hashed });
     receivedDataLimiter.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)));
     const target = { appId, id, precondition };

@@ -2,7 +2,7 @@
  * Counts the entries that match a filter. The count is exact if it is cheap to compute; otherwise it is an estimate
  * from a sample of entries.
  */
-import type { EntryScope } from "../../rules/entry-query/options.js";
+import type { VisibleEntryScope } from "../../rules/entry-query/options.js";
 import { SqlStatement } from "../../rules/entry-query/statement.js";
 import { type DataSourceKey, entryConditionSql } from "./entry-rows.js";
 import type { ReadRows } from "./read-pool.js";
@@ -14,7 +14,7 @@ export interface EntryCount {
 }
 
 interface CountFilter {
-  scope: EntryScope;
+  scope: VisibleEntryScope;
   where: unknown;
   ids?: readonly number[] | undefined;
 }

@@ -3,7 +3,7 @@
  * the subscriber's `where`, that change while they match, and that stop matching. Stores nothing.
  */
 import { LIST_PAGE_MAX_BYTES } from "../../limits.js";
-import { type EntryScope, UNRESTRICTED_ENTRY_SCOPE } from "../../rules/entry-query/options.js";
+import { UNRESTRICTED_ENTRY_SCOPE, type VisibleEntryScope } from "../../rules/entry-query/options.js";
 import { SqlStatement } from "../../rules/entry-query/statement.js";
 import { compileWhere } from "../../rules/entry-query/where.js";
 import type { StoredDataSource } from "./data-source-rows.js";
@@ -58,7 +58,7 @@ function affectedEntries(changes: readonly StoredEntryChange[]): Map<number, Ear
 
 function matchConditionSql(
   alias: string,
-  { scope, where }: { scope: EntryScope; where: unknown },
+  { scope, where }: { scope: VisibleEntryScope; where: unknown },
   statement: SqlStatement,
 ): string {
   const filter = compileWhere(
@@ -86,7 +86,7 @@ const CHANGED_COLUMNS_SQL = `
 export async function readEntryDifferences(
   read: ReadRows,
   source: StoredDataSource,
-  requested: { scope: EntryScope; where: unknown; onlyVisible: boolean },
+  requested: { scope: VisibleEntryScope; where: unknown; onlyVisible: boolean },
   changes: readonly StoredEntryChange[],
 ): Promise<EntryDifferences | null> {
   const touchedImages = affectedEntries(changes);

@@ -4,7 +4,7 @@
  */
 
 import Papa from "papaparse";
-import type { EntryScope } from "../../rules/entry-query/options.js";
+import type { VisibleEntryScope } from "../../rules/entry-query/options.js";
 import { SqlStatement } from "../../rules/entry-query/statement.js";
 import { refuseField } from "../../rules/fields.js";
 import {
@@ -99,7 +99,7 @@ export class EntryExport {
    * Yields the data of all entries that the scope includes, page by page in order. Also yields entries that are
    * appended during the export.
    */
-  private async *readPages(key: DataSourceKey, scope: EntryScope): AsyncGenerator<string[]> {
+  private async *readPages(key: DataSourceKey, scope: VisibleEntryScope): AsyncGenerator<string[]> {
     let last: EntryRow | undefined;
     for (;;) {
       const statement = new SqlStatement();
@@ -129,7 +129,7 @@ export class EntryExport {
   async *exportRows(
     key: DataSourceKey,
     columns: readonly string[],
-    scope: EntryScope,
+    scope: VisibleEntryScope,
     { format, spreadsheet }: EntryExportOptions,
   ): AsyncGenerator<string> {
     const visibleColumns = columns.filter((column) => scope.canSee(column));

@@ -5,7 +5,7 @@
 import { ActionError } from "../../errors.js";
 import { throwQueryLimitError } from "../../rules/entry-query/checks.js";
 import { jsonTextSql, jsonTypeSql } from "../../rules/entry-query/operators.js";
-import type { EntryScope, JoinOptions } from "../../rules/entry-query/options.js";
+import type { JoinOptions, VisibleEntryScope } from "../../rules/entry-query/options.js";
 import { orderBySql, parseOrder, sortKeySql } from "../../rules/entry-query/order.js";
 import { parsePath, sortableValueSql, valueAtPathSql } from "../../rules/entry-query/path.js";
 import { SqlStatement } from "../../rules/entry-query/statement.js";
@@ -30,13 +30,13 @@ export interface JoinedSourceAccess<Source extends DataSourceKey> {
   /** Returns the data source that a join names. @throws DATA_SOURCE_NOT_FOUND */
   findJoinedSource(dataSource: JoinOptions["dataSource"]): Promise<Source>;
   /** Returns the entries and columns of the data source that the caller may read. @throws DATA_SOURCE_ACCESS_DENIED */
-  scopeOf(source: Source, where: unknown): EntryScope | Promise<EntryScope>;
+  scopeOf(source: Source, where: unknown): VisibleEntryScope | Promise<VisibleEntryScope>;
 }
 
 interface ReadableJoin {
   join: JoinOptions;
   key: DataSourceKey;
-  scope: EntryScope;
+  scope: VisibleEntryScope;
 }
 
 type JoinedRow = EntryRow & { at: number };
@@ -120,7 +120,7 @@ export class EntryJoins {
     key: DataSourceKey,
     entries: readonly EntryView[],
     join: JoinOptions,
-    scope: EntryScope,
+    scope: VisibleEntryScope,
   ): Promise<JoinValues> {
     const statement = new SqlStatement(
       entries.map(({ id }) => id),
@@ -192,7 +192,7 @@ export class EntryJoins {
   async requiredConditions<Source extends DataSourceKey>(
     key: DataSourceKey,
     joins: readonly JoinOptions[],
-    sources: JoinedSourceAccess<Source> & { scope: EntryScope },
+    sources: JoinedSourceAccess<Source> & { scope: VisibleEntryScope },
     statement: SqlStatement,
   ): Promise<string[]> {
     const conditions: string[] = [];
@@ -224,7 +224,7 @@ export class EntryJoins {
     key: DataSourceKey,
     entries: readonly EntryView[],
     joins: readonly JoinOptions[],
-    sources: JoinedSourceAccess<Source> & { scope: EntryScope },
+    sources: JoinedSourceAccess<Source> & { scope: VisibleEntryScope },
   ): Promise<Record<string, unknown>[]> {
     const results: Record<string, unknown>[] = entries.map(() => ({}));
     for (const join of joins) {

@@ -7,16 +7,21 @@ import { ActionError } from "../../errors.js";
 import { ENTRY_MAX_BYTES, LIST_PAGE_MAX_BYTES } from "../../limits.js";
 import { compileAggregate } from "../../rules/entry-query/aggregate.js";
 import { AGGREGATE_FIELDS_MAX, requireList } from "../../rules/entry-query/checks.js";
-import { type EntryScope, type FindOptions, parseFindOptions, QUERY_SHAPE } from "../../rules/entry-query/options.js";
+import {
+  type FindOptions,
+  parseFindOptions,
+  QUERY_SHAPE,
+  type VisibleEntryScope,
+} from "../../rules/entry-query/options.js";
 import {
   afterPositionSql,
-  encodeCursor,
-  type OrderKey,
+  encodeEntryCursor,
   orderBySql,
   parseOrder,
+  type SortKey,
   sortKeySql,
   sortKeyTextSql,
-  validateCursor,
+  validateEntryCursor,
 } from "../../rules/entry-query/order.js";
 import { parsePath, valueAtPathSql } from "../../rules/entry-query/path.js";
 import { SqlStatement } from "../../rules/entry-query/statement.js";
@@ -41,7 +46,7 @@ import { limitReadTime, type ReadRows } from "./read-pool.js";
 
 /** Access of one read: the entries and columns that the read may return, and the data sources that it may join. */
 export interface EntryReadAccess<Source extends DataSourceKey> extends JoinedSourceAccess<Source> {
-  scope: EntryScope;
+  scope: VisibleEntryScope;
   /** If set, only entries with these IDs can be returned. */
   ids?: readonly number[];
   /** Reserves memory for the response. Called before the response is built. */
@@ -96,7 +101,7 @@ class TimeLimitedEntryReader {
     key: Source,
     options: FindOptions,
     access: EntryReadAccess<Source>,
-    keys: readonly OrderKey[],
+    keys: readonly SortKey[],
   ): Promise<{ rows: RowWithSortKeys[]; pages?: CursorPagination }> {
     const statement = new SqlStatement();
     const source = createEntryDocumentSource("e", access.scope.canSee);
@@ -105,7 +110,7 @@ class TimeLimitedEntryReader {
     ];
     where.push(...(await this.entryJoins.requiredConditions(key, options.joins, access, statement)));
     const sql = keys.map((key) => sortKeySql(key, source, statement));
-    const at = typeof options.cursor === "string" ? validateCursor(options.cursor, keys, key.id) : null;
+    const at = typeof options.cursor === "string" ? validateEntryCursor(options.cursor, keys, key.id) : null;
     const isReversed = at?.reversed ?? false;
     if (at) where.push(afterPositionSql(keys, sql, at.values, isReversed, statement));
     const isPaged = options.cursor !== null;
@@ -201,11 +206,11 @@ class TimeLimitedEntryReader {
     throw new ActionError("ENTRY_NOT_FOUND");
   }
 
-  count<Source extends DataSourceKey>(key: Source, where: unknown, scope: EntryScope) {
+  count<Source extends DataSourceKey>(key: Source, where: unknown, scope: VisibleEntryScope) {
     return this.counts.count(key, { scope, where }, async () => []);
   }
 
-  async distinct(key: DataSourceKey, columns: unknown, scope: EntryScope): Promise<Record<string, JsonText[]>> {
+  async distinct(key: DataSourceKey, columns: unknown, scope: VisibleEntryScope): Promise<Record<string, JsonText[]>> {
     const groups: Record<string, JsonText[]> = {};
     for (const [at, column] of requireList(columns, "columns", AGGREGATE_FIELDS_MAX, 1).entries()) {
       const statement = new SqlStatement();
@@ -260,7 +265,7 @@ export class EntryReader {
    * Counts the entries that match `where`. The count is exact if PostgreSQL must check at most about ten thousand
    * entries. Otherwise it is an estimate, and `about` is true.
    */
-  count(key: DataSourceKey, where: unknown, scope: EntryScope) {
+  count(key: DataSourceKey, where: unknown, scope: VisibleEntryScope) {
     return this.withinTime().count(key, where, scope);
   }
 
@@ -268,7 +273,7 @@ export class EntryReader {
    * Returns the sorted distinct values of each column, without null and missing values. Returns at most 10,000 values
    * and 160 KB per column.
    */
-  distinct(key: DataSourceKey, columns: unknown, scope: EntryScope) {
+  distinct(key: DataSourceKey, columns: unknown, scope: VisibleEntryScope) {
     return this.withinTime().distinct(key, columns, scope);
   }
 }
@@ -299,7 +304,7 @@ function totalFromPage({ cursor, limit, offset }: FindOptions, rows: readonly En
 function toCursorPage(
   pageRows: RowWithSortKeys[],
   limit: number,
-  sortKeys: readonly OrderKey[],
+  sortKeys: readonly SortKey[],
   dataSourceId: number,
   at: { reversed: boolean } | null,
 ): { rows: RowWithSortKeys[]; pages: CursorPagination } {
@@ -310,7 +315,7 @@ function toCursorPage(
   const hasMore = total > rows.length || pageRows.length > limit;
   if (isReversed) rows.reverse();
   const cursor = (row: RowWithSortKeys | undefined, back: boolean) =>
-    row ? encodeCursor(sortKeys, dataSourceId, { values: row.keys!, reversed: back }) : null;
+    row ? encodeEntryCursor(sortKeys, dataSourceId, { values: row.keys!, reversed: back }) : null;
   const isFirstPage = isReversed ? !hasMore : at === null;
   const isLastPage = isReversed ? false : !hasMore;
   return {

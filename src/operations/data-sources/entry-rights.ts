@@ -5,12 +5,12 @@
  */
 
 import { ActionError } from "../../errors.js";
-import type { UserData } from "../../rules/caller-rules.js";
+import type { AppUserData } from "../../rules/caller-rules.js";
 import type { EntryVerb } from "../../rules/entries/access-rules.js";
 import {
   checkRequiredColumns,
   createAccessDeniedError,
-  createEntryScope,
+  createVisibleEntryScope,
   type EntryCaller,
   type EntryPermissions,
   findEntryPermissions,
@@ -18,7 +18,7 @@ import {
   maySelectEntryById,
   rejectWhereThatContradictsRule,
 } from "../../rules/entries/entry-access.js";
-import type { EntryScope } from "../../rules/entry-query/options.js";
+import type { VisibleEntryScope } from "../../rules/entry-query/options.js";
 import { parsePath } from "../../rules/entry-query/path.js";
 import type { AdmittedRequest } from "../access/access-checks.js";
 import type { LogEventEmitter } from "../records/log-events.js";
@@ -44,14 +44,14 @@ export interface CallerEntryRights {
   /** Returns the columns and entries on which the caller may use the operation. @throws DATA_SOURCE_ACCESS_DENIED */
   grant(source: StoredDataSource, verb: EntryVerb): EntryPermissions;
   /** Returns the entries and columns that the caller may read with this `where`. @throws DATA_SOURCE_ACCESS_DENIED */
-  readScope(source: StoredDataSource, where: unknown): EntryScope;
+  readScope(source: StoredDataSource, where: unknown): VisibleEntryScope;
   /** Returns the entries that the caller may remove with this `where`. @throws DATA_SOURCE_ACCESS_DENIED */
-  removalScope(source: StoredDataSource, where: unknown): EntryScope;
+  removalScope(source: StoredDataSource, where: unknown): VisibleEntryScope;
   /**
    * Returns the columns that the caller may read of a single entry by ID; null if the caller may not read single
    * entries.
    */
-  singleEntryScope(source: StoredDataSource): EntryScope | null;
+  singleEntryScope(source: StoredDataSource): VisibleEntryScope | null;
 }
 
 const WRITING_VERBS: readonly EntryVerb[] = ["insert", "update"];
@@ -115,7 +115,9 @@ function createRights(
   const scopeOfSingleEntry: CallerEntryRights["singleEntryScope"] = (source) => {
     try {
       const accessGrant = grant(source, "select");
-      return maySelectEntryById(accessGrant) ? createEntryScope(accessGrant, createHashedColumnSet(source)) : null;
+      return maySelectEntryById(accessGrant)
+        ? createVisibleEntryScope(accessGrant, createHashedColumnSet(source))
+        : null;
     } catch {
       return null;
     }
@@ -131,13 +133,13 @@ function createRights(
       const accessGrant = grant(source, "select");
       checkRequiredColumns(accessGrant, listWhereColumns(where), "where");
       rejectWhereThatContradictsRule(accessGrant, where);
-      return createEntryScope(accessGrant, createHashedColumnSet(source));
+      return createVisibleEntryScope(accessGrant, createHashedColumnSet(source));
     },
     removalScope(source, where) {
       const accessGrant = grant(source, "delete");
       checkRequiredColumns(accessGrant, listWhereColumns(where), "where");
       rejectWhereThatContradictsRule(accessGrant, where);
-      const { canSee, filter } = createEntryScope(accessGrant, createHashedColumnSet(source));
+      const { canSee, filter } = createVisibleEntryScope(accessGrant, createHashedColumnSet(source));
       if (as.isTrusted) return { canSee, filter };
       // Treats columns that the caller cannot read as missing. Otherwise the number of removed entries would reveal
       // values of these columns.
@@ -168,7 +170,7 @@ export class EntryRightsResolver {
    * Returns the rights of a page.
    * @param user data of the app user who is signed in to the page; null if no user is signed in
    */
-  ofPage(user: UserData | null): CallerEntryRights {
+  ofPage(user: AppUserData | null): CallerEntryRights {
     return createRights(
       { isTrusted: false, user },
       { emitter: ANONYMOUS_EMITTER, userEmail: null },

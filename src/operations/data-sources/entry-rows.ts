@@ -1,6 +1,6 @@
 /** Builds SQL that selects entries, and converts the selected rows to the form that callers receive. */
 import { LIST_PAGE_MAX_BYTES } from "../../limits.js";
-import { type EntryScope, UNRESTRICTED_ENTRY_SCOPE } from "../../rules/entry-query/options.js";
+import { UNRESTRICTED_ENTRY_SCOPE, type VisibleEntryScope } from "../../rules/entry-query/options.js";
 import type { DocumentSource } from "../../rules/entry-query/path.js";
 import type { SqlStatement } from "../../rules/entry-query/statement.js";
 import { compileWhere } from "../../rules/entry-query/where.js";
@@ -41,7 +41,7 @@ export const createEntryDocumentSource = (entry: string, canSee: (column: string
  */
 export function entryConditionSql(
   key: DataSourceKey,
-  { scope, where, ids }: { scope: EntryScope; where: unknown; ids?: readonly number[] | undefined },
+  { scope, where, ids }: { scope: VisibleEntryScope; where: unknown; ids?: readonly number[] | undefined },
   statement: SqlStatement,
   entry: string,
 ): string {
@@ -120,7 +120,7 @@ export interface EntryRow {
 export function rowToEntryView(
   row: EntryRow,
   dataSourceId: number,
-  scope: EntryScope,
+  scope: VisibleEntryScope,
   attributes: ReadonlySet<string> | null,
 ): EntryView {
   // If the caller sees all columns, returns the JSON text unchanged, without parsing it.

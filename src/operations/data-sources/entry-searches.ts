@@ -7,7 +7,7 @@ import { ActionError } from "../../errors.js";
 import { BULK_WRITE_THRESHOLD_ENTRIES, ENTRY_QUERY_TIMEOUT_MS } from "../../limits.js";
 import { isObject } from "../../rules/describe-value.js";
 import { type SeparatedWhere, separateHashedConditions } from "../../rules/entries/hashed-where.js";
-import type { EntryScope, JoinOptions } from "../../rules/entry-query/options.js";
+import type { JoinOptions, VisibleEntryScope } from "../../rules/entry-query/options.js";
 import { SqlStatement } from "../../rules/entry-query/statement.js";
 import type { ReserveResponseBytes } from "../../rules/page.js";
 import { createHashQueueKey, matchesHash } from "../records/hashes.js";
@@ -70,7 +70,7 @@ export class EntrySearches {
   private async compareHashes(
     rights: CallerEntryRights,
     source: StoredDataSource,
-    scope: EntryScope,
+    scope: VisibleEntryScope,
     where: SeparatedWhere,
   ): Promise<number[]> {
     const { read, attempts } = this.options;
@@ -117,7 +117,12 @@ export class EntrySearches {
    * Splits a `where` into conditions that the database evaluates and conditions on hashed columns. Returns the
    * conditions for the database, and the IDs of the entries that match the conditions on hashed columns.
    */
-  private async narrowWhere(rights: CallerEntryRights, source: StoredDataSource, scope: EntryScope, where: unknown) {
+  private async narrowWhere(
+    rights: CallerEntryRights,
+    source: StoredDataSource,
+    scope: VisibleEntryScope,
+    where: unknown,
+  ) {
     const splitWhere = separateHashedConditions(where, source.hashedColumns);
     if (!splitWhere) return { where };
     return { where: splitWhere.whereWithoutHashed, ids: await this.compareHashes(rights, source, scope, splitWhere) };
@@ -126,7 +131,7 @@ export class EntrySearches {
   private createReadAccess(
     rights: CallerEntryRights,
     source: StoredDataSource,
-    scope: EntryScope,
+    scope: VisibleEntryScope,
     ids: number[] | undefined,
   ): EntryReadAccess<StoredDataSource> {
     const joinedSource = async (dataSource: JoinOptions["dataSource"]) => {
@@ -147,7 +152,7 @@ export class EntrySearches {
   private async removeMatching(
     change: EntryChange,
     rights: CallerEntryRights,
-    scope: EntryScope,
+    scope: VisibleEntryScope,
     candidateRows: { where: unknown; ids?: number[] },
   ) {
     const { commits, versions } = this.options;

@@ -1,5 +1,5 @@
 /** TypeScript types of an entry, and functions that remove the columns that a caller cannot see. */
-import type { EntryScope } from "../../rules/entry-query/options.js";
+import type { VisibleEntryScope } from "../../rules/entry-query/options.js";
 import type { JsonText } from "../../rules/json-text.js";
 
 /** An entry in the form that callers receive. Times are ISO 8601. */
@@ -30,7 +30,7 @@ export function pickVisibleColumns(
 }
 
 /** Converts a stored entry to the form that callers receive. */
-export function toEntry(entry: StoredEntry, dataSourceId: number, canSee: EntryScope["canSee"]): Entry {
+export function toEntry(entry: StoredEntry, dataSourceId: number, canSee: VisibleEntryScope["canSee"]): Entry {
   const { id, order, createdAt, updatedAt } = entry;
   const entryTimes = { createdAt: createdAt.toISOString(), updatedAt: updatedAt.toISOString() };
   return { id, dataSourceId, data: pickVisibleColumns(entry.data, canSee), order, ...entryTimes };

@@ -7,7 +7,7 @@ import pg from "pg";
 import { isObject } from "../../rules/describe-value.js";
 import {
   type DocumentSource,
-  hasArraySql,
+  hasArrayOnPathSql,
   jsonTypesAlongPathSql,
   type Path,
   parsePath,
@@ -169,7 +169,7 @@ export function createIndexStatements(key: DataSourceKey, definition: IndexDefin
   const made = [index("", `(${[...keys, "id"].join(", ")}) ${whereClause}`)];
   const types = jsonTypesAlongPathSql(first, ENTRY_SQL_SOURCE, statement);
   if (types.length > 0)
-    made.push(index("_a", `(id) ${whereClause} AND ${hasArraySql(first, ENTRY_SQL_SOURCE, statement)}`));
+    made.push(index("_a", `(id) ${whereClause} AND ${hasArrayOnPathSql(first, ENTRY_SQL_SOURCE, statement)}`));
   if (isUniqueIndex(definition)) {
     const values = paths.map((path) => `(NULLIF(${valueAtPathSql(path, ENTRY_SQL_SOURCE, statement)}, 'null'::jsonb))`);
     made.push({

@@ -14,7 +14,7 @@ import {
   detectDelimiter,
   isValidDelimiter,
 } from "../../rules/csv.js";
-import { CELL_TYPE_DESCRIPTIONS, CELL_TYPES, type CellType, convertCsvCell } from "../../rules/csv-types.js";
+import { CSV_CELL_TYPE_DESCRIPTIONS, CSV_CELL_TYPES, type CsvCellType, convertCsvCell } from "../../rules/csv-types.js";
 import { describeValue, isObject } from "../../rules/describe-value.js";
 import { checkColumnName } from "../../rules/entries/columns.js";
 
@@ -163,7 +163,7 @@ function requireValidHeader(cells: string[]): string[] {
  * Returns the type of each column in the order of `columns`; a column that is not in `types` is text.
  * @throws ActionError REQUEST_INVALID
  */
-function typesInColumnOrder(columns: readonly string[], types: CsvColumnTypes): CellType[] {
+function typesInColumnOrder(columns: readonly string[], types: CsvColumnTypes): CsvCellType[] {
   const unknown = Object.keys(types).find((name) => !columns.includes(name));
   if (unknown !== undefined)
     throw invalidFileError(
@@ -173,10 +173,10 @@ function typesInColumnOrder(columns: readonly string[], types: CsvColumnTypes): 
 }
 
 /** Converts the text of a cell to the type of its column. @throws REQUEST_INVALID */
-function requireCellValue(cell: string, type: CellType, label: () => string): unknown {
+function requireCellValue(cell: string, type: CsvCellType, label: () => string): unknown {
   const value = convertCsvCell(cell, type);
   if (value === undefined)
-    throw invalidFileError(`${label()} must be ${CELL_TYPE_DESCRIPTIONS[type]} (got ${describeValue(cell)})`);
+    throw invalidFileError(`${label()} must be ${CSV_CELL_TYPE_DESCRIPTIONS[type]} (got ${describeValue(cell)})`);
   return value;
 }
 
@@ -185,7 +185,7 @@ function requireCellValue(cell: string, type: CellType, label: () => string): un
  */
 async function* readCsvObjects(bytes: Readable, layout: CsvLayout, typed: CsvColumnTypes): AsyncGenerator<unknown> {
   let row = 0;
-  let types: CellType[] = [];
+  let types: CsvCellType[] = [];
   try {
     for await (const cells of parseCsvRows(bytes, layout)) {
       row += 1;
@@ -211,7 +211,7 @@ async function* readCsvObjects(bytes: Readable, layout: CsvLayout, typed: CsvCol
 }
 
 /** Types of the columns of a CSV file by column name. A column that is not listed is text. */
-export type CsvColumnTypes = Readonly<Record<string, CellType>>;
+export type CsvColumnTypes = Readonly<Record<string, CsvCellType>>;
 
 /** Columns and delimiter of an imported file. `parseImportRows` sets both fields while it reads the file. */
 export interface CsvLayout {
@@ -228,7 +228,7 @@ export const createCsvLayout = (delimiter: string | null = null): CsvLayout => (
  * @throws ActionError REQUEST_INVALID
  */
 export function parseCsvColumnTypes(text: string | undefined): CsvColumnTypes {
-  const types: Record<string, CellType> = Object.create(null);
+  const types: Record<string, CsvCellType> = Object.create(null);
   if (text === undefined) return types;
   let parsed: unknown;
   try {
@@ -239,10 +239,10 @@ export function parseCsvColumnTypes(text: string | undefined): CsvColumnTypes {
   if (!isObject(parsed))
     throw invalidFileError(`"types" must be a JSON object with the type of each column (got ${describeValue(parsed)})`);
   for (const [name, type] of Object.entries(parsed)) {
-    const cellKind = CELL_TYPES.find((cellType) => cellType === type);
+    const cellKind = CSV_CELL_TYPES.find((cellType) => cellType === type);
     if (!cellKind)
       throw invalidFileError(
-        `types[${describeValue(name)}] must be ${CELL_TYPES.join(", ")} (got ${describeValue(type)})`,
+        `types[${describeValue(name)}] must be ${CSV_CELL_TYPES.join(", ")} (got ${describeValue(type)})`,
       );
     types[name] = cellKind;
   }

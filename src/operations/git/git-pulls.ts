@@ -33,7 +33,7 @@ const APPLY_ATTEMPTS_MAX = 3;
 /** Value of `Retry-After` in seconds for a pull whose attempts to apply the manifest all failed. */
 const APPLY_RETRY_SECONDS = 5;
 /** Maximum number of characters of a pull's error message that the service stores. */
-const ERROR_MAX_CHARACTERS = 1_000;
+const CLIENT_RUN_ERROR_MAX_CHARACTERS = 1_000;
 
 /** Result of a pull that was applied, or that was only planned (dry run). */
 export interface GitPull {
@@ -275,7 +275,7 @@ export class GitPulls {
   ) {
     const { order, log } = this.options;
     if (request.isPlan) return;
-    const error = reason?.slice(0, ERROR_MAX_CHARACTERS).toWellFormed() ?? null;
+    const error = reason?.slice(0, CLIENT_RUN_ERROR_MAX_CHARACTERS).toWellFormed() ?? null;
     const lastPull = { ref: pulledRef.ref, commit, published: publishedActions, error };
     try {
       await order.record(position, lastPull);

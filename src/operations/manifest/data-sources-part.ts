@@ -13,7 +13,7 @@ import {
   parseNewDataSource,
 } from "../../rules/entries/data-source-input.js";
 import { listHashedColumns } from "../../rules/entries/hooks.js";
-import { checkPlaceholders } from "../../rules/entries/sending-hooks.js";
+import { checkHookPlaceholders } from "../../rules/entries/sending-hooks.js";
 import { DATA_SOURCE_FIELDS, type Manifest } from "../../rules/manifest.js";
 import { DATA_SOURCE_COLUMNS_SQL, type StoredDataSource } from "../data-sources/data-source-rows.js";
 import { validateIndexes } from "../data-sources/index-definitions.js";
@@ -96,7 +96,7 @@ function planSourceWrite(
   const changedFields = before
     ? COMPARED_FIELDS.filter((field) => !isDeepStrictEqual(input[field], before[field]))
     : [...COMPARED_FIELDS];
-  if (changedFields.includes("hooks")) checkPlaceholders(input.hooks, columns);
+  if (changedFields.includes("hooks")) checkHookPlaceholders(input.hooks, columns);
   return { currentSource: before, newDefinition: { name, ...input, hashedColumns }, changedFields };
 }
 

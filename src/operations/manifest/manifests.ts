@@ -12,10 +12,10 @@ import type { Caller, Operation } from "../../rules/access.js";
 import { createAppUpdateEvent } from "../../rules/app-events.js";
 import { describeType, isObject, nestsDeeperThan } from "../../rules/describe-value.js";
 import {
-  addSchemaFaults,
   findManifestSchemaFaults,
   type Manifest,
   type ManifestKind,
+  mergeSchemaFaults,
   REPORTED_FAULTS_MAX,
 } from "../../rules/manifest.js";
 import type { ReserveResponseBytes } from "../../rules/page.js";
@@ -257,7 +257,7 @@ export class Manifests {
       const auditedKeys: { fields: string[]; keys: string[] } = { fields: [], keys: [] };
       const context = { ...options, manager, caller };
       const { plans, sourcesPlan } = await this.planDefinitions(context, manifest, state, preparedParts, auditedKeys);
-      const faults = addSchemaFaults(
+      const faults = mergeSchemaFaults(
         plans.flatMap((definitionsPlan) => definitionsPlan.faults),
         shape,
       );

@@ -8,7 +8,7 @@ import { ActionError, type DocumentPartFault } from "../../errors.js";
 import { refuseField } from "../../rules/fields.js";
 import type { Manifest } from "../../rules/manifest.js";
 import { SETTING_SHAPE } from "../../rules/manifest.js";
-import { checkSettingKeys, getSettingTier } from "../../rules/setting-tiers.js";
+import { getSettingTier, parseSettingsBody } from "../../rules/setting-tiers.js";
 import { declareSettings, type SettingDefinition } from "../settings/setting-definitions.js";
 import type { Settings } from "../settings/settings.js";
 import { type DefinitionsPlan, findRepeatedNames, type ManifestPlanContext, toPathFault } from "./definitions-plan.js";
@@ -19,7 +19,7 @@ const SETTING_FIELDS = Object.keys(SETTING_SHAPE.fields);
 
 /** Validates one setting of the manifest. @throws ActionError SETTINGS_INVALID, REQUEST_INVALID */
 function checkSettingItem({ key, tier, value, secret }: SettingItem): void {
-  checkSettingKeys(Object.fromEntries([[key, value ?? null]]));
+  parseSettingsBody(Object.fromEntries([[key, value ?? null]]));
   const actualTier = getSettingTier(key);
   if (tier !== undefined && tier !== actualTier) {
     refuseField("tier", `${actualTier}, because the key has this tier`, tier);

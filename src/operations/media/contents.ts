@@ -6,7 +6,7 @@ import { Readable } from "node:stream";
 import { BlobMissingError, type BlobStore, type ByteRange } from "../../engine/blob-store/blob.js";
 import type { PictureFormat } from "../../engine/pictures.js";
 import { ActionError } from "../../errors.js";
-import { grantsRight } from "../../rules/media-access.js";
+import { grantsMediaRight } from "../../rules/media-access.js";
 import type { MediaFileVariant } from "../../rules/media-fields.js";
 import type { AdmittedRequest } from "../access/access-checks.js";
 import type { MediaFiles } from "./files.js";
@@ -134,7 +134,7 @@ export class MediaContentOpener {
     const row = await files.findOrThrow(granted, appId, id);
     const isLinked = link !== null && links.isValid(appId, row, link);
     if (!isLinked) granted.requireRight(row.rules, "read");
-    const isPublic = grantsRight(row.rules, "read", null);
+    const isPublic = grantsMediaRight(row.rules, "read", null);
     return {
       name: row.name,
       isPublic,

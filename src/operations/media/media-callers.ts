@@ -5,12 +5,12 @@
 import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import type { UserData } from "../../rules/caller-rules.js";
-import { grantsRight, MEDIA_RIGHTS, type MediaRight, type MediaRule } from "../../rules/media-access.js";
+import type { AppUserData } from "../../rules/caller-rules.js";
+import { grantsMediaRight, MEDIA_RIGHTS, type MediaAccessRule, type MediaRight } from "../../rules/media-access.js";
 import { type AdmittedRequest, throwDeferredError } from "../access/access-checks.js";
 import type { LogEventEmitter } from "../records/log-events.js";
 
-export type MediaRules = readonly MediaRule[] | null;
+export type MediaRules = readonly MediaAccessRule[] | null;
 
 /** Checks the rights that the caller of one request has on media. */
 export interface MediaAccess {
@@ -46,7 +46,7 @@ export const toLogEventEmitter = ({ caller, address }: AdmittedRequest): LogEven
 });
 
 /** Returns the app user who is signed in to the page that calls; null if no user is signed in. */
-export type ResolveAppUser = (caller: Caller | null) => Promise<{ data: UserData } | null>;
+export type ResolveAppUser = (caller: Caller | null) => Promise<{ data: AppUserData } | null>;
 
 export class MediaRightsResolver {
   constructor(private readonly options: { db: Db; appUserOf: ResolveAppUser }) {}
@@ -55,12 +55,12 @@ export class MediaRightsResolver {
    * Returns the data of the user who calls: the app user who is signed in to the page, or the person to whom the page's
    * token belongs.
    */
-  private async userOf({ caller }: AdmittedRequest): Promise<UserData | null> {
+  private async userOf({ caller }: AdmittedRequest): Promise<AppUserData | null> {
     const { db, appUserOf } = this.options;
     const signedIn = await appUserOf(caller);
     if (signedIn) return signedIn.data;
     if (caller?.personId == null) return null;
-    const [person] = await rows<UserData>(
+    const [person] = await rows<AppUserData>(
       db,
       `SELECT id, first_name AS "firstName", last_name AS "lastName", email FROM person WHERE id = $1`,
       [caller.personId],
@@ -71,7 +71,7 @@ export class MediaRightsResolver {
   async grantsFor(admission: AdmittedRequest): Promise<MediaAccess> {
     const { isTrusted, caller } = admission;
     const user = isTrusted ? null : await this.userOf(admission);
-    const hasRight = (rules: MediaRules, right: MediaRight) => isTrusted || grantsRight(rules, right, user);
+    const hasRight = (rules: MediaRules, right: MediaRight) => isTrusted || grantsMediaRight(rules, right, user);
     const accessError = () => new ActionError(caller ? "FORBIDDEN" : "UNAUTHORIZED");
     return {
       isTrusted,

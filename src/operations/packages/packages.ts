@@ -9,8 +9,8 @@ import type { Config } from "../../config.js";
 import type { StoredAsset } from "../../data/action-types.js";
 import type { Db } from "../../data/database.js";
 import { BundlerBusyError, PackageError, SandboxUnavailableError } from "../../engine/bundler/fault.js";
-import type { RepositoryJob } from "../../engine/bundler/project/git-project.js";
-import type { SourceJob, SourceScript } from "../../engine/bundler/source-script.js";
+import type { RepositoryReadJob } from "../../engine/bundler/project/git-project.js";
+import type { BuiltSourceScript, SourceBuildJob } from "../../engine/bundler/source-script.js";
 import { Bundler } from "../../engine/bundler.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
@@ -249,11 +249,11 @@ export class DependencyResolver {
     this.bundler.stop();
   }
 
-  bundleSource(source: SourceJob): Promise<SourceScript> {
+  bundleSource(source: SourceBuildJob): Promise<BuiltSourceScript> {
     return this.bundler.bundleSource(source);
   }
 
-  readRepository(repository: RepositoryJob, pack: Buffer): Promise<unknown> {
+  readRepository(repository: RepositoryReadJob, pack: Buffer): Promise<unknown> {
     return this.bundler.readRepository(repository, pack);
   }
 

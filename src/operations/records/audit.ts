@@ -5,9 +5,9 @@
 import { countRows } from "../../data/count.js";
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import {
-  createCursor,
-  parseCursor,
+  createRowCursor,
   parseLimitAndOffset,
+  parseRowCursor,
   type ReserveResponseBytes,
   type SizedRow,
   selectIdsThatFitOnPage,
@@ -100,7 +100,7 @@ export async function listAuditEntries(
   reserve?: ReserveResponseBytes,
 ): Promise<AuditPage> {
   const { limit, offset } = parseLimitAndOffset(options);
-  const cursorId = parseCursor(options.cursor);
+  const cursorId = parseRowCursor(options.cursor);
   const MATCHING_ENTRIES = "app_id = $1 AND ($2::bigint IS NULL OR action_id = $2)";
   const parameters = [appId, options.actionId ?? null];
   const { count, exact } = await countRows(db, `audit_entry WHERE ${MATCHING_ENTRIES}`, parameters);
@@ -119,7 +119,7 @@ export async function listAuditEntries(
     [pageIds],
   );
   const hasMore = pageIds.length < entrySizes.length;
-  const nextCursor = hasMore && pageIds.length > 0 ? createCursor(pageIds.at(-1)!) : undefined;
+  const nextCursor = hasMore && pageIds.length > 0 ? createRowCursor(pageIds.at(-1)!) : undefined;
   return {
     entries: entries.map((entry) => ({ ...entry, createdAt: entry.createdAt.toISOString() })),
     pagination: { total: count, hasMore, ...(!exact && { totalIsExact: false }), ...(nextCursor && { nextCursor }) },

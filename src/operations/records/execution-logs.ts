@@ -1,16 +1,16 @@
 /** Builds, stores and reads the entries of the execution log. Each run that has ended has one entry. */
 import type { TriggerType } from "../../data/action-types.js";
 import { countRows } from "../../data/count.js";
-import { createStatementName, type Db, queryPreparedRows, rows } from "../../data/database.js";
+import { createPreparedStatementName, type Db, queryPreparedRows, rows } from "../../data/database.js";
 import type { ExecutionLogType } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
 import { describeValue } from "../../rules/describe-value.js";
 import { readJsonFieldText } from "../../rules/json-scan.js";
 import { JsonText } from "../../rules/json-text.js";
 import {
-  createCursor,
-  parseCursor,
+  createRowCursor,
   parseLimitAndOffset,
+  parseRowCursor,
   type ReserveResponseBytes,
   type SizedRow,
   selectIdsThatFitOnPage,
@@ -278,7 +278,7 @@ export class ExecutionLogs {
    */
   private async pageRows<Row>(sql: string, parameters: unknown[], limit: number, offset: number): Promise<Row[]> {
     const text = `${sql} LIMIT $${parameters.length + 1} OFFSET $${parameters.length + 2}`;
-    return queryPreparedRows<Row>(this.db, createStatementName(text), text, [...parameters, limit + 1, offset]);
+    return queryPreparedRows<Row>(this.db, createPreparedStatementName(text), text, [...parameters, limit + 1, offset]);
   }
 
   /**
@@ -291,7 +291,7 @@ export class ExecutionLogs {
   async list(appId: number, input: unknown, reserve?: ReserveResponseBytes): Promise<LogPage> {
     const options = requireRecord(input, "the body");
     const { limit, offset } = parseLimitAndOffset(options);
-    const cursorId = parseCursor(options["cursor"]);
+    const cursorId = parseRowCursor(options["cursor"]);
     const { conditions, parameters } = filterConditions(appId, options);
     refuseUnknownFields(options, LOG_OPTIONS_SHAPE);
     const { count, exact } = await countRows(this.db, `execution_log WHERE ${conditions.join(" AND ")}`, parameters);
@@ -307,7 +307,7 @@ export class ExecutionLogs {
       count,
       ...(!exact && { countIsExact: false }),
       logs,
-      ...(hasMore && { nextCursor: createCursor(pageIds.at(-1)!) }),
+      ...(hasMore && { nextCursor: createRowCursor(pageIds.at(-1)!) }),
     };
   }
 

@@ -8,7 +8,7 @@ import type { EntityManager } from "typeorm";
 import { type Db, rows } from "../../data/database.js";
 import { isInSourceStateSql, setTargetStateSql } from "../../data/run.js";
 import { CONCURRENCY_LIMIT_MAX } from "../../limits.js";
-import { type AdmissionDecision, type ContendingRun, decideAdmission } from "../../rules/concurrency.js";
+import { type AdmissionDecision, type ContendingRun, decideRunAdmission } from "../../rules/concurrency.js";
 import { QUEUED_RUN_CHANNEL } from "../records/queue-limits.js";
 import type { ServiceMetrics } from "../watch/measures.js";
 import { createCancelledRunEndRecord } from "./outcomes.js";
@@ -156,7 +156,7 @@ export class ConcurrencyLimiter {
     );
     const { due, limit, runs } = read!;
     if (due === 0 || runs === null) return { cancel: [], skippedTicks: 0 };
-    const { admit, skip, cancel } = decideAdmission(limit ?? Number.MAX_SAFE_INTEGER, runs);
+    const { admit, skip, cancel } = decideRunAdmission(limit ?? Number.MAX_SAFE_INTEGER, runs);
     const isAll = runs.filter(({ admitted }) => !admitted).length < QUEUED_RUNS_READ_MAX + (limit ?? 0);
     let isMore = !isAll && (limit === null || skip.length + cancel.length > 0);
     // If more runs are queued than were read, the unread newer runs may replace those that would start. So no run starts yet.

@@ -2,7 +2,7 @@
 import type { ActionAccess } from "../../data/action-types.js";
 import { type Caller, isPageCaller } from "../../rules/access.js";
 import { mayPageRunAction } from "../../rules/action-access.js";
-import type { UserData } from "../../rules/caller-rules.js";
+import type { AppUserData } from "../../rules/caller-rules.js";
 
 /** Decisions about `access` rules for one caller during one request. */
 export interface CallerActionAccess {
@@ -16,7 +16,7 @@ export interface CallerActionAccess {
 interface RuntimeUser {
   id: number;
   dataSourceId: number;
-  data: UserData;
+  data: AppUserData;
 }
 
 export type FindAppUser = (caller: Caller) => Promise<RuntimeUser | null>;

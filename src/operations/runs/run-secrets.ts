@@ -6,7 +6,7 @@ import { LRUCache } from "lru-cache";
 import type { Environment } from "../../data/action-types.js";
 import type { ScannedText, SecretScanner, SecretScannerCache } from "../../engine/secret-scan.js";
 import { ActionError } from "../../errors.js";
-import { findSecretsFault, findSecretsOfSetting } from "../../rules/secrets.js";
+import { findSecretLimitFault, findSecretsOfSetting } from "../../rules/secrets.js";
 import { checkPrivateSettingsSize, selectServerActionSettings } from "../../rules/setting-tiers.js";
 import type { RunOutcome } from "../records/execution-logs.js";
 import type { SecretValues } from "../settings/secret-values.js";
@@ -183,7 +183,7 @@ export class SecretStore {
     entries: SecretValues["entries"],
   ): Pick<StartSecrets, "scan" | "hasSecrets"> {
     const secrets = entries.flatMap(([name, value]) => findSecretsOfSetting(name, value));
-    const fault = findSecretsFault(secrets);
+    const fault = findSecretLimitFault(secrets);
     if (fault !== null) throw new ActionError("EXECUTION_FAILED", fault);
     return {
       scan: this.scannerCache.getScan(String(appId), `${appId}:${key}`, secrets),

@@ -12,7 +12,7 @@ import { OVERLOADED_RETRY_SECONDS } from "../../limits.js";
 /**
  * Maximum number of transactions that change apps, in total and per app. Transactions of one app run one after the
  * other, so a higher limit per app would only occupy connections. APP_CHANGES_MAX and ENTRY_CHANGES_MAX together leave
- * some of the POOL_CONNECTIONS for other requests.
+ * some of the DATABASE_POOL_CONNECTIONS for other requests.
  */
 const APP_CHANGES_MAX = 5;
 const APP_CHANGES_PER_APP = 2;

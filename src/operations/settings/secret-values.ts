@@ -5,7 +5,7 @@
 import { type Db, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { describeValue } from "../../rules/describe-value.js";
-import { findSecretsFault, findSecretsOfSetting, measureSecrets } from "../../rules/secrets.js";
+import { findSecretLimitFault, findSecretsOfSetting, measureSecrets } from "../../rules/secrets.js";
 import { escapeSettingKey, unescapeSettingKey } from "../../rules/setting-key-text.js";
 import { getSettingTier } from "../../rules/setting-tiers.js";
 
@@ -139,7 +139,7 @@ export class SecretValueReader {
   async refuseTooMany(executor: SqlClient, appId: number, keys: readonly string[]): Promise<void> {
     if (keys.every((key) => getSettingTier(key) === "public")) return;
     const { entries } = await this.read(appId, undefined, executor);
-    const secretFault = findSecretsFault(entries.flatMap(([name, value]) => findSecretsOfSetting(name, value)));
+    const secretFault = findSecretLimitFault(entries.flatMap(([name, value]) => findSecretsOfSetting(name, value)));
     if (secretFault === null) return;
     const settingSize = measureSecrets(
       entries.flatMap(([n, value]) => (keys.includes(n) ? findSecretsOfSetting(n, value) : [])),

@@ -12,11 +12,11 @@ import { type ExpectedETags, requireExpectedVersion } from "../../rules/precondi
 import { escapeSettingKey, unescapeSettingKey } from "../../rules/setting-key-text.js";
 import {
   checkRequestedSettingKeys,
-  checkSettingKeys,
   createAiArtifactSettingKey,
   getSettingTier,
   parseDeletedSettingKeys,
   parseMarkSecretRequest,
+  parseSettingsBody,
   removeProtectedKeys,
   type SettingsByKey,
   selectHttpSettings,
@@ -309,7 +309,7 @@ export class Settings {
 
   /** Writes new values for settings of bindings, in the transaction of the bindings. @throws SETTINGS_INVALID */
   async writeBound(executor: SqlClient, caller: Caller, appId: number, values: object): Promise<void> {
-    await this.write(executor, caller, appId, checkSettingKeys(values));
+    await this.write(executor, caller, appId, parseSettingsBody(values));
     if (Object.keys(values).length > 0) await this.emitUpdate(executor, caller, appId, Object.keys(values));
   }
 
@@ -346,7 +346,7 @@ export class Settings {
    * @throws SETTINGS_INVALID, RESOURCE_CHANGED, RATE_LIMIT_EXCEEDED, OVERLOADED; FORBIDDEN for such a write
    */
   async set(caller: Caller, target: SettingsChangeTarget, body: unknown): Promise<TaggedSettings> {
-    const entries = checkSettingKeys(body);
+    const entries = parseSettingsBody(body);
     const keys = entries.map(([key]) => key);
     refuseProtected(caller, keys);
     await this.writeAndEmit(caller, target, entries);
@@ -355,14 +355,14 @@ export class Settings {
 
   /** Validates settings in an administrator's request. Drops protected settings. @throws SETTINGS_INVALID */
   validateIgnoringProtected(settings: unknown): [string, unknown][] {
-    return checkSettingKeys(removeProtectedKeys(settings));
+    return parseSettingsBody(removeProtectedKeys(settings));
   }
 
   /** Stores a secret field of the AI builder as `_aiartifact_<field>`. @throws the errors of `set` */
   async setArtifact(caller: Caller, target: SettingsChangeTarget, field: unknown, value: unknown): Promise<string> {
     const key = createAiArtifactSettingKey(field);
     if (value === undefined) throw new ActionError("SETTINGS_INVALID", "value is required");
-    const entries = checkSettingKeys({ [key]: value });
+    const entries = parseSettingsBody({ [key]: value });
     await this.writeAndEmit(caller, target, entries);
     return key;
   }

@@ -3,7 +3,7 @@ import { describeValue, isObject } from "../describe-value.js";
 import { createAiPolicyError } from "./failure.js";
 
 export const AI_CALLS = ["completions", "embeddings", "image", "transcribe"] as const;
-export type AiCall = (typeof AI_CALLS)[number];
+export type AiCallKind = (typeof AI_CALLS)[number];
 
 export interface AiToolCall {
   id: string;
@@ -62,7 +62,7 @@ const TOOL_NAME = /^[\w-]{1,64}$/;
 const ROLES: readonly unknown[] = ["system", "user", "assistant", "tool"];
 const CONTENT_TYPE = /^[\w.+-]+\/[\w.+-]+$/;
 
-const ALLOWED_FIELDS: Record<AiCall, readonly string[]> = {
+const ALLOWED_FIELDS: Record<AiCallKind, readonly string[]> = {
   completions: ["model", "messages", "tools", "maxTokens", "temperature", "responseFormat", "stream"],
   embeddings: ["model", "input"],
   image: ["model", "prompt", "size"],
@@ -166,7 +166,7 @@ function readTranscribeOptions(options: Record<string, unknown>, model: string |
 }
 
 /** Validates the options of a call. @throws AiError POLICY whose message contains the path of the invalid field */
-export function parseAiOptions(call: AiCall, value: unknown): AiOptions {
+export function parseAiOptions(call: AiCallKind, value: unknown): AiOptions {
   const options = readObject(value ?? {}, "options", ALLOWED_FIELDS[call]);
   const { model: requested = null } = options;
   if (requested !== null && (typeof requested !== "string" || !MODEL_NAME.test(requested)))

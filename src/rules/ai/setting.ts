@@ -86,7 +86,7 @@ export function parseAiSetting(value: unknown, allowHttp: boolean): AiSetting {
 }
 
 /** Returns the model for a call: the requested one, or else the default. @throws AiError POLICY if the setting does not list the model */
-export function selectModel({ models }: AiSetting, requested: string | null): string {
+export function selectAiModel({ models }: AiSetting, requested: string | null): string {
   const model = requested ?? models?.[0];
   if (model === undefined)
     throw createAiPolicyError(

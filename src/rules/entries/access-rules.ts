@@ -18,7 +18,7 @@ export type EntryVerb = (typeof ENTRY_VERBS)[number];
  * Access rule of a data source (contract, packages: access rules). The first rule that matches the caller and the
  * operation decides.
  */
-export interface AccessRule {
+export interface EntryAccessRule {
   type: readonly EntryVerb[];
   allow: CallerRule;
   /** False if the service ignores this rule. Default true. */
@@ -79,11 +79,11 @@ function checkRule(rule: unknown, field: string): void {
  * Validates the access rules of a data source; null means no rules.
  * @throws ActionError REQUEST_INVALID with the path of the invalid field
  */
-export function parseAccessRules(value: unknown): AccessRule[] {
+export function parseAccessRules(value: unknown): EntryAccessRule[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value) || value.length > RULES_MAX) {
     refuseField("accessRules", `an array of at most ${RULES_MAX} rules`, value);
   }
   for (const [at, rule] of value.entries()) checkRule(rule, `accessRules[${at}]`);
-  return value as AccessRule[];
+  return value as EntryAccessRule[];
 }

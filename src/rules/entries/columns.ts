@@ -9,7 +9,7 @@ export const COLUMN_MAX_CHARACTERS = 255;
  * Maximum number of names in a data source's list of columns. Entries can have more columns, which the list does not
  * contain, so that visitors cannot make it grow without limit.
  */
-export const COLUMN_LIST_MAX = 1_000;
+export const LISTED_COLUMNS_PER_DATA_SOURCE_MAX = 1_000;
 
 /** Checks the name of a column. @throws REQUEST_INVALID with `fieldPath`, the path of the field that contains the name */
 export function checkColumnName(name: string, fieldPath: string): void {
@@ -23,8 +23,8 @@ export function checkColumnName(name: string, fieldPath: string): void {
 /** Validates the list of column names of a new data source. @throws REQUEST_INVALID */
 export function parseColumnNames(value: unknown): string[] {
   if (value === undefined || value === null) return [];
-  if (!Array.isArray(value) || value.length > COLUMN_LIST_MAX) {
-    refuseField("columns", `an array of at most ${COLUMN_LIST_MAX} column names`, value);
+  if (!Array.isArray(value) || value.length > LISTED_COLUMNS_PER_DATA_SOURCE_MAX) {
+    refuseField("columns", `an array of at most ${LISTED_COLUMNS_PER_DATA_SOURCE_MAX} column names`, value);
   }
   for (const name of value) {
     if (typeof name !== "string") {
@@ -49,7 +49,7 @@ export class NewColumnCollector {
 
   addColumnsOf(data: object): void {
     for (const name in data) {
-      if (this.known.has(name) || this.known.size >= COLUMN_LIST_MAX) continue;
+      if (this.known.has(name) || this.known.size >= LISTED_COLUMNS_PER_DATA_SOURCE_MAX) continue;
       this.known.add(name);
       this.added.push(name);
     }

@@ -4,7 +4,7 @@ import { ActionError } from "../../errors.js";
 import { findUnstorableCharacter, isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
 import { createFlatShape, refuseUnknownFields, type Shape } from "../unknown-fields.js";
-import { ACCESS_RULE_SHAPE, type AccessRule, parseAccessRules } from "./access-rules.js";
+import { ACCESS_RULE_SHAPE, type EntryAccessRule, parseAccessRules } from "./access-rules.js";
 import { parseColumnNames } from "./columns.js";
 import { type EntryData, parseEntryData, parseEntryList } from "./entry-input.js";
 import { type EntryHook, getHookShape, parseHooks } from "./hooks.js";
@@ -27,7 +27,7 @@ const NEW_DATA_SOURCE_SHAPE: Shape = { ...CHANGE_SHAPE, fields: { ...CHANGE_SHAP
 export interface DataSourceFields<Indexes> {
   name?: string;
   columns?: string[];
-  accessRules?: AccessRule[];
+  accessRules?: EntryAccessRule[];
   hooks?: EntryHook[];
   indexes?: Indexes;
   isUsers?: boolean;

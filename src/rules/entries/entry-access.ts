@@ -4,22 +4,22 @@
  */
 import { ActionError } from "../../errors.js";
 import {
-  allowsUser,
+  type AppUserData,
   type ColumnConditions,
   fillConditionPlaceholders,
-  type UserData,
+  isUserAllowedByRule,
   type ValueCondition,
 } from "../caller-rules.js";
 import { isObject } from "../describe-value.js";
-import { type EntryScope, UNRESTRICTED_ENTRY_SCOPE as EVERY_COLUMN } from "../entry-query/options.js";
+import { UNRESTRICTED_ENTRY_SCOPE as EVERY_COLUMN, type VisibleEntryScope } from "../entry-query/options.js";
 import { parsePath } from "../entry-query/path.js";
-import type { AccessRule, EntryVerb } from "./access-rules.js";
+import type { EntryAccessRule, EntryVerb } from "./access-rules.js";
 
 /**
  * Caller of an operation on entries. A trusted caller needs no access rule; all others are pages. `user` is null if no
  * app user is signed in on the page.
  */
-export type EntryCaller = { isTrusted: true } | { isTrusted: false; user: UserData | null };
+export type EntryCaller = { isTrusted: true } | { isTrusted: false; user: AppUserData | null };
 
 /** Columns and entries that a caller may access in one operation: select, insert, update or delete. */
 export interface EntryPermissions {
@@ -44,8 +44,8 @@ export interface EntryPermissions {
 
 export const createAccessDeniedError = (): ActionError => new ActionError("DATA_SOURCE_ACCESS_DENIED");
 
-const appliesTo = (rule: AccessRule, verb: EntryVerb, user: UserData | null): boolean =>
-  rule.enabled !== false && rule.type.includes(verb) && allowsUser(rule.allow, user);
+const appliesTo = (rule: EntryAccessRule, verb: EntryVerb, user: AppUserData | null): boolean =>
+  rule.enabled !== false && rule.type.includes(verb) && isUserAllowedByRule(rule.allow, user);
 
 const ALL_PERMISSIONS: EntryPermissions = {
   mayAccessColumn: EVERY_COLUMN.canSee,
@@ -54,7 +54,7 @@ const ALL_PERMISSIONS: EntryPermissions = {
   fingerprint: "everything",
 };
 
-function createRulePermissions(rule: AccessRule, user: UserData | null): EntryPermissions {
+function createRulePermissions(rule: EntryAccessRule, user: AppUserData | null): EntryPermissions {
   const { include, exclude = [], require = [] } = rule;
   const all = require
     .filter((requirement) => typeof requirement !== "string")
@@ -92,8 +92,11 @@ function mergeConditions(all: readonly ColumnConditions[]): ColumnConditions {
  * Returns the index of the first rule that matches the operation (`verb`) and the user; -1 if no rule does. A `user` of
  * null is an anonymous visitor.
  */
-export const findDecidingRuleIndex = (rules: readonly AccessRule[], verb: EntryVerb, user: UserData | null): number =>
-  rules.findIndex((rule) => appliesTo(rule, verb, user));
+export const findDecidingRuleIndex = (
+  rules: readonly EntryAccessRule[],
+  verb: EntryVerb,
+  user: AppUserData | null,
+): number => rules.findIndex((rule) => appliesTo(rule, verb, user));
 
 /**
  * Returns the columns and entries that the caller may access with the operation (`verb`).
@@ -101,7 +104,7 @@ export const findDecidingRuleIndex = (rules: readonly AccessRule[], verb: EntryV
  * use
  */
 export function findEntryPermissions(
-  rules: readonly AccessRule[],
+  rules: readonly EntryAccessRule[],
   verb: EntryVerb,
   caller: EntryCaller,
 ): EntryPermissions {
@@ -217,7 +220,7 @@ export function checkRequiredColumns(
  * may read.
  * @param hashed names of hashed columns, which no caller can read
  */
-export function createEntryScope(grant: EntryPermissions, hashed: ReadonlySet<string>): EntryScope {
+export function createVisibleEntryScope(grant: EntryPermissions, hashed: ReadonlySet<string>): VisibleEntryScope {
   return {
     canSee: (column) => !hashed.has(column) && grant.mayAccessColumn(column),
     filter: toWhereFilter(grant.conditions),

@@ -186,7 +186,7 @@ function listTemplateTexts({ type, to, ...fields }: SendingHook): [path: string,
  * data source's list of columns is empty, accepts all placeholders.
  * @throws REQUEST_INVALID with the path of the field and the column
  */
-export function checkPlaceholders(hooks: readonly { type: string }[], columns: readonly string[]): void {
+export function checkHookPlaceholders(hooks: readonly { type: string }[], columns: readonly string[]): void {
   if (columns.length === 0) return;
   const knownColumns = new Set(columns);
   const isKnown = (name: string) => knownColumns.has(name) || knownColumns.has(name.split(".")[0]!);

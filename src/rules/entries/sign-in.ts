@@ -42,7 +42,7 @@ export interface SignInValues {
  * callers could sign in without a secret value.
  * @throws DATA_SOURCE_ACCESS_DENIED without a hashed column; REQUEST_INVALID for other faults
  */
-export function parseSignIn(where: unknown, hashed: readonly string[]): SignInValues {
+export function parseSignInWhere(where: unknown, hashed: readonly string[]): SignInValues {
   if (!isObject(where) || Object.keys(where).length > COLUMNS_MAX) {
     refuseField("where", `an object with values for at most ${COLUMNS_MAX} columns`, where);
   }

@@ -19,7 +19,7 @@ import {
   compileAggregateExpression,
   FIELD_NAME_MAX_CHARACTERS,
   requireFieldName,
-  typeRankSql,
+  typeSortRankSql,
 } from "./expressions.js";
 import { type DocumentSource, jsonNullIfMissingSql, parsePath, sortableValueSql } from "./path.js";
 import type { SqlStatement } from "./statement.js";
@@ -90,7 +90,7 @@ const sortStage: Stage = (stageOptions, fieldPath, input, canSee, statement) => 
     const at = createDocumentSource(input, canSee);
     const key = sortableValueSql(parsePath(column, innerPath, at), at, statement);
     const directionSql = direction === 1 ? "ASC" : "DESC";
-    return [`${typeRankSql(key)} ${directionSql}`, `${key} ${directionSql}`];
+    return [`${typeSortRankSql(key)} ${directionSql}`, `${key} ${directionSql}`];
   });
   const place_ = `row_number() OVER (ORDER BY ${order.join(", ")}, n, m)`;
   return { ...input, sql: `SELECT d, ${place_}::float8 AS n, 0::bigint AS m ${createFromClause(input, statement)}` };

@@ -19,7 +19,7 @@ export const FIELD_NAME_MAX_CHARACTERS = 255;
  * Returns SQL for the rank of a value's type, by which values of different types sort as in MongoDB. Missing values and
  * null have the lowest rank.
  */
-export const typeRankSql = (value: string): string =>
+export const typeSortRankSql = (value: string): string =>
   `CASE ${jsonTypeSql(value)} WHEN 'null' THEN 0 WHEN 'number' THEN 1 WHEN 'string' THEN 2 WHEN 'object' THEN 3 WHEN 'array' THEN 4 ELSE 5 END`;
 
 /**

@@ -137,7 +137,7 @@ const CONDITION_TABLE: Record<
 };
 
 /** Compiles one filter to an SQL condition that is never NULL. @throws ActionError REQUEST_INVALID */
-export function compileFilter(
+export function compileColumnFilter(
   filter: unknown,
   fieldPath: string,
   source: DocumentSource,

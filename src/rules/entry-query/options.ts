@@ -25,7 +25,7 @@ const JOIN_PAIRS_MAX = 3;
 const JOIN_NAME_MAX_CHARACTERS = 100;
 
 /** Columns and entries of a data source that a caller can see. */
-export interface EntryScope {
+export interface VisibleEntryScope {
   /**
    * Returns true if the caller can see this top-level column. A column that the caller cannot see counts as missing
    * everywhere: in results, `where`, `order`, joins, aggregates, indexes and exports.
@@ -39,7 +39,7 @@ export interface EntryScope {
 }
 
 /** Scope of a caller that can see all columns and all entries. */
-export const UNRESTRICTED_ENTRY_SCOPE: EntryScope = { canSee: () => true, filter: null };
+export const UNRESTRICTED_ENTRY_SCOPE: VisibleEntryScope = { canSee: () => true, filter: null };
 
 export interface FindOptions {
   /** Query as the caller sent it, before validation. */
@@ -184,7 +184,7 @@ function parseJoins(value: unknown): JoinOptions[] {
   return Object.entries(value).map(([name, join]) => parseJoin(name, join));
 }
 
-function parseCursor(value: unknown): FindOptions["cursor"] {
+function parseRowCursor(value: unknown): FindOptions["cursor"] {
   if (value === undefined || value === null || value === false) return null;
   return value === true ? true : requireQueryText(value, "cursor", CURSOR_MAX_CHARACTERS);
 }
@@ -201,7 +201,7 @@ export function parseFindOptions(value: unknown): FindOptions {
     ...parseLimitAndOffset(options, QUERY_ENTRIES_DEFAULT, QUERY_ENTRIES_MAX),
     includePagination: parseOptionalFlag(options["includePagination"], "includePagination"),
     mayPaginate: options["includePagination"] !== false,
-    cursor: parseCursor(options["cursor"]),
+    cursor: parseRowCursor(options["cursor"]),
     joins: parseJoins(options["join"]),
   };
   if (parsed.cursor !== null && parsed.limit === 0)

@@ -7,7 +7,7 @@ import { ORDER_COLUMNS_MAX, requireList, throwQueryLimitError } from "./checks.j
 import { type DocumentSource, type EntryField, entryFieldSql, type Path, parsePath, sortableValueSql } from "./path.js";
 import type { SqlStatement } from "./statement.js";
 
-export interface OrderKey {
+export interface SortKey {
   path: Path;
   descending: boolean;
 }
@@ -15,9 +15,9 @@ export interface OrderKey {
 const ID: Path = { entryField: "id" };
 
 /** Parses `order` to sort keys. The last key is the ID, so that no two entries have equal keys. @throws ActionError REQUEST_INVALID */
-export function parseOrder(order: unknown, source: DocumentSource, fieldPath = "order"): OrderKey[] {
+export function parseOrder(order: unknown, source: DocumentSource, fieldPath = "order"): SortKey[] {
   const input = order === undefined || order === null ? [] : requireList(order, fieldPath, ORDER_COLUMNS_MAX);
-  const keys = input.map((element, index): OrderKey => {
+  const keys = input.map((element, index): SortKey => {
     const innerPath = `${fieldPath}[${index}]`;
     const [column, direction = "ASC"] = typeof element === "string" ? [element] : requireList(element, innerPath, 2, 1);
     const upperDirection = typeof direction === "string" ? direction.toUpperCase() : "";
@@ -34,7 +34,7 @@ export function parseOrder(order: unknown, source: DocumentSource, fieldPath = "
  * Returns SQL for the value of a sort key. Fields such as `createdAt` keep their SQL type; columns of an entry have the
  * type jsonb.
  */
-export const sortKeySql = ({ path }: OrderKey, source: DocumentSource, statement: SqlStatement): string =>
+export const sortKeySql = ({ path }: SortKey, source: DocumentSource, statement: SqlStatement): string =>
   path.entryField === null ? sortableValueSql(path, source, statement) : entryFieldSql(path.entryField, source);
 
 /**
@@ -42,7 +42,7 @@ export const sortKeySql = ({ path }: OrderKey, source: DocumentSource, statement
  * @param sql SQL of each key's value
  * @param isReversed true to sort in reverse, to read the previous page
  */
-export function orderBySql(keys: readonly OrderKey[], sql: readonly string[], isReversed = false): string {
+export function orderBySql(keys: readonly SortKey[], sql: readonly string[], isReversed = false): string {
   return keys.map(({ descending }, index) => `${sql[index]} ${descending === isReversed ? "ASC" : "DESC"}`).join(", ");
 }
 
@@ -68,7 +68,7 @@ export const sortKeyTextSql = (sql: string): string => `(${sql})::text`;
  * @param sql SQL of each key's value
  */
 export function afterPositionSql(
-  keys: readonly OrderKey[],
+  keys: readonly SortKey[],
   sql: readonly string[],
   values: readonly string[],
   isReversed: boolean,
@@ -78,7 +78,7 @@ export function afterPositionSql(
     if (path.entryField === null) return statement.bind(values[index]!, "jsonb");
     return `(${statement.bind(values[index]!, "text")})::${SQL_TYPES[path.entryField]}`;
   });
-  const comparisonSign = ({ descending }: OrderKey) => (descending === isReversed ? ">" : "<");
+  const comparisonSign = ({ descending }: SortKey) => (descending === isReversed ? ">" : "<");
   const [first] = keys;
   if (keys.every(({ descending }) => descending === first!.descending)) {
     return `(${sql.join(", ")}) ${comparisonSign(first!)} (${boundKeys.join(", ")})`;
@@ -101,13 +101,17 @@ export interface Cursor {
   reversed: boolean;
 }
 
-const computeOrderFingerprint = (keys: readonly OrderKey[], dataSourceId: number): string =>
+const computeOrderFingerprint = (keys: readonly SortKey[], dataSourceId: number): string =>
   createHash("sha256")
     .update(JSON.stringify([dataSourceId, keys]))
     .digest("base64url")
     .slice(0, 12);
 
-export function encodeCursor(keys: readonly OrderKey[], dataSourceId: number, { values, reversed }: Cursor): string {
+export function encodeEntryCursor(
+  keys: readonly SortKey[],
+  dataSourceId: number,
+  { values, reversed }: Cursor,
+): string {
   const content = { f: computeOrderFingerprint(keys, dataSourceId), k: values, r: reversed ? 1 : 0 };
   const cursor = Buffer.from(JSON.stringify(content)).toString("base64url");
   if (cursor.length > CURSOR_MAX_CHARACTERS)
@@ -124,7 +128,7 @@ function decodeCursor(cursor: string): Record<string, unknown> | null {
   }
 }
 
-function isValueOfKey(value: unknown, { path }: OrderKey): value is string {
+function isValueOfKey(value: unknown, { path }: SortKey): value is string {
   if (typeof value !== "string" || value.includes("\\u0000")) return false;
   if (path.entryField !== null) return KEY_VALUE_PATTERNS[path.entryField].test(value);
   try {
@@ -136,7 +140,7 @@ function isValueOfKey(value: unknown, { path }: OrderKey): value is string {
 }
 
 /** Decodes and validates a cursor. @throws REQUEST_INVALID if the cursor is not from a query of this data source with this order */
-export function validateCursor(cursor: unknown, keys: readonly OrderKey[], dataSourceId: number): Cursor {
+export function validateEntryCursor(cursor: unknown, keys: readonly SortKey[], dataSourceId: number): Cursor {
   const content = typeof cursor === "string" ? decodeCursor(cursor) : null;
   const values = content?.["k"];
   const isValid =

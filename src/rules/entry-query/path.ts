@@ -151,7 +151,7 @@ export function jsonTypesAlongPathSql(
  * Returns SQL that is true if the value at the path, or a value along the path, is an array. Returns null if none of
  * these values can be an array.
  */
-export function hasArraySql(
+export function hasArrayOnPathSql(
   segments: readonly string[],
   source: DocumentSource,
   statement: SqlStatement,
@@ -210,7 +210,7 @@ export function anyValuePassesSql(
   const value = valueAtPathSql(path, source, statement);
   const directTests = tests.map((test) => test(value)).join(" AND ");
   if (path.entryField !== null || path.segments.length === 0 || isHidden(path, source)) return `(${directTests})`;
-  const isArray = hasArraySql(path.segments, source, statement, reach.testsElements);
+  const isArray = hasArrayOnPathSql(path.segments, source, statement, reach.testsElements);
   if (isArray === null) return `(${directTests})`;
   const elementTests = tests.map((test) => {
     const { from, value: lastValue } = valuesFromClause(path.segments, source, statement, reach.testsElements);

@@ -11,7 +11,7 @@ import {
   WHERE_MAX_DEPTH,
   WHERE_MAX_OPERATORS,
 } from "./checks.js";
-import { compileFilter } from "./filters.js";
+import { compileColumnFilter } from "./filters.js";
 import { jsonTypeSql, type OperatorTest, QUERY_OPERATORS } from "./operators.js";
 import { anyValuePassesSql, type DocumentSource, type Path, parsePath } from "./path.js";
 import type { SqlStatement } from "./statement.js";
@@ -93,7 +93,7 @@ class WhereCompiler {
 
   private compileFilterCondition(filter: unknown, fieldPath: string, source: DocumentSource, depth: number): string {
     this.countOperator(fieldPath, depth);
-    return compileFilter(filter, fieldPath, source, this.statement);
+    return compileColumnFilter(filter, fieldPath, source, this.statement);
   }
 
   private compileField(path: Path, value: unknown, fieldPath: string, source: DocumentSource, depth: number): string {

@@ -17,14 +17,14 @@ function removeEmptyHeaders(headers: EditorHeaders = {}): Record<string, string>
  * Returns the parameters of the WebSocket connection with the token from the headers, because browsers cannot send
  * headers on a WebSocket.
  */
-export function createSocketParameters(headers: Record<string, string>): { authToken?: string } {
+export function createGraphiqlSocketParameters(headers: Record<string, string>): { authToken?: string } {
   const headersByName = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value.trim()]));
   const authToken = headersByName.get("auth-token") ?? headersByName.get("authorization")?.replace(/^Bearer\s+/i, "");
   return authToken ? { authToken } : {};
 }
 
 /** Creates the function that sends GraphiQL's operations. @param url GraphQL endpoint on this page's origin, for POST and WebSockets */
-export function createFetcher(url: URL): Fetcher {
+export function createGraphiqlFetcher(url: URL): Fetcher {
   const socketUrl = new URL(url);
   socketUrl.protocol = url.protocol === "https:" ? "wss:" : "ws:";
   return (params, options) => {
@@ -32,7 +32,7 @@ export function createFetcher(url: URL): Fetcher {
     // Opens the WebSocket at the first subscription, so that it uses the headers of that moment. Closes it after the last subscription.
     const wsClient = createClient({
       url: socketUrl.href,
-      connectionParams: createSocketParameters(headers),
+      connectionParams: createGraphiqlSocketParameters(headers),
       retryAttempts: 3,
     });
     const fetcher = createGraphiQLFetcher({ url: url.href, wsClient, enableIncrementalDelivery: false });

@@ -5,7 +5,7 @@ import "./page.css";
 import { GraphiQL, HISTORY_PLUGIN } from "graphiql";
 import { createRoot } from "react-dom/client";
 import { resolveServiceUrl } from "../service-address.js";
-import { createFetcher } from "./fetcher.js";
+import { createGraphiqlFetcher } from "./fetcher.js";
 import { FIRST_VISIT_HEADERS, FIRST_VISIT_QUERY } from "./first-visit.js";
 import { createHeaderlessStorage } from "./storage.js";
 
@@ -14,7 +14,7 @@ if (!rootElement) throw new Error("the page has no #graphiql element");
 
 createRoot(rootElement).render(
   <GraphiQL
-    fetcher={createFetcher(resolveServiceUrl("/graphql"))}
+    fetcher={createGraphiqlFetcher(resolveServiceUrl("/graphql"))}
     plugins={[HISTORY_PLUGIN]}
     defaultEditorToolsVisibility="headers"
     storage={createHeaderlessStorage(localStorage)}

@@ -2,7 +2,7 @@
 import Papa from "papaparse";
 import { defineSvcNamespace } from "./define.js";
 
-export interface ParseOptions {
+export interface CsvParseOptions {
   /** True (the default): the first line has the names of the columns, and rows are objects. False: rows are arrays. */
   header?: boolean;
   /** Character between cells. Default: detected from the text. */
@@ -11,7 +11,7 @@ export interface ParseOptions {
   dynamicTyping?: boolean;
 }
 
-export interface StringifyOptions {
+export interface CsvStringifyOptions {
   /** Character between cells. Default ",". */
   delimiter?: string;
   /** Columns to write, in this order. Default: the keys of the first row. */
@@ -26,7 +26,7 @@ const FORMULA_PATTERN = /^[=+\-@\t\r]/;
 
 function parseCsv(
   text: string,
-  { header = true, delimiter = "", dynamicTyping = false }: ParseOptions = {},
+  { header = true, delimiter = "", dynamicTyping = false }: CsvParseOptions = {},
 ): unknown[] {
   if (typeof text !== "string")
     throw new TypeError("Svc.CSV.parse: the first argument must be a string with the CSV text");
@@ -36,7 +36,7 @@ function parseCsv(
   return data;
 }
 
-function stringifyRows(rows: unknown[], options: StringifyOptions = {}): string {
+function stringifyRows(rows: unknown[], options: CsvStringifyOptions = {}): string {
   if (!Array.isArray(rows)) throw new TypeError("Svc.CSV.stringify: the first argument must be an array of rows");
   const { delimiter = ",", header = true, escapeFormulae = true, columns } = options;
   return Papa.unparse(rows, {

@@ -17,7 +17,7 @@ import { createTriggers } from "./triggers.js";
 import { createVisitorSession } from "./visitor.js";
 
 /** URL of the library's script, and the functions by which a server run sends requests. */
-export interface LibraryOptions {
+export interface ClientLibraryOptions {
   /** URL from which the library was loaded. */
   scriptUrl?: string;
   /** Nonce of the script element, if the page's content security policy requires one. */
@@ -28,7 +28,7 @@ export interface LibraryOptions {
   outgoingTransport?: OutgoingTransport | undefined;
 }
 
-export function createSvc({ scriptUrl, nonce, sendToService, outgoingTransport }: LibraryOptions): Client {
+export function createSvc({ scriptUrl, nonce, sendToService, outgoingTransport }: ClientLibraryOptions): Client {
   const env = globalScope.ENV ?? {};
   const connection = createConnection(env, scriptUrl, sendToService);
   const scripts = createScriptLoader(connection, nonce);

@@ -60,7 +60,9 @@ describe("reads of entries", () => {
     const { entries, pagination } = await find({ limit: 2, offset: 4, includePagination: true });
     expect(entries).to.have.length(1);
     expect(pagination).to.deep.equal({ total: 5, limit: 2, offset: 4 });
-    expect(await fixture.entryReader.count(people, { Age: 31 }, UNRESTRICTED_ENTRY_SCOPE)).to.deep.equal({ total: 2 });
+    expect(await fixture.entryReader.count(people, { Age: 31 }, UNRESTRICTED_ENTRY_SCOPE)).to.deep.equal({
+      total: 2,
+    });
   });
 
   it("reach every entry once by cursor, forwards and backwards, over equal values and mixed directions", async () => {

@@ -10,7 +10,11 @@ import {
 } from "../../../src/operations/data-sources/entry-reads.js";
 import type { DataSourceKey } from "../../../src/operations/data-sources/entry-rows.js";
 import { ReadPool } from "../../../src/operations/data-sources/read-pool.js";
-import { type EntryScope, type JoinOptions, UNRESTRICTED_ENTRY_SCOPE } from "../../../src/rules/entry-query/options.js";
+import {
+  type JoinOptions,
+  UNRESTRICTED_ENTRY_SCOPE,
+  type VisibleEntryScope,
+} from "../../../src/rules/entry-query/options.js";
 import { serializeJson } from "../../../src/rules/json-text.js";
 import { type FreshDatabase, freshDatabase } from "../../harness/postgres.js";
 
@@ -23,7 +27,7 @@ export interface Fixture {
   /** Adds a data source with these entries. A string is an entry's JSON text. */
   fill(name: string, data: readonly (object | string)[], appId?: number): Promise<DataSourceKey>;
   /** Returns limits for reads of entries, with the same scope for joined data sources. */
-  readAccess(scope?: EntryScope): EntryReadAccess<DataSourceKey>;
+  readAccess(scope?: VisibleEntryScope): EntryReadAccess<DataSourceKey>;
   stop(): Promise<void>;
 }
 
@@ -50,7 +54,7 @@ export async function startFixture({ timeoutMs }: { timeoutMs?: number } = {}): 
     return source!;
   }
 
-  const readAccess = (scope: EntryScope = UNRESTRICTED_ENTRY_SCOPE): EntryReadAccess<DataSourceKey> => ({
+  const readAccess = (scope: VisibleEntryScope = UNRESTRICTED_ENTRY_SCOPE): EntryReadAccess<DataSourceKey> => ({
     scope,
     scopeOf: () => scope,
     async findJoinedSource(dataSource: JoinOptions["dataSource"]) {

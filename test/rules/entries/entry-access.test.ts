@@ -1,12 +1,16 @@
 /** Tests access rules of entries as pure functions, by invariants for generated rules, users and conditions. */
 import { expect } from "chai";
 import fc from "fast-check";
-import { allowsUser, fillConditionPlaceholders, meetsColumnConditions } from "../../../src/rules/caller-rules.js";
-import type { AccessRule } from "../../../src/rules/entries/access-rules.js";
+import {
+  fillConditionPlaceholders,
+  isUserAllowedByRule,
+  meetsColumnConditions,
+} from "../../../src/rules/caller-rules.js";
+import type { EntryAccessRule } from "../../../src/rules/entries/access-rules.js";
 import { parseAccessRules } from "../../../src/rules/entries/access-rules.js";
 import {
   checkRequiredColumns,
-  createEntryScope,
+  createVisibleEntryScope,
   findDecidingRuleIndex,
   findEntryPermissions,
   getColumnNamedByWhereKey,
@@ -48,7 +52,7 @@ const rule = fc.record(
     require: fc.array(fc.oneof(column, tests), { maxLength: 2 }),
   },
   { requiredKeys: ["type", "allow"] },
-) as fc.Arbitrary<AccessRule>;
+) as fc.Arbitrary<EntryAccessRule>;
 const user = fc.option(
   fc.dictionary(
     column,
@@ -56,7 +60,7 @@ const user = fc.option(
   ),
 );
 
-function grantOrNull(rules: AccessRule[], who: Record<string, unknown> | null) {
+function grantOrNull(rules: EntryAccessRule[], who: Record<string, unknown> | null) {
   try {
     return findEntryPermissions(rules, "select", { isTrusted: false, user: who });
   } catch {
@@ -124,7 +128,7 @@ describe("access rules, generated", () => {
   it("do not treat a list as one of its elements, except for `contains` and `notequals`", () => {
     for (const list of [["x"], ["x", "y"], [["x"]], { 0: "x" }]) {
       expect(meetsColumnConditions({ a: list }, { a: { equals: "x" } }), JSON.stringify(list)).to.equal(false);
-      expect(allowsUser({ user: { a: { equals: "x" } } }, { a: list }), JSON.stringify(list)).to.equal(false);
+      expect(isUserAllowedByRule({ user: { a: { equals: "x" } } }, { a: list }), JSON.stringify(list)).to.equal(false);
     }
     expect(meetsColumnConditions({ a: ["x", "y"] }, { a: { contains: "X" } })).to.equal(true);
     expect(meetsColumnConditions({ a: ["x", "y"] }, { a: { notequals: "x" } })).to.equal(false);
@@ -147,10 +151,10 @@ describe("access rules, generated", () => {
   it("match no user whose column is empty, for any test", () => {
     for (const test of [{ equals: "guest" }, { notequals: "guest" }, { contains: "g" }]) {
       for (const user of [{}, { Role: null }, { Role: undefined }]) {
-        expect(allowsUser({ user: { Role: test } }, user), JSON.stringify([test, user])).to.equal(false);
+        expect(isUserAllowedByRule({ user: { Role: test } }, user), JSON.stringify([test, user])).to.equal(false);
       }
     }
-    expect(allowsUser({ user: { Role: { notequals: "guest" } } }, { Role: "steward" })).to.equal(true);
+    expect(isUserAllowedByRule({ user: { Role: { notequals: "guest" } } }, { Role: "steward" })).to.equal(true);
   });
 
   it("compare a hashed column by hash, or reject the where", () => {
@@ -174,8 +178,8 @@ describe("access rules, generated", () => {
 });
 
 describe("the requirements of an access rule", () => {
-  const rule = (...require: NonNullable<AccessRule["require"]>): AccessRule[] => [
-    { type: ["select"], allow: "all", require } as AccessRule,
+  const rule = (...require: NonNullable<EntryAccessRule["require"]>): EntryAccessRule[] => [
+    { type: ["select"], allow: "all", require } as EntryAccessRule,
   ];
 
   it("are never met if two of its tests contradict each other, and are combined if they agree", () => {
@@ -188,7 +192,7 @@ describe("the requirements of an access rule", () => {
   });
 
   it("can be met by an ID if a column is tested, and not if it is only named", () => {
-    const byId = (...require: NonNullable<AccessRule["require"]>) =>
+    const byId = (...require: NonNullable<EntryAccessRule["require"]>) =>
       maySelectEntryById(grantOrNull(rule(...require), null)!);
     expect(byId()).to.equal(true);
     expect(byId("a")).to.equal(false);
@@ -199,8 +203,8 @@ describe("the requirements of an access rule", () => {
 });
 
 describe("the requirements of a grant", () => {
-  const rule = (more: Partial<AccessRule>): AccessRule[] => [{ type: ["select"], allow: "all", ...more }];
-  const grant = (more: Partial<AccessRule>) => grantOrNull(rule(more), null)!;
+  const rule = (more: Partial<EntryAccessRule>): EntryAccessRule[] => [{ type: ["select"], allow: "all", ...more }];
+  const grant = (more: Partial<EntryAccessRule>) => grantOrNull(rule(more), null)!;
 
   it("are its columns, named in the error only if the caller may know them", () => {
     const shown = grant({ require: ["a", "b"], exclude: ["c"] });
@@ -222,19 +226,19 @@ describe("the requirements of a grant", () => {
   });
 
   it("hide hashed columns, excluded ones, and all that are not included", () => {
-    const { canSee: sees, filter } = createEntryScope(
+    const { canSee: sees, filter } = createVisibleEntryScope(
       grant({ include: ["a", "b", "p"], exclude: ["b"] }),
       new Set(["p"]),
     );
     expect(["a", "b", "c", "p"].map(sees)).to.deep.equal([true, false, false, false]);
     expect(filter).to.equal(null);
-    const open = createEntryScope(grant({ require: [{ a: { equals: 1 } }] }), new Set());
+    const open = createVisibleEntryScope(grant({ require: [{ a: { equals: 1 } }] }), new Set());
     expect(open.canSee("p")).to.equal(true);
     expect(open.filter).to.not.equal(null);
   });
 
   it("are those of the first rule that matches, is enabled and has the operation", () => {
-    const rules: AccessRule[] = [
+    const rules: EntryAccessRule[] = [
       { type: ["delete"], allow: "all" },
       { type: ["select"], allow: "all", enabled: false },
       { type: ["select"], allow: "loggedIn" },
@@ -278,7 +282,9 @@ describe("the tests of a rule as a where", () => {
   });
 
   it("are rejected if they need a value that the user does not have", () => {
-    const rules: AccessRule[] = [{ type: ["select"], allow: "all", require: [{ a: { equals: "{{user.Boss}}" } }] }];
+    const rules: EntryAccessRule[] = [
+      { type: ["select"], allow: "all", require: [{ a: { equals: "{{user.Boss}}" } }] },
+    ];
     const grant = (user: Record<string, unknown> | null) => () =>
       findEntryPermissions(rules, "select", { isTrusted: false, user });
     for (const user of [null, {}, { Boss: "" }]) refusal("DATA_SOURCE_ACCESS_DENIED", grant(user));

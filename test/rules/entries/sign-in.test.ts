@@ -1,9 +1,9 @@
 /** Tests the sign-in data that a page sends, without a database: which columns identify the entry, and which prove the user's identity. */
 import { expect } from "chai";
-import { parseSignIn } from "../../../src/rules/entries/sign-in.js";
+import { parseSignInWhere } from "../../../src/rules/entries/sign-in.js";
 import { refusal } from "../refusal.js";
 
-const parse = (where: unknown) => parseSignIn(where, ["Password", "Pin"]);
+const parse = (where: unknown) => parseSignInWhere(where, ["Password", "Pin"]);
 
 describe("the where of a sign-in", () => {
   it("is split into columns that find the entry and columns that prove it; each name is counted by itself", () => {

@@ -6,7 +6,7 @@ import type { Command } from "commander";
 import { runInBackground } from "../../../background.js";
 import { ProjectError } from "../../../engine/bundler/fault.js";
 import { ServiceResponseError } from "../client.js";
-import { findProjectRoot, readServerTarget } from "../config.js";
+import { findProjectRoot, readServerAndApp } from "../config.js";
 import { CliError, createUsageError, UnrecoverableError } from "../failure.js";
 import {
   hasLocalServerData,
@@ -105,7 +105,7 @@ async function startServerIfNeeded(
   if (env["SVC_URL"] !== undefined) return null;
   const root = findProjectRoot(cwd);
   if (root === null && !isEmpty(cwd)) return null;
-  const target = root === null ? null : readServerTarget(cwd, env);
+  const target = root === null ? null : readServerAndApp(cwd, env);
   const port = target && localPortOf(target.url);
   if (target && (port === null || !isLocalProject(target.root) || (await isServerAnswering(target.url)))) return null;
   const folder = root ?? resolve(cwd);

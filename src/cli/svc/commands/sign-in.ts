@@ -2,7 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Command } from "commander";
 import { type CliApiClient, toSavedToken } from "../client.js";
-import { findProjectRoot, parseAppId, parseServiceUrl, readServerTarget, type ServerTarget } from "../config.js";
+import { findProjectRoot, parseAppId, parseServiceUrl, readServerAndApp, type ServerAndApp } from "../config.js";
 import { CliError, createUsageError } from "../failure.js";
 import type { CliSession, CommandRunner } from "../session.js";
 
@@ -14,9 +14,9 @@ interface LoginOptions {
   tokenStdin?: boolean;
 }
 
-function readLoginTarget({ surroundings: { cwd, env } }: CliSession, { url, app }: LoginOptions): ServerTarget {
-  if (url === undefined && app === undefined) return readServerTarget(cwd, env);
-  const knownTarget = url === undefined || app === undefined ? readServerTarget(cwd, env) : null;
+function readLoginTarget({ surroundings: { cwd, env } }: CliSession, { url, app }: LoginOptions): ServerAndApp {
+  if (url === undefined && app === undefined) return readServerAndApp(cwd, env);
+  const knownTarget = url === undefined || app === undefined ? readServerAndApp(cwd, env) : null;
   return {
     url: url === undefined ? knownTarget!.url : parseServiceUrl(url, "--url"),
     app: app === undefined ? knownTarget!.app : parseAppId(app, "--app"),

@@ -7,7 +7,7 @@ import { type GitObjectsByHash, type GitObjectType, readGitPack } from "./git-pa
 import { type ProjectFiles, type ProjectManifest, ProjectReader } from "./project-reader.js";
 
 /** Part of a Git repository that the service reads. */
-export interface RepositoryJob {
+export interface RepositoryReadJob {
   /** Hash of the commit, or of a tag object that points to a commit. */
   commit: string;
   /** Folder of the project in the repository, such as `apps/shop`; "" for the root. */
@@ -166,7 +166,7 @@ function createProjectFiles(objects: GitObjectsByHash, hashes: ReadonlyMap<strin
 }
 
 /** Returns the manifest (description of the app) of the project as JSON. @throws PackageError */
-export async function readRepository({ commit, folder, entries }: RepositoryJob, pack: Buffer): Promise<string> {
+export async function readRepository({ commit, folder, entries }: RepositoryReadJob, pack: Buffer): Promise<string> {
   const objects = readGitPack(pack);
   const hashes = findProjectFiles(objects, findRootTree(objects, commit), folder);
   if (hashes.size === 0) {

@@ -52,7 +52,7 @@ export interface ActionTypeDeclarations {
 }
 
 /** Name of the generated type for the parameter of the action's function `execute`. */
-export const CONTEXT_TYPE = "ActionContext";
+export const ACTION_CONTEXT_TYPE_NAME = "ActionContext";
 
 const MAX_TYPE_DEPTH = 5;
 const MAX_KEYS_PER_TYPE = 60;
@@ -108,7 +108,7 @@ function createContextType({ settingKeys, environment, pastPayloads }: TypeSourc
     return `${toDocComment(tier)} ${JSON.stringify(key)}: any;`;
   });
   return [
-    `interface ${CONTEXT_TYPE} {`,
+    `interface ${ACTION_CONTEXT_TYPE_NAME} {`,
     `  ${toDocComment(pastPayloads.length > 0 ? "Payload of the run. The type is that of the payloads of past runs." : "Payload of the run.")}`,
     `  payload: ${createPayloadType(pastPayloads)};`,
     `  ${toDocComment(environment === "server" ? "The app's private and protected settings." : "Empty, unless the environment is server.")}`,

@@ -2,18 +2,18 @@
 import type { ApiError } from "../shared/api.js";
 import type { ActionDraft } from "./draft.js";
 
-export type DraftField = keyof ActionDraft;
+export type ActionDraftField = keyof ActionDraft;
 
 export interface FieldError {
   /** The form field with the error; null if the error does not concern a single field. */
-  field: DraftField | null;
+  field: ActionDraftField | null;
   status: string;
   message: string;
   /** Position of the error in the code, with line and column counted from 1; null if the error has none. */
   at: { line: number; column: number } | null;
 }
 
-const FIELD_BY_STATUS_PREFIX: [prefix: string, field: DraftField][] = [
+const FIELD_BY_STATUS_PREFIX: [prefix: string, field: ActionDraftField][] = [
   ["NAME_", "name"],
   ["DESCRIPTION_", "description"],
   ["CODE_", "code"],
@@ -27,7 +27,7 @@ const FIELD_BY_STATUS_PREFIX: [prefix: string, field: DraftField][] = [
 ];
 
 /** Form fields that the service names at the beginning of an error message, because they have no error status of their own. */
-const FIELDS_IN_MESSAGES: readonly DraftField[] = ["concurrency", "debounce", "timeoutMs", "jitterSeconds"];
+const FIELDS_IN_MESSAGES: readonly ActionDraftField[] = ["concurrency", "debounce", "timeoutMs", "jitterSeconds"];
 
 export function toFieldError({ status, message }: ApiError): FieldError {
   const field =

@@ -3,10 +3,10 @@ import { TimeOfDayFields } from "../shared/time-of-day.js";
 import {
   cronToPlan,
   DEFAULT_SCHEDULE_PLAN,
-  MINUTE_STEPS,
   planToCron,
   REPEAT_OPTIONS,
   type RepeatKind,
+  SCHEDULE_MINUTE_STEPS,
   type SchedulePlan,
   WEEKDAY_NAMES,
 } from "./schedule-plan.js";
@@ -79,7 +79,7 @@ function ScheduleDetails(plan: PlanInputProps) {
         textBefore="every"
         label="Minutes"
         of="intervalMinutes"
-        options={MINUTE_STEPS}
+        options={SCHEDULE_MINUTE_STEPS}
         textAfter="min"
       />
     );

@@ -27,7 +27,7 @@ export interface SchedulePlan {
  * Minutes between two runs that a person can choose. Each number divides 60, so that runs are evenly spread. 1 is
  * missing, because the service rejects a run every minute.
  */
-export const MINUTE_STEPS = [2, 3, 4, 5, 6, 10, 12, 15, 20, 30] as const;
+export const SCHEDULE_MINUTE_STEPS = [2, 3, 4, 5, 6, 10, 12, 15, 20, 30] as const;
 
 export const WEEKDAY_NAMES = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"] as const;
 
@@ -64,7 +64,7 @@ export function cronToPlan(cron: string): SchedulePlan | null {
   const isEveryDay = days === "*" && weekdays === "*";
   const every = minutes.startsWith("*/") ? parseNumberBetween(minutes.slice(2), 2, 30) : null;
   if (every !== null) {
-    const isEven = MINUTE_STEPS.some((step) => step === every);
+    const isEven = SCHEDULE_MINUTE_STEPS.some((step) => step === every);
     return hours === "*" && isEveryDay && isEven
       ? { ...DEFAULT_SCHEDULE_PLAN, repeat: "minutes", intervalMinutes: every }
       : null;

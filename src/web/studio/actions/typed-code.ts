@@ -2,9 +2,9 @@
  * Makes TypeScript check an action's code with a type for the parameter of `execute`. Inserts a type comment into the
  * compiler's copy of the code. Subtracts the length of this comment from all later positions in the compiler's results.
  */
-import { CONTEXT_TYPE } from "./code-types.js";
+import { ACTION_CONTEXT_TYPE_NAME } from "./code-types.js";
 
-const INSERTED_TYPE = `/** @type {${CONTEXT_TYPE}} */ `;
+const INSERTED_TYPE = `/** @type {${ACTION_CONTEXT_TYPE_NAME}} */ `;
 
 /** The parts of a syntax tree node that this module uses. */
 interface SyntaxNode {

@@ -4,29 +4,29 @@
  */
 import {
   ACCESS_OPERATIONS,
+  ACCESS_RULE_TEMPLATES,
+  type AccessRuleDraft,
   conditionsToRows,
   createUserColumnPlaceholder,
   describeRule,
   findOwnerColumn,
-  RULE_TEMPLATES,
-  type RuleDraft,
   rowsToConditions,
 } from "./access-templates.js";
 import { CheckBoxes, ConditionRows, ItemCard, type ListFormProps } from "./form-parts.js";
 
-type RulesFormProps = ListFormProps<RuleDraft>;
+type RulesFormProps = ListFormProps<AccessRuleDraft>;
 
 interface RuleFieldsProps {
-  rule: RuleDraft;
+  rule: AccessRuleDraft;
   columns: readonly string[];
-  changeRule: (part: Partial<RuleDraft>) => void;
+  changeRule: (part: Partial<AccessRuleDraft>) => void;
 }
 
 /** Returns a copy of the rule with the fields of `part`. A field that `part` sets to undefined is removed from the copy. */
-const mergeRule = (rule: RuleDraft, part: Partial<RuleDraft>): RuleDraft =>
+const mergeRule = (rule: AccessRuleDraft, part: Partial<AccessRuleDraft>): AccessRuleDraft =>
   Object.fromEntries(
     Object.entries({ ...rule, ...part }).filter(([, value]) => value !== undefined),
-  ) as unknown as RuleDraft;
+  ) as unknown as AccessRuleDraft;
 
 function AllowField({ rule: { allow }, changeRule }: RuleFieldsProps) {
   const kind = typeof allow === "object" ? "user" : allow;
@@ -67,7 +67,7 @@ function ColumnsField({ rule: { include, exclude }, columns, changeRule }: RuleF
             : [...columns]
           : undefined,
       exclude: next === "exclude" ? [] : undefined,
-    } as Partial<RuleDraft>);
+    } as Partial<AccessRuleDraft>);
   return (
     <>
       <label className="field">
@@ -98,7 +98,7 @@ function ConditionsField({ rule: { require = [] }, columns, changeRule }: RuleFi
   const owner = findOwnerColumn(columns);
   const setRequirements = (names: string[], rows: typeof tests) => {
     const all = [...rows.map((row) => rowsToConditions([row])), ...names];
-    changeRule({ require: all.length > 0 ? all : undefined } as Partial<RuleDraft>);
+    changeRule({ require: all.length > 0 ? all : undefined } as Partial<AccessRuleDraft>);
   };
   return (
     <>
@@ -127,7 +127,7 @@ function ConditionsField({ rule: { require = [] }, columns, changeRule }: RuleFi
 function RuleCard({ index, ...form }: RulesFormProps & { index: number }) {
   const { items, changeItems, columns } = form;
   const rule = items[index]!;
-  const changeRule = (part: Partial<RuleDraft>) => changeItems(items.with(index, mergeRule(rule, part)));
+  const changeRule = (part: Partial<AccessRuleDraft>) => changeItems(items.with(index, mergeRule(rule, part)));
   const part = { rule, columns, changeRule };
   return (
     <ItemCard
@@ -151,7 +151,9 @@ function RuleCard({ index, ...form }: RulesFormProps & { index: number }) {
         <input
           type="checkbox"
           checked={rule.enabled !== false}
-          onChange={(event) => changeRule({ enabled: event.target.checked ? undefined : false } as Partial<RuleDraft>)}
+          onChange={(event) =>
+            changeRule({ enabled: event.target.checked ? undefined : false } as Partial<AccessRuleDraft>)
+          }
         />
         Rule is on
       </label>
@@ -162,7 +164,7 @@ function RuleCard({ index, ...form }: RulesFormProps & { index: number }) {
 export function AccessRulesForm(form: RulesFormProps) {
   const { items, changeItems, columns } = form;
   const add = (label: string) => {
-    const template = RULE_TEMPLATES.find((template) => template.label === label);
+    const template = ACCESS_RULE_TEMPLATES.find((template) => template.label === label);
     if (template) changeItems([...items, ...template.createRules(findOwnerColumn(columns))]);
   };
   return (
@@ -178,7 +180,7 @@ export function AccessRulesForm(form: RulesFormProps) {
         Add a rule
         <select aria-label="Add a rule" value="" onChange={(event) => add(event.target.value)}>
           <option value="">Choose a template…</option>
-          {RULE_TEMPLATES.map(({ label }) => (
+          {ACCESS_RULE_TEMPLATES.map(({ label }) => (
             <option key={label} value={label}>
               {label}
             </option>

@@ -16,7 +16,7 @@ export const ACCESS_OPERATIONS = [
 ] as const;
 
 /** Access rule as the form edits it. The form keeps fields that it does not show. */
-export interface RuleDraft {
+export interface AccessRuleDraft {
   type: string[];
   allow: "all" | "loggedIn" | { user: ColumnConditions };
   enabled?: boolean;
@@ -25,10 +25,10 @@ export interface RuleDraft {
   require?: (string | ColumnConditions)[];
 }
 
-export interface RuleTemplate {
+export interface AccessRuleTemplate {
   label: string;
   /** Returns the rules of the template. @param column name of the column that identifies the owner of an entry */
-  createRules(column: string): RuleDraft[];
+  createRules(column: string): AccessRuleDraft[];
 }
 
 /** Returns a placeholder for a value in a rule. The service replaces it by the signed-in user's value of this column. */
@@ -40,7 +40,7 @@ const createOwnEntriesCondition = (column: string): ColumnConditions => ({
 });
 const ALL_OPERATIONS = ACCESS_OPERATIONS.map(([verb]) => verb);
 
-export const RULE_TEMPLATES: readonly RuleTemplate[] = [
+export const ACCESS_RULE_TEMPLATES: readonly AccessRuleTemplate[] = [
   { label: "Everyone reads", createRules: () => [{ type: ["select"], allow: "all" }] },
   { label: "Signed-in users read", createRules: () => [{ type: ["select"], allow: "loggedIn" }] },
   {
@@ -109,18 +109,18 @@ function formatValue({ typedText, kind }: ColumnConditionRow): string {
 const describeCondition = (row: ColumnConditionRow): string =>
   `${row.column} ${getComparisonLabel(row.comparison)} ${formatValue(row)}`;
 
-function describeAllowedUsers(allow: RuleDraft["allow"]): string {
+function describeAllowedUsers(allow: AccessRuleDraft["allow"]): string {
   if (allow === "loggedIn") return "Signed-in users";
   if (typeof allow === "string") return "Everyone";
   return `Users whose ${conditionsToRows(allow.user).map(describeCondition).join(" and ")}`;
 }
 
-function describeColumns({ include, exclude }: RuleDraft): string {
+function describeColumns({ include, exclude }: AccessRuleDraft): string {
   if (include) return `only ${include.join(", ") || "no column"}`;
   return exclude && exclude.length > 0 ? `without ${exclude.join(", ")}` : "";
 }
 
-function describeRequirements({ require = [] }: RuleDraft): string {
+function describeRequirements({ require = [] }: AccessRuleDraft): string {
   const conditions = require.flatMap((requirement) =>
     typeof requirement === "string" ? [] : conditionsToRows(requirement),
   );
@@ -133,7 +133,7 @@ function describeRequirements({ require = [] }: RuleDraft): string {
 }
 
 /** Describes the access rule in one sentence. */
-export function describeRule(rule: RuleDraft): string {
+export function describeRule(rule: AccessRuleDraft): string {
   const verbs = ACCESS_OPERATIONS.filter(([verb]) => rule.type.includes(verb)).map(([, label]) => label.toLowerCase());
   const verbsText = verbs.length === ACCESS_OPERATIONS.length ? "do everything" : verbs.join(", ") || "do nothing";
   const restrictionsText = [describeColumns(rule), describeRequirements(rule)].filter(Boolean).join(", ");
@@ -150,9 +150,9 @@ const isColumnNameList = (value: unknown): boolean =>
   value === undefined || (Array.isArray(value) && value.every((element) => typeof element === "string"));
 
 /** True if the form can show these access rules without losing parts of them. */
-export function isEditableRuleList(value: unknown): value is RuleDraft[] {
+export function isEditableRuleList(value: unknown): value is AccessRuleDraft[] {
   if (!Array.isArray(value)) return false;
-  return value.every((rule: Partial<RuleDraft> | null) => {
+  return value.every((rule: Partial<AccessRuleDraft> | null) => {
     if (typeof rule !== "object" || rule === null || !Array.isArray(rule.type)) return false;
     const { allow, include, exclude, require } = rule;
     const isAllowValid =

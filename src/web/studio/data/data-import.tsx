@@ -3,7 +3,7 @@
  * types.
  */
 import { useRef, useState } from "react";
-import type { CellType } from "../../../rules/csv-types.js";
+import type { CsvCellType } from "../../../rules/csv-types.js";
 import { resolveServiceUrl } from "../../service-address.js";
 import { fetchWithSignInRetry } from "../accounts/session-renewal.js";
 import { capitalize } from "../shared/format.js";
@@ -121,8 +121,8 @@ export function DataImport({ buttonLabel, canAppend, readTypes, importFile }: Da
   const latestChoice = useRef(0);
 
   const willAppend = canAppend && append;
-  const types: Record<string, CellType> = {};
-  const suggestedTypes: Record<string, CellType> = {};
+  const types: Record<string, CsvCellType> = {};
+  const suggestedTypes: Record<string, CsvCellType> = {};
   for (const column of preview?.columns ?? []) {
     types[column] = changed[column] ?? "text";
     suggestedTypes[column] = (willAppend ? existing[column] : undefined) ?? preview!.detectedTypes[column]!;
@@ -183,7 +183,7 @@ export function DataImport({ buttonLabel, canAppend, readTypes, importFile }: Da
         <>
           <PreviewTable
             {...{ preview, columnTypes: types }}
-            chooseType={(column: string, type: CellType) => setChanged({ ...changed, [column]: type })}
+            chooseType={(column: string, type: CsvCellType) => setChanged({ ...changed, [column]: type })}
           />
           <SuggestedTypes {...{ chosenTypes: types, suggestedTypes }} applyTypes={setChanged} />
           <p className="hint">

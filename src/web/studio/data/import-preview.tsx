@@ -1,11 +1,11 @@
 /** Preview of a CSV file: its first rows as the service would read them, and a type for each column, which the person can change. */
 import { CsvParser, DELIMITER_DETECTION_CHARACTERS, detectDelimiter } from "../../../rules/csv.js";
 import {
-  CELL_TYPE_DESCRIPTIONS,
-  CELL_TYPES,
-  type CellType,
+  CSV_CELL_TYPE_DESCRIPTIONS,
+  CSV_CELL_TYPES,
+  type CsvCellType,
   convertCsvCell,
-  detectCellType,
+  detectCsvCellType,
 } from "../../../rules/csv-types.js";
 
 /**
@@ -15,14 +15,14 @@ import {
 const PREVIEW_BYTES = 4 * DELIMITER_DETECTION_CHARACTERS;
 const PREVIEW_MAX_ROWS = 5;
 
-export const CELL_TYPE_LABELS: Readonly<Record<CellType, string>> = {
+export const CELL_TYPE_LABELS: Readonly<Record<CsvCellType, string>> = {
   text: "Text",
   number: "Number",
   boolean: "Yes/no",
   date: "Date",
 };
 
-export type ColumnTypes = Readonly<Record<string, CellType>>;
+export type ColumnTypes = Readonly<Record<string, CsvCellType>>;
 
 export interface CsvPreview {
   columns: string[];
@@ -44,7 +44,9 @@ export async function readPreview(file: File, delimiter: string | null): Promise
     const parsedRows = parser.write(text.slice(format.skippedCharacters));
     if (isWholeFile || parsedRows.length === 0) parsedRows.push(...parser.finish());
     const [columns = [], ...rows] = parsedRows;
-    const detected = columns.map((column, at) => [column, detectCellType(rows.map((row) => row[at] ?? ""))] as const);
+    const detected = columns.map(
+      (column, at) => [column, detectCsvCellType(rows.map((row) => row[at] ?? ""))] as const,
+    );
     return {
       columns,
       rows: rows.slice(0, PREVIEW_MAX_ROWS),
@@ -57,10 +59,10 @@ export async function readPreview(file: File, delimiter: string | null): Promise
   }
 }
 
-function PreviewCell({ cell, type }: { cell: string; type: CellType }) {
+function PreviewCell({ cell, type }: { cell: string; type: CsvCellType }) {
   const isWrong = convertCsvCell(cell, type) === undefined;
   return (
-    <td className={isWrong ? "fault" : ""} title={isWrong ? `Not ${CELL_TYPE_DESCRIPTIONS[type]}` : undefined}>
+    <td className={isWrong ? "fault" : ""} title={isWrong ? `Not ${CSV_CELL_TYPE_DESCRIPTIONS[type]}` : undefined}>
       {cell}
     </td>
   );
@@ -69,7 +71,7 @@ function PreviewCell({ cell, type }: { cell: string; type: CellType }) {
 interface PreviewTableProps {
   preview: CsvPreview;
   columnTypes: ColumnTypes;
-  chooseType: (column: string, type: CellType) => void;
+  chooseType: (column: string, type: CsvCellType) => void;
 }
 
 export function PreviewTable({ preview: { columns, rows }, columnTypes, chooseType }: PreviewTableProps) {
@@ -85,9 +87,9 @@ export function PreviewTable({ preview: { columns, rows }, columnTypes, chooseTy
                 <select
                   aria-label={`Type of ${column}`}
                   value={columnTypes[column]}
-                  onChange={(event) => chooseType(column, event.target.value as CellType)}
+                  onChange={(event) => chooseType(column, event.target.value as CsvCellType)}
                 >
-                  {CELL_TYPES.map((type) => (
+                  {CSV_CELL_TYPES.map((type) => (
                     <option key={type} value={type}>
                       {CELL_TYPE_LABELS[type]}
                     </option>
@@ -115,11 +117,11 @@ export function PreviewTable({ preview: { columns, rows }, columnTypes, chooseTy
 
 /** Detects the types of columns from the values of entries. Leaves out columns without a text, a number or a boolean. */
 export function detectEntryTypes(entries: readonly { data: unknown }[]): ColumnTypes {
-  const types: Record<string, CellType> = {};
+  const types: Record<string, CsvCellType> = {};
   for (const { data } of entries) {
     for (const [column, value] of Object.entries(data as object)) {
       if (typeof value === "string") types[column] ??= "text";
-      else if (typeof value === "number" || typeof value === "boolean") types[column] ??= typeof value as CellType;
+      else if (typeof value === "number" || typeof value === "boolean") types[column] ??= typeof value as CsvCellType;
     }
   }
   return types;

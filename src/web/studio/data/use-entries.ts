@@ -97,7 +97,7 @@ function createPageCache(
     requestedPages.delete(first!);
   }
 
-  async function loadPage(page: number): Promise<void> {
+  async function loadStudioPage(page: number): Promise<void> {
     const startedTurn = turn;
     requestedPages.add(page);
     const outcome = await readPage(page).catch(asApiError);
@@ -118,7 +118,7 @@ function createPageCache(
       page += 1
     ) {
       if (pendingLoads.size >= MAX_CONCURRENT_PAGES || requestedPages.has(page)) continue;
-      const load = loadPage(page).then(() => {
+      const load = loadStudioPage(page).then(() => {
         pendingLoads.delete(load);
         loadVisiblePages();
       });

@@ -24,7 +24,7 @@ const WEBHOOK_SECRET_HINT = "Signs the provider's reports of bounces and complai
 /**
  * Ways to deliver messages, such as an SMTP server, by their names. An app uses one way for e-mail and one way for SMS.
  */
-export const DELIVERY_KINDS: Readonly<Record<DeliveryChannel, Readonly<Record<string, DeliveryKind>>>> = {
+export const MESSAGE_DELIVERY_KINDS: Readonly<Record<DeliveryChannel, Readonly<Record<string, DeliveryKind>>>> = {
   email: {
     smtp: {
       label: "SMTP server",
@@ -91,7 +91,7 @@ const getFieldText = ({ name, type }: DeliveryField, draft: DeliveryDraft): stri
  */
 export function validateDelivery(channel: DeliveryChannel, kind: string, draft: DeliveryDraft): Record<string, string> {
   const faults: Record<string, string> = {};
-  for (const field of DELIVERY_KINDS[channel][kind]?.fields ?? []) {
+  for (const field of MESSAGE_DELIVERY_KINDS[channel][kind]?.fields ?? []) {
     const { name, label, type, isRequired } = field;
     const text = getFieldText(field, draft);
     const port = Number(text || TLS_PORT);
@@ -109,7 +109,7 @@ export function createDeliverySetting(
   kind: string,
   draft: DeliveryDraft,
 ): Record<string, unknown> {
-  const fields = DELIVERY_KINDS[channel][kind]?.fields ?? [];
+  const fields = MESSAGE_DELIVERY_KINDS[channel][kind]?.fields ?? [];
   const filledTexts = fields
     .map((field) => [field.name, getFieldText(field, draft)] as const)
     .filter(([, text]) => text !== "");

@@ -9,16 +9,16 @@ import { useNewResourceForm } from "../shared/use-new-values.js";
 import type { PageProps } from "../shell/page-props.js";
 import {
   createDeliverySetting,
-  DELIVERY_KINDS,
   DELIVERY_SETTING_KEYS,
   type DeliveryChannel,
   type DeliveryDraft,
+  MESSAGE_DELIVERY_KINDS,
   validateDelivery,
 } from "./delivery-draft.js";
 import { TestMessageForm } from "./test-message.js";
 
 interface DeliveryInputProps {
-  field: (typeof DELIVERY_KINDS)[DeliveryChannel][string]["fields"][number];
+  field: (typeof MESSAGE_DELIVERY_KINDS)[DeliveryChannel][string]["fields"][number];
   value: string;
   fault: string | undefined;
   onChange: (value: string) => void;
@@ -70,7 +70,7 @@ function DeliveryInput({
 
 function useDeliveryDraft({ api, appId, setDirty }: DeliveryProps, channel: DeliveryChannel) {
   const settings = useSettings(api, appId);
-  const [kind, setKind] = useState(Object.keys(DELIVERY_KINDS[channel])[0]!);
+  const [kind, setKind] = useState(Object.keys(MESSAGE_DELIVERY_KINDS[channel])[0]!);
   const { values: draft, setValues: setDraft, clearSaved } = useNewResourceForm<DeliveryDraft>({});
   const [faults, setFaults] = useState<Record<string, string>>({});
   const [refusal, setRefusal] = useState<string | null>(null);
@@ -113,7 +113,7 @@ export function DeliveryForm({ channel, ...props }: DeliveryProps & { channel: D
     save,
     stored,
   } = useDeliveryDraft(props, channel);
-  const kinds = Object.entries(DELIVERY_KINDS[channel]);
+  const kinds = Object.entries(MESSAGE_DELIVERY_KINDS[channel]);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     void save();
@@ -146,7 +146,7 @@ export function DeliveryForm({ channel, ...props }: DeliveryProps & { channel: D
             </select>
           </label>
         )}
-        {DELIVERY_KINDS[channel][kind]!.fields.map((field) => (
+        {MESSAGE_DELIVERY_KINDS[channel][kind]!.fields.map((field) => (
           <DeliveryInput
             key={field.name}
             field={field}

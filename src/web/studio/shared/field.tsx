@@ -1,6 +1,6 @@
 /** Form field with a label and an error message. The caller passes the input element. */
 import { type ReactNode, useId } from "react";
-import type { FieldError, DraftField as FieldName } from "../actions/field-error.js";
+import type { FieldError, ActionDraftField as FieldName } from "../actions/field-error.js";
 
 /** HTML attributes that connect an input with its error message for screen readers. */
 export interface FieldAttributes {

@@ -25,7 +25,7 @@ const PAGE_LOADERS: Readonly<Record<View, () => Promise<ComponentType<PageProps>
 
 const loadedPages = new Map<View, ComponentType<PageProps>>();
 
-export async function loadPage(view: View): Promise<ComponentType<PageProps>> {
+export async function loadStudioPage(view: View): Promise<ComponentType<PageProps>> {
   preloadStudioPart(view);
   const page = await PAGE_LOADERS[view]();
   loadedPages.set(view, page);
@@ -36,4 +36,4 @@ export async function loadPage(view: View): Promise<ComponentType<PageProps>> {
  * Returns the component of a page if its code is loaded, to render it immediately. For a lazy component, React would show the fallback for
  * at least 300 ms.
  */
-export const getLoadedPage = (view: View): ComponentType<PageProps> | undefined => loadedPages.get(view);
+export const getLoadedStudioPage = (view: View): ComponentType<PageProps> | undefined => loadedPages.get(view);

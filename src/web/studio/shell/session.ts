@@ -60,7 +60,7 @@ function requestSession(
 }
 
 /** Reads the roles of the person who is signed in. @throws ApiError */
-export async function readRoles(): Promise<PersonRoles> {
+export async function readPersonRoles(): Promise<PersonRoles> {
   const { organizations, apps } = await requestJson<PersonRoles>("/v1/auth/session");
   return { organizations, apps };
 }
@@ -68,7 +68,7 @@ export async function readRoles(): Promise<PersonRoles> {
 /** Creates the session that Studio uses, with the person's apps and roles. @throws ApiError */
 async function createSession({ kind, email = "", isProvisional = false }: SessionResponse): Promise<StudioSession> {
   // Requests the apps by a GET request, so that the page can preload the response together with its first files (web-assets.ts).
-  const [{ apps }, roles] = await Promise.all([requestJson<{ apps: App[] }>("/v1/apps"), readRoles()]);
+  const [{ apps }, roles] = await Promise.all([requestJson<{ apps: App[] }>("/v1/apps"), readPersonRoles()]);
   const api = createApiClient();
   return {
     api,

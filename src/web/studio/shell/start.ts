@@ -5,7 +5,7 @@
 import { loadEditor } from "../actions/load-editor.js";
 import { startReadingHomeData } from "../home/read-home.js";
 import { getRoleOnApp, mayEdit } from "./rights.js";
-import { loadPage } from "./routes.js";
+import { loadStudioPage } from "./routes.js";
 import { readSession, type StudioSession } from "./session.js";
 import { parseRoute } from "./studio-route.js";
 
@@ -17,7 +17,7 @@ let startedSession: Promise<StudioSession | null> | null = null;
 async function sendInitialRequests(): Promise<StudioSession | null> {
   const route = parseRoute(location.hash);
   // Ignores a failure: Studio later loads the page's code again and then reports the error.
-  const page = loadPage(route.view).catch(() => undefined);
+  const page = loadStudioPage(route.view).catch(() => undefined);
   const session = await readSession();
   const appId = route.appId ?? session?.apps[0]?.id;
   if (session && !session.isProvisional && route.view === "home" && appId !== undefined)

@@ -19,14 +19,14 @@ import type { PageProps } from "./page-props.js";
 import { usePalette } from "./palette.js";
 import { getRoleOnApp, mayEdit } from "./rights.js";
 import { RoleProvider } from "./role.js";
-import { getLoadedPage, loadPage } from "./routes.js";
+import { getLoadedStudioPage, loadStudioPage } from "./routes.js";
 import type { StudioSession } from "./session.js";
 import { canRoleUseView, SidebarContent } from "./sidebar.js";
 import type { StudioRoute } from "./studio-route.js";
 import { TopBar, useItemName } from "./top-bar.js";
 import { useCollapsedSidebar } from "./use-collapsed.js";
 import { useGlobalCommands } from "./use-global-commands.js";
-import { useRoles } from "./use-roles.js";
+import { usePersonRoles } from "./use-roles.js";
 import { useStudioRoute } from "./use-studio-route.js";
 import { APP_SUBPAGES, isAppSubpage, VIEW_DETAILS, type View } from "./views.js";
 
@@ -76,7 +76,7 @@ const loadedPages = new Map<View, ComponentType<PageProps>>();
 function getPageComponent(view: View): ComponentType<PageProps> {
   const known = loadedPages.get(view);
   if (known) return known;
-  const page = getLoadedPage(view) ?? lazy(async () => ({ default: await withLoadError(loadPage(view)) }));
+  const page = getLoadedStudioPage(view) ?? lazy(async () => ({ default: await withLoadError(loadStudioPage(view)) }));
   loadedPages.set(view, page);
   return page;
 }
@@ -111,7 +111,7 @@ interface StudioProps {
 
 export function Studio({ session: { api, apps: initialApps, roles: known, isAdmin, email }, signOut }: StudioProps) {
   const { apps, reloadApps } = useApps(initialApps);
-  const { roles, reloadRoles } = useRoles(api, known);
+  const { roles, reloadRoles } = usePersonRoles(api, known);
   const { confirm, dialog } = useConfirm();
   const mayLeave = useCallback(() => confirm(LEAVE_QUESTION), [confirm]);
   const { route, go, setDirty, confirmLeaving } = useStudioRoute(mayLeave, apps[0]?.id ?? null);

@@ -5,15 +5,15 @@
 import { useEffect } from "react";
 import type { ApiClient } from "../shared/api.js";
 import { useResource } from "../shared/use-resource.js";
-import { type PersonRoles, readRoles } from "./session.js";
+import { type PersonRoles, readPersonRoles } from "./session.js";
 
 const REFRESH_INTERVAL_MS = 30_000;
 
-export function useRoles(api: ApiClient, initialRoles: PersonRoles) {
+export function usePersonRoles(api: ApiClient, initialRoles: PersonRoles) {
   // Uses the roles from the start of the session until the service responds.
   const { value, reload } = useResource({
     queryKey: ["roles"],
-    queryFn: readRoles,
+    queryFn: readPersonRoles,
     initialData: initialRoles,
     refetchOnMount: false,
     refetchInterval: REFRESH_INTERVAL_MS,
