@@ -1,7 +1,4 @@
-/**
- * Lists the PostgreSQL notification channels (LISTEN and NOTIFY) over which the processes of the service inform each
- * other.
- */
+/** Lists the PostgreSQL notification channels (LISTEN and NOTIFY) over which the processes of the service inform each other. */
 import { CREDENTIAL_CHANNEL } from "./access/credentials.js";
 import { ACTION_EDITED_CHANNEL } from "./actions/action-feed.js";
 import { QUEUED_ALERT_CHANNEL } from "./alerts/alert-rows.js";

@@ -1,7 +1,4 @@
-/**
- * Tracks the deliveries (such as e-mails or push messages) that this process is sending, and how many of them belong to
- * each app.
- */
+/** Tracks the deliveries (such as e-mails or push messages) that this process is sending, and how many of them belong to each app. */
 
 export class DeliveryTracker {
   private readonly running = new Map<number, { appId: number; done: Promise<void> }>();
@@ -23,10 +20,7 @@ export class DeliveryTracker {
     return this.isDraining ? 0 : this.maxDeliveries - this.running.size;
   }
 
-  /**
-   * Returns the IDs of the apps with running deliveries and the number of deliveries for each, as two lists for SQL
-   * parameters.
-   */
+  /** Returns the IDs of the apps with running deliveries and the number of deliveries for each, as two lists for SQL parameters. */
   byApp(): [apps: number[], counts: number[]] {
     const counts = new Map<number, number>();
     for (const { appId } of this.running.values()) counts.set(appId, (counts.get(appId) ?? 0) + 1);
@@ -50,10 +44,7 @@ export class DeliveryTracker {
     this.onFree = listener;
   }
 
-  /**
-   * Accepts no more deliveries, and resolves when none is running. When `forceStop` aborts, aborts the running
-   * deliveries.
-   */
+  /** Accepts no more deliveries, and resolves when none is running. When `forceStop` aborts, aborts the running deliveries. */
   async drain(forceStop: AbortSignal): Promise<void> {
     this.isDraining = true;
     const stopAll = () => this.stopController.abort();

@@ -1,7 +1,4 @@
-/**
- * Type of everything on which the operations of a process depend, such as configuration, database, notifications and
- * browsers.
- */
+/** Type of everything on which the operations of a process depend, such as configuration, database, notifications and browsers. */
 import type { Logger } from "pino";
 import type { Config } from "../config.js";
 import type { Db } from "../data/database.js";

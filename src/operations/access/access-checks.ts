@@ -40,18 +40,12 @@ export interface AccessCheckInput {
   unknownField?: ActionError;
 }
 
-/**
- * Throws `deferredError` if it is set: the error of an invalid request, held back until the caller's rights are
- * checked.
- */
+/** Throws `deferredError` if it is set: the error of an invalid request, held back until the caller's rights are checked. */
 export function throwDeferredError({ deferredError }: Pick<AccessCheckInput, "deferredError">): void {
   if (deferredError) throw deferredError;
 }
 
-/**
- * A request that `admitAppRequest` has admitted. If `isTrusted` is false, the operation must still check the app's
- * access rules.
- */
+/** A request that `admitAppRequest` has admitted. If `isTrusted` is false, the operation must still check the app's access rules. */
 export interface AdmittedRequest {
   /** Caller of the request; null for anonymous callers. */
   caller: Caller | null;
@@ -65,9 +59,7 @@ export interface AdmittedRequest {
   unknownField?: ActionError;
 }
 
-/**
- * Copies to the caller what operations need from the request: the network address, and the error for an unknown field.
- */
+/** Copies to the caller what operations need from the request: the network address, and the error for an unknown field. */
 const addRequestToCaller = (caller: Caller, { address, unknownField }: AccessCheckInput): Caller => ({
   ...caller,
   ...(address !== undefined && { address }),
@@ -79,8 +71,7 @@ export interface AccessChecks {
   appExists(appId: number): Promise<boolean>;
   /**
    * Checks that the caller may use `operation` on the app, and counts the request in the app's rate limit.
-   * @throws UNAUTHORIZED, FORBIDDEN, APP_NOT_FOUND (only for administrators), RATE_LIMIT_EXCEEDED, OVERLOADED on a full
-   *   disk
+   * @throws UNAUTHORIZED, FORBIDDEN, APP_NOT_FOUND (only for administrators), RATE_LIMIT_EXCEEDED, OVERLOADED on a full disk
    */
   requireAppAccess(request: AccessCheckInput, operation: Operation, appId: number): Promise<Caller>;
   /**
@@ -102,20 +93,17 @@ export interface AccessChecks {
   /** Counts one message of `sender` in the app's rate limit for messages. @throws RATE_LIMIT_EXCEEDED */
   countMessages(appId: number, sender: Pick<Caller, "kind">): Promise<void>;
   /**
-   * Counts a request to an HTTP trigger in the app's rate limit. Call this method after the credential of the request
-   * was checked.
+   * Counts a request to an HTTP trigger in the app's rate limit. Call this method after the credential of the request was checked.
    * @throws RATE_LIMIT_EXCEEDED, OVERLOADED on a full disk
    */
   countTriggerRequest(request: AccessCheckInput, appId: number): Promise<void>;
   /**
-   * Counts a webhook request of a Git server in the app's rate limit. Call this method after the signature of the
-   * request was checked.
+   * Counts a webhook request of a Git server in the app's rate limit. Call this method after the signature of the request was checked.
    * @throws RATE_LIMIT_EXCEEDED, OVERLOADED on a full disk
    */
   countGitWebhook(request: AccessCheckInput, appId: number): Promise<void>;
   /**
-   * Counts a tool call of an AI agent in the app's rate limit. The operations that the tool then runs count as further
-   * requests.
+   * Counts a tool call of an AI agent in the app's rate limit. The operations that the tool then runs count as further requests.
    * @throws ActionError RATE_LIMIT_EXCEEDED
    */
   countToolCall(request: AccessCheckInput, appId: number): Promise<void>;
@@ -180,8 +168,7 @@ export function createAccessChecks(options: {
       if (visitorExcess > 0)
         windowState = await rateWindow.takeTokens(appId, name, { limit: limit + visitorExcess, windowMs });
     }
-    // One GraphQL request can count several times, in different rate limits. The response reports the smallest
-    // remaining quota.
+    // One GraphQL request can count several times, in different rate limits. The response reports the smallest remaining quota.
     const remaining = Math.min(limit, windowState.remaining);
     if (remaining <= (visitor.quota?.remaining ?? limit)) visitor.quota = { ...windowState, remaining, limit };
     if (windowState.accepted) return;
@@ -261,8 +248,7 @@ export function createAccessChecks(options: {
       const { caller } = visitor;
       if (!caller) throw new ActionError("UNAUTHORIZED");
       if (!mayPerformOnApp(caller, operation, appId)) throw new ActionError("FORBIDDEN");
-      // An administrator can send the ID of any app, so the app may not exist. Other credentials have rights only on
-      // existing apps.
+      // An administrator can send the ID of any app, so the app may not exist. Other credentials have rights only on existing apps.
       if (caller.kind === "admin" && !(await appExists(appId))) throw new ActionError("APP_NOT_FOUND");
       const rateClass = getRateLimitClass(operation);
       if (rateClass) await countRequest(visitor, caller, rateClass, appId);

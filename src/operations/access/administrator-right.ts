@@ -32,9 +32,8 @@ export async function hasAdministratorRight(executor: SqlClient, caller: Caller)
 }
 
 /**
- * Returns the same as `hasAdministratorRight`. If the caller is the session of an administrator, no other request can
- * remove an administrator until the transaction ends. Lock organizations and apps before you call this function. Lock
- * people after the call.
+ * Returns the same as `hasAdministratorRight`. If the caller is the session of an administrator, no other request can remove an
+ * administrator until the transaction ends. Lock organizations and apps before you call this function. Lock people after the call.
  */
 export async function lockAdministratorRight(executor: SqlClient, caller: Caller): Promise<boolean> {
   if (caller.kind === "admin" && caller.session !== undefined) await rows(executor, LOCK_RIGHTS);

@@ -1,7 +1,4 @@
-/**
- * Creates, lists and revokes an app's tokens of the kinds "api", "viewer" and "live". Logs a warning before an API
- * token expires.
- */
+/** Creates, lists and revokes an app's tokens of the kinds "api", "viewer" and "live". Logs a warning before an API token expires. */
 import type { Logger } from "pino";
 import type { EntityManager } from "typeorm";
 import type { CredentialKind } from "../../data/credential.js";
@@ -57,8 +54,7 @@ const IS_VALID_TOKEN =
 const COUNT_VALID_TOKENS = `SELECT count(*) FROM credential WHERE app_id = $1 AND ${IS_VALID_TOKEN}`;
 const EXPIRY_WARNING_INTERVAL = "interval '7 days'";
 /*
- * Marks the API tokens that expire soon and returns them. A token is marked only once, so that only one process logs
- * the warning about it.
+ * Marks the API tokens that expire soon and returns them. A token is marked only once, so that only one process logs the warning about it.
  */
 const MARK_EXPIRY_WARNED = `
   UPDATE credential SET expiry_warned_at = now()
@@ -82,10 +78,7 @@ async function selectValidTokens(executor: SqlClient, condition: string, appId: 
   }));
 }
 
-/**
- * Returns the app's tokens, the `admin` tokens of the service, and the sign-in sessions and tokens of people with a
- * role on the app.
- */
+/** Returns the app's tokens, the `admin` tokens of the service, and the sign-in sessions and tokens of people with a role on the app. */
 export const listTokensWithSessions = (db: Db, appId: number): Promise<TokenSummary[]> =>
   selectValidTokens(
     db,

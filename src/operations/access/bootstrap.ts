@@ -1,7 +1,4 @@
-/**
- * Creates the first app in an empty database, so that a new installation can be used without further set-up (contract,
- * section 1).
- */
+/** Creates the first app in an empty database, so that a new installation can be used without further set-up (contract, section 1). */
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { EntityManager } from "typeorm";
@@ -69,8 +66,7 @@ export async function createAppWithTokens(
 /** Creates the first app. Returns null if the database is not empty. */
 async function createFirstCredentials(db: Db, credentials: Credentials): Promise<AppWithTokens | null> {
   return db.transaction(async (manager) => {
-    // Makes concurrent first starts of several processes wait for each other, so that only one of them creates the
-    // first app.
+    // Makes concurrent first starts of several processes wait for each other, so that only one of them creates the first app.
     await manager.query("LOCK TABLE organization IN EXCLUSIVE MODE");
     if ((await rows(manager, "SELECT 1 FROM organization LIMIT 1")).length > 0) return null;
     return createAppWithTokens(manager, credentials, "example.com");
@@ -84,9 +80,8 @@ function writeCredentialsFile(path: string, content: FirstCredentials): void {
 }
 
 /**
- * Creates the first app in an empty database and writes its credentials to `credentials.json` (mode 0600) in `dataDir`.
- * Later starts of the service only update the service's URL in that file. Returns the path of the file if this start
- * created it, otherwise null.
+ * Creates the first app in an empty database and writes its credentials to `credentials.json` (mode 0600) in `dataDir`. Later starts of the
+ * service only update the service's URL in that file. Returns the path of the file if this start created it, otherwise null.
  */
 export async function createFirstAppIfEmpty(options: {
   db: Db;

@@ -67,15 +67,10 @@ interface CredentialRow {
   scopes: TokenScope[] | null;
   roles: [appId: number, role: Role][] | null;
   organizations: [organizationId: number, role: Role][] | null;
-  /**
-   * For an OAuth token: roles that the person who authorized the token has on the app. Null for all other credentials.
-   */
+  /** For an OAuth token: roles that the person who authorized the token has on the app. Null for all other credentials. */
   grantRoles: Role[] | null;
   session: "full" | "provisional" | null;
-  /**
-   * For a person's session: true if `last_used_at` must be updated, because it is more than a minute old. Null for
-   * other credentials.
-   */
+  /** For a person's session: true if `last_used_at` must be updated, because it is more than a minute old. Null for other credentials. */
   needsSessionUpdate: boolean | null;
   /** For a token: true if `last_used_at` must be updated, because it is empty or more than a minute old. */
   needsUseUpdate: boolean;
@@ -135,9 +130,7 @@ const EXPIRE_CREDENTIAL = `
   WITH ended AS (UPDATE credential SET expires_at = now() WHERE id = $1 RETURNING id)
   SELECT pg_notify('${CREDENTIAL_CHANNEL}', id::text) FROM ended`;
 
-/**
- * Receives the ID of a credential that has ended, or null if any credential or any person's rights may have changed.
- */
+/** Receives the ID of a credential that has ended, or null if any credential or any person's rights may have changed. */
 type CredentialWatcher = (id: number | null) => void;
 
 /** Returns a person's role by app ID. If a person has two roles on one app, the higher role is used. */
@@ -177,10 +170,7 @@ class UnknownTokenLimiter {
   private readonly recentlyUnknown = createBoundedCache<string, true>(CALLER_CACHE_MAX_ENTRIES, {
     ttl: CALLER_CACHE_MS,
   });
-  /**
-   * Cache keys of tokens that were valid in this process before. The limit of unknown tokens per address never blocks
-   * these tokens.
-   */
+  /** Cache keys of tokens that were valid in this process before. The limit of unknown tokens per address never blocks these tokens. */
   private readonly previouslyValidKeys = createBoundedCache<string, true>(CALLER_CACHE_MAX_ENTRIES);
   private readonly unknownTokenBucket = createTokenBucket({
     limit: UNKNOWN_TOKENS_PER_ADDRESS_AND_MINUTE,
@@ -208,8 +198,7 @@ class UnknownTokenLimiter {
 
   /**
    * Checks the limit of unknown tokens.
-   * @throws RATE_LIMIT_EXCEEDED if the address has sent too many unknown tokens, unless this token was valid in this
-   *   process before
+   * @throws RATE_LIMIT_EXCEEDED if the address has sent too many unknown tokens, unless this token was valid in this process before
    */
   checkRate(key: string, address: string | undefined): void {
     if (address === undefined || this.previouslyValidKeys.has(key)) return;
@@ -270,19 +259,13 @@ export class Credentials {
     return renewedRows[0]?.expiresAt ?? expiresAt;
   }
 
-  /**
-   * Makes all processes clear their caches of callers, because rights have changed. This process clears its cache at
-   * once.
-   */
+  /** Makes all processes clear their caches of callers, because rights have changed. This process clears its cache at once. */
   async clearCallerCaches(executor: SqlClient = this.options.db): Promise<void> {
     await executor.query(`SELECT pg_notify('${CREDENTIAL_CHANNEL}', '')`);
     this.forgetCallers();
   }
 
-  /**
-   * Calls `watcher` whenever a credential or a person's rights may have changed. Returns a function that
-   * unsubscribes.
-   */
+  /** Calls `watcher` whenever a credential or a person's rights may have changed. Returns a function that unsubscribes. */
   watch(watcher: CredentialWatcher): () => void {
     this.watchers.add(watcher);
     return () => this.watchers.delete(watcher);
@@ -310,11 +293,10 @@ export class Credentials {
   }
 
   /**
-   * Returns the caller that the token belongs to, or null if the token is unknown, revoked or expired. Does not query
-   * the database for a malformed token, or for a token that was unknown in the last seconds.
+   * Returns the caller that the token belongs to, or null if the token is unknown, revoked or expired. Does not query the database for a
+   * malformed token, or for a token that was unknown in the last seconds.
    * @param address network address of the sender; unknown tokens are counted per address
-   * @throws ActionError RATE_LIMIT_EXCEEDED if the address sent too many unknown tokens and this token was never
-   *   valid in this process
+   * @throws ActionError RATE_LIMIT_EXCEEDED if the address sent too many unknown tokens and this token was never valid in this process
    */
   async resolve(token: string, address?: string): Promise<Caller | null> {
     const { db, notifications } = this.options;
@@ -333,8 +315,7 @@ export class Credentials {
     }
     this.unknownTokens.markFound(key);
     if (row.needsSessionUpdate && address !== undefined) row.expiresAt = await this.renewExpiry(row, address);
-    // Stores the time of the token's last use without waiting. Ignores an error, because the database may be
-    // read-only.
+    // Stores the time of the token's last use without waiting. Ignores an error, because the database may be read-only.
     if (row.needsUseUpdate) rows(db, MARK_CREDENTIAL_USED, [row.id, address ?? null]).catch(() => undefined);
     const caller = callerFromRow(row);
     // A run's token ends with the run. Only the process that issued the token then removes the token from its cache,
@@ -347,10 +328,7 @@ export class Credentials {
     return caller;
   }
 
-  /**
-   * Ends the token of a run. Notifies only open connections that use the token; the caches of other processes never
-   * contain it.
-   */
+  /** Ends the token of a run. Notifies only open connections that use the token; the caches of other processes never contain it. */
   async expire(id: number): Promise<void> {
     const key = this.runTokenKeys.get(id);
     this.runTokenKeys.delete(id);

@@ -8,11 +8,10 @@ import { lockAdministratorRight } from "./administrator-right.js";
 const SELECT_ROLES = "SELECT role FROM app_role WHERE app_id = $1 AND person_id = $2";
 
 /**
- * Checks that a person may still perform the operation on the app. Another request may have removed the person's role
- * since this request was authorized. Call this function after `lockOrganizationOfApp`, so that no other request can
- * remove a member until the transaction ends. Lock the app before the call too. This function takes the lock of
- * `lockAdministratorRight`. If the transaction waited for the app while it held this lock, administrators of all
- * organizations would have to wait.
+ * Checks that a person may still perform the operation on the app. Another request may have removed the person's role since this request
+ * was authorized. Call this function after `lockOrganizationOfApp`, so that no other request can remove a member until the transaction
+ * ends. Lock the app before the call too. This function takes the lock of `lockAdministratorRight`. If the transaction waited for the app
+ * while it held this lock, administrators of all organizations would have to wait.
  * @throws FORBIDDEN
  */
 export async function requireCurrentRight(

@@ -1,6 +1,4 @@
-/**
- * Limits the rate of messages that clients send over WebSockets: per socket, per credential and per network address.
- */
+/** Limits the rate of messages that clients send over WebSockets: per socket, per credential and per network address. */
 import { setTimeout as delay } from "node:timers/promises";
 import { createTokenBucket, type TokenBucket } from "../../engine/token-bucket.js";
 import { SOCKET_MESSAGES_PER_SENDER, SOCKET_MESSAGES_PER_SOCKET } from "../../limits.js";
@@ -30,10 +28,9 @@ export class MessageRateLimiter {
   }
 
   /**
-   * Counts one message in the limits of its socket and of each key in `senderKeys` (the credential and the network
-   * address).
-   * @returns null if the message can be handled now, otherwise a promise that resolves when the message can be
-   *   handled or the socket has closed
+   * Counts one message in the limits of its socket and of each key in `senderKeys` (the credential and the network address).
+   * @returns null if the message can be handled now, otherwise a promise that resolves when the message can be handled or the socket has
+   *   closed
    */
   takeMessage(socket: string, senderKeys: readonly string[], isOpen: () => boolean): Promise<void> | null {
     const counts = [[this.sockets, socket] as const, ...senderKeys.map((sender) => [this.senders, sender] as const)];

@@ -12,10 +12,7 @@ const BASE62_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstu
 /** Format of a token: prefix, secret, and a checksum of six characters. Tokens from older releases have no checksum. */
 const TOKEN_SHAPE = /^(svc_(?:editor|admin|api|task|viewer|live)_[\w-]{43})([0-9A-Za-z]{6})?$/;
 
-/**
- * Returns the CRC32 checksum of `text`, a token without its checksum, as six base62 digits, the most significant digit
- * first.
- */
+/** Returns the CRC32 checksum of `text`, a token without its checksum, as six base62 digits, the most significant digit first. */
 function tokenChecksum(text: string): string {
   let remainder = crc32(text);
   let digits = "";

@@ -1,7 +1,4 @@
-/**
- * Records the tool calls of AI agents: counts each call in the app's rate limit and writes it to the audit log before
- * the tool runs.
- */
+/** Records the tool calls of AI agents: counts each call in the app's rate limit and writes it to the audit log before the tool runs. */
 import type { Db } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import { type AuditRecord, recordChange } from "../records/audit.js";
@@ -11,8 +8,7 @@ import type { AccessCheckInput, AccessChecks } from "./access-checks.js";
 export const TOOL_CALL_AUDIT_TYPE = "app.mcp.call";
 const NAME_MAX_CHARACTERS = 100;
 /**
- * Maximum number of argument names in an audit entry. No tool has more arguments, but a caller can send any number of
- * unknown arguments.
+ * Maximum number of argument names in an audit entry. No tool has more arguments, but a caller can send any number of unknown arguments.
  */
 const MAX_ARGUMENT_NAMES = 20;
 /**

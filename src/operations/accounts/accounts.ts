@@ -23,10 +23,7 @@ import type { NewPersonSession, PersonSessions, SessionClientInfo } from "./pers
 import type { PersonSignInAttempts } from "./sign-in-attempts.js";
 import { lockCallersSignInMethods, lockPassphrase } from "./sign-in-methods.js";
 
-/**
- * Sign-in request of a browser. `caller` is the caller of the browser's previous session; null if the browser had no
- * session.
- */
+/** Sign-in request of a browser. `caller` is the caller of the browser's previous session; null if the browser had no session. */
 export interface SignInRequest extends SessionClientInfo {
   caller: Caller | null;
 }

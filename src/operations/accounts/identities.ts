@@ -77,20 +77,14 @@ const DELETE_IDENTITY = "DELETE FROM person_identity WHERE id = $1 AND person_id
 export class OpenIdIdentityStore {
   constructor(private readonly options: { db: Db; credentials: Credentials }) {}
 
-  /**
-   * Returns the account of an identity; null if no account has this identity. Locks the identity until the
-   * transaction ends.
-   */
+  /** Returns the account of an identity; null if no account has this identity. Locks the identity until the transaction ends. */
   async ownerOf({ issuer, subject }: ProvenIdentity, executor: SqlClient) {
     await rows(executor, LOCK_IDENTITY, [issuer, subject]);
     type Owner = { personId: number; managesRoles: boolean };
     return (await rows<Owner>(executor, SELECT_IDENTITY_OWNER, [issuer, subject]))[0] ?? null;
   }
 
-  /**
-   * Locks the person's sign-in methods, and marks the identity as used. Returns false if the person has removed the
-   * identity.
-   */
+  /** Locks the person's sign-in methods, and marks the identity as used. Returns false if the person has removed the identity. */
   async markUsed({ issuer, subject }: ProvenIdentity, personId: number, executor: SqlClient): Promise<boolean> {
     await lockSignInMethods(executor, personId);
     return (await rows(executor, MARK_IDENTITY_USED, [issuer, subject, personId])).length > 0;

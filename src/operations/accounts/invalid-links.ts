@@ -13,9 +13,8 @@ export const lockPeople = (executor: SqlClient, ids: readonly (number | null)[])
   rows(executor, "SELECT FROM person WHERE id = ANY ($1::bigint[]) ORDER BY id FOR NO KEY UPDATE", [ids]);
 
 /**
- * Returns SQL that is true if the column is the ID of the app `app`, or of a stage in the group that started from this app.
- * A new stage has copies of the roles on its app. So the removal of a role on the first app of a group applies to all its
- * stages.
+ * Returns SQL that is true if the column is the ID of the app `app`, or of a stage in the group that started from this app. A new stage has
+ * copies of the roles on its app. So the removal of a role on the first app of a group applies to all its stages.
  */
 export const isAppOrStageSql = (column: string, app: string): string =>
   `(${column} = ${app} OR ${column} IN (SELECT app_id FROM app_stage WHERE root_id = ${app}))`;
@@ -62,9 +61,8 @@ const REVOKE_RECEIVED_INVITATIONS = `
    WHERE link_id = one_time_link.id AND used_at IS NULL AND revoked_at IS NULL AND link_id IN (${SELECT_LINKS_OF_INVITED})
      AND organization_id = $2 AND ($3::bigint IS NULL OR ${isAppOrStageSql("app_id", "$3")})`;
 /**
- * Revokes reset links that the person $1 created, and reset links for this person. The creator of a reset link must
- * have a higher role than the person who uses the link. After a change of roles, the creator may no longer have a
- * higher role.
+ * Revokes reset links that the person $1 created, and reset links for this person. The creator of a reset link must have a higher role than
+ * the person who uses the link. After a change of roles, the creator may no longer have a higher role.
  */
 const REVOKE_RESETS = `
   UPDATE one_time_link SET revoked_at = now()

@@ -82,10 +82,9 @@ export class OneTimeLinks {
   }
 
   /**
-   * Marks the link as used. Pass the executor of the transaction that performs the link's operation. If this
-   * transaction fails, the link stays valid.
-   * @throws REQUEST_INVALID if `token` is not a string; LINK_EXPIRED if the link is unknown, of another kind, used,
-   *   revoked or expired
+   * Marks the link as used. Pass the executor of the transaction that performs the link's operation. If this transaction fails, the link
+   * stays valid.
+   * @throws REQUEST_INVALID if `token` is not a string; LINK_EXPIRED if the link is unknown, of another kind, used, revoked or expired
    */
   async redeem(
     token: unknown,
@@ -114,8 +113,7 @@ export class OneTimeLinks {
   }
 
   /**
-   * Revokes all unused links of this kind that the person can use. If `personId` is null, revokes the links for
-   * people without an account.
+   * Revokes all unused links of this kind that the person can use. If `personId` is null, revokes the links for people without an account.
    */
   async revokeAll(
     kind: OneTimeLinkKind,

@@ -1,6 +1,5 @@
 /**
- * Limits the number of people with a role in an organization or on an app. All code that gives a role must call
- * `requireMemberCapacity`.
+ * Limits the number of people with a role in an organization or on an app. All code that gives a role must call `requireMemberCapacity`.
  */
 import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";

@@ -1,8 +1,7 @@
 /**
- * Sign-in at OpenID providers (authorization code flow with PKCE, state and nonce, by openid-client). An identity
- * consists of the issuer and the claim `sub`. An identity belongs to the account that its first sign-in created, or to
- * the account of the signed-in person who linked it. An equal e-mail address alone never links an identity to an
- * account.
+ * Sign-in at OpenID providers (authorization code flow with PKCE, state and nonce, by openid-client). An identity consists of the issuer
+ * and the claim `sub`. An identity belongs to the account that its first sign-in created, or to the account of the signed-in person who
+ * linked it. An equal e-mail address alone never links an identity to an account.
  */
 import * as client from "openid-client";
 import type { EntityManager } from "typeorm";
@@ -244,8 +243,7 @@ export class OpenId {
   }
 
   /**
-   * Starts a sign-in. Returns the provider's URL to which the browser is redirected, and the secrets to store in the
-   * browser's cookie.
+   * Starts a sign-in. Returns the provider's URL to which the browser is redirected, and the secrets to store in the browser's cookie.
    * @throws NOT_FOUND; OVERLOADED while the provider does not answer
    */
   async start(id: string, redirectUri: string, next: string) {
@@ -302,10 +300,7 @@ export class OpenId {
   }
 }
 
-/**
- * If the error says that the caller's session has ended, throws an error for a failed sign-in instead. Rethrows other
- * errors unchanged.
- */
+/** If the error says that the caller's session has ended, throws an error for a failed sign-in instead. Rethrows other errors unchanged. */
 function rethrowAsFailedSignIn(error: unknown): never {
   throw error instanceof ActionError ? new OpenIdSignInError("failed") : error;
 }

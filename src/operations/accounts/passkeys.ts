@@ -1,7 +1,6 @@
 /**
- * Passkeys of people: a signed-in person registers a passkey, and can later sign in with it. The WebAuthn library
- * verifies passkeys; this file stores keys and challenges. A challenge can be used once, within five minutes, in any
- * process.
+ * Passkeys of people: a signed-in person registers a passkey, and can later sign in with it. The WebAuthn library verifies passkeys; this
+ * file stores keys and challenges. A challenge can be used once, within five minutes, in any process.
  */
 import { hash } from "node:crypto";
 import type {
@@ -37,9 +36,7 @@ export interface Passkey {
   lastUsedAt: string | null;
 }
 
-/**
- * Origin of the page that requests a passkey from the browser. A passkey only works on the host name of this origin.
- */
+/** Origin of the page that requests a passkey from the browser. A passkey only works on the host name of this origin. */
 export interface PasskeyPageOrigin {
   origin: string;
 }
@@ -255,8 +252,7 @@ export class Passkeys {
   }
 
   /**
-   * Stores a passkey that the browser created. If the session could only register a passkey until now, it gets full
-   * rights.
+   * Stores a passkey that the browser created. If the session could only register a passkey until now, it gets full rights.
    * @throws REQUEST_INVALID
    */
   async register(request: SignedInRequest, page: PasskeyPageOrigin, body: Record<string, unknown>): Promise<Passkey> {
@@ -289,8 +285,7 @@ export class Passkeys {
   }
 
   /**
-   * Returns the WebAuthn options with which the browser signs in, by any passkey for this service on this device or
-   * on a phone.
+   * Returns the WebAuthn options with which the browser signs in, by any passkey for this service on this device or on a phone.
    * @throws RATE_LIMIT_EXCEEDED
    */
   async authenticationOptions(

@@ -1,7 +1,4 @@
-/**
- * Creates the modules for people's accounts: sign-in, sessions, passkeys, OpenID, one-time links. Read this file to
- * find these modules.
- */
+/** Creates the modules for people's accounts: sign-in, sessions, passkeys, OpenID, one-time links. Read this file to find these modules. */
 
 import type { OpenIdProvider } from "../../config/open-id.js";
 import type { Db } from "../../data/database.js";
@@ -42,10 +39,7 @@ export function createAccountModules(options: {
   people: People;
   /** URL in the setting PUBLIC_URL. If this setting is missing, the URL at which the service listens. */
   baseUrl: string;
-  /**
-   * Sends an e-mail; null if no mail server is configured. Without a mail server, administrators send reset links to
-   * people themselves.
-   */
+  /** Sends an e-mail; null if no mail server is configured. Without a mail server, administrators send reset links to people themselves. */
   mail?: SendServiceMail | null;
   providers?: readonly OpenIdProvider[];
 }) {

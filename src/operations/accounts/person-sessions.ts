@@ -1,7 +1,6 @@
 /**
- * Sessions of people. A sign-in starts a session. People can list their sessions with device, address and last use, and
- * end one or all of them. The token of a session is a credential of the kind `editor`, which `access/credentials.ts`
- * checks and extends.
+ * Sessions of people. A sign-in starts a session. People can list their sessions with device, address and last use, and end one or all of
+ * them. The token of a session is a credential of the kind `editor`, which `access/credentials.ts` checks and extends.
  */
 import Bowser from "bowser";
 import { type Db, rows, type SqlClient } from "../../data/database.js";
@@ -80,10 +79,7 @@ const END_SESSIONS = `
     UPDATE credential SET revoked_at = now() FROM ended WHERE parent_id = ended.id AND page_session AND credential.revoked_at IS NULL)
   SELECT id FROM ended`;
 
-/*
- * Ends all credentials that act for the person: sessions, the tokens of pages that were opened in these sessions, and
- * editor tokens.
- */
+/* Ends all credentials that act for the person: sessions, the tokens of pages that were opened in these sessions, and editor tokens. */
 const END_SESSIONS_AND_TOKENS =
   "UPDATE credential SET revoked_at = now() WHERE person_id = $1 AND kind = 'editor' AND revoked_at IS NULL";
 
@@ -109,10 +105,7 @@ export class PersonSessions {
     return endedSessions.length;
   }
 
-  /**
-   * Starts a session and ends the browser's previous session, so that the token of the previous session stops
-   * working.
-   */
+  /** Starts a session and ends the browser's previous session, so that the token of the previous session stops working. */
   async beginSession(
     personId: number,
     { address, userAgent }: SessionClientInfo,
@@ -155,9 +148,7 @@ export class PersonSessions {
     );
   }
 
-  /**
-   * Returns the ID of the OpenID provider with which the person started the session; null for another sign-in method.
-   */
+  /** Returns the ID of the OpenID provider with which the person started the session; null for another sign-in method. */
   async providerOf(id: number): Promise<string | null> {
     const sql = "SELECT provider FROM person_session WHERE credential_id = $1";
     return (await rows<{ provider: string | null }>(this.options.db, sql, [id]))[0]?.provider ?? null;

@@ -12,10 +12,7 @@ export interface ServiceEmail {
   text: string;
 }
 
-/**
- * Sends an e-mail. A failure is logged and not thrown, because the request that caused the e-mail has been answered
- * already.
- */
+/** Sends an e-mail. A failure is logged and not thrown, because the request that caused the e-mail has been answered already. */
 export type SendServiceMail = (mail: ServiceEmail) => Promise<void>;
 
 const SMTP_GREETING_TIMEOUT_MS = 20_000;
@@ -36,8 +33,7 @@ export function createServiceMailer(
     port: Number(port) || (isSecure ? 465 : 587),
     secure: isSecure,
     ...(smtpLogin && { auth: smtpLogin }),
-    // If SMTP_URL has a password, the connection must use TLS (except on the same host), so that the password is never
-    // sent in clear text.
+    // If SMTP_URL has a password, the connection must use TLS (except on the same host), so that the password is never sent in clear text.
     requireTLS: !isSecure && smtpLogin !== undefined && !LOOPBACK_HOSTS.includes(hostname),
     ignoreTLS: !isSecure && LOOPBACK_HOSTS.includes(hostname),
     connectionTimeout: SMTP_GREETING_TIMEOUT_MS,

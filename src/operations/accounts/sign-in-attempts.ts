@@ -72,8 +72,7 @@ export class PersonSignInAttempts {
   constructor(private readonly options: { db: Db }) {}
 
   /**
-   * Counts an attempt as failed before its outcome is known, so that attempts in progress count too. Returns the time
-   * of the attempt.
+   * Counts an attempt as failed before its outcome is known, so that attempts in progress count too. Returns the time of the attempt.
    * @throws ActionError RATE_LIMIT_EXCEEDED
    */
   private async countAttempt(subjects: readonly Buffer[]): Promise<number> {

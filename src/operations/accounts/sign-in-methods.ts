@@ -1,7 +1,6 @@
 /**
- * Locks the sign-in methods of a person: passphrase, passkeys, and identities at OpenID providers. A change of these
- * methods, the start of a session, and a reset then run one after the other. Also prevents people from removing their
- * last method.
+ * Locks the sign-in methods of a person: passphrase, passkeys, and identities at OpenID providers. A change of these methods, the start of
+ * a session, and a reset then run one after the other. Also prevents people from removing their last method.
  */
 import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -16,8 +15,7 @@ const SELECT_HAS_SIGN_IN_METHOD = `
     FROM person WHERE id = $1`;
 
 /**
- * Locks a person's sign-in methods until the transaction ends, so that two concurrent removals cannot remove a person's
- * last two methods.
+ * Locks a person's sign-in methods until the transaction ends, so that two concurrent removals cannot remove a person's last two methods.
  */
 export async function lockSignInMethods(executor: SqlClient, personId: number): Promise<void> {
   await rows(executor, LOCK_PERSON, [personId]);

@@ -28,10 +28,7 @@ export interface ActionChange {
   removed: boolean;
   /** Time of the draft's last change; null if the draft was removed. */
   updatedAt: string | null;
-  /**
-   * Type of the change in the audit log, such as `appAction.v3.update`; null if the audit log has no entry for the
-   * change.
-   */
+  /** Type of the change in the audit log, such as `appAction.v3.update`; null if the audit log has no entry for the change. */
   type: string | null;
   /** Names of the fields that an update changed. Empty for other types of change. */
   fields: string[];
@@ -45,10 +42,7 @@ interface ChangedActionRow {
   user: Person | null;
 }
 
-/*
- * Selects the changed draft, and its latest audit entry of the last minute. The transaction of the change has written
- * this entry.
- */
+/* Selects the changed draft, and its latest audit entry of the last minute. The transaction of the change has written this entry. */
 const SELECT_CHANGED_ACTION = `
   SELECT master.updated_at AS "updatedAt", entry.type, entry.data, ${personJsonSql("person")} AS "user"
     FROM (VALUES ($1::bigint, $2::bigint)) AS changed (app_id, id)

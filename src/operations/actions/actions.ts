@@ -26,8 +26,7 @@ import type { DraftWriter } from "./draft-writer.js";
 import { runOncePerIdempotencyKey } from "./idempotency.js";
 
 /**
- * Summary of a draft's live version for lists of drafts. `updatedAt` is the time at which the draft was last published.
- * Times are ISO 8601.
+ * Summary of a draft's live version for lists of drafts. `updatedAt` is the time at which the draft was last published. Times are ISO 8601.
  */
 export interface LiveVersionSummary {
   masterId: number;
@@ -40,10 +39,7 @@ export interface LiveVersionSummary {
 /** Maximum number of search words; a search ignores all further words. */
 const SEARCH_MAX_WORDS = 10;
 
-/**
- * SQL condition for the app's drafts whose name and description together contain every search word, in upper or lower
- * case.
- */
+/** SQL condition for the app's drafts whose name and description together contain every search word, in upper or lower case. */
 const IS_MATCHING_DRAFT_OF_APP = `app_id = $1 AND master_id IS NULL AND action_version = 'v3' AND NOT EXISTS (
   SELECT 1 FROM unnest($2::text[]) word WHERE strpos(${foldCaseSql("(name || ' ' || coalesce(description, ''))")}, word) = 0)`;
 
@@ -59,9 +55,8 @@ export class Actions {
   constructor(private readonly options: ActionsOptions) {}
 
   /**
-   * Lists the app's drafts, the newest first, without legacy actions. Normally returns `limit` drafts. Returns fewer,
-   * with `hasMore` true, if `limit` drafts would exceed LIST_PAGE_MAX_BYTES. Every word in `search` must be in the draft's
-   * name or description.
+   * Lists the app's drafts, the newest first, without legacy actions. Normally returns `limit` drafts. Returns fewer, with `hasMore` true,
+   * if `limit` drafts would exceed LIST_PAGE_MAX_BYTES. Every word in `search` must be in the draft's name or description.
    * @param reserve reserves memory for the response
    * @throws ActionError REQUEST_INVALID, and the errors of `reserve`
    */
@@ -119,10 +114,9 @@ export class Actions {
 
   /**
    * Creates a draft.
-   * @param idempotencyKey if the same credential sent a request with this key before, `create` returns the response
-   *   of that request
-   * @throws the error statuses of invalid fields (rules/validation-table.ts), NAME_ALREADY_EXISTS,
-   *   DEPENDENCY_UNRESOLVED; REQUEST_INVALID if the app's actions together are too large
+   * @param idempotencyKey if the same credential sent a request with this key before, `create` returns the response of that request
+   * @throws the error statuses of invalid fields (rules/validation-table.ts), NAME_ALREADY_EXISTS, DEPENDENCY_UNRESOLVED; REQUEST_INVALID
+   *   if the app's actions together are too large
    */
   async create(caller: Caller, appId: number, data: unknown, idempotencyKey: string | null = null): Promise<Action> {
     const { db, validation, draftWriter, convertRow } = this.options;

@@ -12,10 +12,7 @@ import { type CodeParseResult, parseCode } from "../../rules/code.js";
 
 export interface CodeCheckResult {
   parseResult: CodeParseResult;
-  /**
-   * Error of V8's compiler. Null if V8 compiled the code, or did not compile it because the service's rules had already
-   * rejected it.
-   */
+  /** Error of V8's compiler. Null if V8 compiled the code, or did not compile it because the service's rules had already rejected it. */
   compileError: ActionError | null;
 }
 
@@ -24,14 +21,9 @@ export interface CodeCheckResult {
  * does not block the other apps.
  */
 const MAX_CONCURRENT_CHECKS = 4;
-/**
- * Code up to this length is checked on the main thread, because the check takes a few milliseconds and starting a
- * thread takes longer.
- */
+/** Code up to this length is checked on the main thread, because the check takes a few milliseconds and starting a thread takes longer. */
 const MAIN_THREAD_MAX_CHARACTERS = 4_096;
-/**
- * Maximum number of cached results, each a few hundred bytes. It is higher than the number of actions in one import.
- */
+/** Maximum number of cached results, each a few hundred bytes. It is higher than the number of actions in one import. */
 const MAX_CACHED_CHECKS = 5_000;
 
 /** Checks code, and caches the results. */
@@ -45,10 +37,7 @@ export class CodeChecker {
   });
   private readonly verdictsByHash = new Map<string, CodeCheckResult>();
 
-  /**
-   * @param compile compiles code with V8; throws CODE_VALIDATION_FAILED if V8 cannot compile it, OVERLOADED if the service
-   *   is stopping
-   */
+  /** @param compile compiles code with V8; throws CODE_VALIDATION_FAILED if V8 cannot compile it, OVERLOADED if the service is stopping */
   constructor(private readonly compile: (code: string) => Promise<void>) {}
 
   private async parseInThread(code: string): Promise<CodeParseResult> {
@@ -83,8 +72,7 @@ export class CodeChecker {
   /**
    * Checks the code of an action. Errors in the code are in the result, not thrown.
    * @param appId app of the action; the service checks the code of an app's actions one after the other
-   * @throws ActionError CODE_VALIDATION_FAILED if the check exceeds its time or memory limit, OVERLOADED if the
-   *   service is stopping
+   * @throws ActionError CODE_VALIDATION_FAILED if the check exceeds its time or memory limit, OVERLOADED if the service is stopping
    */
   async check(appId: number, code: string): Promise<CodeCheckResult> {
     // The code is hashed as UTF-16, because it may contain lone surrogates, which UTF-8 cannot represent.
@@ -94,8 +82,7 @@ export class CodeChecker {
     const leaveQueue = await this.checkSlots.enter(appId);
     try {
       const verdict = this.verdictsByHash.get(key) ?? (await this.checkCode(code));
-      // A result with a compiler error is not cached: the error may be temporary, such as a timeout on a busy
-      // machine.
+      // A result with a compiler error is not cached: the error may be temporary, such as a timeout on a busy machine.
       if (verdict.compileError !== null) return verdict;
       if (this.verdictsByHash.size >= MAX_CACHED_CHECKS)
         this.verdictsByHash.delete(this.verdictsByHash.keys().next().value!);

@@ -1,6 +1,4 @@
-/**
- * Converts unexpected errors of an operation to an ActionError with the operation's own error status, and logs them.
- */
+/** Converts unexpected errors of an operation to an ActionError with the operation's own error status, and logs them. */
 import type { Logger } from "pino";
 import { isDatabaseUnavailable } from "../../data/database.js";
 import { ActionError, type Status } from "../../errors.js";

@@ -17,8 +17,7 @@ const DELETE_EXPIRED_KEYS = `
     (SELECT ctid FROM idempotency WHERE ${IS_EXPIRED} ORDER BY created_at LIMIT 100 FOR UPDATE SKIP LOCKED)`;
 
 /*
- * Inserts a key unless it exists. If another transaction is inserting the same key, the statement waits for the end of
- * that transaction.
+ * Inserts a key unless it exists. If another transaction is inserting the same key, the statement waits for the end of that transaction.
  */
 const CLAIM_KEY = `
   INSERT INTO idempotency (credential_id, app_id, key, request) VALUES ($1, $2, $3, $4)

@@ -99,8 +99,7 @@ export class PayloadPresets {
     const title = requireText(name, "name");
     const text = payloadJson(payload);
     await this.options.db.transaction(async (manager) => {
-      // Locks the row of the action. Without the lock, concurrent requests could exceed the maximum number of
-      // presets.
+      // Locks the row of the action. Without the lock, concurrent requests could exceed the maximum number of presets.
       if ((await rows(manager, LOCK_ACTION, [appId, actionId])).length === 0) throw new ActionError("ACTION_NOT_FOUND");
       await this.requireUnchangedPreset(manager, { appId, actionId, name: title }, precondition);
       const [others] = await rows<{ count: number }>(

@@ -4,10 +4,7 @@ import { BODY_MAX_BYTES } from "../../limits.js";
 import { refuseField } from "../../rules/fields.js";
 import type { CodeChecker } from "./code-checker.js";
 
-/**
- * A problem in code and its position. Lines and columns are counted from 1. A problem of the whole code has line 1 and
- * column 1.
- */
+/** A problem in code and its position. Lines and columns are counted from 1. A problem of the whole code has line 1 and column 1. */
 export interface CodeProblem {
   message: string;
   line: number;

@@ -146,12 +146,11 @@ export class ActionPublisher {
   }
 
   /**
-   * Creates the live version of a draft, or overwrites it with the current draft. An existing live version keeps its
-   * ID.
+   * Creates the live version of a draft, or overwrites it with the current draft. An existing live version keeps its ID.
    * @returns the live version
-   * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION for the ID of a live version,
-   *   APP_NOT_PUBLISHED, TESTS_REQUIRED, ACTION_CHANGED, NAME_ALREADY_EXISTS if another live version has this name,
-   *   DEPENDENCY_UNRESOLVED, PUBLISH_FAILED, REQUEST_INVALID if the app's actions together are too large
+   * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION for the ID of a live version, APP_NOT_PUBLISHED, TESTS_REQUIRED,
+   *   ACTION_CHANGED, NAME_ALREADY_EXISTS if another live version has this name, DEPENDENCY_UNRESOLVED, PUBLISH_FAILED, REQUEST_INVALID if
+   *   the app's actions together are too large
    */
   publish(caller: Caller, target: PublishRequest): Promise<Action> {
     return rethrowWithStatus("PUBLISH_FAILED", this.options.log, this.prepareAndPublish(caller, target));

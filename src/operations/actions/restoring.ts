@@ -104,9 +104,8 @@ export class DraftRestorer {
 
   /**
    * Copies the fields and the scripts of a saved version to the draft. The live version does not change.
-   * @throws ActionError ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_RESTORE_PRODUCTION, ACTION_CHANGED,
-   *   VERSION_NOT_FOUND, NAME_ALREADY_EXISTS, RESTORE_FAILED (also for a version that is invalid by the current
-   *   rules), REQUEST_INVALID if the app's actions together are too large
+   * @throws ActionError ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_RESTORE_PRODUCTION, ACTION_CHANGED, VERSION_NOT_FOUND, NAME_ALREADY_EXISTS,
+   *   RESTORE_FAILED (also for a version that is invalid by the current rules), REQUEST_INVALID if the app's actions together are too large
    */
   restore(caller: Caller, target: DraftTarget, versionId: number): Promise<DraftRestoreResult> {
     return rethrowWithStatus("RESTORE_FAILED", this.options.log, this.prepareAndRestore(caller, target, versionId));

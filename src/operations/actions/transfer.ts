@@ -25,8 +25,7 @@ import {
 } from "./import-steps.js";
 
 /**
- * Value of the field "format" in an exported document: the name and version of the format. Each incompatible change
- * increases the version.
+ * Value of the field "format" in an exported document: the name and version of the format. Each incompatible change increases the version.
  */
 export const TRANSFER_FORMAT = "svc-app-actions/1";
 
@@ -48,10 +47,7 @@ export interface ActionTransferDocument {
   actions: ExportedAction[];
 }
 
-/**
- * Result of an import or of a dry run. `faults` is empty after an import, because an import with an invalid action
- * throws.
- */
+/** Result of an import or of a dry run. `faults` is empty after an import, because an import with an invalid action throws. */
 export interface ImportReport {
   dryRun: boolean;
   created: string[];

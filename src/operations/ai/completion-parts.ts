@@ -1,7 +1,4 @@
-/**
- * Reads a streamed completion of a language model. Masks secrets in the text, and passes the text on while the stream
- * is still open.
- */
+/** Reads a streamed completion of a language model. Masks secrets in the text, and passes the text on while the stream is still open. */
 import { OutgoingError } from "../../engine/outgoing.js";
 import type { SecretScanner } from "../../engine/secret-scan.js";
 import type { AiCompletion, CompletionEventReader } from "../../rules/ai/answer.js";

@@ -1,7 +1,6 @@
 /**
- * Sends alerts to webhooks and Slack. Repeats each message for up to a day until the receiver accepts it, so a receiver
- * can get a message twice, with the same ID. Connects to public network addresses only. Stores the status of each
- * response, but not its body.
+ * Sends alerts to webhooks and Slack. Repeats each message for up to a day until the receiver accepts it, so a receiver can get a message
+ * twice, with the same ID. Connects to public network addresses only. Stores the status of each response, but not its body.
  */
 
 import type { Logger } from "pino";
@@ -102,8 +101,7 @@ export class AlertDeliverer {
     } catch (error) {
       if (error instanceof ActionError) return { status: "failed", detail: error.message };
       if (error instanceof NotConnectedError && error.forbidden) return { status: "failed", detail: error.message };
-      // The URL is a secret. Only messages of NotConnectedError are stored, because messages of other errors may
-      // contain the URL.
+      // The URL is a secret. Only messages of NotConnectedError are stored, because messages of other errors may contain the URL.
       const detail = error instanceof NotConnectedError ? error.message : "the host did not respond";
       return { status: "queued", detail };
     }
@@ -116,8 +114,7 @@ export class AlertDeliverer {
       MAX_RETRY_DELAY_SECONDS,
       FIRST_RETRY_DELAY_SECONDS * 2 ** Math.min(delivery.attempts - 1, 10),
     );
-    // If this process is stopping, another process can send the message at once, without waiting for the end of the
-    // lease.
+    // If this process is stopping, another process can send the message at once, without waiting for the end of the lease.
     await rows(this.options.db, STORE_DELIVERY_OUTCOME, [
       delivery.id,
       status,

@@ -21,9 +21,7 @@ import {
 import type { SendAlert } from "./alert-sender.js";
 
 const MAX_LISTED_DELIVERIES = 20;
-/**
- * The service rejects a test message if the app has already created this number of alert messages in the last minute.
- */
+/** The service rejects a test message if the app has already created this number of alert messages in the last minute. */
 const MAX_MESSAGES_PER_MINUTE = 10;
 
 /** The alert rule to change, and the ETags that the request accepts (`If-Match`). */
@@ -189,8 +187,7 @@ export class AlertRules {
       const namedRule = { ...rule, appName: app.name };
       const testFacts = { rule: namedRule, action: null, reason: "", runId: null, at: new Date(now()) };
       await sendAlert(manager, rule, { ...testFacts, state: "test" });
-      // Reads the message before the commit, because another process may send it and change its status right after
-      // the commit.
+      // Reads the message before the commit, because another process may send it and change its status right after the commit.
       [delivery] = (await readAlertDeliveries(manager, id, 1)) as [AlertDelivery];
       return id;
     });

@@ -28,10 +28,7 @@ export interface AlertBody {
   at: string;
 }
 
-/**
- * Replaces line breaks and control characters by spaces. Names may contain line breaks, but the subject of an e-mail
- * must be one line.
- */
+/** Replaces line breaks and control characters by spaces. Names may contain line breaks, but the subject of an e-mail must be one line. */
 const toSingleLine = (text: string): string => text.replace(/[\p{Cc}\u2028\u2029]+/gu, " ");
 
 function composeAlertSentence({ rule, state, action, reason }: AlertFacts): string {

@@ -58,10 +58,7 @@ const ADMIN_FIELDS: Record<string, FieldValidator> = {
   ...Object.fromEntries(ADMIN_ONLY_FIELDS.map((name) => [name, requireBoolean])),
 };
 
-/**
- * Fields that a request can contain but that the service ignores, so that clients can send back an app that they
- * received.
- */
+/** Fields that a request can contain but that the service ignores, so that clients can send back an app that they received. */
 const READ_ONLY_FIELDS = ["id", "organizationId", "isPublished", "publishedAt", "settings", "createdAt", "updatedAt"];
 const APP_SHAPE = createFlatShape(Object.keys(ADMIN_FIELDS), READ_ONLY_FIELDS);
 
@@ -83,10 +80,7 @@ function validateFields(body: Record<string, unknown>, asAdmin: boolean): AppCha
   return Object.fromEntries(input.map(([name, check]) => [name, check(body[name], name)]));
 }
 
-/**
- * Returns a warning for each field in the body that differs from the app but was ignored, because only administrators
- * can change it.
- */
+/** Returns a warning for each field in the body that differs from the app but was ignored, because only administrators can change it. */
 export function createIgnoredFieldWarnings(body: Record<string, unknown>, app: object): ActionWarning[] {
   const current = app as Record<string, unknown>;
   return ADMIN_ONLY_FIELDS.filter((name) => Object.hasOwn(body, name) && body[name] !== current[name]).map((name) => ({

@@ -69,8 +69,7 @@ const SUMMARY_COLUMNS = `
 const FROM_VERSIONS_OF_APP = "FROM app_version v LEFT JOIN person p ON p.id = v.person_id WHERE v.app_id = $1";
 
 /**
- * SQL condition for those settings of a version that a restore writes. Excludes protected settings (`__…`), which old
- * versions may contain.
+ * SQL condition for those settings of a version that a restore writes. Excludes protected settings (`__…`), which old versions may contain.
  */
 const IS_RESTORED_SETTING = "app_version_id = $1 AND left(key, 2) <> '__'";
 
@@ -246,9 +245,8 @@ export class AppVersions {
   }
 
   /**
-   * Restores an app to a version: its fields and its public and private settings. Removes public and private settings
-   * that the version does not contain. Protected settings do not change. Takes a snapshot of the previous state
-   * first.
+   * Restores an app to a version: its fields and its public and private settings. Removes public and private settings that the version does
+   * not contain. Protected settings do not change. Takes a snapshot of the previous state first.
    * @throws ActionError VERSION_NOT_FOUND, RESOURCE_CHANGED
    */
   async restore(caller: Caller, { appId, precondition }: AppTarget, versionId: number): Promise<void> {

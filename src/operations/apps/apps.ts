@@ -65,10 +65,7 @@ const NEW_APP_SHAPE = createFlatShape(["name", "organizationId"], ["id", "isPubl
 /** Returns the app without the fields that are hidden from callers who can only run its actions. */
 const toVisitorView = (app: App): App => ({ ...app, organizationId: null, hooks: null, dependencies: null });
 
-/**
- * True if the caller can read the app's configuration. These callers are people with a role on the app, and the app's
- * back ends.
- */
+/** True if the caller can read the app's configuration. These callers are people with a role on the app, and the app's back ends. */
 const canReadConfiguration = (caller: Caller, appId: number): boolean =>
   mayPerformOnApp(caller, "readDataSources", appId);
 
@@ -96,8 +93,7 @@ export class Apps {
 
   /**
    * Changes fields of the app.
-   * @param keys keys of settings that this transaction has already written, to list in the log event together with the
-   *   fields
+   * @param keys keys of settings that this transaction has already written, to list in the log event together with the fields
    */
   private async changeApp(
     manager: EntityManager,
@@ -108,8 +104,7 @@ export class Apps {
     const { logEvents, receivedDataLimiter } = this.options;
     const fields = Object.keys(changes);
     if (fields.length > 0) {
-      // A change counts in the app's quota for written bytes, because PostgreSQL keeps the replaced row on disk for a
-      // while.
+      // A change counts in the app's quota for written bytes, because PostgreSQL keeps the replaced row on disk for a while.
       receivedDataLimiter.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(changes)));
       await writeAppChanges(manager, appId, changes);
       await recordChange(manager, caller, { appId, type: "app.update", data: { fields } });
@@ -146,8 +141,7 @@ export class Apps {
     refuseUnknownFields(data, NEW_APP_SHAPE);
     const sql = "INSERT INTO app (organization_id, name) VALUES ($1, $2) RETURNING id";
     const [made] = await rows<{ id: number }>(db, sql, [organizationId, name]);
-    // Makes all processes clear their caches of callers, because members of the organization now have a role on the
-    // new app.
+    // Makes all processes clear their caches of callers, because members of the organization now have a role on the new app.
     await credentials.clearCallerCaches();
     return toApp(await this.findApp(made!.id));
   }
@@ -184,8 +178,7 @@ export class Apps {
   }
 
   /**
-   * Changes the app's fields, and its public and private settings, in one transaction. Ignores protected settings in
-   * the body.
+   * Changes the app's fields, and its public and private settings, in one transaction. Ignores protected settings in the body.
    * @throws REQUEST_INVALID, SETTINGS_INVALID, RESOURCE_CHANGED
    */
   async administrate(caller: Caller, { appId, precondition }: AppTarget, body: unknown): Promise<App> {

@@ -94,8 +94,7 @@ class BackupWriter {
   }
 
   /**
-   * Starts the database snapshot. First locks the tables, because a snapshot does not protect against dropped
-   * partitions and added columns.
+   * Starts the database snapshot. First locks the tables, because a snapshot does not protect against dropped partitions and added columns.
    */
   private async beginBackup(): Promise<BackupManifest> {
     const { client } = this;
@@ -197,8 +196,7 @@ class BackupWriter {
       yield createJsonFile(KEYS_FILE, { keys: keys.map((key) => key.toString("base64")) });
     for (const table of manifest.tables) yield* this.table(table);
     if (manifest.tables.some(({ name }) => name === "media_store")) yield* this.blobs();
-    // Reads the positions of sequences last. A database snapshot does not include them, and they must be above all IDs
-    // in the backup.
+    // Reads the positions of sequences last. A database snapshot does not include them, and they must be above all IDs in the backup.
     this.backupSummary.sequences = await readSequences(this.client);
     yield createJsonFile(SUMMARY_FILE, this.backupSummary);
   }
@@ -213,8 +211,7 @@ export async function createBackup(options: BackupOptions): Promise<BackupReport
   const client = createClient(options.url, "svc-app-actions backup");
   await client.connect();
   try {
-    // Takes the lock before the snapshot starts. While this session holds the lock, no process deletes media files of
-    // the snapshot.
+    // Takes the lock before the snapshot starts. While this session holds the lock, no process deletes media files of the snapshot.
     await client.query("SELECT pg_advisory_lock($1)", [BACKUP_LOCK_KEY]);
     const snapshot = new BackupWriter(client, options);
     await writeArchive(options.path, snapshot.parts(), options.secret);

@@ -1,7 +1,6 @@
 /**
- * Writes the content of a backup into a database that has the schema of the backup and no rows. If anything fails, the
- * database stays unchanged. Names in the backup are only used to select existing tables, so that they cannot inject
- * SQL.
+ * Writes the content of a backup into a database that has the schema of the backup and no rows. If anything fails, the database stays
+ * unchanged. Names in the backup are only used to select existing tables, so that they cannot inject SQL.
  */
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -43,10 +42,7 @@ class PartGroup {
     private first: ArchiveFile | null,
   ) {}
 
-  /**
-   * First part after this group; null at the end of the backup file. Set when `contents` has yielded all parts of the
-   * group.
-   */
+  /** First part after this group; null at the end of the backup file. Set when `contents` has yielded all parts of the group. */
   nextPart: ArchiveFile | null = null;
 
   async *contents(): AsyncGenerator<Buffer> {
@@ -97,9 +93,7 @@ export class BackupLoader {
     this.tables = manifest.tables.filter(({ name }) => names.has(name));
   }
 
-  /**
-   * Creates the same partitions of tables as in the backup, so that the service later drops old rows at the right time.
-   */
+  /** Creates the same partitions of tables as in the backup, so that the service later drops old rows at the right time. */
   private async createPartitions(): Promise<void> {
     const { client, manifest } = this.options;
     const existingPartitions = Map.groupBy(await readPartitions(client), ({ table }) => table);
@@ -141,8 +135,7 @@ export class BackupLoader {
       .join(", ");
     const stream = this.options.client.query(copyFrom(`COPY public.${quoteName(table.name)} (${columns}) FROM STDIN`));
     const streamEnd = once(stream, "finish");
-    // Prevents an unhandled rejection of `streamEnd` if the loop below fails first. `await streamEnd` still throws the
-    // error.
+    // Prevents an unhandled rejection of `streamEnd` if the loop below fails first. `await streamEnd` still throws the error.
     streamEnd.catch(() => undefined);
     try {
       for await (const content of group.contents())
@@ -158,8 +151,7 @@ export class BackupLoader {
 
   private async openStore(): Promise<BlobStore> {
     const { client, openStore, temporaryDir } = this.options;
-    // Gives the restored database a new key prefix in the media store. Two databases with the same prefix would delete
-    // each other's files.
+    // Gives the restored database a new key prefix in the media store. Two databases with the same prefix would delete each other's files.
     const { rows } = await client.query<{ space: string }>(
       "UPDATE public.media_store SET space = left(replace(gen_random_uuid()::text, '-', ''), 16) RETURNING space",
     );
@@ -255,10 +247,7 @@ export class BackupLoader {
     }
   }
 
-  /**
-   * Returns the ID of the media store into which this object has written files; null if the backup contains no media
-   * files.
-   */
+  /** Returns the ID of the media store into which this object has written files; null if the backup contains no media files. */
   async mediaStoreIdentity(): Promise<string | null> {
     return (await this.store?.readStoreId()) ?? null;
   }

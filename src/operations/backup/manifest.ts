@@ -1,7 +1,4 @@
-/**
- * Parses and validates two parts of a backup: the manifest at the beginning and the summary at the end. Reads no file
- * and no database.
- */
+/** Parses and validates two parts of a backup: the manifest at the beginning and the summary at the end. Reads no file and no database. */
 import { ArchiveError } from "../../engine/archive/failure.js";
 import type { ArchiveFile } from "../../engine/archive/tar.js";
 import { isObject } from "../../rules/describe-value.js";
@@ -29,10 +26,7 @@ export interface BackupManifest {
   settingsKey: string | null;
 }
 
-/**
- * Last part of a backup: the counts with which a restore checks that nothing is missing, and the positions of
- * sequences.
- */
+/** Last part of a backup: the counts with which a restore checks that nothing is missing, and the positions of sequences. */
 export interface BackupSummary {
   rows: Record<string, number>;
   sequences: BackupSequence[];
@@ -107,9 +101,7 @@ export function parseBackupSummary(part: ArchiveFile): BackupSummary {
   throw new ArchiveError("the file is not a backup of this service: its summary.json has unexpected content");
 }
 
-/**
- * Returns the master keys of the settings from the part keys.json. @throws ArchiveError for no key or an invalid key
- */
+/** Returns the master keys of the settings from the part keys.json. @throws ArchiveError for no key or an invalid key */
 export function parseMasterKeys(part: ArchiveFile): Buffer[] {
   const { keys } = parsePart(part);
   const keyBytes = isList<string>(keys, isShortText) ? keys.map((key) => Buffer.from(key, "base64")) : [];

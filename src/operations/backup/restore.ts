@@ -130,10 +130,7 @@ async function moveOldTablesAside(client: Client, replace: boolean): Promise<voi
     COMMIT`);
 }
 
-/*
- * Drops the tables and sequences in the schema `public`, except tables of extensions. Also drops the service's
- * functions (`svc_…`).
- */
+/* Drops the tables and sequences in the schema `public`, except tables of extensions. Also drops the service's functions (`svc_…`). */
 const DROP_DATABASE_CONTENTS = `
   DO $$
     DECLARE item record;
@@ -163,8 +160,7 @@ async function loadParts(
 ): Promise<BackupSummary> {
   const parts = readArchive(options.path, options.secret);
   try {
-    // Reads the backup file a second time. The digest at its end proves that the file has not changed since the first
-    // reading.
+    // Reads the backup file a second time. The digest at its end proves that the file has not changed since the first reading.
     parseBackupManifest((await parts.next()).value ?? undefined);
     if (keys !== null) await parts.next();
     return await loader.loadBackup(parts, async () => {
@@ -175,9 +171,7 @@ async function loadParts(
   }
 }
 
-/**
- * Returns the key prefix of the previous database's files in the media store; null if there was no previous database.
- */
+/** Returns the key prefix of the previous database's files in the media store; null if there was no previous database. */
 async function previousStorePrefix(client: Client): Promise<string | null> {
   const { rows } = await client.query<{ isThere: boolean }>(
     `SELECT to_regclass('${PREVIOUS_TABLES_SCHEMA}.media_store') IS NOT NULL AS "isThere"`,

@@ -3,10 +3,7 @@
 import type { Client } from "pg";
 import pg from "pg";
 
-/**
- * Tables that no backup contains. `instance` and `rate_window` describe running processes. The migrations are in the
- * manifest instead.
- */
+/** Tables that no backup contains. `instance` and `rate_window` describe running processes. The migrations are in the manifest instead. */
 const EXCLUDED_TABLES = ["migration", "instance", "rate_window"];
 
 /** A table and its columns. Computed columns are not listed, because their values cannot be inserted. */
@@ -28,10 +25,7 @@ export const isTableName = (value: unknown): value is string =>
 
 export const quoteName = pg.escapeIdentifier;
 
-/**
- * SQL that sets the session so that PostgreSQL formats each value as the same text on every machine and in every
- * version.
- */
+/** SQL that sets the session so that PostgreSQL formats each value as the same text on every machine and in every version. */
 export const PORTABLE_FORMAT_SETTINGS_SQL = `
   SET LOCAL client_encoding = 'UTF8'; SET LOCAL DateStyle = 'ISO, YMD'; SET LOCAL IntervalStyle = 'postgres';
   SET LOCAL TimeZone = 'UTC'; SET LOCAL bytea_output = 'hex'; SET LOCAL extra_float_digits = 1;
@@ -67,10 +61,7 @@ function sortByReferences(
   return [...doneTables];
 }
 
-/**
- * Reads the names and columns of all tables to back up. Each table comes after the tables that its foreign keys refer
- * to.
- */
+/** Reads the names and columns of all tables to back up. Each table comes after the tables that its foreign keys refer to. */
 export async function readTables(client: Client): Promise<BackupTable[]> {
   const { rows: tables } = await client.query<BackupTable>(SELECT_TABLES, [EXCLUDED_TABLES]);
   const { rows: references } = await client.query<{ from: string; to: string }>(SELECT_REFERENCES);

@@ -1,7 +1,4 @@
-/**
- * Validates analytics events that clients send, and records them as log events. Log triggers can start actions for
- * these log events.
- */
+/** Validates analytics events that clients send, and records them as log events. Log triggers can start actions for these log events. */
 
 import { ActionError } from "../../errors.js";
 import { ANALYTICS_EVENTS_PER_REQUEST } from "../../limits.js";

@@ -55,10 +55,7 @@ const COLUMNS_WITHOUT_CODE = `id, CASE WHEN master_id IS NULL THEN 'master' ELSE
   action_version AS "actionVersion", triggers, assets, ${IS_PAUSED} AS "isPaused", access::text AS access`;
 const CLIENT_ROW_COLUMNS = `${COLUMNS_WITHOUT_CODE}, code`;
 
-/*
- * SQL condition for actions that a client can run. $2 is "master" for a client that runs drafts, otherwise
- * "production".
- */
+/* SQL condition for actions that a client can run. $2 is "master" for a client that runs drafts, otherwise "production". */
 const IS_RUNNABLE = `app_id = $1 AND active AND environment <> 'server' AND action_version = 'v3'
   AND (master_id IS NULL) = ($2 = 'master') AND NOT (${IS_PAUSED})`;
 
@@ -85,10 +82,7 @@ const CACHED_INTEGRITIES_MAX = 50_000;
 
 type AccessRow = Pick<ClientActionRow, "access" | "triggers">;
 
-/*
- * Selects the access rule and the triggers of an action that has an access rule. $3 is "master" for the draft,
- * otherwise "production".
- */
+/* Selects the access rule and the triggers of an action that has an access rule. $3 is "master" for the draft, otherwise "production". */
 const SELECT_ACCESS = `SELECT access::text AS access, triggers FROM action
   WHERE app_id = $1 AND id = $2 AND (master_id IS NULL) = ($3 = 'master') AND access IS NOT NULL`;
 
@@ -124,10 +118,7 @@ async function findClientActionRow(db: SqlClient, appId: number, id: number): Pr
   return row;
 }
 
-/**
- * True if a client that uses `copy` (drafts or live versions) can run the action. If false, the client gets the error
- * ACTION_NOT_FOUND.
- */
+/** True if a client that uses `copy` (drafts or live versions) can run the action. If false, the client gets the error ACTION_NOT_FOUND. */
 const canClientRun = (row: ClientActionRow, copy: DraftOrLive): boolean =>
   row.copy === copy && row.active && !row.isPaused && row.environment !== "server";
 

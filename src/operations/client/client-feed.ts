@@ -11,9 +11,8 @@ import { createLiveSource, type LiveSource } from "../records/live-source.js";
 import type { ClientAction, ClientActions } from "./client-actions.js";
 
 /**
- * PostgreSQL notification channel. A database trigger sends `appId:actionId` when a draft or live version is written or
- * removed. The action ID `0` means that the app was published or unpublished: then all live versions must be read
- * again.
+ * PostgreSQL notification channel. A database trigger sends `appId:actionId` when a draft or live version is written or removed. The action
+ * ID `0` means that the app was published or unpublished: then all live versions must be read again.
  */
 export const CLIENT_ACTION_CHANNEL = "svc_action";
 const ALL_ACTIONS_ID = 0;
@@ -46,10 +45,7 @@ interface FeedSubscribers {
   listeners: Set<ChangeListener>;
   /** Current actions by ID; null until the service has read the actions for the first time. */
   actionsById: Map<number, ClientAction> | null;
-  /**
-   * First message for new subscribers, with all actions. Created when it is first needed, and set to null when an
-   * action changes.
-   */
+  /** First message for new subscribers, with all actions. Created when it is first needed, and set to null when an action changes. */
   snapshot: ClientActionUpdate | null;
   /**
    * Promise that resolves when the latest read has ended. Each read waits for the previous read, so that an older
@@ -59,10 +55,7 @@ interface FeedSubscribers {
 }
 
 export interface ClientActionFeed {
-  /**
-   * Subscribes to the app's active `client` and `any` actions with analytics triggers. `copy` selects drafts or live
-   * versions.
-   */
+  /** Subscribes to the app's active `client` and `any` actions with analytics triggers. `copy` selects drafts or live versions. */
   follow(appId: number, copy: DraftOrLive): LiveSource<ClientActionUpdate>;
 }
 

@@ -41,10 +41,7 @@ export interface PreviewPage {
   actionId: number | null;
 }
 
-/*
- * Deletes up to 10 expired page sessions. Executed whenever a page session starts, so that no separate cleanup is
- * needed.
- */
+/* Deletes up to 10 expired page sessions. Executed whenever a page session starts, so that no separate cleanup is needed. */
 const DELETE_OLD_PREVIEW_CODES = `
   DELETE FROM credential WHERE id IN
     (SELECT id FROM credential WHERE page_session AND expires_at < now() ORDER BY expires_at LIMIT 10 FOR UPDATE SKIP LOCKED)`;
@@ -168,8 +165,7 @@ export class PageSessions {
 
   /**
    * Checks that the caller may open the page.
-   * @throws UNAUTHORIZED; FORBIDDEN for all callers except editors of the app; APP_NOT_FOUND (only for
-   *   administrators)
+   * @throws UNAUTHORIZED; FORBIDDEN for all callers except editors of the app; APP_NOT_FOUND (only for administrators)
    */
   async checkAccess(caller: Caller | null, preview: PreviewPage): Promise<void> {
     await this.checkPreview(caller, preview);
@@ -177,8 +173,7 @@ export class PageSessions {
 
   /**
    * Creates a session for an anonymous visitor of a published app.
-   * @throws NOT_FOUND if there is no published app with this ID; RATE_LIMIT_EXCEEDED if the network address created
-   *   too many sessions
+   * @throws NOT_FOUND if there is no published app with this ID; RATE_LIMIT_EXCEEDED if the network address created too many sessions
    */
   async visit(appId: number, address: string): Promise<PageSession> {
     const app = await this.appOf(appId);
@@ -221,10 +216,7 @@ export class PageSessions {
     return this.mintPreview(editor, preview, generateSecret("once"));
   }
 
-  /**
-   * Exchanges a one-time code for its session. Returns null if the code was used, has expired, or belongs to another
-   * page.
-   */
+  /** Exchanges a one-time code for its session. Returns null if the code was used, has expired, or belongs to another page. */
   async redeem(code: string, { appId, actionId }: PreviewPage): Promise<PageSession | null> {
     const token = generateToken("viewer");
     const sql = [hashToken(code), hashToken(token), appId, actionId];

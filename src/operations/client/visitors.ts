@@ -45,10 +45,7 @@ const SELECT_LISTED_ORIGIN = "SELECT 1 FROM app WHERE origins @> ARRAY[$1::text]
 
 /** Maximum number of old sessions that one request deletes, so that the visitor does not wait long. */
 const MAX_SESSIONS_PER_DELETE = 100;
-/**
- * The number of an app's sessions is checked only at every 100th new session, because the check reads an index entry
- * for each session.
- */
+/** The number of an app's sessions is checked only at every 100th new session, because the check reads an index entry for each session. */
 const SESSIONS_PER_APP_CHECK = 100;
 
 /* SQL condition for sessions without a signed-in user. Their visitors lose nothing when they get a new session. */
@@ -85,20 +82,14 @@ const RENEW_VISITOR = `
      AND created_at > now() - ($4::float8 - $3::float8) * interval '1 millisecond'
   RETURNING expires_at AS "expiresAt"`;
 
-/**
- * Returns a hash of the visitor's network address range. The database stores this hash, so that it contains no address
- * of a visitor.
- */
+/** Returns a hash of the visitor's network address range. The database stores this hash, so that it contains no address of a visitor. */
 export const hashVisitorAddress = (appId: number, address: string): Buffer =>
   createHash("sha256")
     .update(`${appId} ${getAddressBlock(address)}`)
     .digest()
     .subarray(0, 16);
 
-/**
- * List of the origins whose pages can start visitor sessions of the app. `updatedAt` is the time of the app's last
- * change, ISO 8601.
- */
+/** List of the origins whose pages can start visitor sessions of the app. `updatedAt` is the time of the app's last change, ISO 8601. */
 export interface AllowedVisitorOrigins {
   origins: string[];
   updatedAt: string;

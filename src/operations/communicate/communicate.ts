@@ -1,6 +1,4 @@
-/**
- * Creates and connects the modules that send e-mails and text messages: outbox, destinations, sender, delivery reports.
- */
+/** Creates and connects the modules that send e-mails and text messages: outbox, destinations, sender, delivery reports. */
 import type { Logger } from "pino";
 import type { Db } from "../../data/database.js";
 import { createAddressCheckedConnections } from "../../engine/checked-connections.js";
@@ -91,9 +89,8 @@ export function createMessagingModules(options: {
     reports: new DeliveryReports({ db, destinations, logEvents }),
     sender,
     /**
-     * Releases messages that this process has claimed but is not sending: the response to the claim was lost, or the
-     * outcome could not be stored. If `mayDeclareDead` is true, also releases the messages of processes that have
-     * stopped.
+     * Releases messages that this process has claimed but is not sending: the response to the claim was lost, or the outcome could not be
+     * stored. If `mayDeclareDead` is true, also releases the messages of processes that have stopped.
      */
     async recover(mayDeclareDead: boolean): Promise<void> {
       const count = await outbox.releaseMessages(processId, sender.idsInProgress(), mayDeclareDead);

@@ -18,9 +18,7 @@ import type { MessageKind, MessageStatus, Recipient } from "./outbox.js";
 import { createBodySignature } from "./sms-delivery.js";
 import { createMessageEventData, createMessageEventEmitter, EVENT_TYPE_BY_MESSAGE_STATUS } from "./status-events.js";
 
-/**
- * Request of a provider with delivery reports. `body` is not parsed yet, because the signature covers its exact bytes.
- */
+/** Request of a provider with delivery reports. `body` is not parsed yet, because the signature covers its exact bytes. */
 export interface DeliveryReportRequest {
   /** Network address of the client that sent the request. */
   address: string;

@@ -13,9 +13,8 @@ import type { ClaimedMessage, Recipient } from "./outbox.js";
 import { createFailedDeliveryOutcome, type DeliveryAttemptOutcome } from "./try-outcome.js";
 
 /**
- * Controls one attempt to send a message. `markSending` marks the message as being sent. It returns false if this
- * process no longer has its lease or its claim on the message; then this process must not send the message. `signal`
- * aborts the attempt.
+ * Controls one attempt to send a message. `markSending` marks the message as being sent. It returns false if this process no longer has its
+ * lease or its claim on the message; then this process must not send the message. `signal` aborts the attempt.
  */
 export type DeliveryAttemptControl = { markSending: () => Promise<boolean>; signal: AbortSignal };
 

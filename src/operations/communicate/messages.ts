@@ -1,7 +1,6 @@
 /**
- * Operations of callers on messages: send, list, read, decide. Stores each valid message with its log event in one
- * transaction; `sender.ts` sends it later. If the service does not know whether a message was sent, a person decides
- * whether the service sends it again.
+ * Operations of callers on messages: send, list, read, decide. Stores each valid message with its log event in one transaction; `sender.ts`
+ * sends it later. If the service does not know whether a message was sent, a person decides whether the service sends it again.
  */
 
 import type { Db } from "../../data/database.js";

@@ -9,8 +9,7 @@ import type { MessageDestinations } from "./destinations.js";
 import type { Outbox } from "./outbox.js";
 
 /**
- * Stores an e-mail in the transaction of `executor`. If no mail server is configured, the e-mail gets the status `kept`
- * and is never sent.
+ * Stores an e-mail in the transaction of `executor`. If no mail server is configured, the e-mail gets the status `kept` and is never sent.
  */
 export type SendAppNotice = (
   executor: SqlClient,

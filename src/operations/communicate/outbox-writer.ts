@@ -1,7 +1,4 @@
-/**
- * Stores a validated e-mail or text message and its log event in the caller's transaction. `sender.ts` sends the
- * message later.
- */
+/** Stores a validated e-mail or text message and its log event in the caller's transaction. `sender.ts` sends the message later. */
 import { randomUUID } from "node:crypto";
 import type { SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -24,10 +21,7 @@ export interface MessageReceipt {
 
 export type ValidatedMessage = Email | Sms;
 
-/**
- * Purpose of a message. It is the second part of the type of its log event, as in `email.communicate` (specification,
- * Log events).
- */
+/** Purpose of a message. It is the second part of the type of its log event, as in `email.communicate` (specification, Log events). */
 export type MessagePurpose = "communicate" | "dataSourceHook" | "validate" | "2fa";
 
 const createRecipients = (message: ValidatedMessage): Recipient[] =>
@@ -40,8 +34,7 @@ function messageContentOf({ to, ...content }: ValidatedMessage): MessageContent 
 }
 
 /**
- * True if a log event may contain the subject of the e-mail. False for verification e-mails, because their subject may
- * contain the code.
+ * True if a log event may contain the subject of the e-mail. False for verification e-mails, because their subject may contain the code.
  */
 const mayLogSubject = (purpose: MessagePurpose): boolean => purpose === "communicate" || purpose === "dataSourceHook";
 
@@ -103,8 +96,7 @@ export class OutboxWriter {
   }
 
   /**
-   * Counts new messages of one kind in the app's limits. Returns a function that stores these messages and their log
-   * events.
+   * Counts new messages of one kind in the app's limits. Returns a function that stores these messages and their log events.
    * @throws SETTINGS_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED
    */
   async prepare(
@@ -132,10 +124,7 @@ export class OutboxWriter {
     };
   }
 
-  /**
-   * Stores the message that a data source's hook sends, and its log event. `executor` is the transaction that writes
-   * the entry.
-   */
+  /** Stores the message that a data source's hook sends, and its log event. `executor` is the transaction that writes the entry. */
   async storeHookMessage(
     executor: SqlClient,
     emitter: LogEventEmitter,

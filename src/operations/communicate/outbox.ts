@@ -1,7 +1,6 @@
 /**
- * The outbox: stores each message as a row before the message is sent. Each SQL statement that changes a claimed
- * message also checks which process has claimed it. After a process has started to send a message, no other process
- * claims this message until the outcome is stored.
+ * The outbox: stores each message as a row before the message is sent. Each SQL statement that changes a claimed message also checks which
+ * process has claimed it. After a process has started to send a message, no other process claims this message until the outcome is stored.
  */
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import type { Email, Sms } from "../../rules/message-input.js";
@@ -109,18 +108,14 @@ const CLAIM_MESSAGES = `
             message.created_at AS "createdAt", delayed_at IS NOT NULL AS "wasDelayed", run_id AS "runId",
             person_id AS "personId"`;
 
-/**
- * Marks a message as being sent if this process still has its lease. If the lease has expired, another process may
- * release the message.
- */
+/** Marks a message as being sent if this process still has its lease. If the lease has expired, another process may release the message. */
 const MARK_SENDING = `
   UPDATE message SET handed_at = now()
    WHERE id = $1 AND holder = $2 AND EXISTS (SELECT FROM instance WHERE id = $2 AND lease_until >= now()) RETURNING id`;
 
 /**
- * Stores the outcome of an attempt. $1 is the message, $2 the process that has claimed it, $3 the status, $4 the
- * recipients, $5 the detail, $6 the time of the next attempt, $7 the provider's ID. If another message already has this
- * provider ID, the ID is not stored.
+ * Stores the outcome of an attempt. $1 is the message, $2 the process that has claimed it, $3 the status, $4 the recipients, $5 the detail,
+ * $6 the time of the next attempt, $7 the provider's ID. If another message already has this provider ID, the ID is not stored.
  */
 const STORE_ATTEMPT_RESULT = `
   UPDATE message SET status = $3, recipients = $4, detail = $5, due_at = $6,
@@ -144,10 +139,7 @@ const RELEASE_MESSAGES = `
 const RELEASE_LOST_MESSAGES = `
   ${RELEASE_MESSAGES} WHERE holder IS NOT NULL
      AND NOT EXISTS (SELECT FROM instance WHERE instance.id = message.holder AND lease_until >= now()) RETURNING id`;
-/**
- * Releases messages that the process $1 has claimed but is not sending. $2 are the messages that the process is
- * sending.
- */
+/** Releases messages that the process $1 has claimed but is not sending. $2 are the messages that the process is sending. */
 const RELEASE_ORPHAN_MESSAGES = `
   ${RELEASE_MESSAGES} WHERE holder = $1 AND id <> ALL ($2::bigint[]) AND claimed_at < now() - interval '10 seconds' RETURNING id`;
 

@@ -14,10 +14,7 @@ import type { DeliveryAttemptOutcome } from "./try-outcome.js";
 
 /** Maximum number of messages that this process sends at the same time. */
 const SENDER_SLOTS = 100;
-/**
- * Share of this process's free send slots that one app can take. So an app with slow mail servers cannot occupy all
- * slots.
- */
+/** Share of this process's free send slots that one app can take. So an app with slow mail servers cannot occupy all slots. */
 const APP_SHARE_OF_FREE_SLOTS = 1 / 10;
 const FIRST_RETRY_DELAY_MS = 30_000;
 const MAX_RETRY_DELAY_MS = 3_600_000;
@@ -140,8 +137,7 @@ export class MessageSender {
       if (claimedMessages.length === 0) break;
     }
     const next = await outbox.nextDue();
-    // Returns null if the next message is already due: this message waits for a slot, and each freed slot causes a
-    // call of `sendDue`.
+    // Returns null if the next message is already due: this message waits for a slot, and each freed slot causes a call of `sendDue`.
     return next && next.getTime() > now() ? next.getTime() : null;
   }
 

@@ -18,8 +18,7 @@ import { createFailedDeliveryOutcome, type DeliveryAttemptOutcome } from "./try-
 
 const PROVIDER_ID = /^[\x21-\x7e]{1,200}$/;
 /**
- * HTTP statuses with which a provider rejects a message temporarily. The provider has not accepted the message, but may
- * accept it later.
+ * HTTP statuses with which a provider rejects a message temporarily. The provider has not accepted the message, but may accept it later.
  */
 const TEMPORARY_REJECTIONS = [408, 425, 429, 503];
 
@@ -31,10 +30,7 @@ interface SmsRequest {
   idField: "sid" | "id";
 }
 
-/**
- * Signs the body of a webhook. Returns `t=<Unix seconds>,v1=<hex>`, where the hexadecimal part is the HMAC-SHA256 of
- * `<t>.<body>`.
- */
+/** Signs the body of a webhook. Returns `t=<Unix seconds>,v1=<hex>`, where the hexadecimal part is the HMAC-SHA256 of `<t>.<body>`. */
 export function createBodySignature(secret: string, body: string, seconds: number): string {
   return `t=${seconds},v1=${createHmac("sha256", secret).update(`${seconds}.${body}`).digest("hex")}`;
 }
@@ -105,8 +101,7 @@ export function createSmsDelivery(options: {
       return { kind: "done", status: "sent", recipients: sent, detail, providerId: readProviderId(response, idField) };
     }
     if (TEMPORARY_REJECTIONS.includes(status)) return { kind: "later", recipients, detail };
-    // The provider may have sent the message before it returned the error, so the service does not know whether the
-    // message was sent.
+    // The provider may have sent the message before it returned the error, so the service does not know whether the message was sent.
     if (status >= 500) return { kind: "done", status: "unknown", recipients, detail };
     return { kind: "done", status: status === 401 || status === 403 ? "failed" : "rejected", recipients, detail };
   }

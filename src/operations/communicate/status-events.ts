@@ -1,6 +1,4 @@
-/**
- * Emits log events about the delivery of e-mails (specification, Events), in the transaction that stores the status.
- */
+/** Emits log events about the delivery of e-mails (specification, Events), in the transaction that stores the status. */
 import type { SqlClient } from "../../data/database.js";
 import type { LogEventEmitter, LogEvents } from "../records/log-events.js";
 import type { ClaimedMessage, MessageStatus, Recipient, StoredDeliveryOutcome } from "./outbox.js";

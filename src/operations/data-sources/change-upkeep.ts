@@ -14,10 +14,9 @@ const ROWS_PER_BATCH = 1_000;
 const CHANGES_KEPT_FOR = "15 minutes";
 
 /**
- * Deletes a batch of old changes. $1 and $2 are the creation time and the ID of the last change of the previous batch.
- * Returns all changes of the batch. Stores for each data source the ID of its newest deleted change. A subscription
- * with an earlier position must read all entries again. Skips data sources whose row of counts is locked, so that the
- * statement waits for no lock and cannot deadlock.
+ * Deletes a batch of old changes. $1 and $2 are the creation time and the ID of the last change of the previous batch. Returns all changes
+ * of the batch. Stores for each data source the ID of its newest deleted change. A subscription with an earlier position must read all
+ * entries again. Skips data sources whose row of counts is locked, so that the statement waits for no lock and cannot deadlock.
  */
 const DELETE_OLD_CHANGES = `
   WITH old AS MATERIALIZED (
@@ -67,9 +66,7 @@ export class EntryChangeCleanup {
       deletedRows = (await rows(this.options.db, DELETE_OLD_FAILURES)).length;
   }
 
-  /**
-   * Deletes old changes and failed sign-ins. Returns the Unix time in milliseconds at which the next cleanup is due.
-   */
+  /** Deletes old changes and failed sign-ins. Returns the Unix time in milliseconds at which the next cleanup is due. */
   async clean(): Promise<number> {
     await this.deleteOldChanges();
     await this.deleteOldFailures();

@@ -44,9 +44,7 @@ export interface EntryImportFile {
   keepsExisting: boolean;
   /** Returns an iterator over the rows of the file. It is called only after the caller's rights have been checked. */
   rows: () => AsyncIterable<unknown>;
-  /**
-   * Object into which the reader writes properties of the file, such as delimiter and columns, while it reads the file.
-   */
+  /** Object into which the reader writes properties of the file, such as delimiter and columns, while it reads the file. */
   layout?: CsvLayout;
 }
 
@@ -83,11 +81,9 @@ export class Entries {
   }
 
   /**
-   * Finds the data source and the caller's rights on it. A caller without a right for any of the operations in `verbs`
-   * always gets the same error. So this error reveals neither whether the data source exists, nor whether the request
-   * is valid.
-   * @param verbs operations of which the access rules must allow at least one; callers that are not pages may use all
-   *   operations
+   * Finds the data source and the caller's rights on it. A caller without a right for any of the operations in `verbs` always gets the same
+   * error. So this error reveals neither whether the data source exists, nor whether the request is valid.
+   * @param verbs operations of which the access rules must allow at least one; callers that are not pages may use all operations
    */
   async open(visit: AdmittedRequest, { appId, ref }: DataSourceReference, ...verbs: EntryVerb[]) {
     const rights = await this.options.rights.of(visit);
@@ -129,8 +125,7 @@ export class Entries {
   }
 
   /**
-   * Exports all entries that the caller can see. Returns the name of the data source, and an iterator over the parts
-   * of the exported text.
+   * Exports all entries that the caller can see. Returns the name of the data source, and an iterator over the parts of the exported text.
    * @throws the errors of `get`
    */
   async export(visit: AdmittedRequest, target: DataSourceReference, options: EntryExportOptions) {

@@ -47,12 +47,11 @@ const ADD_NEW_COLUMNS = `
    WHERE app_id = $1 AND id = $2 AND NOT columns @> $3::jsonb`;
 
 /**
- * Updates the counts of a data source and inserts a row for the change. $1 is the app, $2 the data source, $3 and $4
- * are the added entries and bytes, $5 is true for a bulk change, $6 are the inserted IDs, $7 the replaced entries; $8
- * is the audit entry or null, $9 the person, $10 the credential. Returns no row if the data source was removed. The
- * statement locks the row with the counts before the change gets its ID. So a subscriber that sees a change also sees
- * all changes with lower IDs. The statement locks the data source before the counts, as a removal does, so that no
- * deadlock can occur.
+ * Updates the counts of a data source and inserts a row for the change. $1 is the app, $2 the data source, $3 and $4 are the added entries
+ * and bytes, $5 is true for a bulk change, $6 are the inserted IDs, $7 the replaced entries; $8 is the audit entry or null, $9 the person,
+ * $10 the credential. Returns no row if the data source was removed. The statement locks the row with the counts before the change gets its
+ * ID. So a subscriber that sees a change also sees all changes with lower IDs. The statement locks the data source before the counts, as a
+ * removal does, so that no deadlock can occur.
  */
 const UPDATE_SOURCE_SIZE = `
   WITH source AS MATERIALIZED (
@@ -103,8 +102,7 @@ export class EntryChange {
   readonly earlierStates: string[] = [];
   private replacedBytes = 0;
   /**
-   * Name of an operation, such as an import, for which one log event is stored for all entries. Null: each changed
-   * entry gets a log event.
+   * Name of an operation, such as an import, for which one log event is stored for all entries. Null: each changed entry gets a log event.
    */
   operation: string | null = null;
   counts = { inserted: 0, updated: 0, deleted: 0 };
@@ -225,9 +223,7 @@ function createDuplicateError(
   return new ActionError("ENTRY_ALREADY_EXISTS", `an entry with the same ${names} already exists`, { columns });
 }
 
-/**
- * Converts a database error about an entry that cannot be stored to an ActionError. Returns any other error unchanged.
- */
+/** Converts a database error about an entry that cannot be stored to an ActionError. Returns any other error unchanged. */
 function toCallerError(error: unknown, source: StoredDataSource, writer: EntryWritingCaller): unknown {
   const duplicateIndex = findViolatedUniqueIndex(error);
   if (duplicateIndex !== null && isUniqueIndexName(duplicateIndex))
@@ -300,11 +296,10 @@ export class EntryChangeTransactions {
   }
 
   /**
-   * Runs `work` in a transaction. The same transaction stores the log events, the messages of hooks and the new
-   * counts, and notifies subscribers.
+   * Runs `work` in a transaction. The same transaction stores the log events, the messages of hooks and the new counts, and notifies
+   * subscribers.
    * @param sends operations ("insert", "update") for which hooks send messages about this change
-   * @throws the errors of `work`; REQUEST_INVALID if the change exceeds a quota, ENTRY_ALREADY_EXISTS,
-   *   RATE_LIMIT_EXCEEDED
+   * @throws the errors of `work`; REQUEST_INVALID if the change exceeds a quota, ENTRY_ALREADY_EXISTS, RATE_LIMIT_EXCEEDED
    */
   async commit<T>(
     source: StoredDataSource,

@@ -42,10 +42,7 @@ export type EntryCommitResult = { entries: Entry[] } | { inserted: number; updat
 const VALIDATED_BYTES_PER_TURN = 256 * 1024;
 const nextEventLoopTurn = () => new Promise((resolve) => setImmediate(resolve));
 
-/**
- * Maximum size in bytes of the entries in the response to a commit. A commit with `returnEntries` whose entries are
- * larger is rejected.
- */
+/** Maximum size in bytes of the entries in the response to a commit. A commit with `returnEntries` whose entries are larger is rejected. */
 const RETURNED_MAX_BYTES = 8 * 1024 * 1024;
 
 interface CommitGrants {
@@ -55,8 +52,7 @@ interface CommitGrants {
 }
 
 /**
- * Returns the caller's grants for the operations in a commit. The result is null for an operation that the commit does
- * not contain.
+ * Returns the caller's grants for the operations in a commit. The result is null for an operation that the commit does not contain.
  * @throws DATA_SOURCE_ACCESS_DENIED
  */
 function commitGrantsOf(rights: CallerEntryRights, source: StoredDataSource, commit: ParsedEntryCommit): CommitGrants {
@@ -73,9 +69,8 @@ function commitGrantsOf(rights: CallerEntryRights, source: StoredDataSource, com
 }
 
 /**
- * Rejects removals that the access rule cannot check. If the rule requires columns in the `where`, a removal by ID is
- * rejected. If the rule tests entries, replacing all entries (`append` is false) is rejected, because it would remove
- * entries that the caller cannot access.
+ * Rejects removals that the access rule cannot check. If the rule requires columns in the `where`, a removal by ID is rejected. If the rule
+ * tests entries, replacing all entries (`append` is false) is rejected, because it would remove entries that the caller cannot access.
  * @throws ActionError DATA_SOURCE_ACCESS_DENIED
  */
 function rejectUnfilteredRemoval(grant: EntryPermissions, append: boolean): void {
@@ -231,8 +226,7 @@ export class EntryCommits {
     if (!commit.append) {
       await lockEntryReplacementShared(executor, source.appId, source.id);
       await this.options.versions.snapshot(change, rights.writer, "commit");
-      // `removeEntriesExcept` locks all entries, including those in `namedIds`, in the order of their IDs, so that no
-      // deadlock can occur.
+      // `removeEntriesExcept` locks all entries, including those in `namedIds`, in the order of their IDs, so that no deadlock can occur.
       change.addRemovedBatch(await removeEntriesExcept(executor, source, namedIds, change.remainingCapacity));
     }
     const lockedEntries = await lockEntries(executor, source, namedIds);
@@ -304,10 +298,7 @@ export class EntryCommits {
   }
 }
 
-/**
- * Returns the operations whose hooks send messages: those in the request's `runHooks` for which the commit contains
- * entries.
- */
+/** Returns the operations whose hooks send messages: those in the request's `runHooks` for which the commit contains entries. */
 function verbsThatSendMessages({ inserts: insertedEntries, updates, runHooks }: ParsedEntryCommit): HookVerb[] {
   const done = { insert: insertedEntries.length > 0, update: updates.length > 0 };
   return runHooks.filter((verb) => done[verb]);

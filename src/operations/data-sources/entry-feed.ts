@@ -28,9 +28,7 @@ import {
 import { SignedInUserWatch } from "./entry-user-watch.js";
 import type { ReadRows } from "./read-pool.js";
 
-/**
- * Maximum number of changes that are read for one message. Each change can contain 2 MB of earlier states of entries.
- */
+/** Maximum number of changes that are read for one message. Each change can contain 2 MB of earlier states of entries. */
 const MAX_CHANGES_PER_MESSAGE = 10;
 /** Delay in milliseconds before a failed read of changes is repeated. */
 const RETRY_MS = 1_000;
@@ -118,10 +116,7 @@ export class EntryChangeFeed {
     });
   }
 
-  /**
-   * Runs `work` after all earlier reads of this feed. If `work` fails, checks all subscribers of the feed again after
-   * RETRY_MS.
-   */
+  /** Runs `work` after all earlier reads of this feed. If `work` fails, checks all subscribers of the feed again after RETRY_MS. */
   private inOrder(feed: DataSourceFeed, work: () => Promise<void>): void {
     feed.pendingReads = feed.pendingReads.then(work).catch((error: unknown) => {
       this.options.log.warn(
@@ -141,10 +136,7 @@ export class EntryChangeFeed {
     return { ...(differences ?? NO_DIFFERENCES), reset: differences === null, position: text };
   }
 
-  /**
-   * Returns the data source of the feed. If the data source was removed, ends all subscriptions of the feed and returns
-   * null.
-   */
+  /** Returns the data source of the feed. If the data source was removed, ends all subscriptions of the feed and returns null. */
   private async sourceOf(feed: DataSourceFeed): Promise<StoredDataSource | null> {
     const source = await this.options.sources.find(feed.appId, { id: feed.id }).catch((error: unknown) => {
       if (error instanceof ActionError && error.status === "DATA_SOURCE_NOT_FOUND") return null;
@@ -176,9 +168,8 @@ export class EntryChangeFeed {
   }
 
   /**
-   * Starts a subscription at the position `since` if the changes after this position are still stored. Otherwise starts
-   * it at the newest change, and sends a message with the position of this change. If the subscriber passed a `since`,
-   * this message has `reset`.
+   * Starts a subscription at the position `since` if the changes after this position are still stored. Otherwise starts it at the newest
+   * change, and sends a message with the position of this change. If the subscriber passed a `since`, this message has `reset`.
    */
   private async startSubscriber(feed: DataSourceFeed, follower: EntrySubscriber): Promise<void> {
     const source = await this.sourceOf(feed);
@@ -201,10 +192,7 @@ export class EntryChangeFeed {
       if (follower.position === null) await this.startSubscriber(feed, follower);
   }
 
-  /**
-   * Groups subscribers that have the same current rights, `where` and position, so that changes are computed once per
-   * group.
-   */
+  /** Groups subscribers that have the same current rights, `where` and position, so that changes are computed once per group. */
   private async groupSubscribers(followers: readonly EntrySubscriber[]): Promise<Iterable<SubscriberGroup>> {
     const groups = new Map<string, SubscriberGroup>();
     for (const follower of followers) {
@@ -331,8 +319,7 @@ export class EntryChangeFeed {
   }
 
   /**
-   * Subscribes to changes of the entries that match `where`. Starts at the position `since`, or with the next change
-   * if `since` is missing.
+   * Subscribes to changes of the entries that match `where`. Starts at the position `since`, or with the next change if `since` is missing.
    * @throws DATA_SOURCE_NOT_FOUND, DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID
    */
   async follow(

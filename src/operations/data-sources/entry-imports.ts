@@ -56,10 +56,7 @@ export interface EntryImportOptions {
 
 export interface EntryImportResult {
   inserted: number;
-  /**
-   * Names of the columns. For a CSV file, in the order of its header; otherwise, in the order in which they first occur
-   * in rows.
-   */
+  /** Names of the columns. For a CSV file, in the order of its header; otherwise, in the order in which they first occur in rows. */
   columns: string[];
   /** Delimiter of the imported CSV file; null for other formats. */
   delimiter: string | null;
@@ -76,8 +73,7 @@ interface ReceivedEntries {
 }
 
 /**
- * Reads at most `max` + 1 entries from the beginning of a file. In the result, `hasMore` is true if the file has more
- * than `max` entries.
+ * Reads at most `max` + 1 entries from the beginning of a file. In the result, `hasMore` is true if the file has more than `max` entries.
  */
 async function readFirstEntries(readyEntries: ReadyEntries, max: number) {
   const first: (StorableEntry & { bytes: number })[] = [];
@@ -270,8 +266,7 @@ export class EntryImports {
     receivedDataLimiter.checkSpace();
     const met = new NewColumnCollector([]);
     const readyEntries = this.prepareEntries(rights, source, importOptions, met);
-    // The beginning of the file is received before the import uses a database connection. For a small file, this is
-    // the whole file.
+    // The beginning of the file is received before the import uses a database connection. For a small file, this is the whole file.
     const received = {
       ...(await readFirstEntries(readyEntries, BULK_WRITE_THRESHOLD_ENTRIES)),
       remainingEntries: readyEntries,

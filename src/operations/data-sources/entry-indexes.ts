@@ -1,6 +1,5 @@
 /**
- * Creates and drops the database indexes that editors define for the entries of data sources. Only one process at a
- * time changes indexes.
+ * Creates and drops the database indexes that editors define for the entries of data sources. Only one process at a time changes indexes.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
@@ -45,14 +44,10 @@ export interface IndexChange {
 }
 
 /**
- * Maximum time in milliseconds for which one attempt to drop statistics waits for its lock. During this time, queries
- * on entries wait too.
+ * Maximum time in milliseconds for which one attempt to drop statistics waits for its lock. During this time, queries on entries wait too.
  */
 const STATISTICS_LOCK_TIMEOUT_MS = 50;
-/**
- * Maximum number of attempts to drop statistics. If all attempts fail, the next call of `reconcile` drops the
- * statistics.
- */
+/** Maximum number of attempts to drop statistics. If all attempts fail, the next call of `reconcile` drops the statistics. */
 const STATISTICS_DROP_ATTEMPTS = 100;
 
 /**

@@ -11,19 +11,15 @@ import type { DataSourceKey } from "./entry-rows.js";
 
 const POSITION_PURPOSE = "svc entry position 1";
 /**
- * Validity of an encrypted position in milliseconds. It is shorter than the time for which changes are stored
- * (change-upkeep.ts). So a position always expires after this time, whatever has changed, and its expiry reveals
- * nothing about changes.
+ * Validity of an encrypted position in milliseconds. It is shorter than the time for which changes are stored (change-upkeep.ts). So a
+ * position always expires after this time, whatever has changed, and its expiry reveals nothing about changes.
  */
 const POSITION_VALIDITY_MS = 13 * 60_000;
 const CHANGE_ID_DIGITS = 15;
 
 /** Parsed position from which a caller wants to resume a subscription. */
 export interface Position {
-  /**
-   * ID of the change after which to resume; null if the position has expired, or if its encryption key no longer
-   * exists.
-   */
+  /** ID of the change after which to resume; null if the position has expired, or if its encryption key no longer exists. */
   changeId: number | null;
 }
 
@@ -48,8 +44,7 @@ export class SubscriptionPositionCodec {
   }
 
   /**
-   * Parses the position in a request. Returns null if `since` is missing, so that the subscription starts with the
-   * next change.
+   * Parses the position in a request. Returns null if `since` is missing, so that the subscription starts with the next change.
    * @throws ActionError REQUEST_INVALID
    */
   parse(source: DataSourceKey, since: unknown, isTrusted: boolean): Position | null {

@@ -6,9 +6,7 @@ import { rows, type SqlClient } from "../../data/database.js";
 import type { StoredEntry } from "./entry.js";
 import type { DataSourceKey } from "./entry-rows.js";
 
-/**
- * Maximum total size of the entries that one statement writes, in bytes. The process needs several times this memory.
- */
+/** Maximum total size of the entries that one statement writes, in bytes. The process needs several times this memory. */
 const BATCH_BYTES = 2 * 1024 * 1024;
 /** Maximum number of entries that one statement writes. */
 const BATCH_ROWS = 2_000;
@@ -39,11 +37,10 @@ const UPDATE_ENTRIES = `
 const DELETE_ENTRIES = `DELETE FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id = ANY ($3::bigint[])`;
 
 /**
- * Removes one batch of entries, so that no statement takes long. Does not remove entries that this transaction has
- * written. First collects the IDs in an array. Otherwise, PostgreSQL's planner, which has no statistics for a table
- * that was just filled, could scan the whole table for each row. Then locks all entries of the batch in the order of
- * their IDs, as LOCK_ENTRIES does. Without these locks, DELETE would lock rows in the order of storage, which could
- * cause a deadlock.
+ * Removes one batch of entries, so that no statement takes long. Does not remove entries that this transaction has written. First collects
+ * the IDs in an array. Otherwise, PostgreSQL's planner, which has no statistics for a table that was just filled, could scan the whole
+ * table for each row. Then locks all entries of the batch in the order of their IDs, as LOCK_ENTRIES does. Without these locks, DELETE
+ * would lock rows in the order of storage, which could cause a deadlock.
  */
 const REMOVE_UNWRITTEN_BATCH = `
   WITH next AS MATERIALIZED (
@@ -63,10 +60,7 @@ const REMOVE_UNWRITTEN_BATCH = `
                                           'updatedAt', updated_at, 'removed', true)::text FROM gone ORDER BY id)
          END AS "lastStates"`;
 
-/**
- * An entry that is locked until the transaction ends. Does not contain the entry's data, which `readEntryData` reads in
- * batches.
- */
+/** An entry that is locked until the transaction ends. Does not contain the entry's data, which `readEntryData` reads in batches. */
 export interface LockedEntry extends Omit<StoredEntry, "data"> {
   bytes: number;
 }
@@ -115,10 +109,7 @@ export async function lockEntries(
   return new Map(lockedRows.map((entry) => [entry.id, entry]));
 }
 
-/**
- * Reads the data of locked entries. Call it for one batch at a time, because the data of all entries may not fit into
- * memory.
- */
+/** Reads the data of locked entries. Call it for one batch at a time, because the data of all entries may not fit into memory. */
 export async function readEntryData(
   executor: SqlClient,
   { appId }: DataSourceKey,
@@ -162,10 +153,7 @@ export async function deleteEntriesById(
 export interface DeletedEntries {
   count: number;
   bytes: number;
-  /**
-   * Last state of each removed entry as JSON text; null if the states exceed the maximum that the caller has passed
-   * (`maxImages`).
-   */
+  /** Last state of each removed entry as JSON text; null if the states exceed the maximum that the caller has passed (`maxImages`). */
   lastStates: string[] | null;
 }
 
@@ -174,8 +162,7 @@ interface RemovedBatch extends DeletedEntries {
 }
 
 /**
- * Removes all entries of the data source, except those whose ID is in `keptIds` and those that this transaction has
- * written.
+ * Removes all entries of the data source, except those whose ID is in `keptIds` and those that this transaction has written.
  * @param maxImages maximum number and bytes of removed entries up to which their last states are returned
  */
 export async function removeEntriesExcept(
@@ -213,9 +200,7 @@ export async function readNewestEntryId(executor: SqlClient, { appId, id }: Data
   return (await rows<{ id: number }>(executor, sql, [appId, id]))[0]!.id;
 }
 
-/**
- * Returns the IDs above `after` of the entries that this transaction has inserted; null if there are more than `max`.
- */
+/** Returns the IDs above `after` of the entries that this transaction has inserted; null if there are more than `max`. */
 export async function readInsertedEntryIds(
   executor: SqlClient,
   { appId, id }: DataSourceKey,

@@ -22,9 +22,7 @@ export interface EntrySubscriber {
   position: number | null;
   /** Position from which the subscriber wants to resume; null to start with new changes. */
   since: Position | null;
-  /**
-   * Key of the columns and entries that the subscriber can see. The key changes when the subscriber's rights change.
-   */
+  /** Key of the columns and entries that the subscriber can see. The key changes when the subscriber's rights change. */
   visibilityKey: string;
   sendMessage: (message: EntryChangeMessage) => void;
   endSubscription: (reason: ActionError) => void;

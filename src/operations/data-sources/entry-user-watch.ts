@@ -31,10 +31,7 @@ interface SignedInUserWatchOptions<Follower> {
   db: Db;
   notifications: DatabaseNotifications;
   log: Logger;
-  /**
-   * Receives the subscribers whose rights must be checked again, because the entry of their signed-in user may have
-   * changed.
-   */
+  /** Receives the subscribers whose rights must be checked again, because the entry of their signed-in user may have changed. */
   onChanged: (followers: Follower[]) => void;
 }
 

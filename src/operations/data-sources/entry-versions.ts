@@ -25,10 +25,7 @@ export interface EntryVersion {
 
 /** Maximum number of entries that one statement copies into a snapshot. */
 const ENTRIES_PER_STATEMENT = 2_000;
-/**
- * Approximate size in bytes of a part of a snapshot. Each part is one database row; a whole snapshot would be too large
- * for one row.
- */
+/** Approximate size in bytes of a part of a snapshot. Each part is one database row; a whole snapshot would be too large for one row. */
 const PART_BYTES = 4 * 1024 * 1024;
 
 const INSERT_VERSION = `
@@ -188,8 +185,7 @@ export class EntryVersions {
         const [made] = await rows<RestoredPart>(executor, RESTORE_PART, values);
         change.addInsertedBatch(made!.ids, made!);
       }
-      // The service may have deleted this snapshot meanwhile, because a snapshot of another data source needed the
-      // space.
+      // The service may have deleted this snapshot meanwhile, because a snapshot of another data source needed the space.
       if (change.counts.inserted !== parts[0]!.entries) throw new ActionError("VERSION_NOT_FOUND");
       await this.deleteOldVersions(change);
       // Locks the data source's row last. An update of an entry also locks the entry first and the data source's row

@@ -85,8 +85,7 @@ interface PendingMessage {
 }
 
 /**
- * For each kind of message (e-mail or text message): the status that messages get, or the error because of which the
- * app cannot send them.
+ * For each kind of message (e-mail or text message): the status that messages get, or the error because of which the app cannot send them.
  */
 type HookStatuses = ReadonlyMap<SendingHook["type"], HookMessageStatus | ActionError>;
 
@@ -124,9 +123,8 @@ export class HookMessageBuilder {
   constructor(private readonly options: { outlet: HookMessageStore; receivedDataLimiter: ReceivedDataLimiter }) {}
 
   /**
-   * Reads the statuses for messages before the transaction, because a read during the transaction would need a second
-   * database connection. Invalid settings do not prevent the write of entries: the error is returned and logged with
-   * the message.
+   * Reads the statuses for messages before the transaction, because a read during the transaction would need a second database connection.
+   * Invalid settings do not prevent the write of entries: the error is returned and logged with the message.
    */
   private async statusesFor(appId: number, hooks: readonly SendingHook[]): Promise<HookStatuses> {
     const statusByType = new Map<SendingHook["type"], HookMessageStatus | ActionError>();
@@ -150,10 +148,7 @@ export class HookMessageBuilder {
     const wantedMessages: PendingMessage[] = [];
     let bytes = 0;
 
-    /**
-     * Returns the messages to send. For a hook with a `where`, includes only messages about written entries that match
-     * the `where` now.
-     */
+    /** Returns the messages to send. For a hook with a `where`, includes only messages about written entries that match the `where` now. */
     async function chooseMessages(executor: SqlClient): Promise<PendingMessage[]> {
       const messages: PendingMessage[] = [];
       for (const hook of hooks) {

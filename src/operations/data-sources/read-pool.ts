@@ -29,10 +29,7 @@ const STATEMENT_MAX_CHARACTERS = 100_000;
 const sessionSettings = (timeoutMs: number) => `
   SET default_transaction_read_only = on; SET statement_timeout = ${timeoutMs}; SET work_mem = '8MB'; SET hash_mem_multiplier = 1;
   SET max_parallel_workers_per_gather = 0; SET jit = off; SET timezone = 'UTC'; SET extra_float_digits = 1`;
-/*
- * Limits the size of temporary files. Only superusers can set this limit. For other users, only the time limit bounds
- * the files.
- */
+/* Limits the size of temporary files. Only superusers can set this limit. For other users, only the time limit bounds the files. */
 const LIMIT_TEMP_FILES = "SET temp_file_limit = '1GB'";
 
 /**
@@ -46,9 +43,7 @@ const QUERY_TIMEOUT_MESSAGE =
   `the query took longer than ${ENTRY_QUERY_TIMEOUT_MS / 1000} s; ` +
   'select fewer entries in "where", or add an index on its columns';
 
-/**
- * Returns an error message for the caller if the caller's query caused this database error; undefined for other errors.
- */
+/** Returns an error message for the caller if the caller's query caused this database error; undefined for other errors. */
 function callerErrorMessage({ code = "" }: Partial<pg.DatabaseError>): string | undefined {
   if (code === "57014") return QUERY_TIMEOUT_MESSAGE;
   if (code === "22012")
@@ -62,9 +57,8 @@ function callerErrorMessage({ code = "" }: Partial<pg.DatabaseError>): string | 
 }
 
 /**
- * Returns a `read` function for one query that needs several SQL statements. The returned function rejects statements
- * that start more than ENTRY_QUERY_TIMEOUT_MS after this call of `limitReadTime`. A statement that starts in time has the
- * normal time limit.
+ * Returns a `read` function for one query that needs several SQL statements. The returned function rejects statements that start more than
+ * ENTRY_QUERY_TIMEOUT_MS after this call of `limitReadTime`. A statement that starts in time has the normal time limit.
  */
 export function limitReadTime(read: ReadRows, now: () => number = performance.now.bind(performance)): ReadRows {
   const deadline = now() + ENTRY_QUERY_TIMEOUT_MS;

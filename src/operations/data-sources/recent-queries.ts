@@ -16,9 +16,7 @@ import { listIndexColumnPaths } from "./index-definitions.js";
 const MAX_SOURCES = 200;
 /** Maximum number of query shapes that are recorded for one data source. */
 const MAX_SHAPES_PER_SOURCE = 30;
-/**
- * Maximum number of durations that are recorded for one query shape, the latest ones, to compute the 95th percentile.
- */
+/** Maximum number of durations that are recorded for one query shape, the latest ones, to compute the 95th percentile. */
 const MAX_RECORDED_DURATIONS = 64;
 
 export interface RecentQuery extends QueryShape {
@@ -27,10 +25,7 @@ export interface RecentQuery extends QueryShape {
   lastAt: string;
   /** Columns of the index that the query can use; null if the query can use no index. */
   index: readonly string[] | null;
-  /**
-   * Columns of an index that would make the query faster. Null if the query can already use an index, or if no index
-   * would help.
-   */
+  /** Columns of an index that would make the query faster. Null if the query can already use an index, or if no index would help. */
   suggestion: readonly string[] | null;
 }
 

@@ -9,9 +9,7 @@ import { SIGN_IN_FAILURES_MAX, SIGN_IN_WINDOW_SECONDS } from "../../limits.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import type { DataSender } from "../records/received-data-limiter.js";
 
-/*
- * Locks the keys (`subject`) whose failures are counted, so that concurrent attempts are counted one after the other.
- */
+/* Locks the keys (`subject`) whose failures are counted, so that concurrent attempts are counted one after the other. */
 const LOCK_SUBJECTS = `
   SELECT pg_advisory_xact_lock(key) FROM (
     SELECT hashtextextended(encode(subject, 'hex'), 0) AS key FROM unnest($1::bytea[]) AS subject ORDER BY 1) AS ordered`;
@@ -19,10 +17,7 @@ const COUNT_FAILURES = `
   SELECT encode(subject, 'hex') AS subject, count(*) AS count, extract(epoch FROM min(created_at) + interval '${SIGN_IN_WINDOW_SECONDS} seconds' - now())::float8 AS wait
     FROM app_user_failure
    WHERE subject = ANY ($1::bytea[]) AND created_at > now() - interval '${SIGN_IN_WINDOW_SECONDS} seconds' GROUP BY subject`;
-/*
- * Inserts a failure for each key (`subject`) when an attempt starts. The failures of a successful attempt are removed
- * afterwards.
- */
+/* Inserts a failure for each key (`subject`) when an attempt starts. The failures of a successful attempt are removed afterwards. */
 const INSERT_FAILURES = "INSERT INTO app_user_failure (subject) SELECT unnest($1::bytea[]) RETURNING id";
 const DELETE_FAILURES = `
   DELETE FROM app_user_failure WHERE id = ANY ($1::bigint[]) OR id IN
@@ -41,9 +36,7 @@ function throwIfLimitReached(fullSubjects: readonly { wait: number }[]): void {
   throw new ActionError("RATE_LIMIT_EXCEEDED", message, { retryAfter, nextValidRequestDate });
 }
 
-/**
- * A key for which failed attempts are counted: a network address, or a network address together with a guessed user.
- */
+/** A key for which failed attempts are counted: a network address, or a network address together with a guessed user. */
 interface AttemptKey {
   hash: Buffer;
   /** Number of failures within ten minutes after which further attempts are rejected. */
@@ -83,12 +76,11 @@ export class AppUserSignInAttempts {
   }
 
   /**
-   * Runs `attempt` and returns its result. If the result is false, counts a failure for the network address, and one
-   * for each guessed user together with the address. If `attempt` throws, for example because the service is
-   * overloaded, counts nothing.
+   * Runs `attempt` and returns its result. If the result is false, counts a failure for the network address, and one for each guessed user
+   * together with the address. If `attempt` throws, for example because the service is overloaded, counts nothing.
    * @param guessed values that each identify a guessed user; failures are counted separately for each value
-   * @param total number of failures from all network addresses together, after which each address has only one
-   *   attempt. Used for secrets that are short enough to be guessed from many addresses; null for no such limit
+   * @param total number of failures from all network addresses together, after which each address has only one attempt. Used for secrets
+   *   that are short enough to be guessed from many addresses; null for no such limit
    * @throws RATE_LIMIT_EXCEEDED after too many failures, without running `attempt`; errors of `attempt`
    */
   async runCounted(

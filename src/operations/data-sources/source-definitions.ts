@@ -43,10 +43,7 @@ const UPDATE_DATA_SOURCE = `
 const RESERVE_IDS = `
   SELECT nextval(pg_get_serial_sequence('data_source', 'id'))::int AS id FROM generate_series(1, $1::int)`;
 
-/**
- * Returns a value as JSON text for an SQL parameter. Returns null for undefined, so that the SQL keeps the old value of
- * the column.
- */
+/** Returns a value as JSON text for an SQL parameter. Returns null for undefined, so that the SQL keeps the old value of the column. */
 const toJsonParameter = (value: unknown): string | null => (value === undefined ? null : JSON.stringify(value));
 
 /**
@@ -62,8 +59,7 @@ export type NewDataSourceFields = Pick<
 >;
 
 /**
- * Rejects unique indexes on hashed columns. Equal values have different hashes, so such an index would never find
- * duplicates.
+ * Rejects unique indexes on hashed columns. Equal values have different hashes, so such an index would never find duplicates.
  * @throws ActionError REQUEST_INVALID
  */
 export function rejectUniqueHashedIndexes(
@@ -180,8 +176,7 @@ export class DataSourceDefinitionStore {
       ...jsonLists,
       isUsers,
     ]);
-    // Another request may have added a hash hook or a unique index, or changed `isUsers`, since the caller checked its
-    // request.
+    // Another request may have added a hash hook or a unique index, or changed `isUsers`, since the caller checked its request.
     const { hashedColumns } = after!;
     checkIsUsersChange(fields.isUsers, {
       before: before.isUsers,
@@ -199,8 +194,7 @@ export class DataSourceDefinitionStore {
   }
 
   /**
-   * Deletes a data source that has no entries. First locks the data source, so that no other transaction can insert
-   * entries.
+   * Deletes a data source that has no entries. First locks the data source, so that no other transaction can insert entries.
    * @throws DATA_SOURCE_NOT_EMPTY if it has entries
    */
   async removeEmpty(
@@ -235,9 +229,8 @@ export class DataSourceDefinitionStore {
   }
 
   /**
-   * Builds new indexes, calls `save`, and then drops the indexes that are no longer defined. When the promise
-   * resolves, unique indexes are complete; other indexes may still be built in the background. If `save` fails,
-   * restores the previous indexes.
+   * Builds new indexes, calls `save`, and then drops the indexes that are no longer defined. When the promise resolves, unique indexes are
+   * complete; other indexes may still be built in the background. If `save` fails, restores the previous indexes.
    * @throws REQUEST_INVALID for too many indexes, ENTRY_ALREADY_EXISTS, errors of `save`
    */
   async withIndexes(changes: readonly IndexReplacement[], save: () => Promise<unknown>): Promise<void> {

@@ -64,10 +64,7 @@ const CODE_LIMITS: readonly CodeLimit[] = [
 export interface VerificationCodeTarget {
   credentialId: number;
   appId: number;
-  /**
-   * Hash of the purpose and the address (or the user). A code is only accepted for the purpose and address for which
-   * it was sent.
-   */
+  /** Hash of the purpose and the address (or the user). A code is only accepted for the purpose and address for which it was sent. */
   purposeHash: Buffer;
   dataSourceId: number;
   /** ID of the user's entry with this address; null if no user has the address. */
@@ -83,9 +80,8 @@ const LOCK_LIMIT_KEYS = `
   SELECT pg_advisory_xact_lock(key) FROM (
     SELECT hashtextextended(encode(subject, 'hex'), 1) AS key FROM unnest($1::bytea[]) AS subject ORDER BY 1) AS ordered`;
 /**
- * Selects the number of seconds until a code can be requested again; null if it can be requested now. $1 are the
- * hashes of the limit keys, $2 their maximum counts, $3 the periods in seconds, $4 the hashes of the keys of
- * `appliesAfterRequestOf` (null: none).
+ * Selects the number of seconds until a code can be requested again; null if it can be requested now. $1 are the hashes of the limit keys,
+ * $2 their maximum counts, $3 the periods in seconds, $4 the hashes of the keys of `appliesAfterRequestOf` (null: none).
  */
 const SELECT_WAIT_SECONDS = `
   SELECT max(wait) AS wait FROM unnest($1::bytea[], $2::int[], $3::int[], $4::bytea[]) AS bound (subject, most, seconds, known)

@@ -1,7 +1,6 @@
 /**
- * Implements `Svc.Session.verify`: sends a code to the address of an app user, and signs the user in when the page
- * sends the correct code back. If no user has the address, the service does the same work, so that its response time
- * does not reveal which addresses exist.
+ * Implements `Svc.Session.verify`: sends a code to the address of an app user, and signs the user in when the page sends the correct code
+ * back. If no user has the address, the service does the same work, so that its response time does not reveal which addresses exist.
  */
 import type { Db } from "../../data/database.js";
 import { ActionError } from "../../errors.js";

@@ -54,10 +54,7 @@ export interface GitConnection extends GitConnectionFields {
   updatedAt: string;
 }
 
-/**
- * Result of changing a Git connection. `webhookSecret` is the new secret of the webhook; null if the change created no
- * new secret.
- */
+/** Result of changing a Git connection. `webhookSecret` is the new secret of the webhook; null if the change created no new secret. */
 export interface GitConnectionChange {
   git: GitConnection;
   webhookSecret: string | null;

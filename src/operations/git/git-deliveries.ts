@@ -29,10 +29,7 @@ const ADD_WEBHOOK = `
     ON CONFLICT (app_id, ref) WHERE holder IS NULL DO NOTHING)
   SELECT (SELECT count(*) FROM waiting) < ${WAITING_GIT_WEBHOOKS_MAX} OR EXISTS (SELECT FROM waiting WHERE ref = $2) AS "isAccepted"`;
 
-/*
- * Claims the oldest webhook of each app that has no pull in progress. $1 is the process that claims, $2 the maximum
- * number of webhooks.
- */
+/* Claims the oldest webhook of each app that has no pull in progress. $1 is the process that claims, $2 the maximum number of webhooks. */
 const CLAIM_WEBHOOKS = `
   UPDATE git_webhook SET holder = $1, claimed_at = now(), attempts = attempts + 1
    WHERE id IN (
@@ -78,9 +75,7 @@ export interface ClaimedGitWebhook {
   ref: string;
 }
 
-/**
- * A webhook that `release` has put back into the queue, or deleted: its process crashed, or its pull failed temporarily.
- */
+/** A webhook that `release` has put back into the queue, or deleted: its process crashed, or its pull failed temporarily. */
 export interface ReleasedGitWebhook {
   appId: number;
   ref: string;

@@ -29,10 +29,7 @@ export interface GitPullPosition {
    * another ID in the database means that the connection was changed meanwhile.
    */
   credentialId: number | null;
-  /**
-   * True for the pull of a tag, which also publishes actions. Pulls of tags and pulls of branches are numbered
-   * separately.
-   */
+  /** True for the pull of a tag, which also publishes actions. Pulls of tags and pulls of branches are numbered separately. */
   isTag: boolean;
   /** ID of the webhook that has caused the pull; null for a pull by hand. */
   webhookId: number | null;
@@ -76,10 +73,9 @@ export class GitPullOrder {
   constructor(private readonly db: Db) {}
 
   /**
-   * Gives the pull the next number in the order of the app's pulls, and stores this number in `position` and for the
-   * webhook.
-   * @throws ActionError MANIFEST_CHANGED if the Git connection was changed, or if the pull repeats that of a webhook and
-   *   a later pull has started meanwhile
+   * Gives the pull the next number in the order of the app's pulls, and stores this number in `position` and for the webhook.
+   * @throws ActionError MANIFEST_CHANGED if the Git connection was changed, or if the pull repeats that of a webhook and a later pull has
+   *   started meanwhile
    */
   async start(position: GitPullPosition): Promise<void> {
     const counter = pullCounterColumn(position);
@@ -97,8 +93,7 @@ export class GitPullOrder {
 
   /**
    * Checks that no later pull of the app has started, and that the Git connection was not changed.
-   * @param manager transaction in which to lock the connection until the transaction ends; null to check without a
-   *   lock
+   * @param manager transaction in which to lock the connection until the transaction ends; null to check without a lock
    * @throws ActionError MANIFEST_CHANGED
    */
   async check(manager: EntityManager | null, turn: GitPullPosition): Promise<void> {

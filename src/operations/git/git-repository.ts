@@ -78,8 +78,7 @@ export class GitRepository {
     const scope = {
       pool: `${appId} git`,
       budget: new RunRequestBudget(),
-      // Rejects redirects to other servers, so that the service sends the token only to the server in the configured
-      // URL.
+      // Rejects redirects to other servers, so that the service sends the token only to the server in the configured URL.
       mayUseOrigin: (requested: string) => {
         if (requested === origin) return true;
         throw new GitRemoteError(

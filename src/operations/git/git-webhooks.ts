@@ -1,7 +1,4 @@
-/**
- * Handles webhooks of Git servers: verifies the signature, stores the webhook, sends the response, and then pulls the
- * branch or tag.
- */
+/** Handles webhooks of Git servers: verifies the signature, stores the webhook, sends the response, and then pulls the branch or tag. */
 import type { Logger } from "pino";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, createRateLimitError, getHttpStatus } from "../../errors.js";
@@ -45,9 +42,8 @@ export class GitWebhooks {
   constructor(private readonly options: GitWebhooksOptions) {}
 
   /**
-   * Runs the pull of a webhook. Only logs an error that a retry would not fix; `pullInTurn` has stored it as the
-   * connection's last pull. Rejects if the pull should be repeated, because the error is temporary, or the service
-   * failed or is stopping.
+   * Runs the pull of a webhook. Only logs an error that a retry would not fix; `pullInTurn` has stored it as the connection's last pull.
+   * Rejects if the pull should be repeated, because the error is temporary, or the service failed or is stopping.
    */
   private async tryPull({ id, appId, ref }: ClaimedGitWebhook): Promise<void> {
     const { connections, pulls, accessChecks, log } = this.options;
@@ -127,9 +123,8 @@ export class GitWebhooks {
   }
 
   /**
-   * Starts no further pulls. Waits until the running pulls have ended or the signal aborts. Pulls that are still
-   * running then are repeated by another process, or by this process after its restart, and their attempts do not
-   * count.
+   * Starts no further pulls. Waits until the running pulls have ended or the signal aborts. Pulls that are still running then are repeated
+   * by another process, or by this process after its restart, and their attempts do not count.
    */
   async drain(deadline: AbortSignal): Promise<void> {
     const { deliveries, log } = this.options;
@@ -144,8 +139,7 @@ export class GitWebhooks {
 
   /**
    * Verifies the signature of a webhook and stores the webhook.
-   * @throws SIGNATURE_INVALID, also if no repository is connected to the app; REQUEST_INVALID, RATE_LIMIT_EXCEEDED,
-   *   OVERLOADED
+   * @throws SIGNATURE_INVALID, also if no repository is connected to the app; REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED
    */
   async receive(appId: number, request: GitWebhookRequest): Promise<GitWebhookResponse> {
     const { connections, deliveries, accessChecks } = this.options;

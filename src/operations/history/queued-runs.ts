@@ -55,10 +55,9 @@ const SELECT_QUEUED_RUNS = `
    ORDER BY id LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED`;
 
 /**
- * Cancels the queued runs of the app, or only those of one action, and writes a log entry for each. Skips runs that a
- * process is claiming.
- * @param options `payload` is the payload text of the log entries; null if each entry refers to the run's stored
- *   payload. No further batch starts when `isOver` returns true
+ * Cancels the queued runs of the app, or only those of one action, and writes a log entry for each. Skips runs that a process is claiming.
+ * @param options `payload` is the payload text of the log entries; null if each entry refers to the run's stored payload. No further batch
+ *   starts when `isOver` returns true
  */
 export async function cancelQueuedRuns(
   db: Db,

@@ -13,10 +13,7 @@ import { toPayloadText } from "../runs/run-texts.js";
 import type { Runs } from "../runs/runs.js";
 import { parseOptionalDraftOrLive } from "./run-filter.js";
 
-/**
- * Selects the code that a replay runs: the draft ("master"), the live version ("production"), or an older version of
- * the draft.
- */
+/** Selects the code that a replay runs: the draft ("master"), the live version ("production"), or an older version of the draft. */
 const SELECT_REPLAYED_VERSION = `
   SELECT svc_run_payload(run.payload, run.event_id) AS payload, run.copy, target.id AS "actionId", target.active, target.environment,
          CASE WHEN target.concurrency IS NOT NULL THEN 'concurrency' END AS "waitsFor", version.id AS "versionId", version.data AS version
@@ -36,9 +33,7 @@ interface ReplayedRow {
   waitsFor: "concurrency" | null;
   environment: Environment;
   versionId: number | null;
-  /**
-   * Fields of the older version. JavaScript parses them: PostgreSQL's operator ->> rejects JSON that contains \u0000.
-   */
+  /** Fields of the older version. JavaScript parses them: PostgreSQL's operator ->> rejects JSON that contains \u0000. */
   version: { environment: Environment } | null;
 }
 
@@ -85,11 +80,10 @@ export class RunReplayer {
   }
 
   /**
-   * Runs an action again with the payload of an earlier run, or with `payload` if it is set. Uses the draft or live
-   * version that ran before, unless `copy` or `versionId` selects another. An older version runs like a draft and is
-   * not published.
-   * @throws RUN_NOT_FOUND, ACTION_NOT_FOUND, VERSION_NOT_FOUND, CLIENT_ACTION_NOT_RUNNABLE, ACTION_INACTIVE,
-   *   REQUEST_INVALID, PAYLOAD_INVALID
+   * Runs an action again with the payload of an earlier run, or with `payload` if it is set. Uses the draft or live version that ran
+   * before, unless `copy` or `versionId` selects another. An older version runs like a draft and is not published.
+   * @throws RUN_NOT_FOUND, ACTION_NOT_FOUND, VERSION_NOT_FOUND, CLIENT_ACTION_NOT_RUNNABLE, ACTION_INACTIVE, REQUEST_INVALID,
+   *   PAYLOAD_INVALID
    */
   async replay(caller: Caller, appId: number, runId: number, input: unknown): Promise<{ runId: number }> {
     const options = replayOptions(input);

@@ -1,7 +1,4 @@
-/**
- * Validates the filters of lists and statistics of runs, and converts them to SQL. docs/reference explains the meaning
- * of each filter.
- */
+/** Validates the filters of lists and statistics of runs, and converts them to SQL. docs/reference explains the meaning of each filter. */
 import type { DraftOrLive, TriggerType } from "../../data/action-types.js";
 import { rows, type SqlClient } from "../../data/database.js";
 import { RUN_STATES, type RunState } from "../../data/run.js";
@@ -58,8 +55,7 @@ export function parseOptionalChoice<T extends string>(value: unknown, name: stri
 }
 
 /**
- * Returns "master" (draft) or "production" (live version) for the name in the API or in the database; null if the value
- * is missing.
+ * Returns "master" (draft) or "production" (live version) for the name in the API or in the database; null if the value is missing.
  * @throws REQUEST_INVALID
  */
 export function parseOptionalDraftOrLive(value: unknown): DraftOrLive | null {
@@ -185,9 +181,7 @@ async function idAfter(executor: SqlClient, appId: number, to: Date): Promise<nu
 /** SQL conditions of a search, with the IDs of the runs that it found. */
 export interface RunSearchResult {
   conditions: RunSqlConditions;
-  /**
-   * The lowest ID of the runs that the search found, if older runs may also contain the searched words; otherwise null.
-   */
+  /** The lowest ID of the runs that the search found, if older runs may also contain the searched words; otherwise null. */
   further: number | null;
 }
 

@@ -23,10 +23,7 @@ export interface RunSummary {
   state: RunState;
   /** Scheduled time for which the run was started; null for runs of other triggers. */
   tick: string | null;
-  /**
-   * Number of scheduled times that this row represents, the first of which is `tick`. It is above 1 only after a long
-   * pause.
-   */
+  /** Number of scheduled times that this row represents, the first of which is `tick`. It is above 1 only after a long pause. */
   tickCount: number;
   /** Reason why the run was skipped; null if the run was not skipped. */
   reason: string | null;
@@ -34,9 +31,7 @@ export interface RunSummary {
   waitsFor: RunWait | null;
   /** Name of the error and the beginning of its message; null if the run did not fail. */
   failure: string | null;
-  /**
-   * Beginning of the result as JSON; null if there is no result, or if the log entry is too long to read for a list.
-   */
+  /** Beginning of the result as JSON; null if there is no result, or if the log entry is too long to read for a list. */
   resultPreview: string | null;
   queuedAt: string;
   startedAt: string | null;
@@ -152,9 +147,8 @@ export class RunQueries {
   }
 
   /**
-   * Lists the app's runs and skipped schedule times, the most recent first. One request checks at most the newest
-   * 10,000 runs that an index finds, or 1,000 of a search. If more runs remain, the page may be short or empty, and
-   * `nextBefore` continues the list.
+   * Lists the app's runs and skipped schedule times, the most recent first. One request checks at most the newest 10,000 runs that an index
+   * finds, or 1,000 of a search. If more runs remain, the page may be short or empty, and `nextBefore` continues the list.
    * @throws REQUEST_INVALID
    */
   async list(

@@ -1,6 +1,4 @@
-/**
- * Builds the URLs of an action's HTTP triggers for editors. Stores the secrets that the URLs of some triggers contain.
- */
+/** Builds the URLs of an action's HTTP triggers for editors. Stores the secrets that the URLs of some triggers contain. */
 import { randomBytes, timingSafeEqual } from "node:crypto";
 import type { EntityManager } from "typeorm";
 import type { HttpMethod, Trigger } from "../../data/action-types.js";
@@ -60,10 +58,7 @@ export class TriggerEndpoints {
     return secret;
   }
 
-  /**
-   * Stores a new random secret for a draft. If the draft already has a secret, replaces it only if `shouldReplace` is
-   * true.
-   */
+  /** Stores a new random secret for a draft. If the draft already has a secret, replaces it only if `shouldReplace` is true. */
   private async writeSecret(
     manager: EntityManager,
     appId: number,

@@ -1,7 +1,4 @@
-/**
- * Handles requests to HTTP triggers: finds the trigger of the URL, verifies the sender, runs the action, and builds the
- * response.
- */
+/** Handles requests to HTTP triggers: finds the trigger of the URL, verifies the sender, runs the action, and builds the response. */
 import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { Db } from "../../data/database.js";
@@ -87,8 +84,7 @@ function estimateCachedBytes({ match }: MatchingRoutes, key: string): number {
 }
 
 /**
- * Response to the sender, and the run that produced it. `isReplayed` is true if an earlier request with the same event
- * ID started this run.
+ * Response to the sender, and the run that produced it. `isReplayed` is true if an earlier request with the same event ID started this run.
  */
 export interface TriggerRunResponse extends HttpTriggerResponse {
   runId: number;
@@ -131,8 +127,7 @@ const isNotRunnable = (error: unknown): boolean =>
   error instanceof ActionError && NOT_RUNNABLE_STATUSES.includes(error.status);
 
 /**
- * True if the sender proves its identity with the `Authorization` header. The service then removes this header from the
- * action's payload.
+ * True if the sender proves its identity with the `Authorization` header. The service then removes this header from the action's payload.
  */
 const usesAuthorizationHeader = ({ where: { auth } }: TriggerRoute, isDraft: boolean): boolean =>
   isDraft || auth.type === "basic" || auth.type === "bearer";
@@ -224,10 +219,7 @@ export class HttpTriggers {
     return entry ? toTriggerResponse(readRunOutcome(entry)) : null;
   }
 
-  /**
-   * Returns the response for an event that already has a run. Returns null if that run failed: then start another run
-   * for the event.
-   */
+  /** Returns the response for an event that already has a run. Returns null if that run failed: then start another run for the event. */
   private async repeatAnswer(
     run: EnqueuedOnDemandRun,
     eventKey: Buffer,
@@ -356,8 +348,7 @@ export class HttpTriggers {
       personId: caller?.personId ?? null,
       credentialId: caller?.credentialId ?? null,
       idempotencyKey: null,
-      // A draft ignores event IDs, so that each repeated request starts a run and editors can test with the same
-      // request.
+      // A draft ignores event IDs, so that each repeated request starts a run and editors can test with the same request.
       eventKey: isDraft ? null : eventIdHashOf(route, request, body),
       routeMatch: match,
     };

@@ -20,13 +20,9 @@ export interface TriggerRoute {
   /** ID of the draft; for a trigger of a live version, ID of the draft that this live version belongs to. */
   masterId: number;
   where: HttpWhere;
-  /**
-   * True if requests can run the action: it is an active server action, and for a live version its app is published.
-   */
+  /** True if requests can run the action: it is an active server action, and for a live version its app is published. */
   isRunnable: boolean;
-  /**
-   * Version number of the app's secrets if the trigger verifies the sender with the value of a setting; otherwise 0.
-   */
+  /** Version number of the app's secrets if the trigger verifies the sender with the value of a setting; otherwise 0. */
   secretsVersion: number;
   /** Encrypted secret that the trigger's URL contains; null if the URL contains no secret. */
   sealed: Buffer | null;
@@ -43,10 +39,7 @@ const SELECT_TAKEN_ROUTE = `
     JOIN action ON action.id = route.action_id
    WHERE route.action_id <> ALL ($5::bigint[]) ORDER BY wanted.at LIMIT 1`;
 
-/**
- * Returns the error TRIGGERS_INVALID if a trigger of another action already uses one of these methods and paths;
- * otherwise null.
- */
+/** Returns the error TRIGGERS_INVALID if a trigger of another action already uses one of these methods and paths; otherwise null. */
 export async function findRouteConflictError(
   executor: SqlClient,
   where: { appId: number; isDraft: boolean; ignoredActionIds: readonly number[] },
@@ -107,10 +100,7 @@ export async function writeRoutes(manager: EntityManager, { id, appId, masterId,
   }
 }
 
-/**
- * Deletes the routes of actions before the same transaction writes these actions again, so that two actions can
- * exchange their paths.
- */
+/** Deletes the routes of actions before the same transaction writes these actions again, so that two actions can exchange their paths. */
 export async function deleteRoutes(manager: EntityManager, actionIds: readonly number[]): Promise<void> {
   if (actionIds.length > 0)
     await rows(manager, "DELETE FROM http_route WHERE action_id = ANY ($1::bigint[])", [actionIds]);
@@ -148,10 +138,7 @@ function mostSpecificRoutes(routes: readonly TriggerRoute[], pathShapes: readonl
 /** HTTP triggers whose paths match a request, for all methods. */
 export interface MatchingRoutes {
   routes: readonly TriggerRoute[];
-  /**
-   * The matching rows of the database. The statement that inserts the run checks that these rows have not changed. Null
-   * for drafts.
-   */
+  /** The matching rows of the database. The statement that inserts the run checks that these rows have not changed. Null for drafts. */
   match: RouteMatch | null;
 }
 

@@ -31,10 +31,7 @@ function basicCredentialsIn(header: string | undefined): string | null {
   return encodedCredentials === undefined ? null : Buffer.from(encodedCredentials, "base64").toString();
 }
 
-/**
- * Error for a request whose signature, token or password is wrong. `reason` is only shown to the app's editors, not to
- * the sender.
- */
+/** Error for a request whose signature, token or password is wrong. `reason` is only shown to the app's editors, not to the sender. */
 export class TriggerAuthenticationError extends ActionError {
   constructor(
     status: "UNAUTHORIZED" | "SIGNATURE_INVALID",
@@ -92,8 +89,7 @@ export class TriggerAuthenticator {
 
   /**
    * Verifies the sender of a request. Resolves to a caller if the trigger requires an API token, otherwise to null.
-   * @throws TriggerAuthenticationError if the signature, token or password is wrong; RATE_LIMIT_EXCEEDED after too
-   *   many unknown tokens
+   * @throws TriggerAuthenticationError if the signature, token or password is wrong; RATE_LIMIT_EXCEEDED after too many unknown tokens
    */
   async check({ where: { auth }, secretsVersion }: TriggerRoute, request: VerifiableRequest): Promise<Caller | null> {
     if (auth.type === "none" || auth.type === "secret") return null;

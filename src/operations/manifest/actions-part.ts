@@ -24,9 +24,7 @@ type ActionItem = NonNullable<Manifest["actions"]>[number];
 
 const ACTION_FIELDS = Object.keys(ACTION_SHAPE.fields);
 
-/**
- * Returns the triggers, with the condition (`where`) of each log trigger replaced by the result of `changeCondition`.
- */
+/** Returns the triggers, with the condition (`where`) of each log trigger replaced by the result of `changeCondition`. */
 function mapLogConditions(
   triggers: unknown,
   changeCondition: (where: Record<string, unknown>, itemPath: string) => Record<string, unknown>,

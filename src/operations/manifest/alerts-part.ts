@@ -1,7 +1,6 @@
 /**
- * Plans how an app's alerts must change to match a manifest. In a manifest, an alert contains the name of its action
- * instead of the ID. Does not check the value of the setting that an alert uses, because a manifest never contains this
- * value.
+ * Plans how an app's alerts must change to match a manifest. In a manifest, an alert contains the name of its action instead of the ID.
+ * Does not check the value of the setting that an alert uses, because a manifest never contains this value.
  */
 import { isDeepStrictEqual } from "node:util";
 import { rows, type SqlClient } from "../../data/database.js";

@@ -1,7 +1,6 @@
 /**
- * Plans how an app's secret bindings must change to match a manifest. A binding names a setting, an origin, and the
- * part of outgoing requests to this origin into which the service inserts the setting's value. A manifest never
- * contains this value.
+ * Plans how an app's secret bindings must change to match a manifest. A binding names a setting, an origin, and the part of outgoing
+ * requests to this origin into which the service inserts the setting's value. A manifest never contains this value.
  */
 import { isDeepStrictEqual } from "node:util";
 import type { EntityManager } from "typeorm";

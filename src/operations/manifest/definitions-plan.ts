@@ -33,10 +33,7 @@ export interface ManifestPlanContext extends ManifestApplyMode {
   appId: number;
 }
 
-/**
- * Planned changes to one kind of definitions. `apply` writes the changes, and is called only if no plan of the manifest
- * has faults.
- */
+/** Planned changes to one kind of definitions. `apply` writes the changes, and is called only if no plan of the manifest has faults. */
 export interface DefinitionsPlan {
   changes: DefinitionChange[];
   faults: DocumentPartFault[];

@@ -29,9 +29,8 @@ const CONCURRENT_WRITES_PER_APP = 1;
 const NEW_LEASE_END_SQL = `now() + ${LEASE_SECONDS} * interval '1 second'`;
 
 /**
- * Reserves quota for a new or growing blob. $1 is the app's ID, $2 the number of bytes, $3 the app's quota in bytes
- * (null: unlimited), $4 the blob's key. Returns no row if the app would exceed its quota. Concurrent reservations for
- * the same app wait for each other.
+ * Reserves quota for a new or growing blob. $1 is the app's ID, $2 the number of bytes, $3 the app's quota in bytes (null: unlimited), $4
+ * the blob's key. Returns no row if the app would exceed its quota. Concurrent reservations for the same app wait for each other.
  */
 const RESERVE_BLOB = `
   WITH taken AS (
@@ -107,9 +106,7 @@ export class MediaBlobs {
     return rows(this.options.db, sql, values).finally(freeSlot);
   }
 
-  /**
-   * Returns how many bytes of the app's quota a blob of this size uses. Small blobs count as MEDIA_FILE_COUNTED_MIN_BYTES.
-   */
+  /** Returns how many bytes of the app's quota a blob of this size uses. Small blobs count as MEDIA_FILE_COUNTED_MIN_BYTES. */
   quotaBytesOf(bytes: number) {
     return Math.max(bytes, MEDIA_FILE_COUNTED_MIN_BYTES);
   }
@@ -153,10 +150,9 @@ export class MediaBlobs {
   }
 
   /**
-   * Calls `remove` for a blob and deletes its row, unless a file uses the blob. A file may use the blob even if the
-   * upload failed: the database may have committed the transaction although its response was lost.
-   * @param appId app for which the database write waits for its turn; the sweep omits it and removes one blob at a
-   *   time
+   * Calls `remove` for a blob and deletes its row, unless a file uses the blob. A file may use the blob even if the upload failed: the
+   * database may have committed the transaction although its response was lost.
+   * @param appId app for which the database write waits for its turn; the sweep omits it and removes one blob at a time
    */
   async removeUnlessUsed(key: string, remove: (key: string) => Promise<void>, appId = 0): Promise<void> {
     this.leasedKeys.delete(key);

@@ -1,6 +1,5 @@
 /**
- * Finds, lists, renames, moves and deletes the files of an app's media. uploads.ts receives the content of files, and
- * contents.ts sends it.
+ * Finds, lists, renames, moves and deletes the files of an app's media. uploads.ts receives the content of files, and contents.ts sends it.
  */
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import type { MediaFile } from "../../data/media-types.js";

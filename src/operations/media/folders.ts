@@ -1,7 +1,4 @@
-/**
- * Creates, lists, renames, moves and deletes the folders of an app's media. Deleting a folder also deletes all files
- * and folders in it.
- */
+/** Creates, lists, renames, moves and deletes the folders of an app's media. Deleting a folder also deletes all files and folders in it. */
 import type { EntityManager } from "typeorm";
 import { type Db, isUniqueViolation, rows, type SqlClient } from "../../data/database.js";
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
@@ -50,10 +47,7 @@ export interface FolderListing {
 
 export interface FolderListingOptions {
   folderId?: unknown;
-  /**
-   * Text that the names must contain, regardless of case. If this text is set, searches all folders and files of the
-   * app.
-   */
+  /** Text that the names must contain, regardless of case. If this text is set, searches all folders and files of the app. */
   name?: unknown;
   limit?: number | null;
   offset?: number | null;
@@ -168,10 +162,7 @@ function namedFolder(grants: MediaAccess, value: unknown, field?: string): numbe
   }
 }
 
-/**
- * Checks that the caller may delete everything in the folder. The files and folders in it can have other access rules
- * than the folder.
- */
+/** Checks that the caller may delete everything in the folder. The files and folders in it can have other access rules than the folder. */
 async function checkDeletable(grants: MediaAccess, manager: EntityManager, appId: number, id: number): Promise<void> {
   if (grants.isTrusted) return;
   const folderRules = await rows<{ rules: MediaRules }>(
@@ -262,8 +253,7 @@ export class MediaFolders {
     const name = parseMediaName(fields["name"]);
     receivedDataLimiter.takeRows(toLogEventEmitter(admission), appId, name.length);
     return transactWithAppLock(db, appId, async (manager) => {
-      // Checks the parent folder again, because another request may have removed it or its rights before this
-      // transaction locked the app.
+      // Checks the parent folder again, because another request may have removed it or its rights before this transaction locked the app.
       grants.requireRight(await this.rulesAt(grants, appId, parentId, manager), "create");
       await checkCount(manager, appId);
       await checkParent(manager, appId, null, parentId);
@@ -363,9 +353,7 @@ export class MediaFolders {
     throw grants.isTrusted ? new ActionError("FOLDER_NOT_FOUND") : grants.accessError();
   }
 
-  /**
-   * Returns the access rules that new files and folders in a folder get; null for the top level, which has no rules.
-   */
+  /** Returns the access rules that new files and folders in a folder get; null for the top level, which has no rules. */
   async rulesAt(
     grants: MediaAccess,
     appId: number,

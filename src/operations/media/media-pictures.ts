@@ -22,10 +22,7 @@ import {
   THUMBNAIL_LIMITS,
 } from "../../limits.js";
 
-/**
- * Maximum number of pictures that this process handles at the same time, so that some processor cores stay free for
- * runs of actions.
- */
+/** Maximum number of pictures that this process handles at the same time, so that some processor cores stay free for runs of actions. */
 const CONCURRENT_PICTURES_MAX = Math.max(1, Math.floor(availableParallelism() / 2));
 
 /** Throws OVERLOADED for the error of a picture process that cannot start now, and other errors again. */
@@ -108,8 +105,7 @@ export class MediaPictures {
   ): Promise<Buffer> {
     const cachedPicture = this.cachedPictures.get(key);
     if (cachedPicture) return cachedPicture;
-    // Requests for the same picture at the same time share one conversion, because all visitors of a page request the
-    // picture together.
+    // Requests for the same picture at the same time share one conversion, because all visitors of a page request the picture together.
     const started =
       this.pendingPictures.get(key) ??
       this.resizeInTurn(appId, async () =>

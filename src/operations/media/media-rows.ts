@@ -6,10 +6,7 @@ import type { MediaRules } from "./media-callers.js";
 
 export interface FolderRow extends Omit<MediaFolder, "createdAt" | "updatedAt"> {
   ownRules: MediaRules;
-  /**
-   * Access rules that apply to the folder: its own rules, or else those of the nearest containing folder that has
-   * rules.
-   */
+  /** Access rules that apply to the folder: its own rules, or else those of the nearest containing folder that has rules. */
   rules: MediaRules;
   createdAt: Date;
   updatedAt: Date;

@@ -29,14 +29,9 @@ import { MediaSweep } from "./sweep.js";
 import { Uploads } from "./uploads.js";
 
 const MB = 2 ** 20;
-/**
- * Maximum number of uploads that this process receives at the same time. Further uploads wait, and the apps that wait
- * take turns.
- */
+/** Maximum number of uploads that this process receives at the same time. Further uploads wait, and the apps that wait take turns. */
 const CONCURRENT_UPLOADS_MAX = 4;
-/**
- * Maximum number of blobs that a deletion removes before its response is sent. The next sweep removes the other blobs.
- */
+/** Maximum number of blobs that a deletion removes before its response is sent. The next sweep removes the other blobs. */
 const BLOBS_PER_DELETION_MAX = 200;
 
 export type Media = Awaited<ReturnType<typeof createMedia>>;

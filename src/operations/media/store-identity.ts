@@ -10,10 +10,7 @@ import { StartError } from "../../errors.js";
 const RECORD_STORE_IDENTITY =
   "UPDATE media_store SET identity = $1 WHERE identity IS NULL OR identity = $2 RETURNING identity";
 
-/**
- * Selects whether another API process is running, and whether the database has any media files. $1 is the ID of this
- * process.
- */
+/** Selects whether another API process is running, and whether the database has any media files. $1 is the ID of this process. */
 const SELECT_STORE_USE = `
   SELECT EXISTS (SELECT FROM instance WHERE id <> $1 AND 'api' = ANY (roles) AND lease_until >= now()) AS "isServed",
          EXISTS (SELECT FROM media_file) AS "hasFiles"`;
@@ -24,9 +21,7 @@ const WRONG_STORE_REMEDY =
   "give every process the same DATA_DIR/media on a shared volume, " +
   "or the same bucket in MEDIA_URL (docs/operate/several-machines.md)";
 
-/**
- * Returns the ID of the media store that contains the files of this database; null if no API process has started yet.
- */
+/** Returns the ID of the media store that contains the files of this database; null if no API process has started yet. */
 export async function readStoreIdentity(db: Db): Promise<string | null> {
   const [storeRow] = await rows<{ identity: string | null }>(db, "SELECT identity FROM media_store");
   return storeRow!.identity;
@@ -61,8 +56,7 @@ export async function claimMediaStore(options: {
         "If that store is lost, run UPDATE media_store SET identity = NULL",
     );
   }
-  // If no row was updated, another process has stored its media store in the meantime. The check then runs again with
-  // that store.
+  // If no row was updated, another process has stored its media store in the meantime. The check then runs again with that store.
   if ((await rows(db, RECORD_STORE_IDENTITY, [identity, recorded])).length === 0) return claimMediaStore(options);
   if (recorded !== null) log.warn({ store: storeName }, "the media store of this database was changed");
 }

@@ -81,10 +81,7 @@ export class MediaSweep {
     this.compareAt = this.now() + FIRST_COMPARE_DELAY_MS;
   }
 
-  /**
-   * True if no backup is running. A running backup may still need the blobs of files that were deleted after the backup
-   * started.
-   */
+  /** True if no backup is running. A running backup may still need the blobs of files that were deleted after the backup started. */
   private async mayRemove() {
     return (await rows<{ free: boolean }>(this.options.db, SELECT_IS_BACKUP_ABSENT, [BACKUP_LOCK_KEY]))[0]!.free;
   }
@@ -198,8 +195,7 @@ export class MediaSweep {
   async sweep(): Promise<number> {
     const { reception, isOwnStore } = this.options;
     await reception.removeOldFiles(ORPHAN_MIN_AGE_MS);
-    // Skips the sweep if this process uses another media store than the API processes, because all files would seem
-    // to be missing.
+    // Skips the sweep if this process uses another media store than the API processes, because all files would seem to be missing.
     if (!(await isOwnStore())) return Date.now() + SWEEP_INTERVAL_MS;
     await this.removeUnused();
     if (this.now() >= this.compareAt && !this.isStopped) {

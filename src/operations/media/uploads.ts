@@ -53,9 +53,7 @@ export interface MediaUploadSession {
    * @throws ActionError PAYLOAD_TOO_LARGE, REQUEST_INVALID, OVERLOADED, FOLDER_NOT_FOUND, UNAUTHORIZED, FORBIDDEN
    */
   receive(source: AsyncIterable<Buffer>, filename: string | undefined, folderId: number | null): Promise<void>;
-  /**
-   * Creates all received files in the database, in one transaction. Uses `name` only if exactly one file was received.
-   */
+  /** Creates all received files in the database, in one transaction. Uses `name` only if exactly one file was received. */
   finish(fields: { folderId: number | null; name?: unknown }): Promise<MediaFile[]>;
   /**
    * Frees the upload slot, and deletes received bytes that did not become files. Must be called at the end of each
@@ -332,8 +330,7 @@ export class Uploads {
 
   /**
    * Starts an upload request.
-   * @param length value of Content-Length, from which the size of the files is estimated; null if the length is
-   *   unknown
+   * @param length value of Content-Length, from which the size of the files is estimated; null if the length is unknown
    * @throws ActionError RATE_LIMIT_EXCEEDED, OVERLOADED
    */
   async beginUpload(admission: AdmittedRequest, appId: number, length: number | null): Promise<MediaUploadSession> {

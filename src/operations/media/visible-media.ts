@@ -6,8 +6,7 @@ import type { ReadRows } from "../data-sources/read-pool.js";
 import type { MediaAccess, MediaRules } from "./media-callers.js";
 
 /**
- * SQL conditions that select the files and folders of a list. In both conditions, the SQL parameter $1 is the app's ID
- * and $2 is `value`.
+ * SQL conditions that select the files and folders of a list. In both conditions, the SQL parameter $1 is the app's ID and $2 is `value`.
  */
 export interface MediaListConditions {
   appId: number;

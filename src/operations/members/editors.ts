@@ -20,10 +20,7 @@ import { requireMemberCapacity } from "../accounts/member-limit.js";
 import { recordChange } from "../records/audit.js";
 import { lockOrganizationOfApp } from "../settings/app-lock.js";
 
-/**
- * Person with the role editor on an app. `updatedAt` is the time at which this role of the person last changed, as ISO
- * 8601 text.
- */
+/** Person with the role editor on an app. `updatedAt` is the time at which this role of the person last changed, as ISO 8601 text. */
 export interface Editor extends User {
   updatedAt: string;
 }
@@ -154,9 +151,8 @@ export class Editors {
   }
 
   /**
-   * Removes the role editor on the app and its stages from a person, with immediate effect. Revokes the tokens that act
-   * for the person on an app if no role remains there, and ends the sessions of a person who has no role any more.
-   * Returns the remaining editors.
+   * Removes the role editor on the app and its stages from a person, with immediate effect. Revokes the tokens that act for the person on
+   * an app if no role remains there, and ends the sessions of a person who has no role any more. Returns the remaining editors.
    * @throws ActionError REQUEST_INVALID, FORBIDDEN, RESOURCE_CHANGED
    */
   async remove(

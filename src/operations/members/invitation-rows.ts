@@ -41,10 +41,7 @@ async function findInvitations(executor: SqlClient, condition: string, values: u
   return (await rows<InvitationRow>(executor, sql, values)).map(toInvitation);
 }
 
-/**
- * Lists the pending invitations of an organization, the newest first. If `appId` is set, lists only invitations to this
- * app.
- */
+/** Lists the pending invitations of an organization, the newest first. If `appId` is set, lists only invitations to this app. */
 export const listPendingInvitations = (
   executor: SqlClient,
   { organizationId, appId }: RoleScope,

@@ -1,7 +1,6 @@
 /**
- * Creates, revokes and accepts invitations. Each invitation can be accepted once. If the invited e-mail address belongs
- * to an account, only a session of this account can accept the invitation. So a link cannot be used to take over an
- * account.
+ * Creates, revokes and accepts invitations. Each invitation can be accepted once. If the invited e-mail address belongs to an account, only
+ * a session of this account can accept the invitation. So a link cannot be used to take over an account.
  */
 import type { EntityManager } from "typeorm";
 import { runInBackground } from "../../background.js";

@@ -185,9 +185,8 @@ export class Members {
   }
 
   /**
-   * Returns the caller's role, which must be owner or admin. Reads the role from the database, because the caller's
-   * data may come from a cache. Call it after `lockOrganization`: then no other request can remove this role until the
-   * transaction ends.
+   * Returns the caller's role, which must be owner or admin. Reads the role from the database, because the caller's data may come from a
+   * cache. Call it after `lockOrganization`: then no other request can remove this role until the transaction ends.
    * @throws FORBIDDEN for another role
    */
   async requireManagingRole(manager: EntityManager, caller: Caller, scope: RoleScope): Promise<Role> {
@@ -238,10 +237,9 @@ export class Members {
   }
 
   /**
-   * Sets the role of a person who belongs to the organization. If the role is lower than before, revokes pending
-   * invitations to the person.
-   * @throws ActionError REQUEST_INVALID; NOT_FOUND if the person does not belong to the organization; FORBIDDEN if
-   *   the person's old or new role is above the caller's role; RESOURCE_CHANGED; LAST_OWNER
+   * Sets the role of a person who belongs to the organization. If the role is lower than before, revokes pending invitations to the person.
+   * @throws ActionError REQUEST_INVALID; NOT_FOUND if the person does not belong to the organization; FORBIDDEN if the person's old or new
+   *   role is above the caller's role; RESOURCE_CHANGED; LAST_OWNER
    */
   async set(caller: Caller, { scope, personId, precondition }: MemberChangeTarget, value: unknown): Promise<void> {
     const { db, credentials } = this.options;

@@ -11,9 +11,7 @@ import type { NotificationReader } from "./reader.js";
 /** PostgreSQL channel whose messages contain an `appId`: a notification of this app was published. */
 export const NOTIFICATION_CHANNEL = "svc_notification";
 
-/**
- * Notification for the users of an app (section "Notifications" of the package documentation). Times are ISO 8601 text.
- */
+/** Notification for the users of an app (section "Notifications" of the package documentation). Times are ISO 8601 text. */
 export interface Notification {
   id: number;
   appId: number;
@@ -23,9 +21,7 @@ export interface Notification {
   orderAt: string | null;
   pushNotification: PushMessageOptions | null;
   publishedAt: string | null;
-  /**
-   * Position of the notification among the app's published notifications; null if the notification is not published.
-   */
+  /** Position of the notification among the app's published notifications; null if the notification is not published. */
   cursor: number | null;
   /** True if the reader who requests the notification has marked it as read. */
   readStatus: boolean;
@@ -86,10 +82,9 @@ export async function readNotifications(
 }
 
 /**
- * SQL condition that is true if the user $5 (NULL for an anonymous visitor) may be in the notification's scope. A scope
- * consists of conditions on the columns of the readers. The SQL evaluates only comparisons with one value, such as
- * `{"Email": "ann@example.com"}`, and treats all other conditions as met. So it is true for every notification that
- * `isUserInScope` accepts, and for some others.
+ * SQL condition that is true if the user $5 (NULL for an anonymous visitor) may be in the notification's scope. A scope consists of
+ * conditions on the columns of the readers. The SQL evaluates only comparisons with one value, such as `{"Email": "ann@example.com"}`, and
+ * treats all other conditions as met. So it is true for every notification that `isUserInScope` accepts, and for some others.
  */
 const MAY_BE_IN_SCOPE_SQL = `(notification.scope IS NULL OR $5::jsonb IS NOT NULL AND EXISTS (
   SELECT FROM jsonb_array_elements(CASE jsonb_typeof(notification.scope) WHEN 'array' THEN notification.scope
@@ -158,9 +153,7 @@ export async function listNotificationsPublishedAfter(
   });
 }
 
-/**
- * Returns the cursor of the last notification that was published before `moment`; 0 if there is no such notification.
- */
+/** Returns the cursor of the last notification that was published before `moment`; 0 if there is no such notification. */
 export async function readNotificationCursorBefore(executor: SqlClient, appId: number, moment: Date): Promise<number> {
   const sql = "SELECT coalesce(max(cursor), 0) AS cursor FROM notification WHERE app_id = $1 AND published_at < $2";
   return (await rows<{ cursor: number }>(executor, sql, [appId, moment]))[0]!.cursor;

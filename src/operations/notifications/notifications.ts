@@ -52,9 +52,7 @@ const NOTIFICATIONS_PER_QUERY = 1_000;
  * An alternative is a set of conditions on the reader; a notification's scope has one or several.
  */
 const COMPARED_ALTERNATIVES_MAX = 20_000;
-/**
- * Maximum number of notifications whose scope one request evaluates in this process, after the SQL has excluded others.
- */
+/** Maximum number of notifications whose scope one request evaluates in this process, after the SQL has excluded others. */
 const CHECKED_NOTIFICATIONS_MAX = 10_000;
 /** Maximum number of scheduled notifications that one pass of the scheduler publishes. */
 const PUBLISH_BATCH_SIZE = 100;
@@ -205,8 +203,7 @@ export class NotificationsService {
   }
 
   /**
-   * Returns the caller as a reader of notifications. Counts the request, unless the caller can read all notifications
-   * of the app.
+   * Returns the caller as a reader of notifications. Counts the request, unless the caller can read all notifications of the app.
    * @throws RATE_LIMIT_EXCEEDED after too many requests
    */
   private async enterReader(caller: Caller, appId: number): Promise<NotificationReader> {
@@ -219,10 +216,7 @@ export class NotificationsService {
     return reader;
   }
 
-  /**
-   * Reads the notifications with these IDs, the newest first. Stops at the first notification for which `reserve` has
-   * no memory left.
-   */
+  /** Reads the notifications with these IDs, the newest first. Stops at the first notification for which `reserve` has no memory left. */
   private async pageOfReader(
     appId: number,
     { key }: NotificationReader,

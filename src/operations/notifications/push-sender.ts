@@ -1,8 +1,7 @@
 /**
- * Sends notifications to devices by Web Push. A published notification becomes one row in the table push_delivery for
- * each device. The sender claims a row, sends the push message, and deletes the row. After a crash, the sender sends a
- * claimed message again, because it does not know whether the device has received it. A device shows repeated messages
- * only once, because they have the same topic and tag.
+ * Sends notifications to devices by Web Push. A published notification becomes one row in the table push_delivery for each device. The
+ * sender claims a row, sends the push message, and deletes the row. After a crash, the sender sends a claimed message again, because it
+ * does not know whether the device has received it. A device shows repeated messages only once, because they have the same topic and tag.
  */
 import type { Logger } from "pino";
 import { type Db, rows, type SqlClient } from "../../data/database.js";

@@ -1,7 +1,6 @@
 /**
- * Stores the devices that have subscribed to push messages of an app. A device belongs to the user who is signed in to
- * its page. When the page's session has ended, the user still sees the device in the list, but the device gets only
- * notifications without a scope.
+ * Stores the devices that have subscribed to push messages of an app. A device belongs to the user who is signed in to its page. When the
+ * page's session has ended, the user still sees the device in the list, but the device gets only notifications without a scope.
  */
 import { isIP } from "node:net";
 import { type Db, rows, type SqlClient } from "../../data/database.js";
@@ -115,8 +114,7 @@ export class PushSubscriptions {
     const { db, findReader, receivedDataLimiter, mayConnectTo, allowHttp } = this.options;
     const { endpoint, p256dh, auth } = parsePushTarget(body, allowHttp);
     const host = new URL(endpoint).hostname.replace(/^\[|\]$/g, "");
-    // Checks a host here only if it is an IP address. A host name is resolved and checked when a push message is
-    // sent.
+    // Checks a host here only if it is an IP address. A host name is resolved and checked when a push message is sent.
     if (isIP(host) !== 0 && !mayConnectTo(host)) {
       throw new ActionError("REQUEST_INVALID", "endpoint must be the URL of a public host");
     }

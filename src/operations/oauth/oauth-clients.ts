@@ -137,10 +137,7 @@ export class OauthClients {
     return client;
   }
 
-  /**
-   * Deletes some old programs that no person has authorized. Runs at each registration, so that the number of programs
-   * stays limited.
-   */
+  /** Deletes some old programs that no person has authorized. Runs at each registration, so that the number of programs stays limited. */
   async #removeUnused(): Promise<void> {
     await rows(
       this.#db,

@@ -89,8 +89,7 @@ export class OauthDeviceRequests {
   }
 
   /**
-   * Handles a poll of the program for the person's decision. Returns the ID of the grant if the person has authorized
-   * the program.
+   * Handles a poll of the program for the person's decision. Returns the ID of the grant if the person has authorized the program.
    * @throws OauthError in all other cases
    */
   async poll(deviceCode: string, clientId: string): Promise<number> {

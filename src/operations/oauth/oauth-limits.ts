@@ -1,6 +1,5 @@
 /**
- * Rate limits of the OAuth routes. Requests without a credential are counted by network address, and decisions about
- * programs by person.
+ * Rate limits of the OAuth routes. Requests without a credential are counted by network address, and decisions about programs by person.
  */
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { createRateLimitError } from "../../errors.js";

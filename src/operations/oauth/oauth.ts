@@ -58,8 +58,7 @@ function readScopes(text: string | undefined): TokenScope[] {
 const removeTrailingSlash = (address: string): string => (address.endsWith("/") ? address.slice(0, -1) : address);
 
 /**
- * Rejects a request for a token of another service (RFC 8707): the program has sent it to the wrong authorization
- * server.
+ * Rejects a request for a token of another service (RFC 8707): the program has sent it to the wrong authorization server.
  * @param issuer URL of this service
  * @throws OauthError
  */

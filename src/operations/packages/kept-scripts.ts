@@ -36,10 +36,7 @@ export interface ScriptFacts {
 
 export interface StoredScript {
   source: string;
-  /**
-   * Original bytes of a script that is not valid UTF-8; `source` then contains replacement characters. Absent for other
-   * scripts.
-   */
+  /** Original bytes of a script that is not valid UTF-8; `source` then contains replacement characters. Absent for other scripts. */
   raw?: Buffer;
   names: readonly string[] | null;
   global: string | null;
@@ -52,9 +49,7 @@ const CACHED_SCRIPTS_MAX_BYTES = 64 * 1024 * 1024;
  * The chosen version fits the version range of the dependency.
  */
 const CHOSEN_VERSION_REUSE_MINUTES = 10;
-/**
- * Days after which the service deletes the version that it chose for a dependency, unless a later save chose it again.
- */
+/** Days after which the service deletes the version that it chose for a dependency, unless a later save chose it again. */
 const CHOSEN_VERSION_RETENTION_DAYS = 30;
 /**
  * Time in milliseconds for which a chosen version is cached in memory. Must be much shorter than
@@ -132,10 +127,7 @@ export const sha256Hex = (content: Buffer): string => createHash("sha256").updat
 
 const INTEGRITY_PATTERN = /^sha256-([A-Za-z0-9+/]{43}=)$/;
 
-/**
- * Returns the hexadecimal SHA-256 hash that an integrity value such as `sha256-…` contains; null if the value is
- * invalid.
- */
+/** Returns the hexadecimal SHA-256 hash that an integrity value such as `sha256-…` contains; null if the value is invalid. */
 export function parseIntegritySha256(integrity: unknown): string | null {
   const hash = typeof integrity === "string" ? INTEGRITY_PATTERN.exec(integrity)?.[1] : undefined;
   return hash === undefined ? null : Buffer.from(hash, "base64").toString("hex");
@@ -221,9 +213,7 @@ export class StoredScripts {
     return { ...facts, sha256, bytes: source.length };
   }
 
-  /**
-   * Returns data about the stored scripts with these hashes. Hashes of scripts that are not stored have no result.
-   */
+  /** Returns data about the stored scripts with these hashes. Hashes of scripts that are not stored have no result. */
   async findByHash(hashes: readonly string[]): Promise<ScriptFacts[]> {
     if (hashes.length === 0) return [];
     const sql = `UPDATE kept_script AS script SET touched_at = now() WHERE sha256 = ANY ($1) RETURNING ${SCRIPT_COLUMNS}`;

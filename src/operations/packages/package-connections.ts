@@ -1,7 +1,4 @@
-/**
- * Creates the connections over which the service downloads packages and scripts, with rules that limit the hosts that
- * they can reach.
- */
+/** Creates the connections over which the service downloads packages and scripts, with rules that limit the hosts that they can reach. */
 import type { Config } from "../../config.js";
 import { createAddressCheckedConnections } from "../../engine/checked-connections.js";
 import { isPublicAddress } from "../../engine/egress-proxy.js";

@@ -9,10 +9,7 @@ import type { ChosenNpmVersion } from "../../rules/npm-choice.js";
 import { createDependencyError, isPackageName } from "../../rules/packages.js";
 import { PACKAGE_ARCHIVE_MAX_BYTES, type PackageRegistry, type RegistryRequest } from "./registry.js";
 
-/**
- * Maximum number of packages that one dependency can consist of. A package that needs more is probably an application,
- * not a library.
- */
+/** Maximum number of packages that one dependency can consist of. A package that needs more is probably an application, not a library. */
 export const PACKAGES_PER_DEPENDENCY_MAX = 200;
 /** Maximum bytes of the archives of all packages that one dependency consists of. */
 export const PACKAGE_ARCHIVES_MAX_BYTES = 48 * 1024 * 1024;
@@ -21,18 +18,14 @@ export const PACKAGE_ARCHIVES_MAX_BYTES = 48 * 1024 * 1024;
  * until all versions are chosen.
  */
 const DOCUMENTS_MAX_BYTES = 192 * 1024 * 1024;
-/**
- * Maximum number of packages that are downloaded at the same time for one dependency, including the packages it needs.
- */
+/** Maximum number of packages that are downloaded at the same time for one dependency, including the packages it needs. */
 const CONCURRENT_DOWNLOADS_MAX = 6;
 const NPM_ALIAS_PATTERN = /^npm:(@?[^@]+)(?:@(.*))?$/;
 
 interface PackageNode {
   /** Name of the folder of the package in node_modules. */
   name: string;
-  /**
-   * Name of the package in the registry. It differs from `name` if another package requires it under an alias (`npm:`).
-   */
+  /** Name of the package in the registry. It differs from `name` if another package requires it under an alias (`npm:`). */
   registryName: string;
   choice: ChosenNpmVersion;
   folder: string;
@@ -41,9 +34,7 @@ interface PackageNode {
 const fitsRange = (version: string, range: string): boolean =>
   range === "" || range === "*" || satisfies(version, range, { loose: true });
 
-/**
- * Yields the folders in which a module in `folder` searches for a package, as Node.js does: the nearest folder first.
- */
+/** Yields the folders in which a module in `folder` searches for a package, as Node.js does: the nearest folder first. */
 function* searchedFolders(folder: string, name: string): Generator<string> {
   for (let at = folder; ; at = at.slice(0, at.lastIndexOf("/node_modules/"))) {
     yield `${at}/node_modules/${name}`;
@@ -140,9 +131,7 @@ class PackageTree {
     return newNodes;
   }
 
-  /**
-   * True if a module in `folder` finds the package in this folder or a parent folder, in a version that fits `range`.
-   */
+  /** True if a module in `folder` finds the package in this folder or a parent folder, in a version that fits `range`. */
   private containsPackage(folder: string, name: string, origin: string, range: string): boolean {
     for (const candidatePath of searchedFolders(folder, name)) {
       const existingNode = this.nodes.get(candidatePath);
@@ -176,8 +165,7 @@ export async function preparePackageDownload(
     while (level.length > 0) {
       await tree.prefetchDocuments(level);
       const next: PackageNode[] = [];
-      // Adds the packages one after the other, because the folder of a package depends on the packages that the tree
-      // already contains.
+      // Adds the packages one after the other, because the folder of a package depends on the packages that the tree already contains.
       for (const node of level) next.push(...(await tree.addDependencies(node)));
       level = next;
     }

@@ -15,10 +15,7 @@ import type * as npmChoice from "../../rules/npm-choice.js";
 import type { ChosenNpmVersion, NpmVersionQuery, NpmVersionResult } from "../../rules/npm-choice.js";
 import { createDependencyError } from "../../rules/packages.js";
 
-/**
- * Maximum bytes of the registry's document of one package. The document lists all versions, and some packages have
- * thousands.
- */
+/** Maximum bytes of the registry's document of one package. The document lists all versions, and some packages have thousands. */
 const DOCUMENT_MAX_BYTES = 48 * 1024 * 1024;
 export const PACKAGE_ARCHIVE_MAX_BYTES = 16 * 1024 * 1024;
 /** Time limit in milliseconds for one response of the registry. */
@@ -27,9 +24,7 @@ const RESPONSE_TIMEOUT_MS = 15_000;
 const PARSE_MEMORY_MB = 384;
 /** Time limit in milliseconds for parsing a document of the registry. */
 const PARSE_TIMEOUT_MS = 10_000;
-/**
- * Value of `retryAfter` in seconds for errors that occur because the registry or the host of a script is unavailable.
- */
+/** Value of `retryAfter` in seconds for errors that occur because the registry or the host of a script is unavailable. */
 export const REGISTRY_DOWN_RETRY_SECONDS = 30;
 /**
  * Content type of the registry's short document. The full document is ten times as long, but only it contains the times
@@ -50,10 +45,7 @@ interface PackageRegistryOptions {
   url: string;
   token: string | null;
   connections: AddressCheckedConnections;
-  /**
-   * Minimum age in days of a version that may be chosen; 0 allows any age. Does not apply to a dependency that names an
-   * exact version.
-   */
+  /** Minimum age in days of a version that may be chosen; 0 allows any age. Does not apply to a dependency that names an exact version. */
   minAgeDays?: number;
   /** Time limit in milliseconds for parsing a document; PARSE_TIMEOUT_MS if omitted. */
   readLimitMs?: number;
@@ -167,8 +159,7 @@ export class PackageRegistry {
   ): Promise<ChosenNpmVersion> {
     const publishedBefore = this.minAgeDays > 0 ? new Date(Date.now() - this.minAgeDays * DAY_MS).toISOString() : null;
     const threadResult = await this.threadPool.call({ document, range: range, publishedBefore });
-    // Treats this error as temporary: even a document of the maximum size needs only a tenth of the time limit,
-    // unless the machine is busy.
+    // Treats this error as temporary: even a document of the maximum size needs only a tenth of the time limit, unless the machine is busy.
     if (!threadResult.ok && threadResult.limit === "time")
       throw createDependencyError(
         registryRequest.dependency,

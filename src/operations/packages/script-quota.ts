@@ -11,18 +11,14 @@ import type { Caller } from "../../rules/access.js";
 import { createDependencyError, type StoredScriptAsset } from "../../rules/packages.js";
 import type { StoredScripts } from "./kept-scripts.js";
 
-/**
- * Identifies one request that adds scripts: two objects with the same content are different requests. Contains the
- * caller and the app.
- */
+/** Identifies one request that adds scripts: two objects with the same content are different requests. Contains the caller and the app. */
 export interface ScriptQuotaRequest {
   caller: Caller;
   appId: number;
 }
 
 /**
- * Time in milliseconds for which a computed size is reused. Scripts that other processes store meanwhile are counted
- * only after this time.
+ * Time in milliseconds for which a computed size is reused. Scripts that other processes store meanwhile are counted only after this time.
  */
 const SIZE_CACHE_MS = 60_000;
 /**
@@ -40,9 +36,7 @@ function createQuotaError(dependency: string): ActionError {
 }
 
 export class ScriptQuota {
-  /**
-   * Upper bound of the total script bytes of each app. The exact total is computed only if the bound exceeds the limit.
-   */
+  /** Upper bound of the total script bytes of each app. The exact total is computed only if the bound exceeds the limit. */
   private readonly upperBounds = createBoundedCache<number, number>(10_000, { ttl: SIZE_CACHE_MS, noUpdateTTL: true });
   /** Hashes of the scripts that a request has already counted, and that no action uses yet. */
   private readonly countedScriptsByAuthor = new WeakMap<ScriptQuotaRequest, Set<string>>();

@@ -5,8 +5,7 @@
 
 /**
  * Returns an async generator that ends at once when its reader stops reading.
- * @param make creates the generator. When the reader stops, the signal `readerLeft` aborts, and the generator must stop
- *   waiting
+ * @param make creates the generator. When the reader stops, the signal `readerLeft` aborts, and the generator must stop waiting
  */
 export function createAbortableGenerator<T>(
   make: (readerLeft: AbortSignal) => AsyncGenerator<T, void, void>,

@@ -6,9 +6,7 @@ import { rows, type SqlClient } from "../../data/database.js";
 import { buildLogEntryData, LOG_CHANNEL } from "./execution-logs.js";
 import type { HaltedRun } from "./log-event-statement.js";
 
-/**
- * Selects the runs of a chain, from the first run to the last run ($1). Goes back at most 50 runs from the last run.
- */
+/** Selects the runs of a chain, from the first run to the last run ($1). Goes back at most 50 runs from the last run. */
 const SELECT_CHAIN = `
   WITH RECURSIVE chain AS (
     SELECT id, action_id, cause_run_id, 0 AS step FROM run WHERE id = $1
@@ -32,8 +30,7 @@ async function describeChain(executor: SqlClient, runId: number): Promise<string
 }
 
 /**
- * Writes an execution log entry for each run that was not started. The entry has the status failed, and its error
- * describes the chain.
+ * Writes an execution log entry for each run that was not started. The entry has the status failed, and its error describes the chain.
  * @param causeId ID of the last run in the chain
  * @param halted runs that were not started
  */

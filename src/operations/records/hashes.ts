@@ -9,10 +9,7 @@ import { ActionError } from "../../errors.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import type { DataSender } from "./received-data-limiter.js";
 
-/**
- * Parameters of argon2id that OWASP recommends for computers with little memory: memory in KiB, number of passes, and
- * number of lanes.
- */
+/** Parameters of argon2id that OWASP recommends for computers with little memory: memory in KiB, number of passes, and number of lanes. */
 const MEMORY_KIB = 19_456;
 const ARGON2_PASSES = 2;
 const ARGON2_LANES = 1;
@@ -20,19 +17,12 @@ const HASH_BYTES = 32;
 const SALT_BYTES = 16;
 
 const TEXT_MAX_CHARACTERS = 4_096;
-/**
- * Maximum number of hashes that this process computes at the same time. Each hash needs a thread for about 30 ms, and
- * 19 MB of memory.
- */
+/** Maximum number of hashes that this process computes at the same time. Each hash needs a thread for about 30 ms, and 19 MB of memory. */
 const CONCURRENT_HASHES_MAX = 2;
-/**
- * Maximum number of hashes of one client of an app that wait to be computed. Further requests of this client are
- * rejected.
- */
+/** Maximum number of hashes of one client of an app that wait to be computed. Further requests of this client are rejected. */
 const WAITING_PER_CLIENT_MAX = 64;
 /**
- * Maximum number of hashes of one app that wait to be computed. Further requests for this app are rejected; other apps
- * are not affected.
+ * Maximum number of hashes of one app that wait to be computed. Further requests for this app are rejected; other apps are not affected.
  */
 const WAITING_PER_APP_MAX = 512;
 const RETRY_AFTER_SECONDS = 2;

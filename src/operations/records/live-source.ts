@@ -9,9 +9,8 @@ import type { Caller } from "../../rules/access.js";
 export type StopListening = () => void;
 
 /**
- * Event source that the resolver of a subscription returns. The service calls `listen` instead of iterating, because an
- * iterator would need a queue of events for each listener. GraphQL requires an async iterable, but checks only that the
- * iterator method exists.
+ * Event source that the resolver of a subscription returns. The service calls `listen` instead of iterating, because an iterator would need
+ * a queue of events for each listener. GraphQL requires an async iterable, but checks only that the iterator method exists.
  */
 export interface LiveSource<Event extends object> extends AsyncIterable<Event> {
   /** ID of the app to which the events belong. */

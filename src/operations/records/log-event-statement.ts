@@ -28,10 +28,7 @@ export interface HaltedRun {
 export interface NewLogEvent {
   appId: number;
   type: string;
-  /**
-   * Data of the event as JSON text, without the closing brace. The statement can add the key `_userEmail` and then
-   * closes the text.
-   */
+  /** Data of the event as JSON text, without the closing brace. The statement can add the key `_userEmail` and then closes the text. */
   head: string;
   /**
    * Text between `head` and the key `_userEmail` that the SQL statement adds: a comma, or "" if the data has no other
@@ -48,10 +45,7 @@ export interface NewLogEvent {
   dataSourceEntryId: number | null;
   appNotificationId: number | null;
   sessionId: number | null;
-  /**
-   * Identifies the event. The statement returns this ID with each result row, so that each row can be matched to its
-   * event.
-   */
+  /** Identifies the event. The statement returns this ID with each result row, so that each row can be matched to its event. */
   requestId: string;
   /** ID of the run that emitted the event; null if no run did. */
   runId: number | null;
@@ -63,9 +57,7 @@ export interface StoredLogEvent {
   appId: number;
   organizationId: number;
   createdAt: Date;
-  /**
-   * Data of the event as JSON text if the service added `_userEmail`; null if the service stored the data unchanged.
-   */
+  /** Data of the event as JSON text if the service added `_userEmail`; null if the service stored the data unchanged. */
   completed: string | null;
   halted: HaltedRun[] | null;
   /** Number of runs that the statement inserted for the event, including runs that it marked as skipped. */

@@ -23,10 +23,7 @@ import {
 import type { QueueLimits } from "./queue-limits.js";
 import type { DataSender, ReceivedDataLimiter } from "./received-data-limiter.js";
 
-/**
- * A log event, as the API returns it. Times are ISO 8601 text. IDs of resources that the event does not concern are
- * null.
- */
+/** A log event, as the API returns it. Times are ISO 8601 text. IDs of resources that the event does not concern are null. */
 export interface LogEvent {
   id: number;
   userId: number | null;
@@ -113,10 +110,7 @@ export class LogEvents {
 
   constructor(private readonly options: LogEventsOptions) {}
 
-  /**
-   * Stores events. Returns one result for each event, in the same order; undefined for an event whose app does not
-   * exist.
-   */
+  /** Stores events. Returns one result for each event, in the same order; undefined for an event whose app does not exist. */
   private async storeAll(events: readonly NewLogEvent[]): Promise<(StoredLogEvent | undefined)[]> {
     const { db, queueLimits } = this.options;
     const values = createStoreEventsParameters(events, queueLimits.lastCount());
@@ -129,10 +123,7 @@ export class LogEvents {
     return events.map(({ requestId }) => byRequest.get(requestId));
   }
 
-  /**
-   * Stores an event. If the limit on chains of runs prevents a run, also writes a log entry about this in the same
-   * transaction.
-   */
+  /** Stores an event. If the limit on chains of runs prevents a run, also writes a log entry about this in the same transaction. */
   private async storeEventWithHaltedRuns(executor: SqlClient, event: NewLogEvent): Promise<StoredLogEvent | undefined> {
     const values = createStoreEventsParameters([event], this.options.queueLimits.lastCount());
     const [stored] = await rows<StoredLogEvent>(executor, STORE_EVENTS_SQL, values);
@@ -179,8 +170,7 @@ export class LogEvents {
   }
 
   /**
-   * Validates and stores an event, and queues a run of each active live action with a log trigger that matches the
-   * event.
+   * Validates and stores an event, and queues a run of each active live action with a log trigger that matches the event.
    * @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE, APP_NOT_FOUND, RATE_LIMIT_EXCEEDED, OVERLOADED
    */
   async add(caller: Caller, appId: number, body: unknown): Promise<LogEvent> {

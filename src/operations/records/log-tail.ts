@@ -1,8 +1,7 @@
 /**
- * Sends new execution log entries to subscribers, in the order of the entries' IDs. A transaction gets the ID of its
- * entry before it commits, so an entry with a higher ID can become visible first. Therefore an entry is sent only when
- * each lower ID was sent or will never be written. A subscriber that reconnects gets a limited number of the entries
- * that it missed.
+ * Sends new execution log entries to subscribers, in the order of the entries' IDs. A transaction gets the ID of its entry before it
+ * commits, so an entry with a higher ID can become visible first. Therefore an entry is sent only when each lower ID was sent or will never
+ * be written. A subscriber that reconnects gets a limited number of the entries that it missed.
  */
 
 import { setTimeout as delay } from "node:timers/promises";
@@ -26,10 +25,7 @@ const READ_RETRY_DELAY_MS = 500;
 const UNCOMMITTED_IDS_MAX = 1_000;
 /** Interval in milliseconds at which the service checks whether open transactions that write log entries have ended. */
 const OPEN_TRANSACTION_CHECK_INTERVAL_MS = 20;
-/**
- * Maximum time in milliseconds for which newer entries wait for open transactions. After this time, the newer entries
- * are sent.
- */
+/** Maximum time in milliseconds for which newer entries wait for open transactions. After this time, the newer entries are sent. */
 const OPEN_TRANSACTION_WAIT_MAX_MS = 5_000;
 /** Maximum number of missed log entries that a subscriber gets when it reconnects. Older missed entries are skipped. */
 const MISSED_ENTRIES_MAX = 1_000;
@@ -40,10 +36,7 @@ export interface LogTailFilter {
   appId: number;
   actionId?: number | null | undefined;
   type?: string | null | undefined;
-  /**
-   * ID of the last entry that the subscriber received before it reconnected. Without this ID, the subscriber gets only
-   * new entries.
-   */
+  /** ID of the last entry that the subscriber received before it reconnected. Without this ID, the subscriber gets only new entries. */
   after?: number | null | undefined;
 }
 
@@ -77,18 +70,14 @@ export function createLogTail(options: {
    * to a transaction that was rolled back. Null while there are no subscribers.
    */
   let deliveredUpTo: number | null = null;
-  /**
-   * IDs above `deliveredUpTo` of entries that were written before the first subscriber was added. These entries are not
-   * sent.
-   */
+  /** IDs above `deliveredUpTo` of entries that were written before the first subscriber was added. These entries are not sent. */
   let olderIds = new Set<number>();
   let openCount = 0;
   let stopFollowing = () => {};
   let pendingWork: Promise<void> = Promise.resolve();
   /**
-   * Promises by app ID: each resolves when the app's latest subscriber has received its missed entries. The next
-   * reconnecting subscriber of this app waits for the promise. So an app whose subscribers often reconnect delays only
-   * its own subscribers.
+   * Promises by app ID: each resolves when the app's latest subscriber has received its missed entries. The next reconnecting subscriber of
+   * this app waits for the promise. So an app whose subscribers often reconnect delays only its own subscribers.
    */
   const catchUps = new Map<number, Promise<void>>();
   let isPlanned = false;
@@ -102,10 +91,7 @@ export function createLogTail(options: {
     return pendingWork;
   }
 
-  /**
-   * Runs `work` for a subscriber, unless the subscriber has left. If `work` fails, ends the subscription with the
-   * error.
-   */
+  /** Runs `work` for a subscriber, unless the subscriber has left. If `work` fails, ends the subscription with the error. */
   async function runForFollower(follower: TailSubscriber, work: () => Promise<void>): Promise<void> {
     if (!follower.isOpen) return;
     try {
@@ -218,9 +204,7 @@ export function createLogTail(options: {
     deliveredUpTo = from;
   }
 
-  /**
-   * Sends one subscriber the missed entries with IDs above `from` and up to `upTo`. Stops when the subscriber leaves.
-   */
+  /** Sends one subscriber the missed entries with IDs above `from` and up to `upTo`. Stops when the subscriber leaves. */
   async function catchUp(follower: TailSubscriber, from: number, upTo: number): Promise<void> {
     const pushEntry = (entry: LogEntryEvent) =>
       follower.isOpen && matchesFilter(follower, entry) && follower.sendEntry(entry.entry);
@@ -268,8 +252,7 @@ export function createLogTail(options: {
   async function joinFollower(follower: TailSubscriber, since: Date): Promise<void> {
     if (deliveredUpTo === null) await startTail(since);
     if (follower.after == null) return addFollower(follower);
-    // Sends new entries to the other subscribers first, so that the missed entries of this subscriber end exactly at
-    // `deliveredUpTo`.
+    // Sends new entries to the other subscribers first, so that the missed entries of this subscriber end exactly at `deliveredUpTo`.
     await advanceTail();
     planResume(follower, follower.after);
   }

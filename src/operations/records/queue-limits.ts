@@ -1,7 +1,4 @@
-/**
- * Limits the number and bytes of each app's queued runs. The more runs of all apps are queued, the lower is the limit
- * of each app.
- */
+/** Limits the number and bytes of each app's queued runs. The more runs of all apps are queued, the lower is the limit of each app. */
 import { LRUCache } from "lru-cache";
 import { type Db, queryPreparedRows, rows } from "../../data/database.js";
 import { QUEUE_BYTES_APP_SHARE, QUEUED_RUNS_PER_APP_RESERVED } from "../../limits.js";
@@ -23,10 +20,7 @@ const ANNOUNCED_APPS_MAX = 1_000;
 
 /** Minimum interval in milliseconds between two counts of the whole queue. */
 const COUNT_INTERVAL_MS = 1_000;
-/**
- * Maximum share of this process's time for counting a long queue. The longer a count takes, the later is the next
- * count.
- */
+/** Maximum share of this process's time for counting a long queue. The longer a count takes, the later is the next count. */
 const COUNTING_SHARE_MAX = 1 / 20;
 /** Number of queued runs above which the queue is long. A long queue is counted less often. */
 const LONG_QUEUE_RUNS = 10_000;
@@ -78,10 +72,7 @@ export function computeAppQueueLimit(queued: number, { maxRuns, maxRunsPerApp }:
 }
 
 export class QueueLimits {
-  /**
-   * Apps whose queued runs were announced within the last QUEUED_RUN_NOTICE_DELAY_MS, so that no further announcement is needed
-   * yet.
-   */
+  /** Apps whose queued runs were announced within the last QUEUED_RUN_NOTICE_DELAY_MS, so that no further announcement is needed yet. */
   private readonly announced = new LRUCache<number, true>({ max: ANNOUNCED_APPS_MAX, ttl: QUEUED_RUN_NOTICE_DELAY_MS });
   private byApp = new Map<number, AppQueueDepth>();
   private readonly total = { runs: 0, bytes: 0 };
@@ -142,9 +133,7 @@ export class QueueLimits {
     return { share: computeAppQueueLimit(this.total.runs, this.bounds), queuedOf: (appId) => this.depthOf(appId).runs };
   }
 
-  /**
-   * Reserves queue capacity for a run with a payload of `bytes` bytes. Returns false if the run would exceed a limit.
-   */
+  /** Reserves queue capacity for a run with a payload of `bytes` bytes. Returns false if the run would exceed a limit. */
   async reserveCapacity(appId: number, bytes: number): Promise<boolean> {
     await this.countAgainIfOld();
     if (!(await this.isBelowLimit(appId, bytes))) return false;
@@ -157,9 +146,7 @@ export class QueueLimits {
     return true;
   }
 
-  /**
-   * Frees the queue capacity that `reserveCapacity` has reserved for a run, because the run was not queued after all.
-   */
+  /** Frees the queue capacity that `reserveCapacity` has reserved for a run, because the run was not queued after all. */
   releaseCapacity(appId: number, bytes: number): void {
     const appDepth = this.byApp.get(appId);
     // If the queue was counted again in the meantime, the count does not include the run.
@@ -178,12 +165,10 @@ export class QueueLimits {
   }
 
   /**
-   * Returns the number, bytes and age of the queued runs of each app with queued runs. Counts the queue again, unless
-   * counting takes long.
+   * Returns the number, bytes and age of the queued runs of each app with queued runs. Counts the queue again, unless counting takes long.
    */
   async depths(): Promise<AppQueueDepth[]> {
-    // Waits for a running count and counts again, because the running count may have missed runs that were queued
-    // before this call.
+    // Waits for a running count and counts again, because the running count may have missed runs that were queued before this call.
     if (this.countInProgress) await this.countInProgress.catch(() => undefined);
     await this.countAgainIfOld(0);
     return [...this.byApp.values()];

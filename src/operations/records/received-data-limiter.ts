@@ -32,8 +32,7 @@ interface ReceivedDataLimiterOptions {
 }
 
 /**
- * Returns the key of a visitor's quota: the network address (its visitors share one quota), or the credential if the
- * address is unknown.
+ * Returns the key of a visitor's quota: the network address (its visitors share one quota), or the credential if the address is unknown.
  */
 const addressOf = ({ address, credentialId }: DataSender) =>
   address === undefined ? `credential ${credentialId}` : getAddressBlock(address);

@@ -1,7 +1,6 @@
 /**
- * Searches runs by words in their payload, result, error, console lines and contacted hosts. Secrets are masked in
- * these texts, as in the execution log. A background job indexes the words in batches after runs have ended, so that no
- * run waits for the index.
+ * Searches runs by words in their payload, result, error, console lines and contacted hosts. Secrets are masked in these texts, as in the
+ * execution log. A background job indexes the words in batches after runs have ended, so that no run waits for the index.
  */
 import type { EntityManager } from "typeorm";
 import { AdaptiveBatchSize } from "../../data/batches.js";
@@ -35,9 +34,7 @@ const INDEX_INTERVAL_MS = 2_000;
 const OVERTAKEN_INTERVAL = "interval '60 seconds'";
 /** Maximum number of characters of a word in the index. */
 const WORD_MAX_CHARACTERS = 64;
-/**
- * Number of the newest runs that a search compares with the words directly. The search uses the index for older runs.
- */
+/** Number of the newest runs that a search compares with the words directly. The search uses the index for older runs. */
 const UNINDEXED_SEARCH_RUNS = 2_000;
 /** Number of run IDs in the first range that a search with the index covers. This range starts at the newest run. */
 const FIRST_ID_RANGE = 200_000;
@@ -252,8 +249,7 @@ export class RunSearch {
   }
 
   /**
-   * Indexes all runs that have ended recently, and one batch of older runs. Returns the time of the next call as Unix
-   * time in milliseconds.
+   * Indexes all runs that have ended recently, and one batch of older runs. Returns the time of the next call as Unix time in milliseconds.
    */
   async gather(): Promise<number> {
     while (!this.isStopped && (await this.gatherBatch("newer")));
@@ -270,8 +266,7 @@ export class RunSearch {
     const query = textSearchQuery(appId, requested);
     if (query === null) throw new ActionError("REQUEST_INVALID", '"search" must contain letters or digits');
     const below = before ?? Number.MAX_SAFE_INTEGER;
-    // Uses a prepared statement, because planning the statement for all partitions takes longer than reading the
-    // rows.
+    // Uses a prepared statement, because planning the statement for all partitions takes longer than reading the rows.
     const newestRows = await queryPreparedRows<{ id: number }>(this.db, "newest-runs-by-words", SEARCH_NEWEST_RUNS, [
       query,
       most,

@@ -24,9 +24,7 @@ const UPSERT_BINDINGS = `
 /** Increases the version number of the app's secrets, so that later runs use the new bindings. */
 const INCREASE_SECRETS_VERSION = "UPDATE app SET secrets_version = secrets_version + 1 WHERE id = $1";
 
-/**
- * Returns the bindings of an app and the time of their last change; null if no bindings were ever written for the app.
- */
+/** Returns the bindings of an app and the time of their last change; null if no bindings were ever written for the app. */
 export async function readStoredBindings(
   executor: SqlClient,
   appId: number,

@@ -20,10 +20,7 @@ export interface BindingTrial {
   receivedBytes: number;
   /** Beginning of the response body, with bound secret values masked; null if there was no response. */
   body: string | null;
-  /**
-   * Code of the error that `request()` would throw in an action; null if there was a response. `error` is the error's
-   * message.
-   */
+  /** Code of the error that `request()` would throw in an action; null if there was a response. `error` is the error's message. */
   code: string | null;
   error: string | null;
 }

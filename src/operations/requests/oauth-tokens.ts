@@ -19,14 +19,10 @@ const RENEW_BEFORE_EXPIRY_MS = 30_000;
 const DEFAULT_LIFETIME_MS = 300_000;
 const LIFETIME_MAX_MS = 24 * 3_600_000;
 const FETCH_TIMEOUT_MS = 10_000;
-/**
- * Maximum number of concurrent requests to token endpoints. Each request holds a database connection while it waits for
- * the endpoint.
- */
+/** Maximum number of concurrent requests to token endpoints. Each request holds a database connection while it waits for the endpoint. */
 const CONCURRENT_FETCHES_MAX = 2;
 /**
- * Minimum time in milliseconds between two replacements of a token that an origin has rejected, because an origin may
- * reject every token.
+ * Minimum time in milliseconds between two replacements of a token that an origin has rejected, because an origin may reject every token.
  */
 const REPLACEMENT_INTERVAL_MS = 10_000;
 /**
@@ -229,8 +225,7 @@ export class OauthTokens {
       try {
         return await db.transaction(storeToken);
       } catch (error) {
-        // After the tokens have been fetched, only the write is repeated: the provider may have revoked the previous
-        // refresh token.
+        // After the tokens have been fetched, only the write is repeated: the provider may have revoked the previous refresh token.
         if (token === null || attemptsLeft === 0) throw error;
         await delay(STORE_RETRY_DELAY_MS, undefined, { ref: false });
       }
@@ -283,8 +278,7 @@ export class OauthTokens {
   }
 
   /**
-   * Returns the app's access tokens, each with the key of the binding's setting, so that the service can mask these
-   * tokens in responses.
+   * Returns the app's access tokens, each with the key of the binding's setting, so that the service can mask these tokens in responses.
    */
   knownTokens(appId: number): [key: string, token: string][] {
     const appTokens = [...this.cachedTokens.values()].filter((token) => token.appId === appId);

@@ -18,10 +18,7 @@ interface OutgoingOptions {
   egressAddress: string | null;
 }
 
-/**
- * Creates the sender of outgoing requests. The sender can connect to the same addresses and ports as the egress proxy
- * of runs.
- */
+/** Creates the sender of outgoing requests. The sender can connect to the same addresses and ports as the egress proxy of runs. */
 export function createOutgoingSender({ allowPrivateNetwork, egressAddress }: OutgoingOptions): OutgoingRequestSender {
   const { connect } = createAddressCheckedConnections({
     mayReach: (address) => allowPrivateNetwork || isPublicAddress(address),

@@ -28,17 +28,12 @@ export interface MaskedResponse {
 
 const CHARSET_PARAMETER = /;\s*charset\s*=\s*"?([^\s;"]+)/i;
 const MASKED_VALUE_PATTERN = /«([^«»]+)»/g;
-/**
- * Minimum size in bytes of a compressed body that is searched for secrets. A shorter body cannot contain a compressed
- * secret.
- */
+/** Minimum size in bytes of a compressed body that is searched for secrets. A shorter body cannot contain a compressed secret. */
 const COMPRESSED_MIN_BYTES = 12;
 
 type Decoder = Transform & { bytesWritten: number };
 
-/**
- * A format of compressed data. `canBegin` returns false if the decoder would reject a body because of its first bytes.
- */
+/** A format of compressed data. `canBegin` returns false if the decoder would reject a body because of its first bytes. */
 interface CompressedFormat {
   createDecoder(): Decoder;
   canBegin(body: Buffer): boolean;
@@ -218,18 +213,13 @@ async function findInTexts(scan: ResponseScanner, texts: Iterable<string>): Prom
   return null;
 }
 
-/**
- * Encodes a masked text in the encoding that converts `text` to the bytes of `body`. Returns null if no encoding does.
- */
+/** Encodes a masked text in the encoding that converts `text` to the bytes of `body`. Returns null if no encoding does. */
 function encodeMaskedText(maskedText: string, text: string, body: Buffer): Buffer | null {
   const encoding = EXACT_ENCODINGS.find((name) => Buffer.from(text, name).equals(body));
   return encoding === undefined ? null : Buffer.from(maskedText, encoding);
 }
 
-/**
- * Returns the key of a setting whose value is still in the response, in any form, after the masking; null if there is
- * none.
- */
+/** Returns the key of a setting whose value is still in the response, in any form, after the masking; null if there is none. */
 async function findInBody(
   scan: ResponseScanner,
   { body, origin }: OutgoingResponse,

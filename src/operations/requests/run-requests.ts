@@ -50,8 +50,7 @@ export interface RequestingRun {
    */
   onSecretsRead(version: number): void;
   /**
-   * Called before the action's code receives the error of a failed request. The error may contain text that the other
-   * server has chosen.
+   * Called before the action's code receives the error of a failed request. The error may contain text that the other server has chosen.
    */
   onRequestFailed(): void;
   printLine(line: ConsoleLine): void;
@@ -156,16 +155,14 @@ export class RunRequestSender {
           pool: String(run.appId),
           mayUseOrigin: (requested) => run.origins.includes(requested),
           originOf: normalizeOrigin,
-          // Checks the URL of a redirect for secrets. The response can also contain a secret that was set after the
-          // run's start.
+          // Checks the URL of a redirect for secrets. The response can also contain a secret that was set after the run's start.
           checkRedirect: async (next) => refuseSecretInUrl(await run.findInUrl(next.href), origin),
           ...(credential && { authorize: credential.authorize }),
           hasCredential: credential !== null || headers["authorization"] !== undefined,
         },
       );
     let response = await sendOnce();
-    // A server that rejects the credential has not processed the request, so the request can be sent again with any
-    // HTTP method.
+    // A server that rejects the credential has not processed the request, so the request can be sent again with any HTTP method.
     if (response.status === UNAUTHORIZED_STATUS && (await credential?.replaceToken())) response = await sendOnce();
     return this.encodeResponse(run, response, responseType);
   }

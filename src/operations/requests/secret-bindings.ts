@@ -1,7 +1,6 @@
 /**
- * Stores secret bindings, which add the value of a setting to requests to one origin. Provides runs with these
- * credentials and with scanners that mask them in responses. A secret leaves this module only in a request to the
- * origin of its binding.
+ * Stores secret bindings, which add the value of a setting to requests to one origin. Provides runs with these credentials and with
+ * scanners that mask them in responses. A secret leaves this module only in a request to the origin of its binding.
  */
 import { LRUCache } from "lru-cache";
 import type { EntityManager } from "typeorm";
@@ -102,9 +101,7 @@ export class SecretBindingStore {
     await settings.writeBound(manager, caller, appId, Object.fromEntries(values));
   }
 
-  /**
-   * Returns the app's current bindings and the values of their settings. Needs only one query if nothing has changed.
-   */
+  /** Returns the app's current bindings and the values of their settings. Needs only one query if nothing has changed. */
   private async currentBindings(appId: number): Promise<PreparedBindings> {
     const { settings } = this.options;
     const version = await settings.secretValues.version(appId);
@@ -114,8 +111,7 @@ export class SecretBindingStore {
     const boundKeys = new Set(bindings.map(({ key }) => key));
     const values = boundKeys.size === 0 ? null : await settings.secretValues.read(appId);
     const entries = values?.underscore.filter(([key]) => boundKeys.has(key)) ?? [];
-    // The version number was read before the values. So if the values change in between, the next request reads all
-    // values again.
+    // The version number was read before the values. So if the values change in between, the next request reads all values again.
     const preparedNow = { version, bindings, values: new Map(entries) };
     this.preparedByApp.set(appId, preparedNow);
     return preparedNow;

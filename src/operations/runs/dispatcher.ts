@@ -195,8 +195,7 @@ export class Dispatcher {
 
   /**
    * Starts queued runs while slots are free, also those whose notification was lost. Returns for how many milliseconds a run has waited
-   * although
-   * it could start; more than a few seconds mean a fault in the service. Rejects with errors of the database.
+   * although it could start; more than a few seconds mean a fault in the service. Rejects with errors of the database.
    */
   async claimQueued(): Promise<number> {
     if (this.stopping) return 0;

@@ -86,8 +86,7 @@ export function checkRunnable<Named extends RunnableFacts>(action: Named | undef
 
 /**
  * Throws `error` again. If it is ACTION_NOT_FOUND but the action has a draft, a back end of the app gets a message that says that the
- * action
- * is not published. Visitors do not get this message, because it would reveal which drafts exist.
+ * action is not published. Visitors do not get this message, because it would reveal which drafts exist.
  */
 export async function throwMissingActionError(
   db: Db,

@@ -54,8 +54,7 @@ const insertEntrySql = (type: string, data: string, payloadAt: string) => `
 
 /**
  * Writes the end of one run. $1 is the run's ID, $2 the holder, $3 the state, $4 the type and $5 the data of the log entry, $6 payload_at,
- * $7
- * the hosts, $8 the version of the secrets, $9 the sandbox mode, $10 the requests.
+ * $7 the hosts, $8 the version of the secrets, $9 the sandbox mode, $10 the requests.
  */
 const FINISH_ONE = `
   WITH ended AS (

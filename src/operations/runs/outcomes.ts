@@ -76,8 +76,7 @@ async function findResultFault(data: string | Buffer, signal: AbortSignal): Prom
 
 /**
  * Returns the outcome of a run whose code returned `data`: a failure if the text is not JSON or nests too deeply. The service does not
- * trust
- * the page to check this. @throws if the text cannot be checked; see `createInternalFailure`
+ * trust the page to check this. @throws if the text cannot be checked; see `createInternalFailure`
  */
 export async function toCompletedOutcome(data: string | Buffer | undefined, signal: AbortSignal): Promise<RunOutcome> {
   const fault = data === undefined ? null : await findResultFault(data, signal);
@@ -148,8 +147,7 @@ function buildRunEnd(
 
 /**
  * Returns the final state and log entry of a run on the server. `payload` is the payload text of the log entry; null: the entry refers to
- * the
- * run's stored payload. By default, only `{}` is copied, because it is shorter than the reference.
+ * the run's stored payload. By default, only `{}` is copied, because it is shorter than the reference.
  */
 export const createServerRunEndRecord = (
   run: RunRecord,

@@ -160,8 +160,7 @@ export class PageScriptLoader {
     const isResponding = listing.code.includes("Svc") && RESPONSE_WORD.test(listing.code);
     const responseMark = isResponding ? `response ${randomUUID()}` : null;
     // Hides calls of `Svc.App.V3.Actions.response` from the search for uses of the client library: these calls work without the library,
-    // and
-    // without the mode `document` that it can require.
+    // and without the mode `document` that it can require.
     const action = isResponding ? { ...listing, code: listing.code.replaceAll(RESPONSE_CALL_PATTERN, "") } : listing;
     const { code } = action;
     const dependencies = [...new Set(action.dependencies)];

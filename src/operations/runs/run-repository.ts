@@ -66,8 +66,7 @@ const firstOfApp = (columns: string, floor: string, limit: number) => `
 
 /**
  * Claims the oldest queued run of the app that uses the fewest slots of this process, but less than $4. $2 are the apps, $3 their numbers
- * of
- * slots, $5 is the lowest ID of an unfinished run. Reads 8 runs of each app, because other processes may be claiming the first ones.
+ * of slots, $5 is the lowest ID of an unfinished run. Reads 8 runs of each app, because other processes may be claiming the first ones.
  */
 const CLAIM_NEXT_RUN = `
   WITH RECURSIVE ${appsWithQueued("$5::bigint")},
@@ -221,8 +220,7 @@ export class RunRepository {
 
   /**
    * Writes the end of a run. Returns false if it was not written, because the run has ended, its process is not `holder` (null: it is
-   * queued),
-   * or the app's secrets have changed.
+   * queued), or the app's secrets have changed.
    */
   finish(id: number, holder: string | null, ending: RunEndRecord, executor?: SqlClient): Promise<boolean> {
     return this.finisher.finish({ ...ending, id, holder }, executor);

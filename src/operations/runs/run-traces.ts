@@ -1,7 +1,6 @@
 /**
  * OpenTelemetry spans of runs. The span of a run is a child of the span of the request that started the run, even if another process
- * executes
- * the run. Spans contain hosts and numbers, but no paths of URLs, payloads or messages.
+ * executes the run. Spans contain hosts and numbers, but no paths of URLs, payloads or messages.
  */
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import type { PageOutcome, PageRunRequest } from "../../engine/browser/run.js";

@@ -40,10 +40,7 @@ async function currentMasterKeyName(executor: SqlClient): Promise<string> {
 }
 
 export class DataKeys {
-  /**
-   * Cache of data keys by app ID. A committed data key never changes: a rotation changes only the master key under
-   * which it is stored.
-   */
+  /** Cache of data keys by app ID. A committed data key never changes: a rotation changes only the master key under which it is stored. */
   private readonly cachedKeys = createBoundedCache<number, KeyObject>(CACHED_KEYS_MAX);
 
   constructor(private readonly options: { db: Db; ring: KeyRing }) {}
@@ -92,9 +89,7 @@ export class DataKeys {
     });
   }
 
-  /**
-   * Checks that this process has the current master key. For a new database, stores the fingerprint of the key first.
-   */
+  /** Checks that this process has the current master key. For a new database, stores the fingerprint of the key first. */
   async start(): Promise<void> {
     const { db, ring } = this.options;
     // Calls `getCurrentKey` only for a new database, because this call creates a key file if none exists.
@@ -116,10 +111,7 @@ export class DataKeys {
     return key;
   }
 
-  /**
-   * Returns the app's data key. If the app has none, locks the app's row and creates the key. Call this function in a
-   * transaction.
-   */
+  /** Returns the app's data key. If the app has none, locks the app's row and creates the key. Call this function in a transaction. */
   async findOrMake(appId: number, executor: SqlClient): Promise<KeyObject> {
     const hit = this.cachedKeys.get(appId);
     if (hit) return hit;
@@ -144,8 +136,7 @@ export class DataKeys {
   async rotate(next: Buffer): Promise<number> {
     await this.requireAllMasterKeys();
     const name = computeKeyFingerprint(next);
-    // After this statement, new data keys are encrypted under `next`. The UPDATE has waited for transactions that
-    // were creating data keys.
+    // After this statement, new data keys are encrypted under `next`. The UPDATE has waited for transactions that were creating data keys.
     await this.options.db.query("UPDATE settings_key SET fingerprint = $1", [name]);
     const apps = await this.appsNotUnder(name);
     for (const id of apps) await this.rewrapKeys(id, next);

@@ -1,7 +1,4 @@
-/**
- * Reads and writes the keys, tiers and public values of an app's settings, as manifests contain them. Never decrypts a
- * value.
- */
+/** Reads and writes the keys, tiers and public values of an app's settings, as manifests contain them. Never decrypts a value. */
 import { rows, type SqlClient } from "../../data/database.js";
 import { escapeSettingKey, unescapeSettingKey } from "../../rules/setting-key-text.js";
 import { getSettingTier, type SettingTier } from "../../rules/setting-tiers.js";
@@ -66,8 +63,7 @@ const SELECT_STATUS = `
    WHERE CASE WHEN $2::text[] IS NULL THEN left(key, 1) = '_' ELSE key = ANY ($2) END`;
 
 /**
- * Returns the status of the settings `keys`; null selects all private and protected settings. Leaves out keys for which
- * no setting exists.
+ * Returns the status of the settings `keys`; null selects all private and protected settings. Leaves out keys for which no setting exists.
  */
 export async function readStoredSettingStatus(
   executor: SqlClient,

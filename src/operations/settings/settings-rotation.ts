@@ -1,7 +1,4 @@
-/**
- * Replaces the master key SETTINGS_KEY by a new one, in an order in which each process always has the keys that it
- * needs.
- */
+/** Replaces the master key SETTINGS_KEY by a new one, in an order in which each process always has the keys that it needs. */
 import type { Db } from "../../data/database.js";
 import { createMasterKey } from "../../engine/cipher.js";
 import { createKeyRing, readKeyFile, writeKeyFile } from "../../engine/key-ring.js";
@@ -39,9 +36,8 @@ async function rotateFile(db: Db, path: string): Promise<number> {
 }
 
 /**
- * Encrypts the data keys of all apps under a new master key, while other processes read and write settings. Creates the
- * new key in the file at `path`, or uses the first key in `keys`, which every process must already have. Returns the
- * number of apps.
+ * Encrypts the data keys of all apps under a new master key, while other processes read and write settings. Creates the new key in the file
+ * at `path`, or uses the first key in `keys`, which every process must already have. Returns the number of apps.
  * @throws StartError if a master key in use is not available; then nothing has changed
  */
 export async function rotateSettingsKey(options: {

@@ -1,7 +1,6 @@
 /**
- * Promotes and rolls back stages. A promotion copies the definitions (manifest) of one stage to another stage in one
- * transaction. A rollback restores the definitions that a stage had at an earlier promotion. Promotions and rollbacks
- * publish no actions.
+ * Promotes and rolls back stages. A promotion copies the definitions (manifest) of one stage to another stage in one transaction. A
+ * rollback restores the definitions that a stage had at an earlier promotion. Promotions and rollbacks publish no actions.
  */
 
 import { promisify } from "node:util";
@@ -53,19 +52,13 @@ type DefinitionsOrigin = Pick<StagePromotion, "fromAppId" | "rolledBackTo">;
 
 export interface PromotionResult {
   plan: ManifestPlan;
-  /**
-   * Version tag of the definitions of both apps, which a later promotion can send as its precondition; null for a
-   * rollback.
-   */
+  /** Version tag of the definitions of both apps, which a later promotion can send as its precondition; null for a rollback. */
   tag: string | null;
   /** The stored promotion; null if the changes were only planned (dry run). */
   promotion: StagePromotion | null;
 }
 
-/**
- * Separates the tags of the two manifests in the version tag of a promotion. The tag of a manifest never contains this
- * character.
- */
+/** Separates the tags of the two manifests in the version tag of a promotion. The tag of a manifest never contains this character. */
 const TAG_SEPARATOR = ".";
 
 /**
@@ -198,12 +191,10 @@ export class StagePromotions {
   }
 
   /**
-   * Copies the definitions of the app `fromAppId` to the app `appId`. Settings of the target app that have a value
-   * keep this value.
+   * Copies the definitions of the app `fromAppId` to the app `appId`. Settings of the target app that have a value keep this value.
    * @param precondition version tags of both apps' definitions that the request accepts
-   * @throws REQUEST_INVALID if the apps do not belong to the same group of stages, or one is not finished or is closed;
-   *   MANIFEST_CHANGED; errors of
-   *   applying a manifest and of `checkPermission`
+   * @throws REQUEST_INVALID if the apps do not belong to the same group of stages, or one is not finished or is closed; MANIFEST_CHANGED;
+   *   errors of applying a manifest and of `checkPermission`
    */
   async promote(
     caller: Caller,

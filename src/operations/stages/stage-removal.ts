@@ -12,9 +12,8 @@ import { EMPTY_PAYLOAD } from "../runs/outcomes.js";
 import { CANCEL_RUN_CHANNEL } from "../runs/run-types.js";
 
 /**
- * Limits each lock wait of a removal to less than PostgreSQL's `deadlock_timeout` of one second. Another transaction
- * may hold a lock on a row of the stage, and wait for a row that the removal has locked. Then the removal fails first,
- * and releases its locks.
+ * Limits each lock wait of a removal to less than PostgreSQL's `deadlock_timeout` of one second. Another transaction may hold a lock on a
+ * row of the stage, and wait for a row that the removal has locked. Then the removal fails first, and releases its locks.
  */
 const LIMIT_LOCK_WAIT = "SET LOCAL lock_timeout = '200ms'";
 

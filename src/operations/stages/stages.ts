@@ -226,8 +226,7 @@ export class Stages {
             `app ${stageAppId} is not a preview of this app; only previews (stages that expire) can be removed`,
           );
         }
-        // Writes the entry to the audit log of the original app, because the audit log of the preview can be deleted
-        // with the preview.
+        // Writes the entry to the audit log of the original app, because the audit log of the preview can be deleted with the preview.
         await recordChange(manager, caller, { appId: rootId, type: "app.stage.remove", data: { stageAppId } });
       });
     } catch (error) {
@@ -250,10 +249,9 @@ export class Stages {
   }
 
   /**
-   * Creates a stage: an app with the definitions, public settings and editors of the app `appId`, but without its
-   * data.
-   * @throws FORBIDDEN without the right on the original app of the group; NAME_REQUIRED, NAME_ALREADY_EXISTS,
-   *   REQUEST_INVALID; APP_NOT_FOUND if another request deletes the app or its new stage
+   * Creates a stage: an app with the definitions, public settings and editors of the app `appId`, but without its data.
+   * @throws FORBIDDEN without the right on the original app of the group; NAME_REQUIRED, NAME_ALREADY_EXISTS, REQUEST_INVALID;
+   *   APP_NOT_FOUND if another request deletes the app or its new stage
    */
   async create(caller: Caller, appId: number, body: unknown): Promise<App> {
     const { db, apps, manifests, credentials, definitions } = this.options;

@@ -1,7 +1,4 @@
-/**
- * Finds past log events that would have started an action with a certain log trigger, by comparing them with the
- * trigger's filter.
- */
+/** Finds past log events that would have started an action with a certain log trigger, by comparing them with the trigger's filter. */
 import type { LogWhere } from "../../data/action-types.js";
 import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";

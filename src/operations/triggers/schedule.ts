@@ -41,9 +41,8 @@ const metricLabelOf = (reason: string | null): TickResultLabel => {
 };
 
 /**
- * Selects due schedules. $1 is this process's estimate of the database's time, which may be ahead by the duration of
- * one request. Runs get the database's `now()` as `queued_at`, so no tick is stored before the database's clock has
- * reached it.
+ * Selects due schedules. $1 is this process's estimate of the database's time, which may be ahead by the duration of one request. Runs get
+ * the database's `now()` as `queued_at`, so no tick is stored before the database's clock has reached it.
  */
 const SELECT_DUE_SCHEDULES = `
   SELECT action_id AS "actionId", app_id AS "appId", frequency, timezone, next_tick AS "dueAt", coalesce(offset_ms, 0) AS "offsetMs"
@@ -189,8 +188,7 @@ export class Scheduler {
   constructor(private readonly options: SchedulerOptions) {}
 
   /**
-   * Claims a batch of due schedules, stores the runs of their ticks, and sets their next ticks. Returns the number of
-   * claimed schedules.
+   * Claims a batch of due schedules, stores the runs of their ticks, and sets their next ticks. Returns the number of claimed schedules.
    */
   private async claimBatch(moment: Date): Promise<number> {
     const { db, defaultTimezone, measures } = this.options;
@@ -230,10 +228,7 @@ export class Scheduler {
     return row!.next;
   }
 
-  /**
-   * Stores a run for each due tick. Returns the time of the next tick as Unix time in milliseconds; null if there is
-   * no next tick.
-   */
+  /** Stores a run for each due tick. Returns the time of the next tick as Unix time in milliseconds; null if there is no next tick. */
   async claimDue(): Promise<number | null> {
     const { now } = this.options;
     const moment = new Date(now());

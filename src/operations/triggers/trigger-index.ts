@@ -10,10 +10,7 @@ import { computeJitterDelayMs, computeNextTick } from "../../rules/ticks.js";
 /** PostgreSQL channel. A message means that schedules have changed. */
 export const SCHEDULE_CHANNEL = "svc_schedule";
 
-/**
- * Inserts or updates the row of a schedule. If a tick is already due, keeps its time, so that the scheduler still
- * stores a run for it.
- */
+/** Inserts or updates the row of a schedule. If a tick is already due, keeps its time, so that the scheduler still stores a run for it. */
 const UPSERT_SCHEDULE = `
   INSERT INTO schedule AS stored (action_id, app_id, frequency, timezone, next_tick, offset_ms) VALUES ($1, $2, $3, $4, $5, $7)
   ON CONFLICT (action_id) DO UPDATE
@@ -42,8 +39,7 @@ type IndexedAction = Pick<
 >;
 
 /**
- * True for active live versions that run on the server. Only these actions start without a caller (specification,
- * "Which version runs").
+ * True for active live versions that run on the server. Only these actions start without a caller (specification, "Which version runs").
  */
 const startsWithoutCaller = ({ masterId, active, environment, actionVersion }: IndexedAction): boolean =>
   masterId !== null && active && environment !== "client" && actionVersion === "v3";

@@ -81,10 +81,7 @@ const SELECT_SCHEDULED_ACTIONS = `
     FROM schedule JOIN action ON action.id = schedule.action_id
    WHERE schedule.app_id = $1 ORDER BY schedule.next_tick, action.id LIMIT ${LISTED_ACTIONS_MAX + 1}`;
 
-/**
- * Selects the minutes with more ticks than $2. Does not count actions with a random delay (jitter), because they start
- * at other times.
- */
+/** Selects the minutes with more ticks than $2. Does not count actions with a random delay (jitter), because they start at other times. */
 const SELECT_CROWDED_MINUTES = `
   SELECT next_tick AS tick, count(*)::int AS count FROM schedule
    WHERE next_tick IN (SELECT DISTINCT next_tick FROM schedule WHERE app_id = $1)

@@ -27,10 +27,7 @@ const RENEW_LEASE = `
   ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until, ignored_proxy = excluded.ignored_proxy
   RETURNING (extract(epoch FROM lease_until) * 1000)::float8 AS "leaseUntil"`;
 
-/**
- * Measures for how long this process has been in contact with the database, without a gap longer than
- * DATABASE_GAP_MAX_MS.
- */
+/** Measures for how long this process has been in contact with the database, without a gap longer than DATABASE_GAP_MAX_MS. */
 export class DatabaseContactMonitor {
   private since = Number.POSITIVE_INFINITY;
   private last = Number.NEGATIVE_INFINITY;
@@ -61,10 +58,7 @@ export class DatabaseContactMonitor {
 interface LeaseOptions {
   db: Db;
   roles: ReadonlySet<ProcessRole>;
-  /**
-   * True if only this process uses the database. Then all other rows of the table `instance` belong to crashed
-   * processes.
-   */
+  /** True if only this process uses the database. Then all other rows of the table `instance` belong to crashed processes. */
   isOnlyProcess: boolean;
   /**
    * Called after each renewal of the lease.

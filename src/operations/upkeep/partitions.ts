@@ -1,7 +1,6 @@
 /**
- * Creates and drops partitions of the tables of logs, runs and the audit log. A partition contains about one day's
- * rows, and is dropped when all its rows are too old to be stored. The last partition has no upper bound, so that every
- * row has a partition.
+ * Creates and drops partitions of the tables of logs, runs and the audit log. A partition contains about one day's rows, and is dropped
+ * when all its rows are too old to be stored. The last partition has no upper bound, so that every row has a partition.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { EntityManager } from "typeorm";
@@ -28,9 +27,8 @@ const LOCK_ATTEMPTS_MAX = 60;
 /** Maximum pause in milliseconds between two attempts. The pause is random. */
 const ATTEMPT_PAUSE_MAX_MS = 300;
 /**
- * Maximum number of partitions that one transaction detaches. After each such transaction, every connection plans its
- * statements again. Detaching thirty partitions takes 140 ms; detaching them in smaller groups costs the other
- * connections far more.
+ * Maximum number of partitions that one transaction detaches. After each such transaction, every connection plans its statements again.
+ * Detaching thirty partitions takes 140 ms; detaching them in smaller groups costs the other connections far more.
  */
 const DETACHED_PER_TRANSACTION_MAX = 30;
 /** Pause in milliseconds between two transactions that detach partitions. */
@@ -45,10 +43,7 @@ const DROP_PAUSE_MS = 25;
  * not contain these tables.
  */
 const DETACHED_PREFIX = "DROPPED_";
-/**
- * Key of the PostgreSQL advisory lock that prevents two processes from changing partitions at the same time. The number
- * has no meaning.
- */
+/** Key of the PostgreSQL advisory lock that prevents two processes from changing partitions at the same time. The number has no meaning. */
 const PARTITION_LOCK_KEY = 7_203_114_285_024;
 
 /**
@@ -129,8 +124,7 @@ export class Partitions {
   }
 
   /**
-   * Returns how many row IDs the next partition should contain: as many as are used in a day, estimated from the rows
-   * since `lowerBound`.
+   * Returns how many row IDs the next partition should contain: as many as are used in a day, estimated from the rows since `lowerBound`.
    * @param last last ID that was used
    */
   private async partitionSize(
@@ -148,8 +142,7 @@ export class Partitions {
   }
 
   /**
-   * Gives the last partition of each table the upper bound `until`, and adds a new last partition. The last partition
-   * is usually empty.
+   * Gives the last partition of each table the upper bound `until`, and adds a new last partition. The last partition is usually empty.
    * @returns false if the locks were not available
    */
   private async extendFamily({ tables }: PartitionFamily, until: number): Promise<boolean> {
@@ -230,8 +223,7 @@ export class Partitions {
   private async dropDetached(): Promise<void> {
     const { db } = this.options;
     for (const { name } of await rows<{ name: string }>(db, SELECT_DETACHED, [DETACHED_PREFIX])) {
-      // Sends both statements as one message, so that they form one transaction. Two transactions would slow concurrent
-      // runs twice as much.
+      // Sends both statements as one message, so that they form one transaction. Two transactions would slow concurrent runs twice as much.
       await db
         .query(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}; DROP TABLE IF EXISTS "${name}"`)
         .catch(falseIfLockTimeout);

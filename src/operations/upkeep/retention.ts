@@ -218,8 +218,7 @@ const KEPT_ROWS: readonly KeptRows[] = [
     condition: hasAuditTypeSql(types),
     kept: AUDIT_ENTRIES_PER_APP_MAX,
   })),
-  // Each organization and each account has its own maximum, so that many changes of one owner do not displace the
-  // records of other owners.
+  // Each organization and each account has its own maximum, so that many changes of one owner do not displace the records of other owners.
   {
     table: "access_event",
     condition: `organization_id IS NOT NULL AND ${IS_NOT_FAILURE}`,

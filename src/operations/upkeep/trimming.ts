@@ -1,7 +1,6 @@
 /**
- * Limits the disk space of each app's runs and log events by deleting the oldest rows. Rows that visitors of pages have
- * caused have a limit half as large, so that visits do not displace other records. Sizes are compressed bytes on the
- * disk.
+ * Limits the disk space of each app's runs and log events by deleting the oldest rows. Rows that visitors of pages have caused have a limit
+ * half as large, so that visits do not displace other records. Sizes are compressed bytes on the disk.
  */
 import type { Logger } from "pino";
 import { deleteInBatches } from "../../data/batches.js";
@@ -72,10 +71,9 @@ const writtenBytes = ({ table, bytes, isNewer }: RowKind) => `
 const MEASURED_ROWS = 10_000;
 
 /**
- * Returns SQL that measures one page of an app's rows, from the newest row backwards. $1 is the app's ID, $2 the ID
- * below which the page starts. Rows of visitors and other rows are measured separately: $3 and $4 are the
- * bytes that each group may still have in this page. For each group, returns its bytes in this page, and the highest ID
- * to delete (cut-off), which is null if nothing must be deleted.
+ * Returns SQL that measures one page of an app's rows, from the newest row backwards. $1 is the app's ID, $2 the ID below which the page
+ * starts. Rows of visitors and other rows are measured separately: $3 and $4 are the bytes that each group may still have in this page. For
+ * each group, returns its bytes in this page, and the highest ID to delete (cut-off), which is null if nothing must be deleted.
  */
 const measurePageSql = ({ table, bytes, isOfVisitor }: RowKind) => `
   SELECT count(*)::int AS rows, min(id) AS last,
@@ -100,9 +98,8 @@ interface MeasuredPage {
 const REFERRING_TABLES = ["execution_log", "console_line", "run_search"];
 
 /**
- * Returns SQL that deletes a batch of rows up to an ID, and the rows of other tables that refer to these rows. $1 is
- * the app's ID, $2 the highest ID to delete, $3 the highest ID that the previous batch has deleted, $4 the maximum number
- * of rows.
+ * Returns SQL that deletes a batch of rows up to an ID, and the rows of other tables that refer to these rows. $1 is the app's ID, $2 the
+ * highest ID to delete, $3 the highest ID that the previous batch has deleted, $4 the maximum number of rows.
  */
 const deleteSql = ({ table, isDeletable }: RowKind, partition: string) => `
   WITH batch AS (
@@ -111,10 +108,7 @@ const deleteSql = ({ table, isDeletable }: RowKind, partition: string) => `
   ${table === "run" ? REFERRING_TABLES.map((other) => `, of_${other} AS (DELETE FROM ${other} USING batch WHERE run_id = batch.id)`).join("") : ""}
   DELETE FROM ${table} USING batch WHERE ${table}.id = batch.id RETURNING ${table}.id`;
 
-/**
- * Returns SQL that selects the bytes of a table with its indexes and all partitions. This is an upper bound for the
- * rows of one app.
- */
+/** Returns SQL that selects the bytes of a table with its indexes and all partitions. This is an upper bound for the rows of one app. */
 const tableSizeSql = (table: string) => `
   SELECT coalesce(sum(pg_total_relation_size(relid)), 0)::float8 AS bytes FROM pg_partition_tree('${table}')`;
 /** Tables that contain the rows of each kind. */
@@ -124,10 +118,7 @@ const TABLES_OF_KIND: Record<RowKind["table"], readonly string[]> = {
 };
 
 export interface LogTrimming {
-  /**
-   * Deletes the oldest rows of apps that exceed their limit. Returns the time of the next call as Unix time in
-   * milliseconds.
-   */
+  /** Deletes the oldest rows of apps that exceed their limit. Returns the time of the next call as Unix time in milliseconds. */
   trim(): Promise<number>;
   /** Stops a running deletion after the batch that it is deleting now. */
   stop(): void;
@@ -193,9 +184,7 @@ export function createLogTrimming(options: {
     return (await rows<{ id: number }>(db, "SELECT id FROM app ORDER BY id")).map(({ id }) => id);
   }
 
-  /**
-   * Returns the IDs of apps that have written so much since their last measurement that they must be measured again.
-   */
+  /** Returns the IDs of apps that have written so much since their last measurement that they must be measured again. */
   async function appsToMeasure(watchedKind: (typeof watchedKinds)[number]): Promise<number[]> {
     const { kind, countedUntil, writtenBy } = watchedKind;
     const [newest] = await rows<{ at: string }>(db, kind.newest);

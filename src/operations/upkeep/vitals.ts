@@ -20,10 +20,7 @@ export interface VitalSigns {
   running: number;
   /** Milliseconds for which the oldest queued run has waited. */
   oldestQueuedMs: number;
-  /**
-   * For each app with queued runs: the number of these runs, and the milliseconds for which the oldest of them has
-   * waited.
-   */
+  /** For each app with queued runs: the number of these runs, and the milliseconds for which the oldest of them has waited. */
   queues: readonly { appId: number; queued: number; oldestMs: number }[];
   /** Number of live processes by role. */
   instances: Record<string, number>;

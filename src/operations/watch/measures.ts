@@ -20,10 +20,7 @@ const OTHER_APPS_LABEL = "other";
  */
 const DURATION_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
 
-/**
- * Sandbox in which a run was evaluated: an isolate or a document in the server's browser, a user's browser (`client`),
- * or none.
- */
+/** Sandbox in which a run was evaluated: an isolate or a document in the server's browser, a user's browser (`client`), or none. */
 export type RunMode = "isolate" | "network-isolate" | "document" | "client" | "none";
 const RUN_OUTCOMES = ["completed", "failed", "timeout", "cancelled"] as const;
 export type RunOutcomeLabel = (typeof RUN_OUTCOMES)[number];
@@ -51,9 +48,7 @@ export interface OutgoingRequestFacts {
   durationMs: number;
 }
 
-/**
- * Creates a function that returns the label value of an app: its ID for the first 100 apps, `other` for all others.
- */
+/** Creates a function that returns the label value of an app: its ID for the first 100 apps, `other` for all others. */
 export function createAppLabeler(): (appId: number) => string {
   const knownApps = new Set<number>();
   return (appId) => {

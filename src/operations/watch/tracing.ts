@@ -1,7 +1,6 @@
 /**
- * Creates trace spans of this process and sends them to an OpenTelemetry collector. Does nothing if no collector is
- * configured. Values of spans are numbers, fixed words, and host names of requests; callers must not pass other text from
- * users or their code.
+ * Creates trace spans of this process and sends them to an OpenTelemetry collector. Does nothing if no collector is configured. Values of
+ * spans are numbers, fixed words, and host names of requests; callers must not pass other text from users or their code.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Context, Span as OtelSpan, Tracer } from "@opentelemetry/api";
@@ -22,9 +21,7 @@ export interface RequestTracing {
   readonly isOn: boolean;
   /** Starts a span. @param parent W3C trace context of the parent span; null or an invalid value starts a new trace */
   beginSpan(name: string, kind: SpanKind, parent: string | null, values?: SpanValues): TraceSpan;
-  /**
-   * Runs `work` with `span` as the current span. The span also stays current in asynchronous code that `work` awaits.
-   */
+  /** Runs `work` with `span` as the current span. The span also stays current in asynchronous code that `work` awaits. */
   runInSpan<T>(span: TraceSpan, work: () => T): T;
   /** Returns the W3C trace context of the current span; null if there is no span. */
   currentTraceparent(): string | null;
