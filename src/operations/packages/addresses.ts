@@ -26,7 +26,7 @@ const UNRESPONSIVE_URL_MS = 60_000;
 
 function requireHttps(url: URL): void {
   if (url.protocol !== "https:")
-    throw new NotConnectedError("its URL redirects to a URL that is not an https URL", true);
+    throw new NotConnectedError("the URL of the script redirects to a URL that is not an https URL", true);
 }
 
 /**
