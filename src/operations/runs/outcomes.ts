@@ -53,7 +53,9 @@ async function checkInThread(data: string | Buffer): Promise<ResultFault> {
   const called = await resultCheckThreadPool.call(data);
   if (called.ok) return called.value;
   if (called.limit === "memory") throw new Error("the check of the run's result exceeded its memory limit");
-  throw new Error(`the check of the run's result exceeded its time limit of ${RESULT_CHECK_TIMEOUT_MS / 1_000} seconds`);
+  throw new Error(
+    `the check of the run's result exceeded its time limit of ${RESULT_CHECK_TIMEOUT_MS / 1_000} seconds`,
+  );
 }
 
 /**
