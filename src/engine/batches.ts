@@ -5,7 +5,7 @@
  */
 import { runInBackground } from "../background.js";
 
-export interface BatchProcessor<Item, Result> {
+interface BatchProcessor<Item, Result> {
   /** Adds an item to the next batch, and resolves with its result. @throws errors of `processBatch` */
   add(item: Item): Promise<Result>;
 }

@@ -26,7 +26,7 @@ export class NotConnectedError extends Error {
   }
 }
 
-export interface HttpRequest {
+interface HttpRequest {
   method: "POST" | "GET";
   headers: Record<string, string | number>;
   body: string | Buffer;
@@ -41,7 +41,7 @@ export interface HttpResponse {
 }
 
 /** Request for a file. `headers` are sent only to the first URL's origin. Redirects to any host are followed. */
-export interface DownloadRequest {
+interface DownloadRequest {
   headers?: Record<string, string>;
   maxBytes: number;
   timeoutMs: number;
@@ -75,7 +75,7 @@ export interface AddressCheckedConnections {
   download(url: URL, request: DownloadRequest): Promise<Download>;
 }
 
-export interface CheckedConnectionsOptions {
+interface CheckedConnectionsOptions {
   /** Returns true if connections to this IP address are allowed. */
   mayReach: (address: string) => boolean;
   /** Hosts, as `host:port`, that are allowed even if their address is private. */

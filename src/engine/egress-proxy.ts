@@ -53,7 +53,7 @@ export interface EgressProxyOptions {
 }
 
 /** Functions of a run that the proxy port calls. Each `host` argument has the format `host:port`. */
-export interface EgressProxyCallbacks {
+interface EgressProxyCallbacks {
   /** Called once for each contacted host. */
   onHost(host: string): void;
   /** Called when the proxy rejects a host. `reason` is text for the author of the action. */

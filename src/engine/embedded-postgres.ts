@@ -42,7 +42,7 @@ export interface EmbeddedPostgres {
   stop(): Promise<void>;
 }
 
-export interface EmbeddedPostgresOptions {
+interface EmbeddedPostgresOptions {
   /**
    * Absolute path of the service's data folder, which is created if it is missing. Its subfolder `postgres` contains
    * the database files.

@@ -1,6 +1,6 @@
 /** Semaphore that gives its slots to keys in turn (round-robin), so that a key with many requests delays only itself. */
 
-export type SemaphoreKey = number | string;
+type SemaphoreKey = number | string;
 
 /**
  * True if a key that holds `usedByKey` slots may get `requested` more. A key may hold at most half of the slots that the

@@ -37,7 +37,7 @@ export class GitRemoteError extends Error {
   }
 }
 
-export interface GitRequest {
+interface GitRequest {
   method: "GET" | "POST";
   /** Path that is appended to the URL of the repository. */
   path: string;
@@ -45,7 +45,7 @@ export interface GitRequest {
   body: Buffer | null;
 }
 
-export interface GitResponse {
+interface GitResponse {
   status: number;
   /** Headers of the response, by name in lower case. */
   headers: Readonly<Record<string, string>>;
@@ -55,7 +55,7 @@ export interface GitResponse {
 export type SendGitRequest = (request: GitRequest) => Promise<GitResponse>;
 
 /** A branch or tag of the repository. */
-export interface GitRef {
+interface GitRef {
   name: string;
   /** Hash of the commit. For an annotated tag (a tag with a message), the hash of the commit that the tag points to. */
   commit: string;
@@ -195,7 +195,7 @@ function extractPack(packets: readonly Packet[]): Buffer {
   return Buffer.concat(parts);
 }
 
-export interface GitRemote {
+interface GitRemote {
   /** Requests one ref by its full name, such as `refs/heads/main`. @throws GitRemoteError if there is no such ref */
   find(name: string): Promise<GitRef>;
   /** Downloads the pack of the ref's commit: all files of the commit, without history. @throws GitRemoteError */

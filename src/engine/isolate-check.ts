@@ -5,7 +5,7 @@ import ivm from "isolated-vm";
 import { ActionError } from "../errors.js";
 import { OVERLOADED_RETRY_SECONDS, SYNTAX_CHECK_MEMORY_MB, SYNTAX_CHECK_TIMEOUT_MS } from "../limits.js";
 
-export interface CompileChecker {
+interface CompileChecker {
   /**
    * Checks that V8 can compile `source`.
    * @throws ActionError CODE_VALIDATION_FAILED with V8's message, line and column, or the exceeded limit; OVERLOADED
@@ -20,7 +20,7 @@ export interface CompileChecker {
   close(): Promise<void>;
 }
 
-export interface IsolateLimits {
+interface IsolateLimits {
   /** Maximum number of isolates that exist at the same time. */
   concurrency: number;
   /** Memory limit of an isolate in megabytes. V8 does not start with less than 8 MB. */

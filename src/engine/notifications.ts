@@ -16,7 +16,7 @@ const RECONNECT_MS = 500;
  */
 const LISTEN_LINGER_MS = 30_000;
 
-export type NotificationHandler = (payload: string) => void;
+type NotificationHandler = (payload: string) => void;
 
 export interface DatabaseNotifications {
   start(): Promise<void>;

@@ -20,7 +20,7 @@ export type { OpenConnection } from "./outgoing/connection-pools.js";
 export { OutgoingError, type OutgoingErrorCode } from "./outgoing/failure.js";
 
 /** HTTP headers by name in lower case. */
-export type HeaderMap = Readonly<Record<string, string>>;
+type HeaderMap = Readonly<Record<string, string>>;
 
 export interface OutgoingRequest {
   /** URL with the scheme http or https, with its host in normal form, without credentials and fragment. */

@@ -12,7 +12,7 @@ import type { Logger } from "pino";
 
 const CHILD_PROGRAM = fileURLToPath(new URL("./pictures/child.js", import.meta.url));
 
-export const PICTURE_MAX_PIXELS = 50_000_000;
+const PICTURE_MAX_PIXELS = 50_000_000;
 /**
  * Limits of the process that decodes a picture: duration, CPU time and memory (data segment). At its limit of CPU time,
  * the process is ended by SIGXCPU, and by SIGKILL only one second later.

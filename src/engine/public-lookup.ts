@@ -7,7 +7,7 @@ import { promises as dns, type LookupAddress } from "node:dns";
 import { isIP } from "node:net";
 
 /** Returns all addresses of a host name. @throws an error with a `code` of node:dns */
-export type ResolveHost = (hostname: string) => Promise<LookupAddress[]>;
+type ResolveHost = (hostname: string) => Promise<LookupAddress[]>;
 
 const LOOKUP_TIMEOUT_MS = 10_000;
 const ATTEMPT_TIMEOUT_MS = 2_500;

@@ -7,7 +7,7 @@ export interface VapidKeys {
   privateKey: string;
 }
 
-export interface EncryptedPushRequest {
+interface EncryptedPushRequest {
   url: URL;
   headers: Record<string, string | number>;
   body: Buffer;

@@ -45,7 +45,7 @@ export interface ReceivedUpload {
 }
 
 /** Queue in which uploads wait for a reading slot. The keys of the queue take turns. */
-export interface UploadQueue {
+interface UploadQueue {
   /** Waits for a slot. @returns a function that frees the slot */
   enter(key: number | string): Promise<() => void>;
 }

@@ -39,7 +39,7 @@ export interface OutgoingMail {
   signal: AbortSignal;
 }
 
-export interface SmtpTimeouts {
+interface SmtpTimeouts {
   greetingMs: number;
   /** Maximum time in milliseconds that the server may take for each response. */
   responseMs: number;

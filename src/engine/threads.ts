@@ -4,9 +4,9 @@ import { Worker } from "node:worker_threads";
 import { runInBackground } from "../background.js";
 
 /** Result of the function, or the limit (time or memory) that the call has exceeded. */
-export type ThreadOutcome<T> = { ok: true; value: T } | { ok: false; limit: "time" | "memory" };
+type ThreadOutcome<T> = { ok: true; value: T } | { ok: false; limit: "time" | "memory" };
 
-export interface ThreadPoolOptions {
+interface ThreadPoolOptions {
   /**
    * URL of a module that exports a function with one argument. The argument and the result are copied between threads
    * (structured clone).
@@ -18,7 +18,7 @@ export interface ThreadPoolOptions {
   timeoutMs: number;
 }
 
-export interface ThreadPool<I, O> {
+interface ThreadPool<I, O> {
   /**
    * Calls the function in a thread. Several calls can run concurrently. Rejects with the error that the function
    * throws.

@@ -13,7 +13,7 @@ export interface ArchiveFile {
 }
 
 /** Maximum size in bytes of one file in a tar archive. The limit exists because readers hold a whole file in memory. */
-export const ARCHIVE_FILE_MAX_BYTES = 8 * 2 ** 20;
+const ARCHIVE_FILE_MAX_BYTES = 8 * 2 ** 20;
 const BLOCK_BYTES = 512;
 const END_PART_NAME = "end.json";
 /**

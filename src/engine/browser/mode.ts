@@ -21,7 +21,7 @@ import { needsMoreThanNetworkIsolate } from "./isolate-limits.js";
 import type { SandboxMode } from "./run.js";
 
 /** Longer code runs in a document (an empty page), because its analysis would block the process for too long. */
-export const ANALYZED_CODE_MAX_CHARACTERS = 16_384;
+const ANALYZED_CODE_MAX_CHARACTERS = 16_384;
 /** Names through which code can reach any global without containing the name of this global. */
 const DYNAMIC_CODE_NAMES = ["globalThis", "eval", "eval()", "Function"];
 /** An isolate has only some members of `performance`, so the analysis needs names such as `performance.now`. */
@@ -35,13 +35,13 @@ const ISOLATE_MODES = [
 ] as const;
 
 /** `network` is true if the code uses a global that sends requests, or runs in a document. */
-export interface CodeNeeds {
+interface CodeNeeds {
   mode: SandboxMode;
   network: boolean;
 }
 
 /** @param defined names of globals that the run's packages define */
-export type FindCodeNeeds = (code: string, defined?: readonly string[]) => CodeNeeds;
+type FindCodeNeeds = (code: string, defined?: readonly string[]) => CodeNeeds;
 
 const DOCUMENT_NEEDS: CodeNeeds = { mode: "document", network: true };
 

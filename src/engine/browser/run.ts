@@ -52,7 +52,7 @@ export interface ServiceRequest extends PageRequest {
  * `headers` contains only headers that a page may read. `text` yields parts of 64 Ki to 320 Ki characters, and reads each part only when
  * the consumer requests it. The last part may be shorter.
  */
-export interface ServiceResponse {
+interface ServiceResponse {
   status: number;
   headers: Readonly<Record<string, string>>;
   text: AsyncIterable<string>;

@@ -5,7 +5,7 @@ import { PackageError } from "./fault.js";
 
 /** Maximum total size in bytes of the unpacked content of one archive. ARCHIVE_FILES_MAX limits the number of its files. */
 export const UNPACKED_ARCHIVE_MAX_BYTES = 64 * 1024 * 1024;
-export const ARCHIVE_FILES_MAX = 20_000;
+const ARCHIVE_FILES_MAX = 20_000;
 const PATH_MAX_CHARACTERS = 512;
 
 /** Contents of files by path. Paths are relative to the package and begin with a slash. */

@@ -27,7 +27,7 @@ const EXISTING_GLOBALS = new Set([
   ...Object.keys(globals.worker),
 ]);
 
-export const isFreeGlobalName = (name: string): boolean =>
+const isFreeGlobalName = (name: string): boolean =>
   IDENTIFIER.test(name) && !RESERVED_WORDS.has(name) && !EXISTING_GLOBALS.has(name) && !(name in Object.prototype);
 
 /**

@@ -10,7 +10,7 @@ import type { FileTree } from "./file-tree.js";
  * - `node`: the import is a module of Node
  * - `missing`: there is no such module
  */
-export type ResolvedModule = { file: string } | "empty" | "node" | "missing";
+type ResolvedModule = { file: string } | "empty" | "node" | "missing";
 
 const { ResolverFactory } = enhancedResolve;
 const RESOLVED_EXTENSIONS = [".js", ".mjs", ".cjs", ".json", ".jsx"];

@@ -78,7 +78,7 @@ export function parseTsconfig(text: string | undefined): { baseUrl: string; path
   return { baseUrl: typeof baseUrl === "string" ? baseUrl : "", paths: lists };
 }
 
-export type HasFile = (path: string) => boolean;
+type HasFile = (path: string) => boolean;
 
 /** Finds the file for a path that an import contains without an extension. Returns null if there is none. */
 export function findImportedFile(has: HasFile, path: string): string | null {

@@ -10,7 +10,7 @@ interface LockOwner {
   startTicks: string | null;
 }
 
-export interface DataFolderLock {
+interface DataFolderLock {
   release(): void;
 }
 

@@ -16,7 +16,7 @@ const WATCHDOG_SCRIPT = `
   for _ in 1 2 3 4 5 6 7 8 9 10; do sleep 1; kill -0 "$1" || exit 0; done
   kill -QUIT "$1"`;
 
-export interface Watchdog {
+interface Watchdog {
   /**
    * Ends the watchdog. The caller must call this after the server has ended, because another process may soon get the
    * server's PID.

@@ -14,7 +14,7 @@ const CONNECTIONS_PER_ORIGIN = 8;
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 const KEEP_ALIVE_MS = 4_000;
 const KEEP_ALIVE_MAX_MS = 30_000;
-export const RESPONSE_HEADERS_MAX_BYTES = 64 * 1024;
+const RESPONSE_HEADERS_MAX_BYTES = 64 * 1024;
 
 const removeBrackets = (hostname: string): string => hostname.replace(/^\[(.*)\]$/, "$1");
 

@@ -5,7 +5,7 @@
 import { LRUCache } from "lru-cache";
 import { type Secret, SecretScan } from "./scan.js";
 
-export interface ScanCache {
+interface ScanCache {
   find(key: string): SecretScan | undefined;
   create(key: string, secrets: readonly Secret[]): SecretScan;
 }

@@ -21,7 +21,7 @@ interface WaitingTask {
 const THREAD_IDLE_MS = 30_000;
 const THREAD_MODULE = new URL("./thread.js", import.meta.url);
 
-export interface ScanThreadQueue {
+interface ScanThreadQueue {
   /** Runs a task in the thread. The owners of tasks take turns. Rejects if the thread ends. */
   runTask(owner: string, key: string, secrets: readonly Secret[], task: ScanTask): Promise<unknown>;
 }

@@ -1,7 +1,7 @@
 /** Interface of the proxy through which the pages of a browser context reach the network. The egress proxy implements it. */
 
 /** Functions of a run that the proxy calls. Each `host` has the format `host:port`. */
-export interface ProxyCallbacks {
+interface ProxyCallbacks {
   /** Called once for each host that the run contacts. */
   onHost(host: string): void;
   /** Called with the reason when the proxy rejects requests to a host. */

@@ -34,7 +34,7 @@ export interface PageOpeningQueue {
   enter(origin: string): Promise<() => void>;
 }
 
-export interface PagePoolOptions {
+interface PagePoolOptions {
   chromium: Chromium;
   /** Cause of a crash that the browser reports now; null if it is unknown. */
   getCrashCause: () => PageLossReason | null;

@@ -23,7 +23,7 @@ const TYPE_BY_CODE: Readonly<Record<number, GitObjectType>> = { 1: "commit", 2: 
 
 export type GitObjectType = "commit" | "tree" | "blob" | "tag";
 
-export interface GitObject {
+interface GitObject {
   type: GitObjectType;
   content: Buffer;
 }
