@@ -208,10 +208,6 @@ export class Browsers {
     return this.first !== null;
   }
 
-  countActiveRuns(): number {
-    return this.supervisors.reduce((sum, supervisor) => sum + supervisor.countActiveRuns(), 0);
-  }
-
   /** `up` counts browsers. The others count browser contexts: with a run (`serving`), idle but reserved for an app, and unused. */
   readonly countBrowsers = (): { up: number; serving: number; warm: number; spare: number } => {
     const contexts = this.supervisors.flatMap((supervisor) => supervisor.countContexts());

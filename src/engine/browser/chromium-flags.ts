@@ -4,7 +4,7 @@ import { isIP } from "node:net";
 /** Maximum V8 heap of a page in megabytes. watch/memory.ts limits memory outside the heap, such as buffers. */
 const HEAP_MAX_MB = 384;
 
-/** Makes V8 optimize later. Each run has new function objects, so optimization only pays for functions that a run calls thousands of times. */
+/** Makes V8 optimize later: each run has new function objects, so only functions that it calls thousands of times are worth the cost. */
 const LATE_OPTIMIZATION_FLAGS =
   "--no-profile-guided-optimization --invocation-count-for-maglev=4000 --invocation-count-for-maglev-osr=1000";
 

@@ -215,7 +215,7 @@ describe("isolation", () => {
   it("is not slowed by a run that blocks its own process", async () => {
     const abort = new AbortController();
     const blocked = browsers.run(runOf("async function execute() { for (;;); }", { signal: abort.signal }));
-    await until(() => browsers.countActiveRuns() === 1);
+    await until(() => browsers.countBrowsers().serving === 1);
     expect(await resultOf(browsers, "const execute = async () => 1")).to.equal(1);
     expect(await resultOf(browsers, "const execute = async () => 2", { isolationKey: "3:master" })).to.equal(2);
     abort.abort();

@@ -128,7 +128,7 @@ describe("the life of the browser", () => {
     });
     expect(await browsers.run(run)).to.deep.include({ ok: false, cause: "cancelled" });
     expect(await browsers.run(run)).to.deep.include({ ok: false, cause: "cancelled" });
-    expect(browsers.countActiveRuns()).to.equal(0);
+    expect(browsers.countBrowsers().serving).to.equal(0);
   });
 
   it("is up as soon as one context is open, and opens the others of spareContexts afterwards", async () => {

@@ -60,9 +60,10 @@ export class Page {
   private print: ((payload: string) => void) | null = null;
   /** True if the active run has printed a line, or sent a request that does not use the proxy port. */
   private hadOutput = false;
-  private runs = 0;
+  runCount = 0;
   private endedAt = Number.NEGATIVE_INFINITY;
-  private isFollowUp = false;
+  /** True if the last run started within FOLLOW_UP_MAX_PAUSE_MS after the previous run. */
+  wasFollowUpRun = false;
   private removeListeners: () => void = () => {};
   private onTarget: (page: Page) => void = () => {};
   targetId = "";
@@ -138,15 +139,6 @@ export class Page {
   /** A page that has crashed or is lost keeps its state. */
   private setState(kind: "pending" | "ready" | "running"): void {
     if (this.hasRenderer) this.state = { kind };
-  }
-
-  get runCount(): number {
-    return this.runs;
-  }
-
-  /** True if the last run started within FOLLOW_UP_MAX_PAUSE_MS after the previous run. */
-  get wasFollowUpRun(): boolean {
-    return this.isFollowUp;
   }
 
   private onCrash({ targetId, status }: Protocol.Target.TargetCrashedEvent): void {
@@ -271,8 +263,8 @@ export class Page {
   async run(request: PageRunRequest): Promise<PageOutcome> {
     this.setState("running");
     this.hadOutput = false;
-    this.runs += 1;
-    this.isFollowUp = performance.now() - this.endedAt < FOLLOW_UP_MAX_PAUSE_MS;
+    this.runCount += 1;
+    this.wasFollowUpRun = performance.now() - this.endedAt < FOLLOW_UP_MAX_PAUSE_MS;
     this.print = request.onConsole ? createConsoleLineParser(request.onConsole, request.sourceName) : null;
     const { timeoutMs, signal, sourceName } = request;
     const { promise, resolve } = Promise.withResolvers<PageOutcome>();
