@@ -1,6 +1,6 @@
 /**
- * Writes and reads a backup file: a compressed tar file, which the service encrypts if a secret is passed. The writer
- * removes a file that it could not write completely. All data is streamed, so that only a few megabytes are in memory.
+ * Writes and reads a backup file: a compressed tar file, encrypted if a secret is passed. The writer removes a file that it could not
+ * write completely. All data is streamed, so that only a few megabytes are in memory.
  */
 import { randomBytes } from "node:crypto";
 import { createReadStream } from "node:fs";
@@ -34,8 +34,7 @@ async function syncFolder(path: string): Promise<void> {
 }
 
 /**
- * Writes the file `path`, which only its owner can read. Encrypts the file unless `secret` is null. After an error, no
- * file remains.
+ * Writes the file `path`, which only its owner can read. Encrypts the file unless `secret` is null. After an error, no file remains.
  * @throws ArchiveError if the file exists or cannot be written; errors that `parts` throws
  */
 export async function writeArchive(
@@ -46,8 +45,7 @@ export async function writeArchive(
   const draft = `${path}.${randomBytes(4).toString("hex")}`;
   const encrypt = (source: AsyncIterable<Buffer>) => (secret ? encryptStream(source, secret) : source);
   try {
-    // Opens the file before any part is read. A stream would open it later, and so could create it again after a failed
-    // write has removed it.
+    // Opens the file before any part is read. A stream would open it later, perhaps after a failed write has removed it.
     const file = await open(draft, "wx", 0o600);
     const out = file.createWriteStream({ flush: true });
     await pipeline(Readable.from(writeTar(parts)), createGzip({ level: COMPRESSION_LEVEL }), encrypt, out);
@@ -91,10 +89,7 @@ async function readCompressedBytes(path: string, secret: BackupSecret | null): P
   return from(0);
 }
 
-/**
- * Decompresses a stream.
- * @throws ArchiveError if zlib cannot decompress the stream, because the file is damaged
- */
+/** @throws ArchiveError if zlib cannot decompress the stream, because the file is damaged */
 async function* decompressBytes(bytes: Transform): AsyncGenerator<Buffer> {
   try {
     yield* bytes;
@@ -106,8 +101,7 @@ async function* decompressBytes(bytes: Transform): AsyncGenerator<Buffer> {
 }
 
 /**
- * Yields the parts of the backup file (the files in its tar archive) in order. Do not use a part before the last part
- * has been yielded, because only then the digest of the file has been verified.
+ * Yields the files in the backup's tar archive. Do not use a file before the last one, because only then the digest has been verified.
  * @throws ArchiveError if the file is damaged, or the secret is wrong
  */
 export async function* readArchive(path: string, secret: BackupSecret | null): AsyncGenerator<ArchiveFile> {

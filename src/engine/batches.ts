@@ -1,7 +1,7 @@
 /**
- * Processes items in batches, for work that takes nearly as long for one item as for many, such as a transaction. Items
- * that are added while a batch is processed form the next batch. An item that is added at another time is processed at
- * once. Each batch takes items of different keys in turn, so that a key with many items delays only itself.
+ * Processes items in batches, for work that takes nearly as long for one item as for many, such as a transaction. Items that are added
+ * while a batch is processed form the next batch; another item is processed at once. Each batch takes items of different keys in turn, so
+ * that a key with many items delays only itself.
  */
 import { runInBackground } from "../background.js";
 
@@ -26,15 +26,9 @@ export function createBatchProcessor<Item, Result>(options: {
   /** Returns the expected cost of an item. A batch ends with the item with which its cost reaches `maxCost`. */
   costOf?: (item: Item) => number;
   maxCost?: number;
-  /**
-   * Returns true if a single item may have caused the error, and `processBatch` has written nothing. Each item of the
-   * batch is then processed in a call of its own.
-   */
+  /** True if one item may have caused the error, and nothing was written. Each item then gets a call of its own. */
   isCausedByOneItem: (error: unknown) => boolean;
-  /**
-   * Returns true if the items of a single key may have caused the error, and `processBatch` has written nothing. The
-   * items of each key are then processed in a call of their own.
-   */
+  /** True if the items of one key may have caused the error, and nothing was written. Each key then gets a call of its own. */
   isCausedByOneKey?: (error: unknown) => boolean;
 }): BatchProcessor<Item, Result> {
   const { processBatch: work, maxItems, maxConcurrentCalls, isCausedByOneItem } = options;
@@ -98,8 +92,7 @@ export function createBatchProcessor<Item, Result>(options: {
       return new Promise((resolve, reject) => {
         const key = keyOf(item);
         waiting.set(key, (waiting.get(key) ?? new Set()).add({ item, resolve, reject }));
-        // The call of `processBatch` is deferred, so that the batch includes items that are added in the same turn of
-        // the event loop.
+        // Starts `processBatch` later, so that the batch includes items that are added in the same turn of the event loop.
         if (isStartScheduled || activeCalls >= maxConcurrentCalls) return;
         isStartScheduled = true;
         setImmediate(startBatch);

@@ -1,14 +1,8 @@
-/**
- * Stores content in a folder or an S3 bucket if it is too large for the database. Each content has a random key. Its
- * name, app and access rules are in the database.
- */
+/** Stores content that is too large for the database in a folder or an S3 bucket, under random keys. */
 import type { BlobStore, Bucket } from "./blob-store/blob.js";
 import { createFolderBlobStore } from "./blob-store/folder.js";
 
-/**
- * Opens the store in `bucket` or, if `bucket` is null, in `folder` (absolute path). `space` is the name of a subfolder,
- * so that several databases can share a folder or bucket.
- */
+/** `folder` is an absolute path. `space` is a subfolder, so that several databases can share a folder or bucket. */
 export async function openBlobStore(options: {
   folder: string;
   bucket: Bucket | null;

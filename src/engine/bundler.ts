@@ -1,6 +1,6 @@
 /**
- * Bundles untrusted npm packages to a browser script. Each build has its own process in the strictest sandbox that the
- * machine supports (bundler/sandbox.ts), with limits for its time, memory and result. Code of packages is not executed.
+ * Bundles untrusted npm packages to a browser script. Each build has its own process in the strictest sandbox that the machine supports
+ * (bundler/sandbox.ts), with limits for its time, memory and result. Code of packages is not executed.
  */
 
 import type { ChildProcess } from "node:child_process";
@@ -32,19 +32,13 @@ interface BuildLimits {
   bytes: number;
 }
 const BUILD_LIMITS: BuildLimits = { ms: 30_000, bytes: 512 * 2 ** 20 };
-/**
- * A build process that reaches its time limit must have got at least this share of the limit as CPU time. If it got
- * less, the machine was too busy, and the package did not cause the timeout.
- */
+/** A build at its time limit that got a smaller share of it as CPU time shows a busy machine, and no faulty package. */
 const MIN_CPU_SHARE = 1 / 2;
 const USAGE_CHECK_MS = 100;
-/** Maximum number of characters that are kept of the standard error of a build process. */
+/** Number of characters that are kept of the standard error of a build process. */
 const ERROR_TEXT_MAX_CHARACTERS = 4_096;
 const SCRIPT_MAX_BYTES = 5 * 1024 * 1024;
-/**
- * Maximum size of the response as JSON in bytes: twice the maximum size of a script, because characters may be escaped,
- * and 2 MB for other fields.
- */
+/** Maximum size of the response: twice the maximum size of a script, because characters may be escaped, and 2 MB for other fields. */
 const ANSWER_MAX_BYTES = 2 * SCRIPT_MAX_BYTES + 2 * 1024 * 1024;
 /** Empty job that tests a sandbox, because every build process that can start answers it. */
 const EMPTY_JOB: BundleJob = {
@@ -53,17 +47,11 @@ const EMPTY_JOB: BundleJob = {
   subpath: "",
 };
 
-/**
- * Job that the service writes to the standard input of a build process. The archives of the packages follow, in the
- * order of `packages`.
- */
+/** Standard input of a build process. The archives of the packages follow, in the order of `packages`. */
 export interface BundleJob {
-  /** Source files of an action. If this is set, the process builds these files instead of packages. */
+  /** Source files of an action, which the process then builds instead of packages. */
   source?: SourceBuildJob;
-  /**
-   * Part of a Git repository. If this is set, the process reads the project in the repository instead of packages. The
-   * repository's pack file follows the job.
-   */
+  /** Part of a Git repository, whose project the process then reads. The repository's pack file follows the job. */
   repository?: RepositoryReadJob;
   packages: (PackageInTree & { bytes: number })[];
   maxBytes: number;
@@ -71,7 +59,6 @@ export interface BundleJob {
   subpath: string;
 }
 
-/** Response of a build process. */
 export type BundlerResponse =
   | { script: BundledScript }
   | { built: BuiltSourceScript }
@@ -79,7 +66,7 @@ export type BundlerResponse =
   | { fault: string; reason?: string };
 
 export interface PackageArchive extends PackageInTree {
-  /** Archive of the package (gzipped tar file) as the npm registry serves it. */
+  /** Gzipped tar file, as the npm registry serves it. */
   archive: Buffer;
 }
 
@@ -113,15 +100,9 @@ const createLimitFault = (limit: string) => new PackageError(`the bundler exceed
 
 interface BundlerOptions {
   log: Logger;
-  /**
-   * False allows bundling on machines without user namespaces, where a build process cannot be isolated from the
-   * network.
-   */
+  /** False allows bundling on machines without user namespaces, where a build process can reach the network. */
   sandbox: boolean;
-  /**
-   * Another script for the build process. Only tests set this option and `unshareCommand`, the command that isolates
-   * the process from the network.
-   */
+  /** Only tests set this option and `unshareCommand`, the command that isolates the process from the network. */
   script?: string;
   unshareCommand?: readonly string[];
   bounds?: BuildLimits;
@@ -144,7 +125,7 @@ function killProcess(child: ChildProcess): void {
     // The process group includes the bundler that the process has started.
     if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
   } catch {
-    // Ignores the error: the group has already ended.
+    // The group has already ended.
   }
 }
 
@@ -159,7 +140,7 @@ export class Bundler {
 
   constructor(private readonly options: BundlerOptions) {}
 
-  /** Starts a build process. @throws BundlerBusyError */
+  /** @throws BundlerBusyError */
   private startChild(sandboxPlace: BundlerSandbox): ChildProcess {
     if (this.isStopped) throw new BundlerBusyError("the service is stopping");
     const child = startInSandbox(sandboxPlace, this.script);
@@ -170,8 +151,8 @@ export class Bundler {
   }
 
   /**
-   * Kills the process if the process and its children together exceed the limits. If the machine does not report their
-   * usage, only the limits of the kernel apply.
+   * Kills the process if it and its children together exceed the limits. If the machine does not report their usage, only the kernel's
+   * limits apply.
    * @param refuse called with the error when a limit is exceeded
    */
   private watchChildLimits(
@@ -204,10 +185,7 @@ export class Bundler {
     };
   }
 
-  /**
-   * Starts a build process, and resolves with its response.
-   * @throws PackageError or BundlerBusyError if the process ends without a response
-   */
+  /** @throws PackageError or BundlerBusyError if the process ends without a response */
   private async requestFromChild(
     job: BundleJob,
     archives: Buffer[],
@@ -225,8 +203,7 @@ export class Bundler {
       const header = Buffer.from(JSON.stringify(job));
       const length = Buffer.alloc(4);
       length.writeUInt32BE(header.length);
-      // Ignores the error: writing fails if the process ends before it has read everything. The response of the process
-      // then contains the reason.
+      // Writing fails if the process ends before it has read everything. Its response then contains the reason.
       const sent = pipeline(Readable.from([length, header, ...archives]), child.stdin!).catch(() => undefined);
       const text = await readStream(child.stdio[3] as Readable).catch(() => "");
       await sent;
@@ -242,9 +219,8 @@ export class Bundler {
   }
 
   /**
-   * Returns false if the sandbox cannot start, or if its process ends with an exit code and without a response. A
-   * process that is killed, or that lacks a resource, shows nothing about the sandbox: the machine may have too little
-   * memory for any process.
+   * Returns false if the sandbox cannot start, or if its process ends with an exit code and without a response. A process that is killed,
+   * or that lacks a resource, shows nothing about the sandbox: the machine may have too little memory for any process.
    * @throws BundlerBusyError if the process was killed, did not start or lacked a resource
    */
   private async isSandboxWorking(sandbox: BundlerSandbox): Promise<boolean> {
@@ -263,10 +239,7 @@ export class Bundler {
     }
   }
 
-  /**
-   * Tries the sandboxes, the strictest first. Returns the first one that works on this machine.
-   * @throws SandboxUnavailableError if none works; BundlerBusyError
-   */
+  /** @throws SandboxUnavailableError if no sandbox works on this machine; BundlerBusyError */
   private async findStrictest(): Promise<BundlerSandbox> {
     const { log, sandbox } = this.options;
     for (const candidate of listBundlerSandboxes(this.unshareCommand, !sandbox)) {
@@ -280,8 +253,7 @@ export class Bundler {
   }
 
   /**
-   * Finds the strictest sandbox, and caches it for later calls. If no sandbox works, the next call searches again,
-   * because the operator may have enabled one meanwhile.
+   * Finds the strictest sandbox once. If none works, the next call searches again, because the operator may have enabled one meanwhile.
    * @throws SandboxUnavailableError, BundlerBusyError
    */
   findSandbox(): Promise<BundlerSandbox> {
@@ -293,7 +265,6 @@ export class Bundler {
   }
 
   /**
-   * Bundles a package with its dependencies.
    * @param packages the requested package first, then its dependencies, with their folders in `node_modules`
    * @param subpath path of the module in the requested package; empty for its main module
    * @throws PackageError, BundlerBusyError, SandboxUnavailableError

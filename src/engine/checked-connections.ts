@@ -1,6 +1,6 @@
 /**
- * Connects the service to hosts that apps name. It resolves a host name once, checks all its addresses, and connects
- * only to a checked address. The class of an error shows if the host may have received the request.
+ * Connects the service to hosts that apps name. It resolves a host name once, checks all its addresses, and connects only to a checked
+ * address. The class of an error shows if the host may have received the request.
  */
 import { promises as dns, type LookupAddress } from "node:dns";
 import { request as httpRequest, type IncomingMessage } from "node:http";
@@ -11,10 +11,7 @@ const CONNECT_TIMEOUT_MS = 10_000;
 const RESPONSE_TIMEOUT_MS = 20_000;
 const BODY_MAX_BYTES = 64 * 1024;
 
-/**
- * Error of a connection that failed before any byte was sent. `forbidden` is true if connections to the address are not
- * allowed, so that a retry is useless.
- */
+/** No byte was sent. `forbidden` is true if connections to the address are not allowed, so that a retry is useless. */
 export class NotConnectedError extends Error {
   constructor(
     message: string,
@@ -63,15 +60,9 @@ export class TooManyRedirectsError extends Error {}
 export interface AddressCheckedConnections {
   /** Opens a TCP connection to a host. @throws NotConnectedError */
   connect(host: string, port: number): Promise<Socket>;
-  /**
-   * Sends one request, and does not follow redirects.
-   * @throws NotConnectedError before a byte of the request was sent; other errors after that
-   */
+  /** Does not follow redirects. @throws NotConnectedError before a byte of the request was sent; other errors after that */
   request(url: URL, request: HttpRequest): Promise<HttpResponse>;
-  /**
-   * Downloads a file, and follows redirects.
-   * @throws NotConnectedError, ResponseTooLargeError, TooManyRedirectsError; another error if the response was incomplete or late
-   */
+  /** Follows redirects. @throws NotConnectedError, ResponseTooLargeError, TooManyRedirectsError */
   download(url: URL, request: DownloadRequest): Promise<Download>;
 }
 
@@ -84,10 +75,7 @@ interface CheckedConnectionsOptions {
   localAddress?: string | null;
   /** Returns true if connections to this port are allowed. Without this function, all ports are allowed. */
   mayUsePort?: (port: number) => boolean;
-  /**
-   * Returns all addresses of a host name. The service does not call this function for trusted hosts, but uses the
-   * resolver of the machine.
-   */
+  /** Returns all addresses of a host name. Trusted hosts use the resolver of the machine instead. */
   resolve: (hostname: string) => Promise<LookupAddress[]>;
   connectTimeoutMs?: number;
   responseTimeoutMs?: number;
@@ -109,10 +97,7 @@ async function resolveAddresses(host: string, resolve: CheckedConnectionsOptions
   }
 }
 
-/**
- * Returns a function that replaces the DNS lookup of a connection: it returns the checked addresses, so that no other
- * address is used.
- */
+/** Replaces the DNS lookup of a connection by the checked addresses, so that no other address is used. */
 function createPinnedLookup(addresses: LookupAddress[]): LookupFunction {
   return (_hostname, { all }, callback) => {
     if (all) callback(null, addresses);
@@ -120,10 +105,7 @@ function createPinnedLookup(addresses: LookupAddress[]): LookupFunction {
   };
 }
 
-/**
- * Resolves when the socket has emitted `event`: it is connected, or its TLS handshake is finished. Rejects after
- * `limitMs`.
- */
+/** Resolves when the socket is connected, or its TLS handshake is finished. Rejects after `limitMs`. */
 function waitForConnection(socket: Socket, event: "connect" | "secureConnect", limitMs: number): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const fail = (error: NodeJS.ErrnoException) => {
@@ -147,10 +129,7 @@ function waitForConnection(socket: Socket, event: "connect" | "secureConnect", l
   });
 }
 
-/**
- * Handles a response that switches protocols although the request did not ask for a switch. The response has no body,
- * and Node emits no other event for it.
- */
+/** The host switched protocols unasked. Such a response has no body, and Node emits no other event for it. */
 function handleProtocolSwitch(
   request: ReturnType<typeof httpRequest>,
   handleResponse: (head: Pick<HttpResponse, "status" | "headers">) => void,
@@ -170,8 +149,7 @@ function readResponse(request: ReturnType<typeof httpRequest>): Promise<HttpResp
         body += chunk;
         if (body.length > BODY_MAX_BYTES) response.destroy();
       });
-      // The status has arrived, so an error in the body does not matter: the result contains the part of the body that
-      // has arrived.
+      // The status has arrived. After an error in the body, the result contains the part that has arrived.
       response
         .on("error", () => undefined)
         .once("close", () => {
@@ -187,7 +165,7 @@ function readResponse(request: ReturnType<typeof httpRequest>): Promise<HttpResp
 
 const REDIRECTS_MAX = 3;
 
-/** Reads the whole body of the response. @throws ResponseTooLargeError if the body is larger than `maxBytes` */
+/** @throws ResponseTooLargeError if the body is larger than `maxBytes` */
 function downloadBody(request: ReturnType<typeof httpRequest>, maxBytes: number): Promise<Download> {
   return new Promise((resolve, reject) => {
     handleProtocolSwitch(request, (head) => resolve({ ...head, body: Buffer.alloc(0) }));
@@ -237,7 +215,6 @@ export function createAddressCheckedConnections(options: CheckedConnectionsOptio
     return isSecure ? upgradeToTls(plain, url.hostname) : plain;
   }
 
-  /** Requests one URL without following redirects. */
   async function get(url: URL, headers: Record<string, string>, maxBytes: number, signal: AbortSignal) {
     const socket = await openTo(url);
     const path = `${url.pathname}${url.search}`;

@@ -29,10 +29,7 @@ function decryptBytes(key: Buffer | KeyObject, sealed: Buffer, associatedData: s
 
 export const createMasterKey = (): Buffer => randomBytes(32);
 
-/**
- * Returns a new random data key. It is a key object, because converting a Buffer for each value would take longer than
- * the decryption.
- */
+/** A key object, because converting a Buffer for each value would take longer than the decryption. */
 export const createDataKey = (): KeyObject => createSecretKey(randomBytes(32));
 
 /** Returns a text that identifies a master key without revealing it. */
@@ -48,10 +45,7 @@ export function computeKeyFingerprint(masterKey: Buffer): string {
 export const encryptText = (dataKey: KeyObject, text: string, associatedData: string): Buffer =>
   encryptBytes(dataKey, Buffer.from(text), associatedData);
 
-/**
- * Decrypts a text.
- * @throws Error if the key or `associatedData` is not that of the encryption, or if the bytes were changed
- */
+/** @throws Error if the key or `associatedData` is not that of the encryption, or if the bytes were changed */
 export const decryptText = (dataKey: KeyObject, sealed: Buffer, associatedData: string): string =>
   decryptBytes(dataKey, sealed, associatedData).toString();
 

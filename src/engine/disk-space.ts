@@ -3,10 +3,7 @@
 import type { Logger } from "pino";
 import { runInBackground } from "../background.js";
 
-/**
- * Level of free disk space. `low`: the service allows only necessary writes. `spent`: the rest is reserved for the
- * outcomes of running actions.
- */
+/** `low`: the service allows only necessary writes. `spent`: the rest is reserved for the outcomes of running actions. */
 export type DiskSpaceLevel = "enough" | "low" | "spent";
 
 export interface DiskSpace {

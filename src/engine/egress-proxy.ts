@@ -1,7 +1,6 @@
 /**
- * Forward proxy through which a browser reaches the network. By default, it listens on loopback. It resolves a host
- * name once, checks all addresses of the name, and connects only to a checked address. Each client has its own proxy
- * port. A callback receives the contacted hosts.
+ * Forward proxy through which a browser reaches the network. It resolves a host name once, checks all addresses of the name, and connects
+ * only to a checked address. Each client has its own proxy port. A callback receives the contacted hosts.
  */
 import { promises as dns, type LookupAddress } from "node:dns";
 import { isIP, type Socket } from "node:net";
@@ -26,9 +25,8 @@ export interface EgressProxyOptions {
   /** True allows all addresses and ports: only for tests and local development. */
   allowPrivateNetwork: boolean;
   /**
-   * Returns the private endpoints to which runs may connect: the key is `host:port` as in the page's URL, the value is
-   * the IP address. Called for each connection, because the service's own port is known only after its server has
-   * started.
+   * Private endpoints to which runs may connect: IP addresses by `host:port` of the page's URL. Called for each connection, because the
+   * service's own port is known only after its server has started.
    */
   endpoints?: () => ReadonlyMap<string, string>;
   /** IP address of this machine from which connections are made; null lets the system choose. */
@@ -36,15 +34,9 @@ export interface EgressProxyOptions {
   ports?: readonly number[];
   /** IP address on which proxy ports listen; default 127.0.0.1. */
   host?: string;
-  /**
-   * Returns true if proxy ports accept connections from this IP address. The proxy calls this function for each
-   * connection. Without it, all clients are accepted.
-   */
+  /** True if proxy ports accept connections from this IP address. Called for each connection. By default, all are accepted. */
   servesAddress?: (peer: string) => boolean;
-  /**
-   * Returns true if proxy ports accept connections of local processes with this user ID. Without this function, all
-   * users are accepted. Clients whose user ID cannot be determined are also accepted.
-   */
+  /** True if proxy ports accept local processes with this user ID. By default, and without a known user ID, all are accepted. */
   servesUid?: (uid: number) => boolean;
   /** Time limit in milliseconds for connecting to a host; default 10 s. */
   connectTimeoutMs?: number;
@@ -60,10 +52,7 @@ interface EgressProxyCallbacks {
   onRejected?(host: string, reason: string): void;
   /** Called when the proxy has connected to a host. */
   onReached?(host: string): void;
-  /**
-   * Called before the proxy resolves the host name. The proxy rejects the connection if the result is false. Without
-   * this function, every connection is allowed.
-   */
+  /** Called before the proxy resolves the host name. If the result is false, the proxy rejects the connection. */
   mayConnect?(host: string): Promise<boolean>;
 }
 
@@ -87,8 +76,8 @@ export interface EgressProxy {
 }
 
 /**
- * True for addresses of hosts on the public internet. False for private, loopback, link-local, shared, multicast and
- * reserved addresses, for IPv6 addresses that embed an IPv4 address, and for addresses of this machine.
+ * False for private, loopback, link-local, shared, multicast and reserved addresses, for IPv6 addresses that embed an IPv4 address, and
+ * for addresses of this machine.
  */
 export function isPublicAddress(address: string): boolean {
   if (isIP(address) === 0 || address.includes("%")) return false;
@@ -119,10 +108,7 @@ async function resolveAddresses(hostname: string, options: EgressProxyOptions): 
   }
 }
 
-/**
- * Resolves a host name, and checks that runs may connect to its addresses.
- * @throws RequestError 403 or 502, before any connection is made
- */
+/** Resolves a host name that runs may reach. @throws RequestError 403 or 502, before any connection is made */
 async function resolveDestination(hostname: string, port: number, options: EgressProxyOptions): Promise<Destination> {
   const endpoint = options.endpoints?.().get(`${hostname}:${port}`);
   if (endpoint !== undefined) {
@@ -144,10 +130,7 @@ async function resolveDestination(hostname: string, port: number, options: Egres
 }
 
 const createRunEndedError = () => new RequestError("the run has ended", 403);
-/**
- * Error for the end of a run. It is created only once, because creating it would take most of the time at the end of a
- * run.
- */
+/** Created only once, because creating it would take most of the time at the end of a run. */
 const RUN_ENDED_ERROR = createRunEndedError();
 
 class ProxyPort implements EgressProxyPort {
@@ -157,7 +140,7 @@ class ProxyPort implements EgressProxyPort {
   private askedLate = false;
   private readonly known = new WeakSet<Socket>();
   private closed = false;
-  /** Signal that aborts the current and pending connections of the proxy port. */
+  /** Aborts the current and pending connections of the proxy port. */
   private abortController = new AbortController();
   private readonly server: Server;
 
@@ -168,8 +151,7 @@ class ProxyPort implements EgressProxyPort {
     const { host = LOOPBACK_ADDRESS, servesAddress } = options;
     const prepareRequestFunction = (request: PrepareRequestFunctionOpts) => this.prepareRequest(request);
     this.server = new Server({ host, port: 0, prepareRequestFunction });
-    // This listener runs before the listener of the proxy library, so that the proxy reads no byte of an unauthorized
-    // client.
+    // Runs before the listener of the proxy library, so that the proxy reads no byte of an unauthorized client.
     this.server.server.prependListener("connection", (socket: Socket) => {
       const peer = socket.remoteAddress ?? "";
       if (servesAddress?.(ipaddr.isValid(peer) ? ipaddr.process(peer).toString() : peer) === false) socket.destroy();
@@ -185,10 +167,7 @@ class ProxyPort implements EgressProxyPort {
     return `http://${isIP(host) === 6 ? `[${host}]` : host}:${this.server.port}`;
   }
 
-  /**
-   * Checks the client of a connection once.
-   * @throws RequestError if the client's process is not one of the service's browsers
-   */
+  /** @throws RequestError if the client's process is not one of the service's browsers */
   private async checkClient(socket: Socket): Promise<void> {
     const { servesUid } = this.options;
     if (!servesUid || this.known.has(socket)) return;
@@ -269,7 +248,7 @@ class ProxyPort implements EgressProxyPort {
     if (this.closed) return;
     this.closed = true;
     this.endRun();
-    // Ignores the error: the server is already closed.
+    // The server is already closed.
     this.server.close(true).catch(() => {});
     this.onClose(this);
   }

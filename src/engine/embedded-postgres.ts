@@ -24,29 +24,18 @@ import {
 const DATABASE_NAME = "svc";
 
 export interface EmbeddedPostgres {
-  /**
-   * postgres:// URL with the password. The file `database-url` in the data folder (mode 0600) contains the same URL.
-   */
+  /** URL with the password. The file `database-url` in the data folder (mode 0600) contains the same URL. */
   url: string;
-  /**
-   * URL that connects through the server's Unix socket. If the path of the socket is too long, this is the same as
-   * `url`.
-   */
+  /** URL for the server's Unix socket. If the path of the socket is too long, this is the same as `url`. */
   socketUrl: string;
   /** Resolves if the server ends unexpectedly. The service must then restart. */
   failed: Promise<void>;
-  /**
-   * Rolls back open transactions, stops the server, and waits until all its processes have ended. Callers may call this
-   * function twice.
-   */
+  /** Rolls back open transactions, and waits until all processes of the server have ended. May be called twice. */
   stop(): Promise<void>;
 }
 
 interface EmbeddedPostgresOptions {
-  /**
-   * Absolute path of the service's data folder, which is created if it is missing. Its subfolder `postgres` contains
-   * the database files.
-   */
+  /** Absolute path of the service's data folder, which is created. Its subfolder `postgres` has the database files. */
   dataDir: string;
   log: Logger;
   /** Additional server settings, which only tests pass. `fsync: "off"` also makes the first start faster. */
@@ -57,10 +46,7 @@ const getClusterFolder = (dataDir: string) => join(dataDir, "postgres");
 const getLockFilePath = (dataDir: string) => join(dataDir, "service.lock");
 const getUrlFilePath = (dataDir: string) => join(dataDir, "database-url");
 
-/**
- * Maximum length in bytes of a Unix socket's path on every system. For each statement, a Unix socket takes 5 % less CPU
- * time of client and server than TCP.
- */
+/** Maximum path of a Unix socket on every system. Per statement, a socket takes 5 % less CPU time than TCP. */
 const SOCKET_PATH_MAX = 103;
 
 function createSocketUrl(url: string, { port, socketPath }: Postmaster): string {
@@ -84,10 +70,7 @@ function saveUrl(dataDir: string, password: string, port: number): string {
   return url;
 }
 
-/**
- * Creates the database cluster if it is missing. Returns its password: the saved one, or a new one if there is no
- * cluster or no password file.
- */
+/** Returns the saved password, or a new one if there is no cluster or no password file. */
 async function prepareCluster(context: PostgresClusterContext, dataDir: string, sync: boolean): Promise<string> {
   const saved = readSavedUrl(dataDir)?.password;
   const exists = postgresClusterExists(context.clusterDir);
@@ -112,10 +95,9 @@ async function ensureDatabase(url: string): Promise<void> {
 }
 
 /**
- * Starts PostgreSQL in `dataDir/postgres`, with a Unix socket and a free port of 127.0.0.1. First stops a server that a
- * killed service left running.
- * @throws EmbeddedPostgresError with a reason in one line: another process uses the folder, the platform has no
- * embedded PostgreSQL, or the server reported an error
+ * Starts PostgreSQL in `dataDir/postgres`, with a Unix socket and a free port of 127.0.0.1. First stops a server of a killed service.
+ * @throws EmbeddedPostgresError with a reason in one line: another process uses the folder, the platform has no embedded PostgreSQL, or
+ *   the server reported an error
  */
 export async function startEmbeddedPostgres({
   dataDir,
@@ -145,10 +127,7 @@ export async function startEmbeddedPostgres({
   }
 }
 
-/**
- * Returns the URL of the server that a running service has started in `dataDir`. Returns null if there is no such
- * server, or if the server is not ready.
- */
+/** Returns null if no running service has started a server in `dataDir`, or if the server is not ready. */
 export async function findRunningEmbeddedPostgres(dataDir: string): Promise<string | null> {
   if (findDataFolderLockHolder(getLockFilePath(dataDir)) === null) return null;
   const url = readSavedUrl(dataDir);

@@ -3,8 +3,7 @@
 type SemaphoreKey = number | string;
 
 /**
- * True if a key that holds `usedByKey` slots may get `requested` more. A key may hold at most half of the slots that the
- * other keys do not hold, so that slots remain for other keys.
+ * True if a key with `usedByKey` slots may get `requested` more: at most half of the slots that the other keys leave free.
  * @param usedCount number of slots that all keys hold together
  */
 export function mayKeyGetSlots(total: number, usedCount: number, usedByKey: number, requested: number): boolean {
@@ -12,16 +11,12 @@ export function mayKeyGetSlots(total: number, usedCount: number, usedByKey: numb
 }
 
 export class FairSemaphore {
-  /**
-   * Callers that wait for a slot, grouped by their keys. Keys get slots in the order of this map. A key that gets a
-   * slot moves to the end.
-   */
+  /** Waiting callers by key, in the order in which keys get slots. A key that gets a slot moves to the end. */
   private readonly waiting = new Map<SemaphoreKey, Set<() => void>>();
   private readonly perKey = new Map<SemaphoreKey, number>();
   private taken = 0;
 
   /**
-   * @param slots total number of slots
    * @param slotsOfKey maximum number of slots that one key may hold
    * @param shares "halved" if a key may also hold at most half of the slots that other keys leave free
    */
@@ -84,23 +79,18 @@ export class FairSemaphore {
     });
   }
 
-  /** Returns the number of callers of the key that wait for a slot. */
   countWaiting(key: SemaphoreKey): number {
     return this.waiting.get(key)?.size ?? 0;
   }
 
-  /**
-   * Takes a slot if one is free. Returns a function that frees the slot. Returns null if no slot is free, or if other
-   * callers of the key already wait.
-   */
+  /** Returns a function that frees the taken slot; null if no slot is free, or if other callers of the key already wait. */
   tryEnter(key: SemaphoreKey): (() => void) | null {
     return this.mayEnter(key) && !this.waiting.has(key) ? this.takeSlot(key) : null;
   }
 
   /**
-   * Waits for a slot.
+   * Waits for a slot, and returns a function that frees it.
    * @param createSignal creates the signal that ends the wait; called only if the caller has to wait
-   * @returns a function that frees the slot
    * @throws the abort reason of the signal
    */
   async enter(key: SemaphoreKey, createSignal?: () => AbortSignal): Promise<() => void> {

@@ -1,25 +1,19 @@
-/**
- * Reads refs and one commit of a Git repository over HTTP, without the history (Git protocol version 2,
- * gitprotocol-v2). Callers pass the function that sends HTTP requests.
- */
+/** Reads refs and one commit of a Git repository, without history, over HTTP (Git protocol version 2, gitprotocol-v2). */
 
 const UPLOAD_PACK_TYPE = "application/x-git-upload-pack";
 const PROTOCOL_HEADERS = { "git-protocol": "version=2" };
 const FLUSH_PACKET = "0000";
 const DELIMITER_PACKET = "0001";
 const LENGTH_DIGITS = 4;
-/** Filter of a fetch request. A Git server that supports filters then does not send files above 1 MB. */
+/** A Git server that supports filters then does not send files above 1 MB. */
 const BLOB_FILTER = "filter blob:limit=1m";
 const REFS_MAX = 1_000;
-/** Maximum size in bytes of a response that lists capabilities or refs. */
+/** Maximum size of a response that lists capabilities or refs. */
 const LIST_MAX_BYTES = 256 * 1024;
-/**
- * Maximum number of packets in a response. A pack of 5 MB has 5,000 packets if the server sends packets of 1 KB, which
- * are the smallest that occur.
- */
+/** A pack of 5 MB has 5,000 packets if the server sends packets of 1 KB, which are the smallest that occur. */
 const PACKETS_MAX = 20_000;
 const REASON_MAX_CHARACTERS = 300;
-/** Numbers of two side-band channels in the packfile section of a response: the pack's bytes, and error messages. */
+/** Side-band channels in the packfile section of a response: the pack's bytes, and error messages. */
 const [PACK_CHANNEL, ERROR_CHANNEL] = [1, 3];
 /** HTTP statuses of a Git server that cannot answer now, or that receives too many requests. */
 const TEMPORARY_HTTP_STATUSES = [408, 425, 429, 500, 502, 503, 504];
@@ -47,14 +41,12 @@ interface GitRequest {
 
 interface GitResponse {
   status: number;
-  /** Headers of the response, by name in lower case. */
   headers: Readonly<Record<string, string>>;
   body: Buffer;
 }
 
 export type SendGitRequest = (request: GitRequest) => Promise<GitResponse>;
 
-/** A branch or tag of the repository. */
 interface GitRef {
   name: string;
   /** Hash of the commit. For an annotated tag (a tag with a message), the hash of the commit that the tag points to. */
@@ -63,10 +55,7 @@ interface GitRef {
   target: string;
 }
 
-/**
- * One packet of a response: the bytes of a line, or a packet that ends a section ("delimiter"), a response ("flush") or
- * the connection ("end").
- */
+/** Bytes of a line, or a packet that ends a section ("delimiter"), a response ("flush") or the connection ("end"). */
 type Packet = Buffer | "flush" | "delimiter" | "end";
 
 const encodePacket = (line: string): string =>

@@ -8,45 +8,35 @@ import { OVERLOADED_RETRY_SECONDS, SYNTAX_CHECK_MEMORY_MB, SYNTAX_CHECK_TIMEOUT_
 interface CompileChecker {
   /**
    * Checks that V8 can compile `source`.
-   * @throws ActionError CODE_VALIDATION_FAILED with V8's message, line and column, or the exceeded limit; OVERLOADED
-   *   after `close`
+   * @throws ActionError CODE_VALIDATION_FAILED with V8's message, line and column, or the exceeded limit; OVERLOADED after `close`
    */
   check(source: string): Promise<void>;
   /**
-   * Resolves when the running checks have ended and no isolate exists any more. Rejects waiting and later checks with
-   * OVERLOADED. Call it before the process exits: V8 cannot interrupt a compilation, and an exit during one causes a
-   * segmentation fault.
+   * Resolves when no isolate exists any more. Rejects waiting and later checks with OVERLOADED. Call it before the process exits: V8 cannot
+   * interrupt a compilation, and an exit during one causes a segmentation fault.
    */
   close(): Promise<void>;
 }
 
 interface IsolateLimits {
-  /** Maximum number of isolates that exist at the same time. */
   concurrency: number;
   /** Memory limit of an isolate in megabytes. V8 does not start with less than 8 MB. */
   memoryMb: number;
   timeoutMs: number;
 }
 
-// Prevents a deadlock: V8 collects unused WebAssembly code under a lock of the whole process, and queries each isolate
-// while it has this lock. If isolated-vm then frees an isolate, the same thread needs the lock again. The only
-// WebAssembly code of the service is in its HTTP client, and needs no collection.
+// V8 collects unused WebAssembly code under a lock of the whole process, and queries each isolate meanwhile. If isolated-vm then frees an
+// isolate, the same thread needs the lock again: a deadlock. The service's only WebAssembly code, of its HTTP client, needs no collection.
 setFlagsFromString("--no-wasm-code-gc");
 
-/**
- * Time in milliseconds in which isolated-vm frees an isolate. It does so in another thread, and does not report the
- * end. After the check of a megabyte of functions, this took 30 to 100 ms on a slow machine.
- */
+/** isolated-vm frees an isolate in another thread, and does not report the end. Measured: 30 to 100 ms on a slow machine. */
 const ISOLATE_RELEASE_MS = 500;
 
-/** Matches the position (line and column) that V8 appends to an error message. */
+/** Line and column that V8 appends to an error message. */
 const CODE_POSITION = / \[code:(\d+):(\d+)\]$/;
 const MESSAGE_MAX_CHARACTERS = 200;
 
-/**
- * Creates a check that uses at most `concurrency` isolates at a time. Each source gets a new isolate, which costs a
- * millisecond, so that sources of different actions never share an isolate.
- */
+/** Each source gets a new isolate, which costs a millisecond, so that sources of different actions never share one. */
 export function createCompileChecker({
   concurrency = 2,
   memoryMb = SYNTAX_CHECK_MEMORY_MB,

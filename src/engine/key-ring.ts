@@ -1,7 +1,4 @@
-/**
- * Holds the master keys of this process, which come from an environment variable or a key file. Creates the key file if
- * it is missing.
- */
+/** Master keys of this process, from an environment variable or a key file, which is created if it is missing. */
 
 import { randomBytes } from "node:crypto";
 import {
@@ -28,10 +25,7 @@ export interface KeyRing {
   source: string;
   /** Returns the master key that encrypts new data keys. Creates the key file if it is missing. */
   getCurrentKey(): Buffer;
-  /**
-   * Returns the first master key for which `fits` returns true; null if there is none. Reads the key file again before
-   * it returns null, so that a key rotation needs no restart.
-   */
+  /** Null if `fits` accepts no master key. Reads the key file again before, so that a key rotation needs no restart. */
   findKey(fits: (key: Buffer) => boolean): Buffer | null;
 }
 
@@ -53,11 +47,7 @@ function syncFolder(path: string): void {
   closeSync(folder);
 }
 
-/**
- * Writes the keys to a temporary file in the folder of `path`, and flushes the file to disk. Without the flush, a crash
- * could leave data that is encrypted with a lost key.
- * @returns path of the temporary file
- */
+/** Returns the path of a temporary file beside `path`. Without its flush to disk, data could be encrypted with a lost key. */
 function writeDraft(path: string, keys: readonly Buffer[]): string {
   mkdirSync(dirname(path), { recursive: true });
   const draft = `${path}.${randomBytes(4).toString("hex")}`;
@@ -66,10 +56,7 @@ function writeDraft(path: string, keys: readonly Buffer[]): string {
   return draft;
 }
 
-/**
- * Replaces the key file atomically, so that a reader gets either the old or the new keys. If the service runs as root,
- * the owner of the file stays the same.
- */
+/** Replaces the key file atomically: a reader gets either the old or the new keys. As root, keeps the owner of the file. */
 export function writeKeyFile(path: string, keys: readonly Buffer[]): void {
   const draft = writeDraft(path, keys);
   const owner = statSync(path, { throwIfNoEntry: false });
@@ -85,8 +72,7 @@ function readOrCreateKeys(path: string): Buffer[] {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
   }
   const draft = writeDraft(path, [randomBytes(KEY_BYTES)]);
-  // link() does not replace an existing file. If two processes start without a key file, one of them creates the file,
-  // and the other reads it.
+  // link() does not replace an existing file. If two processes start without a key file, one creates it, and the other reads it.
   try {
     linkSync(draft, path);
     syncFolder(path);
@@ -98,10 +84,7 @@ function readOrCreateKeys(path: string): Buffer[] {
   return readKeyFile(path);
 }
 
-/**
- * Uses the keys in `keys` (from the environment) if it is not null, otherwise the keys in the file at `path`. Keeps all
- * keys that it has read in memory.
- */
+/** Uses `keys` (from the environment) or, if that is null, the file at `path`. Keeps all keys that it has read in memory. */
 export function createKeyRing({ keys, path }: { keys: readonly Buffer[] | null; path: string }): KeyRing {
   let knownKeys: readonly Buffer[] = keys ?? (existsSync(path) ? readKeyFile(path) : []);
   return {

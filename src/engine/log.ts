@@ -1,7 +1,4 @@
-/**
- * Creates the log of the process. Its lines about errors contain no values from the errors, such as parameters, rows
- * and bodies.
- */
+/** Log of the process. Its lines about errors contain no values from the errors, such as parameters, rows and bodies. */
 import { type DestinationStream, type Logger, type LoggerOptions, pino } from "pino";
 
 /** Properties of a database error that the log contains. */
@@ -11,10 +8,7 @@ const LOGGED_FIELDS = ["code", "constraint", "table", "column", "routine", "sysc
 const replaceParsedText = (error: Error): string =>
   error instanceof SyntaxError ? "a text could not be parsed" : error.message;
 
-/**
- * Returns the parts of an error that the log contains: type, message, stack, and the properties in LOGGED_FIELDS. Other
- * properties may contain values of rows or parameters.
- */
+/** Only type, message, stack and LOGGED_FIELDS of an error: other properties may contain values of rows or parameters. */
 function selectLoggedFields(error: unknown): object {
   if (!(error instanceof Error)) return { type: typeof error };
   const source = ((error as { driverError?: unknown }).driverError ?? error) as Record<string, unknown>;
@@ -31,8 +25,7 @@ function selectLoggedFields(error: unknown): object {
 }
 
 /**
- * Creates a log that writes lines of JSON to `destination`, by default standard output. Errors are logged in the field
- * `err`.
+ * Writes lines of JSON to `destination`, by default standard output. Errors are logged in the field `err`.
  * @param absorb returns true for the arguments of a line that must not be written
  */
 export function createLog(
@@ -55,10 +48,7 @@ export function createLog(
 
 const CONSOLE_METHODS = ["trace", "error", "warn", "info", "log", "debug"] as const;
 
-/**
- * Writes the console output of libraries to the log as warnings. Otherwise the output would go to standard error, which
- * is for messages to people.
- */
+/** Logs the console output of libraries as warnings. It would go to standard error, which is for messages to people. */
 export function redirectConsoleToLog(
   log: Logger,
   target: Pick<Console, (typeof CONSOLE_METHODS)[number]> = console,

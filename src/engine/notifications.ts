@@ -1,6 +1,6 @@
 /**
- * Notifications between all processes that use one database, with LISTEN and NOTIFY of PostgreSQL. A notification is a
- * short text, usually an ID. After a lost connection, listeners read again what they may have missed.
+ * Notifications between all processes that use one database, with LISTEN and NOTIFY of PostgreSQL. A notification is a short text, usually
+ * an ID. After a lost connection, listeners read again what they may have missed.
  */
 
 import pg from "pg";
@@ -10,30 +10,21 @@ import { createClient } from "../postgres.js";
 
 const CONNECTION_CHECK_MS = 10_000;
 const RECONNECT_MS = 500;
-/**
- * Time in milliseconds for which the process still listens to a channel after the channel's last follower (caller of
- * `follow`) has unsubscribed. A follower that subscribes within this time need not wait.
- */
+/** A process still listens to a channel for this time after its last follower. A new follower then need not wait. */
 const LISTEN_LINGER_MS = 30_000;
 
 type NotificationHandler = (payload: string) => void;
 
 export interface DatabaseNotifications {
   start(): Promise<void>;
-  /**
-   * Calls `listener` for each notification on `channel`, which must be one of `channels`. Returns a function that
-   * unsubscribes.
-   */
+  /** `channel` must be one of `channels`. Returns a function that unsubscribes. */
   listen(channel: string, listener: NotificationHandler): () => void;
   /**
-   * Like `listen`, for a channel to which the process listens only while the channel has followers. Calls `onGap`
-   * whenever notifications may have been missed: when listening starts, and after a lost connection.
+   * Like `listen`, for a channel to which the process listens only while it has followers. Calls `onGap` whenever notifications may have
+   * been missed: when listening starts, and after a lost connection.
    */
   follow(channel: string, listener: NotificationHandler, onGap: () => void): () => void;
-  /**
-   * Calls `listener` after each lost connection, because the process may have missed notifications. Returns a function
-   * that unsubscribes.
-   */
+  /** Calls `listener` after each lost connection, when notifications may be missed. Returns a function that unsubscribes. */
   onGap(listener: () => void): () => void;
   /** False while the database connection is lost, so that the process may miss notifications. */
   isHealthy(): boolean;
@@ -53,10 +44,7 @@ interface ChannelState {
   leaveTimer: NodeJS.Timeout | undefined;
 }
 
-/**
- * Creates the notifications. `listen` accepts only the channels in `channels`, and `follow` only those in `followed`.
- * Each channel name is a plain SQL identifier.
- */
+/** `listen` accepts only `channels`, and `follow` only `followed`. Each channel name is a plain SQL identifier. */
 export function createDatabaseNotifications(options: {
   url: string;
   channels: readonly string[];
@@ -88,7 +76,7 @@ export function createDatabaseNotifications(options: {
       await next.connect();
       await next.query(channels.map((channel) => `LISTEN ${pg.escapeIdentifier(channel)}`).join("; "));
     } catch (error) {
-      // If the attempt fails, closes the client, because it may be half-open.
+      // The client of a failed attempt may be half-open.
       next.end().catch(() => undefined);
       throw error;
     }
@@ -103,10 +91,7 @@ export function createDatabaseNotifications(options: {
     return lastCommand;
   }
 
-  /**
-   * Starts to listen to the channel. Then calls `onGap` of its followers, so that they read what they may have missed.
-   * If there is no connection, both steps happen after the next connect.
-   */
+  /** Listens to the channel, and then calls `onGap` of its followers. Without a connection, both happen after the next connect. */
   async function notifyListeners(channel: string, channelState: ChannelState): Promise<void> {
     const requested = client;
     if (!requested || channelState.connection === requested) return;
@@ -126,7 +111,7 @@ export function createDatabaseNotifications(options: {
     if (client !== lost) return;
     client = null;
     clearTimeout(timer);
-    // Ignores the error, because the connection is already lost.
+    // The connection is already lost.
     lost.end().catch(() => undefined);
     if (stopped) return;
     log.warn({ reason: error.message }, "lost the connection for database notifications");
@@ -144,7 +129,7 @@ export function createDatabaseNotifications(options: {
     }
   }
 
-  // Sends a query, because only a missing response shows that the database is unreachable.
+  /** Sends a query, because only a missing response shows that the database is unreachable. */
   async function checkConnection(): Promise<void> {
     const requested = client;
     if (!requested) return;

@@ -1,11 +1,9 @@
 /**
- * Sends HTTP requests to other services on behalf of an app: with checked addresses, limits and redirect rules.
- *
- * Use: create one `OutgoingRequestSender` per process with `open`, which connects to checked addresses only
- * (`checked-connections.ts`). Create one `RunRequestBudget` per run. Then `sender.send(request, scope)` resolves for every
- * HTTP status with the decoded body, and rejects with an `OutgoingError`. `scope` describes the sender: `pool`
- * separates the connections of apps, `mayUseOrigin` decides which origins the app may contact, `authorize` adds a
- * credential to each hop (the first request, a redirect or a retry).
+ * Sends HTTP requests to other services on behalf of an app: with checked addresses, limits and redirect rules. Create one
+ * `OutgoingRequestSender` per process with `open`, which connects to checked addresses only, and one `RunRequestBudget` per run.
+ * `sender.send(request, scope)` resolves for every HTTP status with the decoded body, and rejects with an `OutgoingError`. `scope`
+ * describes the app: its connections, the origins it may contact, and the credential for each hop (the first request, a redirect or a
+ * retry).
  */
 import type { Readable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
@@ -30,15 +28,9 @@ export interface OutgoingRequest {
   body: Uint8Array | null;
   /** Time limit of the whole call in milliseconds, including redirects and retries. Waiting for a slot does not count. */
   timeoutMs: number;
-  /**
-   * Called with each decoded part of the body of a response with a status from 200 to 299. The next part is read when
-   * the returned promise has resolved.
-   */
+  /** Gets the decoded parts of the body of a response with a status from 200 to 299, one after the other. */
   onPart?: ((chunk: Buffer) => Promise<void>) | undefined;
-  /**
-   * Repeats the request if the response has one of the HTTP statuses in `on`. `attempts` is the maximum number of
-   * requests in total.
-   */
+  /** Repeats the request for the HTTP statuses in `on`. `attempts` is the maximum number of requests in total. */
   retry?: { attempts: number; on: readonly number[] } | undefined;
 }
 
@@ -109,20 +101,14 @@ function selectResponseHeaders(received: Record<string, string | string[] | unde
   return Object.fromEntries(passedOn.map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : value!]));
 }
 
-/**
- * Returns the delay in milliseconds before the next attempt: the server's Retry-After, otherwise twice the previous
- * delay.
- */
+/** The server's Retry-After, otherwise twice the previous delay. */
 function computeRetryDelayMs({ headers }: OutgoingResponse, attempt: number): number {
   const seconds = Number(headers["retry-after"] ?? Number.NaN);
   const requested = Number.isFinite(seconds) && seconds >= 0 ? seconds * 1_000 : RETRY_MIN_MS * 2 ** (attempt - 1);
   return Math.min(requested, RETRY_MAX_MS);
 }
 
-/**
- * Converts an error of undici or of a socket to an OutgoingError. Leaves out the message of the error, because the
- * message may quote the request.
- */
+/** Leaves out the message of an error of undici or of a socket, because it may quote the request. */
 function toOutgoingError(error: unknown, origin: string): OutgoingError {
   if (error instanceof OutgoingError) return error;
   const { forbidden, cause } = error as { forbidden?: boolean; cause?: { forbidden?: boolean } };
@@ -139,10 +125,7 @@ function toOutgoingError(error: unknown, origin: string): OutgoingError {
   return new OutgoingError("TRANSPORT", `the request to ${origin} failed (${reason})`, origin);
 }
 
-/**
- * Waits for the promise, but rejects as soon as the signal aborts. This is needed because undici does not abort a
- * connection attempt, and `onPart` may be slow.
- */
+/** Rejects as soon as the signal aborts. undici does not abort a connection attempt, and `onPart` may be slow. */
 async function rejectOnAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const stop = () => reject(signal.reason as Error);
@@ -157,16 +140,12 @@ async function rejectOnAbort<T>(promise: Promise<T>, signal: AbortSignal): Promi
   }
 }
 
-/**
- * Abort reason of all requests that exceed their time limit. One shared object, because creating an error takes longer
- * than starting the timer.
- */
+/** Shared by all requests, because creating an error takes longer than starting the timer. */
 const TIMEOUT_REASON = new DOMException("the request exceeded its time limit", "TimeoutError");
 
 /**
- * Returns a signal that aborts with `outer`, or with TIMEOUT_REASON after `timeoutMs`. The caller must call `clear` at
- * the end of the request. One timer and one listener take less time than `AbortSignal.timeout` and `AbortSignal.any`,
- * whose signals also stay in memory until the timeout.
+ * The signal aborts with `outer`, or with TIMEOUT_REASON after `timeoutMs`. Call `clear` at the end of the request. `AbortSignal.timeout`
+ * and `AbortSignal.any` take more time, and their signals stay in memory until the timeout.
  */
 function createTimeLimit(outer: AbortSignal, timeoutMs: number): { signal: AbortSignal; clear: () => void } {
   const controller = new AbortController();
@@ -188,10 +167,7 @@ export class OutgoingRequestSender {
     this.pools = new ConnectionPools(open);
   }
 
-  /**
-   * Sends a request, follows its redirects, and retries it if necessary.
-   * @throws OutgoingError; after an abort of `scope.signal`, the abort reason
-   */
+  /** Follows redirects and retries. @throws OutgoingError; after an abort of `scope.signal`, the abort reason */
   async send(request: OutgoingRequest, scope: OutgoingRequestContext): Promise<OutgoingResponse> {
     const { timeoutMs, retry } = request;
     const free = await scope.budget.enter(scope.signal);
@@ -235,7 +211,7 @@ export class OutgoingRequestSender {
     }
   }
 
-  /** Returns the origin of a URL. @throws OutgoingError POLICY if requests to this origin are not allowed */
+  /** @throws OutgoingError POLICY if requests to this origin are not allowed */
   private requireAllowedOrigin(url: URL, { mayUseOrigin, originOf }: OutgoingRequestContext): string {
     const origin = originOf(url);
     if (origin === null || url.username !== "" || url.password !== "") {
@@ -264,8 +240,7 @@ export class OutgoingRequestSender {
       throw refuse("the redirect must lead to an https URL without credentials");
     if (origin !== first && scope.hasCredential)
       throw refuse("a request with a credential cannot be redirected to another origin");
-    // The message does not name the redirect's target, because the other server chose the target: it may contain a
-    // secret.
+    // The message does not name the redirect's target: the other server chose it, so it may contain a secret.
     if (!scope.mayUseOrigin(origin))
       throw refuse("the redirect leads to an origin that is not in the action's integrationOrigins");
     next.hash = "";
@@ -273,7 +248,6 @@ export class OutgoingRequestSender {
     return next;
   }
 
-  /** Sends one request and returns its response. */
   private async sendHop(
     origin: string,
     hop: OutgoingHop,

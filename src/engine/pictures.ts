@@ -1,6 +1,6 @@
 /**
- * Decodes untrusted pictures. Each picture is decoded in its own process, so that a crash of a decoder ends only that
- * process. The process has limits for time, memory, pixels and bytes, and no access to the service.
+ * Decodes untrusted pictures. Each picture has its own process with limits for time, memory, pixels and bytes, and no access to the
+ * service, so that a crash of a decoder ends only that process.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -13,33 +13,27 @@ import type { Logger } from "pino";
 const CHILD_PROGRAM = fileURLToPath(new URL("./pictures/child.js", import.meta.url));
 
 const PICTURE_MAX_PIXELS = 50_000_000;
-/**
- * Limits of the process that decodes a picture: duration, CPU time and memory (data segment). At its limit of CPU time,
- * the process is ended by SIGXCPU, and by SIGKILL only one second later.
- */
+/** Limits of a picture process. At CPU_LIMIT_SECONDS, SIGXCPU ends the process, and SIGKILL only one second later. */
 const TIME_LIMIT_MS = 60_000;
 const CPU_LIMIT_SECONDS = 12;
 const DATA_LIMIT_KB = 1_048_576;
 const HEADER_MAX_BYTES = 4_096;
 const LIMIT_REASON = "decoding the picture takes more time, memory or pixels than allowed";
-/** Reason for a process that SIGKILL has ended: at its time limit, at a stop of the service, or on a machine without free memory. */
+/** Reason for SIGKILL: the time limit, a stop of the service, or a machine without free memory. */
 const KILLED_REASON = "the process that decodes pictures was ended before it finished";
-/** Messages of errors that the kernel returns while it has too few resources (EAGAIN, ENOMEM, ENFILE). */
+/** Errors of the kernel while it has too few resources (EAGAIN, ENOMEM, ENFILE). */
 const MISSING_RESOURCE_MESSAGES = [
   "Resource temporarily unavailable",
   "Cannot allocate memory",
   "Too many open files in system",
 ];
-/** Maximum number of characters that are kept of the standard error of a picture process. */
+/** Number of characters that are kept of the standard error of a picture process. */
 const ERROR_TEXT_MAX_CHARACTERS = 4_096;
-/** Niceness (lower CPU priority) of a picture process, so that runs of actions come first. */
+/** Lower CPU priority (nice value) of a picture process, so that runs of actions come first. */
 const CHILD_NICENESS = 10;
-/** Unprivileged user ID of a picture process if the service is root. Browsers have other user IDs. */
+/** Account of a picture process if the service is root. Browsers have other user IDs. */
 const UNPRIVILEGED_UID = 64_050;
-/**
- * Shell command that sets limits for the process, which Node cannot do: no core dump, no written file, limited CPU
- * time, memory and file descriptors.
- */
+/** Limits that Node cannot set: no core dump, no written file, limited CPU time, memory and file descriptors. */
 const LIMITED_SHELL_COMMAND = `ulimit -c 0; ulimit -f 0; ulimit -S -t ${CPU_LIMIT_SECONDS}; ulimit -H -t ${CPU_LIMIT_SECONDS + 1}; ulimit -d ${DATA_LIMIT_KB} 2>/dev/null; ulimit -n 64; exec "$0" "$@"`;
 const NODE_FLAGS = ["--max-old-space-size=64", "--no-warnings"];
 
@@ -47,14 +41,13 @@ export const PICTURE_FORMATS = ["jpeg", "png", "webp", "avif"] as const;
 export type PictureFormat = (typeof PICTURE_FORMATS)[number];
 
 export interface PictureResizeOptions {
-  /** Width in pixels; null for the original width. */
   width: number | null;
   format: PictureFormat;
   /** Quality of the encoder, 1 to 100. */
   quality: number;
 }
 
-/** Job for a picture process, which gets the job as a JSON argument. */
+/** A picture process gets its job as a JSON argument. */
 export interface PictureJob {
   contentType: string;
   maxPixels: number;
@@ -63,7 +56,7 @@ export interface PictureJob {
   resize?: PictureResizeOptions;
 }
 
-/** Header of one part of a picture process's response. `bytes` bytes of content follow the header. */
+/** `bytes` bytes of content follow this header in a picture process's response. */
 export interface PictureResponsePartHeader {
   bytes?: number;
   /** Width and height of the decoded picture in pixels, in its displayed orientation. */
@@ -89,7 +82,6 @@ export interface PictureInspection {
   thumbnail: Buffer | null;
 }
 
-/** Reads the response of a picture process from a stream, part by part. */
 class PartReader {
   private unreadBytes: Buffer = Buffer.alloc(0);
   private readonly chunks: AsyncIterator<Buffer>;
@@ -102,10 +94,7 @@ class PartReader {
     this.chunks = stream[Symbol.asyncIterator]();
   }
 
-  /**
-   * Yields the next `bytes` bytes of the response as they arrive.
-   * @throws InvalidPictureError or PictureProcessBusyError if the process ends too early
-   */
+  /** Yields the next `bytes` bytes as they arrive. @throws InvalidPictureError or PictureProcessBusyError at an early end */
   async *streamBytes(bytes: number): AsyncGenerator<Buffer> {
     for (let missing = bytes; missing > 0; ) {
       const chunk =
@@ -118,10 +107,7 @@ class PartReader {
     }
   }
 
-  /**
-   * Returns the next `bytes` bytes of the response as one buffer.
-   * @throws InvalidPictureError if `bytes` exceeds `maxBytes`
-   */
+  /** @throws InvalidPictureError if `bytes` exceeds `maxBytes` */
   async readBytes(bytes: number, maxBytes: number): Promise<Buffer> {
     if (bytes > maxBytes) throw new InvalidPictureError(`the converted picture has more than ${maxBytes} bytes`);
     const chunks: Buffer[] = [];
@@ -135,7 +121,7 @@ class PartReader {
   }
 }
 
-/** Returns null for the error of a picture that could not be decoded. Throws other errors again. */
+/** Returns null for a picture that could not be decoded. Throws other errors again. */
 const toNullIfUndecodable = (error: unknown): null => {
   if (error instanceof InvalidPictureError) return null;
   throw error;
@@ -156,7 +142,7 @@ export class PictureProcessor {
 
   constructor(private readonly options: PictureProcessorOptions) {}
 
-  /** Starts a picture process. @throws PictureProcessBusyError */
+  /** @throws PictureProcessBusyError */
   private startChild(job: PictureJob): ChildProcess {
     if (this.isStopped) throw new PictureProcessBusyError("the service is stopping");
     const program = this.options.program ?? CHILD_PROGRAM;
@@ -170,13 +156,12 @@ export class PictureProcessor {
     try {
       setPriority(child.pid, CHILD_NICENESS);
     } catch {
-      // Ignores the error: the process has ended, or this process may not change priorities. In the second case, the
-      // picture process has the same priority as the service.
+      // The process has ended, or this process may not change priorities. Then both have the same priority.
     }
     return child;
   }
 
-  /** Starts a picture process for `source`, which is destroyed if that fails. @throws PictureProcessBusyError */
+  /** Destroys `source` if the process does not start. @throws PictureProcessBusyError */
   private async startChildFor(source: Readable, job: PictureJob): Promise<ChildProcess> {
     try {
       await this.prepareSandbox();
@@ -187,10 +172,7 @@ export class PictureProcessor {
     }
   }
 
-  /**
-   * Sends the picture to the process, and passes the response of the process to `readFrames`.
-   * @throws InvalidPictureError, PictureProcessBusyError
-   */
+  /** Sends the picture to the process, whose response `readFrames` reads. @throws InvalidPictureError, PictureProcessBusyError */
   private async runJob<T>(
     child: ChildProcess,
     source: Readable,
@@ -198,9 +180,9 @@ export class PictureProcessor {
   ): Promise<T> {
     const kill = () => child.kill("SIGKILL");
     const timer = setTimeout(kill, TIME_LIMIT_MS);
-    // Ignores the error: if the process could not start, there is no response, which is reported below.
+    // If the process could not start, there is no response, which is reported below.
     const closed = once(child, "close").catch(() => undefined);
-    // Starts to read the response now, because output that is unread when the process ends is lost.
+    // Reads the response from now on, because output that is unread when the process ends is lost.
     const answer = (child.stdio[3] as Readable).pipe(new PassThrough());
     let errorText = "";
     child.stderr!.setEncoding("utf8").on("data", (text: string) => {
@@ -217,7 +199,7 @@ export class PictureProcessor {
         : new InvalidPictureError(LIMIT_REASON);
     };
     try {
-      // Ignores the error: if the process ends before it has read everything, its response contains the reason.
+      // If the process ends before it has read everything, its response contains the reason.
       const sent = pipeline(source, child.stdin!).catch(() => undefined);
       const result = await readFrames(new PartReader(answer, explainEnd));
       await sent;
@@ -231,8 +213,7 @@ export class PictureProcessor {
   }
 
   /**
-   * Checks if the unprivileged account can decode pictures. Only a process that ends with an exit code shows that it
-   * cannot: any process can be killed or lack a resource, for instance when the machine has too little memory.
+   * Only a process that ends with an exit code shows that the account cannot decode pictures: any process can be killed or lack a resource.
    * @throws PictureProcessBusyError if the process was killed, did not start or lacked a resource
    */
   private async isAccountUsable(): Promise<boolean> {
@@ -291,10 +272,7 @@ export class PictureProcessor {
     });
   }
 
-  /**
-   * Returns the picture with another width, format or quality. The result is never wider than the original.
-   * @throws InvalidPictureError, PictureProcessBusyError
-   */
+  /** The result is never wider than the original. @throws InvalidPictureError, PictureProcessBusyError */
   async resize(
     source: Readable,
     contentType: string,

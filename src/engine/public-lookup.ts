@@ -1,7 +1,6 @@
 /**
- * Resolves the host names that apps use, by queries to the name servers. The system's resolver would occupy a thread
- * until the servers answer. The process has few threads, so a few names with silent servers would block all lookups.
- * Queries ignore the hosts file and search domains.
+ * Resolves the host names that apps use, by queries to the name servers, without the hosts file and search domains. The system's resolver
+ * would occupy one of few threads for each silent name server, so that a few names would block all lookups.
  */
 import { promises as dns, type LookupAddress } from "node:dns";
 import { isIP } from "node:net";
@@ -11,19 +10,16 @@ type ResolveHost = (hostname: string) => Promise<LookupAddress[]>;
 
 const LOOKUP_TIMEOUT_MS = 10_000;
 const ATTEMPT_TIMEOUT_MS = 2_500;
-/** Time in milliseconds after which the system's list of name servers is read again. */
+/** The system's list of name servers is then read again. */
 const SERVERS_CACHE_MS = 30_000;
 
-/**
- * Matches names of the loopback address (RFC 6761). They are resolved without a query, because name servers do not have
- * them.
- */
+/** Names of the loopback address (RFC 6761), which name servers do not have. */
 const LOCALHOST_NAME = /(?:^|\.)localhost\.?$/i;
 const LOOPBACK_ADDRESS = { address: "127.0.0.1", family: 4 };
 
 const createTimeoutError = () => Object.assign(new Error("no DNS server answered"), { code: "ETIMEOUT" });
 
-/** Creates a resolver. @param options.servers name servers as `address:port`; by default the system's name servers */
+/** @param options.servers name servers as `address:port`; by default the system's name servers */
 export function createPublicHostResolver(options: { servers?: readonly string[]; limitMs?: number } = {}): ResolveHost {
   const { servers, limitMs = LOOKUP_TIMEOUT_MS } = options;
   let resolver: dns.Resolver | undefined;
@@ -55,14 +51,11 @@ export function createPublicHostResolver(options: { servers?: readonly string[];
   };
 }
 
-/** Resolves a host name with the system's resolver, which also resolves names of the local network. */
+/** The system's resolver also resolves names of the local network. */
 export const systemHostResolver: ResolveHost = (hostname) => dns.lookup(hostname, { all: true, verbatim: true });
 
 const publicLookup = createPublicHostResolver();
 
-/**
- * Returns the resolver for host names that apps use. By default, it sends queries to the name servers. If private
- * networks are allowed, it is the system's resolver, because only that finds names in the hosts file and search domains.
- */
+/** With private networks, apps use the system's resolver, because only it finds names in the hosts file and search domains. */
 export const selectHostResolver = (allowPrivateNetwork: boolean): ResolveHost =>
   allowPrivateNetwork ? systemHostResolver : publicLookup;

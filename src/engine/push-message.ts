@@ -13,14 +13,13 @@ interface EncryptedPushRequest {
   body: Buffer;
 }
 
-/** Time in seconds for which a push service stores a message for a device that is offline. */
+/** For this time, a push service stores a message for a device that is offline. */
 const STORAGE_SECONDS = 24 * 60 * 60;
 
 export const generateVapidKeys = (): VapidKeys => webPush.generateVAPIDKeys();
 
 /**
- * @param topic name of the subject: a later message with the same topic replaces this one while the push service stores
- * it (RFC 8030, 5.4)
+ * @param topic a later message with the same topic replaces this one while the push service stores it (RFC 8030, 5.4)
  * @param subject contact of the operator for the push service, as a `mailto:` or `https:` URL
  */
 export function createPushRequest(

@@ -1,7 +1,4 @@
-/**
- * Rate limit that counts accepted calls in a sliding time window. The database stores the calls, so the limit is exact
- * for any number of processes.
- */
+/** Counts accepted calls in a sliding time window. The database stores them, so the limit is exact for all processes together. */
 import type { EntityManager } from "typeorm";
 
 export interface RateLimitDecision {
@@ -12,11 +9,10 @@ export interface RateLimitDecision {
 }
 
 /*
- * The row lock serializes calls of one app and rate class. A conflicting insert waits for the lock and then evaluates
- * WHERE and SET, so the clock is read under the lock. `greatest` keeps the hits in order if the clock steps back. The
- * row has the newest `limit` hits. A call is accepted when the oldest of these hits has left the window. A rejected
- * call writes nothing. Hits are rounded up to the millisecond, the precision of JavaScript dates. So a call at
- * `nextAcceptedAt` is accepted, and no window exceeds its limit.
+ * The row lock serializes calls of one app and rate class. A conflicting insert waits for the lock, and then evaluates WHERE and SET, so it
+ * reads the clock under the lock. `greatest` keeps the hits in order if the clock steps back. The row has the newest `limit` hits. A call
+ * is accepted when the oldest of them has left the window. Hits are rounded up to the millisecond, the precision of JavaScript dates. So a
+ * call at `nextAcceptedAt` is accepted, and no window exceeds its limit.
  */
 const NOW_SQL = "date_trunc('milliseconds', clock_timestamp() + interval '999 microseconds')";
 const INSERT_CALL_SQL = `
@@ -36,16 +32,12 @@ const SELECT_CALL_COUNT_SQL = `
    WHERE app_id = $1 AND class = $2 AND hit > clock_timestamp() - $3::int * interval '1 millisecond'`;
 
 export interface RateWindow {
-  /**
-   * Counts one call for this app and rate class, or rejects the call if the window is full. Each rate class has its own
-   * window.
-   */
+  /** Counts one call, or rejects it if the window is full. Each rate class of an app has its own window. */
   takeTokens(
     appId: number,
     rateClass: string,
     { limit, windowMs }: { limit: number; windowMs: number },
   ): Promise<RateLimitDecision>;
-  /** Returns the number of calls in the current window. It never exceeds the limit of the window. */
   count(appId: number, rateClass: string, windowMs: number): Promise<number>;
 }
 

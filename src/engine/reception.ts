@@ -1,6 +1,6 @@
 /**
- * Writes an uploaded stream to a new file, and returns its size, SHA-256 and first bytes. If a stream is interrupted,
- * its file is removed. Concurrent streams take turns, so that other work of the process does not wait.
+ * Writes an uploaded stream to a new file, and returns its size, SHA-256 and first bytes. The file of an interrupted stream is removed.
+ * Concurrent streams take turns, so that other work of the process does not wait.
  */
 import { createHash } from "node:crypto";
 import { mkdir, open, readdir, rm, stat } from "node:fs/promises";
@@ -8,26 +8,16 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { collectYoungGarbage } from "../young-garbage.js";
 
-/** Number of bytes from the start of the file that the result contains. Callers detect the media type from them. */
+/** First bytes of the file in the result, from which callers detect the media type. */
 const HEAD_BYTES = 4_100;
-/**
- * Maximum reading speed of all streams together, in bytes per millisecond. Reading at this speed takes a tenth of a CPU
- * core.
- */
+/** Maximum reading speed of all streams together, in bytes per millisecond. It takes a tenth of a CPU core. */
 const BYTES_PER_MS = 32 * 1024;
-/** Number of bytes read from all streams after which a forced garbage collection frees their buffers. */
+/** A garbage collection after this number of bytes of all streams frees their buffers. */
 const COLLECT_EVERY_BYTES = 4 * 1024 * 1024;
-/**
- * Number of bytes after which the written data of a file is flushed to disk. One large flush at the end would delay
- * other writers.
- */
+/** Written data is flushed after this number of bytes. One large flush at the end would delay other writers. */
 const SYNC_EVERY_BYTES = 4 * 1024 * 1024;
 
-/**
- * Number of bytes that are read from one source before the next source gets its turn. With shorter turns, the buffers
- * of many sources would become old, and only a full garbage collection frees old buffers. TURN_WAIT_MS is the time for
- * which a source may pause during its turn.
- */
+/** Turn of one source, which may pause for TURN_WAIT_MS. After shorter turns, only a full garbage collection frees the buffers. */
 const TURN_BYTES = 4 * 1024 * 1024;
 const TURN_WAIT_MS = 100;
 
@@ -46,7 +36,7 @@ export interface ReceivedUpload {
 
 /** Queue in which uploads wait for a reading slot. The keys of the queue take turns. */
 interface UploadQueue {
-  /** Waits for a slot. @returns a function that frees the slot */
+  /** Waits for a slot. Returns a function that frees it. */
   enter(key: number | string): Promise<() => void>;
 }
 
@@ -62,28 +52,21 @@ function settlesWithin(work: Promise<unknown>, limitMs: number): Promise<boolean
   });
 }
 
-/** Receives and removes uploaded files. */
 export class UploadReceiver {
   private freeAt = 0;
   private uncollected = 0;
   private flushed: Promise<void> = Promise.resolve();
 
-  /**
-   * @param folder absolute path of the folder for uploads
-   * @param turns queue in which uploads wait for a reading slot
-   */
+  /** @param folder absolute path for uploads @param turns queue in which uploads wait for a reading slot */
   constructor(
     private readonly folder: string,
     private readonly turns: UploadQueue,
   ) {}
 
-  /**
-   * Flushes only one file at a time. The database writes to the same disk, and would otherwise wait for hundreds of
-   * files.
-   */
+  /** Flushes one file at a time. The database writes to the same disk, and would otherwise wait for hundreds of files. */
   private flushBytes(put: () => Promise<void>): Promise<void> {
     const done = this.flushed.then(put);
-    // Ignores the error in this copy of the promise, because the caller gets the error from `done`.
+    // The caller gets the error from `done`.
     this.flushed = done.catch(() => undefined);
     return done;
   }

@@ -1,7 +1,4 @@
-/**
- * Searches texts for sets of secrets. Each set is prepared once and cached. Short texts are searched on the main
- * thread, long texts in another thread, so that they do not block the process.
- */
+/** Searches texts for sets of secrets. Each set is prepared once. Long texts are searched in another thread. */
 import { createScanCache } from "./secret-scan/kept-scans.js";
 import type { MaskedBeginning, StreamedText } from "./secret-scan/partial-text.js";
 import type { ScannedText, Secret } from "./secret-scan/scan.js";
@@ -10,43 +7,31 @@ import { createScanThreadQueue } from "./secret-scan/thread-queue.js";
 
 export type { ScannedText, Secret } from "./secret-scan/scan.js";
 
-/**
- * Maximum length of a text that is searched on the main thread. Measured: the search takes at most 4 ms, and the
- * preparation of the secrets 6 ms. The transfer to a thread takes about 0.2 ms.
- */
+/** Longer texts go to a thread. Up to this length, the search takes at most 4 ms, and the preparation of the secrets 6 ms. */
 const INLINE_TEXT_MAX_CHARACTERS = 24 * 1024;
 const INLINE_SECRET_MAX_CHARACTERS = 8 * 1024;
 const INLINE_SECRETS_MAX = 100;
 const INLINE_SCANS_MAX_BYTES = 64 * 1024 * 1024;
 
-/** Functions that search for one set of secrets. See `SecretScan`. */
 export interface SecretScanner {
   find(texts: readonly ScannedText[]): Promise<string | null>;
   findInUrl(url: string): Promise<string | null>;
   mask(texts: readonly ScannedText[]): Promise<string[]>;
   maskJson(json: string): Promise<string>;
-  /**
-   * Masks the secrets in a text that is still being received. Stops at the first index at which an incomplete secret
-   * may begin. The text from this index on must wait for more text.
-   */
+  /** Masks a text that is still being received, up to the index from which an incomplete secret may begin. The rest must wait. */
   maskBeginning(part: StreamedText): Promise<MaskedBeginning>;
-  /**
-   * Returns the name of a secret that the JSON text contains; null if there is none.
-   * @param json text, or its UTF-8 bytes
-   */
+  /** Returns the name of a secret in the JSON text (or its UTF-8 bytes); null if there is none. */
   findInJson(json: string | Uint8Array): Promise<string | null>;
 }
 
 export interface SecretScannerCache {
   /**
-   * Returns the functions that search for a set of secrets.
    * @param owner owner of the work, such as an app; owners take turns in the thread
    * @param key text that is different for each set of secrets
    */
   getScan(owner: string, key: string, secrets: readonly Secret[]): SecretScanner;
 }
 
-/** Functions for an empty set of secrets, which find nothing. */
 const NO_SECRETS: SecretScanner = {
   find: async () => null,
   findInUrl: async () => null,

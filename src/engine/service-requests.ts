@@ -1,13 +1,10 @@
 /**
- * Sends requests of pages to the service's own API over keep-alive connections, so that the browser's network is not
- * needed. A request contains only what the page's `fetch` could send, and the response only what the page could read.
+ * Sends requests of pages to the service's own API over keep-alive connections, so that the browser's network is not needed. A request
+ * contains only what the page's `fetch` could send, and the response only what the page could read.
  */
 import { Agent, type IncomingMessage, type RequestOptions, request as send } from "node:http";
 
-/**
- * HTTP methods that the API allows for pages of other origins (src/api/cors.ts), except the methods that only routes
- * for files need.
- */
+/** Methods of src/api/cors.ts, without those that only routes for files need. */
 const ALLOWED_METHODS = ["GET", "POST", "PUT", "DELETE"];
 const ALLOWED_HEADERS = [
   "auth-token",
@@ -19,10 +16,10 @@ const ALLOWED_HEADERS = [
 ];
 /** HTTP statuses of redirects that a browser would follow. */
 const REDIRECT_STATUSES = [301, 302, 303, 307, 308];
-/** Matches header values that HTTP and `fetch` allow. They contain no line breaks. */
+/** Header values that HTTP and `fetch` allow. They contain no line breaks. */
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const PART_MAX_CHARACTERS = 256 * 1024;
-/** Content type of responses that the page must get line by line. */
+/** The page must get such responses line by line. */
 const NDJSON_TYPE = "application/x-ndjson";
 
 interface SentRequest {
@@ -32,10 +29,7 @@ interface SentRequest {
   body: string | null;
 }
 
-/**
- * Returns the headers of the request that is sent to the API.
- * @throws Error for headers that a page of another origin could not send
- */
+/** @throws Error for headers that a page of another origin could not send */
 function selectRequestHeaders({ headers }: SentRequest, origin: string): Record<string, string> {
   for (const [name, value] of Object.entries(headers)) {
     if (!ALLOWED_HEADERS.includes(name.toLowerCase()))
@@ -46,10 +40,7 @@ function selectRequestHeaders({ headers }: SentRequest, origin: string): Record<
   return { accept: "*/*", ...headers, origin };
 }
 
-/**
- * Returns the response headers that a page of this origin may read.
- * @throws Error if the page may not read the response
- */
+/** @throws Error if a page of this origin may not read the response */
 function selectReadableHeaders(response: IncomingMessage, origin: string): Record<string, string> {
   const { "access-control-allow-origin": allowed, "access-control-expose-headers": exposed = "" } = response.headers;
   if (allowed !== "*" && allowed !== origin) {
@@ -81,7 +72,6 @@ async function* readTextParts(response: IncomingMessage, isLive: boolean): Async
   if (part !== "") yield part;
 }
 
-/** Sends requests of pages to the API. */
 export class ServiceRequestSender {
   // Idle connections do not keep the process running. The API closes them when it stops.
   private readonly agent = new Agent({ keepAlive: true });
@@ -102,11 +92,7 @@ export class ServiceRequestSender {
     });
   }
 
-  /**
-   * Sends a request to the API.
-   * @param origin origin of the page
-   * @throws Error with the reason if there is no response, or if the page may not read it
-   */
+  /** @param origin origin of the page @throws Error with the reason if there is no response, or if the page may not read it */
   async send(sent: SentRequest, origin: string, signal: AbortSignal) {
     if (!ALLOWED_METHODS.includes(sent.method))
       throw new Error(`pages cannot send requests with the method ${sent.method.slice(0, 20)}`);
@@ -129,11 +115,7 @@ export class ServiceRequestSender {
   }
 }
 
-/**
- * Creates the sender of requests to the API.
- * @param apiUrl URL of the API: an origin with an optional path
- * @returns null for an https URL, because the browser decides which certificates it trusts
- */
+/** Null for an https URL: the browser decides which certificates it trusts. @param apiUrl origin with an optional path */
 export function createServiceRequestSender(apiUrl: string): ServiceRequestSender | null {
   const { protocol, origin, pathname } = new URL(apiUrl);
   if (protocol !== "http:") return null;

@@ -1,7 +1,4 @@
-/**
- * Shares one read among all calls with the same key in one turn of the event loop. The read starts after the last of
- * these calls, so that no caller gets data that is older than its call.
- */
+/** Shares one read among all calls with the same key in one turn of the event loop. No caller gets data older than its call. */
 
 /** Returns a function like `read` whose results are shared by concurrent callers. Callers must not change a result. */
 export function shareConcurrentReads<Key, Result>(read: (key: Key) => Promise<Result>): (key: Key) => Promise<Result> {

@@ -1,7 +1,6 @@
 /**
- * Sends messages to SMTP servers over a few keep-alive connections to each server. Reports the outcome of each attempt:
- * accepted, refused or unknown. nodemailer implements the protocol. The pool of nodemailer is not used, because it
- * sends a message again when a connection is lost.
+ * Sends messages to SMTP servers over a few keep-alive connections, and reports if a message was accepted, refused, or if that is unknown.
+ * nodemailer implements the protocol, without its pool: this sends a message again when a connection is lost.
  */
 import { isIPv4, type Socket } from "node:net";
 import { Readable } from "node:stream";
@@ -20,10 +19,7 @@ export interface SmtpServer {
   password: string | null;
   /** ID of the owner of the message, such as the app. Different owners never share a connection. */
   owner: string;
-  /**
-   * Opens a TCP connection to the server. If the promise rejects, nothing was sent. The property `forbidden` of the
-   * error means that a retry is useless.
-   */
+  /** If it rejects, nothing was sent. The error's property `forbidden` means that a retry is useless. */
   connect: (host: string, port: number) => Promise<Socket>;
 }
 
@@ -31,19 +27,14 @@ export interface OutgoingMail {
   from: string;
   to: readonly string[];
   content: Buffer;
-  /**
-   * Called when the server has accepted the sender and the recipients, before the first byte of the content is sent. If
-   * it resolves with false, the message is not sent.
-   */
+  /** Called after the server accepted sender and recipients. False: the message's content is not sent. */
   maySendContent: () => Promise<boolean>;
   signal: AbortSignal;
 }
 
 interface SmtpTimeouts {
   greetingMs: number;
-  /** Maximum time in milliseconds that the server may take for each response. */
   responseMs: number;
-  /** Time limit in milliseconds of an attempt to send one message. */
   attemptMs: number;
 }
 
@@ -67,10 +58,7 @@ async function* yieldMailContent(
 
 class AlreadyClaimedError extends Error {}
 
-/**
- * True for `localhost` and for loopback addresses, to which connections need no TLS. Other host names do not count,
- * because `127.example.com` can be any host.
- */
+/** Connections to these hosts need no TLS. Not by prefix alone, because `127.example.com` can be any host. */
 const isLoopback = (host: string): boolean =>
   host === "localhost" || host === "::1" || (isIPv4(host) && host.startsWith("127."));
 
@@ -136,10 +124,7 @@ export function createSmtpClient({ times = SMTP_TIMEOUTS }: { times?: SmtpTimeou
     return createSuccessOutcome(info);
   }
 
-  /**
-   * Waits for `work`, but rejects if the attempt is aborted. An abort closes the connection, so that nothing is sent
-   * afterwards.
-   */
+  /** Rejects if the attempt is aborted. An abort closes the connection, so that nothing is sent afterwards. */
   async function rejectOnAbort<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
     const { promise, reject } = Promise.withResolvers<never>();
     const onTimeout = () => reject(new Error("the mail server did not answer in time"));
@@ -165,13 +150,11 @@ export function createSmtpClient({ times = SMTP_TIMEOUTS }: { times?: SmtpTimeou
       session = await pool.takeSession(server, signal);
       return await rejectOnAbort(signal, attemptDelivery(session, mail, started));
     } catch (error) {
-      // The server may still expect the rest of this message on the connection, so the next message must not use the
-      // connection.
+      // The server may still expect the rest of this message on the connection, so no other message may use it.
       if (session) session.isBroken = true;
       if (error instanceof AlreadyClaimedError) return { kind: "fenced" };
       const delivery = createErrorOutcome(error as Error, started.value);
-      // True if the server had closed the idle connection before this message, so that the message did not cause the
-      // failure.
+      // The server had closed the idle connection before this message, so the message did not cause the failure.
       const isStale = session?.isReused && !started.value && delivery.kind === "refused" && delivery.code === null;
       return isStale && !signal.aborted ? "stale" : delivery;
     } finally {

@@ -1,12 +1,7 @@
-/**
- * Converts positions in an action's built code, which stack traces contain, to positions in the author's source files.
- */
+/** Converts positions in an action's built code, which stack traces contain, to positions in the author's source files. */
 import { SourceMap } from "node:module";
 
-/**
- * Returns the position in the author's files for a position in the built code, with lines and columns from 1. Returns
- * null for code that the service added.
- */
+/** Lines and columns count from 1. Returns null for code that the service added. */
 type FindPosition = (line: number, column: number) => { file: string; line: number; column: number } | null;
 
 const STACK_FRAME_PATTERN = /^\s+at /;
@@ -22,8 +17,7 @@ function createPositionFinder(map: string): FindPosition {
 }
 
 /**
- * Returns a function that replaces the positions in a stack trace, and removes the lines that refer to code that the
- * service added.
+ * The returned function replaces the positions in a stack trace, and removes lines of code that the service added.
  * @param name name of the built code in stack traces
  * @param map source map of the built code; null if the author wrote the code itself
  */

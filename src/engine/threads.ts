@@ -7,10 +7,7 @@ import { runInBackground } from "../background.js";
 type ThreadOutcome<T> = { ok: true; value: T } | { ok: false; limit: "time" | "memory" };
 
 interface ThreadPoolOptions {
-  /**
-   * URL of a module that exports a function with one argument. The argument and the result are copied between threads
-   * (structured clone).
-   */
+  /** Module that exports a function with one argument. Argument and result are copied (structured clone). */
   module: URL;
   /** Name of the function. Callers check this text by `satisfies keyof typeof module`, which fails after a rename. */
   name: string;
@@ -19,14 +16,10 @@ interface ThreadPoolOptions {
 }
 
 interface ThreadPool<I, O> {
-  /**
-   * Calls the function in a thread. Several calls can run concurrently. Rejects with the error that the function
-   * throws.
-   */
+  /** Several calls can run concurrently. Rejects with the error that the function throws. */
   call(input: I): Promise<ThreadOutcome<O>>;
 }
 
-/** Time in milliseconds after which an idle thread is ended. */
 const IDLE_TIMEOUT_MS = 10_000;
 const ENTRY_MODULE = new URL("./threads/entry.js", import.meta.url);
 

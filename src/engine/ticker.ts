@@ -1,16 +1,10 @@
-/**
- * Calls a function whenever its work is due, and sleeps in between. The function returns the time at which its next
- * work is due.
- */
+/** Calls a function whenever its work is due. The function returns the time at which its next work is due. */
 import type { Logger } from "pino";
 
-/**
- * Maximum sleep in milliseconds. It limits the delay of the work after a lost notification, a changed clock or an
- * outage of the database.
- */
+/** Limits the delay of the work after a lost notification, a changed clock or an outage of the database. */
 const SLEEP_MAX_MS = 1_000;
 const RETRY_MS = 500;
-/** Time in milliseconds without a successful call after which the ticker counts as unhealthy. */
+/** Without a successful call for this time, the ticker is unhealthy. */
 const UNHEALTHY_AFTER_MS = 10_000;
 
 export interface Ticker {
@@ -24,10 +18,7 @@ export interface Ticker {
   stop(): Promise<void>;
 }
 
-/**
- * Creates a ticker. `work` performs the work that is due, and returns the Unix time in milliseconds at which the next
- * work is due, or null for none. `msUntil` converts this time to a delay in milliseconds.
- */
+/** `work` returns the Unix time in milliseconds of the next work, or null for none. `msUntil` converts this to a delay. */
 export function createTicker(options: {
   work: () => Promise<number | null>;
   msUntil: (time: number) => number;

@@ -5,22 +5,15 @@ const KEYS_MAX = 50_000;
 const SHARED_KEY = Symbol("others");
 
 export interface TokenBucket {
-  /**
-   * Takes `cost` tokens from the bucket of `key` if there are enough. Returns 0 if the call is allowed, otherwise the
-   * number of seconds after which a retry would be allowed.
-   */
+  /** Takes `cost` tokens. Returns 0 if there were enough, otherwise the seconds after which a retry would be allowed. */
   takeTokens(key: string, cost?: number): number;
-  /**
-   * Takes tokens for work that has already been done, even if the bucket has too few. The bucket then rejects calls
-   * until it has refilled, for at most one window.
-   */
+  /** Takes tokens for work that is done, even if too few are left. Calls are then rejected for at most one window. */
   charge(key: string, cost: number): void;
 }
 
 /**
- * Creates buckets. Each allows `limit` calls at once, and then `limit` calls evenly spread over each `windowMs`.
- * `keysMax` is the maximum number of keys with their own bucket. `clock` returns the time in milliseconds; tests pass a
- * clock that they move.
+ * Each bucket allows `limit` calls at once, and then `limit` calls evenly spread over each `windowMs`. `keysMax` is the maximum number of
+ * keys with their own bucket. `clock` returns milliseconds, and is for tests.
  */
 export function createTokenBucket(options: {
   limit: number;
@@ -39,14 +32,10 @@ export function createTokenBucket(options: {
     for (const [key, { left, at }] of buckets) if (left + (now - at) * perMs >= limit) buckets.delete(key);
   }
 
-  /**
-   * Returns the bucket of a key. Never removes a bucket from which tokens are missing. Otherwise a client that uses
-   * many addresses could reset the buckets of other clients.
-   */
+  /** Never removes a bucket that lacks tokens: a client with many addresses could otherwise reset the buckets of other clients. */
   function getBucket(key: string, now: number): string | typeof SHARED_KEY {
     if (buckets.has(key) || buckets.size < keysMax) return key;
-    // Removing full buckets takes time in proportion to the number of keys, so it happens at most once in a hundredth
-    // of the window.
+    // Takes time in proportion to the number of keys, so it happens at most once in a hundredth of the window.
     if (now - sweptAt > windowMs / 100) removeFullBuckets(now);
     return buckets.size < keysMax ? key : SHARED_KEY;
   }

@@ -1,6 +1,6 @@
 /**
- * Encrypts a stream of bytes with AES-256-GCM in chunks. The nonce of a chunk contains its position, and a mark for the
- * last chunk. So a file whose chunks were changed, removed, reordered or added cannot be decrypted.
+ * Encrypts a stream of bytes with AES-256-GCM in chunks. The nonce of a chunk contains its position, and a mark for the last chunk. So a
+ * file whose chunks were changed, removed, reordered or added cannot be decrypted.
  */
 import {
   createCipheriv,
@@ -30,11 +30,7 @@ const CHUNK_BYTES = 64 * 1024;
 const TAG_BYTES = 16;
 const SEALED_CHUNK_BYTES = CHUNK_BYTES + TAG_BYTES;
 
-/**
- * Parameters of scrypt, with which each guess of a passphrase takes 128 MB and a third of a second. They are constants
- * and not read from the backup file, because a malicious file could contain parameters that need far more memory and
- * time.
- */
+/** For each guess, 128 MB and a third of a second. Constants, because a malicious backup file could contain far larger parameters. */
 const SCRYPT_PARAMETERS = { N: 2 ** 17, r: 8, p: 1, maxmem: 160 * 2 ** 20 };
 
 interface DerivedKeys {
@@ -51,10 +47,7 @@ async function deriveKeys(secret: BackupSecret, salt: Buffer): Promise<DerivedKe
   return { chunkKey: keyBytes.subarray(0, 32), headerKey: keyBytes.subarray(32) };
 }
 
-/**
- * Returns the nonce of a chunk. No two chunks have the same key and nonce: each file has a different key, and each
- * chunk of a file a different number.
- */
+/** No two chunks have the same key and nonce: each file has another key, and each chunk of a file another number. */
 function createChunkNonce(number: number, last: boolean): Buffer {
   const iv = Buffer.alloc(12);
   iv.writeUInt32BE(number, 7);
@@ -125,7 +118,7 @@ async function verifyHeader(header: Buffer, secret: BackupSecret | null): Promis
 }
 
 /**
- * Decrypts a stream. Verifies each chunk before its bytes are yielded.
+ * Verifies each chunk before its bytes are yielded.
  * @param sealedChunks bytes of the file after the header
  * @throws ArchiveError if the file is damaged or truncated
  */

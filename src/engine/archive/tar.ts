@@ -1,6 +1,6 @@
 /**
- * Writes files as a tar archive, and reads it. The last file of the archive contains the digest of all others. The
- * reader accepts only regular files with plain names, and rejects links and everything else that tar allows.
+ * Writes files as a tar archive, and reads it. The last file of the archive contains the digest of all others. The reader accepts only
+ * regular files with plain names, and rejects links and everything else that tar allows.
  */
 import { createHash, type Hash } from "node:crypto";
 import { Header } from "tar";
@@ -12,13 +12,11 @@ export interface ArchiveFile {
   content: Buffer;
 }
 
-/** Maximum size in bytes of one file in a tar archive. The limit exists because readers hold a whole file in memory. */
+/** Readers hold a whole file of an archive in memory, so a file must not be larger. */
 const ARCHIVE_FILE_MAX_BYTES = 8 * 2 ** 20;
 const BLOCK_BYTES = 512;
 const END_PART_NAME = "end.json";
-/**
- * Matches paths of lowercase names that are separated by slashes, without `..`, and optionally with the ending `.json`.
- */
+/** Lowercase names that are separated by slashes, without `..`, and optionally with the ending `.json`. */
 const PART_NAME_PATTERN = /^[a-z0-9_]+(?:\/[a-z0-9_]+)*(?:\.json)?$/;
 const PART_NAME_MAX_LENGTH = 99;
 
@@ -62,7 +60,6 @@ export async function* writeTar(parts: AsyncIterable<ArchiveFile>): AsyncGenerat
   yield Buffer.alloc(2 * BLOCK_BYTES);
 }
 
-/** Reads a stream of bytes in pieces of the sizes that the caller requests. */
 class ByteReader {
   private buffered: Buffer[] = [];
   private size = 0;
@@ -92,7 +89,7 @@ class ByteReader {
   }
 }
 
-/** Returns the next part (one file of the archive); null at an empty block, which marks the end of a tar file. */
+/** Returns the next file of the archive; null at an empty block, which marks the end of a tar file. */
 async function readNextPart(bytes: ByteReader): Promise<ArchiveFile | null> {
   const block = await bytes.readBytes(BLOCK_BYTES);
   if (block.length < BLOCK_BYTES) throw createDamagedFileError("the last bytes are missing");
@@ -118,8 +115,7 @@ function isEndPart({ name, content }: ArchiveFile, count: number, sha256: string
 }
 
 /**
- * Yields the parts (files) of a tar archive. Do not use a part before the last one has been yielded, because the digest
- * of all parts is verified at the end.
+ * Yields the files of a tar archive. Do not use one before the last one has been yielded: the digest of all is verified at the end.
  * @throws ArchiveError if the file is damaged
  */
 export async function* readTar(stream: AsyncIterable<Buffer>): AsyncGenerator<ArchiveFile> {

@@ -15,10 +15,7 @@ export interface ByteRange {
 }
 
 export interface BlobStore {
-  /**
-   * Moves the file at `path` into the store. Resolves when the blob is flushed to disk, or when the S3 server has
-   * confirmed the upload.
-   */
+  /** Moves the file at `path` into the store. Resolves when the blob is on disk, or the S3 server has confirmed it. */
   put(key: string, path: string): Promise<void>;
   /** Opens a stream of the blob, or of a range of its bytes. @throws BlobMissingError */
   read(key: string, range?: ByteRange): Promise<Readable>;

@@ -17,7 +17,6 @@ async function syncFolder(path: string): Promise<void> {
   }
 }
 
-/** Returns the path of the file that contains the ID of the store. */
 export const getBlobStoreIdPath = (root: string, space: string): string => join(root, space, "store-id");
 
 /** Opens the store in the subfolder `space` of `root`. @param root absolute path */

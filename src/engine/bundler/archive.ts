@@ -33,10 +33,7 @@ function unzipArchive(archive: Buffer): Buffer {
   }
 }
 
-/**
- * Returns the path of a file relative to the package. In an archive, all files are in one folder, which can have any
- * name.
- */
+/** In an archive, all files are in one folder, which can have any name. */
 function getPathInPackage({ path }: ReadEntry): string {
   // Removes `.` from the path, because some programs write `package/./index.js`.
   const segments = path.split("/").filter((segment) => segment !== ".");
@@ -47,10 +44,7 @@ function getPathInPackage({ path }: ReadEntry): string {
   return `/${segments.slice(1).join("/")}`;
 }
 
-/**
- * Returns the files of a package's archive.
- * @throws PackageError if the archive is too large, or has entries that are not files or folders of the package
- */
+/** @throws PackageError if the archive is too large, or has entries that are not files or folders of the package */
 export function unpackPackageFiles(archive: Buffer): PackageFiles {
   const files: PackageFiles = new Map();
   let count = 0;

@@ -1,7 +1,6 @@
 /**
- * Program of a build process, which opens untrusted packages. It reads its job and the archives of the packages from
- * standard input, writes the result as JSON to file descriptor 3, and ends. It has no environment variables, no network
- * and no writable files.
+ * Program of a build process, which opens untrusted packages, without environment, network and writable files. It reads its job and the
+ * archives of the packages from standard input, writes the result as JSON to file descriptor 3, and ends.
  */
 
 import { createWriteStream } from "node:fs";
@@ -15,7 +14,7 @@ import { buildPackageScript } from "./make-script.js";
 import { readRepository } from "./project/git-project.js";
 import { buildSourceScript } from "./source-script.js";
 
-/** Maximum total size of a package's TypeScript declarations in bytes. Declaration files beyond this size are left out. */
+/** Maximum total bytes of a package's TypeScript declarations. Further files are left out. */
 const DECLARATIONS_MAX_BYTES = 16 * 1024 * 1024;
 
 async function readStandardInput(): Promise<Buffer> {

@@ -1,16 +1,12 @@
-/**
- * Collects the TypeScript declarations of a package and of everything that these declarations import. The result is a
- * list of files. In their imports, a file's number in the list replaces its path.
- */
+/** Collects the TypeScript declarations of a package and of everything that these import. In imports, numbers replace paths. */
 import { dirname, join } from "node:path/posix";
 import enhancedResolve from "enhanced-resolve";
 import type { FileTree } from "./file-tree.js";
 import type { PackageGlobalName } from "./global-name.js";
 
-/** Maximum number of declaration files of a package. A larger number would make code editors slow. */
+/** More declaration files of a package would make code editors slow. */
 const FILES_MAX = 600;
 const MAX_BYTES = 1024 * 1024;
-/** Maximum number of imported module names in all declaration files of a package. */
 const IMPORTS_MAX = 3_000;
 
 const PACKAGE_NAME = /^(?:@[^/]+\/)?[^/]+/;
@@ -22,20 +18,17 @@ const DECLARATION_EXTENSIONS: readonly [RegExp, string][] = [
   [/\.jsx?$/, ".d.ts"],
 ];
 
-/** Matches words that may precede the name of a module. */
+/** Words that may precede the name of a module. */
 const MODULE_KEYWORD = /\b(?:from|import|require|module)\b/g;
-/** Matches the quoted module name after MODULE_KEYWORD or PATH_REFERENCE. */
+/** Quoted module name after MODULE_KEYWORD or PATH_REFERENCE. */
 const QUOTED_NAME = /(\s*(?:\(\s*)?)["']([^"'\n]+)["']/y;
-/** Matches the start of `<reference path="…">`, with which a declaration file refers to another one. */
+/** Start of `<reference path="…">`, with which a declaration file refers to another one. */
 const PATH_REFERENCE = /<reference\s+path\s*=/g;
 const SPECIFIER_MAX_CHARACTERS = 300;
 
 const isShortSpecifier = (specifier: string): boolean => specifier.length <= SPECIFIER_MAX_CHARACTERS;
 
-/**
- * Replaces each module name that follows a match of `before`. Uses two regular expressions, because a single one could
- * take quadratic time.
- */
+/** Replaces each module name after a match of `before`. A single regular expression could take quadratic time. */
 function replaceSpecifiers(text: string, before: RegExp, replace: (specifier: string) => string): string {
   let written = "";
   let from = 0;
@@ -52,7 +45,7 @@ function replaceSpecifiers(text: string, before: RegExp, replace: (specifier: st
 
 export const isDeclarationFile = (path: string): boolean => DECLARATION_FILE.test(path);
 
-/** Returns the name of the `@types` package that contains a package's declarations. */
+/** Name of the `@types` package that contains a package's declarations. */
 const getTypesPackageName = (name: string): string =>
   name.replace(/^(?:@([^/]+)\/)?([^/]+)/, (_all, scope, bare) => `@types/${scope ? `${scope}__` : ""}${bare}`);
 
@@ -73,20 +66,14 @@ function createDeclarationFinder(tree: FileTree) {
       resolver.resolve({}, folder, specifier, {}, (_error, path) => resolve(typeof path === "string" ? path : null));
     });
 
-  /**
-   * Returns the path of the declaration file for a module file: the file itself, or a file with the same name beside
-   * it. Returns null if there is none.
-   */
+  /** Returns the file itself, or the declaration file with the same name beside it; null if there is none. */
   function findReadableDeclaration(found: string | null): string | null {
     if (found === null) return null;
     const beside = DECLARATION_EXTENSIONS.map(([ending, instead]) => found.replace(ending, instead));
     return [found, ...beside].find((path) => isDeclarationFile(path) && tree.read(path)) ?? null;
   }
 
-  /**
-   * True if modules in the folder can import the package. Callers check this before they call the resolver, which takes
-   * a thousand times as long for a missing package.
-   */
+  /** Modules in the folder can import the package. The resolver takes a thousand times as long for a missing package. */
   function isInstalled(name: string, startFolder: string): boolean {
     for (let at = startFolder; ; at = dirname(at)) {
       if (tree.read(join(at, "node_modules", name, "package.json"))) return true;
@@ -115,10 +102,7 @@ function createGlobalTypeText(namespace: boolean): string {
   return `type All = typeof import("./1");\nexport type Value = ${value};\n`;
 }
 
-/**
- * List of declaration files in the order in which they were found. In each text, the number of an imported file
- * replaces its path.
- */
+/** Files in the order in which they were found. In each text, the number of an imported file replaces its path. */
 class DeclarationFiles {
   readonly texts: string[] = [];
   private readonly paths: string[] = [];
@@ -135,7 +119,7 @@ class DeclarationFiles {
     return this.paths.indexOf(path) + 1;
   }
 
-  /** Reads all files that the first file imports, directly or indirectly. @returns false if they exceed a limit */
+  /** Reads all files that the first file imports, directly or indirectly. Returns false if they exceed a limit. */
   async readAll(): Promise<boolean> {
     for (let at = 0; at < this.paths.length; at += 1) {
       const content = this.tree.read(this.paths[at]!)!;

@@ -49,7 +49,6 @@ export class FileTree {
     }
   }
 
-  /** Returns file system functions for the module resolver. */
   toFileSystem(): FileSystem {
     const stat = (path: string, answer: NodeCallback<ReturnType<typeof createStats>>) => {
       if (this.files.has(path)) answer(null, createStats(true));

@@ -1,7 +1,4 @@
-/**
- * Finds the name of a package's global variable in its browser build or its README; otherwise writes the package name
- * in camel case.
- */
+/** Finds a package's global variable in its browser build or README; otherwise writes the package name in camel case. */
 import { type AnyNode, type Program, parse } from "acorn";
 import { simple } from "acorn-walk";
 import globals from "globals";
@@ -30,10 +27,7 @@ const EXISTING_GLOBALS = new Set([
 const isFreeGlobalName = (name: string): boolean =>
   IDENTIFIER.test(name) && !RESERVED_WORDS.has(name) && !EXISTING_GLOBALS.has(name) && !(name in Object.prototype);
 
-/**
- * Maximum length of a browser build that is searched for the name of its global variable. This name is in the first
- * lines, but the whole file must be parsed.
- */
+/** A longer build is not searched for its global's name: it is in the first lines, but the whole file must be parsed. */
 const WRAPPER_MAX_CHARACTERS = 2_000_000;
 const README_MAX_CHARACTERS = 200_000;
 
@@ -46,17 +40,11 @@ function readPropertyName(node: AnyNode): string | null {
 const isModuleReference = (node: AnyNode): boolean =>
   node.type === "Identifier" && (node.name === "module" || node.name === "exports" || node.name === "define");
 
-/**
- * True if the value is an empty object, or `… || {}`. A UMD build may assign this object to its global, and then add
- * all exports to the object.
- */
+/** True for an empty object, or `… || {}`. A UMD build may assign it to its global, and then add all exports to it. */
 const isFillableObject = (value: AnyNode): boolean =>
   value.type === "ObjectExpression" || (value.type === "LogicalExpression" && value.right.type === "ObjectExpression");
 
-/**
- * Returns the names of the globals that the build sets, in the order of the code. Includes each assignment to a
- * property of any object, because this object may be the global object.
- */
+/** Includes assignments to a property of any object, because this object may be the global object. */
 function findAssignedGlobals(wrapper: AnyNode): PackageGlobalName[] {
   const names: PackageGlobalName[] = [];
   simple(wrapper, {
@@ -97,8 +85,7 @@ export function findGlobalNameInBuild(source: string, packageName: string): Pack
     );
     const camel = toCamelCaseName(packageName);
     const named = [...assigned, ...variables].find(({ name }) => equalsIgnoringCase(name, camel));
-    // A build can include other packages with their own globals. So several unknown names do not identify the global of
-    // this package.
+    // A build can include other packages with their own globals, so several unknown names identify nothing.
     const alone = assigned.length > 0 ? assigned : variables;
     return named ?? (alone.length === 1 ? alone[0]! : null);
   } catch {
@@ -134,10 +121,7 @@ export function findGlobalNameInReadme(readme: string, packageName: string): Pac
   return name === null ? null : { name, namespace };
 }
 
-/**
- * Finds calls such as `Handlebars.compile(…)` in the README whose object is the package name, with any capitalization.
- * Returns the name as the README writes it; null if there is none.
- */
+/** Finds the package name, in any capitalization, in calls of the README, such as `Handlebars.compile(…)`. */
 function findSpelling(text: string, packageName: string): string | null {
   const camel = toCamelCaseName(packageName);
   const spelled = text.matchAll(
@@ -149,10 +133,7 @@ function findSpelling(text: string, packageName: string): string | null {
   return most?.[0] ?? null;
 }
 
-/**
- * Converts a package name to a global name in camel case: `date-fns` to dateFns, and `@scope/some.name` to someName. If
- * the language or the browser already has the name, uses scopeSomeName.
- */
+/** `date-fns` becomes dateFns, `@scope/some.name` someName, or scopeSomeName if the language or browser has this name. */
 export function toCamelCaseName(packageName: string): string {
   const camel = (text: string) => {
     const words = text.split(/[^A-Za-z0-9$_]+/).filter(Boolean);

@@ -41,7 +41,7 @@ export interface BundledScript {
   declarations: string[] | null;
 }
 
-/** JavaScript version of the generated script. All current browsers support this version. */
+/** All current browsers support this JavaScript version. */
 const LANGUAGE_TARGET = "es2022";
 const PACKAGE_NAMESPACE = "package";
 const REASON_MAX_CHARACTERS = 300;
@@ -64,10 +64,7 @@ const LOADER_BY_EXTENSION: Readonly<Record<string, Loader>> = {
   ".wasm": "binary",
 };
 
-/**
- * Returns the licence in a package.json. Newer files have a string; older ones have an object, or a list of objects
- * from which users can choose.
- */
+/** Newer package.json files have a text; older ones an object, or a list of objects from which users can choose. */
 function readLicence(manifest: Record<string, unknown>): string | null {
   const typeOf = (licence: unknown) =>
     typeof licence === "string" ? licence : (licence as { type?: unknown } | null)?.type;
@@ -84,9 +81,7 @@ function readReadme(tree: FileTree, folder: string, manifest: Record<string, unk
   return String(names.map((name) => tree.read(`${folder}/${name}`)).find(Boolean) ?? "");
 }
 
-/**
- * Returns the global name for a module path within a package, from its last segment: sha256 for `@noble/hashes/sha256`.
- */
+/** Uses the last segment: sha256 for `@noble/hashes/sha256`. */
 function createGlobalOfSubpath(subpath: string): PackageGlobalName {
   const last = subpath.slice(subpath.lastIndexOf("/") + 1).replace(/\.[cm]?js$/, "");
   return { name: toCamelCaseName(last), namespace: false };
@@ -109,7 +104,7 @@ function findGlobalName(tree: FileTree, { name, folder }: PackageInTree, subpath
   );
 }
 
-/** Returns an esbuild plugin that resolves all imports in the file tree, so that esbuild does not read the disk. */
+/** Resolves all imports in the file tree, so that esbuild does not read the disk. */
 function createPackagesPlugin(tree: FileTree, root: PackageInTree): Plugin {
   const resolution = new Resolution(tree);
   return {
@@ -129,8 +124,7 @@ function createPackagesPlugin(tree: FileTree, root: PackageInTree): Plugin {
           const sideEffects = tree.readManifest(packageFolder)["sideEffects"] !== false;
           return { path: resolved.file, namespace: PACKAGE_NAMESPACE, sideEffects };
         }
-        // A missing module is not an error at this point, because the bundler may remove its import. checkModules
-        // checks the final script.
+        // A missing module is no error yet, because the bundler may remove its import. checkModules checks the final script.
         return resolved === "empty" ? { path, namespace: "empty" } : { path, external: true };
       });
       onLoad({ filter: /.*/, namespace: "empty" }, () => ({ contents: "module.exports = {}", loader: "js" }));
@@ -168,10 +162,7 @@ const SHARED_BUILD_OPTIONS = {
   logLevel: "silent",
 } as const satisfies BuildOptions;
 
-/**
- * Determines if the package's module is an ES module, and if it has a default export. Both are false for a module that
- * cannot be read; the later build of the script then reports the reason.
- */
+/** Both results are false for a module that cannot be read. The later build of the script then reports the reason. */
 async function detectModuleShape(
   tree: FileTree,
   root: PackageInTree,
@@ -201,9 +192,8 @@ async function detectModuleShape(
 }
 
 /**
- * Returns code that assigns a package to its global variable. The value is the default export. If the module has no
- * default export or `namespace` is true, the value is an object with all exports. The object is slower, because each
- * run then copies every export.
+ * Returns code that assigns a package to its global. The value is the default export or, if there is none or `namespace` is true, an object
+ * with all exports. The object is slower, because each run then copies every export.
  */
 async function createWrapper(
   tree: FileTree,
@@ -277,8 +267,7 @@ export async function buildPackageScript(
   const within = ({ folder }: PackageInTree) =>
     inputs.some((path) => path.startsWith(`${folder}/`) && !path.startsWith(`${folder}/node_modules/`));
   const used = packages.filter((placed) => placed === root || within(placed));
-  // Without this option, esbuild writes only ASCII. A single character beyond Latin-1 would double the size of the text
-  // in memory.
+  // By default, esbuild writes only ASCII. One character beyond Latin-1 would double the size of the text in memory.
   const { code } = await transform(bundleText, { minify: true, legalComments: "eof", target: LANGUAGE_TARGET });
   const source = `/*! ${used.map(({ name, version }) => `${name}@${version}`).join(" ")} */\n${code}`;
   if (Buffer.byteLength(source) > options.maxBytes) {
@@ -292,7 +281,7 @@ export async function buildPackageScript(
     version,
     licence: readLicence(tree.readManifest(folder)),
   }));
-  // Ignores errors, because actions can use a package without its declarations.
+  // Actions can use a package without its declarations.
   const declarations = subpath === "" ? await collectDeclarations(tree, root, global).catch(() => null) : null;
   return { source, global: global.name, names: findUsedGlobalNames(program), parts, declarations };
 }

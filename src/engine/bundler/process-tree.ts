@@ -8,12 +8,11 @@ async function readChildPids(pid: number): Promise<number[]> {
   return children.split(" ").filter(Boolean).map(Number);
 }
 
-/** Returns the CPU time of a process and its children in seconds; Infinity if the machine does not report it. */
+/** In seconds; Infinity if the machine does not report it. */
 export async function readProcessTreeCpuTime(pid: number): Promise<number> {
   try {
     const [stat, children] = await Promise.all([readFile(`/proc/${pid}/stat`, "latin1"), readChildPids(pid)]);
-    // Sums four fields of `stat`: the CPU time in user and in kernel mode of the process, and of its children that have
-    // ended.
+    // Four fields of `stat`: CPU time in user and kernel mode of the process, and of its children that have ended.
     const ticks = stat
       .slice(stat.lastIndexOf(")") + 2)
       .split(" ")
@@ -28,7 +27,7 @@ export async function readProcessTreeCpuTime(pid: number): Promise<number> {
   }
 }
 
-/** Returns the resident memory of a process and its children in bytes; 0 if the machine does not report it. */
+/** Resident memory in bytes; 0 if the machine does not report it. */
 export async function readProcessTreeMemory(pid: number): Promise<number> {
   try {
     const [status, children] = await Promise.all([readFile(`/proc/${pid}/status`, "utf8"), readChildPids(pid)]);

@@ -4,12 +4,7 @@ import { dirname } from "node:path/posix";
 import enhancedResolve from "enhanced-resolve";
 import type { FileTree } from "./file-tree.js";
 
-/**
- * Result of resolving an import: a file of the tree, or one of these texts:
- * - `empty`: the package's `browser` field replaces the module with an empty module
- * - `node`: the import is a module of Node
- * - `missing`: there is no such module
- */
+/** `empty`: the package's `browser` field removes the module. `node`: a module of Node. `missing`: there is no such module. */
 type ResolvedModule = { file: string } | "empty" | "node" | "missing";
 
 const { ResolverFactory } = enhancedResolve;
@@ -40,10 +35,7 @@ export class Resolution {
 
   constructor(private readonly tree: FileTree) {}
 
-  /**
-   * Resolves an import to a file.
-   * @param importer file of the tree that contains the import, or a folder with a slash at the end
-   */
+  /** @param importer file of the tree that contains the import, or a folder with a slash at the end */
   resolve(specifier: string, importer: string, kind: "import" | "require"): Promise<ResolvedModule> {
     return new Promise((resolve) => {
       this.resolvers[kind].resolve({}, dirname(`${importer}x`), specifier, {}, (_error, path) => {

@@ -1,45 +1,28 @@
 /**
- * Starts processes that open packages from npm, in a sandbox: without environment, network and writable files, and with
- * limits for CPU time, memory and file descriptors. If the service is root, the processes run under an unprivileged
- * account.
+ * Starts processes that open packages from npm, in a sandbox: without environment, network and writable files, and with limits for CPU
+ * time, memory and file descriptors. If the service is root, the processes run under an unprivileged account.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { setPriority } from "node:os";
 import { join } from "node:path";
 
-/**
- * CPU time after which the kernel ends a process by SIGXCPU. It sends SIGKILL one second later, so that SIGKILL alone
- * never means that a package has used too much time.
- */
+/** The kernel then sends SIGXCPU, and SIGKILL a second later. So SIGKILL alone never means that a package used too much time. */
 const CPU_LIMIT_SECONDS = 30;
-/**
- * Maximum size in kilobytes of the data segment of each process, which the kernel enforces. The value is high, because
- * Node reserves more memory than it uses.
- */
+/** Data segment of each process. The value is high, because Node reserves more memory than it uses. */
 const DATA_LIMIT_KB = 1024 * 1024;
-/** Niceness (lower CPU priority) of the build processes, so that runs of actions come first. */
+/** Lower CPU priority (nice value) of build processes, so that runs of actions come first. */
 const SANDBOX_NICENESS = 10;
-/**
- * Unprivileged account of the build processes if the service runs as root. Browsers and image processing use other
- * accounts.
- */
+/** Account of the build processes if the service is root. Browsers and image processing use other accounts. */
 const UNPRIVILEGED_ACCOUNT = { uid: 64_051, gid: 64_051 };
-/**
- * Shell command that sets limits for the process, which Node cannot do: no core dump, no written file, limited CPU
- * time, memory and file descriptors.
- */
+/** Limits that Node cannot set: no core dump, no written file, limited CPU time, memory and file descriptors. */
 const SHELL_LIMITS = `ulimit -c 0; ulimit -f 0; ulimit -S -t ${CPU_LIMIT_SECONDS}; ulimit -H -t ${CPU_LIMIT_SECONDS + 1}; ulimit -d ${DATA_LIMIT_KB} 2>/dev/null; ulimit -n 64; exec "$0" "$@"`;
-/**
- * Command that gives the process its own namespaces. In them, the process has only an empty network, and cannot read
- * the memory or environment of the service's process.
- */
+/** In namespaces of its own, the process has only an empty network, and cannot read the memory of the service's process. */
 export const UNSHARE_COMMAND: readonly string[] = ["unshare", "--user", "--net", "--"];
 /**
- * Perl script that seals the process with Landlock. The process loses all rights to write, create and delete files.
- * This includes files of the service, which may have the same account. Node cannot call Landlock; Debian's Perl can.
- * The script calls landlock_create_ruleset (444) and landlock_restrict_self (446). The ruleset contains the rights of
- * Landlock's first version and, from the third version on, the right to truncate files.
+ * Seals the process with Landlock: it loses all rights to write, create and delete files, also those of the service. Node cannot call
+ * Landlock; Debian's Perl can. 444 is landlock_create_ruleset, 446 landlock_restrict_self. The ruleset contains the rights of Landlock's
+ * first version and, from the third version on, the right to truncate files.
  */
 const SEAL_SCRIPT = `
 my $version = syscall 444, 0, 0, 1;
@@ -48,20 +31,14 @@ my $rules = syscall 444, $rights, 8, 0;
 die "Landlock: $!\n" if $rules < 0 || syscall(446, $rules, 0) != 0;
 exec @ARGV`;
 const SEAL_COMMAND = ["--no-new-privs", "perl", "-e", SEAL_SCRIPT];
-/**
- * Options that remove the capabilities of root. Otherwise a process as root outside of a user namespace could read the
- * memory and environment of the service's process.
- */
+/** Removes the capabilities of root. A process as root without a user namespace could read the memory of the service. */
 const DROP_CAPABILITIES_OPTIONS = ["--bounding-set=-all", "--inh-caps=-all"];
 const NODE_FLAGS = ["--max-old-space-size=256", "--no-warnings"];
-/**
- * Environment of the build process. Its variables make Go (esbuild) and V8 collect garbage before the memory limit ends
- * the process.
- */
+/** Makes Go (esbuild) and V8 collect garbage before the memory limit ends the process. */
 const SANDBOX_ENVIRONMENT = { PATH: "/usr/bin:/bin", GOMEMLIMIT: "320MiB", GOMAXPROCS: "2" };
 
 const NO_SPACE = "No space left on device";
-/** Messages of errors that the kernel returns while it has too few resources (ENOSPC, EAGAIN, ENOMEM, ENFILE). */
+/** Errors of the kernel while it has too few resources (ENOSPC, EAGAIN, ENOMEM, ENFILE). */
 const MISSING_RESOURCE_MESSAGES = [
   NO_SPACE,
   "Resource temporarily unavailable",
@@ -72,7 +49,6 @@ const MISSING_RESOURCE_MESSAGES = [
 const NAMESPACE_LIMITS_FOLDER = "/proc/sys/user";
 const NAMESPACE_LIMIT_FILES = ["max_user_namespaces", "max_net_namespaces"];
 
-/** Commands and account with which a build process starts, and the protections that they provide. */
 export interface BundlerSandbox {
   /** Programs that start one after the other before the build process. Each one removes rights. */
   commands: readonly string[];
@@ -114,17 +90,13 @@ function areNamespacesDisabled(limitsFolder: string): boolean {
   });
 }
 
-/**
- * Returns the message of a resource that the machine temporarily lacks; null if the errors have another cause.
- * @param errorText text that a build process has written to its standard error
- */
+/** Names a resource that the machine temporarily lacks, from a process's standard error; null for other errors. */
 export function findMissingResource(errorText: string, limitsFolder = NAMESPACE_LIMITS_FOLDER): string | null {
   const found = MISSING_RESOURCE_MESSAGES.find((message) => errorText.includes(message));
   if (found === undefined || (found === NO_SPACE && areNamespacesDisabled(limitsFolder))) return null;
   return found;
 }
 
-/** Returns a log message for each protection that a sandbox lacks. */
 export function describeMissingProtections({
   isNetworkIsolated,
   isSealedByLandlock,
@@ -143,8 +115,7 @@ export function describeMissingProtections({
 }
 
 /**
- * Starts a script of this service in the sandbox. The script reads its request from standard input and writes its
- * response to file descriptor 3. The caller must read its standard error.
+ * The script reads its request from standard input and writes its response to file descriptor 3. The caller must read its standard error.
  */
 export function startInSandbox({ commands, account }: BundlerSandbox, script: string): ChildProcess {
   const args = ["-c", SHELL_LIMITS, ...commands, process.execPath, ...NODE_FLAGS, script];
@@ -154,8 +125,7 @@ export function startInSandbox({ commands, account }: BundlerSandbox, script: st
   try {
     if (child.pid !== undefined) setPriority(child.pid, SANDBOX_NICENESS);
   } catch {
-    // Ignores the error: the process has ended, or the service has no right to change its priority. In the second case
-    // the process runs at the normal priority.
+    // The process has ended, or the service has no right to change its priority, which then stays normal.
   }
   return child;
 }

@@ -4,10 +4,7 @@ import { PackageError } from "./fault.js";
 
 const EXTENSIONS = ["", ".ts", ".tsx", ".js", ".jsx", ".mts", ".mjs", ".json"];
 const INDEX_FILES = ["/index.ts", "/index.tsx", "/index.js", "/index.jsx"];
-/**
- * Extensions that a source file can have. The key is the extension in an import of the file. TypeScript lets authors
- * import a module by the name of its compiled file.
- */
+/** Extensions of source files, by the extension in an import: in TypeScript, imports may name the compiled file. */
 const SOURCE_EXTENSIONS: Record<string, readonly string[]> = {
   ".js": [".ts", ".tsx"],
   ".jsx": [".tsx"],
@@ -32,10 +29,7 @@ function findCommentEnd(text: string, start: number): number {
   return isLine ? commentEnd : commentEnd + 2;
 }
 
-/**
- * Removes comments and trailing commas from a tsconfig.json, so that JSON.parse accepts the text. Reads each character
- * only once.
- */
+/** Removes comments and trailing commas from a tsconfig.json for JSON.parse. Reads each character only once. */
 function toPlainJson(text: string): string {
   const pieces: string[] = [];
   /** Index of the last comma, if only white space has followed this comma; otherwise -1. */
@@ -93,10 +87,7 @@ export const isRelativeSpecifier = (specifier: string): boolean =>
 
 export const isOutsideFolder = (path: string): boolean => path === ".." || path.startsWith("../");
 
-/**
- * Returns the file that `paths` or `baseUrl` of the tsconfig.json assign to an import; null if there is none. Paths are
- * relative to the folder of the tsconfig.json.
- */
+/** File that `paths` or `baseUrl` of the tsconfig.json assign to an import, relative to its folder; null if there is none. */
 export function findImportedFileByAlias(has: HasFile, tsconfig: string | undefined, path: string): string | null {
   const { baseUrl, paths } = parseTsconfig(tsconfig);
   for (const [pattern, targets] of paths) {

@@ -1,7 +1,4 @@
-/**
- * Builds one script from the files of an action, in memory: bundles all modules into one function. Executes no code of
- * the action, and does not read the disk.
- */
+/** Builds one script from the files of an action in memory. Executes no code of the action, and does not read the disk. */
 import { dirname, extname, join } from "node:path/posix";
 import { type BuildResult, build, type Loader, type Message, type OnLoadResult, type Plugin } from "esbuild";
 import { PackageError } from "./fault.js";
@@ -25,10 +22,7 @@ export interface BuiltSourceScript {
 
 const SOURCE_NAMESPACE = "source";
 const GENERATED_ENTRY = "svc-entry.js";
-/**
- * Virtual folder of an action's files. It is two levels deep, as in a project, so that `../../lib/dates` is the
- * project's `lib/dates`.
- */
+/** Two levels deep, as in a project, so that `../../lib/dates` is the project's `lib/dates`. */
 const ACTION_FOLDER = "actions/action";
 const LOADER_BY_EXTENSION: Record<string, Loader> = {
   ".ts": "ts",
@@ -40,13 +34,13 @@ const LOADER_BY_EXTENSION: Record<string, Loader> = {
   ".json": "json",
 };
 const REASON_MAX_CHARACTERS = 300;
-/** Sources of modules that the service provides to authors. The key is the module's name in imports. */
+/** Sources of modules that the service provides to authors, by the module's name in imports. */
 const PROVIDED_MODULES: Record<string, string> = {
   svc: "export const defineAction = (config) => config;\nexport const defineConfig = (config) => config;",
   "svc/test": TEST_MODULE_SOURCE,
 };
 
-/** Returns an esbuild plugin that resolves all imports in memory, so that esbuild does not read the disk. */
+/** Resolves all imports in memory, so that esbuild does not read the disk. */
 function createFilesPlugin({ entry, files, packages }: SourceBuildJob, exporting: ReadonlySet<string>): Plugin {
   const fault = (text: string) => ({ errors: [{ text }] });
   const has = (path: string) => Object.hasOwn(files, path);
@@ -99,30 +93,20 @@ function describeBuildError([first]: readonly Message[]): string {
   return `${place}${message.replaceAll(`"${SOURCE_NAMESPACE}:`, '"').slice(0, REASON_MAX_CHARACTERS).toWellFormed()}`;
 }
 
-/**
- * Export statement that is appended to the entry file, because the author may declare `execute` without exporting it.
- * It is the last line, so that it does not change line numbers.
- */
+/** For an author who declares `execute` without exporting it. As last line, it does not change line numbers. */
 const EXECUTE_EXPORT = "\nexport { execute };";
 
-/** Matches the path of an action's entry file. */
 const ENTRY_FILE = /(?:^|\/)action\.[jt]sx?$/;
 
 const isExportedTwice = ({ text }: Message): boolean => text.includes('Multiple exports with the same name "execute"');
 
-/**
- * Start and end of esbuild's messages about an import of `execute` from a file that does not export it. The name of the
- * file is between them.
- */
+/** esbuild's messages about an import of `execute` from a file that does not export it. The file's name is between the parts. */
 const UNEXPORTED_MESSAGE_PARTS = [
   [`No matching export in "${SOURCE_NAMESPACE}:`, '" for import "execute"'],
   [`Import "execute" will always be undefined because the file "${SOURCE_NAMESPACE}:`, '" has no exports'],
 ] as const;
 
-/**
- * Returns the file that does not export `execute` although another file imports it; null if the message reports another
- * fault.
- */
+/** Null if the message reports another fault than an `execute` that another file imports. */
 function findFileWithoutExport({ text }: Message): string | null {
   const form = UNEXPORTED_MESSAGE_PARTS.find(([start, end]) => text.startsWith(start) && text.endsWith(end));
   return form ? text.slice(form[0].length, -form[1].length) : null;
@@ -163,10 +147,7 @@ function buildSource(job: SourceBuildJob, exporting: ReadonlySet<string>): Promi
 
 const getBuildErrors = (error: unknown): Message[] => (error as { errors?: Message[] }).errors ?? [];
 
-/**
- * Builds the script. The entry file of an action need not export `execute`: if the file only declares the function,
- * this build appends the export. The same applies to the entry file of another action that a test imports.
- */
+/** If the entry file of an action, also of one that a test imports, declares `execute` without exporting it, adds the export. */
 async function buildWithExports(job: SourceBuildJob): Promise<BuildResult<{ write: false }>> {
   const exporting = new Set([job.entry]);
   for (;;) {

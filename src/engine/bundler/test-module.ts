@@ -1,7 +1,4 @@
-/**
- * Source of the module "svc/test", which collects tests, runs them one after the other, and mocks hosts and the clock.
- * It runs in the sandbox.
- */
+/** Source of the module "svc/test", which runs tests one after the other, and mocks hosts and the clock, in the sandbox. */
 export const TEST_MODULE_SOURCE = `
 const tests = [];
 export const test = (name, run) => { tests.push({ name, run }); };

@@ -4,23 +4,14 @@ import { fullAncestor } from "acorn-walk";
 import { analyze } from "eslint-scope";
 import globals from "globals";
 
-/**
- * Entries that `findUsedGlobalNames` returns although they are not names: `import()`, and `eval()` for code that is created
- * from text.
- */
+/** Results of `findUsedGlobalNames` that are no names: `import()`, and `eval()` for code that is created from text. */
 const IMPORT_CALL_NAME = "import()";
 const EVAL_CALL_NAME = "eval()";
 const CODE_CREATING_GLOBALS = ["eval", "Function"];
-/**
- * For this global, `findUsedGlobalNames` returns each member that the script uses, because most scripts use only members that
- * identify the browser.
- */
+/** For this global, `findUsedGlobalNames` returns each member, because most scripts only identify the browser. */
 const NAVIGATOR = "navigator";
 
-/**
- * Returns the names of the globals that the script uses, without duplicates. Leaves out names that the script only
- * tests with `typeof`, because the script works without them.
- */
+/** Leaves out names that the script only tests with `typeof`, because the script works without them. */
 export function findUsedGlobalNames(program: Program): string[] {
   const scopes = analyze(program as Parameters<typeof analyze>[0], { ecmaVersion: 2024, sourceType: "script" });
   const requested = new Set<unknown>();
@@ -46,9 +37,7 @@ export function findUsedGlobalNames(program: Program): string[] {
   ].sort();
 }
 
-/**
- * True if the script creates code from text. Ignores code inside `try`, and calls that only return the global object.
- */
+/** Ignores code inside `try`, and calls that only return the global object. */
 function createsCodeFromText(program: Program, undeclaredNodes: ReadonlySet<unknown>): boolean {
   let isFound = false;
   fullAncestor(program, (node, _state, ancestors) => {
@@ -72,10 +61,7 @@ function isInsideTry(ancestors: readonly AnyNode[]): boolean {
   );
 }
 
-/**
- * If a node reads a property of the global object, such as `window.alert`, returns the name of the property; otherwise
- * null.
- */
+/** For a read of a global object's property, such as `window.alert`, returns the property's name; otherwise null. */
 function readGlobalObjectMember(node: AnyNode): string | null {
   if (node.type !== "MemberExpression" || node.computed || node.property.type !== "Identifier") return null;
   const { object, property } = node;
@@ -83,7 +69,7 @@ function readGlobalObjectMember(node: AnyNode): string | null {
   return isGlobal && Object.hasOwn(globals.browser, property.name) ? property.name : null;
 }
 
-/** Name of the function with which esbuild loads modules that are not in the bundle. */
+/** Function with which esbuild loads modules that are not in the bundle. */
 const ESBUILD_REQUIRE = "__require";
 const ESBUILD_WRAPPERS = new Set(["__commonJS", "__esm", "__commonJSMin", "__esmMin"]);
 

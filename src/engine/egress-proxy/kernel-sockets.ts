@@ -1,7 +1,4 @@
-/**
- * Queries the Linux kernel for the owner of one TCP connection, as the program `ss` does (sock_diag(7)). This takes
- * microseconds. Reading /proc/net/tcp takes milliseconds, because the kernel walks its table of connections.
- */
+/** Asks the Linux kernel for the owner of a TCP connection, as the program `ss` does (sock_diag(7), docs/internals/adr.md, 13). */
 import { endianness } from "node:os";
 import ipaddr from "ipaddr.js";
 
@@ -10,10 +7,7 @@ export interface SocketEndpoint {
   port: number;
 }
 
-/**
- * Returns the ID of the user who owns the local end of a TCP connection; null if the kernel has no record of the
- * connection.
- */
+/** Returns the user who owns the local end of a TCP connection; null if the kernel has no record of the connection. */
 export type FindSocketOwner = (localEnd: SocketEndpoint, remoteEnd: SocketEndpoint) => number | null;
 
 const AF_NETLINK = 16;
@@ -68,10 +62,7 @@ function encodeRequest(number: number, family: number, ends: Buffer): Buffer {
   return request;
 }
 
-/**
- * Opens a netlink socket. Returns a function that queries the kernel through this socket. Returns null on systems other
- * than Linux, and if the socket or the C library is not available.
- */
+/** Returns null on systems other than Linux, and if the netlink socket or the C library is not available. */
 export async function openSocketOwnerFinder(): Promise<FindSocketOwner | null> {
   if (process.platform !== "linux" || endianness() !== "LE") return null;
   const { default: koffi } = await import("koffi");
@@ -93,8 +84,7 @@ export async function openSocketOwnerFinder(): Promise<FindSocketOwner | null> {
     const received: number = receive(socket, answer, answer.length, MSG_DONTWAIT);
     if (received < ANSWER_LAYOUT.bytes || answer.readUInt16LE(ANSWER_LAYOUT.type) !== SOCK_DIAG_BY_FAMILY) return null;
     if (answer.readUInt32LE(ANSWER_LAYOUT.number) !== number) return null;
-    // If the connection is gone, the kernel returns the listener of its port instead. So this function compares the
-    // endpoints in the response with those in the request.
+    // If the connection is gone, the kernel returns the listener of its port instead. So the endpoints are compared.
     const told = answer.subarray(ANSWER_LAYOUT.ends, ANSWER_LAYOUT.ends + ENDS_LAYOUT.bytes);
     return told.equals(ends) ? answer.readUInt32LE(ANSWER_LAYOUT.uid) : null;
   };

@@ -1,7 +1,4 @@
-/**
- * Connects to a host within a time limit, and describes failures in words. The caller has already checked the addresses
- * of the host.
- */
+/** Connects to a host within a time limit, and describes failures in words. The caller has checked the host's addresses. */
 import type { LookupAddress } from "node:dns";
 import { Agent, type Server } from "node:http";
 import { connect as connectTo, createServer, isIP, type LookupFunction, type Socket } from "node:net";
@@ -17,10 +14,7 @@ export interface Destination {
 
 const BAD_GATEWAY = 502;
 
-/**
- * Returns a function that replaces the DNS lookup of a connection: it returns the checked addresses, so that no other
- * address is used.
- */
+/** Replaces the DNS lookup of a connection by the checked addresses, so that no other address is used. */
 function createPinnedLookup(addresses: LookupAddress[]): LookupFunction {
   const [first] = addresses;
   return (_hostname, { all }, callback) => {
@@ -72,10 +66,7 @@ export function connectWithTimeout(destination: Destination, timeoutMs: number, 
   });
 }
 
-/**
- * Returns an HTTP agent that forwards one request over the connection `socket`.
- * @param onSilence called if the connection ends before the first byte of the response
- */
+/** Forwards one request over `socket`. @param onSilence called if the connection ends before the first byte of the response */
 export function createSocketAgent(socket: Socket, onSilence: () => void): Agent {
   const agent = new Agent({ keepAlive: false });
   agent.createConnection = () => socket;

@@ -18,11 +18,7 @@ function formatSocketEnd({ address, port }: SocketEndpoint): string {
   return `${bytes.toString("hex")}:${port.toString(16).padStart(4, "0")}`.toUpperCase();
 }
 
-/**
- * Finds the owner of a socket in the tables of /proc, which is slow but works wherever /proc exists.
- * @returns NO_SOCKET_OWNER and null as `findPeerUid` does
- * @throws the error if the table cannot be read now
- */
+/** Searches the tables of /proc, which is slow. Returns the same as `findPeerUid`. @throws the error if the table cannot be read now */
 export async function readSocketUidFromProc(
   localEnd: SocketEndpoint,
   remoteEnd: SocketEndpoint,
@@ -42,8 +38,7 @@ export async function readSocketUidFromProc(
 let kernelSocketsOpening: Promise<FindSocketOwner | null> | null = null;
 
 /**
- * Returns the user ID of the client's process; NO_SOCKET_OWNER if the client has closed its end; null if the system does not
- * report the ID.
+ * Returns the user ID of the client's process; NO_SOCKET_OWNER if the client has closed its end; null if the system does not report it.
  * @throws the error if the ID cannot be read now, so that the client is not accepted unchecked
  */
 export async function findPeerUid(

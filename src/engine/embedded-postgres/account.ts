@@ -23,19 +23,13 @@ function readPasswd(): PasswdRow[] {
   });
 }
 
-/**
- * Chooses the account that owns the existing cluster, or else one of PREFERRED_ACCOUNTS. PostgreSQL requires an account
- * with an entry in /etc/passwd.
- */
+/** The owner of the existing cluster, or else one of PREFERRED_ACCOUNTS. PostgreSQL requires an entry in /etc/passwd. */
 function chooseAccount(rows: PasswdRow[], ownerUid: number | null): PasswdRow | undefined {
   const owner = rows.find((row) => row.uid === ownerUid && row.uid !== 0);
   return owner ?? PREFERRED_ACCOUNTS.flatMap((name) => rows.filter((row) => row.name === name))[0];
 }
 
-/**
- * Returns the account that runs PostgreSQL; null for the account of this process.
- * @throws EmbeddedPostgresError as root on a machine without an unprivileged account
- */
+/** Null is the account of this process. @throws EmbeddedPostgresError as root on a machine without an unprivileged account */
 export function chooseClusterAccount(clusterDir: string): SystemAccount | null {
   if (process.getuid?.() !== 0) return null;
   const ownerUid = statSync(clusterDir, { throwIfNoEntry: false })?.uid ?? null;
@@ -48,10 +42,7 @@ export function chooseClusterAccount(clusterDir: string): SystemAccount | null {
   return { uid: chosen.uid, gid: chosen.gid };
 }
 
-/**
- * Changes the owner of a folder and its content to `account` if necessary, because a restored backup may have any
- * owner.
- */
+/** Changes the owner of a folder and its content if necessary, because a restored backup may have any owner. */
 export function changeFolderOwner(account: SystemAccount | null, folder: string): void {
   if (!account || statSync(folder).uid === account.uid) return;
   for (const entry of readdirSync(folder, { recursive: true, encoding: "utf8" })) {

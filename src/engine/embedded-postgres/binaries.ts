@@ -1,7 +1,4 @@
-/**
- * Finds the PostgreSQL programs, creates the missing symbolic links of their libraries, and makes them accessible for
- * the account that runs them.
- */
+/** Finds the PostgreSQL programs, links their libraries, and makes them accessible for the account that runs them. */
 import { spawnSync } from "node:child_process";
 import {
   chmodSync,
@@ -42,10 +39,7 @@ function fileExists(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 }
 
-/**
- * Creates the symbolic links of the libraries, because npm packages contain no links and install scripts are disabled.
- * Other processes may create the same links at the same time.
- */
+/** npm packages contain no links, and install scripts are disabled. Other processes may create the links at the same time. */
 export function createLibraryLinks(folder: string): void {
   const links = JSON.parse(readFileSync(join(folder, "native/pg-symlinks.json"), "utf8")) as Array<
     Record<"source" | "target", string>
@@ -86,11 +80,7 @@ function assertOwnedByRoot(folder: string): void {
   );
 }
 
-/**
- * Copies the programs to a folder that every account can read, once for each version. Builds the copy in a temporary
- * folder, and renames the folder when the copy is complete.
- * @returns path of the copy
- */
+/** Copies the programs once for each version to a folder that every account can read. Returns its path. */
 function createPublicCopy(folder: string): string {
   const { version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as { version: string };
   const copy = join(PUBLIC_CACHE_FOLDER, version);
@@ -116,10 +106,7 @@ function createPublicCopy(folder: string): string {
   return copy;
 }
 
-/**
- * Returns the paths of the PostgreSQL programs that `account` can run (null: the account of this process).
- * @throws EmbeddedPostgresError if there are none for this platform
- */
+/** `account` null is the account of this process. @throws EmbeddedPostgresError if there are no programs for this platform */
 export function findPostgresBinaries(account: SystemAccount | null): Binaries {
   const folder = findPackageFolder();
   createLibraryLinks(folder);

@@ -1,7 +1,4 @@
-/**
- * Creates the files of a PostgreSQL cluster, and resets the password of its superuser. Starts no server that accepts
- * connections.
- */
+/** Creates the files of a PostgreSQL cluster, and resets its superuser's password. Starts no server that accepts connections. */
 import { type SpawnOptions, spawn } from "node:child_process";
 import { chownSync, closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -21,18 +18,14 @@ export interface PostgresClusterContext {
 }
 
 /**
- * Returns the path of the data folder to pass to a PostgreSQL program. On Linux, this is the kernel's link to the
- * working directory of the program, which starts inside the data folder. The path itself may be unusable: the account
- * may not be allowed to open parent folders, such as /root.
+ * On Linux, returns the kernel's link to the working directory of the program, which starts inside the data folder. The path itself may be
+ * unusable: the account may not be allowed to open parent folders, such as /root.
  */
 export function getDataFolderArgument(folder: string): string {
   return process.platform === "linux" ? "/proc/self/cwd" : folder;
 }
 
-/**
- * Returns options for `spawn` that hide this process's environment from PostgreSQL, because variables such as PGDATA
- * and PGPORT would change its behavior.
- */
+/** Hides this process's environment, because variables such as PGDATA and PGPORT would change PostgreSQL's behavior. */
 export function createPostgresSpawnOptions(account: SystemAccount | null, folder: string): SpawnOptions {
   return { ...account, cwd: folder, env: { LC_ALL: "C", TZ: "UTC" } };
 }
@@ -53,10 +46,7 @@ async function runProgram(program: string, args: string[], options: SpawnOptions
   throw new EmbeddedPostgresError(`PostgreSQL could not prepare its data folder (exit code ${code}): ${reason}`);
 }
 
-/**
- * Calls `action` with a file descriptor from which it can read `content`. The descriptor belongs to a temporary file
- * that the account can open.
- */
+/** `action` gets a file descriptor with `content`, of a temporary file that the account can open. */
 async function runWithInput(
   path: string,
   content: string,
@@ -74,10 +64,7 @@ async function runWithInput(
   }
 }
 
-/**
- * Creates the cluster in a temporary folder, and renames the folder when the cluster is complete. So an interrupted
- * start leaves no incomplete cluster.
- */
+/** Creates the cluster in a temporary folder, which is renamed at the end. So an interrupted start leaves no incomplete cluster. */
 export async function createPostgresCluster(
   context: PostgresClusterContext,
   password: string,
@@ -102,10 +89,7 @@ export async function createPostgresCluster(
   renameSync(draft, clusterDir);
 }
 
-/**
- * Sets a new password for the superuser if the password file is lost. The password is hexadecimal, so that it needs no
- * quotes in SQL.
- */
+/** Used if the password file is lost. The password is hexadecimal, so that it needs no quotes in SQL. */
 export async function resetSuperuserPassword(context: PostgresClusterContext, password: string): Promise<void> {
   const { binaries, account, clusterDir } = context;
   const args = ["--single", "-D", getDataFolderArgument(clusterDir), "postgres"];

@@ -52,10 +52,7 @@ function tryCreateLock(path: string, text: string): boolean {
   }
 }
 
-/**
- * Removes the lock file of a process that has ended. If the removed file turns out to be a new one of another process,
- * restores it.
- */
+/** Removes the lock of a process that has ended. If this was a new lock of another process, restores it. */
 function removeStaleLock(path: string, staleText: string | null): void {
   const aside = `${path}.${process.pid}.stale`;
   try {
@@ -73,10 +70,7 @@ export function findDataFolderLockHolder(path: string): number | null {
   return findRunningOwner(readText(path))?.pid ?? null;
 }
 
-/**
- * Creates the lock file of a data folder.
- * @throws EmbeddedPostgresError with the PID of the running process that owns the folder
- */
+/** @throws EmbeddedPostgresError with the PID of the running process that owns the folder */
 export function acquireDataFolderLock(path: string, folder: string): DataFolderLock {
   const ownOwnerText = JSON.stringify({
     pid: process.pid,

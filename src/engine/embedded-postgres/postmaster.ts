@@ -19,10 +19,7 @@ const IMMEDIATE_STOP_TIMEOUT_MS = 10_000;
 const START_ATTEMPTS = 40;
 const RETRY_MS = 100;
 
-/**
- * True if the server's error is temporary: another program has taken the port, or a process of a killed server has not
- * ended yet.
- */
+/** True if another program has taken the port, or a process of a killed server has not ended yet. */
 const isTemporaryFault = (fault: string): boolean =>
   /pre-existing shared memory block|could not create any TCP\/IP sockets/.test(fault) ||
   (fault.includes("lock file") && fault.includes("already exists"));
@@ -46,10 +43,7 @@ export function readPostmasterPidFile(clusterDir: string): { pid: number; port: 
   }
 }
 
-/**
- * Stops the server. SIGINT makes it roll back transactions and write a checkpoint. If that takes too long, SIGQUIT ends
- * it at once, and the next start recovers the data. No commit is lost.
- */
+/** SIGINT rolls back transactions and writes a checkpoint. Later, SIGQUIT ends the server at once, without loss of a commit. */
 async function stopServer(pid: number): Promise<void> {
   for (const [signal, limit] of [
     ["SIGINT", FAST_STOP_TIMEOUT_MS],
@@ -71,8 +65,7 @@ export async function stopOrphanedPostmaster(clusterDir: string, log: Logger): P
     await stopServer(left.pid);
     return;
   }
-  // The PID now belongs to a process other than PostgreSQL. While this process runs, PostgreSQL would not start if the
-  // file existed.
+  // The PID now belongs to another program. While it runs, PostgreSQL would not start if the file existed.
   rmSync(join(clusterDir, "postmaster.pid"), { force: true });
 }
 
@@ -87,10 +80,7 @@ async function findFreePort(): Promise<number> {
 
 const SOCKET_FILE_PREFIX = ".s.PGSQL.";
 
-/**
- * Removes the socket files that killed servers have left. New servers do not overwrite them, because each start uses
- * another port.
- */
+/** Socket files of killed servers would stay, because each start uses another port. */
 function removeSockets(clusterDir: string): void {
   for (const name of readdirSync(clusterDir)) {
     if (name.startsWith(SOCKET_FILE_PREFIX)) rmSync(join(clusterDir, name), { force: true });
@@ -120,8 +110,7 @@ interface LaunchResult {
 }
 
 async function launchPostmaster(context: PostgresClusterContext, args: string[], log: Logger): Promise<LaunchResult> {
-  // The server runs in its own session, so that Ctrl-C reaches only the service. The service stops the database after
-  // everything else.
+  // In its own session, the server does not get Ctrl-C. The service stops the database after everything else.
   const options = { ...createPostgresSpawnOptions(context.account, context.clusterDir), detached: true };
   const child = spawn(context.binaries.postgres, args, { ...options, stdio: ["ignore", "ignore", "pipe"] });
   const ready = Promise.withResolvers<string | null>();

@@ -7,10 +7,7 @@ import { setTimeout as delay } from "node:timers/promises";
 const HAS_PROC = existsSync("/proc/self/stat");
 const POLL_MS = 20;
 
-/**
- * Returns the fields of /proc/<pid>/stat from the third one on. Skips the second field, the command, because it may
- * contain spaces and brackets.
- */
+/** Fields of /proc/<pid>/stat from the third one on. The second field, the command, may contain spaces and brackets. */
 function readStatFields(pid: number): string[] | null {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "utf8");
@@ -34,18 +31,12 @@ export function isProcessAlive(pid: number): boolean {
   }
 }
 
-/**
- * Returns the start time of a process in clock ticks since boot; null on systems without /proc. Two processes that have
- * had the same PID differ in this time.
- */
+/** In clock ticks since boot; null without /proc. Two processes that had the same PID differ in this time. */
 export function readProcessStartTicks(pid: number): string | null {
   return readStatFields(pid)?.[19] ?? null;
 }
 
-/**
- * True if the process `pid` is a PostgreSQL server whose working directory is the data folder `folder` (a path without
- * symbolic links).
- */
+/** True if the process is a PostgreSQL server whose working directory is `folder` (a path without symbolic links). */
 export function isPostmasterWithDataFolder(pid: number, folder: string): boolean {
   if (!isProcessAlive(pid)) return false;
   try {
@@ -58,10 +49,7 @@ export function isPostmasterWithDataFolder(pid: number, folder: string): boolean
   }
 }
 
-/**
- * Resolves with true if the process ends within `limitMs`, otherwise with false. Polls the process, because the kernel
- * notifies only its parent process.
- */
+/** True if the process ends within `limitMs`. Polls, because the kernel notifies only the parent of a process. */
 export async function waitForProcessEnd(pid: number, limitMs: number): Promise<boolean> {
   for (let waited = 0; isProcessAlive(pid); waited += POLL_MS) {
     if (waited >= limitMs) return false;

@@ -1,13 +1,7 @@
-/**
- * Converts PostgreSQL's log lines into lines of the service's log. Leaves out lines that may quote statements or
- * values.
- */
+/** Converts PostgreSQL's log lines into lines of the service's log. Leaves out lines that may quote statements or values. */
 import type { Logger } from "pino";
 
-/**
- * PostgreSQL settings that the conversion needs: a line prefix that it can parse, and no statements, parameters or
- * details in the lines.
- */
+/** A line prefix that the conversion can parse, and no statements, parameters or details in the lines. */
 export const POSTGRES_LOG_SETTINGS: Readonly<Record<string, string>> = {
   log_destination: "stderr",
   logging_collector: "off",
@@ -22,10 +16,7 @@ export const POSTGRES_LOG_SETTINGS: Readonly<Record<string, string>> = {
 const LOG_LINE = /^([\w -]*)\|([0-9A-Z]{5})\|(\w+): {2}(.*)$/;
 const READY_MESSAGE = "database system is ready to accept connections";
 
-/**
- * Matches SQLSTATE codes of errors that concern the server and not the data: connection, authorization, resources,
- * state, system, internal.
- */
+/** Errors of the server, not of the data: connection, authorization, resources, state, system, internal. */
 const SERVER_FAULT_SQLSTATE = /^(00|01|08|28|53|55|57|58|F0|XX)/;
 
 interface PostgresServerLog {
@@ -51,8 +42,7 @@ export function createPostgresServerLog(log: Logger, onReady: () => void): Postg
     const about = fatal || SERVER_FAULT_SQLSTATE.test(sqlState);
     const message = about ? logText : "withheld, it may quote data";
     if (fatal) fault = message;
-    // If the server rejects a statement, the client that sent it reports the error. A second report here would be
-    // noise.
+    // If the server rejects a statement, the client that sent it reports the error.
     const level =
       about && severity !== "LOG" && severity !== "INFO" && !severity.startsWith("DEBUG") ? "warn" : "debug";
     log[level]({ backend, sqlState, severity, postgres: message }, "PostgreSQL");

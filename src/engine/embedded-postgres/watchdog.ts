@@ -1,14 +1,8 @@
-/**
- * Watchdog: a shell script that stops PostgreSQL when this process ends in any way, for example because it was killed
- * or ran out of memory.
- */
+/** Watchdog: a shell script that stops PostgreSQL when this process ends in any way, for example because it was killed. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 
-/**
- * The script waits in `read` until this process ends, which closes the pipe. Then the script stops the server with a
- * fast shutdown, or with an immediate one if the fast shutdown takes too long.
- */
+/** `read` waits for the end of this process, which closes the pipe. If a fast shutdown takes too long, the server ends at once. */
 const WATCHDOG_SCRIPT = `
   trap '' INT TERM HUP
   read -r _
@@ -17,17 +11,11 @@ const WATCHDOG_SCRIPT = `
   kill -QUIT "$1"`;
 
 interface Watchdog {
-  /**
-   * Ends the watchdog. The caller must call this after the server has ended, because another process may soon get the
-   * server's PID.
-   */
+  /** Call it after the server has ended, because another process may soon get the server's PID. */
   stop(): Promise<void>;
 }
 
-/**
- * Starts the watchdog for the server with this PID. On a machine without a shell there is no watchdog. The next start
- * of the service then stops a server that was left running.
- */
+/** Without a shell there is no watchdog. The next start of the service then stops a server that was left running. */
 export function startPostgresWatchdog(pid: number): Watchdog {
   // The watchdog runs in its own session, so that Ctrl-C does not end it before the service.
   const shell = spawn("/bin/sh", ["-c", WATCHDOG_SCRIPT, "svc-watchdog", String(pid)], {

@@ -1,7 +1,4 @@
-/**
- * Limits the outgoing requests of one run: their total number, the number at the same time, and the decoded bytes of
- * all responses.
- */
+/** Limits the outgoing requests of one run: their total and concurrent number, and the decoded bytes of all responses. */
 import {
   CONCURRENT_OUTGOING_REQUESTS_PER_RUN,
   OUTGOING_REQUESTS_PER_RUN_MAX,
@@ -15,11 +12,7 @@ export class RunRequestBudget {
   private inProgress = 0;
   private readonly waiting = new Set<() => void>();
 
-  /**
-   * Waits for a request slot. Callers get slots in the order of their calls.
-   * @returns a function that frees the slot
-   * @throws the abort reason of the signal
-   */
+  /** Returns a function that frees the request slot. Callers get slots in order. @throws the abort reason of the signal */
   async enter(signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();
     if (this.inProgress >= CONCURRENT_OUTGOING_REQUESTS_PER_RUN) await this.wait(signal);
@@ -51,10 +44,7 @@ export class RunRequestBudget {
     });
   }
 
-  /**
-   * Counts one request, which may be a redirect or a retry.
-   * @throws OutgoingError LIMIT if the run has sent too many
-   */
+  /** Counts one request, redirect or retry. @throws OutgoingError LIMIT if the run has sent too many */
   countRequest(origin: string): void {
     if (this.requests >= OUTGOING_REQUESTS_PER_RUN_MAX) {
       const message = `the request to ${origin} was not sent: a run may send ${OUTGOING_REQUESTS_PER_RUN_MAX} requests, redirects included`;

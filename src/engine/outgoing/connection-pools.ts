@@ -64,7 +64,7 @@ export class ConnectionPools {
     });
   }
 
-  /** Returns the connection pool with this key, and creates it if necessary. Each app has a different key. */
+  /** Each app has a different key. */
   getPool(key: string): Agent {
     const knownAgent = this.agents.get(key);
     if (knownAgent) return knownAgent;

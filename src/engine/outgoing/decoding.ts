@@ -14,22 +14,13 @@ import { getTransportErrorCode, OutgoingError } from "./failure.js";
 
 export const ACCEPT_ENCODING = "gzip, deflate, br, zstd";
 
-/**
- * Maximum number of nested encodings of a body. A second encoding is legal but rare, and a long chain would only keep
- * the process busy.
- */
+/** A second encoding of a body is legal but rare, and a long chain would only keep the process busy. */
 const ENCODINGS_MAX = 2;
-/**
- * Maximum window of zstd as a power of two: 8 MB, as RFC 8878 requires for HTTP. The library's default would allow 128
- * MB of memory for each response.
- */
+/** Maximum window as a power of two: 8 MB, as RFC 8878 requires for HTTP. The default would allow 128 MB per response. */
 const ZSTD_WINDOW_LOG = 23;
 const ZLIB_METHOD_DEFLATE = 8;
 
-/**
- * Chooses the decoder for `deflate` by the first byte of the body. The specification requires a zlib stream, but some
- * servers send a raw deflate stream.
- */
+/** By specification, `deflate` is a zlib stream, but some servers send a raw deflate stream. */
 const createInflater = (firstByte: number) =>
   (firstByte & 0x0f) === ZLIB_METHOD_DEFLATE ? createInflate() : createInflateRaw();
 
@@ -45,8 +36,7 @@ async function readFirstPart(parts: AsyncIterator<Buffer>): Promise<Buffer | nul
 const createZstdDecoder = () => createZstdDecompress({ params: { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG } });
 
 /**
- * Decodes all frames of a zstd body. Node's decoder ignores the bytes of a part that follow the end of a frame, so these
- * bytes get a new decoder. Chromium decodes all frames too.
+ * Decodes all frames of a zstd body, as Chromium does. Node's decoder ignores bytes after the end of a frame, so they get a new decoder.
  * @throws OutgoingError TRANSPORT if there are too many frames; errors of the decoder
  */
 async function* decodeZstdFrames(body: AsyncIterable<Buffer>, origin: string): AsyncGenerator<Buffer> {
@@ -94,10 +84,7 @@ interface DecodingOptions {
   /** Maximum size of the body in bytes, which applies before and after each step of decoding. */
   maxBytes: number;
   origin: string;
-  /**
-   * Called with each decoded part of the body. If the returned promise rejects, reading the response fails with this
-   * error.
-   */
+  /** If the returned promise rejects, reading the response fails with this error. */
   onDecoded(chunk: Buffer): Promise<void>;
 }
 
@@ -112,17 +99,13 @@ function createDecoders(encoding: string, firstByte: number, origin: string): De
     const message = `the response of ${origin} has a Content-Encoding other than ${ACCEPT_ENCODING}`;
     throw new OutgoingError("UNSUPPORTED", message, origin);
   }
-  // `firstByte` is the first byte of the encoded body, so it shows only the format of the outermost encoding. An inner
-  // `deflate` must be a zlib stream, as the specification requires.
+  // `firstByte` shows only the format of the outermost encoding. An inner `deflate` must be a zlib stream.
   return names
     .reverse()
     .map((name, index) => DECODER_BY_ENCODING[name]!(index === 0 ? firstByte : ZLIB_METHOD_DEFLATE, origin));
 }
 
-/**
- * Returns a stream that passes on at most `maxBytes`. If there are more bytes, the stream fails with the error that
- * `tooLarge` creates.
- */
+/** Above `maxBytes`, the stream fails with the error that `tooLarge` creates. */
 function limitBytes(maxBytes: number, tooLarge: () => Error): Transform {
   let bytes = 0;
   return new Transform({
@@ -152,10 +135,8 @@ async function readUnencodedBody(
 }
 
 /**
- * Reads a whole body and decodes it. Does not decode an empty body, because a response to a HEAD request may also name
- * an encoding.
- * @throws OutgoingError UNSUPPORTED, LIMIT, TRANSPORT if the body is incomplete or cannot be decoded; after an abort,
- * the abort reason of the signal
+ * Does not decode an empty body, because a response to a HEAD request may also name an encoding.
+ * @throws OutgoingError UNSUPPORTED, LIMIT, TRANSPORT if the body is incomplete or cannot be decoded; the signal's abort reason
  */
 export async function readDecodedBody(body: Readable, options: DecodingOptions, signal: AbortSignal): Promise<Buffer> {
   const { encoding = "", maxBytes, origin, onDecoded } = options;

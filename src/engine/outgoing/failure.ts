@@ -1,12 +1,8 @@
-/**
- * Errors of requests to other services, with one of five codes. Their messages contain the origin of the request, but
- * no path, header or body.
- */
+/** Errors of requests to other services. Their messages contain the origin of the request, but no path, header or body. */
 
 /**
- * `POLICY`: the request is not allowed (options, origin, address, header, redirect). `LIMIT`: too many requests or too
- * much data. `TIMEOUT`: too slow. `UNSUPPORTED`: unknown encoding or charset. `TRANSPORT`: DNS, TCP, TLS or decoding
- * failed.
+ * `POLICY`: the request is not allowed (options, origin, address, header, redirect). `LIMIT`: too many requests or too much data.
+ * `TIMEOUT`: too slow. `UNSUPPORTED`: unknown encoding or charset. `TRANSPORT`: DNS, TCP, TLS or decoding failed.
  */
 export type OutgoingErrorCode = "POLICY" | "LIMIT" | "TIMEOUT" | "UNSUPPORTED" | "TRANSPORT";
 
@@ -23,10 +19,7 @@ export class OutgoingError extends Error {
   }
 }
 
-/**
- * Matches error codes of the system or a library, such as ECONNRESET. Only codes are shown to authors, because error
- * messages may quote the request.
- */
+/** Code of the system or a library, such as ECONNRESET. Authors see only codes, because messages may quote the request. */
 const ERROR_CODE = /^[A-Z][A-Z0-9_]{1,60}$/;
 
 /** Returns the code of a transport error, such as ECONNREFUSED or CERT_HAS_EXPIRED. */

@@ -1,12 +1,6 @@
-/**
- * Overwrites Exif and XMP data in an ISO base media file, such as HEIC or AVIF. The length of the file and all offsets
- * stay unchanged.
- */
+/** Overwrites Exif and XMP data in an ISO base media file, such as HEIC or AVIF. The length and all offsets stay unchanged. */
 
-/**
- * Content that replaces the content of each Exif item: four bytes with the offset of the TIFF data, and TIFF data
- * without entries.
- */
+/** Replaces the content of each Exif item: four bytes with the offset of the TIFF data, and TIFF data without entries. */
 const EMPTY_EXIF = Buffer.from("\0\0\0\0MM\0*\0\0\0\x08\0\0\0\0\0\0", "latin1");
 const DEPTH_MAX = 4;
 
@@ -33,13 +27,11 @@ function* boxesIn(file: Buffer, from: number, to: number): Generator<Box> {
   }
 }
 
-/** Reads a big-endian number. */
 function readNumberAt(file: Buffer, offset: number, bytes: number): number {
   if (bytes === 0) return 0;
   return bytes === 8 ? Number(file.readBigUInt64BE(offset)) : file.readUIntBE(offset, bytes);
 }
 
-/** Returns the IDs of the items that contain Exif or XMP data. */
 function findPrivateItems(file: Buffer, { start, end }: Box): Map<number, string> {
   const items = new Map<number, string>();
   const version = file[start]!;
@@ -112,7 +104,7 @@ function clearMetaBox(file: Buffer, meta: Box): void {
 
 const CLEARED_BOX_TYPES = ["uuid", "udta", "free", "skip"];
 
-/** Overwrites the content of a free-space or manufacturer's box with zeros, and changes its type to free space. */
+/** Overwrites a free-space or manufacturer's box with zeros, and changes its type to free space. */
 function clearBox(file: Buffer, { at, start, end }: Box): void {
   file.fill(0, start, end);
   file.write("free", at + 4, "latin1");
@@ -127,10 +119,7 @@ function clearMetadataBoxes(file: Buffer, from: number, to: number, depth: numbe
   }
 }
 
-/**
- * Removes items with Exif or XMP data. Changes `file` in place and returns it.
- * @throws RangeError if a box points beyond the end of the file
- */
+/** Changes `file` in place and returns it. @throws RangeError if a box points beyond the end of the file */
 export function removePrivateBmffItems(file: Buffer): Buffer {
   clearMetadataBoxes(file, 0, file.length, 0);
   return file;

@@ -1,6 +1,6 @@
 /**
- * Program of a picture process: decodes one untrusted picture from standard input, writes the results to file
- * descriptor 3, and ends. The process has no environment variables, no writable files and no network.
+ * Program of a picture process, without environment, writable files and network: decodes one untrusted picture from standard input, writes
+ * the results to file descriptor 3, and ends.
  */
 import { createWriteStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
@@ -9,13 +9,12 @@ import type { PictureJob, PictureResponsePartHeader } from "../pictures.js";
 import { DamagedPictureError, removePrivateMetadata } from "./private-metadata.js";
 
 const DECODERS = ["Jpeg", "Png", "Webp", "Nsgif", "Heif", "Tiff"];
-/** Encoding effort of AVIF, from 0 to 9. It is low, because encoding takes seconds at the highest effort. */
+/** Low, because encoding takes seconds at the highest effort (9). */
 const AVIF_EFFORT = 2;
 
 sharp.cache(false);
 sharp.concurrency(1);
-// Blocks all image loaders except those in DECODERS. libvips could also read PDF, SVG, matrices, and all other formats
-// that it was built with.
+// libvips could also read PDF, SVG, matrices, and all other formats that it was built with.
 sharp.block({ operation: ["VipsForeignLoad"] });
 sharp.unblock({ operation: DECODERS.map((name) => `VipsForeignLoad${name}`) });
 
@@ -86,10 +85,7 @@ async function renderPicture(file: Buffer, job: PictureJob): Promise<Generator<B
   }
 }
 
-/**
- * Yields the results of a job. The file without private metadata comes first, because a decoder may crash this process
- * later. Removing metadata needs no decoder.
- */
+/** The file without private metadata comes first: a decoder may crash this process, and removing metadata needs none. */
 async function* answerJob(file: Buffer, job: PictureJob): AsyncGenerator<Buffer> {
   if (job.resize) return yield* await renderPicture(file, job);
   let parts: Buffer[];

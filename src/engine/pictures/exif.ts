@@ -1,15 +1,9 @@
-/**
- * Reads and writes the orientation of a picture in Exif data. The service removes all other Exif data, because it is
- * private.
- */
+/** Reads and writes the orientation of a picture in Exif data. All other Exif data is private, so the service removes it. */
 
 const ORIENTATION_TAG = 0x0112;
 const SHORT_TYPE = 3;
 
-/**
- * Returns the orientation of a picture, a number from 1 to 8 as in Exif; 1 (upright) if the Exif data contains none.
- * @param tiff Exif data from its byte order mark on
- */
+/** A number from 1 to 8 as in Exif; 1 (upright) if there is none. @param tiff Exif data from its byte order mark on */
 export function readExifOrientation(tiff: Buffer): number {
   const order = tiff.toString("latin1", 0, 2);
   if ((order !== "II" && order !== "MM") || tiff.length < 14) return 1;

@@ -1,6 +1,6 @@
 /**
- * Removes private metadata from a picture's file: place, time, device, texts, previews. The bytes of pixels, colours
- * and orientation stay the same. Does not decode pixels, and can process malicious files.
+ * Removes private metadata from a picture's file: place, time, device, texts, previews. The bytes of pixels, colours and orientation stay.
+ * Does not decode pixels, and can process malicious files.
  */
 import { crc32 } from "node:zlib";
 import { removePrivateBmffItems } from "./bmff-metadata.js";
@@ -25,7 +25,6 @@ function isDisplayMarker(marker: number, content: Buffer): boolean {
   return !isApplication && marker !== 0xfe;
 }
 
-/** Returns the index of the marker after the entropy-coded data that begins at `from`. */
 function findScanEnd(file: Buffer, from: number): number {
   let at = from;
   for (;;) {
@@ -42,10 +41,7 @@ const createOrientationSegment = (orientation: number): Buffer => {
   return Buffer.concat([Buffer.from([0xff, 0xe1, 0, content.length + 2]), content]);
 };
 
-/**
- * Returns the parts of a JPEG without private segments. Also removes data after the end of the picture, because cameras
- * append videos and other pictures there.
- */
+/** Removes private segments, and data after the end of the picture: cameras append videos and other pictures there. */
 function cleanJpeg(file: Buffer): Buffer[] {
   const retained: Buffer[] = [file.subarray(0, 2)];
   let orientation = 1;
@@ -143,10 +139,7 @@ function cleanWebp(file: Buffer): Buffer[] {
   return [header, ...retained];
 }
 
-/**
- * Returns the parts of a GIF without comments and XMP data. Other extension blocks stay, because they contain loops and
- * times of an animation.
- */
+/** Removes comments and XMP data. Other extension blocks contain loops and times of an animation. */
 function cleanGif(file: Buffer): Buffer[] {
   const tableBytes = (flags: number) => (flags & 0x80 ? 3 * 2 ** ((flags & 7) + 1) : 0);
   const blocksEnd = (from: number): number => {
@@ -187,13 +180,9 @@ const CLEANER_BY_TYPE: Readonly<Record<string, (file: Buffer) => Buffer[]>> = {
   "image/heif-sequence": (file) => [removePrivateBmffItems(file)],
 };
 
-/** Media types of pictures whose metadata this file can remove. */
 export const TYPES_WITH_REMOVABLE_METADATA: readonly string[] = Object.keys(CLEANER_BY_TYPE);
 
-/**
- * Returns the parts of the file without private metadata, in the order in which they form the new file.
- * @throws DamagedPictureError if the file is not valid
- */
+/** Returns the parts of the new file in their order. @throws DamagedPictureError if the file is not valid */
 export function removePrivateMetadata(file: Buffer, contentType: string): Buffer[] {
   try {
     return CLEANER_BY_TYPE[contentType]?.(file) ?? [file];

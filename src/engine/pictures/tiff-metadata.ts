@@ -1,17 +1,11 @@
-/**
- * Removes tags with personal data from the directories of a TIFF file in place, and overwrites the values of these tags. All other
- * bytes keep their positions.
- */
+/** Overwrites tags with personal data in a TIFF file in place. All other bytes keep their positions. */
 
-/** Numbers of the tags that can contain personal data: XMP, IPTC, Photoshop, Exif, GPS, and texts about maker, device, time and place. */
+/** XMP, IPTC, Photoshop, Exif, GPS, and texts about maker, device, time and place. */
 const PERSONAL_TAGS = new Set([
   700, 33723, 34377, 34665, 34853, 270, 271, 272, 305, 306, 315, 316, 33432, 40093, 50341,
 ]);
 const DIRECTORY_TAGS = new Set([34665, 34853, 40965]);
-/**
- * Size in bytes of one value of a TIFF field, by field type: 1 BYTE, ASCII, SHORT, LONG, RATIONAL, SBYTE, UNDEFINED,
- * SSHORT, SLONG, SRATIONAL, FLOAT, DOUBLE, 13 IFD.
- */
+/** By TIFF field type: 1 BYTE, ASCII, SHORT, LONG, RATIONAL, SBYTE, UNDEFINED, SSHORT, SLONG, SRATIONAL, FLOAT, DOUBLE, 13 IFD. */
 const BYTES_BY_FIELD_TYPE = [0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4];
 const DIRECTORIES_MAX = 1_000;
 
@@ -36,10 +30,7 @@ class TiffEditor {
     else this.file.writeUInt16BE(value, offset);
   }
 
-  /**
-   * Records that the directory at `offset` was visited. Returns false if it was visited before, so that a cycle of
-   * directories ends.
-   */
+  /** False for a directory that was visited before, so that a cycle of directories ends. */
   private isFirstVisit(offset: number): boolean {
     if (offset < 8 || offset + 6 > this.file.length || this.visited.has(offset) || this.visited.size >= DIRECTORIES_MAX)
       return false;
@@ -67,10 +58,7 @@ class TiffEditor {
     this.file.fill(0, offset, Math.min(this.file.length, offset + 2 + entries.length * 12));
   }
 
-  /**
-   * Follows the chain of image file directories from the offset `first`, and overwrites the tags with personal data in
-   * each of them.
-   */
+  /** Follows the chain of directories from the offset `first`, and overwrites the tags with personal data in each of them. */
   clearDirectories(first: number): void {
     for (let at = first; this.isFirstVisit(at); ) {
       const entries = this.listEntries(at);
@@ -90,12 +78,12 @@ class TiffEditor {
 }
 
 /**
- * Removes tags that can contain personal data, such as the location or the author. Changes `file` in place and returns it.
+ * Removes tags that can contain personal data, such as the location or the author, and overwrites their values. Changes `file` in place.
  * @throws RangeError if an offset points beyond the end of the file
  */
 export function removePersonalTiffTags(file: Buffer): Buffer {
   const tiff = new TiffEditor(file);
-  // A BigTIFF has 64-bit offsets, which this function cannot read. So it rejects the file.
+  // This function cannot read the 64-bit offsets of a BigTIFF.
   if (tiff.readShort(2) !== 42) throw new RangeError("the TIFF data does not have 32-bit offsets");
   tiff.clearDirectories(tiff.readLong(4));
   return file;

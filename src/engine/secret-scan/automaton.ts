@@ -1,29 +1,20 @@
 /**
- * Finds occurrences of many byte strings (patterns) in one linear pass (Aho and Corasick, 1975). The nodes of the trie
- * are numbered in the order in which the sorted patterns add them, so that the first child of node `n` is `n + 1`.
+ * Finds occurrences of many byte strings (patterns) in one linear pass (Aho and Corasick, 1975). The nodes of the trie are numbered in the
+ * order in which the sorted patterns add them, so that the first child of node `n` is `n + 1`.
  */
 import { PATTERN_MIN_BYTES, PatternStartFinder } from "./beginnings.js";
 import { ENTIRE_TEXT_SPANS, type Spans } from "./spans.js";
 
-/**
- * One occurrence of a pattern: the bytes from index `start` up to, but not including, `end`. `pattern` is the index of
- * the pattern.
- */
+/** Bytes from index `start` up to, but not including, `end`. `pattern` is the index of the pattern. */
 export interface PatternMatch {
   pattern: number;
   start: number;
   end: number;
 }
 
-/**
- * Maximum length in bytes of a short match. After such a match, it is faster to search for the next index at which a
- * pattern may begin than to follow failure links.
- */
+/** After a shorter match, searching for the next possible start of a pattern is faster than following failure links. */
 const SHORT_MATCH_BYTES = 3;
-/**
- * Maximum distance in bytes between the end of a pattern's beginning and the end of a truncated text. If the text was
- * cut within an escape, up to five bytes of the escape follow the pattern's beginning.
- */
+/** If a text was cut within an escape, up to five bytes of the escape follow the beginning of a pattern. */
 const CUT_DISTANCE_MAX_BYTES = 6;
 
 const HASH_FACTOR = 0x9e3779b1;
@@ -142,8 +133,8 @@ export class Automaton {
   }
 
   /**
-   * Shortens failure links (Knuth and others, 1977). A link skips a node whose only child has the same label as the
-   * only child of the node at which the link starts. A byte that fails at one of these nodes also fails at the other.
+   * Shortens failure links (Knuth and others, 1977). A link skips a node whose only child has the same label as the only child of the node
+   * at which the link starts. A byte that fails at one of these nodes also fails at the other.
    */
   private shortenFailureLinks(order: Int32Array): void {
     const { firstChildLabel: first, branches, failureLinks: fail } = this;
@@ -169,10 +160,7 @@ export class Automaton {
     return order;
   }
 
-  /**
-   * Returns the node that the automaton reaches from the node `from` with `byte`. The reached node stands for the
-   * longest suffix of the bytes read so far that is a prefix of a pattern.
-   */
+  /** Returns the node of the longest suffix of the bytes read so far, including `byte`, that is a prefix of a pattern. */
   private findNextNode(from: number, byte: number): number {
     const { firstChildLabel: first, branches, failureLinks: fail } = this;
     for (let node = from; node !== 0; node = fail[node]!) {
@@ -185,9 +173,8 @@ export class Automaton {
   }
 
   /**
-   * Reads bytes from an index at which a pattern may begin, until no prefix of a pattern matches. Calls `onHit` at each
-   * index at which patterns end, with the longest of these patterns. Returns the index at which the last, incomplete
-   * match begins; -1 if `onHit` returned true.
+   * Reads bytes until no prefix of a pattern matches. Calls `onHit` at each index at which patterns end, with the longest of them. Returns
+   * the index at which the last, incomplete match begins; -1 if `onHit` returned true.
    */
   private scanFrom(bytes: Uint8Array, from: number, onHit: (hit: PatternMatch) => boolean): number {
     const { firstChildLabel: first, patternNode: report, depth } = this;
@@ -211,8 +198,8 @@ export class Automaton {
   }
 
   /**
-   * Calls `onHit` for each occurrence until it returns true. Occurrences are ordered by their ends. If several
-   * occurrences have the same end, only the longest one is reported.
+   * Calls `onHit` for each occurrence until it returns true. Occurrences are ordered by their ends. Of several with the same end, only the
+   * longest one is reported.
    * @param words the same bytes as complete 32-bit words
    * @param spans ranges that are new in this form of the text; occurrences outside of all spans may be skipped
    */
@@ -236,10 +223,7 @@ export class Automaton {
     return false;
   }
 
-  /**
-   * Reports occurrences that begin from index `from` up to, but not including, `to`. Returns the index up to which
-   * bytes were read; -1 if `onHit` returned true.
-   */
+  /** For occurrences that begin before `to`. Returns the index up to which bytes were read; -1 if `onHit` returned true. */
   private scanSpan(
     bytes: Uint8Array,
     words: Int32Array,
@@ -252,8 +236,7 @@ export class Automaton {
     let at = from;
     while (at !== -1 && at < lastStart) {
       const started = this.beginnings.findNextBeginning(bytes, words, at, lastStart);
-      // Continues after the bytes that were already read, because the next span may begin before their end, and each
-      // byte is read only once.
+      // The next span may begin among the bytes that were already read, and each byte is read only once.
       at = started === -1 ? lastStart : this.scanFrom(bytes, started, onHit);
     }
     return at;
@@ -267,10 +250,7 @@ export class Automaton {
     return this.depth[node]!;
   }
 
-  /**
-   * Finds a pattern of which only the beginning, of a minimum length, is at the end of a truncated text. Returns null
-   * if there is none.
-   */
+  /** Finds a pattern whose beginning, of a minimum length, ends a truncated text; null if there is none. */
   findPatternBegunAtEnd(bytes: Uint8Array): PatternMatch | null {
     let node = 0;
     let longest: PatternMatch | null = null;

@@ -1,13 +1,9 @@
 /**
- * Finds the indexes in bytes at which any of many patterns may begin. Reads one 32-bit word at each multiple of four,
- * and other bytes only if the word occurs near the start of a pattern. Misses no index; the caller rejects indexes at
- * which no pattern begins.
+ * Finds the indexes in bytes at which any of many patterns may begin. Reads one 32-bit word at each multiple of four, and other bytes only
+ * if the word occurs near the start of a pattern. Misses no index; the caller rejects indexes at which no pattern begins.
  */
 
-/**
- * Minimum length of a pattern in bytes. A pattern of this length contains a complete aligned 32-bit word, at whichever
- * index it starts.
- */
+/** A pattern of this length contains a complete aligned 32-bit word, at whichever index it starts. */
 export const PATTERN_MIN_BYTES = 8;
 const WORD_BYTES = 4;
 
@@ -27,13 +23,10 @@ const readWordAt = (bytes: Uint8Array, index: number): number =>
   bytes[index]! | (bytes[index + 1]! << 8) | (bytes[index + 2]! << 16) | (bytes[index + 3]! << 24);
 
 export class PatternStartFinder {
-  /**
-   * The index is the hash of a 32-bit word. Bit `n` of an entry is set if a pattern contains, at byte offset `n`, a word
-   * with this hash.
-   */
+  /** By the hash of a 32-bit word. Bit `n` is set if a pattern contains a word with this hash at byte offset `n`. */
   private readonly wordOffsetsByHash: Uint8Array;
   private readonly wordShift: number;
-  /** Bit table by the hash of eight bytes. A bit is set if the first eight bytes of a pattern have this hash. */
+  /** Bit table: a bit is set if the first eight bytes of a pattern have this hash. */
   private readonly eightByteHashes: Int32Array;
   private readonly eightShift: number;
 
@@ -67,8 +60,7 @@ export class PatternStartFinder {
   }
 
   /**
-   * Returns the first index from `from` up to, but not including, `to` at which a pattern may begin; -1 if there is
-   * none.
+   * Returns the first index at which a pattern may begin, from `from` up to, but not including, `to`; -1 if there is none.
    * @param words the same bytes as complete 32-bit words
    * @param to at least PATTERN_MIN_BYTES bytes must follow each index before `to`
    */
@@ -97,8 +89,7 @@ export class PatternStartFinder {
         const bit = this.getEightByteBit(readWordAt(bytes, at), readWordAt(bytes, at + WORD_BYTES));
         if ((eightByteHashes[bit >>> 5]! & (1 << (bit & 31))) !== 0) return at;
       }
-      // Skips a word in a run of equal words, because the previous word with the same neighbours has just been
-      // rejected.
+      // Skips a word in a run of equal words: the previous word with the same neighbours has just been rejected.
       if (words[word - 1] === words[word] && word * WORD_BYTES - WORD_BYTES >= from) {
         while (word + 2 < lastWord && words[word + 1] === words[word] && words[word + 2] === words[word]) word += 1;
       }

@@ -1,6 +1,6 @@
 /**
- * Decodes sequences ("runs") of base64, base64url and hex digits in a text. An encoded value may begin at any digit, so
- * each run is decoded from each possible first digit.
+ * Decodes sequences ("runs") of base64, base64url and hex digits in a text. An encoded value may begin at any digit, so each run is decoded
+ * from each possible first digit.
  */
 import { decodeEscapesOnce } from "./escapes.js";
 import { type DecodedLayer, stripLineBreaks } from "./layers.js";
@@ -11,16 +11,10 @@ import { viewAsUint16Numbers } from "./words.js";
 /** Maximum number of bytes that line breaks and escapes may add to each byte of an encoded secret. */
 const ADDED_BYTES_MAX = 6;
 
-/**
- * Byte that occurs in no pattern. Between two decoded runs in one buffer are at least five of these bytes, which is
- * more than the bytes that may follow a truncated text.
- */
+/** Occurs in no pattern. At least five separate two decoded runs, more than the bytes that may follow a truncated text. */
 const DIGIT_SEPARATOR = 0xff;
 
-/**
- * Layer (one decoded form) of a text, with its pairs of adjacent bytes as 16-bit numbers: `even` has the pairs that
- * begin at even indexes, `odd` those at odd indexes.
- */
+/** Decoded form of a text, with its pairs of bytes as 16-bit numbers: `even` has pairs from even indexes, `odd` from odd ones. */
 interface Digits {
   layer: DecodedLayer;
   even: Uint16Array;
@@ -32,10 +26,7 @@ function createDigits(layer: DecodedLayer): Digits {
   return { layer, even: viewAsUint16Numbers(bytes), odd: viewAsUint16Numbers(bytes.subarray(1)) };
 }
 
-/**
- * Appends to `runs` all runs (sequences) of digits between two indexes that have the minimum length, as [from, to,
- * from, to …].
- */
+/** Appends all runs (sequences) of digits that have the minimum length to `runs`, as [from, to, from, to …]. */
 function addRuns(
   runs: number[],
   { layer: { bytes }, even }: Digits,
@@ -45,8 +36,7 @@ function addRuns(
 ): void {
   const { values, minDigits: shortest, bit } = kind;
   for (let from = fromIndex; from + shortest <= toIndex; ) {
-    // A run has at least `shortest` digits. If one of the next `shortest` bytes is not a digit, the next run can begin
-    // only after the last such byte.
+    // If one of the next `shortest` bytes is not a digit, a run can begin only after the last such byte.
     let at = from + shortest - 1;
     while (at >= from && values[bytes[at]!]! >= 0) at -= 1;
     if (at >= from) {
@@ -68,16 +58,12 @@ function addRuns(
   }
 }
 
-/**
- * Number of digits after which the alignment of decoded bytes repeats. Two runs (sequences of digits) are aligned in
- * the same way if their starts differ by a multiple of this number.
- */
+/** Two runs (sequences of digits) are aligned in the same way if their starts differ by a multiple of this number. */
 const DIGITS_PER_ALIGNMENT = 4;
 
 /**
- * Returns the parts of the runs (sequences of digits) that are within `reach` bytes of a span (range to search), or of
- * the end of the text, where a secret may be truncated. Each part begins at a multiple of DIGITS_PER_ALIGNMENT in its
- * run.
+ * Returns the parts of the runs (sequences of digits) that are within `reach` bytes of a span (range to search), or of the end of the text,
+ * where a secret may be truncated. Each part begins at a multiple of DIGITS_PER_ALIGNMENT in its run.
  */
 function selectRunsNear(runs: readonly number[], spans: Spans, reach: number): readonly number[] {
   if (spans === ENTIRE_TEXT_SPANS) return runs;
@@ -96,17 +82,13 @@ function selectRunsNear(runs: readonly number[], spans: Spans, reach: number): r
   return near;
 }
 
-/**
- * Shifts the bytes of `words` by a number of bits and stores them in `moved`. Leaves out the last word. This is faster
- * than decoding again.
- */
+/** Stores the bytes of `words`, shifted by `bits`, in `moved`, without the last word. Faster than decoding again. */
 function shiftBits(words: Int32Array, bits: number, moved: Int32Array): void {
   if (bits === 0) {
     moved.set(words);
     return;
   }
-  // Words are in little-endian byte order: each shifted byte consists of the rest of one byte and the beginning of the
-  // next.
+  // In little-endian byte order, each shifted byte consists of the rest of one byte and the beginning of the next.
   const skipped = bits & ~7;
   const within = bits & 7;
   const low = 0x01010101 * ((1 << within) - 1);
@@ -122,15 +104,9 @@ function shiftBits(words: Int32Array, bits: number, moved: Int32Array): void {
 
 /** All runs (sequences) of digits of one numeral system, such as base64, in one layer. */
 class DigitRuns {
-  /**
-   * Decoded bytes of all runs (sequences of digits), each decoded from its first digit. The unused bits of a run's last
-   * byte are 0.
-   */
+  /** Each run (sequence of digits) decoded from its first digit. The unused bits of its last byte are 0. */
   private readonly words: Int32Array;
-  /**
-   * Memory for the result of a shift. It is reused, because allocating memory for each shift would take longer than the
-   * shift.
-   */
+  /** Result of a shift. Allocating memory for each shift would take longer than the shift. */
   private readonly shifted: Int32Array<ArrayBuffer>;
 
   constructor(
@@ -150,10 +126,7 @@ class DigitRuns {
     }
   }
 
-  /**
-   * Decodes all runs (sequences of digits) from the digit with the index `shift` on. Returns their bytes with
-   * separators between the runs. The result is valid until the next call.
-   */
+  /** Decodes all runs (sequences of digits) from the digit `shift` on, with separators. The result is valid until the next call. */
   decodeFrom(shift: number): Pick<DecodedLayer, "bytes" | "textIndexes"> {
     const { runs } = this;
     const { layer } = this.digits;
@@ -172,22 +145,16 @@ class DigitRuns {
       if (places !== null) this.recordPositions(from, to, places.subarray(started, next));
       started = next;
     }
-    // The result includes only one separator at the end, so that the end of a truncated text stays close to the end of
-    // the bytes.
+    // Only one separator at the end, so that the end of a truncated text stays close to the end of the bytes.
     return { bytes: bytes.subarray(0, end + 1), textIndexes: places?.subarray(0, end + 1) ?? null };
   }
 
-  /**
-   * Returns the number of bytes for the decoded digits from `from` to `to` and the separators after them, rounded up to
-   * whole words.
-   */
+  /** Bytes for the decoded digits from `from` to `to` and the separators after them, rounded up to whole words. */
   private countNeededBytes(from: number, to: number): number {
     return ((((to - from) * this.numerals.bitsPerDigit) >> 3) + 8) & ~3;
   }
 
-  /**
-   * Decodes the digits from index `from` up to, but not including, `to`. Writes the bytes from the index `started` on.
-   */
+  /** Decodes the digits from index `from` up to, but not including, `to`. Writes the bytes from the index `started` on. */
   private decode(from: number, to: number, words: Int32Array, bytes: Uint8Array, started: number): void {
     const { bitsPerDigit, values } = this.numerals;
     const { layer, even, odd } = this.digits;
@@ -217,10 +184,7 @@ class DigitRuns {
   }
 }
 
-/**
- * Returns the index at which the digits at the end of the bytes begin; the length if the last byte is no digit. Hex
- * digits are also base64 digits.
- */
+/** Returns the index at which the digits at the end of the bytes begin. Hex digits are also base64 digits. */
 export function findTrailingDigitsStart(bytes: Uint8Array): number {
   let from = bytes.length;
   while (from > 0 && BASE64_NUMERAL_SYSTEM.values[bytes[from - 1]!]! >= 0) from -= 1;
@@ -228,9 +192,8 @@ export function findTrailingDigitsStart(bytes: Uint8Array): number {
 }
 
 /**
- * Yields the decoded runs (sequences) of digits of a layer, and each of these results also with its escapes removed.
- * Outside of the spans, decodes only as many digits as an occurrence that overlaps a span may have. Each yielded layer
- * is valid until the next one.
+ * Yields the decoded runs (sequences) of digits of a layer, and each of these results also with its escapes removed. Outside of the spans,
+ * decodes only as many digits as an occurrence that overlaps a span may have. Each yielded layer is valid until the next one.
  * @param longest length in bytes of the longest pattern
  */
 export function* decodeDigitLayers(layer: DecodedLayer, spans: Spans, longest: number): Generator<DecodedLayer> {
@@ -266,8 +229,7 @@ function* decodedRuns(
     if (inner !== null) yield inner;
     const leftOut = bytes.length - (inner ?? layer).bytes.length;
     if (leftOut > room && !isSpread) {
-      // Line breaks and escapes that were removed from the layer may have made an encoded secret longer in the text. So
-      // more digits around the spans are decoded.
+      // Removed line breaks and escapes may have made an encoded secret longer, so more digits around the spans are decoded.
       isSpread = true;
       runs = new DigitRuns(digits, selectRunsNear(all, spans, digits.layer.bytes.length), numerals);
     } else shift += 1;

@@ -8,18 +8,11 @@ const BACKSLASH = 0x5c;
 const PERCENT = 0x25;
 const LOWER_U = 0x75;
 const LOWER_X = 0x78;
-/**
- * Maximum distance over which bytes are searched and copied one by one. For such short distances, a library call would
- * take as long.
- */
+/** Over such short distances, bytes are searched and copied one by one, because a library call would take as long. */
 const BYTEWISE_DISTANCE = 64;
-/**
- * Number of bytes before an escape that its decoded character may overwrite: a high surrogate, which has three bytes in
- * UTF-8.
- */
+/** A decoded character may overwrite a high surrogate before the escape, which has three bytes in UTF-8. */
 const REWRITTEN_BYTES_MAX = 3;
 const DECODED_BYTES_MAX = 4;
-/** Index that is larger than any index in a text. */
 const BEYOND_EVERY_TEXT = 2 ** 30;
 
 /** Table by character code: the byte that a backslash followed by this character stands for; 0 if this is no escape. */
@@ -43,10 +36,7 @@ function parseHexAt(bytes: Uint8Array, from: number, count: number): number {
 const LENGTH_SHIFT = 16;
 const PERCENT_LENGTH = 3;
 
-/**
- * Describes the escape at an index with one number: the length of the escape, shifted left by LENGTH_SHIFT, plus the
- * byte or code unit that it stands for. Returns 0 if there is no escape.
- */
+/** Length of the escape, shifted left by LENGTH_SHIFT, plus the byte or code unit that it stands for; 0 if there is none. */
 function decodeEscapeAt(bytes: Uint8Array, index: number): number {
   const mark = bytes[index];
   if (mark === BACKSLASH && index + 1 < bytes.length) {
@@ -78,10 +68,7 @@ const ESCAPE_BYTES = 6;
 const IN_ESCAPES = new Set(Buffer.from("\\%uxnr\r\n0123456789abcdefABCDEF"));
 const isHighSurrogate = (unit: number): boolean => (unit & 0xfc00) === 0xd800;
 
-/**
- * Returns the index from which the text before `end` may be an incomplete escape, also a nested one, or the first half
- * of a surrogate pair. Returns `end` if it is neither.
- */
+/** Returns the start of an incomplete escape, also a nested one, or half surrogate pair before `end`; `end` if there is none. */
 export function findIncompleteEscape(text: string, end: number): number {
   let first = end;
   for (let at = end - 1; at >= 0; at -= 1) {
@@ -106,10 +93,7 @@ class EscapeFinder {
     this.words = viewAsInt32Words(bytes);
   }
 
-  /**
-   * Returns the index of the first escape at or after `from`; the length of the text if there is none. `from` must not
-   * decrease from call to call.
-   */
+  /** Index of the first escape at or after `from`, or the length of the text. `from` must not decrease from call to call. */
   findNextEscape(from: number): number {
     const { bytes, spans } = this;
     for (; this.span < spans.length; this.span += 2) {
@@ -145,10 +129,7 @@ class EscapeFinder {
     return at;
   }
 
-  /**
-   * Returns the index of the first word from `from` up to, but not including, `to` that contains a backslash or percent
-   * sign; `to` if there is none.
-   */
+  /** Index of the first word before `to` that contains a backslash or percent sign; `to` if there is none. */
   private findWordWithMark(from: number, to: number): number {
     const { words } = this;
     let word = from;
@@ -168,10 +149,7 @@ class SpanMapper {
     this.next = before[0] ?? BEYOND_EVERY_TEXT;
   }
 
-  /**
-   * Records that the input from `from` to `to` was written to the output, whose length is now `length`.
-   * @param isSame false if the written part is a decoded escape
-   */
+  /** The input from `from` to `to` was written to the output, now of `length`. `isSame` is false for a decoded escape. */
   recordWritten(from: number, to: number, length: number, isSame: boolean): void {
     for (; this.next <= to; this.next = this.before[this.spans.length] ?? BEYOND_EVERY_TEXT) {
       this.spans.push(isSame ? length - (to - Math.max(from, this.next)) : length);
@@ -179,20 +157,14 @@ class SpanMapper {
   }
 }
 
-/**
- * Writes the code unit that an escape stands for, if its UTF-8 form has more than one byte.
- * @returns the new length of the output
- */
+/** For an escape whose UTF-8 form has more than one byte. Returns the new length of the output. */
 function writeCodeUnit(writer: ByteWriter, unit: number, from: number, length: number): number {
   writer.length = length;
   writeCodeUnitAsUtf8(writer, unit, from);
   return writer.length;
 }
 
-/**
- * Copies the items from index `from` up to, but not including, `to` to another array, or to an earlier index of the
- * same array.
- */
+/** Copies the items from `from` up to, but not including, `to` to another array, or to an earlier index of the same array. */
 function copyUnits<Units extends Uint8Array | Int32Array>(
   bytes: Units,
   from: number,
@@ -206,14 +178,12 @@ function copyUnits<Units extends Uint8Array | Int32Array>(
 }
 
 /**
- * Removes one level of escapes from a text; returns null if the text contains no escapes.
- * @param mayOverwriteInput true to overwrite the memory of the input layer, which is then invalid; the output is never longer than
- * the input
+ * Removes one level of escapes from a text; returns null if there are none.
+ * @param mayOverwriteInput true to overwrite the input's memory, which is then invalid; the output is never longer than the input
  */
 export function decodeEscapesOnce(layer: DecodedLayer, mayOverwriteInput = false): DecodedLayer | null {
   const { bytes, textIndexes: at } = layer;
-  // Only the ranges in `layer.newSpans` can contain escapes, because all other ranges were already searched in the
-  // previous layer (form of the text).
+  // All other ranges were already searched in the previous layer (form of the text).
   const escapes = new EscapeFinder(bytes, layer.newSpans);
   const first = escapes.findNextEscape(0);
   if (first === bytes.length) return null;

@@ -1,7 +1,4 @@
-/**
- * Cache of prepared secret scans in one thread, limited by the memory of the scans. Above the limit, the least recently
- * used scans are removed.
- */
+/** Cache of prepared secret scans in one thread. Above its memory limit, the least recently used scans are removed. */
 import { LRUCache } from "lru-cache";
 import { type Secret, SecretScan } from "./scan.js";
 

@@ -1,15 +1,9 @@
-/**
- * A layer is one form of a text in which secrets are searched, such as the text after one step of decoding. Its content
- * is UTF-8 bytes without line breaks.
- */
+/** A layer is one form of a text in which secrets are searched, such as after one step of decoding: UTF-8 without line breaks. */
 import { ENTIRE_TEXT_SPANS, type Spans } from "./spans.js";
 
 export interface DecodedLayer {
   bytes: Uint8Array;
-  /**
-   * For each byte, the index in the original text of the character that the byte belongs to; null if the caller did not
-   * request these indexes.
-   */
+  /** Index of each byte's character in the original text; null if the caller did not request these indexes. */
   textIndexes: Int32Array | null;
   /** Ranges of bytes that differ from the previous layer, from which this layer was made. */
   newSpans: Spans;
@@ -43,9 +37,7 @@ function getLastHighSurrogate({ bytes, length }: ByteWriter): number {
   return 0xd000 | ((secondByte & 63) << 6) | (bytes[length - 1]! & 63);
 }
 
-/**
- * Replaces the high surrogate that was written last, and the low surrogate `low`, with the character that both form.
- */
+/** Replaces the high surrogate that was written last, and the low surrogate `low`, with the character that both form. */
 function joinSurrogates(writer: ByteWriter, high: number, low: number, from: number): void {
   const point = 0x10000 + ((high & 0x3ff) << 10) + (low & 0x3ff);
   writer.length -= 3;
@@ -54,10 +46,7 @@ function joinSurrogates(writer: ByteWriter, high: number, low: number, from: num
   for (const shift of [12, 6, 0]) writer.push(0x80 | ((point >> shift) & 63), started);
 }
 
-/**
- * Writes a UTF-16 code unit in UTF-8, even if it is a lone surrogate. A low surrogate may overwrite the last three
- * bytes, which contain its other half.
- */
+/** Writes even a lone surrogate in UTF-8. A low surrogate may overwrite the last three bytes, which contain its other half. */
 export function writeCodeUnitAsUtf8(writer: ByteWriter, unit: number, from: number): void {
   const high = (unit & 0xfc00) === 0xdc00 ? getLastHighSurrogate(writer) : 0;
   if (high !== 0) joinSurrogates(writer, high, unit, from);
@@ -72,10 +61,7 @@ export function writeCodeUnitAsUtf8(writer: ByteWriter, unit: number, from: numb
   }
 }
 
-/**
- * Returns the index of the first occurrence of a byte; the length of the array if there is none. Uses `Buffer.indexOf`,
- * which compares many bytes at once.
- */
+/** The length of the array if there is none. `Buffer.indexOf` compares many bytes at once. */
 function findByte(bytes: Uint8Array, byte: number): number {
   const index = Buffer.prototype.indexOf.call(bytes, byte);
   return index === -1 ? bytes.length : index;
@@ -86,10 +72,7 @@ const IS_NOT_LINE_BREAK = new Uint8Array(256).fill(1);
 IS_NOT_LINE_BREAK[10] = 0;
 IS_NOT_LINE_BREAK[13] = 0;
 
-/**
- * Removes line breaks in place, from the index `first` on. `first` is the index of a line break. Returns the new
- * length.
- */
+/** Removes line breaks in place, from the index `first` of one of them on. Returns the new length. */
 function dropLineBreaks(bytes: Uint8Array, first: number): number {
   let length = first;
   for (let index = first; index < bytes.length; index += 1) {
@@ -100,10 +83,7 @@ function dropLineBreaks(bytes: Uint8Array, first: number): number {
   return length;
 }
 
-/**
- * Removes from `at` the indexes of the line breaks. The caller must call it before it removes the line breaks from
- * `bytes`.
- */
+/** Removes the indexes of line breaks from `at`. Call it before the line breaks are removed from `bytes`. */
 function dropPositions(at: Int32Array, bytes: Uint8Array, first: number): void {
   let length = first;
   for (let index = first; index < bytes.length; index += 1) {
@@ -126,8 +106,7 @@ const UTF8_ENCODER = new TextEncoder();
 /** Returns the first layer of a text: its UTF-8 bytes without line breaks. */
 export function createInitialLayer(text: string, withTextIndexes: boolean): DecodedLayer {
   const first = { newSpans: ENTIRE_TEXT_SPANS, changedSpans: [] };
-  // A lone surrogate must not be replaced, because an escape after it may stand for its other half. `encode` would
-  // replace it.
+  // `encode` would replace a lone surrogate, although an escape after it may stand for its other half.
   if (!withTextIndexes && text.isWellFormed()) return { ...stripLineBreaks(UTF8_ENCODER.encode(text), null), ...first };
   const out = ByteWriter.createWithSize(text.length * 3, withTextIndexes);
   for (let index = 0; index < text.length; index += 1) {

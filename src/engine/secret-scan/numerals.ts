@@ -12,17 +12,13 @@ for (const [value, character] of [..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 BASE64_VALUES["-".charCodeAt(0)] = 62;
 BASE64_VALUES["_".charCodeAt(0)] = 63;
 
-/**
- * Table by two adjacent bytes, as a 16-bit number in memory order. The bits of an entry show in which numeral systems
- * both bytes are digits.
- */
+/** By two adjacent bytes, as a 16-bit number in memory order. The bits show in which numeral systems both are digits. */
 export const DIGIT_PAIR_TABLE = new Uint8Array(2 ** 16);
 const BASE64_BIT = 1;
 const HEX_BIT = 2;
 /**
- * Table by two adjacent base64 digits, as a 16-bit number in memory order. An entry has the bits that the digits
- * contribute to three decoded bytes if they are the first two of four digits. LAST_TWO_DIGIT_BITS is the same for the
- * last two digits.
+ * By two adjacent base64 digits, as a 16-bit number in memory order: the bits that they contribute to three decoded bytes as the first two
+ * of four digits. LAST_TWO_DIGIT_BITS is the same for the last two digits.
  */
 const FIRST_TWO_DIGIT_BITS = new Int32Array(2 ** 16);
 const LAST_TWO_DIGIT_BITS = new Int32Array(2 ** 16);
@@ -43,16 +39,11 @@ export interface NumeralSystem {
   values: Int8Array;
   /** Bit of this numeral system in DIGIT_PAIR_TABLE. */
   bit: number;
-  /**
-   * Minimum length of a run of digits. It always contains 8 complete bytes, at whichever digit the first byte begins.
-   */
+  /** Minimum length of a run of digits. It always contains 8 complete bytes, at whichever digit the first byte begins. */
   minDigits: number;
   /** Number of digits at the start of a run at which the first encoded byte may begin. */
   shiftCount: number;
-  /**
-   * Decodes `digits` digits from the pair `from` on into complete words. Writes these to `output` from the index
-   * `started` on. Returns the number of decoded digits.
-   */
+  /** Decodes `digits` digits into complete words, which it writes to `output` from `started` on. Returns the number of decoded digits. */
   decodeWords(pairs: Uint16Array, from: number, digits: number, output: Int32Array, started: number): number;
 }
 

@@ -1,7 +1,4 @@
-/**
- * Masks a text while it is still being received. Decides which part of the text can be passed on, and which part at its
- * end must wait because it may be the beginning of a secret.
- */
+/** Masks a text while it is still being received. Its end must wait if it may be the beginning of a secret. */
 import { findIncompleteEscape } from "./escapes.js";
 
 export interface SecretRange {
@@ -13,9 +10,7 @@ export interface SecretRange {
 export interface StreamedText {
   /** Text that was received. Its start may be text that the caller has already passed on. */
   text: string;
-  /**
-   * Index in `text` of the first character that the caller has not passed on yet; 0 only if it has passed on nothing.
-   */
+  /** Index in `text` of the first character that the caller has not passed on yet; 0 only if it has passed on nothing. */
   from: number;
   /** True if no further text follows. */
   isEnd: boolean;
@@ -37,8 +32,8 @@ function skipSpace(text: string, from: number): number {
 }
 
 /**
- * Adds the ranges of short secrets. A short secret counts only as a whole quoted string that is not a key name.
- * Returns the index from which an incomplete string of this kind may begin.
+ * Adds the ranges of short secrets, which count only as whole quoted strings that are not key names. Returns the index from which an
+ * incomplete string of this kind may begin.
  */
 function addQuotedSecrets(ranges: SecretRange[], text: string, replacements: ReadonlyMap<string, string>): number {
   let undecided = text.length;
@@ -66,10 +61,7 @@ function findEndBeforeSecrets(undecidedStart: number, ranges: readonly SecretRan
   return to;
 }
 
-/**
- * Returns the index from which the caller must keep the text after it has passed on everything before `to`. Keeps at
- * least one character before `to`, so that the next scan does not treat the rest as the start of the text.
- */
+/** Start of the text to keep. One character before `to` stays, so that the next scan does not take the rest for the start. */
 const findNeededStart = (text: string, to: number): number =>
   Math.max(0, Math.min(findIncompleteEscape(text, to), to - 1));
 
@@ -77,8 +69,7 @@ const findNeededStart = (text: string, to: number): number =>
  * Masks the secrets in the part of a text that can be passed on.
  * @param sorted ranges of secrets in the text, by their start
  * @param replacements texts that replace short secrets, which count only as complete strings; by the secret's value
- * @param undecidedStart index from which the text may become a part of another secret; the length of the text if no
- * further text follows
+ * @param undecidedStart index from which the text may become a part of another secret; its length if no further text follows
  */
 export function maskBeginning(
   { text, from, isEnd }: StreamedText,

@@ -1,21 +1,15 @@
-/**
- * Computes the byte patterns that stand for a secret in the layers of a text (layers.ts). There are few patterns,
- * because layers already undo most encodings.
- */
+/** Computes the byte patterns that stand for a secret in the layers of a text (layers.ts), which already undo most encodings. */
 import { PATTERN_MIN_BYTES } from "./beginnings.js";
 import { decodeEscapesOnce } from "./escapes.js";
 import { createInitialLayer, type DecodedLayer, isLineBreak } from "./layers.js";
 
-/** Maximum length of a host name in characters. A longer secret cannot be in a host name. */
+/** A longer secret cannot be in a host name. */
 const HOST_MAX_CHARACTERS = 253;
 /** Maximum number of nested levels of escapes that are removed from a secret's value. */
 const VALUE_LAYERS_MAX = 2;
-/** Matches values that look the same in URLs and JSON, so that one pattern is enough for them. */
+/** Values that look the same in URLs and JSON, so that one pattern is enough for them. */
 const NEVER_ESCAPED = /^[\w.~-]*$/;
-/**
- * Matches the start of a value that an escape character before the value could turn into an escape. ESCAPE_START_AT_END
- * matches the end of a value that could begin an escape.
- */
+/** An escape character before such a value could turn its start into an escape. ESCAPE_START_AT_END is the same for its end. */
 const ESCAPE_REST_AT_START = /^(?:u[\da-f]{4}|[\da-f]{1,4}|[nrt"\\/])/i;
 const ESCAPE_START_AT_END = /(?:%[\da-f]?|\\(?:u[\da-f]{0,3}|x[\da-f]?)?)$/i;
 const LINE_BREAKS = /\r\n|\r|\n/g;
@@ -23,10 +17,7 @@ const LABEL_SEPARATORS = /[.-]/g;
 
 const toPatternBytes = (text: string): Uint8Array => createInitialLayer(text, true).bytes;
 
-/**
- * Yields the bytes of the value, and of the value with one or more levels of escapes removed. If a text contains the
- * value inside escapes, decoding the text also decodes the escapes of the value itself.
- */
+/** Also yields the value with levels of escapes removed: decoding a text also decodes the escapes of the value itself. */
 function* unescapedVariants(text: string): Generator<Uint8Array> {
   let layer: DecodedLayer | null = createInitialLayer(text, true);
   for (let times = 0; layer !== null && times <= VALUE_LAYERS_MAX; times += 1, layer = decodeEscapesOnce(layer))
@@ -38,10 +29,7 @@ const decodeUrlText = (text: string): string =>
 const reverseText = (text: string): string => Array.from(text).reverse().join("");
 const reverseCodeUnits = (text: string): string => text.split("").reverse().join("");
 
-/**
- * Returns other ways to write a value: with plus signs for spaces (forms), with slashes for backslashes (URLs), with
- * its lines joined by spaces, and reversed by characters or code units.
- */
+/** Plus signs for spaces (forms), slashes for backslashes (URLs), lines joined by spaces, reversed characters or code units. */
 function createWrittenVariants(value: string): string[] {
   const forward = new Set([
     value,
@@ -55,22 +43,13 @@ function createWrittenVariants(value: string): string[] {
 /** Removes line breaks from a pattern, because the searched forms of a text (layers) contain none. */
 const removeLineBreaks = (bytes: Uint8Array): Uint8Array => bytes.filter((byte) => !isLineBreak(byte));
 
-/**
- * Returns the bytes that decoding reversed hex digits yields: the bytes in reverse order, with the two digits of each
- * byte exchanged.
- */
+/** Reversed hex digits decode to the bytes in reverse order, with the two digits of each byte exchanged. */
 const decodeReversedHex = (bytes: Buffer): Uint8Array => Buffer.from(reverseCodeUnits(bytes.toString("hex")), "hex");
 
-/**
- * Minimum length in bytes of a reversed value for which the digits that contain bits of the surrounding text are left
- * out. These are at most two digits at each end, so that 8 bytes always remain.
- */
+/** From this length on, digits with bits of the surrounding text, at most two at each end, are left out: 8 bytes remain. */
 const REVERSED_MIN_BYTES = 11;
 
-/**
- * Yields the bytes that result from decoding base64 digits in reverse order. Leaves out digits that contain bits of the
- * surrounding text.
- */
+/** Decodes base64 digits in reverse order, without the digits that contain bits of the surrounding text. */
 function* reversedBase64Patterns(bytes: Buffer): Generator<Uint8Array> {
   const decoded = (digits: string): Uint8Array => Buffer.from(reverseCodeUnits(digits), "base64");
   // After leaving out digits, a shorter value would have too few digits, so all its digits are used.
@@ -78,10 +57,7 @@ function* reversedBase64Patterns(bytes: Buffer): Generator<Uint8Array> {
   for (const shift of [0, 1, 2]) yield decoded(createInnerDigits(bytes, shift, "base64"));
 }
 
-/**
- * Returns the patterns for the value as reversed hex or base64 digits: the bytes that result from decoding these
- * digits.
- */
+/** Bytes that result from decoding the value's hex or base64 digits in reverse order. */
 function createReversedDigitPatterns(value: string): Uint8Array[] {
   const bytes = Buffer.from(value);
   return [decodeReversedHex(bytes), ...reversedBase64Patterns(bytes)]
@@ -99,8 +75,7 @@ function removeAmbiguousEnds(text: string): string {
 
 /** Returns the patterns that stand for a value. @param value at least PATTERN_MIN_BYTES bytes without line breaks */
 export function createSecretPatterns(value: string): Uint8Array[] {
-  // A value without characters that URLs or JSON escape is usually a key or an ID. It gets few patterns, because an app
-  // may have thousands of keys and IDs.
+  // Such a value is usually a key or an ID, of which an app may have thousands. So it gets few patterns.
   if (NEVER_ESCAPED.test(value)) {
     return removeDuplicatePatterns([
       ...[value, reverseText(value)].map((text) => Buffer.from(text, "latin1")),
@@ -121,10 +96,7 @@ export function createSecretPatterns(value: string): Uint8Array[] {
   ]);
 }
 
-/**
- * Returns the base64 digits of bytes that begin `shift` bytes after a multiple of three bytes. Leaves out the digits
- * that also depend on the surrounding text.
- */
+/** Digits of bytes that begin `shift` bytes after a multiple of three, without those that depend on the surrounding text. */
 function createInnerDigits(bytes: Buffer, shift: number, encoding: "base64" | "base64url"): string {
   const padded = Buffer.concat([Buffer.alloc(shift), bytes]);
   const first = Math.ceil((shift * 8) / 6);
@@ -139,21 +111,15 @@ const createBase64Forms = (bytes: Buffer): string[] =>
     createInnerDigits(bytes, shift, "base64url"),
   ]);
 
-/** Matches characters that URLs drop or replace, or that JSON escapes with a backslash. */
+/** Characters that URLs drop or replace, or that JSON escapes with a backslash. */
 const ALTERED_CHARACTER = /[\s"\\]/;
 const DROPPED_BYTES = new Set(Buffer.from(" +\t\r\n/\\"));
 
-/**
- * Returns the bytes without those that URLs and forms may drop or replace: spaces, plus signs, tabs, line breaks,
- * slashes and backslashes.
- */
+/** Removes spaces, plus signs, tabs, line breaks, slashes and backslashes, which URLs and forms may drop or replace. */
 export const removeBytesThatUrlsMayDrop = (bytes: Uint8Array): Uint8Array =>
   bytes.filter((byte) => !DROPPED_BYTES.has(byte));
 
-/**
- * Returns the patterns of a value that is in a URL without having been encoded. They stand for the value, and for its
- * JSON text, which also covers repeated JSON encoding.
- */
+/** For a value that is in a URL without having been encoded: the value, and its JSON text, also for repeated JSON encoding. */
 export function createUrlSecretPatterns(value: string): Uint8Array[] {
   if (!ALTERED_CHARACTER.test(value)) return [];
   const broken = ["\n", "\r\n", "\r", ""].map((lineBreak) => value.replace(LINE_BREAKS, lineBreak));
@@ -164,10 +130,7 @@ export function createUrlSecretPatterns(value: string): Uint8Array[] {
   return removeDuplicatePatterns(texts);
 }
 
-/**
- * Returns the patterns of a value in a host name. Host names are in lower case and so cannot be decoded. The patterns
- * are the encoded forms of the value, with and without dots and hyphens.
- */
+/** Host names are in lower case, so they cannot be decoded. The patterns are encoded forms, with and without dots and hyphens. */
 export function createHostSecretPatterns(value: string): Uint8Array[] {
   if (value.length > HOST_MAX_CHARACTERS) return [];
   const bytes = Buffer.from(value);

@@ -1,7 +1,4 @@
-/**
- * Finds secret values in a text, in plain form or in common encodings. Does not find values that were split, encrypted,
- * compressed or encoded in another way.
- */
+/** Finds secret values in a text, plain or in common encodings; not if they were split, encrypted, compressed or encoded otherwise. */
 import { domainToUnicode } from "node:url";
 import { Automaton, type PatternMatch } from "./automaton.js";
 import { decodeDigitLayers, findTrailingDigitsStart } from "./digits.js";
@@ -27,10 +24,7 @@ export interface Secret {
   whole: boolean;
 }
 
-/**
- * Text that is searched for secrets. `cut` is true if the text was truncated: then the beginning of a secret at the end
- * of the text counts too.
- */
+/** `cut` is true if the text was truncated: then the beginning of a secret at its end counts too. */
 export interface ScannedText {
   text: string;
   cut?: boolean;
@@ -49,10 +43,7 @@ interface TextLayer {
   isDecoded: boolean;
 }
 
-/**
- * Yields the layers of a text: the text itself and its decoded forms. Each layer is valid until the next one, which may
- * use the same memory: allocating memory for each layer would take longer than the scan.
- */
+/** Yields the text and its decoded forms. Each layer is valid until the next one: new memory for each would take longer than the scan. */
 function* createLayers(text: string, mapped: boolean, longest: number): Generator<TextLayer> {
   const plain = createInitialLayer(text, mapped);
   yield { layer: plain, isDecoded: false };
@@ -64,8 +55,7 @@ function* createLayers(text: string, mapped: boolean, longest: number): Generato
     yield { layer, isDecoded: false };
   }
   for (const layer of decodeDigitLayers(plain, ENTIRE_TEXT_SPANS, longest)) yield { layer, isDecoded: true };
-  // Also decodes digits outside of `newSpans`: characters before an encoded value may have formed an escape together
-  // with the first digits of the value.
+  // Characters before an encoded value may have formed an escape with its first digits, so also decodes outside of `newSpans`.
   for (const layer of decodeDigitLayers(bare, bare.changedSpans, longest)) yield { layer, isDecoded: true };
 }
 
@@ -82,10 +72,7 @@ function createFinder(secrets: readonly Secret[], patternsOfOne: (value: string)
   return {
     automaton,
     name: (hit: PatternMatch): string => names[hit.pattern]!,
-    /**
-     * Searches one layer (form of the text). Calls `onHit` for each occurrence that is new in this layer, until `onHit`
-     * returns true.
-     */
+    /** Calls `onHit` for each occurrence that is new in this layer (form of the text), until it returns true. */
     scan: ({ bytes, newSpans }: DecodedLayer, onHit: (hit: PatternMatch) => boolean): boolean =>
       automaton.scan(bytes, viewAsInt32Words(bytes), onHit, newSpans),
   };
@@ -135,9 +122,8 @@ export class SecretScan {
   }
 
   /**
-   * Returns the index from which a text that is still being received may become a part of a secret. In any layer of the
-   * text, a pattern, or digits that may encode a pattern, can begin at this index and reach the end. Ignores escapes at
-   * the end of the text, which may be incomplete, so that following text only appends to the layers.
+   * Returns the index from which a text that is still being received may become a part of a secret: in any layer, a pattern or its encoding
+   * can begin there. Ignores escapes at the end of the text, which may be incomplete, so that following text only appends to the layers.
    */
   private findUndecidedStart(text: string): number {
     if (this.long.length === 0) return text.length;
@@ -187,10 +173,7 @@ export class SecretScan {
     return null;
   }
 
-  /**
-   * Returns the name of a secret that a URL contains in a changed form; null if there is none. The form differs if the
-   * app did not encode the secret, or escaped it with backslashes.
-   */
+  /** Finds a secret that the app did not encode in a URL, or escaped with backslashes. Returns its name; null if there is none. */
   private findAlteredSecret(url: string): string | null {
     const escaped = this.findLongSecret(url.replaceAll("/", "\\"));
     if (escaped !== null) return escaped;
@@ -268,10 +251,7 @@ export class SecretScan {
     return this.finder.automaton.stepCount;
   }
 
-  /**
-   * Returns the name of a secret that one of the texts contains; null if there is none. A short secret counts only as
-   * a whole text.
-   */
+  /** Returns the name of a secret in one of the texts; null if there is none. A short secret counts only as a whole text. */
   find(texts: readonly ScannedText[]): string | null {
     for (const { text, cut } of texts) {
       const name = this.whole.get(text) ?? this.findLongSecret(text, cut);
@@ -281,8 +261,8 @@ export class SecretScan {
   }
 
   /**
-   * Returns the name of a secret that a URL contains; null if there is none. Ignores case in the host name. A short
-   * secret counts only as the whole value of a parameter.
+   * Returns the name of a secret that a URL contains; null if there is none. Ignores case in the host name. A short secret counts only as
+   * the whole value of a parameter.
    */
   findInUrl(url: string): string | null {
     const parsed = URL.parse(url);
@@ -292,16 +272,12 @@ export class SecretScan {
     return null;
   }
 
-  /**
-   * Masks all secrets in the JSON text of an object, also in key names. Returns the same text if it contains no
-   * secret.
-   */
+  /** Masks all secrets in the JSON text of an object, also in key names. */
   maskJson(json: string): string {
     if (this.findInJson(json) === null) return json;
     const masked = JSON.stringify(this.maskedValue(JSON.parse(json)));
     const left = this.findInJson(masked);
-    // If a secret remains, it extends over several values, such as an array that was the text of a setting. So the
-    // whole object is masked.
+    // A remaining secret extends over several values, such as an array that was the text of a setting. So masks the whole object.
     return left === null ? masked : JSON.stringify({ masked: `«${left}»` });
   }
 }

@@ -1,7 +1,4 @@
-/**
- * Describes one search for secrets as a message, and performs it. The main thread and the scan thread both use this
- * file.
- */
+/** One search for secrets as a message. The main thread and the scan thread both use this file. */
 import type { StreamedText } from "./partial-text.js";
 import type { ScannedText, SecretScan } from "./scan.js";
 
@@ -17,7 +14,6 @@ export type ScanTask =
 const decodeText = (text: string | Uint8Array): string =>
   typeof text === "string" ? text : Buffer.from(text.buffer, text.byteOffset, text.byteLength).toString();
 
-/** Returns the total number of characters in the texts of a task. */
 export function countTaskCharacters(task: ScanTask): number {
   return "texts" in task ? task.texts.reduce((sum, { text }) => sum + text.length, 0) : task.text.length;
 }

@@ -1,7 +1,4 @@
-/**
- * Passes tasks to the scan thread, one at a time. The owners of tasks (such as apps) take turns. Starts the thread when
- * there is a task, and ends it when it has been idle for some time.
- */
+/** Passes tasks to the scan thread, one at a time. Owners of tasks, such as apps, take turns. The thread ends when it is idle. */
 
 import { Worker } from "node:worker_threads";
 import { runInBackground } from "../../background.js";
@@ -17,7 +14,7 @@ interface WaitingTask {
   reject(error: Error): void;
 }
 
-/** Time in milliseconds without tasks after which the queue ends the thread, to free its memory. */
+/** Time without tasks after which the thread ends, to free its memory. */
 const THREAD_IDLE_MS = 30_000;
 const THREAD_MODULE = new URL("./thread.js", import.meta.url);
 

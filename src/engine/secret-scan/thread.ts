@@ -5,10 +5,7 @@ import { createScanCache } from "./kept-scans.js";
 import type { Secret } from "./scan.js";
 import { performScanTask, type ScanTask } from "./task.js";
 
-/**
- * Request to the thread. `secrets` is absent if the thread probably has the prepared scan with this key in its cache.
- * If the thread does not have the scan, it responds with `missing`.
- */
+/** `secrets` is absent if the thread probably has the scan with this key in its cache. If not, it responds with `missing`. */
 export interface ScanRequest {
   key: string;
   secrets?: readonly Secret[];
@@ -17,10 +14,7 @@ export interface ScanRequest {
 
 export type ScanReply = { answer: unknown } | { missing: true } | { error: string };
 
-/**
- * Niceness (lower CPU priority) of the thread, so that the main thread comes first. Only Linux applies it to a single
- * thread; other systems would apply it to the whole process.
- */
+/** The main thread comes first (nice value). Only Linux applies it to one thread; other systems to the whole process. */
 const THREAD_NICENESS = 10;
 if (process.platform === "linux") setPriority(THREAD_NICENESS);
 

@@ -3,7 +3,6 @@
 const LOW_BIT_OF_EACH_BYTE = 0x01010101;
 const HIGH_BIT_OF_EACH_BYTE = 0x80808080;
 
-/** Returns the same bytes if their address in memory is a multiple of `size`, otherwise an aligned copy. */
 function alignBytes(bytes: Uint8Array, size: number): Uint8Array {
   return bytes.byteOffset % size === 0 ? bytes : new Uint8Array(bytes);
 }
@@ -23,10 +22,7 @@ export function viewAsUint16Numbers(bytes: Uint8Array): Uint16Array {
 /** Returns a 32-bit word that repeats this byte four times. */
 export const repeatByteInWord = (byte: number): number => byte * LOW_BIT_OF_EACH_BYTE;
 
-/**
- * Returns a number other than 0 if any byte of `word` equals the byte that `same` repeats. In the bitwise difference of
- * both words, an equal byte is zero, and subtracting 1 from a zero byte sets its highest bit.
- */
+/** Not 0 if any byte of `word` equals the repeated one: its difference is 0, and 0 minus 1 sets the highest bit of the byte. */
 export function findEqualBytes(word: number, same: number): number {
   const other = word ^ same;
   return (other - LOW_BIT_OF_EACH_BYTE) & ~other & HIGH_BIT_OF_EACH_BYTE;

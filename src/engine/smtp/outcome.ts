@@ -1,7 +1,4 @@
-/**
- * Derives the outcome of an attempt to send a message from the SMTP server's replies and from errors. Truncates texts
- * of the server, but does not mask secrets in them.
- */
+/** Outcome of an attempt to send a message, from the SMTP server's replies and errors. Does not mask secrets in their texts. */
 import type SMTPConnection from "nodemailer/lib/smtp-connection";
 
 const DETAIL_MAX_CHARACTERS = 500;
@@ -35,10 +32,7 @@ export type DeliveryOutcome =
 /** Error of nodemailer. `forbidden` means that the connection is not allowed, so that a retry is useless. */
 type SmtpError = Error & Partial<SMTPConnection.SMTPError> & { forbidden?: boolean };
 
-/**
- * Returns a text of a server as one line of limited length, without control characters: PostgreSQL cannot store U+0000,
- * and then could not store the outcome.
- */
+/** One line of limited length without control characters: PostgreSQL could not store U+0000. */
 export const toDeliveryDetail = (text: string): string =>
   text
     .replace(/[\s\p{Cc}]+/gu, " ")

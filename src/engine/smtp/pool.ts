@@ -1,7 +1,4 @@
-/**
- * Keeps a few connections to each SMTP server open. One connection sends one message at a time. The pool closes
- * connections that are idle for too long.
- */
+/** Keeps a few connections to each SMTP server open, and closes idle ones. Each sends one message at a time. */
 import { createHash } from "node:crypto";
 import type SMTPConnection from "nodemailer/lib/smtp-connection";
 
@@ -29,10 +26,7 @@ interface ServerConnections {
   waitingCallers: (() => void)[];
 }
 
-/**
- * Returns the key of an SMTP server. Two servers have the same key only if all their settings, including the
- * credentials, are equal.
- */
+/** Two servers have the same key only if all their settings, including the credentials, are equal. */
 const computeServerKey = (server: object): string => createHash("sha256").update(JSON.stringify(server)).digest("hex");
 
 export class SmtpPool<Server extends object> {
@@ -57,11 +51,7 @@ export class SmtpPool<Server extends object> {
     this.freeSlot(pooled.key);
   }
 
-  /**
-   * Waits for a free connection slot of the server. Resolves with an idle connection, or with null if the caller must
-   * open one.
-   * @throws the signal's reason
-   */
+  /** Resolves with an idle connection, or with null if the caller must open one. @throws the signal's reason */
   private async acquireSession(key: string, signal: AbortSignal): Promise<OpenSession | null> {
     for (;;) {
       signal.throwIfAborted();

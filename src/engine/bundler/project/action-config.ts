@@ -1,17 +1,11 @@
-/**
- * Reads the `config` in an action's file without executing the file, because its author may not be trusted. Supports
- * literals, constants and imported constants; rejects calls.
- */
+/** Reads the `config` in an action's file without executing it. Supports literals and (imported) constants; rejects calls. */
 import type { AnyNode, Expression, Property, SpreadElement } from "acorn";
 import { parse } from "acorn";
 import { build, type Loader, type Plugin } from "esbuild";
 import { ProjectError } from "../fault.js";
 import type { ModuleFinder } from "./action-modules.js";
 
-/**
- * One definition in a manifest (JSON description of an app), such as an action or an alert. The service validates its
- * fields later.
- */
+/** One definition in a manifest (JSON description of an app), such as an action. The service validates its fields later. */
 export type ManifestItem = Record<string, unknown>;
 
 const LOADER_BY_EXTENSION: Record<string, Loader> = {
@@ -25,7 +19,7 @@ const LOADER_BY_EXTENSION: Record<string, Loader> = {
 };
 const PROJECT_NAMESPACE = "project";
 
-/** Returns an esbuild plugin that resolves the modules of the project. Does not bundle imports of npm packages. */
+/** Resolves the modules of the project. Does not bundle imports of npm packages. */
 const createModulesPlugin = (finder: ModuleFinder, texts: ReadonlyMap<string, string>): Plugin => ({
   name: PROJECT_NAMESPACE,
   setup(bundler) {
@@ -77,10 +71,7 @@ async function bundleConfig(entry: string, finder: ModuleFinder, texts: Readonly
 
 /** Error for an expression that is neither a literal nor a constant. */
 class NotLiteralError extends Error {
-  /**
-   * @param found description of the expression
-   * @param path path of the expression from the constant that contains it, such as "config.triggers[0]"
-   */
+  /** @param path path of the expression from the constant that contains it, such as "config.triggers[0]" */
   constructor(found: string, path: string) {
     super(`${found} at ${path}`);
   }
@@ -109,7 +100,6 @@ const describeNode = (node: AnyNode): string =>
     ? `the operator ${node.operator}`
     : (DESCRIPTION_BY_NODE_TYPE[node.type] ?? "an unsupported expression");
 
-/** Appends the name of a property to a path. */
 const joinPath = (path: string, key: string): string =>
   /^[\w$]+$/.test(key) ? `${path}.${key}` : `${path}[${JSON.stringify(key)}]`;
 
@@ -125,7 +115,7 @@ class ConstantEvaluator {
   readonly #values = new Map<string, Expression>();
   readonly #helpers = new Set<string>();
   readonly #pending = new Set<string>();
-  /** Names of variables in the script. The key is the name under which the script exports the variable. */
+  /** Name of each exported variable in the script, by the name of its export. */
   readonly #exports = new Map<string, string>();
 
   constructor(script: string) {
@@ -146,10 +136,7 @@ class ConstantEvaluator {
     return this.#constant(this.#exports.get(name) ?? name, name, name);
   }
 
-  /**
-   * @param path path of the expression that names the constant
-   * @param root start of the paths inside the constant
-   */
+  /** @param path path of the expression that names the constant @param root start of the paths inside the constant */
   #constant(name: string, path: string, root = name): unknown {
     const init = this.#values.get(name);
     if (init === undefined) throw new NotLiteralError(`${name} (not a constant)`, path);
@@ -244,10 +231,7 @@ class ConstantEvaluator {
   }
 }
 
-/**
- * Returns the config of an action's file; an empty object if the file exports no config.
- * @throws ProjectError if the config is invalid
- */
+/** Returns an empty object if the file exports no config. @throws ProjectError if the config is invalid */
 export async function readActionConfig(
   entry: string,
   finder: ModuleFinder,

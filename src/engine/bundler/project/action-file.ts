@@ -3,10 +3,7 @@
 const IMPORT_LINE_TEXT = 'import { defineAction } from "svc";';
 const CONFIG_START = "export const config = defineAction(";
 
-/**
- * Returns the index after the `)` that closes the last `(` before the index `from`, ignoring strings and comments.
- * Returns -1 if nothing closes it.
- */
+/** Index after the `)` that closes the last `(` before `from`, ignoring strings and comments; -1 if nothing closes it. */
 function findClosingIndex(text: string, from: number): number {
   let depth = 1;
   for (let at = from; at < text.length; at += 1) {
@@ -33,10 +30,7 @@ function findClosingIndex(text: string, from: number): number {
 
 const IMPORT_LINE = /^import \{ defineAction \} from (?:"svc"|'svc');?\r?\n*/m;
 
-/**
- * Returns the ranges of the file's code: everything except the config block and its import. Each range is
- * [start, end): indexes into `text`, without `end` itself.
- */
+/** Ranges of the file without the config block and its import. Each is [start, end), without `end` itself. */
 function findCodeRanges(text: string): [number, number][] {
   const start = text.indexOf(CONFIG_START);
   const configEnd = start < 0 ? -1 : findClosingIndex(text, start + CONFIG_START.length);

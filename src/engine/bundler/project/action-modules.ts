@@ -1,7 +1,4 @@
-/**
- * Finds the files of an action in a project folder by following its imports. Converts their paths in the project to
- * paths in the action's field `source`, and back.
- */
+/** Finds the files of an action in a project folder by its imports. Converts paths in the project to paths in `source`, and back. */
 import { dirname, join } from "node:path/posix";
 import { PackageError, ProjectError } from "../fault.js";
 import { findImportedFile, findImportedFileByAlias, isRelativeSpecifier, parseTsconfig } from "../source-modules.js";
@@ -15,7 +12,6 @@ const TSCONFIG_FILE = "tsconfig.json";
 const findSpecifiers = (text: string): string[] =>
   [...text.matchAll(IMPORT_SPECIFIER)].map(([, double, single]) => double ?? single!);
 
-/** Resolves imports between the files of a project folder. */
 export class ModuleFinder {
   readonly #read: ReadProjectFile;
   /** The tsconfig.json in the action's folder or, if there is none, in the project's root. */
@@ -29,16 +25,13 @@ export class ModuleFinder {
       projectFolder === undefined ? null : { folder: projectFolder, text: read(join(projectFolder, TSCONFIG_FILE))! };
   }
 
-  /** Path of the tsconfig.json; null if the file has no settings that affect imports. */
+  /** Null if the tsconfig.json has no settings that affect imports. */
   get tsconfig(): string | null {
     if (!this.#tsconfig || !/"(?:paths|baseUrl)"/.test(this.#tsconfig.text)) return null;
     return join(this.#tsconfig.folder, TSCONFIG_FILE);
   }
 
-  /**
-   * Returns the path of the file that an import refers to; null if the import refers to a package, or if there is no
-   * such file.
-   */
+  /** Returns null if the import refers to a package, or if there is no such file. */
   resolve(importer: string, specifier: string): string | null {
     const has = (path: string) => this.#read(path) !== null;
     if (isRelativeSpecifier(specifier)) return findImportedFile(has, join(dirname(importer), specifier));
@@ -48,10 +41,7 @@ export class ModuleFinder {
     return aliasedPath === null ? null : join(folder, aliasedPath);
   }
 
-  /**
-   * Returns the texts of `entry` and of all modules that it imports, directly or indirectly. The keys are their paths.
-   * Ignores imports of missing files, because the service reports them later with their line.
-   */
+  /** Texts of `entry` and of all its direct and indirect imports, by path. The service reports missing files later. */
   readImportedModules(entry: string): Map<string, string> {
     const texts = new Map<string, string>();
     const openPaths = [entry];
@@ -71,10 +61,7 @@ export class ModuleFinder {
 /** True for a file in a folder whose files several actions can import. */
 const isShared = (path: string): boolean => path.startsWith("lib/") || path.startsWith("actions/");
 
-/**
- * Converts the path of a file in the project to its path in the field `source` of the action in `folder`.
- * @throws ProjectError if `source` cannot contain the file
- */
+/** Path in the field `source` of the action in `folder`. @throws ProjectError if `source` cannot contain the file */
 function toSourcePath(folder: string, path: string): string {
   if (path.startsWith(`${folder}/`)) return path.slice(folder.length + 1);
   if (isShared(path) || path === TSCONFIG_FILE) return path;
@@ -87,11 +74,7 @@ const addFileName = (file: string, error: unknown): unknown =>
     ? new ProjectError(`${file}: ${error.message}`)
     : error;
 
-/**
- * Returns the files of an action for its field `source`.
- * @param folder folder of the action, such as `actions/hello`
- * @throws ProjectError
- */
+/** Files for the field `source` of an action. @param folder such as `actions/hello` @throws ProjectError */
 export function readActionSourceFiles(folder: string, entry: string, read: ReadProjectFile): Record<string, string> {
   const files = new Map<string, { path: string; text: string }>();
   try {
@@ -113,11 +96,7 @@ export function readActionSourceFiles(folder: string, entry: string, read: ReadP
   return Object.fromEntries([...files].map(([name, { text }]) => [name, text]));
 }
 
-/**
- * Returns the texts of a test file and of all files that it imports. The keys are their paths in the project.
- * @param folder folder of the action
- * @throws ProjectError
- */
+/** Texts of a test file and of all files that it imports, by path. @param folder folder of the action @throws ProjectError */
 export function readActionTestFiles(folder: string, test: string, read: ReadProjectFile): Record<string, string> {
   try {
     const finder = new ModuleFinder(folder, read);
@@ -134,10 +113,7 @@ export function readActionTestFiles(folder: string, test: string, read: ReadProj
   }
 }
 
-/**
- * Converts the paths of an action's `source` to paths in a project, as the reverse of `readActionSourceFiles`.
- * @param readProject reads the files that already exist in the project
- */
+/** Reverse of `readActionSourceFiles`. @param readProject reads the files that already exist in the project */
 export function toProjectPaths(
   folder: string,
   files: Readonly<Record<string, string>>,

@@ -1,22 +1,18 @@
 /**
- * Unpacks the objects of a Git pack file (gitformat-pack) in memory, within limits. The pack of a shallow clone
- * contains all objects of the commit. Each object is complete, or stored as a delta to another object.
+ * Unpacks the objects of a Git pack file (gitformat-pack) in memory, within limits. The pack of a shallow clone contains all objects of the
+ * commit. Each object is complete, or stored as a delta to another object.
  */
 import { createHash } from "node:crypto";
 import { inflateSync } from "node:zlib";
 import { PackageError } from "../fault.js";
 
 const OBJECTS_MAX = 100_000;
-/** Maximum total size in bytes of all unpacked objects of a pack. */
 const UNPACKED_MAX_BYTES = 64 * 1024 * 1024;
 const HASH_BYTES = 20;
 const HEADER_BYTES = 12;
 const CHUNK_MAX_BYTES = 16 * 1024;
 const CHUNK_MIN_BYTES = 64;
-/**
- * Maximum number of bytes that follow the first byte of an encoded number. They suffice for numbers up to
- * UNPACKED_MAX_BYTES.
- */
+/** Bytes after the first byte of an encoded number. They suffice for numbers up to UNPACKED_MAX_BYTES. */
 const NUMBER_FURTHER_BYTES_MAX = 5;
 const DELTA_OBJECT_TYPE = 7;
 const TYPE_BY_CODE: Readonly<Record<number, GitObjectType>> = { 1: "commit", 2: "tree", 3: "blob", 4: "tag" };
@@ -28,7 +24,7 @@ interface GitObject {
   content: Buffer;
 }
 
-/** Git objects. The key is the object's hash in lower-case hexadecimal. */
+/** Git objects by their hash in lower-case hexadecimal. */
 export type GitObjectsByHash = ReadonlyMap<string, GitObject>;
 
 interface Delta {
@@ -42,7 +38,7 @@ const createBrokenPackFault = (reason: string) =>
 const computeObjectHash = ({ type, content }: GitObject): string =>
   createHash("sha1").update(`${type} ${content.length}\0`).update(content).digest("hex");
 
-/** Reads numbers and bytes from a buffer. @throws PackageError at the end of the buffer */
+/** @throws PackageError at the end of the buffer */
 class ByteReader {
   at = 0;
 
@@ -63,8 +59,7 @@ class ByteReader {
 
   /**
    * Reads a number in groups of seven bits, the lowest group first.
-   * @param first first byte, which the caller has already read
-   * @param bits count of the lowest bits in `first` that belong to the number
+   * @param bits count of the lowest bits in `first`, the byte that was already read, that belong to the number
    */
   readNumber(first: number, bits: number): number {
     let value = first & (2 ** bits - 1);
@@ -89,11 +84,7 @@ class ByteReader {
   }
 }
 
-/**
- * Decompresses the next object.
- * @param size expected size of the decompressed object in bytes
- * @throws PackageError if the object is damaged or has another size
- */
+/** @param size expected decompressed bytes @throws PackageError if the object is damaged or has another size */
 function inflateObject(reader: ByteReader, size: number): Buffer {
   const chunkSize = Math.min(Math.max(size, CHUNK_MIN_BYTES), CHUNK_MAX_BYTES);
   try {
@@ -102,7 +93,7 @@ function inflateObject(reader: ByteReader, size: number): Buffer {
     reader.at += engine.bytesWritten;
     if (buffer.length === size) return buffer;
   } catch {
-    // Ignores the error of zlib. The error below reports that the object cannot be unpacked.
+    // The error below reports that the object cannot be unpacked.
   }
   throw createBrokenPackFault("an object cannot be unpacked");
 }
@@ -110,7 +101,6 @@ function inflateObject(reader: ByteReader, size: number): Buffer {
 /**
  * Applies a delta to its base object, and returns the complete object.
  * @param countUnpackedBytes called with the object's size; throws if all objects are too large together
- * @throws PackageError
  */
 function applyDelta(base: Buffer, content: Buffer, countUnpackedBytes: (bytes: number) => void): Buffer {
   const reader = new ByteReader(content);
@@ -166,7 +156,7 @@ export function readGitPack(pack: Buffer): GitObjectsByHash {
       throw new PackageError(`the repository unpacks to more than ${UNPACKED_MAX_BYTES / 2 ** 20} MB`);
   };
   const objects = new Map<string, GitObject>();
-  /** Deltas whose base object has not been unpacked yet. The key is the hash of the base object. */
+  /** Deltas whose base object has not been unpacked yet, by the hash of the base object. */
   const waiting = new Map<string, Delta[]>();
   const reader = new ByteReader(pack.subarray(HEADER_BYTES, pack.length - HASH_BYTES));
   for (let index = 0; index < count; index += 1) {
@@ -190,7 +180,6 @@ export function readGitPack(pack: Buffer): GitObjectsByHash {
   return objects;
 }
 
-/** Unpacks the objects that the pack contains as deltas. */
 function resolveDeltas(
   objects: Map<string, GitObject>,
   waiting: Map<string, Delta[]>,

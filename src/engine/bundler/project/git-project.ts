@@ -1,12 +1,8 @@
-/**
- * Reads the project folder of a Git commit: the files that a project can have, and the manifest (JSON description of
- * the app) that they define.
- */
+/** Reads the project folder of a Git commit: the files that a project can have, and the manifest (JSON) that they define. */
 import { PackageError, ProjectError } from "../fault.js";
 import { type GitObjectsByHash, type GitObjectType, readGitPack } from "./git-pack.js";
 import { type ProjectFiles, type ProjectManifest, ProjectReader } from "./project-reader.js";
 
-/** Part of a Git repository that the service reads. */
 export interface RepositoryReadJob {
   /** Hash of the commit, or of a tag object that points to a commit. */
   commit: string;
@@ -16,7 +12,7 @@ export interface RepositoryReadJob {
   entries: readonly string[];
 }
 
-/** Folders that a project can have. The service ignores the rest of a repository, except the files in PROJECT_FILES. */
+/** The service ignores all other folders of a repository. PROJECT_FILES lists the files outside of these folders. */
 const PROJECT_FOLDERS: readonly string[] = ["actions", "data", "lib"];
 const PROJECT_FILES: readonly string[] = [
   "alerts.json",
@@ -26,10 +22,7 @@ const PROJECT_FILES: readonly string[] = [
   "tsconfig.json",
 ];
 const FILES_MAX = 5_000;
-/**
- * Maximum number of folder entries that the reader visits. It is needed because a small pack can contain the same
- * folder in many places.
- */
+/** Folder entries that the reader visits at most: a small pack can contain the same folder in many places. */
 const ENTRIES_MAX = 20_000;
 const DEPTH_MAX = 16;
 const TAGS_MAX = 5;
@@ -55,7 +48,6 @@ function getObjectContent(objects: GitObjectsByHash, hash: string, type: GitObje
   return object.content;
 }
 
-/** Returns the value of a header line in a commit or tag object. */
 function readHeaderLine(content: Buffer, name: string): string {
   const line = content
     .toString("latin1")
@@ -84,7 +76,6 @@ function parseTreeEntries(content: Buffer): TreeEntry[] {
   return entries;
 }
 
-/** Returns the hash of the commit's root folder. */
 function findRootTree(objects: GitObjectsByHash, commit: string): string {
   let hash = commit;
   for (let tags = 0; objects.get(hash)?.type === "tag" && tags < TAGS_MAX; tags += 1)
@@ -92,15 +83,14 @@ function findRootTree(objects: GitObjectsByHash, commit: string): string {
   return readHeaderLine(getObjectContent(objects, hash, "commit"), "tree");
 }
 
-/** Finds the project's files below a folder of the repository. Returns a map from their paths to their hashes. */
+/** Returns the hashes of the project's files below a folder of the repository, by path. */
 function findProjectFiles(objects: GitObjectsByHash, root: string, folder: string): Map<string, string> {
   const files = new Map<string, string>();
   let visitedEntries = 0;
   const readTree = (tree: string, parent: string, depth: number) => {
     if (depth > DEPTH_MAX) throw new ProjectError(`${parent} is nested deeper than ${DEPTH_MAX} folders`);
     const entries = parseTreeEntries(getObjectContent(objects, tree, "tree"));
-    // The entries of the root folder do not count towards ENTRIES_MAX, because a repository's root may contain much
-    // that is not part of the project.
+    // The root folder does not count towards ENTRIES_MAX, because it may contain much that is not part of the project.
     if (parent !== "") visitedEntries += entries.length;
     if (visitedEntries > ENTRIES_MAX)
       throw new PackageError(`the project has more than ${ENTRIES_MAX} files and folders`);

@@ -1,7 +1,4 @@
-/**
- * Reads a project folder, and returns its definitions as a manifest (JSON description of an app). The command line
- * passes files on disk; the service passes files of a Git repository.
- */
+/** Reads a project folder on disk (command line) or in a Git repository (service) as a manifest, a JSON description of an app. */
 import { ProjectError } from "../fault.js";
 import { type ManifestItem, readActionConfig } from "./action-config.js";
 import { removeConfigBlock } from "./action-file.js";
@@ -27,10 +24,7 @@ export interface ProjectManifest {
   alerts: ManifestItem[];
 }
 
-/**
- * Returns the name of the definition (such as an alert) in a file or folder.
- * @param file name of the file without its extension
- */
+/** Returns the name of the definition (such as an alert) in a file without its extension, or in a folder. */
 export const decodeDefinitionName = (file: string): string => {
   try {
     return decodeURIComponent(file);
@@ -49,7 +43,7 @@ export class ProjectReader {
   readonly #files: ProjectFiles;
   readonly #entries: readonly string[];
 
-  /** Creates a reader of a project. @param entries names of the files that can define an action */
+  /** @param entries names of the files that can define an action */
   constructor(files: ProjectFiles, entries: readonly string[]) {
     this.#files = files;
     this.#entries = entries;
@@ -65,7 +59,6 @@ export class ProjectReader {
     }
   }
 
-  /** Returns the names of the folders in `actions/` that contain an action. */
   listActionFolders(): string[] {
     return this.#files.list("actions").filter((folder) => this.findActionFile(folder) !== null);
   }
