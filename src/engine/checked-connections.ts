@@ -62,7 +62,7 @@ export interface AddressCheckedConnections {
   connect(host: string, port: number): Promise<Socket>;
   /** Does not follow redirects. @throws NotConnectedError before a byte of the request was sent; other errors after that */
   request(url: URL, request: HttpRequest): Promise<HttpResponse>;
-  /** Follows redirects. @throws NotConnectedError, ResponseTooLargeError, TooManyRedirectsError */
+  /** Follows redirects. @throws NotConnectedError, ResponseTooLargeError, TooManyRedirectsError; others if the response is incomplete or late */
   download(url: URL, request: DownloadRequest): Promise<Download>;
 }
 
