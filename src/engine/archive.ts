@@ -45,7 +45,7 @@ export async function writeArchive(
   const draft = `${path}.${randomBytes(4).toString("hex")}`;
   const encrypt = (source: AsyncIterable<Buffer>) => (secret ? encryptStream(source, secret) : source);
   try {
-    // Opens the file before any part is read. A stream would open it later, perhaps after a failed write has removed it.
+    // Opens the file before any part is read. A stream would open the file later, perhaps after a failed write has removed it.
     const file = await open(draft, "wx", 0o600);
     const out = file.createWriteStream({ flush: true });
     await pipeline(Readable.from(writeTar(parts)), createGzip({ level: COMPRESSION_LEVEL }), encrypt, out);
@@ -101,7 +101,7 @@ async function* decompressBytes(bytes: Transform): AsyncGenerator<Buffer> {
 }
 
 /**
- * Yields the files in the backup's tar archive. Do not use a file before the last one, because only then the digest has been verified.
+ * Yields the files in the backup. Do not use a file before the last one was yielded, because only then their digest has been verified.
  * @throws ArchiveError if the file is damaged, or the secret is wrong
  */
 export async function* readArchive(path: string, secret: BackupSecret | null): AsyncGenerator<ArchiveFile> {

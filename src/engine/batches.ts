@@ -92,7 +92,7 @@ export function createBatchProcessor<Item, Result>(options: {
       return new Promise((resolve, reject) => {
         const key = keyOf(item);
         waiting.set(key, (waiting.get(key) ?? new Set()).add({ item, resolve, reject }));
-        // Starts `processBatch` later, so that the batch includes items that are added in the same turn of the event loop.
+        // The batch starts later, so that it includes items that are added in the same turn of the event loop.
         if (isStartScheduled || activeCalls >= maxConcurrentCalls) return;
         isStartScheduled = true;
         setImmediate(startBatch);

@@ -2,7 +2,7 @@
 import type { BlobStore, Bucket } from "./blob-store/blob.js";
 import { createFolderBlobStore } from "./blob-store/folder.js";
 
-/** `folder` is an absolute path. `space` is a subfolder, so that several databases can share a folder or bucket. */
+/** Without `bucket`, uses `folder` (absolute path). `space` is a subfolder, so that several databases can share a folder or bucket. */
 export async function openBlobStore(options: {
   folder: string;
   bucket: Bucket | null;

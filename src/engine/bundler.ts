@@ -32,7 +32,7 @@ interface BuildLimits {
   bytes: number;
 }
 const BUILD_LIMITS: BuildLimits = { ms: 30_000, bytes: 512 * 2 ** 20 };
-/** A build at its time limit that got a smaller share of it as CPU time shows a busy machine, and no faulty package. */
+/** If a build at its time limit got a smaller share of the limit as CPU time, the machine was too busy, and the package is not at fault. */
 const MIN_CPU_SHARE = 1 / 2;
 const USAGE_CHECK_MS = 100;
 /** Number of characters that are kept of the standard error of a build process. */
@@ -47,11 +47,11 @@ const EMPTY_JOB: BundleJob = {
   subpath: "",
 };
 
-/** Standard input of a build process. The archives of the packages follow, in the order of `packages`. */
+/** Job on the standard input of a build process. The archives of the packages follow, in the order of `packages`. */
 export interface BundleJob {
-  /** Source files of an action, which the process then builds instead of packages. */
+  /** If this is set, the process builds these source files of an action instead of packages. */
   source?: SourceBuildJob;
-  /** Part of a Git repository, whose project the process then reads. The repository's pack file follows the job. */
+  /** If this is set, the process reads the project in this repository instead of packages. The repository's pack file follows the job. */
   repository?: RepositoryReadJob;
   packages: (PackageInTree & { bytes: number })[];
   maxBytes: number;

@@ -11,7 +11,7 @@ const CONNECT_TIMEOUT_MS = 10_000;
 const RESPONSE_TIMEOUT_MS = 20_000;
 const BODY_MAX_BYTES = 64 * 1024;
 
-/** No byte was sent. `forbidden` is true if connections to the address are not allowed, so that a retry is useless. */
+/** Error before any byte was sent. `forbidden` is true if connections to the address are not allowed, so that a retry is useless. */
 export class NotConnectedError extends Error {
   constructor(
     message: string,
@@ -62,7 +62,7 @@ export interface AddressCheckedConnections {
   connect(host: string, port: number): Promise<Socket>;
   /** Does not follow redirects. @throws NotConnectedError before a byte of the request was sent; other errors after that */
   request(url: URL, request: HttpRequest): Promise<HttpResponse>;
-  /** Follows redirects. @throws NotConnectedError, ResponseTooLargeError, TooManyRedirectsError; others if the response is incomplete or late */
+  /** Follows redirects. @throws NotConnectedError, ResponseTooLargeError, TooManyRedirectsError; others for an incomplete or late response */
   download(url: URL, request: DownloadRequest): Promise<Download>;
 }
 
@@ -129,7 +129,7 @@ function waitForConnection(socket: Socket, event: "connect" | "secureConnect", l
   });
 }
 
-/** The host switched protocols unasked. Such a response has no body, and Node emits no other event for it. */
+/** Handles a switch of protocols that the request did not ask for. The response has no body, and Node emits no other event for it. */
 function handleProtocolSwitch(
   request: ReturnType<typeof httpRequest>,
   handleResponse: (head: Pick<HttpResponse, "status" | "headers">) => void,

@@ -10,7 +10,7 @@ const XML_START = /^\s*<\?xml\s/i;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: it searches for control characters
 const BINARY_CHARACTER = /[\x00-\x08\x0e-\x1a\x1c-\x1f]/;
 
-/** Null if the bytes are binary. The last character of the text may be incomplete. */
+/** Returns the first bytes of a file as text; null if they are binary. The last character of the text may be incomplete. */
 function decodeHead(head: Buffer): string | null {
   const bom = head.toString("latin1", 0, 2);
   if (bom === "\xff\xfe" || bom === "\xfe\xff")
@@ -27,7 +27,7 @@ function decodeHead(head: Buffer): string | null {
 interface MarkupPreamble {
   open: string;
   close: string;
-  /** The search for `close` starts this far from the start of `open`, perhaps inside it: `<!-->` is a complete comment. */
+  /** The search for `close` starts at this offset in or after `open`. It can be in `open`, because `<!-->` is a complete comment. */
   closeSearchOffset: number;
 }
 
@@ -48,7 +48,7 @@ function skipSpace(text: string, index: number): number {
   return matchesAt(text, index, LEADING_SPACE) ? LEADING_SPACE.lastIndex : index;
 }
 
-/** Skips white space and preambles. A regular expression took 4.7 s for the 29 comments of a 204-byte upload. */
+/** Skips white space and preambles before `root`. A regular expression took 4.7 s for the 29 comments of a 204-byte upload. */
 function startsWithElement(text: string, root: RegExp, preambles: readonly MarkupPreamble[]): boolean {
   let at = skipSpace(text, 0);
   while (!matchesAt(text, at, root)) {
@@ -79,7 +79,7 @@ function detectTypeByStart(head: Buffer): string | undefined {
   return TYPE_BY_START.find(([known]) => start.startsWith(known))?.[1];
 }
 
-/** In lower case and without parameters; `application/octet-stream` if the type is unknown. */
+/** Returns the media type in lower case and without parameters; `application/octet-stream` if it is unknown. */
 export async function detectContentType(head: Buffer): Promise<string> {
   const text = decodeHead(head);
   // If the library throws an error, the type is unknown.

@@ -130,7 +130,7 @@ async function resolveDestination(hostname: string, port: number, options: Egres
 }
 
 const createRunEndedError = () => new RequestError("the run has ended", 403);
-/** Created only once, because creating it would take most of the time at the end of a run. */
+/** This error is created only once, because creating an error would take most of the time at the end of a run. */
 const RUN_ENDED_ERROR = createRunEndedError();
 
 class ProxyPort implements EgressProxyPort {

@@ -46,7 +46,7 @@ const getClusterFolder = (dataDir: string) => join(dataDir, "postgres");
 const getLockFilePath = (dataDir: string) => join(dataDir, "service.lock");
 const getUrlFilePath = (dataDir: string) => join(dataDir, "database-url");
 
-/** Maximum path of a Unix socket on every system. Per statement, a socket takes 5 % less CPU time than TCP. */
+/** Maximum length of a Unix socket's path on every system. Per statement, such a socket takes 5 % less CPU time than TCP. */
 const SOCKET_PATH_MAX = 103;
 
 function createSocketUrl(url: string, { port, socketPath }: Postmaster): string {
@@ -70,7 +70,7 @@ function saveUrl(dataDir: string, password: string, port: number): string {
   return url;
 }
 
-/** Returns the saved password, or a new one if there is no cluster or no password file. */
+/** Creates a missing cluster. Returns the saved password, or a new one if there was no cluster or no password file. */
 async function prepareCluster(context: PostgresClusterContext, dataDir: string, sync: boolean): Promise<string> {
   const saved = readSavedUrl(dataDir)?.password;
   const exists = postgresClusterExists(context.clusterDir);

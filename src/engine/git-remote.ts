@@ -5,12 +5,12 @@ const PROTOCOL_HEADERS = { "git-protocol": "version=2" };
 const FLUSH_PACKET = "0000";
 const DELIMITER_PACKET = "0001";
 const LENGTH_DIGITS = 4;
-/** A Git server that supports filters then does not send files above 1 MB. */
+/** With this filter, a Git server that supports filters does not send files above 1 MB. */
 const BLOB_FILTER = "filter blob:limit=1m";
 const REFS_MAX = 1_000;
 /** Maximum size of a response that lists capabilities or refs. */
 const LIST_MAX_BYTES = 256 * 1024;
-/** A pack of 5 MB has 5,000 packets if the server sends packets of 1 KB, which are the smallest that occur. */
+/** Maximum packets of a response. A pack of 5 MB has 5,000 packets of 1 KB, which are the smallest that occur. */
 const PACKETS_MAX = 20_000;
 const REASON_MAX_CHARACTERS = 300;
 /** Side-band channels in the packfile section of a response: the pack's bytes, and error messages. */

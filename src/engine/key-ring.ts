@@ -25,7 +25,7 @@ export interface KeyRing {
   source: string;
   /** Returns the master key that encrypts new data keys. Creates the key file if it is missing. */
   getCurrentKey(): Buffer;
-  /** Null if `fits` accepts no master key. Reads the key file again before, so that a key rotation needs no restart. */
+  /** Returns the first key that `fits` accepts. Before it returns null, reads the key file again, so that a rotation needs no restart. */
   findKey(fits: (key: Buffer) => boolean): Buffer | null;
 }
 
@@ -47,7 +47,7 @@ function syncFolder(path: string): void {
   closeSync(folder);
 }
 
-/** Returns the path of a temporary file beside `path`. Without its flush to disk, data could be encrypted with a lost key. */
+/** Writes a temporary file beside `path`, and returns its path. Without the flush to disk, a crash could lose a key that is in use. */
 function writeDraft(path: string, keys: readonly Buffer[]): string {
   mkdirSync(dirname(path), { recursive: true });
   const draft = `${path}.${randomBytes(4).toString("hex")}`;

@@ -8,7 +8,7 @@ const LOGGED_FIELDS = ["code", "constraint", "table", "column", "routine", "sysc
 const replaceParsedText = (error: Error): string =>
   error instanceof SyntaxError ? "a text could not be parsed" : error.message;
 
-/** Only type, message, stack and LOGGED_FIELDS of an error: other properties may contain values of rows or parameters. */
+/** Returns type, message, stack and LOGGED_FIELDS of an error. Other properties may contain values of rows or parameters. */
 function selectLoggedFields(error: unknown): object {
   if (!(error instanceof Error)) return { type: typeof error };
   const source = ((error as { driverError?: unknown }).driverError ?? error) as Record<string, unknown>;

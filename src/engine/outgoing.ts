@@ -28,7 +28,7 @@ export interface OutgoingRequest {
   body: Uint8Array | null;
   /** Time limit of the whole call in milliseconds, including redirects and retries. Waiting for a slot does not count. */
   timeoutMs: number;
-  /** Gets the decoded parts of the body of a response with a status from 200 to 299, one after the other. */
+  /** Called with each decoded part of the body, one after the other, if the status is from 200 to 299. */
   onPart?: ((chunk: Buffer) => Promise<void>) | undefined;
   /** Repeats the request for the HTTP statuses in `on`. `attempts` is the maximum number of requests in total. */
   retry?: { attempts: number; on: readonly number[] } | undefined;
@@ -101,7 +101,7 @@ function selectResponseHeaders(received: Record<string, string | string[] | unde
   return Object.fromEntries(passedOn.map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : value!]));
 }
 
-/** The server's Retry-After, otherwise twice the previous delay. */
+/** Returns the server's Retry-After, otherwise twice the previous delay. */
 function computeRetryDelayMs({ headers }: OutgoingResponse, attempt: number): number {
   const seconds = Number(headers["retry-after"] ?? Number.NaN);
   const requested = Number.isFinite(seconds) && seconds >= 0 ? seconds * 1_000 : RETRY_MIN_MS * 2 ** (attempt - 1);
@@ -140,7 +140,7 @@ async function rejectOnAbort<T>(promise: Promise<T>, signal: AbortSignal): Promi
   }
 }
 
-/** Shared by all requests, because creating an error takes longer than starting the timer. */
+/** All requests share this abort reason, because creating an error takes longer than starting the timer. */
 const TIMEOUT_REASON = new DOMException("the request exceeded its time limit", "TimeoutError");
 
 /**

@@ -47,7 +47,7 @@ export interface PictureResizeOptions {
   quality: number;
 }
 
-/** A picture process gets its job as a JSON argument. */
+/** Job of a picture process, which gets the job as a JSON argument. */
 export interface PictureJob {
   contentType: string;
   maxPixels: number;
@@ -156,7 +156,7 @@ export class PictureProcessor {
     try {
       setPriority(child.pid, CHILD_NICENESS);
     } catch {
-      // The process has ended, or this process may not change priorities. Then both have the same priority.
+      // The picture process has ended, or this process may not change priorities. In the second case, both have the same priority.
     }
     return child;
   }

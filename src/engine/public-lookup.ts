@@ -10,7 +10,7 @@ type ResolveHost = (hostname: string) => Promise<LookupAddress[]>;
 
 const LOOKUP_TIMEOUT_MS = 10_000;
 const ATTEMPT_TIMEOUT_MS = 2_500;
-/** The system's list of name servers is then read again. */
+/** After this time, the system's list of name servers is read again. */
 const SERVERS_CACHE_MS = 30_000;
 
 /** Names of the loopback address (RFC 6761), which name servers do not have. */
@@ -56,6 +56,6 @@ export const systemHostResolver: ResolveHost = (hostname) => dns.lookup(hostname
 
 const publicLookup = createPublicHostResolver();
 
-/** With private networks, apps use the system's resolver, because only it finds names in the hosts file and search domains. */
+/** If private networks are allowed, apps use the system's resolver: only it finds names in the hosts file and search domains. */
 export const selectHostResolver = (allowPrivateNetwork: boolean): ResolveHost =>
   allowPrivateNetwork ? systemHostResolver : publicLookup;

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { collectYoungGarbage } from "../young-garbage.js";
 
-/** First bytes of the file in the result, from which callers detect the media type. */
+/** Number of first bytes of the file in the result, from which callers detect the media type. */
 const HEAD_BYTES = 4_100;
 /** Maximum reading speed of all streams together, in bytes per millisecond. It takes a tenth of a CPU core. */
 const BYTES_PER_MS = 32 * 1024;
@@ -17,7 +17,7 @@ const COLLECT_EVERY_BYTES = 4 * 1024 * 1024;
 /** Written data is flushed after this number of bytes. One large flush at the end would delay other writers. */
 const SYNC_EVERY_BYTES = 4 * 1024 * 1024;
 
-/** Turn of one source, which may pause for TURN_WAIT_MS. After shorter turns, only a full garbage collection frees the buffers. */
+/** Bytes that are read from one source in its turn. After shorter turns, only a full garbage collection would free the buffers. */
 const TURN_BYTES = 4 * 1024 * 1024;
 const TURN_WAIT_MS = 100;
 
@@ -66,7 +66,7 @@ export class UploadReceiver {
   /** Flushes one file at a time. The database writes to the same disk, and would otherwise wait for hundreds of files. */
   private flushBytes(put: () => Promise<void>): Promise<void> {
     const done = this.flushed.then(put);
-    // The caller gets the error from `done`.
+    // Only the caller gets the error of `done`.
     this.flushed = done.catch(() => undefined);
     return done;
   }

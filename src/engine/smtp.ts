@@ -19,7 +19,7 @@ export interface SmtpServer {
   password: string | null;
   /** ID of the owner of the message, such as the app. Different owners never share a connection. */
   owner: string;
-  /** If it rejects, nothing was sent. The error's property `forbidden` means that a retry is useless. */
+  /** If the promise rejects, nothing was sent. The error's property `forbidden` means that a retry is useless. */
   connect: (host: string, port: number) => Promise<Socket>;
 }
 
@@ -27,7 +27,7 @@ export interface OutgoingMail {
   from: string;
   to: readonly string[];
   content: Buffer;
-  /** Called after the server accepted sender and recipients. False: the message's content is not sent. */
+  /** Called after the server accepted sender and recipients. If the result is false, the content is not sent. */
   maySendContent: () => Promise<boolean>;
   signal: AbortSignal;
 }
@@ -58,7 +58,7 @@ async function* yieldMailContent(
 
 class AlreadyClaimedError extends Error {}
 
-/** Connections to these hosts need no TLS. Not by prefix alone, because `127.example.com` can be any host. */
+/** Connections to `localhost` and loopback addresses need no TLS. Other names do not count: `127.example.com` can be any host. */
 const isLoopback = (host: string): boolean =>
   host === "localhost" || host === "::1" || (isIPv4(host) && host.startsWith("127."));
 

@@ -1,10 +1,10 @@
 /** Calls a function whenever its work is due. The function returns the time at which its next work is due. */
 import type { Logger } from "pino";
 
-/** Limits the delay of the work after a lost notification, a changed clock or an outage of the database. */
+/** Maximum sleep. It limits the delay of the work after a lost notification, a changed clock or an outage of the database. */
 const SLEEP_MAX_MS = 1_000;
 const RETRY_MS = 500;
-/** Without a successful call for this time, the ticker is unhealthy. */
+/** A ticker without a successful call for this time is unhealthy. */
 const UNHEALTHY_AFTER_MS = 10_000;
 
 export interface Ticker {

@@ -35,7 +35,7 @@ export function createTokenBucket(options: {
   /** Never removes a bucket that lacks tokens: a client with many addresses could otherwise reset the buckets of other clients. */
   function getBucket(key: string, now: number): string | typeof SHARED_KEY {
     if (buckets.has(key) || buckets.size < keysMax) return key;
-    // Takes time in proportion to the number of keys, so it happens at most once in a hundredth of the window.
+    // Removing full buckets takes time in proportion to the keys, so it happens at most once in a hundredth of the window.
     if (now - sweptAt > windowMs / 100) removeFullBuckets(now);
     return buckets.size < keysMax ? key : SHARED_KEY;
   }

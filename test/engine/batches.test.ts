@@ -5,7 +5,10 @@ import { createBatchProcessor } from "../../src/engine/batches.js";
 class AwayError extends Error {}
 class SlowError extends Error {}
 
-/** Creates batches that double numbers. The key of a number is its tens, its cost is the number. A batch waits until the test releases it, and fails if one of its numbers is negative. */
+/**
+ * Creates batches that double numbers. The key of a number is its tens, its cost is the number. A batch waits until the test releases it,
+ * and fails if one of its numbers is negative.
+ */
 function createDoublingBatches({ most = 10, atOnce = 1, maxCost = 1_000 } = {}) {
   const calls: { items: readonly number[]; go: (error?: Error) => void }[] = [];
   let called = Promise.withResolvers<void>();

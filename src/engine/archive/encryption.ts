@@ -30,7 +30,7 @@ const CHUNK_BYTES = 64 * 1024;
 const TAG_BYTES = 16;
 const SEALED_CHUNK_BYTES = CHUNK_BYTES + TAG_BYTES;
 
-/** For each guess, 128 MB and a third of a second. Constants, because a malicious backup file could contain far larger parameters. */
+/** Each guess of a passphrase takes 128 MB and a third of a second. Constants, because a malicious file could contain larger ones. */
 const SCRYPT_PARAMETERS = { N: 2 ** 17, r: 8, p: 1, maxmem: 160 * 2 ** 20 };
 
 interface DerivedKeys {

@@ -115,7 +115,7 @@ function isEndPart({ name, content }: ArchiveFile, count: number, sha256: string
 }
 
 /**
- * Yields the files of a tar archive. Do not use one before the last one has been yielded: the digest of all is verified at the end.
+ * Yields the files of a tar archive. Do not use a file before the last one was yielded: the digest of all is verified at the end.
  * @throws ArchiveError if the file is damaged
  */
 export async function* readTar(stream: AsyncIterable<Buffer>): AsyncGenerator<ArchiveFile> {

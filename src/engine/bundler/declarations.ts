@@ -1,10 +1,10 @@
-/** Collects the TypeScript declarations of a package and of everything that these import. In imports, numbers replace paths. */
+/** Collects the TypeScript declarations of a package and of its imports as a list. A file's number in this list replaces its path. */
 import { dirname, join } from "node:path/posix";
 import enhancedResolve from "enhanced-resolve";
 import type { FileTree } from "./file-tree.js";
 import type { PackageGlobalName } from "./global-name.js";
 
-/** More declaration files of a package would make code editors slow. */
+/** Maximum declaration files of a package. More of them would make code editors slow. */
 const FILES_MAX = 600;
 const MAX_BYTES = 1024 * 1024;
 const IMPORTS_MAX = 3_000;
@@ -73,7 +73,7 @@ function createDeclarationFinder(tree: FileTree) {
     return [found, ...beside].find((path) => isDeclarationFile(path) && tree.read(path)) ?? null;
   }
 
-  /** Modules in the folder can import the package. The resolver takes a thousand times as long for a missing package. */
+  /** True if modules in the folder can import the package. For a missing one, the resolver takes a thousand times as long as this check. */
   function isInstalled(name: string, startFolder: string): boolean {
     for (let at = startFolder; ; at = dirname(at)) {
       if (tree.read(join(at, "node_modules", name, "package.json"))) return true;

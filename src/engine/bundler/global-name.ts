@@ -27,7 +27,7 @@ const EXISTING_GLOBALS = new Set([
 const isFreeGlobalName = (name: string): boolean =>
   IDENTIFIER.test(name) && !RESERVED_WORDS.has(name) && !EXISTING_GLOBALS.has(name) && !(name in Object.prototype);
 
-/** A longer build is not searched for its global's name: it is in the first lines, but the whole file must be parsed. */
+/** A longer browser build is not searched for the name of its global, because the search must parse the whole file. */
 const WRAPPER_MAX_CHARACTERS = 2_000_000;
 const README_MAX_CHARACTERS = 200_000;
 
@@ -40,7 +40,7 @@ function readPropertyName(node: AnyNode): string | null {
 const isModuleReference = (node: AnyNode): boolean =>
   node.type === "Identifier" && (node.name === "module" || node.name === "exports" || node.name === "define");
 
-/** True for an empty object, or `… || {}`. A UMD build may assign it to its global, and then add all exports to it. */
+/** True for an empty object, or `… || {}`. A UMD build may assign this object to its global, and then add all exports to the object. */
 const isFillableObject = (value: AnyNode): boolean =>
   value.type === "ObjectExpression" || (value.type === "LogicalExpression" && value.right.type === "ObjectExpression");
 
@@ -85,7 +85,7 @@ export function findGlobalNameInBuild(source: string, packageName: string): Pack
     );
     const camel = toCamelCaseName(packageName);
     const named = [...assigned, ...variables].find(({ name }) => equalsIgnoringCase(name, camel));
-    // A build can include other packages with their own globals, so several unknown names identify nothing.
+    // A build can include other packages with their own globals, so several unknown names do not identify the global of this package.
     const alone = assigned.length > 0 ? assigned : variables;
     return named ?? (alone.length === 1 ? alone[0]! : null);
   } catch {

@@ -64,7 +64,7 @@ const LOADER_BY_EXTENSION: Readonly<Record<string, Loader>> = {
   ".wasm": "binary",
 };
 
-/** Newer package.json files have a text; older ones an object, or a list of objects from which users can choose. */
+/** In newer package.json files, the licence is a string; in older ones an object, or a list of objects from which users can choose. */
 function readLicence(manifest: Record<string, unknown>): string | null {
   const typeOf = (licence: unknown) =>
     typeof licence === "string" ? licence : (licence as { type?: unknown } | null)?.type;
@@ -81,7 +81,7 @@ function readReadme(tree: FileTree, folder: string, manifest: Record<string, unk
   return String(names.map((name) => tree.read(`${folder}/${name}`)).find(Boolean) ?? "");
 }
 
-/** Uses the last segment: sha256 for `@noble/hashes/sha256`. */
+/** The name is the last segment of the path: sha256 for `@noble/hashes/sha256`. */
 function createGlobalOfSubpath(subpath: string): PackageGlobalName {
   const last = subpath.slice(subpath.lastIndexOf("/") + 1).replace(/\.[cm]?js$/, "");
   return { name: toCamelCaseName(last), namespace: false };

@@ -8,7 +8,7 @@ async function readChildPids(pid: number): Promise<number[]> {
   return children.split(" ").filter(Boolean).map(Number);
 }
 
-/** In seconds; Infinity if the machine does not report it. */
+/** Returns seconds; Infinity if the machine does not report the time. */
 export async function readProcessTreeCpuTime(pid: number): Promise<number> {
   try {
     const [stat, children] = await Promise.all([readFile(`/proc/${pid}/stat`, "latin1"), readChildPids(pid)]);
@@ -27,7 +27,7 @@ export async function readProcessTreeCpuTime(pid: number): Promise<number> {
   }
 }
 
-/** Resident memory in bytes; 0 if the machine does not report it. */
+/** Returns bytes of resident memory; 0 if the machine does not report them. */
 export async function readProcessTreeMemory(pid: number): Promise<number> {
   try {
     const [status, children] = await Promise.all([readFile(`/proc/${pid}/status`, "utf8"), readChildPids(pid)]);

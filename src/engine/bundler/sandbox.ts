@@ -7,9 +7,9 @@ import { readFileSync } from "node:fs";
 import { setPriority } from "node:os";
 import { join } from "node:path";
 
-/** The kernel then sends SIGXCPU, and SIGKILL a second later. So SIGKILL alone never means that a package used too much time. */
+/** At this limit, the kernel sends SIGXCPU, and SIGKILL only a second later. So SIGKILL alone does not mean that the limit was reached. */
 const CPU_LIMIT_SECONDS = 30;
-/** Data segment of each process. The value is high, because Node reserves more memory than it uses. */
+/** Limit for the data segment of each process. It is high, because Node reserves more memory than it uses. */
 const DATA_LIMIT_KB = 1024 * 1024;
 /** Lower CPU priority (nice value) of build processes, so that runs of actions come first. */
 const SANDBOX_NICENESS = 10;
@@ -90,7 +90,7 @@ function areNamespacesDisabled(limitsFolder: string): boolean {
   });
 }
 
-/** Names a resource that the machine temporarily lacks, from a process's standard error; null for other errors. */
+/** Finds the message of a resource that the machine temporarily lacks in the standard error of a build process; null for other errors. */
 export function findMissingResource(errorText: string, limitsFolder = NAMESPACE_LIMITS_FOLDER): string | null {
   const found = MISSING_RESOURCE_MESSAGES.find((message) => errorText.includes(message));
   if (found === undefined || (found === NO_SPACE && areNamespacesDisabled(limitsFolder))) return null;
@@ -125,7 +125,7 @@ export function startInSandbox({ commands, account }: BundlerSandbox, script: st
   try {
     if (child.pid !== undefined) setPriority(child.pid, SANDBOX_NICENESS);
   } catch {
-    // The process has ended, or the service has no right to change its priority, which then stays normal.
+    // The process has ended, or the service has no right to change its priority. The process then runs at the normal priority.
   }
   return child;
 }

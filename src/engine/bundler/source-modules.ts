@@ -4,7 +4,7 @@ import { PackageError } from "./fault.js";
 
 const EXTENSIONS = ["", ".ts", ".tsx", ".js", ".jsx", ".mts", ".mjs", ".json"];
 const INDEX_FILES = ["/index.ts", "/index.tsx", "/index.js", "/index.jsx"];
-/** Extensions of source files, by the extension in an import: in TypeScript, imports may name the compiled file. */
+/** Extensions of source files, by the extension in an import. In TypeScript, an import may name the compiled file. */
 const SOURCE_EXTENSIONS: Record<string, readonly string[]> = {
   ".js": [".ts", ".tsx"],
   ".jsx": [".tsx"],
@@ -87,7 +87,7 @@ export const isRelativeSpecifier = (specifier: string): boolean =>
 
 export const isOutsideFolder = (path: string): boolean => path === ".." || path.startsWith("../");
 
-/** File that `paths` or `baseUrl` of the tsconfig.json assign to an import, relative to its folder; null if there is none. */
+/** Returns the file that the tsconfig.json assigns to an import, relative to the tsconfig's folder; null if there is none. */
 export function findImportedFileByAlias(has: HasFile, tsconfig: string | undefined, path: string): string | null {
   const { baseUrl, paths } = parseTsconfig(tsconfig);
   for (const [pattern, targets] of paths) {

@@ -22,7 +22,7 @@ export interface BuiltSourceScript {
 
 const SOURCE_NAMESPACE = "source";
 const GENERATED_ENTRY = "svc-entry.js";
-/** Two levels deep, as in a project, so that `../../lib/dates` is the project's `lib/dates`. */
+/** Virtual folder of an action. It is two levels deep, as in a project, so that `../../lib/dates` is the project's `lib/dates`. */
 const ACTION_FOLDER = "actions/action";
 const LOADER_BY_EXTENSION: Record<string, Loader> = {
   ".ts": "ts",
@@ -93,7 +93,7 @@ function describeBuildError([first]: readonly Message[]): string {
   return `${place}${message.replaceAll(`"${SOURCE_NAMESPACE}:`, '"').slice(0, REASON_MAX_CHARACTERS).toWellFormed()}`;
 }
 
-/** For an author who declares `execute` without exporting it. As last line, it does not change line numbers. */
+/** Appended to a file that declares `execute` without exporting the function. As last line, the export does not change line numbers. */
 const EXECUTE_EXPORT = "\nexport { execute };";
 
 const ENTRY_FILE = /(?:^|\/)action\.[jt]sx?$/;
@@ -106,7 +106,7 @@ const UNEXPORTED_MESSAGE_PARTS = [
   [`Import "execute" will always be undefined because the file "${SOURCE_NAMESPACE}:`, '" has no exports'],
 ] as const;
 
-/** Null if the message reports another fault than an `execute` that another file imports. */
+/** Returns the file that does not export `execute` although another file imports it; null if the message reports another fault. */
 function findFileWithoutExport({ text }: Message): string | null {
   const form = UNEXPORTED_MESSAGE_PARTS.find(([start, end]) => text.startsWith(start) && text.endsWith(end));
   return form ? text.slice(form[0].length, -form[1].length) : null;
@@ -147,7 +147,7 @@ function buildSource(job: SourceBuildJob, exporting: ReadonlySet<string>): Promi
 
 const getBuildErrors = (error: unknown): Message[] => (error as { errors?: Message[] }).errors ?? [];
 
-/** If the entry file of an action, also of one that a test imports, declares `execute` without exporting it, adds the export. */
+/** If an entry file (also of an action that a test imports) declares `execute` without exporting it, this build adds the export. */
 async function buildWithExports(job: SourceBuildJob): Promise<BuildResult<{ write: false }>> {
   const exporting = new Set([job.entry]);
   for (;;) {

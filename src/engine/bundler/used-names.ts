@@ -37,7 +37,7 @@ export function findUsedGlobalNames(program: Program): string[] {
   ].sort();
 }
 
-/** Ignores code inside `try`, and calls that only return the global object. */
+/** True if the script creates code from text. Ignores code inside `try`, and calls that only return the global object. */
 function createsCodeFromText(program: Program, undeclaredNodes: ReadonlySet<unknown>): boolean {
   let isFound = false;
   fullAncestor(program, (node, _state, ancestors) => {
@@ -61,7 +61,7 @@ function isInsideTry(ancestors: readonly AnyNode[]): boolean {
   );
 }
 
-/** For a read of a global object's property, such as `window.alert`, returns the property's name; otherwise null. */
+/** If the node reads a property of the global object, such as `window.alert`, returns the property's name; otherwise null. */
 function readGlobalObjectMember(node: AnyNode): string | null {
   if (node.type !== "MemberExpression" || node.computed || node.property.type !== "Identifier") return null;
   const { object, property } = node;

@@ -18,7 +18,7 @@ function formatSocketEnd({ address, port }: SocketEndpoint): string {
   return `${bytes.toString("hex")}:${port.toString(16).padStart(4, "0")}`.toUpperCase();
 }
 
-/** Searches the tables of /proc, which is slow. Returns the same as `findPeerUid`. @throws the error if the table cannot be read now */
+/** Searches the tables of /proc for the owner, which is slow. Returns the same as `findPeerUid`. @throws the error of reading a table */
 export async function readSocketUidFromProc(
   localEnd: SocketEndpoint,
   remoteEnd: SocketEndpoint,

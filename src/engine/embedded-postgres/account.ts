@@ -23,13 +23,13 @@ function readPasswd(): PasswdRow[] {
   });
 }
 
-/** The owner of the existing cluster, or else one of PREFERRED_ACCOUNTS. PostgreSQL requires an entry in /etc/passwd. */
+/** Returns the owner of the existing cluster, or else one of PREFERRED_ACCOUNTS. PostgreSQL requires an entry in /etc/passwd. */
 function chooseAccount(rows: PasswdRow[], ownerUid: number | null): PasswdRow | undefined {
   const owner = rows.find((row) => row.uid === ownerUid && row.uid !== 0);
   return owner ?? PREFERRED_ACCOUNTS.flatMap((name) => rows.filter((row) => row.name === name))[0];
 }
 
-/** Null is the account of this process. @throws EmbeddedPostgresError as root on a machine without an unprivileged account */
+/** Null stands for the account of this process. @throws EmbeddedPostgresError as root on a machine without an unprivileged account */
 export function chooseClusterAccount(clusterDir: string): SystemAccount | null {
   if (process.getuid?.() !== 0) return null;
   const ownerUid = statSync(clusterDir, { throwIfNoEntry: false })?.uid ?? null;

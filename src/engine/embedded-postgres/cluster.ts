@@ -89,7 +89,7 @@ export async function createPostgresCluster(
   renameSync(draft, clusterDir);
 }
 
-/** Used if the password file is lost. The password is hexadecimal, so that it needs no quotes in SQL. */
+/** Called if the password file is lost. The password is hexadecimal, so that it needs no quotes in SQL. */
 export async function resetSuperuserPassword(context: PostgresClusterContext, password: string): Promise<void> {
   const { binaries, account, clusterDir } = context;
   const args = ["--single", "-D", getDataFolderArgument(clusterDir), "postgres"];

@@ -52,7 +52,7 @@ function tryCreateLock(path: string, text: string): boolean {
   }
 }
 
-/** Removes the lock of a process that has ended. If this was a new lock of another process, restores it. */
+/** Removes the lock file of a process that has ended. If the removed file is a new one of another process, restores it. */
 function removeStaleLock(path: string, staleText: string | null): void {
   const aside = `${path}.${process.pid}.stale`;
   try {

@@ -80,7 +80,7 @@ async function findFreePort(): Promise<number> {
 
 const SOCKET_FILE_PREFIX = ".s.PGSQL.";
 
-/** Socket files of killed servers would stay, because each start uses another port. */
+/** Removes the socket files of killed servers. New servers do not overwrite them, because each start uses another port. */
 function removeSockets(clusterDir: string): void {
   for (const name of readdirSync(clusterDir)) {
     if (name.startsWith(SOCKET_FILE_PREFIX)) rmSync(join(clusterDir, name), { force: true });

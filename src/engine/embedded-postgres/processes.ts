@@ -31,7 +31,7 @@ export function isProcessAlive(pid: number): boolean {
   }
 }
 
-/** In clock ticks since boot; null without /proc. Two processes that had the same PID differ in this time. */
+/** Returns clock ticks since boot; null without /proc. Two processes that had the same PID differ in this time. */
 export function readProcessStartTicks(pid: number): string | null {
   return readStatFields(pid)?.[19] ?? null;
 }

@@ -14,7 +14,7 @@ import { getTransportErrorCode, OutgoingError } from "./failure.js";
 
 export const ACCEPT_ENCODING = "gzip, deflate, br, zstd";
 
-/** A second encoding of a body is legal but rare, and a long chain would only keep the process busy. */
+/** Maximum encodings of a body. A second one is legal but rare, and a long chain would only keep the process busy. */
 const ENCODINGS_MAX = 2;
 /** Maximum window as a power of two: 8 MB, as RFC 8878 requires for HTTP. The default would allow 128 MB per response. */
 const ZSTD_WINDOW_LOG = 23;

@@ -19,7 +19,7 @@ export class OutgoingError extends Error {
   }
 }
 
-/** Code of the system or a library, such as ECONNRESET. Authors see only codes, because messages may quote the request. */
+/** Codes of the system or a library, such as ECONNRESET. Authors see only codes, because error messages may quote the request. */
 const ERROR_CODE = /^[A-Z][A-Z0-9_]{1,60}$/;
 
 /** Returns the code of a transport error, such as ECONNREFUSED or CERT_HAS_EXPIRED. */

@@ -9,12 +9,12 @@ import type { PictureJob, PictureResponsePartHeader } from "../pictures.js";
 import { DamagedPictureError, removePrivateMetadata } from "./private-metadata.js";
 
 const DECODERS = ["Jpeg", "Png", "Webp", "Nsgif", "Heif", "Tiff"];
-/** Low, because encoding takes seconds at the highest effort (9). */
+/** Encoding effort of AVIF, from 0 to 9. It is low, because encoding takes seconds at the highest effort. */
 const AVIF_EFFORT = 2;
 
 sharp.cache(false);
 sharp.concurrency(1);
-// libvips could also read PDF, SVG, matrices, and all other formats that it was built with.
+// Blocks all loaders except DECODERS. libvips could also read PDF, SVG, and all other formats that it was built with.
 sharp.block({ operation: ["VipsForeignLoad"] });
 sharp.unblock({ operation: DECODERS.map((name) => `VipsForeignLoad${name}`) });
 

@@ -3,7 +3,7 @@
 const ORIENTATION_TAG = 0x0112;
 const SHORT_TYPE = 3;
 
-/** A number from 1 to 8 as in Exif; 1 (upright) if there is none. @param tiff Exif data from its byte order mark on */
+/** Returns a number from 1 to 8 as in Exif; 1 (upright) if there is none. @param tiff Exif data from its byte order mark on */
 export function readExifOrientation(tiff: Buffer): number {
   const order = tiff.toString("latin1", 0, 2);
   if ((order !== "II" && order !== "MM") || tiff.length < 14) return 1;

@@ -12,7 +12,7 @@ export interface PatternMatch {
   end: number;
 }
 
-/** After a shorter match, searching for the next possible start of a pattern is faster than following failure links. */
+/** After a match of at most this length, a search for the next start of a pattern is faster than following failure links. */
 const SHORT_MATCH_BYTES = 3;
 /** If a text was cut within an escape, up to five bytes of the escape follow the beginning of a pattern. */
 const CUT_DISTANCE_MAX_BYTES = 6;
@@ -223,7 +223,7 @@ export class Automaton {
     return false;
   }
 
-  /** For occurrences that begin before `to`. Returns the index up to which bytes were read; -1 if `onHit` returned true. */
+  /** Reports occurrences that begin before `to`. Returns the index up to which bytes were read; -1 if `onHit` returned true. */
   private scanSpan(
     bytes: Uint8Array,
     words: Int32Array,

@@ -23,7 +23,7 @@ const readWordAt = (bytes: Uint8Array, index: number): number =>
   bytes[index]! | (bytes[index + 1]! << 8) | (bytes[index + 2]! << 16) | (bytes[index + 3]! << 24);
 
 export class PatternStartFinder {
-  /** By the hash of a 32-bit word. Bit `n` is set if a pattern contains a word with this hash at byte offset `n`. */
+  /** Table by the hash of a 32-bit word. Bit `n` is set if a pattern contains a word with this hash at byte offset `n`. */
   private readonly wordOffsetsByHash: Uint8Array;
   private readonly wordShift: number;
   /** Bit table: a bit is set if the first eight bytes of a pattern have this hash. */

@@ -11,7 +11,7 @@ import { viewAsUint16Numbers } from "./words.js";
 /** Maximum number of bytes that line breaks and escapes may add to each byte of an encoded secret. */
 const ADDED_BYTES_MAX = 6;
 
-/** Occurs in no pattern. At least five separate two decoded runs, more than the bytes that may follow a truncated text. */
+/** Byte that no pattern contains. At least five of them separate decoded runs: more bytes than may follow a truncated text. */
 const DIGIT_SEPARATOR = 0xff;
 
 /** Decoded form of a text, with its pairs of bytes as 16-bit numbers: `even` has pairs from even indexes, `odd` from odd ones. */
@@ -104,7 +104,7 @@ function shiftBits(words: Int32Array, bits: number, moved: Int32Array): void {
 
 /** All runs (sequences) of digits of one numeral system, such as base64, in one layer. */
 class DigitRuns {
-  /** Each run (sequence of digits) decoded from its first digit. The unused bits of its last byte are 0. */
+  /** Bytes of all runs (sequences of digits), each decoded from its first digit. The unused bits of a run's last byte are 0. */
   private readonly words: Int32Array;
   /** Result of a shift. Allocating memory for each shift would take longer than the shift. */
   private readonly shifted: Int32Array<ArrayBuffer>;
@@ -149,7 +149,7 @@ class DigitRuns {
     return { bytes: bytes.subarray(0, end + 1), textIndexes: places?.subarray(0, end + 1) ?? null };
   }
 
-  /** Bytes for the decoded digits from `from` to `to` and the separators after them, rounded up to whole words. */
+  /** Returns the bytes for the decoded digits from `from` to `to` and the separators after them, rounded up to whole words. */
   private countNeededBytes(from: number, to: number): number {
     return ((((to - from) * this.numerals.bitsPerDigit) >> 3) + 8) & ~3;
   }

@@ -8,7 +8,7 @@ const BACKSLASH = 0x5c;
 const PERCENT = 0x25;
 const LOWER_U = 0x75;
 const LOWER_X = 0x78;
-/** Over such short distances, bytes are searched and copied one by one, because a library call would take as long. */
+/** Over at most this distance, bytes are searched and copied one by one, because a library call would take as long. */
 const BYTEWISE_DISTANCE = 64;
 /** A decoded character may overwrite a high surrogate before the escape, which has three bytes in UTF-8. */
 const REWRITTEN_BYTES_MAX = 3;
@@ -36,7 +36,7 @@ function parseHexAt(bytes: Uint8Array, from: number, count: number): number {
 const LENGTH_SHIFT = 16;
 const PERCENT_LENGTH = 3;
 
-/** Length of the escape, shifted left by LENGTH_SHIFT, plus the byte or code unit that it stands for; 0 if there is none. */
+/** Returns the length of the escape, shifted by LENGTH_SHIFT, plus the byte or code unit that it stands for; 0 without an escape. */
 function decodeEscapeAt(bytes: Uint8Array, index: number): number {
   const mark = bytes[index];
   if (mark === BACKSLASH && index + 1 < bytes.length) {
@@ -93,7 +93,7 @@ class EscapeFinder {
     this.words = viewAsInt32Words(bytes);
   }
 
-  /** Index of the first escape at or after `from`, or the length of the text. `from` must not decrease from call to call. */
+  /** Returns the index of the first escape at or after `from`, or the length of the text. `from` must not decrease from call to call. */
   findNextEscape(from: number): number {
     const { bytes, spans } = this;
     for (; this.span < spans.length; this.span += 2) {
@@ -129,7 +129,7 @@ class EscapeFinder {
     return at;
   }
 
-  /** Index of the first word before `to` that contains a backslash or percent sign; `to` if there is none. */
+  /** Returns the index of the first word before `to` that contains a backslash or percent sign; `to` if there is none. */
   private findWordWithMark(from: number, to: number): number {
     const { words } = this;
     let word = from;
@@ -157,7 +157,7 @@ class SpanMapper {
   }
 }
 
-/** For an escape whose UTF-8 form has more than one byte. Returns the new length of the output. */
+/** Writes the code unit of an escape, if its UTF-8 form has more than one byte. Returns the new length of the output. */
 function writeCodeUnit(writer: ByteWriter, unit: number, from: number, length: number): number {
   writer.length = length;
   writeCodeUnitAsUtf8(writer, unit, from);
@@ -183,7 +183,7 @@ function copyUnits<Units extends Uint8Array | Int32Array>(
  */
 export function decodeEscapesOnce(layer: DecodedLayer, mayOverwriteInput = false): DecodedLayer | null {
   const { bytes, textIndexes: at } = layer;
-  // All other ranges were already searched in the previous layer (form of the text).
+  // Only `newSpans` is searched, because all other ranges were already searched in the previous layer (form of the text).
   const escapes = new EscapeFinder(bytes, layer.newSpans);
   const first = escapes.findNextEscape(0);
   if (first === bytes.length) return null;

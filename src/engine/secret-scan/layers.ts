@@ -61,7 +61,7 @@ export function writeCodeUnitAsUtf8(writer: ByteWriter, unit: number, from: numb
   }
 }
 
-/** The length of the array if there is none. `Buffer.indexOf` compares many bytes at once. */
+/** Returns the first index of a byte; the length of the array if there is none. `Buffer.indexOf` compares many bytes at once. */
 function findByte(bytes: Uint8Array, byte: number): number {
   const index = Buffer.prototype.indexOf.call(bytes, byte);
   return index === -1 ? bytes.length : index;

@@ -12,12 +12,12 @@ for (const [value, character] of [..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 BASE64_VALUES["-".charCodeAt(0)] = 62;
 BASE64_VALUES["_".charCodeAt(0)] = 63;
 
-/** By two adjacent bytes, as a 16-bit number in memory order. The bits show in which numeral systems both are digits. */
+/** Table by two adjacent bytes, as a 16-bit number in memory order. The bits show in which numeral systems both are digits. */
 export const DIGIT_PAIR_TABLE = new Uint8Array(2 ** 16);
 const BASE64_BIT = 1;
 const HEX_BIT = 2;
 /**
- * By two adjacent base64 digits, as a 16-bit number in memory order: the bits that they contribute to three decoded bytes as the first two
+ * Table by two adjacent base64 digits (16-bit number in memory order): the bits that they contribute to three bytes as the first two
  * of four digits. LAST_TWO_DIGIT_BITS is the same for the last two digits.
  */
 const FIRST_TWO_DIGIT_BITS = new Int32Array(2 ** 16);

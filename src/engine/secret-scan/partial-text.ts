@@ -61,7 +61,7 @@ function findEndBeforeSecrets(undecidedStart: number, ranges: readonly SecretRan
   return to;
 }
 
-/** Start of the text to keep. One character before `to` stays, so that the next scan does not take the rest for the start. */
+/** Returns the start of the text to keep. Keeps a character before `to`, so that the next scan does not take the rest for a start. */
 const findNeededStart = (text: string, to: number): number =>
   Math.max(0, Math.min(findIncompleteEscape(text, to), to - 1));
 

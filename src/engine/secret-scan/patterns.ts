@@ -9,7 +9,7 @@ const HOST_MAX_CHARACTERS = 253;
 const VALUE_LAYERS_MAX = 2;
 /** Values that look the same in URLs and JSON, so that one pattern is enough for them. */
 const NEVER_ESCAPED = /^[\w.~-]*$/;
-/** An escape character before such a value could turn its start into an escape. ESCAPE_START_AT_END is the same for its end. */
+/** Start of a value that an escape character before the value could turn into an escape. ESCAPE_START_AT_END is the same for its end. */
 const ESCAPE_REST_AT_START = /^(?:u[\da-f]{4}|[\da-f]{1,4}|[nrt"\\/])/i;
 const ESCAPE_START_AT_END = /(?:%[\da-f]?|\\(?:u[\da-f]{0,3}|x[\da-f]?)?)$/i;
 const LINE_BREAKS = /\r\n|\r|\n/g;
@@ -17,7 +17,7 @@ const LABEL_SEPARATORS = /[.-]/g;
 
 const toPatternBytes = (text: string): Uint8Array => createInitialLayer(text, true).bytes;
 
-/** Also yields the value with levels of escapes removed: decoding a text also decodes the escapes of the value itself. */
+/** Yields the value, also with its escapes removed: decoding a text also decodes the escapes of the value itself. */
 function* unescapedVariants(text: string): Generator<Uint8Array> {
   let layer: DecodedLayer | null = createInitialLayer(text, true);
   for (let times = 0; layer !== null && times <= VALUE_LAYERS_MAX; times += 1, layer = decodeEscapesOnce(layer))
@@ -29,7 +29,7 @@ const decodeUrlText = (text: string): string =>
 const reverseText = (text: string): string => Array.from(text).reverse().join("");
 const reverseCodeUnits = (text: string): string => text.split("").reverse().join("");
 
-/** Plus signs for spaces (forms), slashes for backslashes (URLs), lines joined by spaces, reversed characters or code units. */
+/** Returns the value with plus signs for spaces (forms), slashes for backslashes (URLs), lines joined by spaces, and reversed. */
 function createWrittenVariants(value: string): string[] {
   const forward = new Set([
     value,
@@ -46,7 +46,7 @@ const removeLineBreaks = (bytes: Uint8Array): Uint8Array => bytes.filter((byte) 
 /** Reversed hex digits decode to the bytes in reverse order, with the two digits of each byte exchanged. */
 const decodeReversedHex = (bytes: Buffer): Uint8Array => Buffer.from(reverseCodeUnits(bytes.toString("hex")), "hex");
 
-/** From this length on, digits with bits of the surrounding text, at most two at each end, are left out: 8 bytes remain. */
+/** From this length on, reversed values omit digits with bits of the surrounding text: at most two at each end, so 8 bytes remain. */
 const REVERSED_MIN_BYTES = 11;
 
 /** Decodes base64 digits in reverse order, without the digits that contain bits of the surrounding text. */
@@ -57,7 +57,7 @@ function* reversedBase64Patterns(bytes: Buffer): Generator<Uint8Array> {
   for (const shift of [0, 1, 2]) yield decoded(createInnerDigits(bytes, shift, "base64"));
 }
 
-/** Bytes that result from decoding the value's hex or base64 digits in reverse order. */
+/** Returns the bytes that result from decoding the value's hex or base64 digits in reverse order. */
 function createReversedDigitPatterns(value: string): Uint8Array[] {
   const bytes = Buffer.from(value);
   return [decodeReversedHex(bytes), ...reversedBase64Patterns(bytes)]
@@ -75,7 +75,7 @@ function removeAmbiguousEnds(text: string): string {
 
 /** Returns the patterns that stand for a value. @param value at least PATTERN_MIN_BYTES bytes without line breaks */
 export function createSecretPatterns(value: string): Uint8Array[] {
-  // Such a value is usually a key or an ID, of which an app may have thousands. So it gets few patterns.
+  // A value without escaped characters is usually a key or an ID, of which an app may have thousands. So it gets few patterns.
   if (NEVER_ESCAPED.test(value)) {
     return removeDuplicatePatterns([
       ...[value, reverseText(value)].map((text) => Buffer.from(text, "latin1")),
@@ -96,7 +96,7 @@ export function createSecretPatterns(value: string): Uint8Array[] {
   ]);
 }
 
-/** Digits of bytes that begin `shift` bytes after a multiple of three, without those that depend on the surrounding text. */
+/** Returns the digits of bytes that begin `shift` bytes after a multiple of three, without digits that depend on surrounding text. */
 function createInnerDigits(bytes: Buffer, shift: number, encoding: "base64" | "base64url"): string {
   const padded = Buffer.concat([Buffer.alloc(shift), bytes]);
   const first = Math.ceil((shift * 8) / 6);
@@ -119,7 +119,7 @@ const DROPPED_BYTES = new Set(Buffer.from(" +\t\r\n/\\"));
 export const removeBytesThatUrlsMayDrop = (bytes: Uint8Array): Uint8Array =>
   bytes.filter((byte) => !DROPPED_BYTES.has(byte));
 
-/** For a value that is in a URL without having been encoded: the value, and its JSON text, also for repeated JSON encoding. */
+/** Returns patterns of a value that a URL contains unencoded: the value, and its JSON text, which also covers repeated encoding. */
 export function createUrlSecretPatterns(value: string): Uint8Array[] {
   if (!ALTERED_CHARACTER.test(value)) return [];
   const broken = ["\n", "\r\n", "\r", ""].map((lineBreak) => value.replace(LINE_BREAKS, lineBreak));

@@ -1,4 +1,4 @@
-/** One search for secrets as a message. The main thread and the scan thread both use this file. */
+/** A search for secrets as a message, and its execution. The main thread and the scan thread both use this file. */
 import type { StreamedText } from "./partial-text.js";
 import type { ScannedText, SecretScan } from "./scan.js";
 

@@ -5,7 +5,7 @@ import { createScanCache } from "./kept-scans.js";
 import type { Secret } from "./scan.js";
 import { performScanTask, type ScanTask } from "./task.js";
 
-/** `secrets` is absent if the thread probably has the scan with this key in its cache. If not, it responds with `missing`. */
+/** `secrets` is absent if the thread probably has cached the scan with this key. If not, the thread responds with `missing`. */
 export interface ScanRequest {
   key: string;
   secrets?: readonly Secret[];
@@ -14,7 +14,7 @@ export interface ScanRequest {
 
 export type ScanReply = { answer: unknown } | { missing: true } | { error: string };
 
-/** The main thread comes first (nice value). Only Linux applies it to one thread; other systems to the whole process. */
+/** Nice value with which the main thread comes first. Only Linux applies it to one thread; other systems to the whole process. */
 const THREAD_NICENESS = 10;
 if (process.platform === "linux") setPriority(THREAD_NICENESS);
 

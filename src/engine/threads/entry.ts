@@ -2,7 +2,7 @@
 import { setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
 
-/** The main thread comes first (nice value). Only Linux applies it to one thread; other systems to the whole process. */
+/** Nice value with which the main thread comes first. Only Linux applies it to one thread; other systems to the whole process. */
 const THREAD_NICENESS = 19;
 
 const { module, name } = workerData as { module: string; name: string };

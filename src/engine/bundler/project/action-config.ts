@@ -1,4 +1,4 @@
-/** Reads the `config` in an action's file without executing it. Supports literals and (imported) constants; rejects calls. */
+/** Reads the `config` in an action's file without executing the file. Supports literals and (imported) constants; rejects calls. */
 import type { AnyNode, Expression, Property, SpreadElement } from "acorn";
 import { parse } from "acorn";
 import { build, type Loader, type Plugin } from "esbuild";

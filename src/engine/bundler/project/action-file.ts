@@ -3,7 +3,7 @@
 const IMPORT_LINE_TEXT = 'import { defineAction } from "svc";';
 const CONFIG_START = "export const config = defineAction(";
 
-/** Index after the `)` that closes the last `(` before `from`, ignoring strings and comments; -1 if nothing closes it. */
+/** Returns the index after the `)` that closes the last `(` before `from`; -1 if there is none. Ignores strings and comments. */
 function findClosingIndex(text: string, from: number): number {
   let depth = 1;
   for (let at = from; at < text.length; at += 1) {

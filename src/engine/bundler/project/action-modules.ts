@@ -1,4 +1,4 @@
-/** Finds the files of an action in a project folder by its imports. Converts paths in the project to paths in `source`, and back. */
+/** Finds the files of an action in a project by its imports. Converts their paths to paths in the action's field `source`, and back. */
 import { dirname, join } from "node:path/posix";
 import { PackageError, ProjectError } from "../fault.js";
 import { findImportedFile, findImportedFileByAlias, isRelativeSpecifier, parseTsconfig } from "../source-modules.js";
@@ -41,7 +41,7 @@ export class ModuleFinder {
     return aliasedPath === null ? null : join(folder, aliasedPath);
   }
 
-  /** Texts of `entry` and of all its direct and indirect imports, by path. The service reports missing files later. */
+  /** Returns the texts of `entry` and of all its direct and indirect imports, by path. The service later reports missing files. */
   readImportedModules(entry: string): Map<string, string> {
     const texts = new Map<string, string>();
     const openPaths = [entry];
@@ -61,7 +61,7 @@ export class ModuleFinder {
 /** True for a file in a folder whose files several actions can import. */
 const isShared = (path: string): boolean => path.startsWith("lib/") || path.startsWith("actions/");
 
-/** Path in the field `source` of the action in `folder`. @throws ProjectError if `source` cannot contain the file */
+/** Returns the path of a file in the field `source` of the action in `folder`. @throws ProjectError if `source` cannot contain the file */
 function toSourcePath(folder: string, path: string): string {
   if (path.startsWith(`${folder}/`)) return path.slice(folder.length + 1);
   if (isShared(path) || path === TSCONFIG_FILE) return path;
@@ -74,7 +74,7 @@ const addFileName = (file: string, error: unknown): unknown =>
     ? new ProjectError(`${file}: ${error.message}`)
     : error;
 
-/** Files for the field `source` of an action. @param folder such as `actions/hello` @throws ProjectError */
+/** Returns the files for the field `source` of an action. @param folder for example `actions/hello` @throws ProjectError */
 export function readActionSourceFiles(folder: string, entry: string, read: ReadProjectFile): Record<string, string> {
   const files = new Map<string, { path: string; text: string }>();
   try {
@@ -96,7 +96,7 @@ export function readActionSourceFiles(folder: string, entry: string, read: ReadP
   return Object.fromEntries([...files].map(([name, { text }]) => [name, text]));
 }
 
-/** Texts of a test file and of all files that it imports, by path. @param folder folder of the action @throws ProjectError */
+/** Returns the texts of a test file and of all files that it imports, by path. @param folder folder of the action @throws ProjectError */
 export function readActionTestFiles(folder: string, test: string, read: ReadProjectFile): Record<string, string> {
   try {
     const finder = new ModuleFinder(folder, read);

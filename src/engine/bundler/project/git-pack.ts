@@ -12,7 +12,7 @@ const HASH_BYTES = 20;
 const HEADER_BYTES = 12;
 const CHUNK_MAX_BYTES = 16 * 1024;
 const CHUNK_MIN_BYTES = 64;
-/** Bytes after the first byte of an encoded number. They suffice for numbers up to UNPACKED_MAX_BYTES. */
+/** Maximum bytes after the first byte of an encoded number. They suffice for numbers up to UNPACKED_MAX_BYTES. */
 const NUMBER_FURTHER_BYTES_MAX = 5;
 const DELTA_OBJECT_TYPE = 7;
 const TYPE_BY_CODE: Readonly<Record<number, GitObjectType>> = { 1: "commit", 2: "tree", 3: "blob", 4: "tag" };

@@ -22,7 +22,7 @@ const PROJECT_FILES: readonly string[] = [
   "tsconfig.json",
 ];
 const FILES_MAX = 5_000;
-/** Folder entries that the reader visits at most: a small pack can contain the same folder in many places. */
+/** Maximum folder entries that the reader visits, because a small pack can contain the same folder in many places. */
 const ENTRIES_MAX = 20_000;
 const DEPTH_MAX = 16;
 const TAGS_MAX = 5;
