@@ -16,8 +16,7 @@ const BATCH_SIZE = 1_000;
 const CANCEL_TIMEOUT_MS = 15_000;
 
 /**
- * Queued runs of an app. `oldestAt` is the time at which the oldest run was queued, as ISO 8601 text. It is null if no
- * run is queued. `bytes` is the total size of the payloads of these runs.
+ * `oldestAt` is when the oldest queued run was queued, as ISO 8601 text; null if none is queued. `bytes` is the size of all their payloads.
  */
 export interface QueuedRunsSummary {
   runs: number;
@@ -25,10 +24,7 @@ export interface QueuedRunsSummary {
   oldestAt: string | null;
 }
 
-/**
- * Result of cancelling queued runs. `cancelled` is the number of cancelled runs. `more` is true if queued runs remain,
- * because the request reached its time limit.
- */
+/** `more` is true if queued runs remain, because the request reached its time limit. */
 export interface QueuedRunsCancellation {
   cancelled: number;
   more: boolean;
@@ -42,10 +38,7 @@ interface QueuedRunRow {
   replayOf: number | null;
 }
 
-/**
- * Selects a batch of queued runs. $1 is the app's ID, $2 the last run ID of the previous batch, $3 the ID of an action
- * (null: all actions). Skips runs that a process is claiming.
- */
+/** $1 is the app's ID, $2 the last run ID of the previous batch, $3 the action's ID (null: all). Skips runs that a process is claiming. */
 const SELECT_QUEUED_RUNS = `
   SELECT id, action_id AS "actionId", trigger, replay_of AS "replayOf",
          CASE WHEN payload::text = '{}' THEN '{}' ELSE '' END AS payload
@@ -55,9 +48,8 @@ const SELECT_QUEUED_RUNS = `
    ORDER BY id LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED`;
 
 /**
- * Cancels the queued runs of the app, or only those of one action, and writes a log entry for each. Skips runs that a process is claiming.
- * @param options `payload` is the payload text of the log entries; null if each entry refers to the run's stored payload. No further batch
- *   starts when `isOver` returns true
+ * Cancels the queued runs of the app or of one action, and writes a log entry for each. Skips runs that a process is claiming. `payload` is
+ * the payload text of the log entries; null: each refers to the run's stored payload. No further batch starts when `isOver` returns true.
  */
 export async function cancelQueuedRuns(
   db: Db,
@@ -95,9 +87,8 @@ export class QueuedRuns {
   }
 
   /**
-   * Cancels the queued runs of the app, or only those of one action. Writes a log entry for each cancelled run. If the
-   * app has secrets, these entries contain no payload, because searching all payloads for secrets would take too long.
-   * @throws REQUEST_INVALID
+   * Cancels the queued runs of the app or of one action, and writes a log entry for each. If the app has secrets, the entries contain no
+   * payload, because searching all payloads would take too long. @throws REQUEST_INVALID
    */
   async cancel(caller: Caller, appId: number, input: { actionId?: unknown }): Promise<QueuedRunsCancellation> {
     const actionId = parseOptionalId(input.actionId, "actionId");

@@ -1,6 +1,5 @@
 /**
- * Runs an action again with the payload of an earlier run, or with a changed payload. Uses the draft, the live version
- * or an older version of the action.
+ * Runs an action again with the payload of an earlier run or a changed one. The code is the draft, the live version or an older version.
  */
 import type { DraftOrLive, Environment } from "../../data/action-types.js";
 import { type Db, rows } from "../../data/database.js";
@@ -37,10 +36,7 @@ interface ReplayedRow {
   version: { environment: Environment } | null;
 }
 
-/**
- * Options of a replay. `versionId` selects an older version and cannot be combined with `copy: "production"`. `payload`
- * replaces the payload of the earlier run.
- */
+/** `versionId` selects an older version and cannot be combined with `copy: "production"`. `payload` replaces that of the earlier run. */
 interface ReplayOptions {
   copy?: unknown;
   versionId?: unknown;

@@ -1,4 +1,4 @@
-/** Validates the filters of lists and statistics of runs, and converts them to SQL. docs/reference explains the meaning of each filter. */
+/** Validates the filters of lists and statistics of runs, and converts them to SQL. */
 import type { DraftOrLive, TriggerType } from "../../data/action-types.js";
 import { rows, type SqlClient } from "../../data/database.js";
 import { RUN_STATES, type RunState } from "../../data/run.js";
@@ -8,10 +8,7 @@ import { parseLimitAndOffset } from "../../rules/page.js";
 import { TRIGGER_TYPES } from "../../rules/trigger-input.js";
 import type { RunSearch } from "../records/run-words.js";
 
-/**
- * Filters in a request for a list or for statistics of runs, not yet validated. They select runs that were queued at
- * `from` or later, but before `to`.
- */
+/** Filters of a request, not yet validated. They select runs that were queued at `from` or later, but before `to`. */
 export interface RunFilter {
   /** ID of the draft or of its live version. Both select the same runs. */
   actionId?: unknown;
@@ -28,7 +25,7 @@ export interface RunFilter {
   search?: unknown;
 }
 
-/** Filters and page in a request for a list of runs, not yet validated. */
+/** Filters and page of a request for a list of runs, not yet validated. */
 export interface RunListOptions extends RunFilter {
   /** Lists only runs with an ID below this one. */
   before?: unknown;
@@ -54,10 +51,7 @@ export function parseOptionalChoice<T extends string>(value: unknown, name: stri
   refuseField(name, `one of ${allowed.join(", ")}`, value);
 }
 
-/**
- * Returns "master" (draft) or "production" (live version) for the name in the API or in the database; null if the value is missing.
- * @throws REQUEST_INVALID
- */
+/** Returns "master" (draft) or "production" (live version) for its name in the API or database; null for none. @throws REQUEST_INVALID */
 export function parseOptionalDraftOrLive(value: unknown): DraftOrLive | null {
   const name = parseOptionalChoice(value, "copy", Object.keys(COPY_BY_NAME) as (keyof typeof COPY_BY_NAME)[]);
   return name === null ? null : COPY_BY_NAME[name];
@@ -143,9 +137,7 @@ export function toRunSqlConditions(appId: number, filter: RunListOptions): RunSq
 }
 
 /**
- * Adds conditions for a range of time. Also adds the range of IDs that contains all runs of this time, because lists of
- * runs are sorted by ID.
- * @throws REQUEST_INVALID
+ * Adds conditions for a range of time, and for the IDs of all runs in it, because lists of runs are sorted by ID. @throws REQUEST_INVALID
  */
 function addTimeConditions(
   from: Date | null,
@@ -178,7 +170,6 @@ async function idAfter(executor: SqlClient, appId: number, to: Date): Promise<nu
   return run?.id ?? null;
 }
 
-/** SQL conditions of a search, with the IDs of the runs that it found. */
 export interface RunSearchResult {
   conditions: RunSqlConditions;
   /** The lowest ID of the runs that the search found, if older runs may also contain the searched words; otherwise null. */
@@ -186,8 +177,8 @@ export interface RunSearchResult {
 }
 
 /**
- * Replaces the searched words by the IDs of the newest runs that contain these words.
- * @throws REQUEST_INVALID if the search contains no word, or takes too long
+ * Replaces the searched words by the IDs of the newest runs that contain them. @throws REQUEST_INVALID if there is no word, or if the
+ * search takes too long
  */
 export async function searchRuns(
   { db, runWords }: { db: SqlClient; runWords: RunSearch },
@@ -209,8 +200,7 @@ export async function searchRuns(
 }
 
 /**
- * SQL that selects the IDs of an action's draft and live version. The arguments are SQL parameters such as `$1`: the
- * app's ID and the ID of the draft or live version.
+ * SQL for the IDs of an action's draft and live version. `app` and `action` are SQL parameters such as `$1`; `action` is one of both IDs.
  */
 export const createSelectDraftAndLiveIdsSql = (app: string, action: string) => `
   SELECT kin.id FROM action self JOIN action kin ON coalesce(kin.master_id, kin.id) = coalesce(self.master_id, self.id)
@@ -221,10 +211,7 @@ const SELECT_VERSIONS = createSelectDraftAndLiveIdsSql("$1", "$2");
 /** Builds SQL that selects `columns` of the newest runs, at most `limit`, by descending ID. */
 export type NewestRunsSqlBuilder = (columns: string, limit: number) => string;
 
-/**
- * Returns a function that builds the SQL for the newest runs. The SQL selects the runs of the draft and of the live
- * version separately, because no index covers both.
- */
+/** Returns a builder that selects the runs of the draft and of the live version separately, because no index covers both. */
 export async function createNewestRunsSqlBuilder(
   executor: SqlClient,
   appId: number,

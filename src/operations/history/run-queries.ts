@@ -14,9 +14,9 @@ import { createNewestRunsSqlBuilder, type RunListOptions, searchRuns, toRunSqlCo
 export interface RunSummary {
   id: number;
   actionId: number;
-  /** Name of the action; null if the action was deleted. */
+  /** Null if the action was deleted. */
   actionName: string | null;
-  /** ID of the action's draft; null if the action was deleted. */
+  /** Null if the action was deleted. */
   masterId: number | null;
   copy: DraftOrLive;
   trigger: TriggerType;
@@ -49,14 +49,11 @@ export interface RunSummary {
   person: { firstName: string; lastName: string } | null;
   /** `host:port` of each host that the run contacted. */
   hosts: string[];
-  /**
-   * Mode of the sandbox in which the code ran on the server: `isolate`, `network-isolate` or `document`. Null if no
-   * code ran there, and for old runs.
-   */
+  /** Mode in which the code ran on the server: `isolate`, `network-isolate` or `document`; null if no code ran there, and for old runs. */
   sandbox: string | null;
 }
 
-/** Pagination of a list of runs. `total` is the number of matching runs, exact up to TOTAL_MAX. */
+/** `total` is the number of matching runs, exact up to TOTAL_MAX. */
 export interface RunPagination {
   total: number;
   /** False if more runs match the filters than `total` says. */
@@ -79,10 +76,7 @@ const EXCERPT_MAX_CHARACTERS = 200;
 const ENTRY_MAX_BYTES = 8 * 1024;
 /** Maximum bytes of a log entry of which only the beginning is read for a list. Larger entries are not read. */
 const CUT_ENTRY_MAX_BYTES = 64 * 1024;
-/**
- * Number of characters that are read from the beginning of a larger entry. These characters contain the fields before
- * the result, and enough of the result for an excerpt.
- */
+/** Characters that are read of a larger entry. They contain the fields before the result, and enough of the result for an excerpt. */
 const CUT_CHARACTERS = 600;
 const UNFINISHED_RUNS_MAX = 100;
 const CAUSED_RUNS_MAX = 100;
@@ -147,9 +141,8 @@ export class RunQueries {
   }
 
   /**
-   * Lists the app's runs and skipped schedule times, the most recent first. One request checks at most the newest 10,000 runs that an index
-   * finds, or 1,000 of a search. If more runs remain, the page may be short or empty, and `nextBefore` continues the list.
-   * @throws REQUEST_INVALID
+   * Lists the app's runs and skipped schedule times, the newest first. One request checks at most the newest 10,000 runs that an index
+   * finds, or 1,000 of a search: so the page may be short or empty although `nextBefore` continues the list. @throws REQUEST_INVALID
    */
   async list(
     caller: Caller,
@@ -219,8 +212,8 @@ export class RunQueries {
   }
 
   /**
-   * Returns up to 100 of the app's unfinished runs: first the running, then the queued runs, the newest first. Also
-   * returns the number of running and of queued runs, counted up to 10,000.
+   * Returns up to 100 unfinished runs of the app: the running ones first, each group from the newest. Also returns the number of running
+   * and of queued runs, counted up to 10,000.
    */
   async listUnfinished(
     caller: Caller,

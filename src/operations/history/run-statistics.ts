@@ -1,7 +1,4 @@
-/**
- * Counts the runs of an app that match filters, and computes their durations per hour or day. The time range and the
- * number of runs have limits.
- */
+/** Counts the runs of an app that match filters, and computes their durations, per hour or day. */
 import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { checkTimezone } from "../../rules/schedule.js";
@@ -52,17 +49,12 @@ const DAYS_BY_PERIOD: Record<PeriodLength, { maxDays: number; defaultDays: numbe
   hour: { maxDays: 14, defaultDays: 2 },
   day: { maxDays: 100, defaultDays: 30 },
 };
-/**
- * Maximum number of runs that are read and compared with the filters; the service takes the newest runs that an index
- * finds. Reading this many runs takes a tenth of a second.
- */
+/** Maximum number of runs, the newest ones, that are compared with filters without an index. Reading them takes a tenth of a second. */
 const CHECKED_RUNS_MAX = 100_000;
 
 /**
- * SQL of the statistics. Each row has `countedFrom`. If no run matches, there is one row without a period.
- * @param unindexed SQL conditions on the runs for which there is no index; null if there are none
- * @param period SQL parameter such as `$1`: hour or day
- * @param zone SQL parameter: time zone in which hours and days start
+ * Returns SQL whose rows all have `countedFrom`; one row without a period if no run matches. `unindexed` are conditions without an index,
+ * or null. `period` (hour or day) and `zone` (the time zone in which they start) are SQL parameters such as `$1`.
  */
 const selectPeriods = (newest: NewestRunsSqlBuilder, unindexed: string | null, period: string, zone: string) => `
   WITH checked AS MATERIALIZED (

@@ -57,8 +57,7 @@ const LOCK_KEY = "SELECT pg_advisory_xact_lock(hashtextextended('svc_concurrency
 
 /**
  * Reads a key's runs, and deletes the requests to check it, in one snapshot: a later change adds a request again. `BETWEEN true AND true`
- * and
- * the order match the index run_concurrency_key, so that PostgreSQL reads only the rows that it needs.
+ * and the order match the index run_concurrency_key, so that PostgreSQL reads only the rows that it needs.
  */
 const SELECT_CONCURRENCY_STATE = `
   WITH seen AS (DELETE FROM concurrency_due WHERE action_id = $1 AND key = decode($2, 'hex') RETURNING 1),

@@ -1,6 +1,6 @@
 /**
- * Renews the lease of this process, which shows other processes that it is alive. Decides when this process may end the
- * runs of processes whose lease has expired.
+ * Renews the lease of this process, which shows other processes that it is alive. Decides when it may end the runs of processes whose lease
+ * has expired.
  */
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
@@ -10,15 +10,9 @@ import { BROWSER_HOLDER_ID } from "../../data/run.js";
 
 const LEASE_DURATION_MS = 12_000;
 const RENEW_INTERVAL_MS = 3_000;
-/**
- * Delay in milliseconds before a failed renewal is repeated. It is short: after an outage of the database, each process
- * must renew its lease before another process treats it as crashed.
- */
+/** Milliseconds before a failed renewal is repeated: after an outage, each process must renew before others treat it as crashed. */
 const RETRY_DELAY_MS = 500;
-/**
- * Maximum time in milliseconds between two responses of the database that counts as uninterrupted contact. In a longer
- * gap, other processes may also have failed to renew their leases.
- */
+/** Maximum gap in milliseconds between two responses of the database. In a longer one, other processes may have missed their renewals. */
 const DATABASE_GAP_MAX_MS = 6_000;
 
 const RENEW_LEASE = `
@@ -60,34 +54,22 @@ interface LeaseOptions {
   roles: ReadonlySet<ProcessRole>;
   /** True if only this process uses the database. Then all other rows of the table `instance` belong to crashed processes. */
   isOnlyProcess: boolean;
-  /**
-   * Called after each renewal of the lease.
-   * @param mayDeclareDead true if processes whose lease has expired count as crashed
-   */
+  /** Called after each renewal. `mayDeclareDead`: processes whose lease has expired count as crashed. */
   onRenewal: (mayDeclareDead: boolean) => Promise<void>;
-  /**
-   * Called after this process renewed a lease that had expired, or may have expired before the database stored the
-   * renewal. While it was expired, another process may have ended runs of this process.
-   */
+  /** Called after this process renewed a lease that may have expired. Meanwhile, another process may have ended runs of this process. */
   onLateRenewal: () => Promise<void>;
   onDatabaseReached: () => void;
   log: Logger;
 }
 
-/**
- * Lease of this process. A failed renewal does not end the runs of this process: while the database is unavailable, no
- * other process can end them either.
- */
+/** A failed renewal does not end the runs of this process: while the database is unavailable, no other process can end them either. */
 export class Lease {
-  /** ID of this process. Each write to a run that this process executes checks that the run's row contains this ID. */
+  /** ID of this process. Each write to a run that it executes checks that the run's row contains this ID. */
   readonly holder = randomUUID();
   private readonly contact = new DatabaseContactMonitor(LEASE_DURATION_MS);
   private timer: NodeJS.Timeout | undefined;
   private renewal: Promise<void> = Promise.resolve();
-  /**
-   * Promise of the current call of `onRenewal`; null if none is in progress. Renewals do not wait for it, because a
-   * slow statement must not let the lease expire.
-   */
+  /** The current call of `onRenewal`, or null. Renewals do not wait for it, because a slow statement must not let the lease expire. */
   private onRenewalInProgress: Promise<void> | null = null;
   private isStopped = false;
   /** End of the lease that the database confirmed last, as Unix time of the database in milliseconds. */
@@ -103,8 +85,8 @@ export class Lease {
     const sentAt = performance.now();
     const [renewed] = await queryOnReservedConnection<{ leaseUntil: number }>(db, "renew-lease", RENEW_LEASE, values);
     const { leaseUntil } = renewed!;
-    // Other processes see the new lease after the statement has ended. The statement started at `now()` of the
-    // database, and ended before the response arrived.
+    // Upper bound of the time when other processes saw the new lease: `now()` is the statement's start, and it ended before the response
+    // arrived.
     const endedBefore = leaseUntil - LEASE_DURATION_MS + performance.now() - sentAt;
     if (endedBefore > this.leaseUntil) this.isLate = true;
     this.leaseUntil = leaseUntil;
@@ -154,10 +136,7 @@ export class Lease {
     }, nextMs);
   }
 
-  /**
-   * Logs once that requests come through a proxy whose header `X-Forwarded-For` is ignored, and stores the address of
-   * the proxy for `npm run doctor`.
-   */
+  /** Logs once that a proxy's header `X-Forwarded-For` is ignored, and stores the proxy's address for `npm run doctor`. */
   readonly reportIgnoredProxy = (address: string): void => {
     if (this.ignoredProxy !== null) return;
     this.ignoredProxy = address;

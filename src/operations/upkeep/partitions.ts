@@ -1,72 +1,55 @@
 /**
  * Creates and drops partitions of the tables of logs, runs and the audit log. A partition contains about one day's rows, and is dropped
- * when all its rows are too old to be stored. The last partition has no upper bound, so that every row has a partition.
+ * when all of them are too old. The last partition has no upper bound, so that every row has a partition.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { EntityManager } from "typeorm";
 import { type Db, isDeadlock, isLockTimeout, rows } from "../../data/database.js";
 import { listPartitions, type Partition } from "../../data/partitions.js";
 
-/**
- * Minimum number of row IDs in a partition. Too many partitions would be slow, because a statement that names no ID
- * searches all partitions.
- */
+/** Minimum number of row IDs in a partition. A statement without an ID searches all partitions, so too many would be slow. */
 const PARTITION_IDS_MIN = 100_000;
 const PARTITION_IDS_MAX = 50_000_000;
-/** Number of empty partitions that exist after the partition to which rows are added now. */
+/** Number of empty partitions after the one to which rows are added now. */
 const PARTITIONS_AHEAD = 2;
 const DAY_MS = 86_400_000;
 /**
- * Maximum time in milliseconds for which a statement waits for a lock. Other statements wait behind this statement, so
- * each wait is short, and the whole attempt is repeated later. All waits of one attempt must be below one second
- * together: after one second PostgreSQL looks for deadlocks, and could cancel a request.
+ * Maximum wait for a lock in milliseconds, short because other statements wait behind it. All waits of an attempt must stay below one
+ * second: then PostgreSQL looks for deadlocks, and could cancel a request.
  */
 const LOCK_TIMEOUT_MS = 30;
-/** Maximum number of attempts to get all locks. */
 const LOCK_ATTEMPTS_MAX = 60;
-/** Maximum pause in milliseconds between two attempts. The pause is random. */
+/** Maximum of the random pause between two attempts. */
 const ATTEMPT_PAUSE_MAX_MS = 300;
 /**
- * Maximum number of partitions that one transaction detaches. After each such transaction, every connection plans its statements again.
- * Detaching thirty partitions takes 140 ms; detaching them in smaller groups costs the other connections far more.
+ * Maximum number of partitions that one transaction detaches. Detaching thirty takes 140 ms, and every connection then plans its statements
+ * again: smaller groups cost the other connections far more.
  */
 const DETACHED_PER_TRANSACTION_MAX = 30;
-/** Pause in milliseconds between two transactions that detach partitions. */
+/** Milliseconds between two transactions that detach partitions. */
 const DETACH_PAUSE_MS = 100;
-/**
- * Pause in milliseconds after each table that was dropped. Dropping a table takes about the same time, so other
- * statements run undisturbed for half of the time.
- */
+/** Milliseconds of pause after each dropped table. A drop takes about as long, so other statements run undisturbed half of the time. */
 const DROP_PAUSE_MS = 25;
-/**
- * Prefix of the names of partitions that were detached but not yet dropped. No other table has this prefix. Backups do
- * not contain these tables.
- */
+/** Prefix of partitions that were detached but not yet dropped. No other table has it, and backups skip these tables. */
 const DETACHED_PREFIX = "DROPPED_";
-/** Key of the PostgreSQL advisory lock that prevents two processes from changing partitions at the same time. The number has no meaning. */
+/** Key of the advisory lock for changes of partitions by one process at a time. The number has no meaning. */
 const PARTITION_LOCK_KEY = 7_203_114_285_024;
 
-/**
- * Group of tables whose partitions have the same bounds. The rows of all further tables belong to rows of the first
- * table, and have the same IDs.
- */
+/** Tables whose partitions have the same bounds: rows of further tables belong to rows of the first one, and have the same IDs. */
 interface PartitionFamily {
   tables: readonly [head: string, ...others: string[]];
-  /** Name of the column that contains the time at which a row was written. */
+  /** Column with the time at which a row was written. */
   timeColumn: string;
   /**
-   * Number of additional days for which rows of these tables are stored, because rows of other tables refer to them.
-   * For example, a log entry refers to the payload in the row of its run.
+   * Additional days for which rows are stored because others refer to them. For example, a log entry refers to the payload in its run's
+   * row.
    */
   extraRetentionDays: number;
-  /** SQL condition for rows that are still in use, and so must not be deleted however old they are. */
+  /** SQL condition for rows that are in use, and so stay however old they are. */
   busyCondition?: string;
 }
 
-/**
- * All partitioned tables, in the order in which their partitions are dropped: each table comes after the tables whose
- * rows refer to it. Partitions of the audit log are not dropped, because its entries do not expire.
- */
+/** Partitions are dropped in this order: each table after the tables whose rows refer to it. Entries of the audit log do not expire. */
 const PARTITION_FAMILIES: readonly (PartitionFamily & { dropped: boolean })[] = [
   { tables: ["execution_log"], timeColumn: "created_at", extraRetentionDays: 0, dropped: true },
   {
@@ -95,9 +78,8 @@ export class Partitions {
   constructor(private readonly options: { db: Db; days: number }) {}
 
   /**
-   * Runs `work` in a transaction with a short limit for waiting for locks, and tries again if a lock was not available.
-   * Only one process at a time does this.
-   * @returns false if all attempts failed
+   * Runs `work` in a transaction with a short wait for locks, in one process at a time. Repeats it without locks; returns false if all
+   * attempts failed.
    */
   private async runExclusively(work: (manager: EntityManager) => Promise<void>): Promise<boolean> {
     for (let attempt = 1; attempt <= LOCK_ATTEMPTS_MAX; attempt += 1) {
@@ -123,10 +105,7 @@ export class Partitions {
     }
   }
 
-  /**
-   * Returns how many row IDs the next partition should contain: as many as are used in a day, estimated from the rows since `lowerBound`.
-   * @param last last ID that was used
-   */
+  /** Returns how many row IDs the next partition should contain: as many as a day uses, estimated from the rows since `lowerBound`. */
   private async partitionSize(
     { tables: [head], timeColumn }: PartitionFamily,
     lowerBound: number | null,
@@ -142,8 +121,8 @@ export class Partitions {
   }
 
   /**
-   * Gives the last partition of each table the upper bound `until`, and adds a new last partition. The last partition is usually empty.
-   * @returns false if the locks were not available
+   * Ends the last partition of each table, which is usually empty, at `until`, and adds a new one. Returns false if no locks were
+   * available.
    */
   private async extendFamily({ tables }: PartitionFamily, until: number): Promise<boolean> {
     return this.runExclusively(async (manager) => {
@@ -191,9 +170,8 @@ export class Partitions {
   }
 
   /**
-   * Detaches the partitions with IDs below `below` from their tables, so that no statement reads them any more. Other
-   * statements wait only for this step, not while the partitions are dropped.
-   * @returns false if the locks were not available
+   * Detaches the partitions with IDs below `below`, so that no statement reads them. Other statements wait only for this step, not for the
+   * drop. Returns false if the locks were not available.
    */
   private async detachBelow({ tables }: PartitionFamily, below: number): Promise<boolean> {
     return this.runExclusively(async (manager) => {
@@ -207,7 +185,7 @@ export class Partitions {
       const lockedTables = [...tables.map((table) => `ONLY ${table}`), ...leavingPartitions.map(({ name }) => name)];
       await manager.query(
         [
-          // Takes all locks before any other work, so that no work is lost if a lock is not available.
+          // Takes all locks first, so that no work is lost if a lock is not available.
           `LOCK TABLE ${lockedTables.join(", ")} IN ACCESS EXCLUSIVE MODE`,
           ...leavingPartitions.map(({ table, name }) => `ALTER TABLE ${table} DETACH PARTITION ${name}`),
           ...leavingPartitions.map(({ name }) => `ALTER TABLE ${name} RENAME TO "${DETACHED_PREFIX}${name}"`),
@@ -216,14 +194,11 @@ export class Partitions {
     });
   }
 
-  /**
-   * Drops detached partitions, including those that a crashed process has left. Skips a partition that a backup is
-   * reading; a later call drops it.
-   */
+  /** Drops detached partitions, also those of a crashed process. A later call drops a partition that a backup is reading. */
   private async dropDetached(): Promise<void> {
     const { db } = this.options;
     for (const { name } of await rows<{ name: string }>(db, SELECT_DETACHED, [DETACHED_PREFIX])) {
-      // Sends both statements as one message, so that they form one transaction. Two transactions would slow concurrent runs twice as much.
+      // One message is one transaction. Two transactions would slow concurrent runs twice as much.
       await db
         .query(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}; DROP TABLE IF EXISTS "${name}"`)
         .catch(falseIfLockTimeout);
@@ -231,10 +206,7 @@ export class Partitions {
     }
   }
 
-  /**
-   * Returns the oldest partitions whose rows are all older than `olderDays` days. Stops at the first partition that
-   * contains a newer row, or to which rows may still be added.
-   */
+  /** Returns the oldest partitions, up to the first with a row that is newer than `olderDays` days, or to which rows may still be added. */
   private async oldPartitions(family: PartitionFamily, olderDays: number): Promise<(Partition & { high: number })[]> {
     const { db } = this.options;
     const [head] = family.tables;
@@ -252,7 +224,7 @@ export class Partitions {
     for (const family of PARTITION_FAMILIES) await this.createPartitionsAhead(family);
   }
 
-  /** Drops the partitions whose rows are all too old. @returns the number of dropped partitions */
+  /** Drops the partitions whose rows are all too old. Returns their number. */
   async dropOld(): Promise<number> {
     await this.dropDetached();
     let droppedCount = 0;
@@ -271,8 +243,8 @@ export class Partitions {
   }
 
   /**
-   * Returns the ID below which all rows are in partitions that will be dropped within about a day. These rows need
-   * not be deleted one by one.
+   * Returns the ID below which all rows are in partitions that will be dropped within about a day, so that no statement must delete these
+   * rows.
    */
   async endOfExpiringPartitions(table: string): Promise<number> {
     const family = PARTITION_FAMILIES.find(({ tables }) => tables[0] === table)!;

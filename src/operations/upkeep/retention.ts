@@ -30,16 +30,15 @@ import { createFailureSkipper, type SkipFailure } from "./skipped-failures.js";
 
 /** Maximum number of rows that one SQL statement deletes. */
 const BATCH_SIZE = 1_000;
-/** Interval in milliseconds at which old rows are deleted. */
+/** Milliseconds between two deletions of old rows. */
 const CLEAN_INTERVAL_MS = 3_600_000;
-/** Interval in milliseconds at which partitions for new rows are created. */
+/** Milliseconds between two creations of partitions. */
 const CREATE_PARTITIONS_INTERVAL_MS = 60_000;
 
-/*
- * Statements that delete old rows from partitions that are too new to be dropped as a whole. $1 is the number of days,
- * $2 the ID below which whole partitions are dropped. Each statement returns the IDs of the deleted rows. Several
- * processes can run a statement at the same time. Events are read from the lowest ID, so that no index on their age is
- * needed. The order matters: an entry refers to the payload in its run, and a run to the payload in its event.
+/**
+ * Delete old rows from partitions that are too new to be dropped. $1 is the number of days, $2 the ID below which whole partitions are
+ * dropped. Several processes can run a statement at once. The order matters: an entry refers to the payload in its run, and a run to the
+ * payload in its event. Events are read from the lowest ID, so that their age needs no index.
  */
 const PARTITIONED_DELETES = [
   [
@@ -93,7 +92,7 @@ const BATCH_DELETES = [
      SELECT id FROM oauth_grant WHERE created_at < now() - $1 * interval '1 day'
         AND NOT EXISTS (SELECT FROM oauth_secret WHERE oauth_secret.grant_id = oauth_grant.id)
       ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING id`,
-  // Rows that store which notifications a visitor has read are deleted after the same time as sessions of visitors.
+  // What a visitor has read is deleted after the same time as the visitor's session.
   `DELETE FROM notification_read WHERE ctid IN (
      SELECT ctid FROM notification_read WHERE ${IS_VISITOR_READER_SQL} AND read_at < now() - $1 * interval '1 day'
       LIMIT $2) RETURNING reader`,
@@ -193,8 +192,8 @@ const BOUNDED_DELETES: readonly (readonly [sql: string, bound: number])[] = [
 ];
 
 /**
- * Types of audit entries that callers with few rights can write at will, in groups. Each group has its own maximum. The
- * last group has media and notifications of API tokens, and actions of readers and operators.
+ * Groups of audit entries that callers with few rights can write at will; each has its own maximum. The last group has media and
+ * notifications of API tokens, and actions of readers and operators.
  */
 const FREQUENT_AUDIT_TYPES: readonly (readonly string[])[] = [
   [ENTRIES_CHANGED_AUDIT_TYPE],
@@ -210,15 +209,14 @@ const hasAuditTypeSql = (types: readonly string[]) => `type IN (${types.map((typ
 const IS_FREQUENT_AUDIT_TYPE = hasAuditTypeSql(FREQUENT_AUDIT_TYPES.flat());
 
 const KEPT_ROWS: readonly KeptRows[] = [
-  // Entries that callers with few rights can write at will have their own maximum, so that they do not displace other
-  // records of the audit log.
+  // Frequent entries of callers with few rights have their own maximum, so that they do not displace other entries.
   { table: "audit_entry", condition: `NOT (${IS_FREQUENT_AUDIT_TYPE})`, kept: AUDIT_ENTRIES_PER_APP_MAX },
   ...FREQUENT_AUDIT_TYPES.map((types) => ({
     table: "audit_entry",
     condition: hasAuditTypeSql(types),
     kept: AUDIT_ENTRIES_PER_APP_MAX,
   })),
-  // Each organization and each account has its own maximum, so that many changes of one owner do not displace the records of other owners.
+  // Each organization and account has its own maximum, so that many changes of one do not displace the records of others.
   {
     table: "access_event",
     condition: `organization_id IS NOT NULL AND ${IS_NOT_FAILURE}`,
@@ -252,10 +250,9 @@ const KEPT_ROWS: readonly KeptRows[] = [
   { table: "push_subscription", condition: IS_VISITOR_READER_SQL, kept: VISITOR_DEVICES_PER_APP },
 ];
 
-/*
- * Deletes replaced values of settings. $1 is the number of hours. A run that started before the replacement
- * needs them to mask secrets. So the app's row stores the newest deleted version, and a run that started with an older
- * version fails. Locks the app's row first, as a change of settings does, so that the two cannot deadlock.
+/**
+ * Deletes replaced values of settings. $1 is the number of hours. Older runs need them to mask secrets, so the app's row stores the newest
+ * deleted version, and a run that started with an older one fails. Locks the app's row first, like a change of settings, against deadlocks.
  */
 const DELETE_REPLACED_SETTINGS = `
   WITH stale AS (
@@ -294,7 +291,7 @@ export function createDataRetention(options: { db: Db; days: number; log: Pick<L
   let isStopped = false;
   const partitions = new Partitions({ db, days });
 
-  /** Repeats a statement that deletes one batch of rows, until it finds no more rows. Its last parameter is the maximum number of rows. */
+  /** Repeats a statement that deletes a batch of rows, until no rows are left. Its last parameter is the size of a batch. */
   function deleteAll(sql: string, ...bounds: (number | string)[]): Promise<void> {
     return deleteInBatches(
       BATCH_SIZE,

@@ -5,10 +5,8 @@ import { isDatabaseUnavailable, isSlowStatementError } from "../../data/database
 export type SkipFailure = <T>(part: Promise<T>) => Promise<T | undefined>;
 
 /**
- * Returns a function that waits for a part of a job. If the part fails, the function logs the first failure and returns
- * undefined. The job does the part again in its next pass.
- * @param details fields of the log entry
- * @returns a function that throws only if the database is not available
+ * Returns a function that waits for a part of a job. If the part fails, it logs the first failure and returns undefined; the next pass of
+ * the job repeats the part. It throws only if the database is not available. `details` are fields of the log entry.
  */
 export function createFailureSkipper(log: Pick<Logger, "warn">, details: object = {}): SkipFailure {
   let isLogged = false;

@@ -1,6 +1,6 @@
 /**
- * Limits the disk space of each app's runs and log events by deleting the oldest rows. Rows that visitors of pages have caused have a limit
- * half as large, so that visits do not displace other records. Sizes are compressed bytes on the disk.
+ * Limits the disk space of each app's runs and log events (compressed bytes) by deleting the oldest rows. Rows that visitors of pages
+ * caused have half the limit, so that visits do not displace other records.
  */
 import type { Logger } from "pino";
 import { deleteInBatches } from "../../data/batches.js";
@@ -8,25 +8,15 @@ import { type Db, rows } from "../../data/database.js";
 import { INTAKE_ROW_OVERHEAD_BYTES } from "../../limits.js";
 import { createFailureSkipper } from "./skipped-failures.js";
 
-/** Interval in milliseconds between two checks of the limits. */
 const TRIM_INTERVAL_MS = 60_000;
 /** Maximum number of rows that one SQL statement deletes. */
 const BATCH_SIZE = 1_000;
-/**
- * An app's rows are measured again when the app has written this share of its limit since the last measurement. So the
- * cost of measuring is proportional to the amount of written data.
- */
+/** An app is measured again when it has written this share of its limit, so that the cost is proportional to the written data. */
 const REMEASURE_SHARE = 1 / 8;
-/**
- * Interval in milliseconds at which the rows of all apps are measured. They are also measured when the process starts,
- * because the limit may have been lowered.
- */
+/** Milliseconds between two measurements of all apps. They are also measured at the start, because the limit may have been lowered. */
 const MEASURE_ALL_INTERVAL_MS = 3_600_000;
 
-/**
- * A kind of rows whose total size per app is limited, described by SQL expressions. In these expressions, `record` is
- * the alias of the table.
- */
+/** Rows whose total size per app is limited, described by SQL expressions in which `record` is the alias of the table. */
 interface RowKind {
   table: "run" | "log_event";
   /** SQL expression for the bytes of a row. */
@@ -71,9 +61,9 @@ const writtenBytes = ({ table, bytes, isNewer }: RowKind) => `
 const MEASURED_ROWS = 10_000;
 
 /**
- * Returns SQL that measures one page of an app's rows, from the newest row backwards. $1 is the app's ID, $2 the ID below which the page
- * starts. Rows of visitors and other rows are measured separately: $3 and $4 are the bytes that each group may still have in this page. For
- * each group, returns its bytes in this page, and the highest ID to delete (cut-off), which is null if nothing must be deleted.
+ * Measures one page of an app's rows, from the newest backwards. $1 is the app's ID, $2 the ID below which the page starts. Rows of
+ * visitors and others are separate groups: $3 and $4 are the bytes that each may still have. For each group, returns its bytes in this
+ * page, and the highest ID to delete (cut-off); null if nothing must be deleted.
  */
 const measurePageSql = ({ table, bytes, isOfVisitor }: RowKind) => `
   SELECT count(*)::int AS rows, min(id) AS last,
@@ -98,8 +88,8 @@ interface MeasuredPage {
 const REFERRING_TABLES = ["execution_log", "console_line", "run_search"];
 
 /**
- * Returns SQL that deletes a batch of rows up to an ID, and the rows of other tables that refer to these rows. $1 is the app's ID, $2 the
- * highest ID to delete, $3 the highest ID that the previous batch has deleted, $4 the maximum number of rows.
+ * Deletes a batch of rows, and the rows of other tables that refer to them. $1 is the app's ID, $2 the highest ID to delete, $3 the highest
+ * ID that the previous batch has deleted, $4 the maximum number of rows.
  */
 const deleteSql = ({ table, isDeletable }: RowKind, partition: string) => `
   WITH batch AS (
@@ -108,7 +98,7 @@ const deleteSql = ({ table, isDeletable }: RowKind, partition: string) => `
   ${table === "run" ? REFERRING_TABLES.map((other) => `, of_${other} AS (DELETE FROM ${other} USING batch WHERE run_id = batch.id)`).join("") : ""}
   DELETE FROM ${table} USING batch WHERE ${table}.id = batch.id RETURNING ${table}.id`;
 
-/** Returns SQL that selects the bytes of a table with its indexes and all partitions. This is an upper bound for the rows of one app. */
+/** SQL for the bytes of a table with indexes and partitions: an upper bound for the rows of one app. */
 const tableSizeSql = (table: string) => `
   SELECT coalesce(sum(pg_total_relation_size(relid)), 0)::float8 AS bytes FROM pg_partition_tree('${table}')`;
 /** Tables that contain the rows of each kind. */
@@ -124,10 +114,7 @@ export interface LogTrimming {
   stop(): void;
 }
 
-/**
- * Creates the job that limits the disk space of runs and log events.
- * @param maxBytes maximum bytes of one app's runs, and also maximum bytes of its log events; 0 means unlimited
- */
+/** @param maxBytes maximum bytes of one app's runs, and also of its log events; 0 means unlimited */
 export function createLogTrimming(options: {
   db: Db;
   maxBytes: number;
@@ -188,11 +175,9 @@ export function createLogTrimming(options: {
   async function appsToMeasure(watchedKind: (typeof watchedKinds)[number]): Promise<number[]> {
     const { kind, countedUntil, writtenBy } = watchedKind;
     const [newest] = await rows<{ at: string }>(db, kind.newest);
-    // Stored before the rows are counted: if the count fails, the next count does not read even more rows. The next
-    // measurement of all apps finds what was not counted.
+    // Stored first, so that after a failed count the next one does not read more rows. The next measurement of all apps finds the rest.
     watchedKind.countedUntil = newest!.at;
-    // The first call only stores the position from which later calls count rows, so that the start of the service does
-    // not read the whole table.
+    // The first call only stores the position from which later calls count, so that the start does not read the whole table.
     const writtenRows =
       countedUntil === null ? [] : await rows<{ appId: number; bytes: number }>(db, writtenBytes(kind), [countedUntil]);
     for (const { appId, bytes } of writtenRows) writtenBy.set(appId, (writtenBy.get(appId) ?? 0) + bytes);

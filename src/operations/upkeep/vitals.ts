@@ -1,7 +1,4 @@
-/**
- * Reads figures about the whole service for monitoring, such as the number of running runs. Figures about queued runs
- * are also read for each app.
- */
+/** Reads figures about the whole service for monitoring, such as the number of running runs, and about the queued runs of each app. */
 import type { ProcessRole } from "../../config.js";
 import { type Db, rows } from "../../data/database.js";
 import { IS_RUNNING_SQL } from "../../data/run.js";
@@ -12,7 +9,6 @@ import { COUNTED_APPS_MAX } from "../watch/measures.js";
 export interface VitalSigns {
   /** Milliseconds for which the oldest due tick (scheduled time) has waited to be claimed; 0 if no tick waits. */
   scheduleLagMs: number;
-  /** Number of schedules of all apps. */
   schedules: number;
   /** Number of ticks (scheduled times) that become due within the next minute. */
   ticksDue: number;
@@ -20,7 +16,7 @@ export interface VitalSigns {
   running: number;
   /** Milliseconds for which the oldest queued run has waited. */
   oldestQueuedMs: number;
-  /** For each app with queued runs: the number of these runs, and the milliseconds for which the oldest of them has waited. */
+  /** Each app with queued runs: their number, and for how many milliseconds the oldest has waited. */
   queues: readonly { appId: number; queued: number; oldestMs: number }[];
   /** Number of live processes by role. */
   instances: Record<string, number>;

@@ -1,32 +1,25 @@
 /**
- * Counts events of this process for its metrics: runs, ticks (scheduled times), crashed browsers and rejected requests.
- * The number of label values is limited, so that many apps cannot make the metrics grow without limit.
+ * Metrics of this process: runs, ticks (scheduled times), crashed browsers and rejected requests. The number of label values is limited, so
+ * that the metrics do not grow with the number of apps.
  */
 import { Counter, Histogram, Registry } from "prom-client";
 import { PAGE_LOSS_REASONS, type PageLossReason } from "../../engine/browser/pages/loss.js";
 import { STATUS } from "../../errors.js";
 
-/**
- * Maximum number of apps that have their own label value: the first apps that run an action in this process. All other
- * apps share the value `other`.
- */
+/** The first apps that run an action in this process have their own label value. All other apps share the value `other`. */
 const LABELLED_APPS_MAX = 100;
 /** Maximum number of apps with their own label value in `svc_app_runs_total`, which has four series per app. */
 export const COUNTED_APPS_MAX = 1_000;
 const OTHER_APPS_LABEL = "other";
-/**
- * Upper bounds of the buckets of the duration histogram, in seconds. A run in a warm sandbox takes some milliseconds,
- * the longest run two minutes.
- */
+/** Upper bounds of the duration histogram's buckets, in seconds. A run in a warm sandbox takes milliseconds, the longest two minutes. */
 const DURATION_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
 
-/** Sandbox in which a run was evaluated: an isolate or a document in the server's browser, a user's browser (`client`), or none. */
+/** Where a run was evaluated: in a mode of the server's browser, in a user's browser (`client`), or nowhere (`none`). */
 export type RunMode = "isolate" | "network-isolate" | "document" | "client" | "none";
 const RUN_OUTCOMES = ["completed", "failed", "timeout", "cancelled"] as const;
 export type RunOutcomeLabel = (typeof RUN_OUTCOMES)[number];
 /**
- * Possible results of a tick (scheduled time): a queued run, or the reason why none was queued. `late` and
- * `concurrency` can also be counted after the run was queued.
+ * Result of a tick (scheduled time): a queued run, or why none was queued. `late` and `concurrency` are also counted after it was queued.
  */
 export const TICK_RESULTS = ["queued", "running", "down", "late", "unpublished", "paused", "concurrency"] as const;
 export type TickResultLabel = (typeof TICK_RESULTS)[number];
@@ -41,7 +34,6 @@ export interface EndedRunFacts {
   durationMs: number;
 }
 
-/** A request that a run sent to another service. */
 export interface OutgoingRequestFacts {
   status: number | null;
   code: string | null;
@@ -84,8 +76,8 @@ function createRequestCounter(register: Registry): (request: OutgoingRequestFact
 }
 
 /**
- * Counter of runs by app and outcome. Its series start at 0 before the first run of an app, so that
- * Prometheus counts a first failed run as an increase. `svc_runs_total` has too many labels for this.
+ * Counter of runs by app and outcome. Its series start at 0 before an app's first run, so that Prometheus counts a first failed run as an
+ * increase. `svc_runs_total` has too many labels for this.
  */
 class AppRunCounter {
   private readonly counter = new Counter({
@@ -137,7 +129,6 @@ class AppRunCounter {
   }
 }
 
-/** Metrics of the runs that end in this process. */
 class RunMeasures {
   /** Returns the label value of an app in the metrics of this process. */
   readonly labelOf = createAppLabeler();
@@ -158,10 +149,7 @@ class RunMeasures {
 
   constructor(readonly register: Registry) {}
 
-  /**
-   * Starts the series of these apps at 0, and removes the series of deleted apps.
-   * @param newestAppIds all apps, or the newest COUNTED_APPS_MAX
-   */
+  /** Starts the series of these apps (all, or the newest COUNTED_APPS_MAX) at 0, and removes the series of deleted apps. */
   startApps(newestAppIds: readonly number[]): void {
     this.appRuns.startApps(newestAppIds);
   }
@@ -208,8 +196,7 @@ export class ServiceMetrics extends RunMeasures {
 
   constructor() {
     super(new Registry());
-    // Starts each known label value at 0, because Prometheus does not count the first value of a new series as an
-    // increase. The series of `svc_runs_total` start with the first run of an app.
+    // Starts each label value at 0, because Prometheus does not count the first value of a new series as an increase.
     for (const fate of TICK_RESULTS) this.tickCounter.inc({ fate }, 0);
     for (const status of Object.keys(STATUS)) this.refusalCounter.inc({ status }, 0);
     for (const kind of PAGE_LOSS_REASONS) this.lossCounter.inc({ kind }, 0);

@@ -4,7 +4,7 @@ import type { RequestTracing, SpanValues, TraceSpan } from "./tracing.js";
 
 /** Maximum number of spans for the requests that the page of one run sends. */
 const REQUEST_SPANS_MAX = 200;
-/** HTTP methods that spans contain. Code can invent other methods, so spans contain `_OTHER` for them. */
+/** HTTP methods that spans contain; other methods, which code can invent, become `_OTHER`. */
 const NAMED_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
 export function createRequestSpanValues(url: URL, method: string): SpanValues {

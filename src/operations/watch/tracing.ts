@@ -1,6 +1,6 @@
 /**
- * Creates trace spans of this process and sends them to an OpenTelemetry collector. Does nothing if no collector is configured. Values of
- * spans are numbers, fixed words, and host names of requests; callers must not pass other text from users or their code.
+ * Sends trace spans of this process to an OpenTelemetry collector, if one is configured. Values of spans are numbers, fixed words and host
+ * names of requests; callers must not pass other text from users or their code.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Context, Span as OtelSpan, Tracer } from "@opentelemetry/api";
@@ -60,8 +60,7 @@ interface ExportResult {
 }
 
 /**
- * Logs batches of spans that the collector did not accept: the first batch at once, then one message a minute with the
- * number of lost spans. Also logs the next success.
+ * Logs lost batches of spans: the first at once, then one message a minute with the number of lost spans, and the next success.
  * @param now returns the time of a monotonic clock in milliseconds
  */
 export function createSpanExportLog(
@@ -89,9 +88,8 @@ export function createSpanExportLog(
 }
 
 /**
- * Creates the tracing of this process.
- * @param endpoint URL of the collector without `/v1/traces`; null turns tracing off, and OpenTelemetry is not loaded
- * @param instance ID of this process
+ * `endpoint` is the collector's URL without `/v1/traces`; null turns tracing off, and OpenTelemetry is not loaded. `instance` is the ID of
+ * this process.
  */
 export async function createTracing(endpoint: string | null, instance: string, log: Logger): Promise<RequestTracing> {
   if (endpoint === null) return NO_TRACING;
