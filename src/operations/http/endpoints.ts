@@ -96,10 +96,7 @@ export class TriggerEndpoints {
     );
   }
 
-  /**
-   * Adds the URLs of HTTP triggers for callers who can edit all these actions. Other callers get no URLs, because some
-   * URLs contain secrets.
-   */
+  /** Adds the URLs for callers who can edit all these actions. Others get none, because some URLs contain secrets. */
   async addUrls<A extends ActionWithTriggers>(caller: Caller, actions: readonly A[]): Promise<A[]> {
     return actions.every(({ appId }) => mayPerformOnApp(caller, "updateAction", appId))
       ? this.withEndpoints(actions)
@@ -110,20 +107,14 @@ export class TriggerEndpoints {
     return (await this.addUrls(caller, [action]))[0]!;
   }
 
-  /**
-   * Creates a secret for a draft if one of its triggers needs a secret and none is stored. Call this function in the
-   * transaction that writes the draft.
-   */
+  /** Creates a secret for a draft that needs one and has none. Call this function in the transaction that writes the draft. */
   async ensureSecret(manager: EntityManager, appId: number, masterId: number, triggers: readonly Trigger[]) {
     if (!hasSecretTrigger(triggers)) return;
     const secretRows = await rows(manager, "SELECT FROM http_secret WHERE action_id = $1", [masterId]);
     if (secretRows.length === 0) await this.writeSecret(manager, appId, masterId, false);
   }
 
-  /**
-   * Returns true if the URL segment equals the stored secret of the trigger. The comparison takes constant time, so
-   * that its duration reveals nothing about the secret.
-   */
+  /** True if the URL segment equals the trigger's secret. The comparison takes constant time, so that it reveals nothing. */
   async isSecretSegment(
     { masterId, sealed: sealedSecret }: TriggerRoute,
     appId: number,
@@ -136,8 +127,7 @@ export class TriggerEndpoints {
   }
 
   /**
-   * Replaces the secret that the URLs of a draft and its live version contain. URLs with the old secret stop working.
-   * Returns false if no trigger needs a secret.
+   * Replaces the secret in the URLs of a draft and its live version; the old URLs stop working. Returns false if no trigger needs a secret.
    */
   async replaceSecret(manager: EntityManager, appId: number, masterId: number, triggers: readonly Trigger[]) {
     const secretRows = await rows(manager, "SELECT FROM http_secret WHERE action_id = $1", [masterId]);

@@ -49,10 +49,7 @@ export interface HttpTriggerRequest extends VerifiableRequest {
   query: string;
   requestId: string;
   disconnectSignal: () => AbortSignal;
-  /**
-   * Limits that have already counted this request. If the routes have changed, the service handles the request a second
-   * time, but each limit must count it only once.
-   */
+  /** Limits that have counted this request. If the routes have changed, it is handled again, but not counted again. */
   countedLimits: Set<"quota" | "payload">;
 }
 
@@ -72,10 +69,7 @@ const STRING_BYTES = 32;
 
 const triggerCacheKey = ({ appId, rawSegments }: HttpTriggerAddress): string => `${appId}/${rawSegments.join("/")}`;
 
-/**
- * Returns the estimated memory in bytes of one cache entry. An entry can be large: a path of eight segments has 384
- * shapes (patterns with literals and parameters).
- */
+/** Estimates the memory of a cache entry in bytes. It can be large: a path of eight segments has 384 shapes (patterns with parameters). */
 function estimateCachedBytes({ match }: MatchingRoutes, key: string): number {
   const { shapes = [], shapesBeforeSecret = [], rowTexts = [] } = match ?? {};
   // `rowTexts` counts twice: the cache stores each row as text, and as an object of about the same size.
@@ -83,9 +77,7 @@ function estimateCachedBytes({ match }: MatchingRoutes, key: string): number {
   return texts.reduce((bytes, text) => bytes + STRING_BYTES + 2 * text.length, 0);
 }
 
-/**
- * Response to the sender, and the run that produced it. `isReplayed` is true if an earlier request with the same event ID started this run.
- */
+/** `isReplayed` is true if an earlier request with the same event ID started the run. */
 export interface TriggerRunResponse extends HttpTriggerResponse {
   runId: number;
   isReplayed: boolean;
@@ -111,10 +103,7 @@ const acceptedResponse = (runId: number): HttpTriggerResponse => ({
   body: JSON.stringify({ runId }),
 });
 
-/**
- * Error statuses of an action that cannot run now. The sender then gets NOT_FOUND, as for a missing action, so that the
- * response reveals nothing about the action.
- */
+/** The sender gets NOT_FOUND for these errors, as for a missing action, so that the response reveals nothing about the action. */
 const NOT_RUNNABLE_STATUSES = [
   "ACTION_NOT_FOUND",
   "APP_NOT_PUBLISHED",
@@ -126,9 +115,7 @@ const NOT_RUNNABLE_STATUSES = [
 const isNotRunnable = (error: unknown): boolean =>
   error instanceof ActionError && NOT_RUNNABLE_STATUSES.includes(error.status);
 
-/**
- * True if the sender proves its identity with the `Authorization` header. The service then removes this header from the action's payload.
- */
+/** True if the sender authenticates with the `Authorization` header. Then the action's payload does not contain this header. */
 const usesAuthorizationHeader = ({ where: { auth } }: TriggerRoute, isDraft: boolean): boolean =>
   isDraft || auth.type === "basic" || auth.type === "bearer";
 
@@ -162,10 +149,7 @@ function buildPayload(
   return JSON.stringify({ trigger: "http", request: described });
 }
 
-/**
- * Returns the hash of the event ID in the request; null if the request contains no event ID. The service uses the hash
- * to recognize a repeated event.
- */
+/** Returns the hash of the event ID, which identifies a repeated event; null if the request contains none. */
 function eventIdHashOf({ where }: TriggerRoute, request: HttpTriggerRequest, body: unknown): Buffer | null {
   const id = readWebhookEventId(request, where, body);
   return id === null
@@ -185,8 +169,8 @@ interface HttpTriggersOptions {
   logs: ExecutionLogs;
   receivedDataLimiter: ReceivedDataLimiter;
   /**
-   * Maximum number of accepted requests to the HTTP triggers of one app per RATE_WINDOW_MS; 0 means unlimited. One
-   * network address can send HTTP_TRIGGER_ADDRESS_LIMIT_FACTOR times as many requests, including rejected requests.
+   * Maximum number of accepted requests per app and RATE_WINDOW_MS; 0 means unlimited. One network address can send
+   * HTTP_TRIGGER_ADDRESS_LIMIT_FACTOR times as many, including rejected requests.
    */
   maxRequestsPerWindow: number;
 }
@@ -205,10 +189,7 @@ export class HttpTriggers {
 
   constructor(private readonly options: HttpTriggersOptions) {}
 
-  /**
-   * Returns the response of an event's first run, for a repeated request with the same event ID. Returns null if the
-   * log entry of this run was deleted, and undefined while this run is in progress.
-   */
+  /** Returns the response of an event's first run; null if its log entry was deleted, undefined while the run is in progress. */
   private async earlierAnswer(runId: number): Promise<HttpTriggerResponse | null | undefined> {
     const { db, logs } = this.options;
     const [run] = (await db.query("SELECT finished_at IS NOT NULL AS ended FROM run WHERE id = $1", [runId])) as {
@@ -219,7 +200,7 @@ export class HttpTriggers {
     return entry ? toTriggerResponse(readRunOutcome(entry)) : null;
   }
 
-  /** Returns the response for an event that already has a run. Returns null if that run failed: then start another run for the event. */
+  /** Returns the response for an event that has a run; null if that run failed, so that another run must start. */
   private async repeatAnswer(
     run: EnqueuedOnDemandRun,
     eventKey: Buffer,
@@ -252,10 +233,7 @@ export class HttpTriggers {
     }
   }
 
-  /**
-   * Counts a request in the limit of its network address. The request counts even if it fails later.
-   * @throws RATE_LIMIT_EXCEEDED
-   */
+  /** Counts a request in the limit of its network address, even if it fails later. @throws RATE_LIMIT_EXCEEDED */
   countAddress(address: string | undefined, appId: number): void {
     const wait =
       this.options.maxRequestsPerWindow === 0
@@ -280,18 +258,15 @@ export class HttpTriggers {
   }
 
   /**
-   * Returns the cached triggers of a URL if one of them accepts the method; otherwise null. Only `run` checks whether
-   * cached triggers have changed, so they must not be used to build a response without a run.
+   * Returns a URL's cached triggers if one accepts the method, otherwise null. Only `run` checks if they have changed, so a response
+   * without a run must not use them.
    */
   findCached(address: HttpTriggerAddress, method: string): MatchedTriggers | null {
     const found = address.isDraft ? undefined : this.cached.get(triggerCacheKey(address));
     return found && selectRoute(found.routes, method) ? { ...found, address, isCached: true } : null;
   }
 
-  /**
-   * Checks that the caller of a draft's URL may edit the app's actions, and returns the caller.
-   * @throws UNAUTHORIZED without a caller, FORBIDDEN if the caller may not edit the app's actions
-   */
+  /** Returns the caller of a draft's URL. @throws UNAUTHORIZED without a caller, FORBIDDEN if the caller may not edit the app's actions */
   checkAuthor(caller: Caller | null, appId: number): Caller {
     if (!caller) throw new ActionError("UNAUTHORIZED");
     if (mayPerformOnApp(caller, "updateAction", appId)) return caller;
@@ -299,11 +274,10 @@ export class HttpTriggers {
   }
 
   /**
-   * Runs the action of the trigger that matches the request's method.
-   * @param author editor who calls a draft: the editor's credential replaces the authentication that the trigger
-   *   requires; null for live versions
-   * @throws RoutesChangedError if cached triggers have changed and must be found again, TriggerAuthenticationError,
-   *   RATE_LIMIT_EXCEEDED, OVERLOADED, RUN_SKIPPED, NOT_FOUND if the action cannot run any more
+   * Runs the action of the trigger for the request's method. `author` is the editor who calls a draft, whose credential replaces the
+   * trigger's authentication; null for live versions.
+   * @throws RoutesChangedError if cached triggers have changed and must be found again, TriggerAuthenticationError, RATE_LIMIT_EXCEEDED,
+   *   OVERLOADED, RUN_SKIPPED, NOT_FOUND if the action cannot run any more
    */
   async run(
     { address, routes, match, isCached }: MatchedTriggers,
@@ -340,15 +314,14 @@ export class HttpTriggers {
       ref: { id: actionId },
       trigger: "http",
       needsPublishedApp: !isDraft,
-      // The access rules of actions apply only to callers with runtime tokens (pages). The sender of a request to an
-      // HTTP trigger has no such token.
+      // Access rules apply only to runtime tokens (pages), which the sender of this request does not have.
       access: { metRules: null, user: null, meetsRule: async () => true },
       copy: isDraft ? "master" : "production",
       payload,
       personId: caller?.personId ?? null,
       credentialId: caller?.credentialId ?? null,
       idempotencyKey: null,
-      // A draft ignores event IDs, so that each repeated request starts a run and editors can test with the same request.
+      // A draft ignores event IDs, so that editors can test repeatedly with the same request.
       eventKey: isDraft ? null : eventIdHashOf(route, request, body),
       routeMatch: match,
     };

@@ -1,6 +1,6 @@
 /**
- * Counts the requests to HTTP triggers that were rejected because of a wrong signature, token or password, by action
- * and reason. Stores neither the bodies of these requests nor a row for each request.
+ * Counts requests to HTTP triggers that were rejected because of a wrong signature, token or password, by action and reason. Stores neither
+ * their bodies nor a row for each.
  */
 import type { Logger } from "pino";
 import { runInBackground } from "../../background.js";
@@ -28,10 +28,7 @@ interface PendingRejections {
   address: string | null;
 }
 
-/**
- * Interval in milliseconds at which the counts in memory are written to the database, in one statement. So even a flood
- * of rejected requests only updates one row for each action and reason.
- */
+/** Milliseconds between two writes of all counts, so that a flood of rejected requests only updates one row per action and reason. */
 const FLUSH_MS = 1_000;
 const PENDING_REJECTIONS_MAX = 10_000;
 
@@ -76,10 +73,7 @@ export class RejectedRequestCounter {
     await rows(db, UPSERT_REJECTIONS, values);
   }
 
-  /**
-   * Counts a rejected request in memory.
-   * @param actionId ID of the draft, also if the request was sent to the live version
-   */
+  /** Counts a rejected request in memory. `actionId` is the draft's ID, also for the live version. */
   count(actionId: number, { status, reason }: TriggerAuthenticationError, address: string | undefined): void {
     const key = `${actionId} ${status} ${reason}`;
     const pendingRejection = this.pending.get(key);
@@ -95,9 +89,8 @@ export class RejectedRequestCounter {
   }
 
   /**
-   * Lists the counts of rejected requests, the latest first, including counts that are only in memory.
-   * @param actionId ID of the draft or of its live version
-   * @throws ActionError ACTION_NOT_FOUND
+   * Lists the counts, the latest first, also those in memory. `actionId` is the ID of the draft or its live version. @throws
+   * ACTION_NOT_FOUND
    */
   async list(appId: number, actionId: number): Promise<RejectedRequestCount[]> {
     const { db } = this.options;

@@ -1,12 +1,9 @@
 /**
- * Creates async iterables that end at once when their reader calls `return`. A plain async generator would end only
- * after the promise that it awaits has settled.
+ * Creates async iterables that end at once when their reader stops. A plain async generator would first wait for the promise that it
+ * awaits.
  */
 
-/**
- * Returns an async generator that ends at once when its reader stops reading.
- * @param make creates the generator. When the reader stops, the signal `readerLeft` aborts, and the generator must stop waiting
- */
+/** `make` creates the generator. When the reader stops, the signal `readerLeft` aborts, and the generator must stop waiting. */
 export function createAbortableGenerator<T>(
   make: (readerLeft: AbortSignal) => AsyncGenerator<T, void, void>,
 ): AsyncGenerator<T, void, void> {

@@ -13,10 +13,7 @@ import {
   selectIdsThatFitOnPage,
 } from "../../rules/page.js";
 
-/**
- * Audit log entry, as the API returns it. `data` contains IDs and the names of changed keys and fields. `createdAt` is
- * ISO 8601 text.
- */
+/** `data` contains IDs and the names of changed keys and fields. `createdAt` is ISO 8601 text. */
 export interface AuditEntry {
   id: number;
   type: string;
@@ -35,10 +32,7 @@ export interface AuditOptions {
   cursor?: string | null;
 }
 
-/**
- * Page of the audit log. `total` is exact up to EXACT_COUNT_MAX_ROWS entries. For more entries, it is an estimate and
- * `totalIsExact` is false.
- */
+/** `total` is exact up to EXACT_COUNT_MAX_ROWS entries. For more entries, it is an estimate and `totalIsExact` is false. */
 export interface AuditPage {
   entries: AuditEntry[];
   pagination: { total: number; hasMore: boolean; totalIsExact?: false; nextCursor?: string };
@@ -47,7 +41,7 @@ export interface AuditPage {
 /** Reads a page of the audit log of one app. @param reserve reserves memory for the page's bytes */
 export type ListAuditLog = (appId: number, options: AuditOptions, reserve?: ReserveResponseBytes) => Promise<AuditPage>;
 
-/** Type and data of an audit log entry. `data` contains IDs and names, such as the names of changed fields. */
+/** `data` contains IDs and names, such as the names of changed fields. */
 export interface AuditRecord {
   type: string;
   data: Record<string, unknown>;
@@ -59,10 +53,7 @@ export interface AuditActor {
   credentialId: number | null;
 }
 
-/**
- * Writes an audit log entry in the transaction that makes the change.
- * @param more further entries about the same change
- */
+/** Writes an audit log entry in the transaction that makes the change. `more` are further entries about the same change. */
 export async function recordChange(
   executor: SqlClient,
   caller: AuditActor | null,

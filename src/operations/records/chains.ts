@@ -30,9 +30,7 @@ async function describeChain(executor: SqlClient, runId: number): Promise<string
 }
 
 /**
- * Writes an execution log entry for each run that was not started. The entry has the status failed, and its error describes the chain.
- * @param causeId ID of the last run in the chain
- * @param halted runs that were not started
+ * Writes a failed execution log entry, with a description of the chain, for each run in `halted`. The last run of the chain is `causeId`.
  */
 export async function logHaltedRuns(
   executor: SqlClient,

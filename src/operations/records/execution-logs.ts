@@ -25,10 +25,7 @@ export interface LogEntry {
   id: number;
   type: ExecutionLogType;
   createdAt: string;
-  /**
-   * Data of the entry as the stored JSON text. The service does not parse this text, because it can contain a result of
-   * several megabytes.
-   */
+  /** Data of the entry as stored JSON text. It can contain a result of several megabytes, so it is not parsed. */
   data: JsonText;
 }
 
@@ -58,17 +55,16 @@ export interface ScriptError {
 }
 
 /**
- * Result of a run. An error of the action's code is a value of this type, not an exception. `data` is the return value
- * of `execute` as JSON text, or as UTF-8 bytes if the text is long. It is undefined if `execute` returned undefined.
- * `isResponse` is true if `execute` returned the value of `Svc.App.V3.Actions.response()`.
+ * Outcome of a run, also of code that threw an error. `data` is the return value of `execute` as JSON text or, if long, as UTF-8 bytes;
+ * undefined if `execute` returned undefined. `isResponse`: `execute` returned the value of `Svc.App.V3.Actions.response()`.
  */
 export type RunOutcome =
   | { ok: true; data: string | Buffer | undefined; isResponse?: true }
   | { ok: false; error: ScriptError; timedOut?: true };
 
 /**
- * Data about a run from which its log entry is built. `durationMs` is elapsed time, not CPU time. `payload` is JSON. If
- * `payload` is null, the entry refers to the payload that is stored with the run, instead of containing it.
+ * Data for the log entry of a run. `durationMs` is elapsed time, not CPU time. `payload` is JSON; null: the entry refers to the stored
+ * payload.
  */
 export interface LogEntryFacts {
   trigger: TriggerType;
@@ -85,10 +81,7 @@ export interface LogEntryFacts {
 export interface LogEntryData {
   /** JSON of the entry: a string, or UTF-8 bytes if the run's result is long. */
   text: string | Buffer;
-  /**
-   * Position (counted from 1) of a `null` in `text` that stands for the stored payload. Null if `text` contains the
-   * payload itself.
-   */
+  /** Position (from 1) of a `null` in `text` that stands for the stored payload; null if `text` contains the payload itself. */
   payloadAt: number | null;
 }
 
@@ -96,10 +89,7 @@ const PAYLOAD_KEY = '"payload":';
 const RESULT_START = '"result":{"data":';
 const RESULT_END = ',"success":true}}';
 
-/**
- * Adds the result or the error of a run to the JSON of its log entry, and closes the JSON object.
- * @param head JSON before the result
- */
+/** Appends a run's result or error to `head`, the beginning of its log entry's JSON, and closes the JSON object. */
 function appendRunResult(head: string, outcome: RunOutcome, isScheduled: boolean): string | Buffer {
   if (!outcome.ok) {
     const error = JSON.stringify(outcome.error);
@@ -113,10 +103,7 @@ function appendRunResult(head: string, outcome: RunOutcome, isScheduled: boolean
   return Buffer.concat([Buffer.from(start), data, Buffer.from(RESULT_END)]);
 }
 
-/**
- * Builds the data of a log entry. For a successful scheduled run, the data has no `result`. For a failed run, it has
- * the error twice: in `error` and in `result.error`.
- */
+/** A successful scheduled run has no `result`. A failed run has its error twice: in `error` and in `result.error`. */
 export function buildLogEntryData(facts: LogEntryFacts): LogEntryData {
   const { trigger, runOn, taskId, payload, durationMs, replayOf, outcome } = facts;
   const isScheduled = trigger === "schedule";
@@ -137,8 +124,8 @@ export function buildLogEntryData(facts: LogEntryFacts): LogEntryData {
 }
 
 /**
- * Returns the JSON of the result in the data of a successful run's log entry; undefined if there is no result. `text`
- * may be only the beginning of the data; then the returned JSON is incomplete too.
+ * Returns the JSON of the result of a successful run; undefined if there is none. If `text` is only the beginning of the data, the JSON may
+ * be incomplete too.
  */
 export function readResultFromLogEntry(text: string): string | undefined {
   if (text.startsWith("null", text.indexOf(PAYLOAD_KEY) + PAYLOAD_KEY.length)) {
@@ -159,10 +146,7 @@ interface LogEntryRow {
 }
 
 const ENTRY_COLUMNS = `id, type, created_at AS "createdAt", svc_entry_data(data, payload_at, run_id) AS data`;
-/**
- * SQL expression for the bytes of a log entry, including its payload. The payload may be stored with the run, or with
- * the log event that started the run.
- */
+/** SQL for the bytes of a log entry with its payload, which may be stored with the run, or with the log event that started it. */
 const ENTRY_BYTES_SQL = `bytes + CASE WHEN payload_at IS NULL THEN 0 ELSE coalesce(
   (SELECT coalesce(run.payload_bytes, (SELECT 3 * octet_length(event.data::text) + 600 FROM log_event event
                                         WHERE event.id = run.event_id))
@@ -218,10 +202,7 @@ export function checkLogEntryType(type: unknown, field: string): void {
   );
 }
 
-/**
- * Builds SQL conditions from the filters of a request for log entries (`getLogs`).
- * @throws ActionError REQUEST_INVALID
- */
+/** @throws ActionError REQUEST_INVALID */
 function filterConditions(
   appId: number,
   options: Record<string, unknown>,
@@ -232,8 +213,7 @@ function filterConditions(
   checkLogEntryType(type, "where.type");
   const ids = parseTaskIds(options, data);
   const conditions = ["app_id = $1", ...ids.map((_, index) => `task_id = $${index + 2}`)];
-  // Writes the type into the SQL instead of a parameter, so that PostgreSQL can use the index that contains only failed
-  // runs.
+  // The SQL contains the type itself, so that PostgreSQL can use the index of failed runs.
   if (type !== null) conditions.push(`type = '${type}'`);
   return { conditions, parameters: [appId, ...ids] };
 }
@@ -243,8 +223,7 @@ export class ExecutionLogs {
 
   private async findAll(ids: readonly number[]): Promise<LogEntryEvent[]> {
     if (ids.length === 0) return [];
-    // Compares the ID with a lower and an upper bound, so that PostgreSQL reads only the partitions that contain the
-    // IDs.
+    // With a lower and an upper bound, PostgreSQL reads only the partitions that contain the IDs.
     const sql = `SELECT app_id AS "appId", task_id AS "taskId", ${ENTRY_COLUMNS} FROM execution_log
       WHERE id = ANY ($1::bigint[]) AND id BETWEEN $2 AND $3`;
     const values = [ids, Math.min(...ids), Math.max(...ids)];
@@ -260,10 +239,7 @@ export class ExecutionLogs {
     return ids.flatMap((id) => byId.get(id) ?? []);
   }
 
-  /**
-   * Returns the ID of a run's log entry; null if the run has not ended. For rows of old runs, which do not contain this
-   * ID, searches the log.
-   */
+  /** Returns the ID of a run's log entry; null if the run has not ended. Rows of old runs do not contain it, so their entry is searched. */
   private async idOfRun(runId: number): Promise<number | null> {
     const sql = "SELECT log_id AS id, finished_at IS NOT NULL AS ended FROM run WHERE id = $1";
     const [run] = await queryPreparedRows<{ id: number | null; ended: boolean }>(this.db, "entry-of-run", sql, [runId]);
@@ -272,21 +248,16 @@ export class ExecutionLogs {
     return (await queryPreparedRows<{ id: number }>(this.db, "entry-by-run", byEntry, [runId]))[0]?.id ?? null;
   }
 
-  /**
-   * Reads the rows of a page and one more row, which shows whether another page follows. Uses prepared statements, so
-   * that PostgreSQL plans each of the few different statements only once.
-   */
+  /** Reads the rows of a page, and one more that shows if another page follows. Prepared statements are planned only once. */
   private async pageRows<Row>(sql: string, parameters: unknown[], limit: number, offset: number): Promise<Row[]> {
     const text = `${sql} LIMIT $${parameters.length + 1} OFFSET $${parameters.length + 2}`;
     return queryPreparedRows<Row>(this.db, createPreparedStatementName(text), text, [...parameters, limit + 1, offset]);
   }
 
   /**
-   * Lists the app's log entries, the most recent first. A page has fewer than `limit` entries if its entries would
-   * exceed LIST_PAGE_MAX_BYTES. The next page then starts at `nextCursor`, or at `offset` plus the number of returned
-   * entries.
-   * @param reserve reserves memory for the page's bytes
-   * @throws ActionError REQUEST_INVALID, and errors of `reserve`
+   * Lists the app's log entries, the newest first. A page of LIST_PAGE_MAX_BYTES ends before `limit`; the next one starts at `nextCursor`,
+   * or at `offset` plus the number of entries. `reserve` reserves memory for the page. @throws ActionError REQUEST_INVALID, and errors of
+   * `reserve`
    */
   async list(appId: number, input: unknown, reserve?: ReserveResponseBytes): Promise<LogPage> {
     const options = requireRecord(input, "the body");
@@ -312,8 +283,8 @@ export class ExecutionLogs {
   }
 
   /**
-   * Returns the log entries with these IDs, in the order of `ids`. Stops when the entries would exceed
-   * LIST_PAGE_MAX_BYTES. Skips IDs without an entry. `left` contains the IDs of the entries that did not fit.
+   * Returns the entries with these IDs, in this order, up to LIST_PAGE_MAX_BYTES. Skips IDs without an entry. `left` are the IDs that did
+   * not fit.
    */
   async findFitting(ids: readonly number[]): Promise<{ entries: LogEntryEvent[]; left: readonly number[] }> {
     const entrySizes = await queryPreparedRows<SizedRow>(
@@ -340,28 +311,20 @@ export class ExecutionLogs {
     return queryPreparedRows(this.db, "log-ids-after", sql, [id]);
   }
 
-  /**
-   * Returns up to 500 IDs of the app's log entries that are above `cursorId` and at most `upTo`, in ascending order.
-   */
+  /** Returns up to 500 IDs of the app's log entries that are above `cursorId` and at most `upTo`, in ascending order. */
   async idsOfApp(appId: number, cursorId: number, upTo: number): Promise<number[]> {
     const sql = "SELECT id FROM execution_log WHERE app_id = $1 AND id > $2 AND id <= $3 ORDER BY id LIMIT 500";
     return (await rows<{ id: number }>(this.db, sql, [appId, cursorId, upTo])).map((row) => row.id);
   }
 
-  /**
-   * Returns the cursor from which a reader gets only the newest `count` of the app's entries between `cursorId` and
-   * `upTo`. Returns `cursorId` if there are not more than `count` entries.
-   */
+  /** Returns the cursor after which the app has `count` entries up to `upTo`; `cursorId` if there are not more than `count` after it. */
   async beforeNewestOfApp(appId: number, count: number, cursorId: number, upTo: number): Promise<number> {
     const sql = `SELECT id FROM execution_log WHERE app_id = $1 AND id > $2 AND id <= $3
         ORDER BY id DESC OFFSET $4 LIMIT 1`;
     return (await rows<{ id: number }>(this.db, sql, [appId, cursorId, upTo, count]))[0]?.id ?? cursorId;
   }
 
-  /**
-   * Returns the IDs of open transactions that have written log entries, or may still write some. Each of these
-   * transactions holds a lock on the log table, which it has taken before its entry got an ID.
-   */
+  /** Returns the IDs of open transactions that may write log entries. Each locks the log table before its entry gets an ID. */
   async openWriters(): Promise<string[]> {
     const sql = `SELECT virtualtransaction AS id FROM pg_locks
         WHERE relation = 'execution_log'::regclass AND mode = 'RowExclusiveLock' AND granted
@@ -369,11 +332,7 @@ export class ExecutionLogs {
     return (await queryPreparedRows<{ id: string }>(this.db, "log-writers", sql, [])).map(({ id }) => id);
   }
 
-  /**
-   * Returns the log entry of a run; null if the run has not ended.
-   * @param reserve reserves memory for the entry's bytes
-   * @throws errors of `reserve`
-   */
+  /** Returns the log entry of a run; null if it has not ended. `reserve` reserves memory for its bytes. @throws errors of `reserve` */
   async entryOfRun(runId: number, reserve?: ReserveResponseBytes): Promise<LogEntry | null> {
     const id = await this.idOfRun(runId);
     if (id === null) return null;

@@ -1,6 +1,6 @@
 /**
- * Computes argon2id hashes of values in hashed columns, and compares values with stored hashes. Computes only a few
- * hashes at the same time. Waiting apps take turns, and within an app its clients take turns.
+ * Computes argon2id hashes, and compares values with stored hashes. Only a few are computed at the same time: apps take turns, and within
+ * an app its clients.
  */
 import { type Argon2Parameters, argon2, randomBytes, timingSafeEqual } from "node:crypto";
 import { promisify } from "node:util";
@@ -27,10 +27,7 @@ const WAITING_PER_CLIENT_MAX = 64;
 const WAITING_PER_APP_MAX = 512;
 const RETRY_AFTER_SECONDS = 2;
 
-/**
- * Matches an argon2id hash in PHC format with limited numbers for memory and passes. Larger numbers in a stored value
- * could cause unlimited work.
- */
+/** Matches an argon2id hash in PHC format. Larger numbers for memory and passes in a stored value could cause unlimited work. */
 const HASH_PATTERN = /^\$argon2id\$v=19\$m=([1-9]\d{2,4}),t=([1-9]),p=([1-9])\$([\w+/]{11,64})\$([\w+/]{22,128})$/;
 
 const computeArgon2 = promisify(argon2) as (algorithm: "argon2id", parameters: Argon2Parameters) => Promise<Buffer>;
@@ -43,10 +40,7 @@ export interface HashQueueKey {
   sender: string;
 }
 
-/**
- * Returns the key by which the hash of a caller's value waits for its turn. The client is the caller's network address,
- * or the credential if the address is unknown.
- */
+/** A client is a network address, or a credential if the address is unknown. */
 export const createHashQueueKey = (appId: number, { address, credentialId }: DataSender): HashQueueKey => ({
   appId,
   sender: address === undefined ? `credential ${credentialId}` : getAddressBlock(address),
@@ -58,10 +52,7 @@ const senderQueue = new FairSemaphore(Number.POSITIVE_INFINITY, 1);
 const waitingByKey = new Map<number | string, number>();
 
 /**
- * Counts a waiting hash.
- * @param key app or client whose waiting hashes are counted
- * @returns a function that removes the hash from the count
- * @throws ActionError OVERLOADED if `max` hashes already wait
+ * Counts a waiting hash of an app or client. Returns a function that removes it from the count. @throws OVERLOADED if `max` wait already
  */
 function countWaiting(key: number | string, max: number): () => void {
   const waitingBefore = waitingByKey.get(key) ?? 0;
@@ -78,10 +69,7 @@ function countWaiting(key: number | string, max: number): () => void {
   };
 }
 
-/**
- * Runs `work` when it is the turn of this app and this client.
- * @throws OVERLOADED if too many hashes of the app or the client wait already
- */
+/** Runs `work` when it is the turn of this app and client. @throws OVERLOADED if too many of their hashes wait already */
 async function hashInTurn<T>({ appId, sender }: HashQueueKey, work: () => Promise<T>): Promise<T> {
   const key = `${appId} ${sender}`;
   const uncountApp = countWaiting(appId, WAITING_PER_APP_MAX);
@@ -113,11 +101,7 @@ async function computeHash(
 
 type HashParameters = Pick<Argon2Parameters, "memory" | "passes" | "parallelism" | "tagLength">;
 
-/**
- * Returns the text of a value that will be hashed.
- * @param column name of the value's column, for the error message
- * @throws REQUEST_INVALID if the text is too long
- */
+/** Returns the text to hash. @throws REQUEST_INVALID with the name of the `column` if the text is too long */
 export function requireHashableText(value: unknown, column: string): string {
   const text = typeof value === "string" ? value : JSON.stringify(value);
   if (text.length <= TEXT_MAX_CHARACTERS) return text;
@@ -127,10 +111,7 @@ export function requireHashableText(value: unknown, column: string): string {
   throw new ActionError("REQUEST_INVALID", message);
 }
 
-/**
- * Computes the argon2id hash of a text in PHC format, with a random salt.
- * @throws OVERLOADED if too many hashes wait
- */
+/** Returns the argon2id hash in PHC format, with a random salt. @throws OVERLOADED if too many hashes wait */
 export async function hashText(text: string, turn: HashQueueKey): Promise<string> {
   const salt = randomBytes(SALT_BYTES);
   const parameters = { memory: MEMORY_KIB, passes: ARGON2_PASSES, parallelism: ARGON2_LANES, tagLength: HASH_BYTES };
@@ -138,16 +119,12 @@ export async function hashText(text: string, turn: HashQueueKey): Promise<string
   return `$argon2id$v=19$m=${MEMORY_KIB},t=${ARGON2_PASSES},p=${ARGON2_LANES}$${toPlainBase64(salt)}$${toPlainBase64(tag)}`;
 }
 
-/**
- * Hash that matches no password. If no hash is stored, the password is compared with this hash. So the duration does
- * not reveal whether a hash is stored.
- */
+/** Matches no password. If no hash is stored, passwords are compared with this one, so that the duration does not reveal this. */
 const UNMATCHABLE_HASH = `$argon2id$v=19$m=${MEMORY_KIB},t=${ARGON2_PASSES},p=${ARGON2_LANES}$${toPlainBase64(randomBytes(SALT_BYTES))}$${toPlainBase64(randomBytes(HASH_BYTES))}`;
 
 /**
- * True if the password matches the stored hash. A value that was stored before its column was hashed is compared as
- * plain text. Every call takes the same time, even if no value is stored.
- * @throws ActionError OVERLOADED if too many hashes wait
+ * True if the password matches the stored hash, or the plain text that was stored before its column was hashed. Every call takes the same
+ * time, even if no value is stored. @throws ActionError OVERLOADED if too many hashes wait
  */
 export async function matchesHash(text: string, stored: unknown, turn: HashQueueKey): Promise<boolean> {
   const hashMatch = typeof stored === "string" ? HASH_PATTERN.exec(stored) : null;

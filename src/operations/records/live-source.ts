@@ -1,7 +1,4 @@
-/**
- * Type of event sources for GraphQL subscriptions. An event source passes the same event object to all its listeners,
- * so that each event is serialized only once. Read this file before you add a subscription.
- */
+/** Event sources for GraphQL subscriptions. A source passes the same event object to all listeners, so that it is serialized only once. */
 import type { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 
@@ -9,30 +6,24 @@ import type { Caller } from "../../rules/access.js";
 export type StopListening = () => void;
 
 /**
- * Event source that the resolver of a subscription returns. The service calls `listen` instead of iterating, because an iterator would need
- * a queue of events for each listener. GraphQL requires an async iterable, but checks only that the iterator method exists.
+ * Event source of a subscription. The service calls `listen`, because an iterator would need a queue for each listener. GraphQL only checks
+ * that the method of the async iterable exists.
  */
 export interface LiveSource<Event extends object> extends AsyncIterable<Event> {
   /** ID of the app to which the events belong. */
   appId: number;
-  /**
-   * Calls `listener` with every future event. When the source ends, calls `endSource` once with the reason, and sends
-   * no more events. `listener` and `endSource` must not throw.
-   */
+  /** Calls `listener` with every future event, and `endSource` once when the source ends. Neither may throw. */
   listen(listener: (event: Event) => void, endSource: (reason: ActionError) => void): StopListening;
 }
 
-/** Access check of a subscription, which the service repeats while the subscription is open. */
+/** Access check that the service repeats while the subscription is open. */
 export interface SubscriptionGuard {
   appId: number;
   /** Checks that the caller may still use this subscription. @throws ActionError if the caller has lost the right */
   check(caller: Caller): void;
 }
 
-/**
- * Adds an access check to an event source. The service calls `check` again whenever credentials change. If `check`
- * throws, the service ends the subscription.
- */
+/** The service calls `check` again whenever credentials change. If `check` throws, the service ends the subscription. */
 export function guardLiveSource<Source extends AsyncIterable<unknown>>(
   source: Source,
   { appId, check }: SubscriptionGuard,

@@ -1,14 +1,14 @@
 /**
- * SQL statement that stores log events and queues runs of the actions that these events trigger. One statement can
- * store any number of events of one or several apps.
+ * Stores log events, and queues runs of the actions that they trigger, in one SQL statement for any number of events of one or several
+ * apps.
  */
 import { NEW_RUN_STATE_SQL } from "../../data/run.js";
 import { RUN_CHAIN_DEPTH_MAX, RUNS_PER_CHAIN_AND_MINUTE } from "../../limits.js";
 import { QUEUE_FULL_REASON, QUEUED_RUN_CHANNEL, type QueueLimits } from "./queue-limits.js";
 
 /**
- * Maximum number of skipped runs that one statement stores for the log events of one app and one skip reason. The last
- * stored run also stands for all further skipped runs: its field `tickCount` counts them.
+ * Maximum number of skipped runs per app and reason in one statement. The last one also stands for all further runs: its `tickCount` counts
+ * them.
  */
 const SKIPPED_RUNS_PER_REASON = 100;
 
@@ -17,7 +17,7 @@ export const HALTED_RUN_REASONS = {
   rate: `recursion: more than ${RUNS_PER_CHAIN_AND_MINUTE} runs of one chain in a minute`,
 } as const;
 
-/** A run that the service did not start, because the run would have made a chain of runs too long. */
+/** A run that was not started, because a chain of runs would become too long. */
 export interface HaltedRun {
   id: number;
   actionId: number;
@@ -28,24 +28,18 @@ export interface HaltedRun {
 export interface NewLogEvent {
   appId: number;
   type: string;
-  /** Data of the event as JSON text, without the closing brace. The statement can add the key `_userEmail` and then closes the text. */
+  /** Data as JSON text without the closing brace, which the statement adds, after the key `_userEmail` if needed. */
   head: string;
-  /**
-   * Text between `head` and the key `_userEmail` that the SQL statement adds: a comma, or "" if the data has no other
-   * keys. Null if the statement must not add this key.
-   */
+  /** Text between `head` and `_userEmail`: a comma, or "" if the data has no keys. Null: the statement adds no `_userEmail`. */
   separator: string | null;
-  /**
-   * Value of `_userEmail` in the request, as JSON text. The statement stores this value if the service does not know
-   * the user's e-mail address.
-   */
+  /** `_userEmail` of the request as JSON text, which is stored if the service does not know the user's address. */
   claimed: string | null;
   userId: number | null;
   dataSourceId: number | null;
   dataSourceEntryId: number | null;
   appNotificationId: number | null;
   sessionId: number | null;
-  /** Identifies the event. The statement returns this ID with each result row, so that each row can be matched to its event. */
+  /** Identifies the event in the result rows of the statement. */
   requestId: string;
   /** ID of the run that emitted the event; null if no run did. */
   runId: number | null;
@@ -57,7 +51,7 @@ export interface StoredLogEvent {
   appId: number;
   organizationId: number;
   createdAt: Date;
-  /** Data of the event as JSON text if the service added `_userEmail`; null if the service stored the data unchanged. */
+  /** Data as JSON text if `_userEmail` was added; null if the data was stored unchanged. */
   completed: string | null;
   halted: HaltedRun[] | null;
   /** Number of runs that the statement inserted for the event, including runs that it marked as skipped. */
@@ -90,10 +84,7 @@ export function createStoreEventsParameters(
   return [...EVENT_COLUMNS.map((column) => events.map((event) => event[column])), share, queuedCounts];
 }
 
-/**
- * The statement itself counts an app's queued runs if the last count of the app was below this number. Otherwise, the
- * statement uses the last count.
- */
+/** Below this number of queued runs at the last count, the statement counts an app's queued runs itself. */
 const EXACT_COUNT_MAX = 1_000;
 
 /**

@@ -41,10 +41,7 @@ export interface LogEvent {
   updatedAt: string;
 }
 
-/**
- * Returns the event's data as JSON text to which the SQL statement can add the key `_userEmail`. The statement adds the
- * key only if the caller names a user.
- */
+/** Returns the data as JSON text to which the SQL statement adds the key `_userEmail` if the caller names a user. */
 function toOpenJson({ data, userId }: ParsedLogEvent): Pick<NewLogEvent, "head" | "separator" | "claimed"> {
   if (userId === null) return { head: JSON.stringify(data).slice(0, -1), separator: null, claimed: null };
   const { _userEmail: claimed, ...rest } = data;
@@ -58,10 +55,7 @@ function toOpenJson({ data, userId }: ParsedLogEvent): Pick<NewLogEvent, "head" 
 /** The caller who causes a log event. */
 export type LogEventEmitter = DataSender & Pick<Caller, "personId" | "runId">;
 
-/**
- * Returns the ID of the caller's session, which is the ID of the credential of a person or visitor. Returns null for
- * API tokens and runs on the server, which have no session.
- */
+/** A session is the credential of a person or visitor. API tokens and runs on the server have none. */
 function sessionIdOf({ kind, credentialId }: DataSender): number | null {
   return kind === "api" || kind === "task" ? null : credentialId;
 }
@@ -70,17 +64,13 @@ const NO_IDS = { dataSourceId: null, dataSourceEntryId: null, appNotificationId:
 
 /** Maximum number of log events that one SQL statement stores. */
 const EVENTS_PER_STATEMENT = 64;
-/**
- * Maximum number of statements that run at the same time. Events that arrive meanwhile wait for the next statement,
- * which stores all of them.
- */
+/** Maximum number of concurrent statements. The next statement stores all events that arrive meanwhile. */
 const CONCURRENT_STATEMENTS_MAX = 2;
 /**
- * Number of runs from which a statement takes no further event. The number of runs that an event starts is the average
- * of the last statement with events of the same app.
+ * A statement takes no further event if its events are expected to start this many runs, as measured for earlier events of the same app.
  */
 const RUNS_PER_STATEMENT = 1_000;
-/** Expected number of runs of an event if no statement has stored an event of the app before. */
+/** Expected number of runs of an event if no event of the app was stored before. */
 const RUNS_OF_FIRST_EVENTS = 100;
 /** Maximum number of apps for which this process stores the average number of runs per event. */
 const MEASURED_APPS_MAX = 10_000;
@@ -95,8 +85,8 @@ export class LogEvents {
   /** Average number of runs per event in the last statement, by app. */
   private readonly runsPerEvent = new LRUCache<number, number>({ max: MEASURED_APPS_MAX });
 
-  // Stores events that arrive at the same time in one statement. If this statement fails because of one event, or takes
-  // too long because of one app, stores the other events without it.
+  // Stores events that arrive at the same time in one statement. If one event makes it fail, or one app makes it slow, stores the others
+  // without.
   private readonly eventBatches = createBatchProcessor({
     processBatch: (events: readonly NewLogEvent[]) => this.storeAll(events),
     maxItems: EVENTS_PER_STATEMENT,
@@ -132,8 +122,8 @@ export class LogEvents {
   }
 
   /**
-   * Stores an event. An event of a run gets its own transaction, because the service may also have to log that a chain
-   * of runs is too long. Stores other events in batches.
+   * An event of a run gets its own transaction, because a too long chain of runs may also have to be logged. Stores other events in
+   * batches.
    */
   private storeEvent(event: NewLogEvent, executor?: SqlClient): Promise<StoredLogEvent | undefined> {
     if (executor) return this.storeEventWithHaltedRuns(executor, event);
@@ -142,10 +132,7 @@ export class LogEvents {
       : this.options.db.transaction((manager) => this.storeEventWithHaltedRuns(manager, event));
   }
 
-  /**
-   * Stores a validated event, and queues runs of the actions that the event triggers.
-   * @param executor transaction in which to store the event; without it, a separate transaction
-   */
+  /** Stores a validated event and queues the runs that it triggers, in the transaction `executor` or in a separate one. */
   async store(
     emitter: LogEventEmitter,
     appId: number,
@@ -170,7 +157,7 @@ export class LogEvents {
   }
 
   /**
-   * Validates and stores an event, and queues a run of each active live action with a log trigger that matches the event.
+   * Validates and stores an event, and queues a run of each active live action with a matching log trigger.
    * @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE, APP_NOT_FOUND, RATE_LIMIT_EXCEEDED, OVERLOADED
    */
   async add(caller: Caller, appId: number, body: unknown): Promise<LogEvent> {
@@ -179,11 +166,7 @@ export class LogEvents {
     return this.store(caller, appId, input);
   }
 
-  /**
-   * Stores a log event that the service itself creates.
-   * @param executor transaction of the change that causes the event
-   * @param emitter caller who made the change
-   */
+  /** Stores a log event of the service, in the transaction `executor` of the change. `emitter` is the caller who made the change. */
   async emit(executor: SqlClient, emitter: LogEventEmitter, appId: number, event: { type: string; data: object }) {
     const data = event.data as Record<string, unknown>;
     await this.store(emitter, appId, { ...NO_IDS, userId: null, type: event.type, data }, executor);

@@ -1,7 +1,7 @@
 /**
- * Sends new execution log entries to subscribers, in the order of the entries' IDs. A transaction gets the ID of its entry before it
- * commits, so an entry with a higher ID can become visible first. Therefore an entry is sent only when each lower ID was sent or will never
- * be written. A subscriber that reconnects gets a limited number of the entries that it missed.
+ * Sends new execution log entries to subscribers, in the order of their IDs. An entry with a higher ID can become visible first, so an
+ * entry is
+ * sent only when each lower ID was sent or will never be written. A subscriber that reconnects gets a limited number of missed entries.
  */
 
 import { setTimeout as delay } from "node:timers/promises";
@@ -14,18 +14,15 @@ import { createLiveSource, type LiveSource } from "./live-source.js";
 
 /** Maximum number of log entries that one read returns. LIST_PAGE_MAX_BYTES also limits a read. */
 const ENTRIES_PER_READ = 25;
-/**
- * Maximum number of attempts to read log entries. All attempts take half a minute together, in which a restarting
- * database can become available.
- */
+/** Maximum number of attempts to read entries. They take half a minute, in which a restarting database can become available. */
 const READ_ATTEMPTS = 60;
 /** Delay in milliseconds before a failed read is repeated. */
 const READ_RETRY_DELAY_MS = 500;
-/** Number of IDs below the newest ID whose entries may still be uncommitted when the first subscriber is added. */
+/** Entries with IDs up to this far below the newest may still be uncommitted when the first subscriber is added. */
 const UNCOMMITTED_IDS_MAX = 1_000;
-/** Interval in milliseconds at which the service checks whether open transactions that write log entries have ended. */
+/** Milliseconds between two checks if open transactions that write log entries have ended. */
 const OPEN_TRANSACTION_CHECK_INTERVAL_MS = 20;
-/** Maximum time in milliseconds for which newer entries wait for open transactions. After this time, the newer entries are sent. */
+/** Milliseconds for which newer entries wait for open transactions at most. */
 const OPEN_TRANSACTION_WAIT_MAX_MS = 5_000;
 /** Maximum number of missed log entries that a subscriber gets when it reconnects. Older missed entries are skipped. */
 const MISSED_ENTRIES_MAX = 1_000;
@@ -36,7 +33,7 @@ export interface LogTailFilter {
   appId: number;
   actionId?: number | null | undefined;
   type?: string | null | undefined;
-  /** ID of the last entry that the subscriber received before it reconnected. Without this ID, the subscriber gets only new entries. */
+  /** ID of the last entry that the subscriber received before it reconnected; without it, the subscriber gets only new entries. */
   after?: number | null | undefined;
 }
 
@@ -47,10 +44,7 @@ interface TailSubscriber extends LogTailFilter {
 }
 
 export interface LogTail {
-  /**
-   * Returns a source of the app's new log entries that match the filter, in the order of their IDs. All subscribers get
-   * the same object for an entry.
-   */
+  /** Returns a source of the app's new entries that match the filter, by ID. All subscribers get the same object for an entry. */
   follow(filter: LogTailFilter): LiveSource<LogEntry>;
 }
 
@@ -66,18 +60,17 @@ export function createLogTail(options: {
   const { logs, notifications, log, readAttempts = READ_ATTEMPTS } = options;
   const followers = new Map<number, Set<TailSubscriber>>();
   /**
-   * All entries with an ID up to this one were sent to the subscribers. An ID up to this one without an entry belongs
-   * to a transaction that was rolled back. Null while there are no subscribers.
+   * All entries up to this ID were sent. A missing ID belongs to a transaction that was rolled back. Null while there are no subscribers.
    */
   let deliveredUpTo: number | null = null;
-  /** IDs above `deliveredUpTo` of entries that were written before the first subscriber was added. These entries are not sent. */
+  /** IDs above `deliveredUpTo` of entries that are older than the first subscriber, and are not sent. */
   let olderIds = new Set<number>();
   let openCount = 0;
   let stopFollowing = () => {};
   let pendingWork: Promise<void> = Promise.resolve();
   /**
-   * Promises by app ID: each resolves when the app's latest subscriber has received its missed entries. The next reconnecting subscriber of
-   * this app waits for the promise. So an app whose subscribers often reconnect delays only its own subscribers.
+   * By app ID: resolves when the app's latest subscriber has its missed entries. The app's next subscriber waits for this, other apps do
+   * not.
    */
   const catchUps = new Map<number, Promise<void>>();
   let isPlanned = false;
@@ -141,10 +134,7 @@ export function createLogTail(options: {
     return null;
   }
 
-  /**
-   * Waits for the end of the open transactions, which may still write entries with IDs below those of visible entries.
-   * Waits for at most OPEN_TRANSACTION_WAIT_MAX_MS.
-   */
+  /** Waits up to OPEN_TRANSACTION_WAIT_MAX_MS for open transactions, which may still write entries with lower IDs than visible entries. */
   async function waitForWriters(): Promise<void> {
     const before = new Set(await readWithRetries(() => logs.openWriters()));
     const until = Date.now() + OPEN_TRANSACTION_WAIT_MAX_MS;
@@ -182,8 +172,7 @@ export function createLogTail(options: {
   }
 
   /**
-   * Handles a notification about a new log entry. An entry of an app without subscribers is not sent, but still moves
-   * `deliveredUpTo`. Otherwise the next entry of another app would have to wait until all IDs in between are read.
+   * An entry of an app without subscribers is not sent, but moves `deliveredUpTo`, so that the next entry need not wait until it was read.
    */
   function handleNotice(notice: string): void {
     if (followers.has(Number(notice.slice(0, notice.indexOf(":"))))) planAdvance();
@@ -222,10 +211,7 @@ export function createLogTail(options: {
     planAdvance();
   }
 
-  /**
-   * Sends the missed entries to a subscriber that has reconnected, and then adds this subscriber to the others. The
-   * other subscribers do not wait for this.
-   */
+  /** Sends a reconnected subscriber its missed entries, and then adds it to the others, which do not wait for this. */
   async function resumeFollower(follower: TailSubscriber, after: number): Promise<void> {
     const upTo = deliveredUpTo!;
     const { appId } = follower;
@@ -252,7 +238,7 @@ export function createLogTail(options: {
   async function joinFollower(follower: TailSubscriber, since: Date): Promise<void> {
     if (deliveredUpTo === null) await startTail(since);
     if (follower.after == null) return addFollower(follower);
-    // Sends new entries to the other subscribers first, so that the missed entries of this subscriber end exactly at `deliveredUpTo`.
+    // Sends new entries to the others first, so that the missed entries end exactly at `deliveredUpTo`.
     await advanceTail();
     planResume(follower, follower.after);
   }

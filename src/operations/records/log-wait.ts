@@ -3,16 +3,10 @@ import type { DatabaseNotifications } from "../../engine/notifications.js";
 import { ActionError, createClientDisconnectedError } from "../../errors.js";
 import { type ExecutionLogs, LOG_CHANNEL, type LogEntry } from "./execution-logs.js";
 
-/**
- * Interval in milliseconds at which the waiting process checks the run in the database. The notification about the log
- * entry can be lost, and a skipped run has no log entry.
- */
+/** Milliseconds between two checks of the run: the notification can be lost, and a skipped run has no log entry. */
 const LOOK_UP_INTERVAL_MS = 1_000;
 
-/**
- * Returns the error for a wait that an aborted signal ended: the reason of the signal if it is an ActionError,
- * otherwise the error for a disconnected client.
- */
+/** Returns the signal's reason if it is an ActionError, otherwise the error for a disconnected client. */
 const toAbortError = ({ reason }: AbortSignal): ActionError =>
   reason instanceof ActionError ? reason : createClientDisconnectedError();
 
@@ -26,8 +20,7 @@ export async function waitForLogEntry(
 }
 
 /**
- * Calls `lookUp` when a log entry of the run is written, and at intervals, until it returns a result.
- * @param signals the wait ends when one of these signals aborts
+ * Calls `lookUp` when a log entry of the run is written, and at intervals, until it returns a result or a signal aborts.
  * @throws the reason of the aborted signal if it is an ActionError, otherwise the error for a disconnected client
  */
 export async function waitForRun<Result>(

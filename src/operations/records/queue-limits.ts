@@ -3,34 +3,26 @@ import { LRUCache } from "lru-cache";
 import { type Db, queryPreparedRows, rows } from "../../data/database.js";
 import { QUEUE_BYTES_APP_SHARE, QUEUED_RUNS_PER_APP_RESERVED } from "../../limits.js";
 
-/**
- * PostgreSQL channel. A message contains the ID of an app: a run of this app was queued and can start. An empty message
- * means that a run of any app can start.
- */
+/** PostgreSQL channel. A message contains the ID of an app whose run was queued and can start; an empty one means any app. */
 export const QUEUED_RUN_CHANNEL = "svc_queued";
 
 /**
- * Delay in milliseconds after which all processes with the role runner are notified of a queued run that the accepting
- * process has not started. Most runs have started by then. After the notification, the accepting process waits for the
- * run's log entry, which any process can write.
+ * Milliseconds after which all runners are notified of a queued run. Most have started by then, in the process that accepted them. After
+ * the notification, this process waits for the log entry, which any process can write.
  */
 export const QUEUED_RUN_NOTICE_DELAY_MS = 100;
-/** Maximum number of apps for which this process stores the time of the last announcement of their queued runs. */
 const ANNOUNCED_APPS_MAX = 1_000;
 
 /** Minimum interval in milliseconds between two counts of the whole queue. */
 const COUNT_INTERVAL_MS = 1_000;
-/** Maximum share of this process's time for counting a long queue. The longer a count takes, the later is the next count. */
+/** Maximum share of this process's time for counting. The longer a count takes, the later is the next one. */
 const COUNTING_SHARE_MAX = 1 / 20;
 /** Number of queued runs above which the queue is long. A long queue is counted less often. */
 const LONG_QUEUE_RUNS = 10_000;
-/**
- * If an app's limit of queued runs is at most this number, its queued runs are counted exactly for each new run. So its
- * queue never exceeds the limit.
- */
+/** Up to this limit, an app's queued runs are counted exactly for each new run, so that its queue never exceeds the limit. */
 const EXACTLY_COUNTED_LIMIT_MAX = 1_000;
 
-/** Reason that is stored for a run that a trigger could not queue, because the queue of its app was full. */
+/** Reason of a skipped run, which a trigger could not queue. */
 export const QUEUE_FULL_REASON = "too many runs wait already";
 
 const SELECT_QUEUE_DEPTHS = `
@@ -62,9 +54,8 @@ export interface AppQueueDepth {
 }
 
 /**
- * Returns the maximum number of queued runs of one app while `queued` runs of all apps are queued. The maximum is a
- * tenth of the free capacity, but at least QUEUED_RUNS_PER_APP_RESERVED and at most `maxRunsPerApp`. So a few apps that fill their
- * queues leave capacity for the other apps.
+ * Returns the maximum of one app while `queued` runs of all apps are queued: a tenth of the free capacity, but at least
+ * QUEUED_RUNS_PER_APP_RESERVED and at most `maxRunsPerApp`. So a few full apps leave capacity for the others.
  */
 export function computeAppQueueLimit(queued: number, { maxRuns, maxRunsPerApp }: RunQueueBounds): number {
   const tenthOfFree = Math.floor((maxRuns - queued) / 10);
@@ -125,8 +116,8 @@ export class QueueLimits {
   }
 
   /**
-   * Returns the limit of queued runs per app (`share`) and the number of queued runs of an app, as of the last count.
-   * The SQL statement that queues runs uses both numbers, but counts the runs of apps with small queues itself.
+   * Returns the limit per app (`share`) and the queued runs of an app at the last count. The SQL that queues runs counts small queues
+   * itself.
    */
   lastCount(): { share: number; queuedOf: (appId: number) => number } {
     this.countAgainIfOld().catch(() => undefined);
@@ -168,7 +159,7 @@ export class QueueLimits {
    * Returns the number, bytes and age of the queued runs of each app with queued runs. Counts the queue again, unless counting takes long.
    */
   async depths(): Promise<AppQueueDepth[]> {
-    // Waits for a running count and counts again, because the running count may have missed runs that were queued before this call.
+    // Counts again after a count in progress, which may have missed runs that were queued before this call.
     if (this.countInProgress) await this.countInProgress.catch(() => undefined);
     await this.countAgainIfOld(0);
     return [...this.byApp.values()];

@@ -1,6 +1,6 @@
 /**
- * Limits how many bytes an app and its visitors can send per minute, and rejects data if the disk is nearly full. Each
- * process counts separately, so several processes together allow more.
+ * Limits how many bytes an app and its visitors can send per minute, in each process separately, and rejects data if the disk is nearly
+ * full.
  */
 import type { DiskSpace } from "../../engine/disk-space.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
@@ -31,9 +31,7 @@ interface ReceivedDataLimiterOptions {
   diskSpace: DiskSpace;
 }
 
-/**
- * Returns the key of a visitor's quota: the network address (its visitors share one quota), or the credential if the address is unknown.
- */
+/** Key of a visitor's quota: the network address, whose visitors share one quota, or the credential if it is unknown. */
 const addressOf = ({ address, credentialId }: DataSender) =>
   address === undefined ? `credential ${credentialId}` : getAddressBlock(address);
 
@@ -54,8 +52,7 @@ export class ReceivedDataLimiter {
   }
 
   private takeVisitorQuota(sender: DataSender, appId: number, intakeCost: number): void {
-    // Uses the quota of the network address first. If this quota is used up, the data does not also reduce the quota
-    // that all visitors of the app share.
+    // If the quota of the network address is used up, the data does not reduce the quota that all visitors of the app share.
     const waitSeconds = this.addresses.takeTokens(addressOf(sender), intakeCost);
     if (waitSeconds > 0)
       throw tooMuchDataError("one address", this.quotaMegabytes(INTAKE_QUOTA_ADDRESS_SHARE), waitSeconds);
@@ -77,10 +74,7 @@ export class ReceivedDataLimiter {
     );
   }
 
-  /**
-   * Counts data against the sender's quota: `bytes` bytes of content in `rows` rows.
-   * @throws RATE_LIMIT_EXCEEDED if the data exceeds the quota; OVERLOADED if the disk is nearly full
-   */
+  /** Counts `bytes` bytes in `rows` rows against the sender's quota. @throws RATE_LIMIT_EXCEEDED; OVERLOADED if the disk is nearly full */
   takeRows(sender: DataSender, appId: number, bytes: number, rows = 1): void {
     this.checkSpace();
     if (this.options.quotaBytes === 0) return;
@@ -94,18 +88,13 @@ export class ReceivedDataLimiter {
   }
 
   /**
-   * Counts the payload of a run against a visitor's quota. Payloads of other callers do not count, because rate
-   * limits and the length of the queue already limit their runs.
-   * @throws RATE_LIMIT_EXCEEDED
+   * Counts a run's payload against a visitor's quota. Rate limits and the queue already limit other callers. @throws RATE_LIMIT_EXCEEDED
    */
   takePayload(sender: DataSender, appId: number, bytes: number): void {
     if (this.options.quotaBytes > 0 && isPageCaller(sender)) this.takeVisitorQuota(sender, appId, bytes);
   }
 
-  /**
-   * Counts rows that were already stored toward the sender's quota. Never throws: if the rows exceed the quota, the
-   * service rejects the sender's next request.
-   */
+  /** Counts stored rows against the sender's quota. Never throws: if they exceed it, the next request is rejected. */
   charge(sender: DataSender, appId: number, rows: number): void {
     if (this.options.quotaBytes === 0 || rows === 0) return;
     const intakeCost = rows * INTAKE_ROW_OVERHEAD_BYTES;

@@ -1,6 +1,6 @@
 /**
- * Searches runs by words in their payload, result, error, console lines and contacted hosts. Secrets are masked in these texts, as in the
- * execution log. A background job indexes the words in batches after runs have ended, so that no run waits for the index.
+ * Searches runs by words in their payload, result, error, console lines and hosts, in which secrets are masked. A background job indexes
+ * the words in batches after runs have ended, so that no run waits for the index.
  */
 import type { EntityManager } from "typeorm";
 import { AdaptiveBatchSize } from "../../data/batches.js";
@@ -18,19 +18,13 @@ import { RUN_SEARCH_TIMEOUT_MS, SEARCHED_CHARACTERS_MAX } from "../../limits.js"
 
 /** Maximum number of runs that one SQL statement indexes. */
 const RUNS_PER_BATCH = 500;
-/**
- * Time limit in milliseconds of the statement that indexes a batch. If the statement exceeds the limit or fails, the next
- * batch has half as many runs.
- */
+/** Time limit in milliseconds of a batch. After a batch that exceeds it or fails, the next one has half as many runs. */
 const BATCH_LIMIT_MS = 5_000;
 /** Maximum number of different words of a run that are indexed, in the order of their bytes. */
 const WORDS_PER_RUN_MAX = 5_000;
 /** Interval in milliseconds at which the words of ended runs are indexed. */
 const INDEX_INTERVAL_MS = 2_000;
-/**
- * Overlap of each batch with the batch before it. A run can be committed later than runs that ended after it, so each
- * batch reads this interval again.
- */
+/** Each batch reads this interval of the previous one again, because a run can be committed later than runs that ended after it. */
 const OVERTAKEN_INTERVAL = "interval '60 seconds'";
 /** Maximum number of characters of a word in the index. */
 const WORD_MAX_CHARACTERS = 64;
@@ -66,10 +60,7 @@ const indexStatement = (...due: Parameters<typeof dueRunsSql>) => `
     SELECT run.id, ${RUN_WORDS_SQL} FROM due AS run ${JOIN_LOG_ENTRY_SQL} ON CONFLICT DO NOTHING)
   SELECT count(*) AS count, min(finished_at)::text AS first, max(finished_at)::text AS last FROM due`;
 
-/*
- * Indexes runs that ended after the last batch. $1 is the end of the last batch, as text, because PostgreSQL's times
- * are more precise than JavaScript's.
- */
+/** Runs that ended after the last batch. $1 is its end as text, because times of PostgreSQL are more precise than those of JavaScript. */
 const NEWER_RUNS = [`finished_at > $1::timestamptz - ${OVERTAKEN_INTERVAL}`, "ASC"] as const;
 const OLDER_RUNS = ["finished_at <= $1::timestamptz", "DESC"] as const;
 const INDEX_RUNS = { newer: indexStatement(...NEWER_RUNS), older: indexStatement(...OLDER_RUNS) };
@@ -80,16 +71,15 @@ const INDEX_RUN = indexStatement("id = $1::bigint", "ASC");
 const SKIP_RUN = "INSERT INTO run_search (run_id, words) SELECT id, '' FROM run WHERE id = $1 ON CONFLICT DO NOTHING";
 
 /**
- * Searches the newest runs with IDs below $3. $1 contains the words, and $2 is the maximum number of runs. This
- * statement quickly finds common words; SEARCH_BY_WORDS uses the index and finds rare words. The service needs both
- * statements, because PostgreSQL's planner does not know how common a word is.
+ * Searches the newest $2 runs below ID $3 for the words $1. This finds common words fast; SEARCH_BY_WORDS finds rare ones by the index. The
+ * planner does not know how common a word is, so both are needed.
  */
 const SEARCH_NEWEST_RUNS = `
   SELECT run_id AS id FROM (SELECT run_id, words FROM run_search WHERE run_id < $3 ORDER BY run_id DESC LIMIT ${UNINDEXED_SEARCH_RUNS}) AS newest
    WHERE words @@ $1::tsquery ORDER BY run_id DESC LIMIT $2`;
 /**
- * Searches for runs with IDs from $4 to below $3, by the index of words. $5 and $6 limit the search to whole
- * partitions. With limits inside a partition, the planner would read all its rows by ID instead of using the index.
+ * Searches the index for runs with IDs from $4 to below $3. $5 and $6 are bounds of whole partitions: with other bounds, the planner reads
+ * all rows by ID.
  */
 const SEARCH_BY_WORDS = `
   SELECT run_id AS id FROM run_search
@@ -109,8 +99,7 @@ interface IndexedBatch {
 }
 
 /**
- * Returns a PostgreSQL text search query for runs of the app. The query matches a run that has a word starting with
- * each searched word. Returns null if the search contains no word.
+ * Returns a text search query for the app's runs that have, for each searched word, a word that starts with it; null if there is no word.
  */
 function textSearchQuery(appId: number, search: string): string | null {
   const searchWords = search
@@ -124,11 +113,7 @@ function textSearchQuery(appId: number, search: string): string | null {
   return searchWords.length === 0 ? null : [`'@${appId}'`, ...searchWords].join(" & ");
 }
 
-/**
- * Searches runs with the index of words, in ranges of IDs from new to old. PostgreSQL reads and sorts all matching runs
- * of a range, so the first range is small.
- * @param upperId only runs with IDs below this ID are searched
- */
+/** Searches below `upperId` in ranges of IDs, from new to old. PostgreSQL sorts all matches of a range, so the first range is small. */
 async function findByWords(
   manager: EntityManager,
   query: string,
@@ -178,10 +163,8 @@ export class RunSearch {
   constructor(private readonly db: Db) {}
 
   /**
-   * Stores one batch of runs. Only one process at a time does this.
-   * @param side "newer" for runs that ended after the indexed runs, "older" for runs that ended before the indexed runs
-   * @returns whether more runs may follow. If the words of a run caused an error or took too long, nothing is stored;
-   *   `failedRunId` is the run's ID if the batch had a single run, and null otherwise.
+   * Stores a batch of runs that ended after ("newer") or before the indexed ones, in one process at a time. If a run caused an error or was
+   * too slow, nothing is stored, and `failedRunId` is its ID; null if the batch had several runs.
    */
   private async storeBatch(side: "newer" | "older"): Promise<{ hasMore: boolean } | { failedRunId: number | null }> {
     const limit = this.batchSize.current;
@@ -218,9 +201,8 @@ export class RunSearch {
   }
 
   /**
-   * Indexes one batch of runs. After a batch that takes too long or causes an error, the next batch has half the runs.
-   * A single such run is stored without words, so that it does not block the index.
-   * @returns true if more runs may follow
+   * Indexes one batch of runs, or halves the next one after an error. A single failed run is stored without words, so that it does not
+   * block the index. Returns true if more runs may follow.
    */
   private async gatherBatch(side: "newer" | "older"): Promise<boolean> {
     const batch = await this.storeBatch(side);
@@ -234,8 +216,8 @@ export class RunSearch {
   }
 
   /**
-   * Indexes one batch of runs that have ended recently, so that a search finds them. Concurrent searches wait for the
-   * same batch. Returns true if more runs may follow.
+   * Indexes a batch of recently ended runs, so that a search finds them. Concurrent searches share it. Returns true if more runs may
+   * follow.
    */
   catchUp(): Promise<boolean> {
     this.next ??= this.gatheringOlder.then(() => {
@@ -248,9 +230,7 @@ export class RunSearch {
     return this.next;
   }
 
-  /**
-   * Indexes all runs that have ended recently, and one batch of older runs. Returns the time of the next call as Unix time in milliseconds.
-   */
+  /** Indexes all recently ended runs and a batch of older ones. Returns when to call it again, as Unix time in milliseconds. */
   async gather(): Promise<number> {
     while (!this.isStopped && (await this.gatherBatch("newer")));
     const hasMore = !this.isStopped && (await this.gatherBatch("older"));
@@ -258,9 +238,8 @@ export class RunSearch {
   }
 
   /**
-   * Returns the IDs of the app's newest runs that match a search. A run matches if it has a word starting with each
-   * searched word. Words consist of letters and digits; upper and lower case of ASCII letters are equal.
-   * @throws ActionError REQUEST_INVALID if the search contains no word, or takes too long
+   * Returns the IDs of the app's newest runs that have, for each searched word, a word that starts with it. Words are letters and digits;
+   * ASCII case does not matter. @throws ActionError REQUEST_INVALID if the search contains no word, or takes too long
    */
   async find(appId: number, requested: string, { before = null, limit: most }: RunSearchPosition): Promise<number[]> {
     const query = textSearchQuery(appId, requested);

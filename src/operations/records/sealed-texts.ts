@@ -1,7 +1,4 @@
-/**
- * Encrypts short texts that clients receive and later send back, such as a position in a feed. The encryption keys are
- * derived from the service's keys (key ring).
- */
+/** Encrypts short texts that clients receive and send back, such as a position in a feed, with keys derived from the service's key ring. */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
 import type { KeyRing } from "../../engine/key-ring.js";
 
@@ -29,10 +26,7 @@ export class TextCipher {
     return Buffer.from(hkdfSync("sha256", master, "", this.options.purpose, 32));
   }
 
-  /**
-   * Encrypts a text. Each call returns a different result, even for the same text.
-   * @param associatedData text that is not encrypted, but must be the same at decryption
-   */
+  /** Each call returns a different result. `associatedData` is not encrypted, but must be the same at decryption. */
   seal(text: string, associatedData: string): string {
     const iv = randomBytes(IV_BYTES);
     const cipher = createCipheriv(CIPHER_ALGORITHM, this.keyOf(this.options.ring.getCurrentKey()), iv).setAAD(
@@ -42,10 +36,7 @@ export class TextCipher {
     return Buffer.concat([iv, cipher.getAuthTag(), body]).toString("base64url");
   }
 
-  /**
-   * Decrypts a text.
-   * @returns null if the text was not encrypted with one of the service's keys and the same `associatedData`
-   */
+  /** Returns null if the text was not encrypted with one of the service's keys and the same `associatedData`. */
   unseal(sealed: string, associatedData: string): string | null {
     let text: string | null = null;
     this.options.ring.findKey((master) => {

@@ -1,6 +1,6 @@
 /**
- * Reads and replaces an app's secret bindings and the list of its sealed settings. A secret binding adds the value of a
- * setting to requests to one origin. Code cannot read sealed settings. This file does not read values of settings.
+ * Reads and replaces an app's secret bindings (the value of a setting is added to requests to one origin) and the list of its sealed
+ * settings, which code cannot read. This file does not read values of settings.
  */
 import type { EntityManager } from "typeorm";
 import { queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
@@ -41,10 +41,7 @@ export async function readStoredBindings(
 export class BindingDefinitions {
   constructor(private readonly options: { settings: Settings; allowPrivateNetwork: boolean }) {}
 
-  /**
-   * Validates bindings and returns them in normalized form.
-   * @throws ActionError REQUEST_INVALID whose message names the wrong field by its path
-   */
+  /** Validates and normalizes bindings. @throws ActionError REQUEST_INVALID with the path of the wrong field */
   read(bindings: unknown): SecretBinding[] {
     return parseSecretBindings({ bindings }, this.options.allowPrivateNetwork);
   }

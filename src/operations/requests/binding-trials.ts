@@ -1,6 +1,6 @@
 /**
- * Tests a secret binding, which adds the value of a setting to requests to one origin: sends one request as an action
- * would, and returns the result. Also lists the actions that use each binding.
+ * Tests a secret binding, which adds the value of a setting to requests to one origin, with one request. Also lists the actions that use
+ * it.
  */
 import { type Db, rows } from "../../data/database.js";
 import type { OutgoingHopSummary } from "../../engine/outgoing.js";
@@ -25,10 +25,7 @@ export interface BindingTrial {
   error: string | null;
 }
 
-/**
- * A binding and the drafts that use it. A draft uses a binding if it lists the binding's origin and its code contains
- * the key of the binding's setting.
- */
+/** A draft uses a binding if it lists the binding's origin and its code contains the key of the binding's setting. */
 export interface BindingUse {
   key: string;
   origin: string;
@@ -59,10 +56,7 @@ interface BindingTrialInput {
   url: string;
 }
 
-/**
- * Validates the body of a request that tests a binding.
- * @throws REQUEST_INVALID whose message names the invalid field
- */
+/** @throws REQUEST_INVALID with the name of the invalid field */
 function readTrial(body: unknown): BindingTrialInput {
   if (!isObject(body)) throw invalidRequest(`the body must be a JSON object (got ${describeValue(body)})`);
   const { key, origin } = body;
@@ -115,8 +109,7 @@ export class BindingTrials {
   }
 
   /**
-   * Sends one request with the credential of a binding. If the request fails, returns the error as a result.
-   * @throws REQUEST_INVALID for invalid options, and if the app has no such binding
+   * Sends one request with a binding's credential. A failure is a result. @throws REQUEST_INVALID for invalid options or an unknown binding
    */
   async send(caller: Caller, appId: number, body: unknown, signal: AbortSignal): Promise<BindingTrial> {
     const { db, requests } = this.options;

@@ -1,6 +1,6 @@
 /**
- * Adds the secret of a binding (the value of a setting for requests to one origin) to an outgoing request. The forms are
- * header, query parameter, basic credentials, AWS Signature Version 4, and OAuth 2 access token.
+ * Adds the secret of a binding (a setting's value for requests to one origin) to an outgoing request: as header, query parameter, basic
+ * credentials, AWS Signature Version 4, or OAuth 2 access token.
  */
 import { createHash, createHmac } from "node:crypto";
 import { SignatureV4 } from "@smithy/signature-v4";
@@ -63,8 +63,7 @@ function addCredentialQuery(hop: OutgoingHop, binding: SecretBinding, text: stri
 }
 
 /**
- * Returns the value of the Authorization header for basic credentials. If the binding has a `name`, it is the user name
- * and the setting's value is the password. Otherwise the setting's value is `user:password` or only the user name.
+ * Returns the Authorization header. The user name is the binding's `name`, if any; otherwise the text is `user:password` or a user name.
  */
 function basicAuthorization({ name }: SecretBinding, text: string): string {
   const userAndPassword = name !== null ? `${name}:${text}` : text.includes(":") ? text : `${text}:`;
@@ -109,10 +108,7 @@ async function signAwsRequest(hop: OutgoingHop, binding: SecretBinding, value: u
   return { ...hop, headers: Object.fromEntries(lowerCaseHeaders) };
 }
 
-/**
- * Creates the function that adds a binding's credential to a request.
- * @param getToken returns an access token for an `oauth2` binding, other than `rejectedToken` if possible
- */
+/** `getToken` returns an access token for an `oauth2` binding, if possible another one than `rejectedToken`. */
 export function createBindingCredential(
   binding: SecretBinding,
   value: unknown,

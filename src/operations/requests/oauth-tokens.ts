@@ -1,6 +1,5 @@
 /**
- * Fetches the access tokens of `oauth2` bindings from their token endpoint. Stores the tokens encrypted, renews them
- * before they expire, and shares them between all processes.
+ * Fetches access tokens of `oauth2` bindings from their token endpoint, stores them encrypted for all processes, and renews them in time.
  */
 import { createHash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -21,13 +20,10 @@ const LIFETIME_MAX_MS = 24 * 3_600_000;
 const FETCH_TIMEOUT_MS = 10_000;
 /** Maximum number of concurrent requests to token endpoints. Each request holds a database connection while it waits for the endpoint. */
 const CONCURRENT_FETCHES_MAX = 2;
-/**
- * Minimum time in milliseconds between two replacements of a token that an origin has rejected, because an origin may reject every token.
- */
+/** Milliseconds between two replacements of a token that an origin rejected, because an origin may reject every token. */
 const REPLACEMENT_INTERVAL_MS = 10_000;
 /**
- * Number of attempts to store fetched tokens. If all these attempts fail, the tokens are lost, and with them a refresh
- * token that replaced the previous one at the provider.
+ * Number of attempts to store fetched tokens. Then they are lost, also a refresh token that has replaced the previous one at the provider.
  */
 const STORE_ATTEMPTS_MAX = 60;
 const STORE_RETRY_DELAY_MS = 500;
@@ -56,10 +52,7 @@ const STORE_ACCESS_TOKEN =
 
 const encryptionLabelOf = ({ key, origin }: SecretBinding): string => `token:${key}:${origin}`;
 
-/**
- * Returns a hash of the binding and the setting's value with which a token was fetched. If the binding or the value
- * changes, the stored token is not used any more.
- */
+/** Hash of the binding and the setting's value. If one of them changes, the stored token is not used any more. */
 const tokenFingerprint = (binding: SecretBinding, value: unknown): string =>
   createHash("sha256")
     .update(JSON.stringify([binding, value]))
@@ -123,9 +116,8 @@ interface OauthTokensOptions {
 export class OauthTokens {
   private readonly now = this.options.now ?? Date.now;
   /**
-   * Valid tokens that this process has used, by binding. `version` is the version number of the app's secrets. After a
-   * change of the secrets, the stored token is read again, because it may have been deleted. For a token that has replaced
-   * a rejected token, `replacedAt` is the time of the replacement.
+   * Valid tokens of this process, by binding. `version` is the version of the app's secrets: after a change, the stored token is read
+   * again. For a token that replaced a rejected one, `replacedAt` is the time of the replacement.
    */
   private readonly cachedTokens = new Map<
     string,
@@ -195,10 +187,7 @@ export class OauthTokens {
     ) as AccessToken;
   }
 
-  /**
-   * Renews the token of a binding. One process locks the row and requests the token. Other processes wait for the lock
-   * and then read the stored token.
-   */
+  /** One process locks the row and requests the token. Other processes wait for the lock, and then read the stored token. */
   private async renewToken(
     appId: number,
     binding: SecretBinding,
@@ -225,7 +214,7 @@ export class OauthTokens {
       try {
         return await db.transaction(storeToken);
       } catch (error) {
-        // After the tokens have been fetched, only the write is repeated: the provider may have revoked the previous refresh token.
+        // Repeats only the write, because the provider may have revoked the previous refresh token.
         if (token === null || attemptsLeft === 0) throw error;
         await delay(STORE_RETRY_DELAY_MS, undefined, { ref: false });
       }
@@ -233,10 +222,8 @@ export class OauthTokens {
   }
 
   /**
-   * Returns a valid access token for a binding.
-   * @param secret value of the binding's setting, and version of the app's secrets at which it was read
-   * @param rejected token that the origin has rejected; another token is returned if possible
-   * @throws OutgoingError
+   * Returns a valid token for a binding, if possible not the token `rejected`, which the origin has rejected. `secret` is the setting's
+   * value and the version of the app's secrets at which it was read. @throws OutgoingError
    */
   async accessTokenFor(
     appId: number,
@@ -277,9 +264,7 @@ export class OauthTokens {
     return tokenPromise;
   }
 
-  /**
-   * Returns the app's access tokens, each with the key of the binding's setting, so that the service can mask these tokens in responses.
-   */
+  /** Returns the app's access tokens with the keys of their settings, so that the service can mask them in responses. */
   knownTokens(appId: number): [key: string, token: string][] {
     const appTokens = [...this.cachedTokens.values()].filter((token) => token.appId === appId);
     return appTokens.flatMap(({ key, accessToken, refreshToken }) => [
@@ -288,10 +273,7 @@ export class OauthTokens {
     ]);
   }
 
-  /**
-   * Returns a number that changes whenever a token is added or replaced. A cached scanner for secrets can be used
-   * only while the number stays the same.
-   */
+  /** Returns a number that changes with each added or replaced token. A cached secret scanner is valid while it stays the same. */
   generation(_appId: number): number {
     return this.changeCount;
   }

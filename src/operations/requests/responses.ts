@@ -1,7 +1,4 @@
-/**
- * Prepares a response for the action's code that sent the request. Decodes the body to text, and masks the secrets of
- * bindings in all forms in which a body can contain them.
- */
+/** Decodes a response to text for the action's code, and masks the secrets of bindings in all forms in which a body can contain them. */
 import type { Transform } from "node:stream";
 import { finished } from "node:stream/promises";
 import {
@@ -52,10 +49,7 @@ const ZSTD_MAGIC = 0xfd2fb528;
 /** Upper 28 bits of the magic numbers of skippable frames. A zstd stream can begin with such a frame. */
 const ZSTD_SKIPPABLE_MAGIC = 0x184d2a5;
 
-/**
- * `canBegin` is checked before a decoder starts, because each decoder occupies a thread even if it rejects the first
- * byte. Only raw deflate and Brotli have no magic number, so their decoders try every body.
- */
+/** `canBegin` saves a decoder, which occupies a thread. Raw deflate and Brotli have no magic number, so their decoders try every body. */
 const COMPRESSED_FORMATS: readonly CompressedFormat[] = [
   { createDecoder: () => createGunzip(ZLIB_OPTIONS), canBegin: (body) => body.readUInt16BE(0) === GZIP_MAGIC },
   // In the zlib format, the first two bytes form a number that is a multiple of 31 (RFC 1950).
@@ -100,8 +94,8 @@ function decodeTwoByte(bytes: Buffer): string[] {
 }
 
 /**
- * Returns the texts that code could get by decoding the bytes with several charsets, without duplicates. Most of these
- * texts are equal, because ASCII text is the same in all one-byte charsets.
+ * Texts that code could get by decoding the bytes with several charsets. Most are equal, because ASCII is the same in all one-byte
+ * charsets.
  */
 const decodedTexts = (body: Buffer): Set<string> =>
   new Set([
@@ -114,7 +108,7 @@ const decodedTexts = (body: Buffer): Set<string> =>
 /** Result of a decoder that has read a body until its end, or until the first part with invalid data. */
 interface DecodedParts {
   decoded: Buffer;
-  /** Number of bytes of the body before the output that the decoder has lost because of invalid data. */
+  /** Number of bytes of the body before the output that was lost because of invalid data. */
   bytesRead: number;
   isInvalid: boolean;
 }
@@ -150,10 +144,7 @@ async function decodeParts(decoder: Decoder, parts: readonly Buffer[], origin: s
   return { decoded: Buffer.concat(decodedParts), bytesRead: decoder.bytesWritten, isInvalid };
 }
 
-/**
- * Decompresses a body up to its end or to its first invalid byte. A decoder loses the output of the part in which it
- * finds invalid data, so this part is decoded again in smaller parts.
- */
+/** A decoder loses the output of the part in which it finds invalid data, so this part is decoded again in smaller parts. */
 async function decompressReadablePart(
   { createDecoder }: CompressedFormat,
   body: Buffer,
@@ -191,8 +182,8 @@ async function decompressFrames(format: CompressedFormat, body: Buffer, origin: 
 }
 
 /**
- * Returns the texts that code could get by decompressing a body that has no Content-Encoding.
- * @throws OutgoingError LIMIT, TRANSPORT if the body cannot be searched, because it is too large after decompression
+ * Returns the texts that code could get by decompressing a body without Content-Encoding. @throws OutgoingError LIMIT if it is too large;
+ * TRANSPORT
  */
 async function decompressedTexts(body: Buffer, origin: string): Promise<Set<string>> {
   const readings = new Set<string>();
@@ -241,9 +232,7 @@ function maskedKeysIn(maskedText: string, before: string): string[] {
 }
 
 /**
- * Masks the secrets of bindings in a response.
- * @param text response body as text; null if the action's code requested bytes
- * @returns null if the response contains no secret of a binding
+ * Masks the secrets of bindings in a response; null if it contains none. `text` is its body, or null if the action's code requested bytes.
  * @throws OutgoingError LIMIT, TRANSPORT if the body is compressed and too large to be searched
  */
 export async function maskResponse(

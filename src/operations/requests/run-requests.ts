@@ -1,6 +1,6 @@
 /**
- * Sends the requests of one run to other services (`Svc.App.V3.Actions.request`). Checks the origins that the action
- * may use, rejects URLs that contain secrets, and masks the secrets of bindings in responses.
+ * Sends a run's requests to other services (`Svc.App.V3.Actions.request`). Checks the action's allowed origins, rejects URLs with secrets,
+ * and masks the secrets of bindings in responses.
  */
 import type { Environment } from "../../data/action-types.js";
 import type { ConsoleLine, EncodedOutgoingResponse, SendOutgoing } from "../../engine/browser/run.js";
@@ -44,14 +44,9 @@ export interface RequestingRun {
   findInUrl(url: string): Promise<string | null>;
   /** Like `findInUrl`, but for a URL that the run's own code passes to `Svc.App.V3.Actions.request`. */
   findInRequestUrl(url: string): Promise<string | null>;
-  /**
-   * Called before the action's code receives a response. `version` is the version number of the app's secrets, which
-   * was read after the response had arrived.
-   */
+  /** Called before the code receives a response, with the version of the app's secrets, which was read after its arrival. */
   onSecretsRead(version: number): void;
-  /**
-   * Called before the action's code receives the error of a failed request. The error may contain text that the other server has chosen.
-   */
+  /** Called before the code receives the error of a failed request, which may contain text of the other server. */
   onRequestFailed(): void;
   printLine(line: ConsoleLine): void;
   onHostContacted(host: string): void;
@@ -60,10 +55,7 @@ export interface RequestingRun {
 }
 
 export interface SecretBindings {
-  /**
-   * Returns the credential of a binding.
-   * @throws OutgoingError POLICY if the app has no binding of this setting for the origin
-   */
+  /** @throws OutgoingError POLICY if the app has no binding of this setting for the origin */
   credentialFor(appId: number, key: string, origin: string): Promise<RequestCredential>;
   /** Returns the scan that masks secrets in a response, for the app's current bindings. */
   scanFor(appId: number): Promise<BindingSecretScan>;
@@ -86,21 +78,14 @@ function hostAndPortOf(origin: string): string {
   return `${hostname.replace(/^\[(.*)\]$/, "$1")}:${port || (protocol === "https:" ? HTTPS_PORT : HTTP_PORT)}`;
 }
 
-/**
- * Returns the error that the action's code receives for a failed request. If the options name an origin, the message
- * contains this origin (contract, section 9).
- */
+/** Returns the error of a failed request for the action's code. The message contains the origin of the options, if any. */
 function encodeFailure(options: unknown, code: string, message: string): EncodedOutgoingResponse {
   const origin = parseRequestedOrigin(options);
   const isNamed = origin === null || message.includes(origin);
   return { head: JSON.stringify([0, code, isNamed ? message : `${message} (request to ${origin})`]), text: "" };
 }
 
-/**
- * Rejects a request whose URL contains a secret.
- * @param key key of the setting whose value the URL contains; null for none
- * @throws OutgoingError POLICY if `key` is not null
- */
+/** @param key setting whose value the URL contains; null for none @throws OutgoingError POLICY if `key` is not null */
 function refuseSecretInUrl(key: string | null, origin: string): void {
   if (key === null) return;
   const message = `the URL of a request to ${origin} holds the value of the setting ${key}; send the value in a header or in the body`;
@@ -155,14 +140,14 @@ export class RunRequestSender {
           pool: String(run.appId),
           mayUseOrigin: (requested) => run.origins.includes(requested),
           originOf: normalizeOrigin,
-          // Checks the URL of a redirect for secrets. The response can also contain a secret that was set after the run's start.
+          // The response can also contain a secret that was set after the run's start.
           checkRedirect: async (next) => refuseSecretInUrl(await run.findInUrl(next.href), origin),
           ...(credential && { authorize: credential.authorize }),
           hasCredential: credential !== null || headers["authorization"] !== undefined,
         },
       );
     let response = await sendOnce();
-    // A server that rejects the credential has not processed the request, so the request can be sent again with any HTTP method.
+    // The server has not processed a request whose credential it rejected, so it can be sent again with any HTTP method.
     if (response.status === UNAUTHORIZED_STATUS && (await credential?.replaceToken())) response = await sendOnce();
     return this.encodeResponse(run, response, responseType);
   }

@@ -1,6 +1,6 @@
 /**
- * Stores secret bindings, which add the value of a setting to requests to one origin. Provides runs with these credentials and with
- * scanners that mask them in responses. A secret leaves this module only in a request to the origin of its binding.
+ * Stores secret bindings, which add the value of a setting to requests to one origin. Provides runs with these credentials, and with
+ * scanners that mask them in responses. A secret leaves this module only in a request to its origin.
  */
 import { LRUCache } from "lru-cache";
 import type { EntityManager } from "typeorm";
@@ -111,7 +111,7 @@ export class SecretBindingStore {
     const boundKeys = new Set(bindings.map(({ key }) => key));
     const values = boundKeys.size === 0 ? null : await settings.secretValues.read(appId);
     const entries = values?.underscore.filter(([key]) => boundKeys.has(key)) ?? [];
-    // The version number was read before the values. So if the values change in between, the next request reads all values again.
+    // The version was read before the values, so if they change in between, the next request reads all values again.
     const preparedNow = { version, bindings, values: new Map(entries) };
     this.preparedByApp.set(appId, preparedNow);
     return preparedNow;
@@ -137,9 +137,7 @@ export class SecretBindingStore {
   }
 
   /**
-   * Replaces all secret bindings of the app.
-   * @throws REQUEST_INVALID; FORBIDDEN for a change of a sealed setting without its value; RESOURCE_CHANGED;
-   *   SETTINGS_INVALID for an invalid value
+   * @throws REQUEST_INVALID; FORBIDDEN for a change of a sealed setting without its value; RESOURCE_CHANGED; SETTINGS_INVALID for a value
    */
   async set(
     caller: Caller,

@@ -37,10 +37,7 @@ function validateLogFilter(where: unknown): LogWhere {
   return parsedWhere.where;
 }
 
-/**
- * Compares the filter (`where`) of a log trigger with the app's last 1,000 log events.
- * @throws TRIGGERS_INVALID, REQUEST_INVALID
- */
+/** Compares the filter of a log trigger with the app's last 1,000 log events. @throws TRIGGERS_INVALID, REQUEST_INVALID */
 export type RunBacktest = (appId: number, where: unknown) => Promise<BacktestResult>;
 
 export const createBacktest =

@@ -1,16 +1,12 @@
 /**
- * Pauses and resumes all schedules of an app. Meanwhile, the service stores a skipped run for each time at which a
- * schedule would have started a run.
+ * Pauses and resumes all schedules of an app. During a pause, a skipped run is stored for each time at which a schedule would start a run.
  */
 import { type Db, rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import { recordChange } from "../records/audit.js";
 import { transactWithAppLock } from "../settings/app-lock.js";
 
-/**
- * Pauses the schedules of the app if $2 is true, otherwise resumes them. If the schedules are already paused, keeps the
- * time at which the pause began.
- */
+/** Pauses the app's schedules if $2 is true, otherwise resumes them. A second pause keeps the time of the first. */
 const SET_PAUSED = `
   UPDATE app SET schedules_paused_at = CASE WHEN $2 THEN coalesce(schedules_paused_at, now()) END
    WHERE id = $1 RETURNING schedules_paused_at AS "pausedAt"`;
@@ -24,10 +20,7 @@ export class SchedulePause {
     return (await rows<{ pausedAt: Date | null }>(this.db, sql, [appId]))[0]?.pausedAt ?? null;
   }
 
-  /**
-   * Pauses or resumes the app's schedules. Runs that are already queued are still executed. Returns the time of the
-   * pause; null after resuming.
-   */
+  /** Queued runs are still executed. Returns the time of the pause; null after resuming. */
   async setPaused(caller: Caller, appId: number, isPaused: boolean): Promise<Date | null> {
     return transactWithAppLock(this.db, appId, async (manager) => {
       const [app] = await rows<{ pausedAt: Date | null }>(manager, SET_PAUSED, [appId, isPaused]);

@@ -19,10 +19,7 @@ import type { ServiceMetrics, TickResultLabel } from "../watch/measures.js";
 /** Maximum number of schedules that one transaction handles. */
 const BATCH_SIZE = 100;
 const MINUTE_MS = 60_000;
-/**
- * Delay in milliseconds before the next attempt to claim a due tick (scheduled time). An attempt fails if another
- * scheduler has locked the schedule, or if the database's clock is behind.
- */
+/** Milliseconds before a claim is repeated, because another scheduler locked the schedule, or the database's clock is behind. */
 const CLAIM_RETRY_DELAY_MS = 50;
 
 const SKIP_REASONS = {
@@ -41,17 +38,14 @@ const metricLabelOf = (reason: string | null): TickResultLabel => {
 };
 
 /**
- * Selects due schedules. $1 is this process's estimate of the database's time, which may be ahead by the duration of one request. Runs get
- * the database's `now()` as `queued_at`, so no tick is stored before the database's clock has reached it.
+ * Selects due schedules. $1 is this process's estimate of the database's time, up to one request ahead. Runs get `now()` as `queued_at`, so
+ * no tick is stored before the database's clock has reached it.
  */
 const SELECT_DUE_SCHEDULES = `
   SELECT action_id AS "actionId", app_id AS "appId", frequency, timezone, next_tick AS "dueAt", coalesce(offset_ms, 0) AS "offsetMs"
     FROM schedule WHERE next_tick <= least($1, now()) ORDER BY next_tick LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED`;
 
-/**
- * Selects the data from which the service decides whether ticks are queued or skipped. Runs after the schedules were
- * locked, so that the data includes runs that another scheduler has just stored.
- */
+/** Facts that decide if ticks are queued or skipped. Runs after the schedules were locked, to see the runs of other schedulers. */
 const SELECT_CIRCUMSTANCES = `
   SELECT (SELECT json_agg(action_id) FROM run
            WHERE action_id = ANY ($1) AND trigger = 'schedule' AND finished_at IS NULL) AS busy,
@@ -93,10 +87,7 @@ interface DueRow {
   offsetMs: number;
 }
 
-/**
- * Returns the time of the tick without the offset. A process of the previous release ignores the offset, so `dueAt` may
- * already be this time.
- */
+/** Returns the tick without its offset. A process of the previous release ignores the offset, so `dueAt` may already be this time. */
 function tickWithoutOffset({ frequency, dueAt, offsetMs }: DueRow, timezone: string): Date {
   const tick = new Date(dueAt.getTime() - offsetMs);
   const justBefore = new Date(tick.getTime() - 1);
@@ -123,10 +114,7 @@ interface TickResult {
   reason: string | null;
 }
 
-/**
- * Decides for each due tick of one schedule whether it is queued or skipped. Queues at most one tick, and only if no
- * scheduled run of the action is still in progress.
- */
+/** Queues at most one due tick of a schedule, and only if no scheduled run of the action is in progress. Skips the others. */
 function decideTickResults(
   due: DueRow,
   owedTicks: DueTicks,
@@ -187,9 +175,7 @@ async function readCircumstances(manager: EntityManager, due: DueRow[]): Promise
 export class Scheduler {
   constructor(private readonly options: SchedulerOptions) {}
 
-  /**
-   * Claims a batch of due schedules, stores the runs of their ticks, and sets their next ticks. Returns the number of claimed schedules.
-   */
+  /** Claims a batch of due schedules, stores the runs of their ticks, and sets their next ticks. Returns their number. */
   private async claimBatch(moment: Date): Promise<number> {
     const { db, defaultTimezone, measures } = this.options;
     const tickResults: TickResult[] = [];
@@ -205,8 +191,7 @@ export class Scheduler {
         const owedTicks = computeDueTicks(row.frequency, timezone, tick, shiftedNow);
         tickResults.push(...decideTickResults(row, owedTicks, state));
         next.push(new Date(owedTicks.next.getTime() + row.offsetMs).toISOString());
-        // Lets other work of the process run first. After a long pause, a schedule has thousands of missed ticks, and
-        // computing all of them at once would block the event loop.
+        // After a long pause, a schedule has thousands of missed ticks. Computing all of them at once would block the event loop.
         if (owedTicks.missed.length > 1) await breathe();
       }
       await rows(manager, WRITE_TICKS, [
@@ -243,20 +228,14 @@ export class Scheduler {
     return first ? Math.max(0, this.options.now() - first.getTime()) : 0;
   }
 
-  /**
-   * Returns the number of ticks that are due, or become due within the next minute. Does not count ticks of
-   * unpublished or paused apps, which are skipped.
-   */
+  /** Returns the number of ticks that are due within the next minute, without those of unpublished or paused apps. */
   async ticksDue(): Promise<number> {
     const { db, now } = this.options;
     const [row] = await rows<{ ticks: number }>(db, COUNT_DUE_TICKS, [new Date(now() + MINUTE_MS)]);
     return row!.ticks;
   }
 
-  /**
-   * Returns the next ticks of a frequency, as a preview for authors.
-   * @throws FREQUENCY_INVALID, FREQUENCY_TOO_FREQUENT, TIMEZONE_INVALID
-   */
+  /** Returns the next ticks of a frequency, for authors. @throws FREQUENCY_INVALID, FREQUENCY_TOO_FREQUENT, TIMEZONE_INVALID */
   preview(frequency: unknown, zone: unknown, count: number): SchedulePreview {
     const { now, defaultTimezone } = this.options;
     checkFrequency(frequency);

@@ -1,6 +1,6 @@
 /**
- * Maintains the tables `schedule` and `log_trigger`, which list the actions that a schedule or a log event starts. The
- * tables contain only active live versions. The transaction that publishes an action also changes these tables.
+ * Maintains the tables `schedule` and `log_trigger` of the active live versions that a schedule or a log event starts. The transaction that
+ * publishes an action also changes them.
  */
 import type { ActionRow } from "../../data/action.js";
 import type { RunWait } from "../../data/action-types.js";
@@ -38,9 +38,7 @@ type IndexedAction = Pick<
   | "jitterSeconds"
 >;
 
-/**
- * True for active live versions that run on the server. Only these actions start without a caller (specification, "Which version runs").
- */
+/** Only active live versions on the server start without a caller. */
 const startsWithoutCaller = ({ masterId, active, environment, actionVersion }: IndexedAction): boolean =>
   masterId !== null && active && environment !== "client" && actionVersion === "v3";
 
@@ -79,10 +77,7 @@ export class TriggerIndex {
     await rows(executor, `SELECT pg_notify('${SCHEDULE_CHANNEL}', '')`);
   }
 
-  /**
-   * Updates the rows of a live version, in the transaction that changes the live version. The rows of a deleted
-   * action are deleted together with the action.
-   */
+  /** Updates the rows in the transaction that changes the live version. Rows of a deleted action are deleted with it. */
   async apply(executor: SqlClient, action: IndexedAction): Promise<void> {
     await this.applySchedule(executor, action);
     await applyLogTriggers(executor, action);

@@ -1,6 +1,5 @@
 /**
- * Reads the ticks (scheduled times) of an app's schedules: those of the next seven days, and those of the last seven
- * days that were skipped or whose run failed.
+ * Reads the ticks (scheduled times) of an app's schedules in the next seven days, and the skipped and failed ones of the last seven days.
  */
 import { availableParallelism } from "node:os";
 import { setImmediate as breathe } from "node:timers/promises";
@@ -34,7 +33,7 @@ export interface MissedTickGroup {
   reason: string | null;
   /** IANA name of the action's time zone; the default time zone for a deleted action. */
   timezone: string;
-  /** Time of the first tick in the group. `to` is the time of the last tick. */
+  /** Times of the first and the last tick in the group. */
   from: string;
   to: string;
   count: number;
@@ -65,10 +64,7 @@ export interface ScheduleWeek {
 
 const WEEK_MS = 7 * 24 * 60 * 60 * 1000;
 const LISTED_ACTIONS_MAX = 200;
-/**
- * TICKS_MAX is the maximum number of ticks that are computed for all actions together, because each takes 50 µs.
- * TICKS_PER_ACTION limits the ticks of one action: at least one for each day.
- */
+/** Maximum number of ticks of all actions, because each takes 50 µs; TICKS_PER_ACTION of one action allows one a day. */
 const TICKS_MAX = 4_000;
 const TICKS_PER_ACTION = { min: 8, max: 170 };
 const LISTED_MISSED_MAX = 200;
