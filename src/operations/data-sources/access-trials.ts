@@ -1,6 +1,6 @@
 /**
- * Tests access rules for editors: shows what a user of the app can read and write in a data source. Uses the stored
- * rules, or rules that the editor has not saved yet. Stores nothing.
+ * Tests access rules for editors: shows what a user of the app can read and write in a data source, by stored or unsaved rules. Stores
+ * nothing.
  */
 import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -87,9 +87,8 @@ export class AccessTrials {
   constructor(private readonly options: AccessTrialsOptions) {}
 
   /**
-   * Returns the data of the user to test with; null for an anonymous visitor. `input` refers to an entry or contains
-   * the data.
-   * @throws REQUEST_INVALID, DATA_SOURCE_NOT_FOUND, ENTRY_NOT_FOUND
+   * Returns the data of the user that `input` refers to or contains; null for an anonymous visitor. @throws REQUEST_INVALID,
+   * DATA_SOURCE_NOT_FOUND, ENTRY_NOT_FOUND
    */
   private async userOf(appId: number, input: unknown): Promise<AppUserData | null> {
     const { db, sources } = this.options;
@@ -114,8 +113,7 @@ export class AccessTrials {
     reserve?: ReserveResponseBytes,
   ): Promise<Pick<AccessTrial, "entries" | "reason">> {
     try {
-      // The access rule may require conditions in the `where`. If the request has no `where`, the trial uses these
-      // conditions as the `where`.
+      // Without a `where` in the request, uses the conditions that the access rule requires.
       const testedWhere = input ?? toWhereFilter(userRights.grant(source, "select").conditions);
       const { entries } = await this.options.searches.find(
         userRights,

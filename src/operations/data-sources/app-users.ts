@@ -1,7 +1,6 @@
 /**
- * Signs users of an app in to its pages. Each user is an entry of a data source that has a hashed column, such as a
- * password. A sign-in belongs to the credential of a page. The sign-in ends when a value that it has checked changes,
- * such as the password.
+ * Signs users of an app in to its pages. Each user is an entry of a data source with a hashed column, such as a password. A sign-in belongs
+ * to the credential of a page, and ends when a value that it has checked changes.
  */
 import { type Db, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -22,17 +21,11 @@ export interface AppUser {
   id: number;
   dataSourceId: number;
   data: EntryData;
-  /**
-   * Channels (e-mail, text message) by which the user has entered a correct code since the sign-in, each with the time
-   * in ISO 8601. Missing if there is none.
-   */
+  /** Channels (e-mail, text message) with a correct code since the sign-in, and its time in ISO 8601. */
   verified?: Partial<Record<VerificationChannel, string>>;
 }
 
-/**
- * An e-mail address or phone number that a user has confirmed with a code, and the column of the user's entry that
- * contains it.
- */
+/** Address or phone number that a user confirmed with a code, and the column of the user's entry that contains it. */
 export interface VerifiedAddress {
   entryId: number;
   column: string;
@@ -40,10 +33,7 @@ export interface VerifiedAddress {
   by: VerificationChannel;
 }
 
-/**
- * SQL condition for sign-ins that are still valid: the data source still contains users (`is_users`), or the user has
- * confirmed an address with a code. Older releases also stored sign-ins at data sources without users.
- */
+/** Valid sign-ins: the data source contains users, or an address is confirmed. Older releases also stored sign-ins elsewhere. */
 const IS_USER_SIGN_IN = "(source.is_users OR session.verified <> '{}')";
 
 /** Start of a statement that selects sign-ins of the app $2. The condition on the credential must follow. */
@@ -59,8 +49,8 @@ const SELECT_SIGN_IN = `${SELECT_SIGN_INS} = $1`;
 const SELECT_SIGN_INS_OF_CREDENTIALS = `${SELECT_SIGN_INS} = ANY ($1::bigint[])`;
 
 /**
- * Selects the first matching entry, so that a later entry with the same address cannot take over the account. The query
- * reads all matching entries before it selects one, so that its duration does not reveal whether an entry exists.
+ * Selects the first match, so that a later entry with the same address cannot take over the account. Reads all matches before, so that the
+ * duration does not reveal whether an entry exists.
  */
 const SELECT_CANDIDATE = `
   WITH found AS MATERIALIZED (
@@ -86,10 +76,7 @@ const ADD_PROOF = `
 /* Selects an entry of a data source. $1 is the app, $2 the data source, $3 the entry. */
 const SELECT_ENTRY = "SELECT id, data FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id = $3";
 
-/**
- * Returns a digest of the values that a sign-in checked against the user's input. The sign-in ends when the digest
- * changes.
- */
+/** Digest of the values that a sign-in checked. The sign-in ends when it changes. */
 const digestComparedValues = (data: EntryData, columns: readonly string[]): Buffer =>
   hashParts(columns.map((column) => (Object.hasOwn(data, column) ? data[column] : null)));
 
@@ -108,10 +95,7 @@ interface AppUserRow extends AppUser {
   proof: Buffer;
 }
 
-/**
- * A validated sign-in request: the data source, the values that identify the entry, and the secrets that the user
- * entered.
- */
+/** A validated sign-in request: the data source, the values that identify the entry, and the entered secrets. */
 type SignInRequest = ReturnType<typeof parseSignInWhere> & { source: StoredDataSource };
 
 interface AppUsersOptions {
@@ -123,10 +107,7 @@ interface AppUsersOptions {
   needsSecondFactor: (appId: number) => Promise<boolean>;
 }
 
-/**
- * True if all entered secrets match the hashes in the entry. Computes hashes even if `appUser` is undefined, so that
- * the duration does not reveal whether the entry exists.
- */
+/** True if all entered secrets match the entry. Computes hashes also without an `appUser`, so that the duration does not reveal this. */
 async function provesIdentity(
   secrets: EntryData,
   appUser: EntryData | undefined,
@@ -167,9 +148,8 @@ export class AppUsers {
   }
 
   /**
-   * Returns the user who is signed in with the page's credential. Returns null if no user is signed in, if the user's
-   * entry was removed, or if a value that the sign-in checked has changed. If the second factor is still missing,
-   * `pending` is true, and the page's requests count as anonymous.
+   * Returns the user who is signed in with the page's credential; null if there is none, the entry was removed, or a checked value has
+   * changed. `pending` is true while the second factor is missing: then the page's requests count as anonymous.
    */
   async signedIn(credentialId: number | null, appId: number): Promise<SignedInUser | null> {
     if (credentialId === null) return null;
@@ -181,9 +161,7 @@ export class AppUsers {
   }
 
   /**
-   * Returns the users who are signed in with the credentials of pages, by the ID of the credential. Does not check that
-   * the credentials are valid. A credential without a user, or whose user's second factor is still missing, has no entry
-   * in the result.
+   * Returns the signed-in users by the ID of the page's credential, which is not checked. Leaves out users whose second factor is missing.
    */
   async usersOfCredentials(
     executor: SqlClient,
@@ -201,10 +179,7 @@ export class AppUsers {
     return users;
   }
 
-  /**
-   * Returns the user who is signed in with the page's credential. Returns null if no user is signed in, or if the
-   * second factor is still missing.
-   */
+  /** Returns the user who is signed in with the page's credential; null if there is none, or the second factor is missing. */
   async userOfCredential(credentialId: number | null, appId: number): Promise<AppUser | null> {
     const appUser = await this.signedIn(credentialId, appId);
     if (!appUser || appUser.pending) return null;
@@ -212,10 +187,7 @@ export class AppUsers {
     return user;
   }
 
-  /**
-   * Returns the user who is signed in to the caller's page. Returns null if no user is signed in, or if the caller is
-   * not a page.
-   */
+  /** Returns the user who is signed in to the caller's page; null if there is none, or if the caller is not a page. */
   async userOf(caller: Caller | null): Promise<AppUser | null> {
     if (caller?.appId == null || (caller.kind !== "viewer" && caller.kind !== "live")) return null;
     return this.userOfCredential(caller.credentialId, caller.appId);
@@ -223,8 +195,7 @@ export class AppUsers {
 
   /**
    * Validates a page's sign-in request.
-   * @throws DATA_SOURCE_ACCESS_DENIED if the data source contains no users, or `where` contains no hashed column;
-   *   REQUEST_INVALID
+   * @throws DATA_SOURCE_ACCESS_DENIED if the data source contains no users, or `where` contains no hashed column; REQUEST_INVALID
    */
   parseSignInRequest(source: StoredDataSource, where: unknown): SignInRequest {
     if (!source.isUsers) throw createAccessDeniedError();
@@ -275,10 +246,7 @@ export class AppUsers {
     return true;
   }
 
-  /**
-   * Stores in the current sign-in that the user has confirmed an address with a code. Returns false if the user is no
-   * longer signed in.
-   */
+  /** Stores in the current sign-in that the user has confirmed an address with a code. Returns false if the user is no longer signed in. */
   async addProof(caller: Caller, source: StoredDataSource, { entryId, by }: VerifiedAddress): Promise<boolean> {
     const session = [caller.credentialId, source.appId, source.id, entryId, JSON.stringify(provenNow(by))];
     return (await rows(this.options.db, ADD_PROOF, session)).length > 0;

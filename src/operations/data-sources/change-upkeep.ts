@@ -1,16 +1,10 @@
-/**
- * Deletes two kinds of old rows in small batches: changes that are too old for subscriptions to resume from, and
- * expired counts of failed sign-ins.
- */
+/** Deletes changes that are too old for subscriptions to resume from, and expired counts of failed sign-ins, in small batches. */
 import { type Db, rows } from "../../data/database.js";
 import { SIGN_IN_WINDOW_SECONDS } from "../../limits.js";
 
 const CLEANUP_INTERVAL_MS = 60_000;
 const ROWS_PER_BATCH = 1_000;
-/**
- * Time for which changes of entries are stored. Must be longer than POSITION_VALIDITY_MS (entry-positions.ts), so that
- * a subscriber with a valid position can resume.
- */
+/** Must be longer than POSITION_VALIDITY_MS (entry-positions.ts), so that a subscriber with a valid position can resume. */
 const CHANGES_KEPT_FOR = "15 minutes";
 
 /**

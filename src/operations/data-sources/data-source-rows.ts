@@ -11,10 +11,7 @@ import type { IndexDefinition } from "./index-definitions.js";
 /** PostgreSQL notification channel. A message is the ID of an app in which a data source was changed or removed. */
 export const DATA_SOURCE_CHANNEL = "svc_data_source";
 
-/**
- * Maximum time in milliseconds for which a data source is cached. If a process misses a notification, it uses an
- * outdated row for at most this time.
- */
+/** Maximum age in milliseconds of a cached row, in case that a notification was lost. */
 const CACHE_MAX_AGE_MS = 5_000;
 const CACHE_MAX_ENTRIES = 5_000;
 
@@ -74,9 +71,8 @@ const SELECT_BY_ID = `SELECT ${DATA_SOURCE_COLUMNS_SQL} FROM data_source WHERE a
 const WHOLE_SOURCE_LOCK_KEY = "hashtextextended('svc_data_source:' || $1::bigint || ':' || $2::bigint, 0)";
 
 /**
- * Blocks all other operations that remove or replace all entries of the data source, until the transaction ends. Take
- * this lock before any row lock. Then lock entries first and the data source's row last, as an update of an entry does.
- * The opposite order could cause a deadlock.
+ * Blocks other operations that remove or replace all entries, until the transaction ends. Take this lock before any row lock. Then lock
+ * entries first and the data source's row last, like an update of an entry: the opposite order could cause a deadlock.
  */
 export async function lockEntryReplacement(executor: SqlClient, appId: number, id: number): Promise<void> {
   await rows(executor, `SELECT pg_advisory_xact_lock(${WHOLE_SOURCE_LOCK_KEY})`, [appId, id]);
@@ -112,10 +108,9 @@ export async function lockDataSourceForRemoval(executor: SqlClient, appId: numbe
 }
 
 /**
- * Locks the empty data sources whose names are not in `names`, so that no other transaction can insert entries into
- * them. A manifest with `prune` removes these data sources. Call this function before the transaction takes a weaker
- * lock on their rows. If the transaction replaced the weaker lock later, it could deadlock with a request that inserts
- * an entry and then adds a column.
+ * Locks the empty data sources whose names are not in `names`, so that no other transaction can insert entries into them. A manifest with
+ * `prune` removes these data sources. Call this function before the transaction takes a weaker lock on their rows. If the transaction
+ * replaced the weaker lock later, it could deadlock with a request that inserts an entry and then adds a column.
  */
 export async function lockEmptyDataSourcesExcept(
   executor: SqlClient,

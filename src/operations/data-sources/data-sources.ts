@@ -42,10 +42,7 @@ const SELECT_TOTAL_SIZE = `
   SELECT coalesce(sum(octet_length(name) + octet_length(columns::text) + octet_length(access_rules::text) + octet_length(hooks::text)), 0)::float8
          AS bytes FROM data_source WHERE app_id = $1`;
 
-/**
- * Maximum number of times that the removal of a data source checks for new entries. Without this limit, the removal
- * would not end while other requests insert entries.
- */
+/** Maximum number of checks for new entries in a removal, which would otherwise not end while other requests insert entries. */
 const REMOVAL_ROUNDS_MAX = 20;
 
 const UNRESTRICTED_GRANT = {
@@ -69,12 +66,11 @@ export interface DataSourceTarget {
 }
 
 /**
- * Removes all entries of a data source, and locks its row so that no other transaction can insert entries. Removes the
- * entries in batches, because one statement for millions of entries would exceed the statement timeout. Until the row
- * is locked, other requests can insert entries and lock them. If this function waited for such an entry while the row
- * is locked, it could deadlock with the other request. So if entries exist after the row is locked, unlocks the row and
- * removes these entries first. After REMOVAL_ROUNDS_MAX rounds, keeps the row locked, although a deadlock is then
- * possible.
+ * Removes all entries of a data source, and locks its row so that no other transaction can insert entries. Removes the entries in batches,
+ * because one statement for millions of entries would exceed the statement timeout. Until the row is locked, other requests can insert
+ * entries and lock them. If this function waited for such an entry while the row is locked, it could deadlock with the other request. So if
+ * entries exist after the row is locked, unlocks the row and removes these entries first. After REMOVAL_ROUNDS_MAX rounds, keeps the row
+ * locked, although a deadlock is then possible.
  */
 async function removeAllEntries(executor: SqlClient, source: StoredDataSource): Promise<void> {
   for (let rounds = 1; ; rounds += 1) {
@@ -120,11 +116,7 @@ async function validatedEntries(
 export class DataSources {
   constructor(private readonly options: DataSourcesOptions) {}
 
-  /**
-   * Lists the app's data sources.
-   * @param reserve reserves memory for the response; gets the total size of the data sources in bytes
-   * @throws the errors of `reserve`
-   */
+  /** @param reserve reserves memory for the response of this many bytes @throws the errors of `reserve` */
   async list(appId: number, reserve?: ReserveResponseBytes): Promise<DataSourceView[]> {
     const { db } = this.options;
     const [sizeRow] = await rows<{ bytes: number }>(db, SELECT_TOTAL_SIZE, [appId]);
@@ -139,8 +131,7 @@ export class DataSources {
 
   /**
    * Creates a data source, with entries if the body contains them.
-   * @throws NAME_ALREADY_EXISTS, NAME_REQUIRED, NAME_EMPTY, NAME_TOO_LONG, REQUEST_INVALID, RATE_LIMIT_EXCEEDED,
-   *   OVERLOADED
+   * @throws NAME_ALREADY_EXISTS, NAME_REQUIRED, NAME_EMPTY, NAME_TOO_LONG, REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED
    */
   async create(caller: Caller, appId: number, body: unknown): Promise<DataSourceView> {
     const { db, sources, definitions, receivedDataLimiter } = this.options;
@@ -224,8 +215,7 @@ export class DataSources {
       await lockEntryReplacement(manager, appId, source.id);
       await checkDataSource(manager, appId, source.id, precondition);
       await removeAllEntries(manager, source);
-      // Deletes the data source's row last. An update of an entry also locks the entry first and the data source's
-      // row second; the opposite order could cause a deadlock.
+      // Deletes the data source's row last, like an update of an entry locks it last: the opposite order could cause a deadlock.
       await deleteDataSourceRow(manager, appId, source.id, precondition);
       await recordChange(manager, caller, {
         appId,

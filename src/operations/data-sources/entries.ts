@@ -1,6 +1,6 @@
 /**
- * Operations of callers on the entries of data sources. Each operation finds the data source, checks the caller's
- * rights, validates the request, and calls the module that does the work.
+ * Operations of callers on entries. Each finds the data source, checks the caller's rights, validates the request, and calls the module
+ * that does the work.
  */
 import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -81,9 +81,8 @@ export class Entries {
   }
 
   /**
-   * Finds the data source and the caller's rights on it. A caller without a right for any of the operations in `verbs` always gets the same
-   * error. So this error reveals neither whether the data source exists, nor whether the request is valid.
-   * @param verbs operations of which the access rules must allow at least one; callers that are not pages may use all operations
+   * Finds the data source and the caller's rights on it, of which access rules must allow at least one of `verbs`. Without one, a caller
+   * always gets the same error, which reveals neither whether the data source exists, nor whether the request is valid.
    */
   async open(visit: AdmittedRequest, { appId, ref }: DataSourceReference, ...verbs: EntryVerb[]) {
     const rights = await this.options.rights.of(visit);

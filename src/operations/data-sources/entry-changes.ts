@@ -1,7 +1,4 @@
-/**
- * Runs the transactions that change a data source's entries. Each transaction writes the entries, their log events and
- * the new counts, and notifies subscribers. Performs no validation.
- */
+/** Runs the transactions that change entries. Each writes the entries, their log events and the new counts, and notifies subscribers. */
 import type { EntityManager } from "typeorm";
 import { type Db, findViolatedUniqueIndex, isInvalidDataError, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -29,15 +26,9 @@ import { findUniqueIndexColumns, isUniqueIndexName } from "./index-definitions.j
 /** PostgreSQL notification channel. A message is `appId:dataSourceId` of a data source whose entries have changed. */
 export const ENTRY_CHANNEL = "svc_entry";
 
-/**
- * Maximum number of changed entries that the service stores for subscribers. After a larger change, the subscribers
- * must read all entries again.
- */
+/** Maximum number of changed entries that are stored for subscribers. After a larger change, they must read all entries again. */
 export const MAX_CHANGED_ENTRIES_LISTED = 10_000;
-/**
- * Maximum size in bytes, as JSON, of the replaced entries that the service stores for subscribers. After a larger
- * change, the subscribers must read all entries again.
- */
+/** Maximum size of the replaced entries (JSON) that are stored for subscribers. After a larger change, they must read all entries again. */
 const REPLACED_MAX_BYTES = 2 * 1024 * 1024;
 
 const ADD_NEW_COLUMNS = `
@@ -73,10 +64,7 @@ const UPDATE_SOURCE_SIZE = `
            WHERE app_id = $1 AND data_source_id <> $2)::float8 + bytes AS bytes
     FROM tally`;
 
-/**
- * Caller that writes entries. `emitter` is the caller as emitter of log events. `userEmail` is the e-mail address of
- * the app user who is signed in to the caller's page, if any.
- */
+/** `emitter` emits the log events. `userEmail` is the address of the user who is signed in to the caller's page, if any. */
 export interface EntryWritingCaller {
   emitter: LogEventEmitter;
   userEmail: string | null;
@@ -90,10 +78,7 @@ interface EntryLogEvent {
   columns: readonly string[];
 }
 
-/**
- * Collects the changes of one transaction: the number of entries that the transaction writes, their IDs, and their
- * states before the change.
- */
+/** Collects the changes of one transaction: number and IDs of the written entries, and their states before the change. */
 export class EntryChange {
   readonly newColumns: NewColumnCollector;
   readonly logEvents: EntryLogEvent[] = [];
@@ -101,9 +86,7 @@ export class EntryChange {
   /** States of the changed entries before the change, each as JSON text. */
   readonly earlierStates: string[] = [];
   private replacedBytes = 0;
-  /**
-   * Name of an operation, such as an import, for which one log event is stored for all entries. Null: each changed entry gets a log event.
-   */
+  /** Operation, such as an import, with one log event for all entries. Null: each changed entry gets a log event. */
   operation: string | null = null;
   counts = { inserted: 0, updated: 0, deleted: 0 };
   bytes = 0;
@@ -128,10 +111,7 @@ export class EntryChange {
     return listed && inserted + updated + deleted <= MAX_CHANGED_ENTRIES_LISTED;
   }
 
-  /**
-   * Number of entries, and bytes of their states before the change, that can still be added. If more are added,
-   * messages to subscribers do not list the changed entries.
-   */
+  /** Entries, and bytes of their earlier states, that can still be added. Beyond this, messages to subscribers do not list the entries. */
   get remainingCapacity(): { entries: number; bytes: number } {
     const { inserted, updated, deleted } = this.counts;
     const entries = MAX_CHANGED_ENTRIES_LISTED - inserted - updated - deleted;
@@ -180,10 +160,7 @@ export class EntryChange {
     }
   }
 
-  /**
-   * Counts entries that one statement has inserted.
-   * @param ids IDs of the inserted entries; null if there are too many to list
-   */
+  /** Adds inserted entries. `ids` is null if there are too many to list. */
   addInsertedBatch(ids: readonly number[] | null, counts: { count: number; bytes: number }): void {
     this.addCounted({ inserted: counts.count }, counts.bytes);
     this.addIds(ids);
@@ -208,10 +185,7 @@ export class EntryChange {
   }
 }
 
-/**
- * Returns the error for a value that already exists in a unique index. The message never contains the value. It names
- * the columns only if the caller can access all of them.
- */
+/** The message never contains the value. It names the columns only if the caller can access all of them. */
 function createDuplicateError(
   source: StoredDataSource,
   { mayNameColumn }: EntryWritingCaller,

@@ -1,7 +1,4 @@
-/**
- * Writes a commit: a request that inserts, changes and removes many entries in one transaction. Also removes entries
- * that another module has locked.
- */
+/** Writes a commit: a request that inserts, changes and removes many entries in one transaction. Also removes locked entries. */
 import { ActionError } from "../../errors.js";
 import { BULK_WRITE_THRESHOLD_ENTRIES } from "../../limits.js";
 import { meetsColumnConditions } from "../../rules/caller-rules.js";
@@ -35,10 +32,7 @@ import { mergeHashedColumns, requireUnchangedEntry, toVisibleEntry } from "./ent
 /** Response to a commit: the written entries, or only the numbers of inserted, updated and deleted entries. */
 export type EntryCommitResult = { entries: Entry[] } | { inserted: number; updated: number; deleted: number };
 
-/**
- * Number of bytes of entries that a commit validates before the event loop can handle other requests. Validating them
- * takes some milliseconds.
- */
+/** Bytes of entries that a commit validates, in some milliseconds, before the event loop handles other requests. */
 const VALIDATED_BYTES_PER_TURN = 256 * 1024;
 const nextEventLoopTurn = () => new Promise((resolve) => setImmediate(resolve));
 
@@ -51,10 +45,7 @@ interface CommitGrants {
   delete: EntryPermissions | null;
 }
 
-/**
- * Returns the caller's grants for the operations in a commit. The result is null for an operation that the commit does not contain.
- * @throws DATA_SOURCE_ACCESS_DENIED
- */
+/** Returns the caller's grants; null for an operation that is not in the commit. @throws DATA_SOURCE_ACCESS_DENIED */
 function commitGrantsOf(rights: CallerEntryRights, source: StoredDataSource, commit: ParsedEntryCommit): CommitGrants {
   const hasRemovals = commit.deletes.length > 0 || !commit.append;
   const commitGrants = {
@@ -81,10 +72,7 @@ function rejectUnfilteredRemoval(grant: EntryPermissions, append: boolean): void
 const createNotFoundError = (id: number): ActionError =>
   new ActionError("ENTRY_NOT_FOUND", `the data source has no entry with the ID ${id}`);
 
-/**
- * Checks that all entries with these IDs were found and locked.
- * @throws ENTRY_NOT_FOUND for a missing entry, and for one that the access rule hides from the caller
- */
+/** @throws ENTRY_NOT_FOUND for a missing entry, and for one that the access rule hides from the caller */
 function requireAllFound(lockedEntries: ReadonlyMap<number, LockedEntry>, ids: readonly number[]): void {
   const missingId = ids.find((id) => !lockedEntries.has(id));
   if (missingId !== undefined) throw createNotFoundError(missingId);

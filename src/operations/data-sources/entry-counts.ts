@@ -1,7 +1,4 @@
-/**
- * Counts the entries that match a filter. The count is exact if it is cheap to compute; otherwise it is an estimate
- * from a sample of entries.
- */
+/** Counts the entries that match a filter: exactly if this is cheap, otherwise by an estimate from a sample. */
 import type { VisibleEntryScope } from "../../rules/entry-query/options.js";
 import { SqlStatement } from "../../rules/entry-query/statement.js";
 import { type DataSourceKey, entryConditionSql } from "./entry-rows.js";
@@ -19,26 +16,16 @@ interface CountFilter {
   ids?: readonly number[] | undefined;
 }
 
-/**
- * Maximum cost of an exact count, in cost units of PostgreSQL's planner. A count of this cost takes about 40 ms of one
- * core.
- */
+/** Maximum cost of an exact count, in units of PostgreSQL's planner. A count of this cost takes about 40 ms of one core. */
 const EXACT_COUNT_MAX_COST = 5_000;
-/**
- * Number of positions at which a sample reads entries. The positions are spread evenly over the values of `order` in
- * the data source.
- */
+/** A sample reads entries at this many positions, which are spread evenly over the values of `order`. */
 const SAMPLE_POSITIONS = 400;
 /** Number of consecutive entries that a sample reads at each position. */
 const ENTRIES_PER_SAMPLE_POSITION = 5;
-/**
- * Maximum size in bytes of an entry in a sample. Larger entries are ignored, because decompressing them is too slow for
- * an estimate.
- */
+/** Larger entries are left out of a sample, because decompressing them is too slow for an estimate. */
 const SAMPLED_MAX_BYTES = 64 * 1024;
 /**
- * The fractional parts of the multiples of this number are spread evenly between 0 and 1. The positions of a sample are
- * computed from them, so that a regular pattern in the entries does not distort the estimate.
+ * Multiples of this number have evenly spread fractions, from which positions are computed: regular patterns do not distort the estimate.
  */
 const GOLDEN_RATIO = "0.6180339887498949";
 
@@ -56,9 +43,7 @@ export class EntryCounter {
     return { cost, rows };
   }
 
-  /**
-   * Reads a sample of entries. Returns the number of entries in the sample, and how many of them match the condition.
-   */
+  /** Returns the number of sampled entries, and how many of them match the condition. */
   private async sampleEntries(key: DataSourceKey, condition: string, statement: SqlStatement) {
     const entries = `data_source_entry WHERE app_id = ${statement.bind(key.appId, "bigint")} AND data_source_id = ${statement.bind(key.id, "integer")}`;
     const sql = `
@@ -100,8 +85,7 @@ export class EntryCounter {
     const wholeQuery = `SELECT 1 FROM data_source_entry e WHERE ${entryConditionSql(key, { scope: { canSee: () => true, filter: null }, where: null }, all, "e")}`;
     const { rows } = await this.explainPlan(key.appId, wholeQuery, all.values);
     const { seen: sampled, matching: matched } = await this.sampleEntries(key, conditions.join(" AND "), statement);
-    // If no entry of the sample matches, uses the estimate of PostgreSQL's planner, which is then more precise than
-    // the sample.
+    // Without a match in the sample, the planner's estimate is more precise.
     const total = matched === 0 ? Math.min(matchingPlan.rows, rows / Math.max(1, sampled)) : (rows * matched) / sampled;
     return { total: Math.round(total), about: true };
   }

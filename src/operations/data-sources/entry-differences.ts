@@ -1,6 +1,5 @@
 /**
- * Computes the message that a subscriber receives after changes of entries. It lists the entries that start to match
- * the subscriber's `where`, that change while they match, and that stop matching. Stores nothing.
+ * Computes a subscriber's message about changed entries: those that start to match its `where`, change while they match, or stop matching.
  */
 import { LIST_PAGE_MAX_BYTES } from "../../limits.js";
 import { UNRESTRICTED_ENTRY_SCOPE, type VisibleEntryScope } from "../../rules/entry-query/options.js";
@@ -10,10 +9,7 @@ import type { StoredDataSource } from "./data-source-rows.js";
 import { createEntryDocumentSource, type EntryRow, type EntryView, rowToEntryView } from "./entry-rows.js";
 import type { ReadRows } from "./read-pool.js";
 
-/**
- * Maximum number of entries in one message. Counts only entries that the subscriber can see and that match the
- * subscriber's `where`.
- */
+/** Maximum number of entries in one message, of those that the subscriber can see and that match its `where`. */
 const MAX_ENTRIES_PER_MESSAGE = 1_000;
 
 /** State of an entry before a change. */
@@ -42,10 +38,7 @@ export interface EntryDifferences {
 
 type DifferenceRow = EntryRow & { was: boolean; is: boolean; changed: string[] | null };
 
-/**
- * Returns the entries that the changes affect, by ID. Each value is the entry's state before the first change; null for
- * an entry that did not exist then.
- */
+/** Returns the state before the first change of each affected entry, by ID; null for an entry that did not exist then. */
 function affectedEntries(changes: readonly StoredEntryChange[]): Map<number, EarlierEntryState | null> {
   const imagesById = new Map<number, EarlierEntryState | null>();
   for (const { inserted, replaced } of changes) {
@@ -69,10 +62,7 @@ function matchConditionSql(
   return `${filter} AND ${compileWhere(where, createEntryDocumentSource(alias, scope.canSee), statement)}`;
 }
 
-/**
- * SQL array of the top-level columns whose values differ, compared as `jsonb`, between the earlier state `b` and the
- * current state `e` of an entry.
- */
+/** Top-level columns that differ, compared as `jsonb`, between the earlier state `b` and the current state `e` of an entry. */
 const CHANGED_COLUMNS_SQL = `
   ARRAY(SELECT key FROM jsonb_each(b.doc) AS old (key, was) FULL JOIN jsonb_each(e.doc) AS new (key, is_now) USING (key)
          WHERE old.was IS DISTINCT FROM new.is_now)`;
@@ -97,8 +87,7 @@ export async function readEntryDifferences(
     source.id,
   );
   const columns = ["id", '"order"', "created_at", "updated_at"].map((column) => `e.${column}`).join(", ");
-  // Earlier states are read as `json`, which keeps the order of keys, and as `jsonb`, on which the conditions of a
-  // `where` are evaluated.
+  // Reads earlier states as `json`, which keeps the order of keys, and as `jsonb`, for the conditions of a `where`.
   const sql = `
     WITH b AS MATERIALIZED (
       SELECT (image ->> 'id')::bigint AS id, (image -> 'data')::jsonb AS doc, image ->> 'data' AS text, (image ->> 'order')::float8 AS "order",

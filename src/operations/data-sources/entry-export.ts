@@ -1,7 +1,4 @@
-/**
- * Exports all entries that a caller can see, as CSV, JSON or JSON lines. Reads the entries in batches, so that only one
- * batch is in memory.
- */
+/** Exports all entries that a caller can see, as CSV, JSON or JSON lines, in batches, so that only one batch is in memory. */
 
 import Papa from "papaparse";
 import type { VisibleEntryScope } from "../../rules/entry-query/options.js";
@@ -36,10 +33,7 @@ export function parseExportFormat(value: unknown): ExportFormat {
   refuseField("format", '"csv", "json" or "jsonl"', value);
 }
 
-/**
- * Converts a value of an entry to a CSV cell. Missing values and null become an empty text, and objects and lists
- * become JSON text. Other values stay unchanged.
- */
+/** Missing values and null become an empty text, and objects and lists become JSON text. */
 function toCell(value: unknown): unknown {
   if (value === undefined || value === null) return "";
   return typeof value === "object" ? JSON.stringify(value) : value;
@@ -52,16 +46,10 @@ interface ExportFormatter {
   closingText: string;
 }
 
-/**
- * Matches the beginning of a spreadsheet formula. The pattern in the package Papa Parse does not match formulas of
- * several lines.
- */
+/** Matches the beginning of a spreadsheet formula. The pattern of Papa Parse does not match formulas of several lines. */
 const FORMULA_START = /^[=+\-@\t\r]/;
 
-/**
- * Creates the writer that formats entries as CSV.
- * @param spreadsheet true to put a `'` before each text and column name that a spreadsheet would execute as a formula
- */
+/** `spreadsheet` puts a `'` before each text and column name that a spreadsheet would execute as a formula. */
 function createCsvWriter(columns: readonly string[], spreadsheet: boolean): ExportFormatter {
   const line = (cells: readonly unknown[]) => {
     const text = Papa.unparse([[...cells]], { escapeFormulae: spreadsheet && FORMULA_START });
@@ -95,10 +83,7 @@ const JSON_LINES_FORMATTER: ExportFormatter = {
 export class EntryExport {
   constructor(private readonly options: { read: ReadRows }) {}
 
-  /**
-   * Yields the data of all entries that the scope includes, page by page in order. Also yields entries that are
-   * appended during the export.
-   */
+  /** Yields the entries in the scope, page by page in order, also those that are appended during the export. */
   private async *readPages(key: DataSourceKey, scope: VisibleEntryScope): AsyncGenerator<string[]> {
     let last: EntryRow | undefined;
     for (;;) {

@@ -53,17 +53,11 @@ const NO_DIFFERENCES: EntryDifferences = { inserted: [], updated: [], deleted: [
 const hasNoDifferences = ({ inserted, updated, deleted }: EntryDifferences): boolean =>
   inserted.length + updated.length + deleted.length === 0;
 
-/**
- * Returns a key that changes when other columns or entries become visible to the caller.
- * @throws DATA_SOURCE_ACCESS_DENIED
- */
+/** Key that changes when other columns or entries become visible. @throws DATA_SOURCE_ACCESS_DENIED */
 const visibilityKeyOf = (rights: CallerEntryRights, source: StoredDataSource): string =>
   JSON.stringify([rights.grant(source, "select").fingerprint, source.hashedColumns]);
 
-/**
- * Returns the error if it means that the subscriber has lost the right to read; this error ends the subscription.
- * @throws any other error
- */
+/** Returns an error that ends the subscription, because the subscriber has lost the right to read. @throws any other error */
 function accessErrorOrThrow(error: unknown): ActionError {
   const isRefusal =
     error instanceof ActionError && ["DATA_SOURCE_ACCESS_DENIED", "UNAUTHORIZED"].includes(error.status);
@@ -109,8 +103,7 @@ export class EntryChangeFeed {
         if (feed.appId === appId)
           this.checkSubscribers(feed, ({ visit }) => visit.caller?.credentialId === credentialId);
     });
-    // Notifications may have been lost while the database connection was interrupted. The changes are stored in the
-    // database, so the service reads them now.
+    // After a gap in the connection, notifications may be lost. The changes are stored, so reads them now.
     notifications.onGap(() => {
       for (const feed of this.feedsBySource.values()) this.checkSubscribers(feed);
     });
@@ -148,10 +141,7 @@ export class EntryChangeFeed {
     return null;
   }
 
-  /**
-   * Ends the subscription if the subscriber has lost the right to read. Sends a message with `reset` if other columns
-   * or entries have become visible to the subscriber.
-   */
+  /** Ends the subscription without the right to read. Sends a `reset` if other columns or entries have become visible. */
   private async checkAccess(feed: DataSourceFeed, source: StoredDataSource, follower: EntrySubscriber): Promise<void> {
     const rights = await this.options.rights.of(follower.visit);
     if (!feed.subscribers.has(follower)) return;
@@ -168,8 +158,8 @@ export class EntryChangeFeed {
   }
 
   /**
-   * Starts a subscription at the position `since` if the changes after this position are still stored. Otherwise starts it at the newest
-   * change, and sends a message with the position of this change. If the subscriber passed a `since`, this message has `reset`.
+   * Starts at the position `since` if later changes are still stored. Otherwise starts at the newest change, and sends its position, with
+   * `reset` if there was a `since`.
    */
   private async startSubscriber(feed: DataSourceFeed, follower: EntrySubscriber): Promise<void> {
     const source = await this.sourceOf(feed);
@@ -206,10 +196,7 @@ export class EntryChangeFeed {
     return groups.values();
   }
 
-  /**
-   * Returns the changes that the subscribers of the group can see; null if the subscribers must read all entries again.
-   * @throws DATA_SOURCE_ACCESS_DENIED
-   */
+  /** Returns the changes that the group can see; null if it must read all entries again. @throws DATA_SOURCE_ACCESS_DENIED */
   private async differencesFor(
     source: StoredDataSource,
     group: SubscriberGroup,
@@ -277,10 +264,7 @@ export class EntryChangeFeed {
     this.inOrder(feed, () => this.advanceFeed(feed));
   }
 
-  /**
-   * Checks the rights of the subscribers for which `isAffected` returns true; without `isAffected`, of all subscribers.
-   * Then sends new changes to all subscribers of the feed.
-   */
+  /** Checks the rights of affected subscribers (default: all), and then sends new changes to all subscribers of the feed. */
   private checkSubscribers(
     feed: DataSourceFeed,
     isAffected: (follower: EntrySubscriber) => boolean = () => true,
@@ -301,10 +285,7 @@ export class EntryChangeFeed {
     for (const feed of theirFeeds) this.checkSubscribers(feed, (follower) => chosenSubscribers.has(follower));
   }
 
-  /**
-   * Sends a new position to all subscribers of the feed. Called at fixed intervals, even if nothing has changed. So a
-   * new position does not reveal changes that a subscriber cannot see.
-   */
+  /** Sends new positions to all subscribers, at fixed intervals, so that they do not reveal changes that a subscriber cannot see. */
   private renewPositions(feed: DataSourceFeed): void {
     this.inOrder(feed, async () => {
       const sameVisits = Map.groupBy(

@@ -1,7 +1,4 @@
-/**
- * Imports a file into a data source: each row becomes an entry. Rows are stored in one transaction while the service
- * still receives the file.
- */
+/** Imports a file: each row becomes an entry. Rows are stored in one transaction while the service still receives the file. */
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { PoolClient } from "pg";
@@ -29,10 +26,7 @@ import type { EntryVersions } from "./entry-versions.js";
 import { isUniqueIndex } from "./index-definitions.js";
 import type { CsvLayout } from "./row-streams.js";
 
-/**
- * Maximum number of concurrent large imports in this process, for all apps together. Each large import occupies a
- * database connection until its last row has been received. One app can run only one large import at a time.
- */
+/** Maximum number of large imports in this process, one per app. Each occupies a database connection until its last row has arrived. */
 const MAX_CONCURRENT_IMPORTS = 3;
 /** Value of `retryAfter`: seconds after which a client should repeat an import that found no free slot. */
 const RETRY_SECONDS = 10;
@@ -72,9 +66,7 @@ interface ReceivedEntries {
   remainingEntries: ReadyEntries;
 }
 
-/**
- * Reads at most `max` + 1 entries from the beginning of a file. In the result, `hasMore` is true if the file has more than `max` entries.
- */
+/** Reads at most `max` + 1 entries. `hasMore` is true if the file has more than `max`. */
 async function readFirstEntries(readyEntries: ReadyEntries, max: number) {
   const first: (StorableEntry & { bytes: number })[] = [];
   while (first.length <= max) {
@@ -91,10 +83,7 @@ interface EntryImportsOptions {
   versions: EntryVersions;
 }
 
-/**
- * Yields entries as lines in the text format of PostgreSQL's COPY. Only backslashes must be escaped, because JSON
- * text contains no raw tabs and line breaks.
- */
+/** Yields lines of COPY's text format. Only backslashes are escaped, because JSON text contains no raw tabs and line breaks. */
 async function* copyLines(
   change: EntryChange,
   first: readonly (StorableEntry & { bytes: number })[],
@@ -156,11 +145,7 @@ async function removeExisting(change: EntryChange): Promise<void> {
   change.addRemovedBatch(await removeEntriesExcept(change.executor, change.source, [], change.remainingCapacity));
 }
 
-/**
- * Checks that the caller may remove all entries, as an import without `keepsExisting` does. The right to remove only
- * some entries is not sufficient.
- * @throws DATA_SOURCE_ACCESS_DENIED
- */
+/** An import without `keepsExisting` needs the right to remove all entries, not only some. @throws DATA_SOURCE_ACCESS_DENIED */
 function requireReplaceRight(rights: CallerEntryRights, source: StoredDataSource): void {
   const { requiredColumns: required } = rights.grant(source, "delete");
   if (required.length > 0) throw createAccessDeniedError();
@@ -171,10 +156,7 @@ export class EntryImports {
 
   constructor(private readonly options: EntryImportsOptions) {}
 
-  /**
-   * Reserves a slot for a large import of the app. Returns a function that frees the slot.
-   * @throws OVERLOADED if no slot is free
-   */
+  /** Returns a function that frees the slot. @throws OVERLOADED if no slot is free */
   private acquireImportSlot(appId: number): () => void {
     if (this.importingApps.has(appId) || this.importingApps.size >= MAX_CONCURRENT_IMPORTS) {
       throw new ActionError(
@@ -216,8 +198,7 @@ export class EntryImports {
       const readyEntry = await validateEntry(data, label);
       met.addColumnsOf(data);
       const bytes = Buffer.byteLength(readyEntry.text);
-      // Counts entries that a page imports in the page's rate limit. Imports of other callers are limited only by the
-      // disk space and the app's quota.
+      // Imports of other callers than pages are limited only by the disk space and the app's quota.
       if (!trusted) receivedDataLimiter.takeRows(rights.writer.emitter, source.appId, bytes);
       uncheckedEntries += bytes;
       if (uncheckedEntries > SPACE_CHECK_BYTES) {
@@ -237,16 +218,15 @@ export class EntryImports {
     const { keepsExisting, operation } = importOptions;
     if (!keepsExisting) await lockEntryReplacementShared(change.executor, change.source.appId, change.source.id);
     const storeVersion = () => this.options.versions.snapshot(change, rights.writer, operation);
-    // A unique index would also compare new values with those of the entries to be replaced. So the import removes
-    // these entries first, although their rows then stay locked until the file has been received.
+    // A unique index would compare new values with those of replaced entries. So these are removed first, although their rows stay locked
+    // until the file has been received.
     if (!keepsExisting && change.source.indexes.some(isUniqueIndex)) {
       await storeVersion();
       await removeExisting(change);
       return storeEntries(change, received);
     }
     await storeEntries(change, received);
-    // Locks the existing entries only now, after the file has been received, so that other requests that write these
-    // entries wait for a short time only.
+    // Locks existing entries only now, so that other requests that write them wait for a short time only.
     if (!keepsExisting || received.hasMore) await storeVersion();
     if (!keepsExisting) await removeExisting(change);
   }

@@ -1,6 +1,4 @@
-/**
- * Creates and drops the database indexes that editors define for the entries of data sources. Only one process at a time changes indexes.
- */
+/** Creates and drops the indexes that editors define for entries, in one process at a time. */
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import type { Logger } from "pino";
@@ -21,16 +19,10 @@ export type IndexState = "ready" | "missing";
 
 /** Maximum number of indexes on the entries of one app, over all its data sources. */
 export const INDEXES_PER_APP = 20;
-/**
- * Maximum number of indexes of all apps together. PostgreSQL's planner checks every index for each query; with 100
- * indexes this takes 0.8 ms.
- */
+/** PostgreSQL's planner checks every index for each query; with 100 indexes this takes 0.8 ms. */
 export const MAX_INDEXES_OF_SERVICE = 100;
 
-/**
- * Key of the PostgreSQL advisory lock that a process holds while it changes indexes. It prevents a process from
- * dropping an index that another process has built but whose definition is not stored yet.
- */
+/** Key of the lock for index changes. Without it, a process could drop an index of another process whose definition is not stored yet. */
 const INDEX_LOCK_ID = 0x73766369;
 const LOCK_RETRY_DELAY_MS = 100;
 
@@ -43,27 +35,19 @@ export interface IndexChange {
   requestedIndexes: readonly IndexDefinition[];
 }
 
-/**
- * Maximum time in milliseconds for which one attempt to drop statistics waits for its lock. During this time, queries on entries wait too.
- */
+/** Maximum wait in milliseconds for the lock to drop statistics. Meanwhile, queries on entries wait too. */
 const STATISTICS_LOCK_TIMEOUT_MS = 50;
 /** Maximum number of attempts to drop statistics. If all attempts fail, the next call of `reconcile` drops the statistics. */
 const STATISTICS_DROP_ATTEMPTS = 100;
 
-/**
- * Acquires the lock for index changes by trying repeatedly. It does not wait inside a statement, because a waiting
- * statement would block the index build of the process that holds the lock.
- */
+/** Tries repeatedly, because a waiting statement would block the index build of the process that holds the lock. */
 async function lockIndexes(client: pg.Client): Promise<void> {
   const free = async () =>
     (await client.query("SELECT pg_try_advisory_lock($1) AS free", [INDEX_LOCK_ID])).rows[0].free;
   while (!(await free())) await delay(LOCK_RETRY_DELAY_MS);
 }
 
-/**
- * Returns the existing indexes of a data source, or of all data sources of an app, by name. A value is true if
- * PostgreSQL can use the index.
- */
+/** Returns the indexes of a data source or of all of an app, by name; true if PostgreSQL can use the index. */
 async function existingIndexes(client: pg.Client, { appId, id }: RemovedDataSources): Promise<Map<string, boolean>> {
   const { rows } = await client.query<{ name: string; valid: boolean }>(
     `SELECT relname AS name, indisvalid AS valid FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
@@ -102,10 +86,7 @@ async function checkIndexCounts(client: pg.Client, key: DataSourceKey, addedCoun
 }
 
 export class EntryIndexes {
-  /**
-   * Promise that resolves after the latest index change. The next index change waits for this promise, because each
-   * change reads the whole table.
-   */
+  /** Resolves after the latest index change. The next one waits for it, because each reads the whole table. */
   private last: Promise<unknown> = Promise.resolve();
 
   constructor(private readonly options: { url: string; log: Logger }) {}
@@ -127,8 +108,7 @@ export class EntryIndexes {
   }
 
   /**
-   * Drops statistics under a lock that excludes queries on entries. Without the lock, a query of any app that
-   * PostgreSQL plans at this moment fails with "cache lookup failed for statistics object".
+   * The lock excludes queries. Without it, a query of any app that is planned now fails with "cache lookup failed for statistics object".
    */
   private async dropStatistics(client: pg.Client, names: readonly string[]): Promise<void> {
     if (names.length === 0) return;
@@ -161,10 +141,7 @@ export class EntryIndexes {
     await this.dropStatistics(client, all.filter(isStatisticsName));
   }
 
-  /**
-   * Creates an index. If a non-unique index cannot be created, logs a warning and continues without it.
-   * @throws ENTRY_ALREADY_EXISTS, REQUEST_INVALID if a unique index cannot be created
-   */
+  /** A non-unique index that fails is only logged. @throws ENTRY_ALREADY_EXISTS, REQUEST_INVALID if a unique index fails */
   private async createIndex(client: pg.Client, { name, createSql, unique }: IndexStatements): Promise<void> {
     try {
       await client.query(createSql);
@@ -187,10 +164,7 @@ export class EntryIndexes {
     }
   }
 
-  /**
-   * Creates the requested indexes that are missing, runs `save`, and drops indexes that are no longer requested. If an
-   * index or `save` fails, drops the new indexes again.
-   */
+  /** Creates missing indexes, runs `save`, and drops indexes that are no longer requested. After a failure, drops the new indexes. */
   private async applyWith(
     client: pg.Client,
     changes: readonly IndexChange[],

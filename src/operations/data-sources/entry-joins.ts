@@ -22,10 +22,7 @@ import {
 } from "./entry-rows.js";
 import type { ReadRows } from "./read-pool.js";
 
-/**
- * Finds the data sources that a query joins, and the entries and columns that the caller may read in these data
- * sources.
- */
+/** Finds the joined data sources, and the entries and columns that the caller may read in them. */
 export interface JoinedSourceAccess<Source extends DataSourceKey> {
   /** Returns the data source that a join names. @throws DATA_SOURCE_NOT_FOUND */
   findJoinedSource(dataSource: JoinOptions["dataSource"]): Promise<Source>;
@@ -41,10 +38,7 @@ interface ReadableJoin {
 
 type JoinedRow = EntryRow & { at: number };
 
-/**
- * Values by which the entries of a page are joined. Each entry has one text per pair of joined columns. Null for an
- * entry without a value in one of these columns; such an entry has no joined entries.
- */
+/** Values by which entries are joined, one text per pair of columns; null for an entry without a value, which has no joined entries. */
 type JoinValues = readonly (readonly string[] | null)[];
 
 const isScalarSql = (sql: string): string => `${jsonTypeSql(sql)} IN ('string', 'number', 'boolean')`;
@@ -65,16 +59,12 @@ async function openJoin<Source extends DataSourceKey>(
   sources: JoinedSourceAccess<Source>,
 ): Promise<ReadableJoin> {
   const source = await sources.findJoinedSource(join.dataSource);
-  // The SQL statement selects only rows of this app. Without this check, a join with a data source of another app
-  // would return nothing instead of an error.
+  // Without this check, a join with a data source of another app would return nothing instead of an error.
   if (source.appId !== key.appId) throw new ActionError("DATA_SOURCE_NOT_FOUND");
   return { join, key: source, scope: await sources.scopeOf(source, join.where) };
 }
 
-/**
- * Builds the FROM and WHERE clauses that select the joined entries. The column `k.at` is an index in `keys`: the
- * entry of the page to which the joined entry belongs.
- */
+/** Builds FROM and WHERE for the joined entries. The column `k.at` is an index in `keys`: the entry of the page. */
 function matchingEntriesSql({ join, key, scope }: ReadableJoin, keys: JoinValues, statement: SqlStatement): string {
   const source = createEntryDocumentSource("j", scope.canSee);
   const fieldPath = `join.${join.name}`;
@@ -185,10 +175,7 @@ export class EntryJoins {
     return keys.map((_, index) => new JsonText(figures.get(index) ?? "0"));
   }
 
-  /**
-   * Returns an SQL condition for each join with `required`. The condition is true for an entry that has at least one
-   * joined entry.
-   */
+  /** Returns a condition for each join with `required`: true for an entry with at least one joined entry. */
   async requiredConditions<Source extends DataSourceKey>(
     key: DataSourceKey,
     joins: readonly JoinOptions[],

@@ -10,10 +10,7 @@ import { TextCipher } from "../records/sealed-texts.js";
 import type { DataSourceKey } from "./entry-rows.js";
 
 const POSITION_PURPOSE = "svc entry position 1";
-/**
- * Validity of an encrypted position in milliseconds. It is shorter than the time for which changes are stored (change-upkeep.ts). So a
- * position always expires after this time, whatever has changed, and its expiry reveals nothing about changes.
- */
+/** Shorter than the time for which changes are stored (change-upkeep.ts), so that an expiry reveals nothing about changes. */
 const POSITION_VALIDITY_MS = 13 * 60_000;
 const CHANGE_ID_DIGITS = 15;
 
@@ -23,10 +20,7 @@ export interface Position {
   changeId: number | null;
 }
 
-/**
- * Interval in milliseconds at which each subscriber gets a new position. Otherwise the position of a subscriber that
- * receives no changes would expire.
- */
+/** Milliseconds between two positions for each subscriber. Without changes, its position would otherwise expire. */
 export const POSITION_RENEWAL_INTERVAL_MS = 2 * 60_000;
 
 const boundTo = ({ appId, id }: DataSourceKey): string => `${appId}:${id}`;
@@ -43,10 +37,7 @@ export class SubscriptionPositionCodec {
     return this.sealedTexts.seal(text, boundTo(source));
   }
 
-  /**
-   * Parses the position in a request. Returns null if `since` is missing, so that the subscription starts with the next change.
-   * @throws ActionError REQUEST_INVALID
-   */
+  /** Returns null without `since`: the subscription starts with the next change. @throws ActionError REQUEST_INVALID */
   parse(source: DataSourceKey, since: unknown, isTrusted: boolean): Position | null {
     if (since === undefined || since === null) return null;
     if (typeof since === "string" && isTrusted && /^\d{1,15}$/.test(since)) return { changeId: Number(since) };

@@ -5,15 +5,9 @@
 import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 
-/**
- * Share of the quota up to which transactions that add entries run in parallel. They do not see each other's entries, so
- * together they could exceed the quota. Above this share, they check the quota one after the other.
- */
+/** Up to this share of the quota, transactions run in parallel, which do not see each other's entries. Above it, they check one by one. */
 const PARALLEL_SHARE = 0.9;
-/**
- * Maximum size of a transaction that can run in parallel with others, as a share of the quota. The rest of the quota
- * (above PARALLEL_SHARE) is enough for 100 such transactions.
- */
+/** Maximum size of a parallel transaction, as a share of the quota. The rest of the quota is enough for 100 of them. */
 const PARALLEL_CHANGE_SHARE = 0.001;
 
 const LOCK_QUOTA = "SELECT pg_advisory_xact_lock(hashtextextended('svc_entry_quota:' || $1::bigint, 0))";

@@ -92,11 +92,7 @@ class TimeLimitedEntryReader {
 
   constructor(private readonly read: ReadRows) {}
 
-  /**
-   * Reads the rows of a page. For a page by cursor, reads one row more than `limit`, which shows whether another page
-   * follows.
-   * @param keys the query's `order`, validated
-   */
+  /** Reads the rows of a page, and for a cursor one more that shows if another page follows. `keys` is the validated `order`. */
   private async rowsOf<Source extends DataSourceKey>(
     key: Source,
     options: FindOptions,
@@ -229,9 +225,7 @@ class TimeLimitedEntryReader {
   }
 }
 
-/**
- * Reads entries. Each call of a method has one time limit for all its SQL statements together (see `limitReadTime`).
- */
+/** Each call of a method has one time limit for all its SQL statements together (see `limitReadTime`). */
 export class EntryReader {
   constructor(private readonly options: { read: ReadRows }) {}
 
@@ -240,10 +234,8 @@ export class EntryReader {
   }
 
   /**
-   * Returns a page of entries, or the result of an aggregate. The page has fewer than `limit` entries if `limit`
-   * entries would exceed 8 MB.
-   * @throws ActionError REQUEST_INVALID with the path, the expected and the received value; errors of the functions
-   *   in `access`
+   * Returns a page of entries, or the result of an aggregate. The page has fewer than `limit` entries if `limit` entries would exceed 8 MB.
+   * @throws ActionError REQUEST_INVALID with the path, the expected and the received value; errors of the functions in `access`
    */
   find<Source extends DataSourceKey>(key: Source, query: unknown, access: EntryReadAccess<Source>) {
     return this.withinTime().find(key, query, access);
@@ -278,29 +270,21 @@ export class EntryReader {
   }
 }
 
-/**
- * Returns the JSON object `text` with its members in the order of `keys`, because PostgreSQL's jsonb changes the order.
- */
+/** Restores the order of `keys` in the JSON object `text`, which PostgreSQL's jsonb changes. */
 function orderMembers(text: string, keys: readonly string[] | null, isShown: (column: string) => boolean): string {
   const memberTextsByColumn = readJsonFieldTexts(text);
   const names = keys ?? [...memberTextsByColumn.keys()].filter(isShown);
   return `{${names.flatMap((name) => (memberTextsByColumn.has(name) ? [`${JSON.stringify(name)}:${memberTextsByColumn.get(name)}`] : [])).join(",")}}`;
 }
 
-/**
- * Returns the total number of matching entries if the rows of the page show it: a page with fewer rows than `limit` is
- * the last page. Returns null if the entries must be counted separately.
- */
+/** Returns the total if the rows show it, because the page is the last one; null if the entries must be counted. */
 function totalFromPage({ cursor, limit, offset }: FindOptions, rows: readonly EntryRow[]): number | null {
   if (cursor !== null || rows.length >= limit || (rows.length === 0 && offset > 0)) return null;
   const bytes = rows.reduce((sum, { data }) => sum + Buffer.byteLength(data), 0);
   return bytes + ENTRY_MAX_BYTES <= LIST_PAGE_MAX_BYTES ? offset + rows.length : null;
 }
 
-/**
- * Returns the rows of a page, and the cursors of the next and the previous page. If the page was read backwards,
- * reverses the rows.
- */
+/** Returns the rows in order, also if the page was read backwards, and the cursors of the next and the previous page. */
 function toCursorPage(
   pageRows: RowWithSortKeys[],
   limit: number,

@@ -1,7 +1,6 @@
 /**
- * Determines a caller's rights on the entries of a data source, from the data source's access rules and the user who is
- * signed in to the caller's page. A removal treats columns that the caller cannot read as missing, so that the number
- * of removed entries reveals no values.
+ * Determines a caller's rights on the entries of a data source, from the data source's access rules and the user who is signed in to the
+ * caller's page. A removal treats columns that the caller cannot read as missing, so that the number of removed entries reveals no values.
  */
 
 import { ActionError } from "../../errors.js";
@@ -29,15 +28,10 @@ import type { EntryWritingCaller } from "./entry-changes.js";
 /** Rights of one caller on the entries of data sources, during one request. */
 export interface CallerEntryRights {
   caller: EntryCaller;
-  /**
-   * Entry of the user who is signed in to the caller's page. Null if no user is signed in, or if the caller is trusted.
-   */
+  /** Entry of the user who is signed in to the caller's page; null if there is none, or if the caller is trusted. */
   user: Pick<AppUser, "id" | "dataSourceId"> | null;
   writer: EntryWritingCaller;
-  /**
-   * Returns the error for a missing right. A missing data source causes the same error, so that the error does not
-   * reveal whether a data source exists.
-   */
+  /** Error for a missing right, and for a missing data source, so that it does not reveal which data sources exist. */
   accessError(): ActionError;
   /** True if the access rules allow the caller to use the operation on at least some entries. */
   mayUse(source: StoredDataSource, verb: EntryVerb): boolean;
@@ -47,10 +41,7 @@ export interface CallerEntryRights {
   readScope(source: StoredDataSource, where: unknown): VisibleEntryScope;
   /** Returns the entries that the caller may remove with this `where`. @throws DATA_SOURCE_ACCESS_DENIED */
   removalScope(source: StoredDataSource, where: unknown): VisibleEntryScope;
-  /**
-   * Returns the columns that the caller may read of a single entry by ID; null if the caller may not read single
-   * entries.
-   */
+  /** Columns that the caller may read of an entry by ID; null if it may not read single entries. */
   singleEntryScope(source: StoredDataSource): VisibleEntryScope | null;
 }
 
@@ -141,8 +132,7 @@ function createRights(
       rejectWhereThatContradictsRule(accessGrant, where);
       const { canSee, filter } = createVisibleEntryScope(accessGrant, createHashedColumnSet(source));
       if (as.isTrusted) return { canSee, filter };
-      // Treats columns that the caller cannot read as missing. Otherwise the number of removed entries would reveal
-      // values of these columns.
+      // Otherwise the number of removed entries would reveal values of columns that the caller cannot read.
       const readableScope = scopeOfSingleEntry(source);
       return {
         canSee: (column) =>

@@ -59,8 +59,7 @@ export function entryConditionSql(
 }
 
 /**
- * Maximum LIMIT for which a query returns all its rows; `selectRowsThatFit` then drops the rows that exceed
- * LIST_PAGE_MAX_BYTES. With a higher LIMIT, the SQL itself drops the rows that exceed this size.
+ * Up to this LIMIT, a query returns all rows and `selectRowsThatFit` drops those above LIST_PAGE_MAX_BYTES; above it, the SQL drops them.
  */
 const READ_WHOLE_MAX_ROWS = 16;
 

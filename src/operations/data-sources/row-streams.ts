@@ -74,8 +74,7 @@ function* jsonLines(text: string): Generator<unknown> {
 async function* rowsOfJsonLines(bytes: Readable): AsyncGenerator<unknown> {
   let restOfText = "";
   for await (const text of decodeUtf8(bytes)) {
-    // Only the new text is searched for line breaks. For a long line, searching `restOfText` again with each chunk
-    // would be slow.
+    // Only the new text is searched for line breaks. For a long line, searching `restOfText` again with each chunk would be slow.
     const lineEnd = text.lastIndexOf("\n") + 1;
     if (lineEnd > 0) yield* jsonLines(restOfText + text.slice(0, lineEnd));
     restOfText = lineEnd > 0 ? text.slice(lineEnd) : restOfText + text;
@@ -180,9 +179,7 @@ function requireCellValue(cell: string, type: CsvCellType, label: () => string):
   return value;
 }
 
-/**
- * Yields the rows of a CSV file as objects. The first row of the file contains the column names, and is not yielded.
- */
+/** Yields the rows of a CSV file as objects. The first row of the file contains the column names, and is not yielded. */
 async function* readCsvObjects(bytes: Readable, layout: CsvLayout, typed: CsvColumnTypes): AsyncGenerator<unknown> {
   let row = 0;
   let types: CsvCellType[] = [];
@@ -296,8 +293,7 @@ export function parseImportRows(
   if (Object.keys(types).length > 0)
     throw invalidFileError(`"types" is allowed only for CSV files (got a file of ${format})`);
   layout.delimiter = null;
-  // JSON needs no check for an empty file: `[]` is a valid file without rows, and a file without content is invalid
-  // JSON.
+  // JSON needs no check for an empty file: `[]` is a valid file without rows, and a file without content is invalid JSON.
   if (format === "json") return rowsOfJson(bytes);
   return mayBeEmpty ? rowsOfJsonLines(bytes) : requireRows(rowsOfJsonLines(bytes), () => false);
 }
