@@ -22,19 +22,13 @@ import {
   type RateLimitClass,
 } from "../../rules/access.js";
 
-/**
- * Data of a request that the access check reads. The check also sets `quota`, from which the response headers show how
- * many requests the caller can still send.
- */
+/** Data of a request that the access check reads. The check also sets `quota`, the caller's remaining requests for the response headers. */
 export interface AccessCheckInput {
   caller: Caller | null;
   /** Network address that sent the request. */
   address?: string;
   quota?: RateLimitDecision & { limit: number };
-  /**
-   * Error of an invalid request. The access check throws it only after it has checked the caller's rights, so that
-   * callers without rights do not see it.
-   */
+  /** Error of an invalid request. It is thrown after the check of the caller's rights, so that callers without rights do not see it. */
   deferredError?: ActionError;
   /** Error for an unknown field in the body. The operation throws it after all other checks have passed. */
   unknownField?: ActionError;
@@ -150,9 +144,8 @@ export function createAccessChecks(options: {
   const existingApps = createBoundedCache<number, true>(EXISTING_APP_CACHE_MAX_ENTRIES, { ttl: EXISTING_APP_CACHE_MS });
 
   /**
-   * Counts one request in the app's rate limit. Visitors of the app's pages can use the whole limit. If they use more
-   * than VISITORS_RATE_LIMIT_SHARE of it, the app's editors and back ends get a limit that is higher by the excess. So visitors
-   * cannot lock out editors and back ends.
+   * Counts one request in the app's rate limit. If visitors of pages use more than VISITORS_RATE_LIMIT_SHARE of it, the limit of editors
+   * and back ends is higher by the excess, so that visitors cannot lock them out.
    */
   async function countInBuckets(
     visitor: AccessCheckInput,

@@ -43,19 +43,14 @@ type TokenRow = Omit<TokenSummary, "createdAt" | "expiresAt" | "lastUsedAt"> & {
 /** A token summary with `updatedAt`, from which the token's ETag is computed. */
 export type VersionedTokenSummary = TokenSummary & ListItemVersion;
 
-/**
- * Adds `updatedAt`, from which the ETag of the token is computed. `updatedAt` equals `createdAt`, because a token can
- * be revoked but not changed.
- */
+/** A token cannot be changed, only revoked, so `updatedAt`, from which its ETag is computed, equals `createdAt`. */
 const addUpdatedAt = (token: TokenSummary): VersionedTokenSummary => ({ ...token, updatedAt: token.createdAt });
 
 const IS_VALID_TOKEN =
   "kind <> 'task' AND NOT page_session AND grant_id IS NULL AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())";
 const COUNT_VALID_TOKENS = `SELECT count(*) FROM credential WHERE app_id = $1 AND ${IS_VALID_TOKEN}`;
 const EXPIRY_WARNING_INTERVAL = "interval '7 days'";
-/*
- * Marks the API tokens that expire soon and returns them. A token is marked only once, so that only one process logs the warning about it.
- */
+/** Marks and returns the API tokens that expire soon. Each is marked once, so that only one process logs the warning. */
 const MARK_EXPIRY_WARNED = `
   UPDATE credential SET expiry_warned_at = now()
    WHERE kind = 'api' AND ${IS_VALID_TOKEN} AND expires_at < now() + ${EXPIRY_WARNING_INTERVAL} AND expiry_warned_at IS NULL
@@ -86,10 +81,7 @@ export const listTokensWithSessions = (db: Db, appId: number): Promise<TokenSumm
     appId,
   );
 
-/**
- * Parses the field "scopes" of a new token. Returns null if the field is missing; an API token then has all rights.
- * @throws REQUEST_INVALID
- */
+/** Returns null if the field "scopes" is missing: an API token then has all rights. @throws REQUEST_INVALID */
 function parseScopes(value: unknown, kind: unknown): TokenScope[] | null {
   if (value === undefined || value === null) return null;
   if (kind !== "api") throw new ActionError("REQUEST_INVALID", '"scopes" is only allowed for tokens of the kind "api"');
@@ -106,10 +98,7 @@ function parseScopes(value: unknown, kind: unknown): TokenScope[] | null {
 
 const ISO_TIME_PATTERN = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d)$/;
 
-/**
- * Parses the field "expiresAt" of a new token.
- * @throws REQUEST_INVALID unless it is a time in the future, null or undefined
- */
+/** @throws REQUEST_INVALID unless the field "expiresAt" is a time in the future, null or undefined */
 function parseExpiry(value: unknown): Date | null {
   if (value === undefined || value === null) return null;
   const text = value instanceof Date ? value.toISOString() : value;

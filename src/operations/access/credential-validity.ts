@@ -3,16 +3,10 @@ import { isClosedStageSql } from "../../data/app.js";
 import { isOperationAllowedForRole } from "../../rules/access.js";
 import { ROLES } from "../../rules/roles.js";
 
-/**
- * SQL array of the roles that may open an app's viewer and debug pages. If a person loses these roles, the tokens of
- * these pages become invalid.
- */
+/** Roles that may open an app's viewer and debug pages. Without them, the tokens of these pages become invalid. */
 const PREVIEW_ROLES_SQL = `ARRAY[${ROLES.filter((role) => isOperationAllowedForRole("previewApp", role)).map((role) => `'${role}'`)}]`;
 
-/**
- * SQL condition that is true if the OAuth grant `g` is valid. A grant that a person created with an API token ends when
- * this API token ends.
- */
+/** SQL condition: the OAuth grant `g` is valid. A grant that a person created with an API token ends with this token. */
 export const IS_GRANT_VALID_SQL = `(g.revoked_at IS NULL AND (g.maker_id IS NULL OR EXISTS (
   SELECT FROM credential m WHERE m.id = g.maker_id AND m.revoked_at IS NULL AND (m.expires_at IS NULL OR m.expires_at > now()))))`;
 

@@ -25,10 +25,7 @@ import { generateToken, hashToken, isWellFormedToken } from "./tokens.js";
  */
 export const CREDENTIAL_CHANNEL = "svc_credential";
 
-/**
- * Maximum time in milliseconds that a process caches the caller of a token. If a process misses the notification of a
- * revocation, it accepts the revoked token for up to this time.
- */
+/** Milliseconds for which the caller of a token is cached. A process that misses a revocation accepts the token for up to this time. */
 const CALLER_CACHE_MS = 5_000;
 const CALLER_CACHE_MAX_ENTRIES = 10_000;
 
@@ -40,8 +37,8 @@ export interface NewCredential {
   name?: string | null;
   expiresAt?: Date | null;
   /**
-   * True for the credential of an app page that the service itself serves (client/page-sessions.ts). The credential
-   * ends with the session of the person who opened the page, or when the app is unpublished.
+   * Credential of an app page that the service serves. It ends with the session of the person who opened the page, or when the app is
+   * unpublished.
    */
   isPageSession?: boolean;
   parentId?: number | null;
@@ -102,9 +99,8 @@ const SELECT_CREDENTIAL = `
    WHERE c.hash = $1 AND ${IS_CREDENTIAL_VALID_SQL}`;
 
 /**
- * Extends a session that is in use, up to its maximum lifetime. Also stores when the person was last seen, unless
- * another transaction has locked the person's row. Waiting for this lock could cause a deadlock, because changes of
- * roles lock the person first and then the credential.
+ * Extends a session in use, up to its maximum lifetime, and stores when its person was last seen, unless the person's row is locked.
+ * Waiting for it could cause a deadlock, because changes of roles lock the person first and then the credential.
  */
 const RENEW_CREDENTIAL = `
   WITH used AS (
@@ -162,10 +158,7 @@ function callerFromRow(row: CredentialRow): Caller {
 
 const tokenCacheKey = (token: string): string => hash("sha256", token, "base64");
 
-/**
- * Remembers tokens that were unknown a moment ago, so that they cause no further database query. Also limits the number
- * of unknown tokens per network address.
- */
+/** Limits unknown tokens per network address. Remembers them for a moment, so that they cause no further query. */
 class UnknownTokenLimiter {
   private readonly recentlyUnknown = createBoundedCache<string, true>(CALLER_CACHE_MAX_ENTRIES, {
     ttl: CALLER_CACHE_MS,
@@ -196,20 +189,14 @@ class UnknownTokenLimiter {
     this.recentlyUnknown.clear();
   }
 
-  /**
-   * Checks the limit of unknown tokens.
-   * @throws RATE_LIMIT_EXCEEDED if the address has sent too many unknown tokens, unless this token was valid in this process before
-   */
+  /** @throws RATE_LIMIT_EXCEEDED if the address has sent too many unknown tokens, unless this token was valid in this process before */
   checkRate(key: string, address: string | undefined): void {
     if (address === undefined || this.previouslyValidKeys.has(key)) return;
     const retryAfter = this.unknownTokenBucket.takeTokens(getAddressBlock(address), 0);
     if (retryAfter > 0) throw createRateLimitError("too many unknown tokens from this address", retryAfter);
   }
 
-  /**
-   * Counts an unknown token for its network address. Do not call it while a lookup is in progress or after a failed
-   * lookup: the token may be valid.
-   */
+  /** Counts an unknown token. Do not call it during a lookup or after a failed one: the token may be valid. */
   countMiss(key: string, address: string | undefined): void {
     if (address !== undefined && !this.previouslyValidKeys.has(key))
       this.unknownTokenBucket.charge(getAddressBlock(address), 1);
@@ -228,10 +215,7 @@ export class Credentials {
     ttl: CALLER_CACHE_MS,
   });
   private readonly unknownTokens = new UnknownTokenLimiter(this.options.rateClock);
-  /**
-   * Valid run tokens that this process has issued. Maps the credential ID to the token's key in `callersByHash`; the
-   * key is empty until the token is first used.
-   */
+  /** Run tokens of this process: credential ID to the key in `callersByHash`, which is empty until the token is first used. */
   private readonly runTokenKeys = createBoundedCache<number, string>(CALLER_CACHE_MAX_ENTRIES);
   private readonly watchers = new Set<CredentialWatcher>();
   private epoch = 0;
@@ -318,8 +302,7 @@ export class Credentials {
     // Stores the time of the token's last use without waiting. Ignores an error, because the database may be read-only.
     if (row.needsUseUpdate) rows(db, MARK_CREDENTIAL_USED, [row.id, address ?? null]).catch(() => undefined);
     const caller = callerFromRow(row);
-    // A run's token ends with the run. Only the process that issued the token then removes the token from its cache,
-    // so other processes must not cache the token.
+    // Only the process that issued a run's token removes it from its cache when the run ends, so other processes must not cache it.
     const isCacheable = row.kind !== "task" || this.runTokenKeys.has(row.id);
     // If rights changed during the query, the caller that the query returned may be outdated. So it is not cached.
     if (epochBefore !== this.epoch || !isCacheable) return caller;

@@ -18,10 +18,7 @@ const SELECT_PERSON = `SELECT id, first_name AS "firstName", last_name AS "lastN
 export class People {
   constructor(private readonly options: { db: Db }) {}
 
-  /**
-   * Returns the user that `Svc.Session` shows to an action: the user of the page, or the user of the server run
-   * (specification, Authentication 3).
-   */
+  /** Returns the user of `Svc.Session`: the user of the page, or the user of the server run. */
   readonly session: ReadAppSession = async ({ appId, personId, copy }) => {
     const personRows = personId === null ? [] : await rows<Person>(this.options.db, SELECT_PERSON, [personId]);
     return { appId, user: personRows[0] ?? null, environment: copy };
@@ -37,10 +34,7 @@ export class People {
     return row.id;
   }
 
-  /**
-   * Checks that `userId` is null or the ID of a person who belongs to the app.
-   * @throws REQUEST_INVALID
-   */
+  /** @throws REQUEST_INVALID unless `userId` is null or the ID of a person who belongs to the app */
   async requireAppUser(executor: SqlClient, appId: number, userId: number | null): Promise<void> {
     if (userId === null) return;
     const personRows = await rows(

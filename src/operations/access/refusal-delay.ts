@@ -1,7 +1,4 @@
-/**
- * Delays the rejection of requests without a valid credential, so that guessing credentials is slow. The first
- * rejections for a network address are sent at once, later ones after a delay.
- */
+/** Delays rejections of requests without a valid credential, except the first ones of a network address, so that guessing is slow. */
 import { setTimeout as delay } from "node:timers/promises";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 
@@ -25,10 +22,7 @@ export class RejectionDelay {
 
   constructor(private readonly bounds = REJECTION_DELAY_LIMITS) {}
 
-  /**
-   * Waits until the service may send a rejection to this network address.
-   * @returns false if too many rejections wait already; then close the connection without a response
-   */
+  /** Returns false if too many rejections wait already; then close the connection without a response. */
   async wait(sender: string): Promise<boolean> {
     if (this.refusalBucket.takeTokens(sender) === 0) return true;
     const waitingCount = this.waitingBySender.get(sender) ?? 0;

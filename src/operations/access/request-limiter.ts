@@ -14,10 +14,7 @@ import { getAddressBlock, getRateLimitKey } from "../../rules/address-block.js";
 import type { AccessCheckInput } from "./access-checks.js";
 
 export interface RequestLimiter {
-  /**
-   * Waits for a free slot. Returns a function that frees the slot.
-   * @throws REQUEST_INVALID if the client disconnects first
-   */
+  /** Waits for a slot, and returns a function that frees it. @throws REQUEST_INVALID if the client disconnects first */
   acquireSlot(
     visitor: Pick<AccessCheckInput, "caller" | "address">,
     disconnectSignal: () => AbortSignal,
@@ -34,8 +31,7 @@ export function createRequestLimiter(limits = MAX_CONCURRENT_REQUESTS): RequestL
   const createSemaphore = (max: number) => new FairSemaphore(Number.POSITIVE_INFINITY, max);
   const credentials = createSemaphore(limits.credential);
   const visitors = createSemaphore(limits.visitor);
-  // Separate semaphores per network address for visitors and for requests without a credential. So requests without a
-  // credential do not delay visitors from the same address.
+  // Separate semaphores, so that requests without a credential do not delay visitors from the same network address.
   const visitorAddresses = createSemaphore(limits.address);
   const anonymousAddresses = createSemaphore(limits.address);
 

@@ -27,10 +27,7 @@ function tokenChecksum(text: string): string {
 export const generateSecret = (prefix: string): string =>
   `${prefix}_${randomBytes(SECRET_BYTES).toString("base64url")}`;
 
-/**
- * Returns a new token. Secret scanners recognize a leaked token by its prefix. The checksum lets the service reject an
- * invented token without a database query.
- */
+/** Secret scanners recognize a leaked token by its prefix. The checksum rejects an invented token without a database query. */
 export function generateToken(kind: CredentialKind): string {
   const text = generateSecret(`svc_${kind}`);
   return text + tokenChecksum(text);

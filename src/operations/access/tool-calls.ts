@@ -7,14 +7,9 @@ import type { AccessCheckInput, AccessChecks } from "./access-checks.js";
 /** Type of the audit entry of a tool call. */
 export const TOOL_CALL_AUDIT_TYPE = "app.mcp.call";
 const NAME_MAX_CHARACTERS = 100;
-/**
- * Maximum number of argument names in an audit entry. No tool has more arguments, but a caller can send any number of unknown arguments.
- */
+/** Maximum number of argument names in an audit entry, because a caller can send any number of unknown arguments. */
 const MAX_ARGUMENT_NAMES = 20;
-/**
- * Arguments that identify a resource. The audit log contains the values of these arguments. It contains only the names
- * of all other arguments, because their values may be secrets.
- */
+/** Arguments whose values are in the audit log. Of all others it contains only the names, because their values may be secrets. */
 const RESOURCE_ARGUMENTS = ["action", "name", "runId", "dataSource", "actionId", "page"];
 
 const shortenName = (name: string): string => name.slice(0, NAME_MAX_CHARACTERS).toWellFormed();

@@ -51,9 +51,9 @@ const INSERT_PERSON = `
   VALUES ($1, $2, $3, $4, $5, $6) RETURNING ${USER_COLUMNS}`;
 const INSERT_OWNER = "INSERT INTO organization_member (organization_id, person_id, role) VALUES ($1, $2, 'owner')";
 const SET_PASSPHRASE = "UPDATE person SET passphrase_hash = $2 WHERE id = $1";
-/*
- * Changes a person's names and passphrase hash. A parameter that is null leaves its value unchanged. Changes the
- * passphrase hash only if it was not changed since the service compared the current passphrase with it.
+/**
+ * Changes names and passphrase hash; null keeps a value. The hash changes only if it is still the one with which the passphrase was
+ * compared.
  */
 const UPDATE_PERSON = `
   UPDATE person SET first_name = coalesce($2, first_name), last_name = coalesce($3, last_name),
@@ -360,8 +360,7 @@ export class Accounts {
       );
       if (!isRight) throw currentPassphraseError();
     }
-    // A request can contain unchanged fields of the account, so that clients can send back an account that they have
-    // read. A changed ID or e-mail address is rejected as an unknown field.
+    // Clients can send back an account that they have read, but a changed ID or e-mail address is an unknown field.
     const unchangedFields = Object.entries(user).flatMap(([field, value]) => (body[field] === value ? [field] : []));
     refuseUnknownFields(body, createFlatShape(ACCOUNT_FIELDS, unchangedFields));
     const hashed = passphrase === null ? null : await hashText(passphrase, hashQueueKeyFor(request));

@@ -1,7 +1,4 @@
-/**
- * Returns the person behind a credential, with the organizations and apps in which they have a role (contract, section
- * 7, `GET /v1/auth/session`).
- */
+/** Returns the person behind a credential, with the organizations and apps in which they have a role. */
 import { isClosedStageSql } from "../../data/app.js";
 import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -34,10 +31,7 @@ const SELECT_APPS = `
 export type ReadCallerAccess = (caller: Caller) => Promise<CallerAccess>;
 
 export function createCallerAccessReader({ db }: { db: Db }): ReadCallerAccess {
-  /**
-   * Returns the organizations or apps in which the person has a role. An administrator of the service counts as the
-   * owner of all organizations and apps.
-   */
+  /** Returns organizations or apps of the person. An administrator of the service counts as the owner of all. */
   async function readMemberships(
     sql: string,
     isAdmin: boolean,

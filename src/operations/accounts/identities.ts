@@ -25,10 +25,7 @@ export interface ProvenIdentity {
   lastName: string;
   /** Role that the person's groups at the provider grant; null if no group grants a role. */
   role: Role | null;
-  /**
-   * ID of the organization to which the provider's claim or the person's e-mail domain assigns the person; null if
-   * neither the claim nor the domain is configured.
-   */
+  /** Organization of the person by the provider's claim or the e-mail domain; null if neither is configured. */
   organizationId: number | null;
 }
 
@@ -61,10 +58,7 @@ const SET_ROLE = `
     updated_at = greatest(clock_timestamp(), organization_member.updated_at + interval '1 millisecond') WHERE organization_member.role <> excluded.role
   RETURNING role`;
 const REMOVE_ROLE = "DELETE FROM organization_member WHERE organization_id = $1 AND person_id = $2 RETURNING role";
-/**
- * Locks the organization before COUNT_OTHER_OWNERS counts its owners. One statement for both would count outdated rows:
- * PostgreSQL takes the snapshot of a statement before the statement waits for a lock.
- */
+/** Locks the organization in a separate statement, because COUNT_OTHER_OWNERS takes its snapshot before it would wait for the lock. */
 const LOCK_ORGANIZATION = "SELECT FROM organization WHERE id = $1 FOR NO KEY UPDATE";
 const COUNT_OTHER_OWNERS = `
   SELECT (SELECT count(*) FROM organization_member WHERE organization_id = $1 AND role = 'owner' AND person_id <> $2) AS count,
@@ -100,10 +94,7 @@ export class OpenIdIdentityStore {
     await rows(executor, INSERT_IDENTITY, [personId, issuer, subject, provider, managesRoles]);
   }
 
-  /**
-   * Creates a person in the identity's organization. If the identity has no organization, uses the organization that
-   * was created first. Returns null if the organization does not exist.
-   */
+  /** Creates a person in the identity's organization, or in the first one that was created; null if it does not exist. */
   async createPerson(executor: SqlClient, identity: ProvenIdentity): Promise<User | null> {
     const { organizationId, firstName, lastName, email } = identity;
     return (await rows<User>(executor, INSERT_PERSON, [organizationId, firstName, lastName, email]))[0] ?? null;

@@ -5,10 +5,7 @@
 import { rows, type SqlClient } from "../../data/database.js";
 import type { RoleScope } from "../../rules/roles.js";
 
-/**
- * Locks the rows of people in the order of their IDs. Changes of one person's roles and new reset links of this person
- * then run one after the other.
- */
+/** Locks people in the order of their IDs, so that changes of one person's roles and new reset links run one after the other. */
 export const lockPeople = (executor: SqlClient, ids: readonly (number | null)[]) =>
   rows(executor, "SELECT FROM person WHERE id = ANY ($1::bigint[]) ORDER BY id FOR NO KEY UPDATE", [ids]);
 
@@ -53,17 +50,13 @@ const REVOKE_INVITATIONS = `
                     UNION ALL SELECT role FROM app_role r WHERE r.app_id = invitation.app_id AND r.person_id = $1) AS own
         WHERE own.role = 'owner' OR own.role = 'admin' AND invitation.role <> 'owner')`;
 /**
- * Revokes pending invitations that were sent to the e-mail address of the person $1. If $3 is set, revokes invitations
- * to the app $3 and its stages. If $3 is null, revokes invitations to the organization $2 and all its apps.
+ * Revokes pending invitations to the address of the person $1: to the app $3 and its stages, or to the organization $2 and all its apps.
  */
 const REVOKE_RECEIVED_INVITATIONS = `
   UPDATE one_time_link SET revoked_at = now() FROM invitation
    WHERE link_id = one_time_link.id AND used_at IS NULL AND revoked_at IS NULL AND link_id IN (${SELECT_LINKS_OF_INVITED})
      AND organization_id = $2 AND ($3::bigint IS NULL OR ${isAppOrStageSql("app_id", "$3")})`;
-/**
- * Revokes reset links that the person $1 created, and reset links for this person. The creator of a reset link must have a higher role than
- * the person who uses the link. After a change of roles, the creator may no longer have a higher role.
- */
+/** Revokes reset links by and for the person $1, because the creator must have a higher role than the person who uses the link. */
 const REVOKE_RESETS = `
   UPDATE one_time_link SET revoked_at = now()
    WHERE kind = 'reset' AND (created_by = $1 OR person_id = $1) AND used_at IS NULL AND revoked_at IS NULL`;

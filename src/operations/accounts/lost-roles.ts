@@ -19,10 +19,7 @@ const REVOKE_GRANTS = `
      AND person_id = $3 AND revoked_at IS NULL
      AND NOT EXISTS (SELECT FROM app_role WHERE app_role.app_id = app.id AND app_role.person_id = $3)
      AND NOT EXISTS (SELECT FROM person WHERE id = $3 AND is_administrator)`;
-/**
- * Revokes the tokens that act for the person $3 on apps where the person has no role any more: on the app $2 and its
- * stages. If $2 is null, on all apps of the organization $1.
- */
+/** Revokes tokens of the person $3 where the person has no role: on the app $2 and its stages, or (null) in the organization $1. */
 const REVOKE_TOKENS = `
   UPDATE credential SET revoked_at = now() FROM app
    WHERE app.id = app_id AND app.organization_id = $1 AND ${IS_APP_IN_SCOPE}

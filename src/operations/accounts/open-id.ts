@@ -51,10 +51,7 @@ const REQUESTED_SCOPE = "openid email profile";
 const DISCOVERY_SECONDS = 10;
 /** Time in milliseconds for which the provider's configuration and keys are cached. */
 const PROVIDER_CACHE_MS = 3_600_000;
-/**
- * Maximum callbacks per network address and minute. Any client can send a callback, and each callback causes a request
- * to the provider and an audit entry.
- */
+/** Callbacks per network address and minute. Any client can send one, and each causes a request to the provider and an audit entry. */
 const CALLBACKS_PER_ADDRESS = 120;
 const CALLBACK_WINDOW_MS = 60_000;
 
@@ -149,10 +146,7 @@ export class OpenId {
     return { url: url.href, flow };
   }
 
-  /**
-   * Exchanges the authorization code in the callback URL for tokens, and returns the identity that they contain.
-   * @throws OpenIdSignInError
-   */
+  /** Exchanges the code in the callback URL for tokens, and returns their identity. @throws OpenIdSignInError */
   private async proveIdentity(provider: OpenIdProvider, flow: OpenIdFlow, callback: URL): Promise<ProvenIdentity> {
     const configuration = await this.configurationOf(provider);
     const { state, nonce, verifier } = flow;
@@ -305,10 +299,7 @@ function rethrowAsFailedSignIn(error: unknown): never {
   throw error instanceof ActionError ? new OpenIdSignInError("failed") : error;
 }
 
-/**
- * If the error says that the organization can have no more members, throws an error for a failed sign-in instead.
- * Rethrows other errors unchanged.
- */
+/** Turns the error of a full organization into a failed sign-in. Rethrows other errors. */
 function rethrowAsTooManyMembers(error: unknown): never {
   throw error instanceof ActionError ? new OpenIdSignInError("too-many-members") : error;
 }

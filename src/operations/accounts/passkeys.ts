@@ -44,10 +44,7 @@ export interface PasskeyPageOrigin {
 /** Request of a signed-in person. */
 export type SignedInRequest = SignInRequest & { caller: Caller & { personId: number } };
 
-/**
- * Loads the WebAuthn library. Loading takes 85 ms, so the service does it while the database starts. An import at the
- * top of this file would delay the start.
- */
+/** Loads the library while the database starts, because this takes 85 ms. An import at the top would delay the start. */
 export const loadWebAuthn = () => import("@simplewebauthn/server");
 
 const SERVICE_NAME = "Svc App Actions";
@@ -55,10 +52,7 @@ const CHALLENGE_SECONDS = 300;
 const CHALLENGES_PER_ADDRESS = 60;
 const CHALLENGE_WINDOW_MS = 60_000;
 const PASSKEYS_PER_PERSON = 20;
-/**
- * COSE identifiers of the accepted algorithms: Ed25519, ES256, RS256. The library's default list also contains
- * algorithms that Node reports as experimental.
- */
+/** COSE identifiers of Ed25519, ES256 and RS256. The library's default list has algorithms that Node reports as experimental. */
 const PASSKEY_ALGORITHMS = [-8, -7, -257];
 const DEFAULT_PASSKEY_NAME = "Passkey";
 
@@ -112,10 +106,7 @@ const CREDENTIAL_FIELDS = createFlatShape([
   "authenticatorAttachment",
 ]);
 
-/**
- * Checks the types of the fields that this file reads before the library checks the whole response.
- * @throws REQUEST_INVALID
- */
+/** Checks the fields that this file reads before the library checks the response. @throws REQUEST_INVALID */
 function checkWebAuthnResponse(body: Record<string, unknown>): void {
   const { id, response } = body;
   if (typeof id !== "string" || id === "" || id.length > 2_000 || !isObject(response)) {
@@ -150,10 +141,7 @@ export class Passkeys {
     await rows(db, INSERT_CHALLENGE, [hashChallenge(challenge), sessionId]);
   }
 
-  /**
-   * Returns a function that deletes a challenge. The function returns true if the challenge was still valid and was
-   * issued to this session. `sessionId` is null for a sign-in.
-   */
+  /** Returns a function that deletes a challenge: true if it was valid and issued to this session (null: a sign-in). */
   private spendChallengeOf(sessionId: number | null) {
     return async (challenge: string) =>
       (await rows(this.options.db, DELETE_VALID_CHALLENGE, [hashChallenge(challenge), sessionId])).length > 0;

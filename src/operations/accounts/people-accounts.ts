@@ -17,10 +17,7 @@ import { PersonSignInAttempts } from "./sign-in-attempts.js";
 
 export type AccountModules = ReturnType<typeof createAccountModules>;
 
-/**
- * Returns the base URL for links that people open. Replaces loopback and wildcard addresses by `localhost`, because
- * WebAuthn rejects IP addresses and a browser cannot open a wildcard address.
- */
+/** Replaces loopback and wildcard addresses in links by `localhost`: WebAuthn rejects IP addresses, and browsers wildcard addresses. */
 const linkBaseUrl = (baseUrl: string): string =>
   baseUrl.replace(/^(https?:\/\/)(127\.0\.0\.1|0\.0\.0\.0|\[::1?\])(?=[:/]|$)/, "$1localhost");
 

@@ -15,10 +15,7 @@ import {
   type SignInAttemptState,
 } from "../../rules/sign-in-wait.js";
 
-/**
- * Inserts or updates the rows with the counts of failures before the counts are read. The row locks make concurrent
- * attempts wait for each other. The list $1 must be sorted, so that no deadlock can occur.
- */
+/** Locks the rows of the counts, so that concurrent attempts wait. The list $1 must be sorted to prevent deadlocks. */
 const LOCK_FAILURES = `
   INSERT INTO sign_in_failure (subject, failures) SELECT unnest($1::bytea[]), '{}'
   ON CONFLICT (subject) DO UPDATE SET updated_at = now()
@@ -71,10 +68,7 @@ async function lockAttempts(manager: EntityManager, subjects: readonly Buffer[])
 export class PersonSignInAttempts {
   constructor(private readonly options: { db: Db }) {}
 
-  /**
-   * Counts an attempt as failed before its outcome is known, so that attempts in progress count too. Returns the time of the attempt.
-   * @throws ActionError RATE_LIMIT_EXCEEDED
-   */
+  /** Counts an attempt as failed at once, so that attempts in progress count. Returns its time. @throws RATE_LIMIT_EXCEEDED */
   private async countAttempt(subjects: readonly Buffer[]): Promise<number> {
     return this.options.db.transaction(async (manager) => {
       const lockedRows = await lockAttempts(manager, subjects);
@@ -90,10 +84,7 @@ export class PersonSignInAttempts {
     });
   }
 
-  /**
-   * Removes one attempt from the counts of failures. If the attempt succeeded, removes all failures for this account
-   * from this network address.
-   */
+  /** Removes one attempt from the counts; after a success, all failures for this account from this network address. */
   private async uncountAttempt(
     attemptedAt: number,
     ofAddress: Buffer,

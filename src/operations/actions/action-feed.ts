@@ -1,7 +1,4 @@
-/**
- * Notifies editors when an action of an app changes. The notification names the action, the person who changed it, and
- * the change. It does not contain the code.
- */
+/** Notifies editors when an action changes. The notification names the action, the person and the change, without the code. */
 
 import type { Logger } from "pino";
 import { runInBackground } from "../../background.js";
@@ -18,10 +15,7 @@ export const ACTION_EDITED_CHANNEL = "svc_action_edited";
 
 /** A change of an action's draft or live version. */
 export interface ActionChange {
-  /**
-   * True if notifications may have been lost, so that the editor must read all actions again. All other fields are then
-   * null, false or empty.
-   */
+  /** True if the editor must read all actions again, because notifications may be lost. All other fields are then null, false or empty. */
   reset: boolean;
   /** ID of the draft; null if `reset` is true. */
   id: number | null;

@@ -112,9 +112,8 @@ export interface DraftTarget {
 export type LockDraft = (manager: EntityManager, target: DraftTarget, refusal: Status) => Promise<ActionRow>;
 
 /**
- * Returns a function that finds and locks a draft. The function throws `refusal` for the ID of a live version. It
- * throws ACTION_CHANGED, with the current action, if the draft does not meet the precondition. It also throws
- * ACTION_NOT_FOUND and ACTION_NOT_V3.
+ * Returns a function that finds and locks a draft. The function throws `refusal` for the ID of a live version. It throws ACTION_CHANGED,
+ * with the current action, if the draft does not meet the precondition. It also throws ACTION_NOT_FOUND and ACTION_NOT_V3.
  */
 export const createLockDraft =
   (convertRow: ConvertActionRow): LockDraft =>

@@ -48,19 +48,13 @@ interface ActionValidationOptions {
   allowPrivateNetwork: boolean;
 }
 
-/**
- * Rejects unknown fields. Runs after all other checks, so that other errors take precedence.
- * @throws ActionError REQUEST_INVALID
- */
+/** Runs after all other checks, so that other errors take precedence. @throws ActionError REQUEST_INVALID */
 function requireKnownFields(data: unknown, validatedAction: ValidatedAction): ValidatedAction {
   refuseUnknownFields(data, ACTION_SHAPE);
   return validatedAction;
 }
 
-/**
- * Runs `validate`, and checks that no other action of the app has the same name or URL path. If there are several
- * errors, throws the one that comes first in the validation table.
- */
+/** Runs `validate`, and checks that name and URL paths are free in the app. Throws the error that is first in the validation table. */
 async function withFreeNameAndPaths(
   manager: EntityManager,
   addressScope: { appId: number; exceptId: number | null; rewritten: readonly number[] },
@@ -77,8 +71,7 @@ async function withFreeNameAndPaths(
     if (!(error instanceof ActionError)) throw error;
     const isAfter = (status: Status) => getValidationErrorPosition(error.status) > getValidationErrorPosition(status);
     const [name, triggers] = [readProperty(data, "name"), readProperty(data, "triggers")];
-    // Checks the name for duplicates only if the validation table lists `error` after NAME_ALREADY_EXISTS. The name
-    // itself is then valid, because the table lists an invalid name earlier.
+    // Checks the name for duplicates only if `error` is listed after NAME_ALREADY_EXISTS: then the name is valid.
     if (isAfter("NAME_ALREADY_EXISTS") && isText(name) && (await isNameTaken(manager, appId, name, exceptId))) {
       throw createNameTakenError(name);
     }
@@ -138,10 +131,7 @@ export class ActionValidation {
     return this.checkInput(current.appId, code, parse, current.code, fault);
   }
 
-  /**
-   * Resolves the dependencies of an action with source files. The code of this action is built only afterwards, because
-   * the build needs the resolved packages.
-   */
+  /** The code of an action with source files is built only afterwards, because the build needs the resolved packages. */
   private async resolveSourceDependencies(
     author: ScriptQuotaRequest,
     data: unknown,
@@ -193,8 +183,8 @@ export class ActionValidation {
       const input = await (current
         ? this.updatedInput(current, builtSource)
         : this.createdInput(author.appId, builtSource));
-      // If `data` has no `dependencies`, the action keeps its scripts, even if a URL now returns another file. The
-      // service only tries to get the scripts that are missing.
+      // Without `dependencies` in `data`, the action keeps its scripts, even if a URL now returns another file. Only missing scripts are
+      // fetched.
       if (current && readProperty(data, "dependencies") === undefined)
         return { ...(await packages.resolveMissing(author, input.dependencies, current.assets)), firstError: null };
       return await packages.resolve(author, input.dependencies, current?.assets ?? [], exportedAssets);
@@ -229,8 +219,7 @@ export class ActionValidation {
   }
 
   /**
-   * Validates an update of a draft, and returns the resulting action. Fields that are missing in `data` keep their
-   * values.
+   * Validates an update of a draft, and returns the resulting action. Fields that are missing in `data` keep their values.
    * @throws the same errors as `validateCreate`
    */
   async validateUpdate(

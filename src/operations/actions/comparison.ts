@@ -14,10 +14,7 @@ import { isStoredScript } from "../../rules/packages.js";
 import { findAction, findLiveVersion, pickAuthoredFields } from "./action-rows.js";
 import { findVersion } from "./versions.js";
 
-/**
- * One of the two states that are compared: the ID of a saved version, "master" for the draft, or "production" for the
- * live version.
- */
+/** A compared state: the ID of a saved version, "master" for the draft, or "production" for the live version. */
 export type ComparedVersionSelector = number | "master" | "production";
 
 export interface ActionComparison extends ActionDiff {
@@ -41,10 +38,7 @@ const comparedScriptsOf = ({ assets }: ActionRow): ComparedScript[] =>
     .filter(isStoredScript)
     .map(({ name, version, integrity }) => ({ name, ...(version && { version }), integrity: integrity! }));
 
-/**
- * Returns the fields that a draft would have after a restore of `version`. A version without the field `access` (from
- * an older release) gets the draft's `access`.
- */
+/** A version without the field `access` (from an older release) gets the draft's `access`. */
 const fieldsAfterRestore = (version: ActionInput, { access }: ActionInput): ActionInput => ({
   ...version,
   access: version.access ?? access,
@@ -52,10 +46,7 @@ const fieldsAfterRestore = (version: ActionInput, { access }: ActionInput): Acti
 
 const sideLabel = (side: ComparedVersionSelector): string => (typeof side === "number" ? `version ${side}` : side);
 
-/**
- * Maximum total length of the code of both states for a comparison on the main thread. Longer code is compared in
- * another thread, because comparing half a million lines takes 1.5 s.
- */
+/** Longer code is compared in another thread, because comparing half a million lines takes 1.5 s. */
 const MAIN_THREAD_MAX_CHARACTERS = 8_192;
 /** Maximum number of concurrent comparisons in other threads of this process. Each app has at most one. */
 const MAX_CONCURRENT_COMPARISONS = 4;

@@ -1,7 +1,4 @@
-/**
- * Writes a draft ("master" in the API), a new saved version and an audit entry in one transaction. Does not validate
- * the draft.
- */
+/** Writes a draft ("master" in the API), a new saved version and an audit entry in one transaction. Does not validate the draft. */
 import type { Logger } from "pino";
 import type { EntityManager } from "typeorm";
 import { ActionRow } from "../../data/action.js";

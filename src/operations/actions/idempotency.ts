@@ -16,9 +16,7 @@ const DELETE_EXPIRED_KEYS = `
   DELETE FROM idempotency WHERE ctid IN
     (SELECT ctid FROM idempotency WHERE ${IS_EXPIRED} ORDER BY created_at LIMIT 100 FOR UPDATE SKIP LOCKED)`;
 
-/*
- * Inserts a key unless it exists. If another transaction is inserting the same key, the statement waits for the end of that transaction.
- */
+/** Inserts a key unless it exists. Waits for the end of a transaction that is inserting the same key. */
 const CLAIM_KEY = `
   INSERT INTO idempotency (credential_id, app_id, key, request) VALUES ($1, $2, $3, $4)
   ON CONFLICT (credential_id, app_id, key) DO NOTHING RETURNING key`;

@@ -21,9 +21,8 @@ import type { ActionValidation, ValidatedAction } from "./action-validation.js";
 import { type DraftWriter, findChangedFields } from "./draft-writer.js";
 
 /**
- * An exported action with all fields that authors can write. An empty field is included too, so that an import clears
- * it. `assets` identifies the scripts of the action's packages. An import uses exactly these scripts if the service has
- * them.
+ * An exported action with all fields that authors can write. An empty field is included too, so that an import clears it. `assets`
+ * identifies the scripts of the action's packages. An import uses exactly these scripts if the service has them.
  */
 export type ExportedAction = Omit<ActionInput, keyof RunLimits> &
   LimitData & { assets?: { name: string; version?: string; integrity: string }[] };
@@ -126,10 +125,9 @@ export class ActionImporter {
 
   /**
    * Validates one action of the document.
-   * @param rewrittenIds IDs of the drafts that the import replaces or removes. Actions in the document may use the
-   *   URL paths of these drafts
-   * @throws ActionError the error statuses of invalid fields (rules/validation-table.ts), DEPENDENCY_UNRESOLVED,
-   *   ACTION_NOT_V3
+   * @param rewrittenIds IDs of the drafts that the import replaces or removes. Actions in the document may use the URL paths of these
+   *   drafts
+   * @throws ActionError the error statuses of invalid fields (rules/validation-table.ts), DEPENDENCY_UNRESOLVED, ACTION_NOT_V3
    */
   async validate(
     manager: EntityManager,
@@ -164,8 +162,7 @@ export class ActionImporter {
     steps: readonly ActionImportStep[],
   ): Promise<void> {
     const { draftWriter } = this.options;
-    // Writes the actions in the order of their names. Two concurrent imports then insert into the index of names in
-    // the same order, so that they cannot deadlock.
+    // The order of names prevents deadlocks of two imports in the index of names.
     const sortedSteps = steps.toSorted((a, b) => (a.validated.input.name < b.validated.input.name ? -1 : 1));
     const rewritten = steps.flatMap(({ current: row, fields }) => (row && fields.length > 0 ? [row.id] : []));
     await deleteRoutes(manager, rewritten);

@@ -57,10 +57,7 @@ export class PayloadPresets {
     }));
   }
 
-  /**
-   * Checks that a preset still has one of the ETags in `If-Match`.
-   * @throws RESOURCE_CHANGED if the preset was changed or deleted
-   */
+  /** @throws RESOURCE_CHANGED if the preset does not have one of the ETags in `If-Match`, or was deleted */
   private async requireUnchangedPreset(
     executor: SqlClient,
     { appId, actionId, name }: { appId: number; actionId: number; name: string },

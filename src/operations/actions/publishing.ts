@@ -38,10 +38,7 @@ const SELECT_PUBLISHING_APP = `SELECT requires_tests AS "requiresTests", publish
 
 type PublishingApp = { requiresTests: boolean; isPublished: boolean };
 
-/**
- * Reads an app that the transaction has locked. While the app is locked, no other request can unpublish it or add
- * actions that exceed its limits.
- */
+/** While the app is locked, no other request can unpublish it or add actions that exceed its limits. */
 async function readPublishingApp(manager: EntityManager, appId: number): Promise<PublishingApp> {
   return (await rows<PublishingApp>(manager, SELECT_PUBLISHING_APP, [appId]))[0]!;
 }
@@ -68,10 +65,7 @@ function overwriteLiveVersion(liveVersion: ActionRow | null, master: ActionRow):
   return Object.assign(assignAuthoredFields(liveVersion ?? new ActionRow(), pickAuthoredFields(master)), link);
 }
 
-/**
- * Stores the URL paths of a live version's HTTP triggers.
- * @throws TRIGGERS_INVALID if the live version of another action has one of the paths
- */
+/** @throws TRIGGERS_INVALID if the live version of another action has one of the URL paths */
 async function publishRoutes(manager: EntityManager, liveVersion: ActionRow): Promise<void> {
   const { appId, id, triggers } = liveVersion;
   const routeFault = await findRouteConflictError(manager, { appId, isDraft: false, ignoredActionIds: [id] }, triggers);
@@ -103,11 +97,9 @@ export class ActionPublisher {
     const app = await readPublishingApp(manager, appId);
     const master = await lockDraft(manager, target, "CANNOT_UPDATE_PRODUCTION");
     await requirePublishable(manager, app, target.tested, master);
-    // A package may have become unavailable since the draft was saved. `validatePublish` then throws, because no run
-    // could load the package.
+    // Throws if a package has become unavailable since the draft was saved, because no run could load it.
     const publishedAction = validation.validatePublish(master, resolved);
-    // If a dependency got a new script, first saves the draft with this script as a new version. The draft and its live
-    // version must have the same scripts.
+    // The draft must have the same scripts as its live version, so a new script is first saved as a new version of the draft.
     if (createAddedScriptAuditRecords(publishedAction, master.assets).length > 0)
       await draftWriter.replace(manager, caller, master, publishedAction);
     const currentLiveVersion = await findLiveVersion(manager, id);

@@ -24,10 +24,7 @@ import { findVersion, type StoredVersion, storeDraftVersion } from "./versions.j
 export interface DraftRestoreResult {
   action: Action & { isPublished: boolean };
   restoredFromVersionId: number;
-  /**
-   * ID of the version that stores the draft from before the restore. To undo the restore, restore this version. Null if
-   * the service could not store the version.
-   */
+  /** Version with the draft from before the restore, to undo it; null if it could not be stored. */
   preRestoreVersionId: number | null;
 }
 

@@ -1,7 +1,4 @@
-/**
- * Bundles the source files of an action (field `source`) to its code, and caches the bundles in memory. Does not
- * validate the code.
- */
+/** Bundles the source files of an action (field `source`) to its code, and caches the bundles in memory. Does not validate the code. */
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { LRUCache } from "lru-cache";
@@ -26,15 +23,10 @@ const MAX_CONCURRENT_BUILDS = 3;
 const CACHE_MAX_BYTES = 32 * 1024 * 1024;
 /** Maximum size of the code that one build produces, in bytes. */
 const CODE_MAX_BYTES = 2 * 1024 * 1024;
-/**
- * Value of `retryAfter`: seconds after which a client should repeat a request that failed because the bundler was busy.
- */
+/** Seconds after which a client should repeat a request that failed because the bundler was busy. */
 const RETRY_SECONDS = 5;
 
-/**
- * Valid placeholder code for an action whose source files cannot be built, so that the other fields can still be
- * validated.
- */
+/** Valid code for an action whose source files cannot be built, so that its other fields can still be validated. */
 const PLACEHOLDER_CODE = "async function execute() {}";
 
 /** Data of an action after its source files were built: `code` is the result of the build. */
@@ -54,10 +46,7 @@ function dependenciesAfterChange(data: Record<string, unknown>, current: ActionR
   return Array.isArray(input) ? input.filter((element): element is string => typeof element === "string") : [];
 }
 
-/**
- * Returns the source files to build. Returns null if `data` removes the source files, and undefined if the code need
- * not be built.
- */
+/** Returns the source files to build; null if `data` removes them, undefined if the code need not be built. */
 function sourceToBuild(data: Record<string, unknown>, current: ActionRow | null): unknown {
   const input = readProperty(data, "source");
   if (input !== undefined) return input;

@@ -24,9 +24,7 @@ import {
   toExportedAction,
 } from "./import-steps.js";
 
-/**
- * Value of the field "format" in an exported document: the name and version of the format. Each incompatible change increases the version.
- */
+/** Field "format" of an exported document. Each incompatible change increases the version. */
 export const TRANSFER_FORMAT = "svc-app-actions/1";
 
 /** Maximum number of actions in an imported document. */
@@ -63,10 +61,7 @@ interface ValidatedImport {
   retryAfter: number;
 }
 
-/**
- * Returns the actions in an imported document.
- * @throws REQUEST_INVALID if `document` does not have the format TRANSFER_FORMAT
- */
+/** @throws REQUEST_INVALID if `document` does not have the format TRANSFER_FORMAT */
 function readActions(document: unknown): unknown[] {
   const { format, actions } = isObject(document) ? document : {};
   if (format !== TRANSFER_FORMAT) {

@@ -16,10 +16,7 @@ import { parseLimitAndOffset } from "../../rules/page.js";
 import { listStoredScriptHashes } from "../packages/kept-scripts.js";
 import { findAction, findLiveVersion, isStorableId, pickAuthoredFields } from "./action-rows.js";
 
-/**
- * Reason for saving a version: after the draft was created ("create") or updated ("update"), or before a restore
- * ("pre-restore").
- */
+/** Reason for saving a version: after the draft was created ("create") or updated ("update"), or before a restore ("pre-restore"). */
 export type ActionVersionReason = "create" | "update" | "pre-restore";
 
 /** All fields of a draft in the form in which the database stores a version. */
@@ -91,19 +88,13 @@ const INSERT_SNAPSHOT = `
     INSERT INTO kept_script_use (sha256, action_version_id) SELECT sha256, id FROM version, unnest($5::text[]) AS sha256)
   SELECT id FROM version`;
 
-/**
- * Returns a hash of the fields that authors can write. A draft that was restored from a version has the same hash as
- * this version.
- */
+/** Hash of the fields that authors can write. A draft that was restored from a version has the same hash as it. */
 const draftStateHash = (row: ActionRow): Buffer =>
   createHash("sha256")
     .update(JSON.stringify(pickAuthoredFields(row)))
     .digest();
 
-/*
- * Deletes all but the newest VERSIONS_PER_ACTION_MAX versions of a draft. The newest versions have the highest IDs, because a
- * transaction locks the draft before it inserts a version.
- */
+/** Keeps the newest VERSIONS_PER_ACTION_MAX versions: those with the highest IDs, because inserts lock the draft. */
 const DELETE_OLD_VERSIONS = `
   DELETE FROM action_version WHERE action_id = $1 AND id <=
     (SELECT id FROM action_version WHERE action_id = $1 ORDER BY id DESC OFFSET ${VERSIONS_PER_ACTION_MAX} LIMIT 1)`;
@@ -147,8 +138,7 @@ export async function storeDraftVersion(
     return await manager.transaction((savepoint) => writeSnapshot(savepoint, row, origin));
   } catch (error) {
     const { occasion } = origin;
-    // Logs only the message, because the error object also contains the parameters of the SQL statement, such as the
-    // action's code.
+    // The error object also contains parameters of the SQL statement, such as the action's code.
     log.error(
       { actionId: row.id, occasion, reason: (error as Error).message },
       "the version of a changed action could not be stored; the change was saved without it",
@@ -157,10 +147,7 @@ export async function storeDraftVersion(
   }
 }
 
-/*
- * Sets the publishing time of the version that becomes live. Publishing stores no version, so the live version is the
- * newest one with the same state as the draft.
- */
+/** Sets the publishing time. Publishing stores no version: the newest version with the draft's state becomes live. */
 const MARK_PUBLISHED = `
   UPDATE action_version SET published_at = clock_timestamp() WHERE id =
     (SELECT id FROM action_version WHERE action_id = $1 AND state = $2 ORDER BY id DESC LIMIT 1)`;
@@ -220,10 +207,7 @@ const PUBLISHED_VERSIONS = [
   "version.published_at DESC, version.id DESC",
 ] as const;
 
-/**
- * Operations on versions of actions. For the ID of a live version, the list of versions is empty, because only drafts
- * have versions.
- */
+/** Operations on versions of actions. For the ID of a live version, the list of versions is empty, because only drafts have versions. */
 export class ActionVersions {
   constructor(private readonly options: { db: Db; addressed: AddAssetUrls }) {}
 

@@ -54,8 +54,7 @@ export class Analytics {
     refuseUnknownFields(events, [EVENT_SHAPE], "events");
     throwIfUnknownField(caller);
     countRequest(caller);
-    // Counts all events of the request at once, so that the limit rejects either all of them or none. After a partial
-    // rejection, the client would send all events again.
+    // Counts all events at once, because after a partial rejection the client would send all of them again.
     const bytes = parsedEvents.reduce((sum, event) => sum + event.bytes, 0);
     receivedDataLimiter.takeRows(caller, appId, bytes, parsedEvents.length);
     await Promise.all(parsedEvents.map(({ input }) => logEvents.store(caller, appId, input)));

@@ -59,10 +59,7 @@ const CLIENT_ROW_COLUMNS = `${COLUMNS_WITHOUT_CODE}, code`;
 const IS_RUNNABLE = `app_id = $1 AND active AND environment <> 'server' AND action_version = 'v3'
   AND (master_id IS NULL) = ($2 = 'master') AND NOT (${IS_PAUSED})`;
 
-/**
- * Row of the list of actions. `version` is the time of the action's last change, for example of the name or the code.
- * Runs do not change `version`.
- */
+/** `version` is the time of the action's last change, for example of the code. Runs do not change it. */
 type ListedRow = Omit<ClientActionRow, "code"> & { version: string; codeBytes: number };
 
 /* SQL condition for actions that a client can start on analytics events. */
@@ -72,10 +69,7 @@ const SELECT_ANALYTICS_ACTIONS = `SELECT ${COLUMNS_WITHOUT_CODE}, ${VERSION_COLU
   WHERE ${IS_STARTED_BY_EVENTS} ORDER BY id`;
 const SELECT_WITH_CODE = `SELECT ${CLIENT_ROW_COLUMNS}, ${VERSION_COLUMNS} FROM action
   WHERE ${IS_STARTED_BY_EVENTS} AND id = ANY ($3::bigint[])`;
-/**
- * Maximum bytes of code that one statement reads, except for a single larger action. All actions of an app together can
- * have 256 MB of code.
- */
+/** Maximum bytes of code per statement, except for a single larger action. An app can have 256 MB of code. */
 const CODE_BYTES_PER_STATEMENT = 2 * 1024 * 1024;
 /** Number of actions whose integrity value stays in memory, so that the service reads their code only once. */
 const CACHED_INTEGRITIES_MAX = 50_000;
@@ -152,10 +146,7 @@ export async function findActionOfReportedRun(
   return row;
 }
 
-/**
- * Returns an error if the access rule of the action does not allow the caller's page to run the action; otherwise null.
- * The rule does not apply to an action with an analytics trigger, because every page runs such an action.
- */
+/** Access rules do not apply to an action with an analytics trigger, because every page runs it. */
 async function accessErrorOf(
   caller: Caller,
   { access, triggers }: AccessRow,

@@ -47,10 +47,7 @@ interface FeedSubscribers {
   actionsById: Map<number, ClientAction> | null;
   /** First message for new subscribers, with all actions. Created when it is first needed, and set to null when an action changes. */
   snapshot: ClientActionUpdate | null;
-  /**
-   * Promise that resolves when the latest read has ended. Each read waits for the previous read, so that an older
-   * result never overwrites a newer one.
-   */
+  /** Resolves when the latest read has ended. Each read waits for it, so that an older result never overwrites a newer one. */
   lastRead: Promise<void>;
 }
 
@@ -86,10 +83,7 @@ export function createClientActionFeed(options: {
   const { clientActions, notifications, log } = options;
   const audiences = new Map<string, FeedSubscribers>();
 
-  /**
-   * Calls `read` after all previous reads of the app's actions. If `read` fails, reads all actions again after
-   * RETRY_MS, as long as there are subscribers.
-   */
+  /** Calls `read` after all previous reads. If it fails, reads all actions again after RETRY_MS while there are subscribers. */
   function runAfterPreviousReads(audience: FeedSubscribers, read: () => Promise<void>): void {
     audience.lastRead = audience.lastRead.then(read).catch((error: unknown) => {
       log.warn({ err: error, appId: audience.appId }, "client actions could not be read; trying again");
@@ -107,10 +101,7 @@ export function createClientActionFeed(options: {
     notifySubscribers(audience, getOrCreateSnapshot(audience, audience.actionsById));
   }
 
-  /**
-   * Removes an audience that has no subscribers when its current read has ended. A client that subscribes before the
-   * end of the read uses its result.
-   */
+  /** Removes an audience without subscribers when its read has ended. A client that subscribes before uses the result. */
   async function removeUnused(audience: FeedSubscribers): Promise<void> {
     for (let read = null; read !== audience.lastRead; ) {
       read = audience.lastRead;

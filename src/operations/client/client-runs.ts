@@ -78,10 +78,7 @@ const toJsonText = (value: unknown): string => (value instanceof JsonText ? valu
 
 const isTooDeep = (value: unknown): boolean => !(value instanceof JsonText) && nestsDeeperThan(value, JSON_MAX_DEPTH);
 
-/**
- * Returns the fields of a report, and its payload as JSON text.
- * @throws REQUEST_INVALID, PAYLOAD_INVALID, PAYLOAD_TOO_LARGE
- */
+/** Returns a report's fields, and its payload as JSON text. @throws REQUEST_INVALID, PAYLOAD_INVALID, PAYLOAD_TOO_LARGE */
 function readPayload(body: unknown): { fields: Record<string, unknown>; payload: string } {
   if (!isObject(body))
     throw new ActionError("REQUEST_INVALID", "the body, which reports the result of the run, must be a JSON object");
@@ -136,20 +133,14 @@ async function findAnnouncedRun(manager: SqlClient, { credentialId }: Caller, ru
 export class ClientRuns {
   constructor(private readonly options: ClientRunsOptions) {}
 
-  /**
-   * Returns the outcome of the run, or a timeout if the run was successful but took longer than the time limit. A
-   * browser may fail to stop an action in time.
-   */
+  /** A browser may fail to stop an action in time, so a successful run that took too long becomes a timeout. */
   private limitOutcome(outcome: RunOutcome, duration: number): RunOutcome {
     const { timeoutMs } = this.options;
     if (!outcome.ok || duration <= timeoutMs + BROWSER_REPORT_GRACE_MS) return outcome;
     return createFailedOutcome("TimeoutError", `the action ran longer than the limit of ${timeoutMs / 1000} seconds`);
   }
 
-  /**
-   * Inserts a row for a run that a browser executes. A second report with the same idempotency key inserts nothing.
-   * @throws the errors of `findActionOfReportedRun`
-   */
+  /** A second report with the same idempotency key inserts nothing. @throws the errors of `findActionOfReportedRun` */
   private async acceptReport(manager: SqlClient, caller: Caller, report: ClientRunReport, payload: string) {
     const { appId, actionId, idempotencyKey } = report;
     const { triggers } = await findActionOfReportedRun(manager, caller, appId, actionId);

@@ -73,10 +73,7 @@ export class PageSessions {
 
   constructor(private readonly options: PageSessionsOptions) {}
 
-  /**
-   * Emits the log event of an opened page. Emits nothing if this viewer, or all viewers of the app together, open too
-   * many pages, or if the disk is nearly full. The page opens even if no event is emitted.
-   */
+  /** Emits the event of an opened page, unless too many pages were opened, by this viewer or in the app, or the disk is nearly full. */
   private async emitView(executor: SqlClient, emitter: LogEventEmitter, appId: number, viewer: string): Promise<void> {
     const { logEvents, diskSpace } = this.options;
     if (
@@ -99,10 +96,7 @@ export class PageSessions {
     if (retryAfter > 0) throw createRateLimitError("too many new sessions", retryAfter);
   }
 
-  /**
-   * Creates the credential of a page and returns its token.
-   * @param viewer key of the viewer in the limit of logged page views; null to log no page view
-   */
+  /** Returns the page's token. `viewer` is the viewer's key in the limit of logged page views; null to log none. */
   private async mintCredential(
     session: Omit<NewCredential, "pageSession"> & { kind: "viewer" | "live"; appId: number },
     viewer: string | null,
@@ -147,10 +141,7 @@ export class PageSessions {
     return { caller, app };
   }
 
-  /**
-   * Creates the session of a viewer or debug page and returns its token.
-   * @param secret one-time code to use instead of a generated token
-   */
+  /** Returns the token of a viewer or debug page. `secret` is a one-time code that replaces it. */
   private async mintPreview(caller: Caller, { appId, actionId }: PreviewPage, secret?: string): Promise<string> {
     this.countNewSession(`credential ${caller.credentialId}`);
     const { personId, credentialId: parentId } = caller;

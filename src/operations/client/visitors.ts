@@ -51,10 +51,7 @@ const SESSIONS_PER_APP_CHECK = 100;
 /* SQL condition for sessions without a signed-in user. Their visitors lose nothing when they get a new session. */
 const HAS_NO_SIGNED_IN_USER = "NOT EXISTS (SELECT FROM app_user_session AS session WHERE session.credential_id = c.id)";
 
-/**
- * Counts the visitor sessions from one network address range. $1 is the app, $2 the hash of the range, $3 the number at
- * which counting stops.
- */
+/** $1 is the app, $2 the hash of the network address range, $3 the number of sessions at which counting stops. */
 const COUNT_SESSIONS_OF_ADDRESS = `
   SELECT count(*)::int AS count FROM
     (SELECT FROM credential WHERE app_id = $1 AND visitor_block = $2 LIMIT $3) AS sessions`;
@@ -71,10 +68,7 @@ const DELETE_SESSIONS_OF_APP = `
        AND id <= (SELECT id FROM credential WHERE app_id = $1 AND visitor_block IS NOT NULL ORDER BY id DESC OFFSET $2 LIMIT 1)
      ORDER BY id LIMIT ${MAX_SESSIONS_PER_DELETE * SESSIONS_PER_APP_CHECK} FOR UPDATE SKIP LOCKED) RETURNING id`;
 
-/**
- * Extends a visitor's session. $1 is the credential, $2 the app. $3 is the new lifetime from now, $4 the maximum
- * lifetime since the session's creation, both in milliseconds.
- */
+/** $1 is the credential, $2 the app, $3 the new lifetime from now, $4 the maximum lifetime since the creation, in milliseconds. */
 const RENEW_VISITOR = `
   UPDATE credential SET expires_at = least(now() + $3::float8 * interval '1 millisecond',
                                             created_at + $4::float8 * interval '1 millisecond')
