@@ -1,7 +1,4 @@
-/**
- * Tests alerts in a whole service: their receivers, their frequency and their transport. No alert reaches another receiver or reveals other
- * data.
- */
+/** Tests alerts in a whole service: their receivers, frequency and transport. No alert reaches another receiver or reveals other data. */
 import { createHmac } from "node:crypto";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -47,8 +44,7 @@ describe("alerts", function () {
   let masterId = 0;
   let copyId = 0;
 
-  // The service has neither a scheduler nor a runner. So the test itself writes the ends of runs, and no process ends the runs of dead
-  // processes.
+  // The service has no scheduler and no runner, so the test writes the ends of runs, and no process ends runs of dead processes.
   before(async () => {
     const clock = { now: () => Date.now() + moved, msUntil: (time: number) => time - Date.now() - moved };
     hook = await startHook();

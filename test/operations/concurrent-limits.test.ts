@@ -24,10 +24,7 @@ describe("limits of an app with concurrent requests", () => {
   });
   after(() => service.stop());
 
-  /**
-   * Sends requests that all count before one of them commits: none can write its audit entry, which it writes last. Returns the HTTP codes
-   * of the responses, sorted.
-   */
+  /** Sends requests that all count before one commits: none can write its audit entry, which is last. Returns the sorted HTTP codes. */
   async function send(...requests: (() => Promise<Answer>)[]): Promise<number[]> {
     const { sent } = await service.db.transaction(async (manager) => {
       await manager.query("LOCK TABLE audit_entry IN SHARE MODE");

@@ -1,6 +1,4 @@
-/**
- * Tests runs that end at the same moment: each has its own state and log entry, and only the process that executes a run writes its end.
- */
+/** Tests runs that end at the same moment: each has its state and log entry, and only the process that executes a run writes its end. */
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import type { Db } from "../../src/data/database.js";

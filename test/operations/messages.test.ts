@@ -1,6 +1,5 @@
 /**
- * Tests messages with a real mail server: the service stores each before it sends it, gives each one final status, and never sends one
- * twice.
+ * Tests messages with a real mail server: the service stores each before it sends it, gives it one final status, and sends it only once.
  */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";

@@ -1,6 +1,4 @@
-/**
- * Tests the limit of requests in progress for each credential and network address: further requests wait, but requests of others do not.
- */
+/** Tests the limit of requests in progress per credential and network address: more requests wait, but those of others do not. */
 import { expect } from "chai";
 import type { ActionError } from "../../src/errors.js";
 import { createRequestLimiter } from "../../src/operations/access/request-limiter.js";

@@ -29,8 +29,7 @@ const REQUEST = { host: "a.example:443", method: "GET", status: 200, sentBytes: 
 const REQUESTS = [{ ...REQUEST, durationMs: 1 }];
 
 /**
- * Creates an app whose secrets the test changes while the service scans the end of a run. Records each end that reaches the repository, and
- * the order of the steps. Each run sends REQUESTS.
+ * Creates an app whose secrets change while the end of a run is scanned. Records the written ends and the steps. Each run sends REQUESTS.
  */
 function createApp(onEnd: (ending: RunEndRecord) => void = () => {}) {
   const app = {

@@ -16,8 +16,7 @@ const REQUEST_START_EVENT = "http.server.request.start";
 const WARM_UP_REQUESTS = 3;
 const RUNS = 5;
 /**
- * Starts of statements that are not part of a run: the configuration of a new connection, and the search for late runs, which a request can
- * cause because the dispatcher then looks for runs.
+ * Beginnings of statements that belong to no run: a new connection's configuration, and the search for late runs, which requests can cause.
  */
 const OTHER_STATEMENTS = ["SET plan_cache_mode", " UPDATE run SET state = 'skipped', reason = 'late"];
 
@@ -59,8 +58,8 @@ describe("a run whose code is known", () => {
   }
 
   /**
-   * Returns the statements of each run request while the service has the token in its cache. Repeats the measurement if the service read
-   * the token again, because it does so every few seconds.
+   * Statements per run while the token is cached. Repeats the measurement if the service read the token again, as it does every few
+   * seconds.
    */
   async function statementsWithKnownToken(runs: () => Promise<unknown>): Promise<string[][]> {
     let asked: string[][];

@@ -60,9 +60,8 @@ describe("an unknown token", () => {
   after(() => database.stop());
 
   /**
-   * Creates the credentials of a service. Its queries are counted, and run one after the other: many waiting queries
-   * would reach the time limit for a connection on a slow machine. The limit of unknown tokens regains
-   * tokens only when the test moves `clock`, because a slow machine needs seconds for a test's lookups.
+   * Creates a service's credentials. Its queries run one after the other, because many waiting ones would reach a time limit on a slow
+   * machine. For the same reason, the limit of unknown tokens regains tokens only when the test moves `clock`.
    */
   function counted() {
     let queries = 0;
