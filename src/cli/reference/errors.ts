@@ -43,7 +43,7 @@ const ADVICE_BY_STATUS: Record<Status, [advice: string, retry: RetryAdvice]> = {
     "no",
   ],
   DEPENDENCY_UNRESOLVED: [
-    "Correct the name or the version of the dependency. If the HTTP code is 503, retry after `Retry-After`. If the error names user namespaces, a retry does not help: [allow them](../operate/containers.md#the-image).",
+    "Correct the name or the version of the dependency. If the HTTP code is 503, retry after the time in the header `Retry-After`. If the error names user namespaces, a retry does not help: [allow them](../operate/containers.md#the-image).",
     "no",
   ],
   ACCESS_INVALID: ["Send `everyone`, `signedIn`, `editors` or a [rule](actions.md#who-may-run-it) as `access`.", "no"],
@@ -101,7 +101,7 @@ const ADVICE_BY_STATUS: Record<Status, [advice: string, retry: RetryAdvice]> = {
     "after a new read",
   ],
   RUN_SKIPPED: [
-    "Retry later: the action's `concurrency` limit was reached. To let further runs wait instead, set its `policy` to `queue`.",
+    "Retry later: the action's `concurrency` limit was reached. To let further runs wait instead, set the `policy` of `concurrency` to `queue`.",
     "yes",
   ],
   RUN_NOT_CANCELLABLE: ["Do nothing: the run has already ended.", "no"],
@@ -111,7 +111,7 @@ const ADVICE_BY_STATUS: Record<Status, [advice: string, retry: RetryAdvice]> = {
   ],
   MANIFEST_CHANGED: ["Read the manifest again, and make your change to the new manifest.", "after a new read"],
   GIT_PULL_FAILED: [
-    "Correct the URL or the token of the connection, or the file that the error names. If the response has `Retry-After`, retry after it.",
+    "Correct the URL or the token of the connection, or the file that the error names. If the response has the header `Retry-After`, retry after that time.",
     "no",
   ],
   DATA_SOURCE_NOT_EMPTY: [

@@ -62,7 +62,9 @@ export function createBucketBlobStore(bucket: Bucket, space: string): BlobStore 
     async read(key: string, range?: ByteRange): Promise<Readable> {
       const Range = range && `bytes=${range.start}-${range.end}`;
       const answer = await client.send(new GetObjectCommand({ ...nameOf(key), Range })).catch((error: unknown) => {
-        throw isNotFound(error) ? new BlobMissingError("the object is not in the bucket") : error;
+        throw isNotFound(error)
+          ? new BlobMissingError("the bucket of the media store has no object with this key")
+          : error;
       });
       return answer.Body as Readable;
     },

@@ -37,7 +37,9 @@ export function createFolderBlobStore(root: string, space: string): BlobStore {
 
     async read(key: string, range?: ByteRange): Promise<Readable> {
       const file = await open(pathOf(key), "r").catch((error: unknown) => {
-        throw isNotFound(error) ? new BlobMissingError("the file is not in the folder") : error;
+        throw isNotFound(error)
+          ? new BlobMissingError("the folder of the media store has no file with this key")
+          : error;
       });
       return file.createReadStream(range ?? {});
     },

@@ -85,7 +85,10 @@ async function compareStates(appId: number, from: ActionState, to: ActionState):
 function parseSide(against: string): ComparedVersionSelector {
   if (against === "master" || against === "production") return against;
   if (/^[1-9]\d{0,15}$/.test(against)) return Number(against);
-  throw new ActionError("REQUEST_INVALID", '"against" must be "master", "production" or the ID of a version');
+  throw new ActionError(
+    "REQUEST_INVALID",
+    '"against" must be "master" (the draft), "production" (the live version) or the ID of a version',
+  );
 }
 
 export class ActionComparisons {

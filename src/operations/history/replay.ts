@@ -86,7 +86,10 @@ export class RunReplayer {
     const versionId = parseOptionalId(options.versionId, "versionId");
     const copyOption = parseOptionalDraftOrLive(options.copy);
     if (versionId !== null && copyOption === "production") {
-      throw new ActionError("REQUEST_INVALID", '"copy" must not be "production" if "versionId" is set');
+      throw new ActionError(
+        "REQUEST_INVALID",
+        '"copy" must not select the live version if "versionId" is set; send only "versionId"',
+      );
     }
     const isChanged = options.payload !== undefined && options.payload !== null;
     const changed = isChanged ? toPayloadText(options.payload) : null;

@@ -7,7 +7,7 @@ export interface ActionTemplate {
   draft: Partial<ActionDraft>;
 }
 
-const FETCH_CODE = `/** Reads from a web service that lets pages of other origins read. Store a key for the service in a setting: context.settings.__apiKey. */
+const FETCH_CODE = `/** Requests a web service that allows pages of other origins (CORS). A setting can contain its API key: context.settings.__apiKey. */
 async function execute({ payload, settings }) {
   const url = payload.url ?? "https://api.github.com/zen";
   const response = await fetch(url);
@@ -18,7 +18,7 @@ async function execute({ payload, settings }) {
 }
 `;
 
-const SCHEDULE_CODE = `/** Runs by itself on the days and at the time of its frequency, as soon as it is published. */
+const SCHEDULE_CODE = `/** Runs at the times of its frequency as soon as it is published. */
 async function execute() {
   const today = new Date().toISOString().slice(0, 10);
   console.log("report for", today);
@@ -44,7 +44,7 @@ async function execute({ payload }) {
 const EDITORS_ACCESS: ActionDraft["access"] = { who: "editors", user: "" };
 
 export const ACTION_TEMPLATES: Record<string, ActionTemplate> = {
-  hello: { label: "Hello", description: "A payload in, a result out.", draft: { name: "hello" } },
+  hello: { label: "Hello", description: "Receives a payload and returns a result.", draft: { name: "hello" } },
   fetch: {
     label: "Call a web service",
     description: "Sends a request and returns the response.",
@@ -52,7 +52,7 @@ export const ACTION_TEMPLATES: Record<string, ActionTemplate> = {
   },
   schedule: {
     label: "Every working day",
-    description: "Runs by itself at nine.",
+    description: "Runs on a schedule: every working day at 9:00.",
     draft: {
       name: "every-working-day",
       code: SCHEDULE_CODE,
@@ -63,7 +63,7 @@ export const ACTION_TEMPLATES: Record<string, ActionTemplate> = {
   },
   event: {
     label: "On an event",
-    description: "Runs when the app logs something.",
+    description: "Runs when the app logs an event of one type.",
     draft: {
       name: "on-an-event",
       code: EVENT_CODE,
@@ -73,7 +73,7 @@ export const ACTION_TEMPLATES: Record<string, ActionTemplate> = {
   },
   client: {
     label: "In the page",
-    description: "Runs in the user's browser.",
+    description: "Runs in the browser of each visitor.",
     draft: { name: "in-the-page", code: CLIENT_CODE, environment: "client" },
   },
 };
