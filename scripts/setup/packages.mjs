@@ -11,31 +11,18 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { prunePackages } from "./prune.mjs";
-import { runOrThrow, SetupError, step } from "./steps.mjs";
+import { installCachedPackages } from "./cached-packages.mjs";
+import { fitsPlatform, readPackages } from "./lock-file.mjs";
+import { isNeededByService, prunePackages } from "./prune.mjs";
+import { runOrThrow, SetupError, say, step } from "./steps.mjs";
 
 const NODE_MAJOR = 24;
 const NODE_MINOR = 11;
 
-function readPackages(file) {
-  try {
-    return JSON.parse(readFileSync(file, "utf8")).packages;
-  } catch {
-    return null;
-  }
-}
-
-function admits(list, value) {
-  if (!list) return true;
-  const names = [list].flat();
-  return names.includes(value) || (names.every((name) => name.startsWith("!")) && !names.includes(`!${value}`));
-}
-
 /** True if npm may skip the package: an optional package that does not fit the platform, or one that depends on such a package. */
 function mayBeAbsent(entry, machine) {
   if (!entry.optional) return false;
-  const fits = admits(entry.os, machine.platform) && admits(entry.cpu, machine.arch);
-  return !fits || Boolean(entry.libc) || (!entry.os && !entry.cpu);
+  return !fitsPlatform(entry, machine) || Boolean(entry.libc) || (!entry.os && !entry.cpu);
 }
 
 /**
@@ -113,13 +100,30 @@ function replacePackages(packages, stage) {
   }
 }
 
-/** Installs the packages in a temporary folder, whose lock file has addresses, and then moves them to `node_modules`. */
-async function installPackages(root, isService) {
-  const stage = createStage(root);
+/** Installs the packages to `stage` from npm's cache. Returns false, and leaves `stage` empty, if this is not possible. */
+async function installFromCache(stage, lock, isService) {
+  try {
+    return await installCachedPackages(stage, lock, isService, isService ? isNeededByService : () => true);
+  } catch (error) {
+    say(`installing again by npm: ${error.message}`);
+    rmSync(join(stage, "node_modules"), { recursive: true, force: true });
+    return false;
+  }
+}
+
+/** Installs the packages to `stage` by npm, from a lock file that has addresses. */
+async function installByNpm(root, stage, lock, isService) {
   for (const file of ["package.json", ".npmrc"]) copyFileSync(join(root, file), join(stage, file));
-  const lock = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
   writeFileSync(join(stage, "package-lock.json"), JSON.stringify(addArchiveUrls(lock)));
   await runOrThrow("npm", ["ci", isService ? "--omit=dev" : "--include=dev", "--include=optional"], { cwd: stage });
+  if (isService) prunePackages(join(stage, "node_modules"));
+}
+
+/** Installs the packages in a temporary folder, and then moves them to `node_modules`. */
+async function installPackages(root, isService) {
+  const stage = createStage(root);
+  const lock = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
+  if (!(await installFromCache(stage, lock, isService))) await installByNpm(root, stage, lock, isService);
   try {
     replacePackages(join(root, "node_modules"), stage);
   } catch (error) {
@@ -133,10 +137,7 @@ export async function ensurePackages(root, isService = false) {
   if (lstatSync(join(root, "node_modules"), { throwIfNoEntry: false })?.isSymbolicLink()) {
     throw new SetupError("node_modules is a link and does not match package-lock.json; run `npm ci` where it leads");
   }
-  await step("installing npm packages", async () => {
-    await installPackages(root, isService);
-    if (isService) prunePackages(root);
-  });
+  await step("installing npm packages", () => installPackages(root, isService));
 }
 
 /**

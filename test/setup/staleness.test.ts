@@ -24,7 +24,7 @@ const { hashBuildInputs, removeOrphans, isBuildStale } = await importSetUpModule
 
 /** Matches an import of a package. The group is the package's name with its scope. */
 const IMPORT = /(?:from|import|import\(|resolve\()\s*["']((?:@[^/"']+\/)?[^./"'][^/"']*)/g;
-const { prunePackages } = await importSetUpModule<{ prunePackages(root: string): void }>("prune");
+const { prunePackages } = await importSetUpModule<{ prunePackages(packages: string): void }>("prune");
 
 const LINUX_MACHINE = { platform: "linux", arch: "x64" };
 const PROJECT = fileURLToPath(new URL("../../../", import.meta.url));
@@ -119,7 +119,7 @@ describe("the set-up's check for outdated files", () => {
       ...["@a/b/dev/index.js.map", "isolated-vm/isolated-vm-7.0.1.tgz"],
     ];
     for (const path of [...rest, ...removed]) put(`node_modules/${path}`);
-    prunePackages(root);
+    prunePackages(join(root, "node_modules"));
     const isThere = (path: string) => existsSync(join(root, "node_modules", path));
     expect(rest.filter(isThere)).to.deep.equal(rest);
     expect(removed.filter(isThere)).to.deep.equal([]);

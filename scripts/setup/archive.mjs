@@ -1,0 +1,69 @@
+/** Extracts a package's archive, which is a compressed tar file. Supports the parts of the format that archives on the npm registry use. */
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { promisify } from "node:util";
+import { gunzip } from "node:zlib";
+
+const BLOCK_BYTES = 512;
+/** Types of entries in a tar file. */
+const FILE = "0";
+const OLD_FILE = "\0";
+const EXTENDED_HEADER = "x";
+const LONG_NAME = "L";
+
+const decompress = promisify(gunzip);
+
+function readText(tar, start, length) {
+  const end = tar.indexOf(0, start);
+  return tar.toString("utf8", start, end === -1 || end > start + length ? start + length : end);
+}
+
+const readOctal = (tar, start, length) => Number.parseInt(readText(tar, start, length).trim() || "0", 8);
+
+/** Returns the entry's name, whose first part is in another field if the name is long. */
+function readName(tar, header) {
+  const name = readText(tar, header, 100);
+  const prefix = readText(tar, header + 257, 5) === "ustar" ? readText(tar, header + 345, 155) : "";
+  return prefix ? `${prefix}/${name}` : name;
+}
+
+/** Yields the files of a tar file as `{name, mode, content}`. */
+export function* readFiles(tar) {
+  let longName = null;
+  let header = 0;
+  while (header + BLOCK_BYTES <= tar.length && tar[header] !== 0) {
+    const size = readOctal(tar, header + 124, 12);
+    const start = header + BLOCK_BYTES;
+    if (!Number.isInteger(size) || start + size > tar.length) throw new Error("the archive is damaged");
+    const content = tar.subarray(start, start + size);
+    const type = String.fromCharCode(tar[header + 156]);
+    if (type === EXTENDED_HEADER) longName = /^\d+ path=(.*)$/m.exec(content.toString())?.[1] ?? longName;
+    else if (type === LONG_NAME) longName = readText(tar, start, size);
+    else {
+      const name = longName ?? readName(tar, header);
+      longName = null;
+      if (type === FILE || type === OLD_FILE) yield { name, mode: readOctal(tar, header + 100, 8), content };
+    }
+    header = start + Math.ceil(size / BLOCK_BYTES) * BLOCK_BYTES;
+  }
+}
+
+/**
+ * Extracts the files of an archive to a folder, without the first folder of their names. Like npm, it leaves out links.
+ * @param isWanted receives the path of a file in the package, and returns false to leave the file out
+ */
+export async function extractArchive(archive, folder, isWanted) {
+  const tar = await decompress(archive);
+  const created = new Set();
+  for (const { name, mode, content } of readFiles(tar)) {
+    const parts = name.split("/").slice(1);
+    if (parts.includes("..")) throw new Error(`the archive has a file outside of its folder: ${name}`);
+    const path = parts.join("/");
+    if (path === "" || path.endsWith("/") || !isWanted(path)) continue;
+    const file = join(folder, path);
+    const parent = dirname(file);
+    if (!created.has(parent)) mkdirSync(parent, { recursive: true });
+    created.add(parent);
+    writeFileSync(file, content, { mode: mode | 0o666 });
+  }
+}

@@ -1,0 +1,80 @@
+/**
+ * Installs the packages from the archives in npm's cache. This takes a third of the processor time of `npm ci`, which passes each file
+ * through several streams and has no option to leave out files.
+ */
+import { createHash } from "node:crypto";
+import { chmodSync, existsSync, mkdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { homedir } from "node:os";
+import { dirname, join, relative } from "node:path";
+import { extractArchive } from "./archive.mjs";
+import { currentMachine, selectPackages } from "./lock-file.mjs";
+import { waitForAll } from "./steps.mjs";
+
+/** Number of archives that are read and decompressed at once. The kernel and Node's threads do this beside the writing of files. */
+const CONCURRENCY = 4;
+const SHA512 = /^sha512-(\S+)$/;
+
+/** Returns the file in npm's cache with the archive of a package. */
+function cachedArchive(cache, { integrity }) {
+  const [, base64] = SHA512.exec(integrity ?? "") ?? [];
+  if (!base64) return null;
+  const hash = Buffer.from(base64, "base64").toString("hex");
+  const file = join(cache, "_cacache/content-v2/sha512", hash.slice(0, 2), hash.slice(2, 4), hash.slice(4));
+  return existsSync(file) ? file : null;
+}
+
+/** npm gives the folder of its cache to the programs that it starts. */
+const defaultCache = () => process.env.npm_config_cache || join(homedir(), ".npm");
+
+async function extractPackage(folder, { path, entry, file }, isWanted) {
+  const archive = await readFile(file);
+  const integrity = `sha512-${createHash("sha512").update(archive).digest("base64")}`;
+  if (integrity !== entry.integrity) throw new Error(`npm's cache has a damaged archive of ${path}`);
+  const inPackages = path.slice("node_modules/".length);
+  await extractArchive(archive, join(folder, path), (name) => isWanted(`${inPackages}/${name}`));
+}
+
+/** Makes the programs of a package executable, and links them in the folder `.bin` beside the package. */
+function linkPrograms(folder, { path, entry }) {
+  const bin = join(folder, path.slice(0, path.lastIndexOf("node_modules/")), "node_modules/.bin");
+  for (const [name, target] of Object.entries(entry.bin ?? {})) {
+    const program = join(folder, path, target);
+    if (!existsSync(program)) continue;
+    chmodSync(program, statSync(program).mode | 0o111);
+    const link = join(bin, name);
+    mkdirSync(dirname(link), { recursive: true });
+    if (!existsSync(link)) symlinkSync(relative(dirname(link), program), link);
+  }
+}
+
+/**
+ * Installs the packages of a lock file to `node_modules` in a folder. Returns false, and installs nothing, if npm's cache lacks an archive.
+ * @param isWanted receives the path of a file in `node_modules`, and returns false to leave the file out
+ * @throws if an archive is damaged or a file cannot be written
+ */
+export async function installCachedPackages(folder, lock, isService, isWanted, cache = defaultCache()) {
+  if (!lock.packages[""]) return false;
+  const paths = selectPackages(lock.packages, currentMachine(), isService);
+  const found = paths.map((path) => {
+    const entry = lock.packages[path];
+    return { path, entry, file: entry.link ? null : cachedArchive(cache, entry) };
+  });
+  if (found.some(({ file }) => file === null)) return false;
+  const pending = [...found];
+  const extractPending = async () => {
+    try {
+      while (pending.length > 0) await extractPackage(folder, pending.pop(), isWanted);
+    } finally {
+      // After a failure, no other archive is extracted.
+      pending.length = 0;
+    }
+  };
+  await waitForAll(Array.from({ length: CONCURRENCY }, extractPending));
+  for (const one of found) linkPrograms(folder, one);
+  // npm writes the same list at the end of an installation.
+  const packages = Object.fromEntries(found.map(({ path, entry }) => [path, entry]));
+  const record = { name: lock.name, version: lock.version, lockfileVersion: 3, requires: true, packages };
+  writeFileSync(join(folder, "node_modules/.package-lock.json"), JSON.stringify(record, null, 2));
+  return true;
+}

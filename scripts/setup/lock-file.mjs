@@ -1,0 +1,63 @@
+/** Reads the lock file of npm: its packages, and those of them that npm installs on this machine. */
+import { readFileSync } from "node:fs";
+
+export function readPackages(file) {
+  try {
+    return JSON.parse(readFileSync(file, "utf8")).packages;
+  } catch {
+    return null;
+  }
+}
+
+function admits(list, value) {
+  if (!list) return true;
+  const names = [list].flat();
+  return names.includes(value) || (names.every((name) => name.startsWith("!")) && !names.includes(`!${value}`));
+}
+
+/** True if the package fits the operating system and the processor. */
+export const fitsPlatform = (entry, machine) => admits(entry.os, machine.platform) && admits(entry.cpu, machine.arch);
+
+/** Returns the machine that runs this process, as `{platform, arch, libc}`. */
+export function currentMachine() {
+  process.report.excludeNetwork = true;
+  const isGlibc = Boolean(process.report.getReport().header.glibcVersionRuntime);
+  return { platform: process.platform, arch: process.arch, libc: isGlibc ? "glibc" : "musl" };
+}
+
+/** Returns the path of the package that Node finds for `name` in the package at `path`; null if there is none. */
+function resolveDependency(packages, path, name) {
+  for (let folder = path; ; folder = folder.slice(0, Math.max(0, folder.lastIndexOf("/node_modules/")))) {
+    const found = `${folder}${folder ? "/" : ""}node_modules/${name}`;
+    if (found in packages) return found;
+    if (folder === "") return null;
+  }
+}
+
+function dependenciesOf(entry, isService) {
+  const { dependencies, optionalDependencies, peerDependencies, devDependencies } = entry;
+  return Object.keys({
+    ...dependencies,
+    ...optionalDependencies,
+    ...peerDependencies,
+    ...(isService ? {} : devDependencies),
+  });
+}
+
+/** Returns the paths of the packages that npm installs on the machine: those that it reaches from the project's own dependencies. */
+export function selectPackages(packages, machine, isService) {
+  const selected = new Set();
+  const pending = [""];
+  for (const path of pending) {
+    for (const name of dependenciesOf(packages[path], isService)) {
+      const found = resolveDependency(packages, path, name);
+      if (found === null || selected.has(found)) continue;
+      const entry = packages[found];
+      const fits = fitsPlatform(entry, machine) && (machine.platform !== "linux" || admits(entry.libc, machine.libc));
+      if (entry.optional && !fits) continue;
+      selected.add(found);
+      pending.push(found);
+    }
+  }
+  return [...selected].sort();
+}
