@@ -62,7 +62,7 @@ export interface AddressCheckedConnections {
   connect(host: string, port: number): Promise<Socket>;
   /** Does not follow redirects. @throws NotConnectedError before a byte of the request was sent; other errors after that */
   request(url: URL, request: HttpRequest): Promise<HttpResponse>;
-  /** Follows redirects. @throws NotConnectedError, ResponseTooLargeError, TooManyRedirectsError; others for an incomplete or late response */
+  /** Follows redirects. @throws NotConnectedError, ResponseTooLargeError, TooManyRedirectsError; others for an incomplete or late one */
   download(url: URL, request: DownloadRequest): Promise<Download>;
 }
 

@@ -1,4 +1,4 @@
-/** Tests the check of the browser's processes: it includes runs that last for a while, and not runs that end before it starts. */
+/** Tests that the service measures the browser's processes only if a run is active before and after a short delay. */
 import { expect } from "chai";
 import { isStillActiveAfterDelay } from "../../../src/engine/browser/watch/browser-watch.js";
 

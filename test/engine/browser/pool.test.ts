@@ -64,7 +64,7 @@ describe("an origin whose run exceeded the memory limit", () => {
     pool.delayNextPage(origin);
     for (const one of [SLOT, { key: "other", origin: other, mode: "isolate" } as const])
       runInBackground(pool.acquire(one));
-    // Only promises settle before this one, and no timer fires. So the delay is not over, also on a busy machine.
+    // This promise settles without a timer. So the delay of the first origin is not over yet, even on a busy machine.
     await otherEntered.promise;
     expect(entered).to.deep.equal([other]);
   });

@@ -11,7 +11,7 @@ import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-
 import { sampleOf } from "../../harness/samples.js";
 import { failureOf, resultOf, sharedBrowsers } from "./support.js";
 
-/** Time limits of a connection in milliseconds: for the silent host, and for all others, whose connections may take long on a slow machine. */
+/** Time limits of a connection: for the silent host, and for all others, whose connections may take long on a slow machine. */
 const [SHORT_CONNECT_TIMEOUT_MS, LONG_CONNECT_TIMEOUT_MS] = [400, 60_000];
 
 /** Starts a host whose queue of connections is full. Further connections wait forever. */

@@ -133,7 +133,7 @@ describe("URLs that a run may not request", () => {
     await new Promise((r) => setTimeout(r, 100));
     return fetch("http://127.0.0.1:${port}/harmless").then((answer) => answer.text(), String);
   }`;
-  /** The same code, which waits for the end of the API's own promise, however long it takes. */
+  /** Like `codeFor`, but waits until the API's own promise settles, without a time limit. */
   const patientCodeFor = (way: string) => codeFor(way, "['plain']", "new Promise(() => {})");
 
   before(async () => {
