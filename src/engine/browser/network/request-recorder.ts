@@ -13,6 +13,8 @@ export const BLOCKED_REQUEST_TEXT = "the request was blocked, because its URL co
 const FAULTS_MAX = 20;
 const MESSAGE_FAULTS_MAX = 3;
 const PENDING_REQUESTS_MAX = 1_000;
+/** Maximum wait for the end of a run's requests after the proxy port is closed. */
+const SETTLE_TIMEOUT_MS = 200;
 /** A page may have thousands of requests that never end. */
 const TRACED_REQUESTS_MAX = 500;
 
@@ -119,14 +121,14 @@ export class RequestRecorder {
     return this.fetchCount >= fetches && this.pending.size === 0 && !this.hasTooManyRequests;
   }
 
-  /** Resolves when all reported requests have ended. Rejects if they do not end within `timeoutMs`. */
-  async waitForEnd(timeoutMs: number): Promise<void> {
+  /** Resolves when all reported requests have ended. Rejects after SETTLE_TIMEOUT_MS. */
+  async waitForEnd(): Promise<void> {
     if (this.hasTooManyRequests)
       throw new Error("the run has too many requests in progress, so the service cannot detect when all have ended");
     if (this.pending.size === 0) return;
     const timer = new AbortController();
-    const timeout = setTimeoutPromise(timeoutMs, undefined, { signal: timer.signal }).then(() => {
-      throw new Error(`some requests of the run did not end within ${timeoutMs} ms`);
+    const timeout = setTimeoutPromise(SETTLE_TIMEOUT_MS, undefined, { signal: timer.signal }).then(() => {
+      throw new Error(`some requests of the run did not end within ${SETTLE_TIMEOUT_MS} ms`);
     });
     const done = new Promise<void>((resolve) => {
       this.onAllEnded = resolve;

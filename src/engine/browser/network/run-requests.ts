@@ -5,9 +5,6 @@ import type { ProxyPort } from "./proxy-port.js";
 import { getUrlHost, NO_BUFFERING_OPTIONS, RequestGuard } from "./request-guard.js";
 import { BLOCKED_REQUEST_TEXT, RequestRecorder } from "./request-recorder.js";
 
-/** Maximum wait for the end of a run's requests after the proxy port is closed. */
-const SETTLE_TIMEOUT_MS = 200;
-
 /** The caller adds `headers`, and calls `reportEnd` at the end of the request; `failure` is the reason if there is no response. */
 export interface AdmittedRunRequest {
   headers: Readonly<Record<string, string>>;
@@ -77,11 +74,6 @@ export class PageNetwork {
       },
     };
   };
-
-  /** Resolves when all requests of the run have ended. Rejects after SETTLE_TIMEOUT_MS. */
-  waitUntilSettled(): Promise<void> {
-    return this.faults.waitForEnd(SETTLE_TIMEOUT_MS);
-  }
 
   /**
    * Removes cached responses, preflights, cookies and HSTS entries, but not passwords of hosts (leftovers.ts). Call it when no code of the

@@ -83,7 +83,7 @@ export class DocumentSandbox implements Sandbox {
     this.isRunning = false;
     this.pageWindow.reset();
     if (traceDetector.hasReportedData() || this.children.hasHadChildren()) return false;
-    await runRequests.waitUntilSettled();
+    await runRequests.faults.waitForEnd();
     const { loaded } = await navigatePage(session, `${origin}/`);
     const [harnessId, [hasTraces, holdsMuch]] = await Promise.all([
       installHarness(session, DOCUMENT_HARNESS_SCRIPT),
@@ -92,7 +92,7 @@ export class DocumentSandbox implements Sandbox {
     ]);
     this.harnessId = harnessId;
     // The old document may have sent requests during the navigation.
-    await runRequests.waitUntilSettled();
+    await runRequests.faults.waitForEnd();
     // This command comes last, because it fails during the first moments after a navigation.
     await session.send("Page.resetNavigationHistory");
     // Late requests are known only now, because the browser has reported all requests of the old document.

@@ -55,7 +55,7 @@ export const ISOLATE_READY_TIMEOUT_MS = 500;
 /** Pause between a run and the next ShadowRealm. The service needs less time to store the result and answer, even on two slow cores. */
 export const PAUSE_BEFORE_NEXT_REALM_MS = 8;
 
-/** Limits of a worker thread. The memory of its ended ShadowRealms, one per run, is freed only when it ends. */
+/** Limits of a worker thread. The memory of its ended ShadowRealms (one per run) is freed only when the thread ends. */
 const THREAD_BOUNDS: ThreadLimits = {
   pauseMs: PAUSE_BEFORE_NEXT_REALM_MS,
   readyWithinMs: ISOLATE_READY_TIMEOUT_MS,

@@ -52,7 +52,7 @@ export class NetworkIsolate extends Isolate {
     if (this.fetchCount === null) return false;
     if (!runRequests.faults.haveAllEnded(this.fetchCount)) {
       await this.waitForSentEvents();
-      await runRequests.waitUntilSettled();
+      await runRequests.faults.waitForEnd();
     }
     await Promise.all([super.reset(), runRequests.clear()]);
     return !runRequests.hasLateRequest();

@@ -36,7 +36,7 @@ export interface PageOpeningQueue {
 
 interface PagePoolOptions {
   chromium: Chromium;
-  /** Cause of a crash that the browser reports now; null if it is unknown. */
+  /** Returns the cause of a crash that the browser reports now; null if the cause is unknown. */
   getCrashCause: () => PageLossReason | null;
   openProxyPort: (() => Promise<ProxyPort>) | null;
   openingQueue: PageOpeningQueue;

@@ -68,7 +68,7 @@ export class BrowserWatch {
     ];
   }
 
-  /** Cause of a crash that the browser reports now. `memory`: this class has killed the process, or V8's heap was full. */
+  /** Returns the cause of a crash that the browser reports now. `memory`: this class killed the process, or V8's heap was full. */
   getCrashCause(): "memory" | "flood" | null {
     const { floodWatch, memoryWatch, chromium } = this;
     if (floodWatch === null || memoryWatch === null) return null;

@@ -13,8 +13,8 @@ import type { MeasuredProcess } from "./processes.js";
 export const BROWSER_PRIORITY = 5;
 /**
  * Nice value of the browser's session, for kernels that first divide CPU time between sessions (autogroups). With 0, new threads of a run
- * delay the service by up to 140 ms. With 10, large results of one app delay the runs of others by up to 950 ms (p95, slow machine); with
- * 3, by up to 130 ms.
+ * delay the service by up to 140 ms, because nice values of threads count only within a session. With 10, large results of one app delay
+ * the runs of others by up to 950 ms (p95, slow machine); with 3, by up to 130 ms.
  */
 export const BROWSER_SESSION_PRIORITY = 3;
 /** Nice values of renderers by busy cores. A thread with 5 gets as much CPU time as twenty threads with 19. */
