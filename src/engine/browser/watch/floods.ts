@@ -101,7 +101,7 @@ export class FloodWatch {
     const { connection } = this.chromium;
     this.unansweredRequest = { at: Date.now(), sample: null, threads: null };
     // The browser process answers the first command, and the network process, which all runs share, the second one.
-    Promise.all([listProcesses(connection, 0), connection.send("Storage.getCookies", undefined, { timeout: 0 })])
+    Promise.all([listProcesses(connection), connection.send("Storage.getCookies", undefined, { timeout: 0 })])
       .then(([processes]) => {
         this.processes = processes;
       })

@@ -69,7 +69,7 @@ export class RendererLaunchWatch {
     if (this.isChecking) return;
     this.isChecking = true;
     try {
-      const processes = await listProcesses(this.chromium.connection, 0);
+      const processes = await listProcesses(this.chromium.connection);
       // Calls `hasPages` after the browser's response, because a page that closed before it needs no renderer.
       const isIntact = !this.hasPages() || processes.some(({ isRenderer }) => isRenderer);
       this.checksWithoutRenderer = isIntact ? 0 : this.checksWithoutRenderer + 1;

@@ -23,10 +23,9 @@ export interface Usage {
   threads: number;
 }
 
-/** @param timeoutMs 0 for no time limit */
-export async function listProcesses(connection: Connection, timeoutMs?: number): Promise<BrowserProcess[]> {
-  const options = timeoutMs === undefined ? undefined : { timeout: timeoutMs };
-  const { processInfo } = await connection.send("SystemInfo.getProcessInfo", undefined, options);
+/** Waits for the browser's response without a time limit. */
+export async function listProcesses(connection: Connection): Promise<BrowserProcess[]> {
+  const { processInfo } = await connection.send("SystemInfo.getProcessInfo", undefined, { timeout: 0 });
   return processInfo.map(({ id, type }) => ({
     pid: id,
     isRenderer: type === "renderer",
