@@ -3,11 +3,11 @@
 type SemaphoreKey = number | string;
 
 /**
- * True if a key with `usedByKey` slots may get `requested` more. It may have at most half of the slots that the other keys leave free.
+ * True if a key with `usedByKey` slots may get another one. It may have at most half of the slots that the other keys leave free.
  * @param usedCount number of slots that all keys hold together
  */
-export function mayKeyGetSlots(total: number, usedCount: number, usedByKey: number, requested: number): boolean {
-  return usedByKey + requested <= Math.ceil((total - (usedCount - usedByKey)) / 2);
+export function mayKeyGetSlot(total: number, usedCount: number, usedByKey: number): boolean {
+  return usedByKey + 1 <= Math.ceil((total - (usedCount - usedByKey)) / 2);
 }
 
 export class FairSemaphore {
@@ -29,7 +29,7 @@ export class FairSemaphore {
   private mayEnter(key: SemaphoreKey): boolean {
     const keyCount = this.perKey.get(key) ?? 0;
     if (this.taken >= this.slots || keyCount >= this.slotsOfKey) return false;
-    return this.shares === "equal" || mayKeyGetSlots(this.slots, this.taken, keyCount, 1);
+    return this.shares === "equal" || mayKeyGetSlot(this.slots, this.taken, keyCount);
   }
 
   private takeSlot(key: SemaphoreKey): () => void {

@@ -5,7 +5,7 @@
 import { availableParallelism } from "node:os";
 import type { Readable } from "node:stream";
 import { LRUCache } from "lru-cache";
-import { FairSemaphore, mayKeyGetSlots } from "../../engine/fair-semaphore.js";
+import { FairSemaphore, mayKeyGetSlot } from "../../engine/fair-semaphore.js";
 import {
   InvalidPictureError,
   type PictureInspection,
@@ -58,7 +58,7 @@ export class MediaPictures {
   /** Runs `work` as soon as a slot for picture processing is free. @throws OVERLOADED if too many pictures wait */
   private async resizeInTurn<T>(appId: number, work: () => Promise<T>): Promise<T> {
     const waitingCount = this.waitingByApp.get(appId) ?? 0;
-    if (!mayKeyGetSlots(PICTURE_CONVERSIONS_WAITING_MAX, this.allWaiting, waitingCount, 1)) {
+    if (!mayKeyGetSlot(PICTURE_CONVERSIONS_WAITING_MAX, this.allWaiting, waitingCount)) {
       throw createOverloadedError("too many pictures wait to be processed");
     }
     this.countWaiting(appId, 1);

@@ -9,7 +9,7 @@ import { type Db, rows } from "../../data/database.js";
 import type { MediaFile } from "../../data/media-types.js";
 import { type BlobStore, createBlobKey } from "../../engine/blob-store/blob.js";
 import { detectContentType } from "../../engine/content-type.js";
-import { mayKeyGetSlots } from "../../engine/fair-semaphore.js";
+import { mayKeyGetSlot } from "../../engine/fair-semaphore.js";
 import { TYPES_WITH_REMOVABLE_METADATA } from "../../engine/pictures/private-metadata.js";
 import { type ReceivedUpload, type UploadReceiver, UploadTooLargeError } from "../../engine/reception.js";
 import { ActionError } from "../../errors.js";
@@ -92,7 +92,7 @@ class UploadSlots {
   constructor(private readonly total: number) {}
 
   hasFreeSlot(appId: number): boolean {
-    return mayKeyGetSlots(this.total, this.taken, this.byApp.get(appId) ?? 0, 1);
+    return mayKeyGetSlot(this.total, this.taken, this.byApp.get(appId) ?? 0);
   }
 
   changeUploadCount(appId: number, count: 1 | -1): void {

@@ -8,8 +8,8 @@ import { wrapInFunction } from "./action-script.js";
 import { PageChildTargets } from "./children.js";
 import {
   CONSOLE_BINDING_NAME,
-  callHarnessForText,
   callHarnessMethod,
+  callHarnessRun,
   installHarness,
   navigatePage,
   SERVICE_CALL_PREFIX,
@@ -116,7 +116,7 @@ export class DocumentSandbox implements Sandbox {
     this.serviceCalls.beginRun({ outgoing });
     const base = outgoing ? NO_SERVICE_BASE_URL : "";
     const values = [CONSOLE_BINDING_NAME, scripts, payload, settings, base];
-    const answer = await callHarnessForText(this.options.session, this.harnessId, "run", values);
+    const answer = await callHarnessRun(this.options.session, this.harnessId, values);
     // Console lines of workers come from other DevTools sessions, so they may arrive after the answer.
     if (this.children.hasChildren()) await this.children.waitForSentEvents(LAST_LINES_TIMEOUT_MS).catch(() => {});
     return answer;

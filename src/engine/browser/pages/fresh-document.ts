@@ -124,15 +124,15 @@ export async function readTextInParts(
 }
 
 /**
- * Calls a method of the harness (the service's script). Stores a result that is too long for one message in the page, and returns its
- * length. The page evaluates this source before any code of the action, because the action may replace all globals.
+ * Calls the method `run` of the harness (the service's script). If the result is too long for one message, stores it in the page and
+ * returns its length. The page evaluates this source before any code of the action, because the action may replace all globals.
  */
-const CALL_AND_STORE_LONG_RESULT = `function(max, ...values) {
+const RUN_AND_STORE_LONG_RESULT = `function(max, ...values) {
   const { apply, defineProperty } = Reflect;
   const { slice } = String.prototype;
   const { then } = Promise.prototype;
   const OwnPromise = Promise;
-  const settled = this.METHOD(...values);
+  const settled = this.run(...values);
   // Without the property "constructor", then() creates a plain promise, even if the action has replaced Promise.
   defineProperty(settled, "constructor", { value: undefined });
   // Uses then() instead of await, because an await would appear in the stack traces of the action.
@@ -148,11 +148,10 @@ const CALL_AND_STORE_LONG_RESULT = `function(max, ...values) {
   return answer;
 }`;
 
-/** Calls a method of the harness (the service's script in the page). A long text is read in parts. */
-export async function callHarnessForText(
+/** Calls the method `run` of the harness (the service's script in the page). A long result is read in parts. */
+export async function callHarnessRun(
   session: CDPSession,
   harnessId: string,
-  method: string,
   values: readonly unknown[],
 ): Promise<unknown> {
   const call = async (functionDeclaration: string, parts: readonly unknown[]): Promise<unknown> => {
@@ -164,10 +163,7 @@ export async function callHarnessForText(
     );
     return result.value;
   };
-  const length = await call(CALL_AND_STORE_LONG_RESULT.replace("METHOD", method), [
-    DEVTOOLS_MESSAGE_MAX_CHARACTERS,
-    ...values,
-  ]);
+  const length = await call(RUN_AND_STORE_LONG_RESULT, [DEVTOOLS_MESSAGE_MAX_CHARACTERS, ...values]);
   if (typeof length !== "number") return length;
   return readTextInParts(length, (from, to) => call("function(from, to) { return this.part(from, to) }", [from, to]));
 }
