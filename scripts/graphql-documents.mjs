@@ -95,7 +95,6 @@ function persistedDocuments(texts) {
   return `${JSON.stringify(Object.fromEntries(entries), null, 2)}\n`;
 }
 
-/** Returns the relative path from a document's folder to src/web. */
 const pathToWeb = (source) => relative(dirname(source), "src/web");
 
 function collectNames(document, kind) {

@@ -73,7 +73,6 @@ function rankOf(name) {
   return rank === -1 ? LONG_FOLDERS.length : rank;
 }
 
-/** Returns all test files except those of test/long. */
 function gateFiles() {
   const names = readdirSync(join(ROOT, "dist/test"), { recursive: true }).sort();
   return names

@@ -54,7 +54,6 @@ export interface RequestContext extends AccessCheckInput {
   mayRejectWithoutDelay?: true;
 }
 
-/** Returns the fields of the request context that a sign-in needs. */
 export const toSignInRequest = ({ caller, address, browser }: RequestContext): SignInRequest => ({
   caller,
   address,

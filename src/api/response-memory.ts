@@ -47,7 +47,6 @@ export interface ResponseMemoryOptions {
   maxBytesPerResponse: number;
 }
 
-/** Memory budget for the response to one request. */
 export interface ResponseBudget {
   /**
    * Reserves memory for data that a resolver is about to read. Resolves when the resolver may read it.

@@ -330,6 +330,5 @@ export function readEnvironmentVariables(environment: Readonly<Record<string, st
   return { faults };
 }
 
-/** Returns the name and description of each variable, for the reference page. */
 export const listVariableDescriptions = (): [name: string, VariableDescription][] =>
   Object.entries(VARIABLE_SCHEMAS).map(([name, schema]) => [name, variableDescriptions.get(schema)!]);

@@ -303,7 +303,6 @@ export const ADDED_RESOURCE_BY_OPERATION: Record<Operation, "nothing" | "rows" |
   addPushDevice: "rows",
 };
 
-/** Returns the length in milliseconds of the time window in which the rate limit of this class counts calls. */
 export const getRateLimitWindowMs = (rateClass: RateLimitClass): number =>
   rateClass === "communicate" ? COMMUNICATE_RATE_WINDOW_MS : RATE_WINDOW_MS;
 

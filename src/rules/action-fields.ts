@@ -13,7 +13,6 @@ export type CheckActionCode = (code: string, dependencies: readonly string[] | n
 export const ACTION_DEPENDENCIES_MAX = 100;
 const DEPENDENCY_MAX_CHARACTERS = 2048;
 
-/** Returns an error message if the name of the action is missing or null; otherwise null. */
 export function findMissingNameFault(name: unknown): string | null {
   return name === undefined || name === null ? `name is required (got ${describeValue(name)})` : null;
 }
@@ -52,7 +51,6 @@ export function findLongDescriptionFault(description: unknown): string | null {
   return `description must be at most ${ACTION_DESCRIPTION_MAX_CHARACTERS} characters (got ${length})`;
 }
 
-/** Returns an error message if the code of the action is missing or null; otherwise null. */
 export function findMissingCodeFault(code: unknown): string | null {
   return code === undefined || code === null ? `code is required (got ${describeValue(code)})` : null;
 }

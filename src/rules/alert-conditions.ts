@@ -63,7 +63,6 @@ function computeStateAfterExecutedRun(rule: AlertRule, state: AlertRuleState, ru
   return startFiring(next, reason, run.id);
 }
 
-/** Returns the rule's next state after `run` has ended. */
 export function computeStateAfterRun(rule: AlertRule, state: AlertRuleState, run: EndedRun): AlertRuleState {
   switch (rule.condition) {
     case "failed":

@@ -327,8 +327,8 @@ export function findManifestSchemaFaults(document: unknown): { faults: DocumentP
 const filterObjects = (list: unknown) => (Array.isArray(list) ? list.filter(isObject) : []);
 
 /**
- * Removes fields with the value null from `document`. GraphQL returns null for absent fields, but the schema rejects
- * null there. Keeps null as the value of a public setting, where null is valid.
+ * Removes fields with the value null from `document`, because GraphQL returns null for absent fields, but the schema rejects null. Keeps
+ * null as the value of a public setting, which can be null.
  */
 export function removeNullFields(document: unknown): void {
   if (!isObject(document)) return;
@@ -347,7 +347,10 @@ export function removeNullFields(document: unknown): void {
       if (value === null) delete (where as Record<string, unknown>)[name];
 }
 
-/** Returns all `faults`, and those `schemaFaults` at whose path, and inside of it, `faults` has none. */
+/**
+ * Adds the schema faults to the faults of all other checks. Leaves out a schema fault if another check found a fault at the same path,
+ * inside of it, or at a path that contains it.
+ */
 export function mergeSchemaFaults(
   faults: readonly DocumentPartFault[],
   schemaFaults: readonly DocumentPartFault[],

@@ -194,7 +194,6 @@ export type StoredScriptAsset = StoredAsset & { sha256: string };
 
 export const isStoredScript = (asset: StoredAsset): asset is StoredScriptAsset => asset.sha256 !== undefined;
 
-/** Returns the URL path of a stored script on this service. */
 export const getStoredScriptPath = (sha256: string): string => `/client/kept/${sha256}.js`;
 
 /** Adds to each stored asset the URL from which browsers can currently load it. */

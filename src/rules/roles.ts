@@ -21,7 +21,6 @@ const getRank = (role: Role): number => ROLES.indexOf(role);
 export const isRoleAbove = (role: Role, other: Role | null): boolean =>
   other === null || getRank(role) > getRank(other);
 
-/** Returns the highest of the roles; null if there are none. */
 export const getHighestRole = (roles: readonly Role[]): Role | null =>
   roles.reduce<Role | null>((highest, role) => (isRoleAbove(role, highest) ? role : highest), null);
 

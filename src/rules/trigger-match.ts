@@ -4,7 +4,6 @@
  */
 import type { AnalyticsEventType, LogWhere } from "../data/action-types.js";
 
-/** Fields of a log event that the filter of a log trigger compares. */
 export interface FilterableLogEvent {
   type: string;
   dataSourceId?: number | null;
@@ -16,7 +15,6 @@ export interface AnalyticsFilter {
   data?: unknown;
 }
 
-/** Fields of an analytics event that the filter of an analytics trigger compares. */
 export interface FilterableAnalyticsEvent {
   type: string;
   data?: unknown;

@@ -59,7 +59,6 @@ export function findNearestName(name: string, knownFields: readonly string[]): s
 }
 
 interface UnknownField {
-  /** Path of the object that contains the unknown field. */
   path: string;
   name: string;
   known: readonly string[];

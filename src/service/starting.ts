@@ -113,7 +113,6 @@ export class ServiceStarter {
     return tracing;
   }
 
-  /** Starts to measure the free space of the database. */
   async startDiskSpace(db: Db): Promise<DiskSpace> {
     const { config, log, releases } = this.plan;
     const diskSpace = createDatabaseDiskSpace(config, db, log);

@@ -10,7 +10,6 @@ import { longTest } from "../harness/samples.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
-/** Returns the session token in the `auth_token` cookie that a response sets. */
 const cookieOf = ({ headers }: Answer): string => /auth_token=([^;]*)/.exec(headers.get("set-cookie") ?? "")?.[1] ?? "";
 
 describe("accounts of people", () => {

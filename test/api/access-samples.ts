@@ -5,7 +5,7 @@
 import type { Operation } from "../../src/rules/access.js";
 import type { TestService } from "../harness/service.js";
 
-/** Caller of an operation, with the app that it concerns and a queued run that the caller started. */
+/** Caller of an operation, the app and organization of the operation, and a queued run that the caller started. */
 export interface OperationCaller {
   token: string | null;
   organizationId: number;

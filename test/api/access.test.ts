@@ -190,8 +190,8 @@ describe("the access matrix", () => {
   const PLACES = ["own", "another", "foreign", "missing"] as const;
 
   /**
-   * Returns the callers with which an operation or route is tested: two of three for the own app, one of three for other apps. Members of
-   * the app and of the organization alternate in `callers`, so taking every second caller would leave out one of these groups.
+   * Returns the callers with which an operation or route is tested: two thirds of them for the own app, one third for other apps. Members
+   * of the app and of the organization alternate in `callers`, so taking every second caller would leave out one of these groups.
    */
   function sampleOfCallers(index: number, place: CallerScope): TestCaller[] {
     const first = index + PLACES.indexOf(place);

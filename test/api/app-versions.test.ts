@@ -17,7 +17,7 @@ describe("app versions", () => {
   const details = async (id: number) => (await service.rest("GET", `${app}/versions/${id}`)).body.version;
   const newest = async () => (await service.rest("GET", `${app}/versions`)).body.versions[0];
 
-  /** Row of the protected setting `__secret`, with its encrypted value, which no HTTP response may contain. */
+  /** Returns the row of the protected setting `__secret`, with its encrypted value, which no HTTP response may contain. */
   async function protectedRow(): Promise<{ sealed: string; updated: Date }> {
     const [row] = await service.db.query(
       "SELECT encode(sealed, 'hex') AS sealed, updated_at AS updated FROM setting WHERE key = '__secret'",

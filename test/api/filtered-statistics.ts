@@ -48,7 +48,6 @@ interface CountedRun {
 const percentile = (durations: readonly number[], share: number): number | null =>
   durations.toSorted((a, b) => a - b)[Math.ceil(share * durations.length) - 1] ?? null;
 
-/** Returns the statistics by hour of these runs. */
 function countByHour(runs: readonly CountedRun[]) {
   const byHour = Map.groupBy(runs, ({ queuedAt }) => `${queuedAt.slice(0, 13)}:00:00.000Z`);
   return [...byHour.entries()]

@@ -185,7 +185,6 @@ describe("unknown fields of a body", () => {
       });
     }
 
-    // `npm test` tests at least one field of each route.
     const faults = samples.flatMap(([route, sample], index) => {
       const bodies = bodiesWithFaults(sample);
       return sampleOf(bodies, index % Math.min(3, bodies.length), 3).map((one) => ({ route, ...one }));

@@ -158,7 +158,6 @@ describe("hosts that respond with anything to the service", () => {
       },
     );
 
-    /** Makes an app push a notification to `devices` devices. */
     async function pushed(appId: number, { href }: URL, devices: number): Promise<void> {
       const add = `INSERT INTO push_subscription (app_id, reader, endpoint, p256dh, auth)
                    SELECT $1, 'r' || n, $2::text || n, $3, $4 FROM generate_series(1, $5::int) AS n`;

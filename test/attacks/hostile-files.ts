@@ -32,7 +32,6 @@ export function pngOf(width: number, height: number, pixels: number, interlaced 
   return bytesOf("\x89PNG\r\n\x1a\n", ...chunks);
 }
 
-/** Builds a GIF with `frames` frames of one colour each. */
 function gif(edge: number, frames: number): Uint8Array<ArrayBuffer> {
   const size = Buffer.from([edge & 255, edge >> 8, edge & 255, edge >> 8]);
   const head = Buffer.concat([Buffer.from("GIF89a"), size, Buffer.from([0x80, 0, 0, 0, 0, 0, 255, 255, 255])]);

@@ -52,7 +52,6 @@ describe("resources of another app, requested by their IDs", () => {
     return found;
   }
 
-  /** Returns all rows of the other app as JSON. */
   async function foreignRows(): Promise<string[]> {
     const tables = await rows<{ name: string }>(service.db, TABLES, []);
     const all = tables.map(({ name }) => `SELECT '${name} ' || t::text AS line FROM ${name} AS t WHERE app_id = $1`);

@@ -117,7 +117,7 @@ describe("commits and imports", () => {
     expect(imported.http).to.be.oneOf([400, 413]);
   });
 
-  // `npm test` sends the content type whose request inserts nothing.
+  // `npm test` tests only "text/plain", whose request inserts no entries.
   for (const type of sampleOf(["application/json", "text/plain"], 1, 2)) {
     it(`count the bytes of a chunked body towards the same limits, with the type ${type}`, async () => {
       const head = (token: string) =>

@@ -6,7 +6,6 @@ import { ExecutionLogs } from "../../src/operations/records/execution-logs.js";
 import { insertRunByActionId } from "../../src/operations/runs/run-inserts.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 
-/** True for migrations from before the migration that partitions logs and runs. */
 const isBefore = ({ name }: { name: string }) => Number(name.slice(-13)) < 1763600180000;
 
 describe("a database from before its logs were partitioned", () => {

@@ -33,7 +33,6 @@ export interface Block {
   isOutput: boolean;
 }
 
-/** True if the block is the code of an action. */
 export const isAction = ({ language, text, file, notRun }: Block): boolean =>
   language === "js" && file === null && notRun === null && /^async function execute\(/m.test(text);
 

@@ -16,7 +16,6 @@ import { insertPublishedActions } from "./published-actions.js";
 import { firstCredentials } from "./service.js";
 import { until } from "./until.js";
 
-/** Roles of the processes: two processes for each role. */
 export const TWO_OF_EACH_ROLE = ["api", "api", "scheduler", "scheduler", "runner", "runner"];
 
 const ANSWER_LIMIT_MS = 90_000;

@@ -36,7 +36,6 @@ const EXPLAIN_ANALYZE = "EXPLAIN (ANALYZE, TIMING off, FORMAT JSON)";
 const literal = (value: unknown) =>
   typeof value === "number" ? String(value) : pg.escapeLiteral(Array.isArray(value) ? `{${value}}` : String(value));
 
-/** Executes a statement and returns the number of rows that it reads. */
 export async function countRowsReadBy(db: Db, sql: string, values: unknown[]): Promise<number> {
   return countRowsRead(rowsOf(await db.query(`${EXPLAIN_ANALYZE} ${sql}`, values))[0]!["QUERY PLAN"][0].Plan);
 }

@@ -70,7 +70,6 @@ export function fillPlaceholders(text: string, values: Record<string, string>): 
   return result;
 }
 
-/** Parses the last line of a command's output as JSON. */
 // biome-ignore lint/suspicious/noExplicitAny: each command prints another type
 export const lastLine = (output: string): any => JSON.parse(output.trim().split("\n").at(-1)!);
 

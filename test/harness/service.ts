@@ -97,7 +97,6 @@ async function databaseWithFirstApp(dataDir: string) {
   return { database: await databaseFrom(name), first };
 }
 
-/** Creates the functions of TestService that call the service at `url`. */
 export function createCallers(
   url: string,
   tokens: FirstCredentials["tokens"],

@@ -4,7 +4,6 @@
  */
 const closers = new Map<number, () => Promise<void>>();
 
-/** Functions that stop the services which the test files share. */
 const serviceStops: (() => Promise<void>)[] = [];
 
 export function shareProcess(pid: number, close: () => Promise<void>): void {

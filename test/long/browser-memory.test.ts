@@ -13,7 +13,6 @@ const MB = 1024 * 1024;
  */
 const PEAK_MAX_MB = 1_800;
 
-/** Returns the memory of all of the browser's own processes. */
 function ownMegabytes(group: number): number {
   let sum = 0;
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {

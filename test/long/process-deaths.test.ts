@@ -52,7 +52,6 @@ function browserProcesses(service: ServiceProcess): BrowserProcess[] {
 
 const anyKind = (): Kind => KINDS[Math.floor(Math.random() * KINDS.length)]!;
 
-/** Kills one process of this kind as soon as one exists. */
 async function killOne(service: ServiceProcess, kind: Kind): Promise<void> {
   await until(() => {
     const those = browserProcesses(service).filter((one) => one.kind === kind);

@@ -86,7 +86,6 @@ export async function issueMediaTokens({ db, appId, tokens }: TestService): Prom
   ]);
 }
 
-/** Creates a folder with these access rules, and a file in it. */
 export async function createFolderWithRules(
   editor: Media,
   rules: unknown,

@@ -10,7 +10,6 @@ export interface Person {
   token: string;
 }
 
-/** Returns the session token in the `auth_token` cookie that a response sets. */
 export const cookieOf = ({ headers }: Answer): string =>
   /auth_token=([^;]*)/.exec(headers.get("set-cookie") ?? "")?.[1] ?? "";
 export const tokenIn = (link: string): string => link.slice(link.indexOf("#token=") + "#token=".length);

@@ -1,6 +1,5 @@
 /** Imports the scripts of the set-up, which are plain JavaScript outside of the build. */
 
-/** Returns the URL of scripts/setup/<name>.mjs. */
 export function urlOfSetUpModule(name: string): string {
   return new URL(`../../../scripts/setup/${name}.mjs`, import.meta.url).href;
 }

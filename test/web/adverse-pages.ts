@@ -36,7 +36,6 @@ const delayScript = (seed: number) => `{
 
 const slowed = new WeakSet<object>();
 
-/** Slows the pages that this browser opens from now on. */
 export function slowPages(browser: Browser): void {
   const seed = Number(process.env["ADVERSE_PAGES"] ?? "");
   const contexts = Object.getPrototypeOf(browser.defaultBrowserContext()) as Pick<BrowserContext, "newPage">;

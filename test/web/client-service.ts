@@ -45,7 +45,6 @@ function createRequestRecorder(app: FastifyInstance) {
     return reply.code(status).headers(headers).send(body);
   });
 
-  /** Waits until `count` requests have arrived at a path, and returns them all. */
   async function waitForRequests(path: string, count = 1): Promise<ReceivedRequest[]> {
     for (;;) {
       const found = received.filter((one) => one.path === path);

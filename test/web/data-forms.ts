@@ -9,7 +9,6 @@ interface StudioSession {
   studio: StudioPage;
 }
 
-/** Reads the definition of the data source from the service. */
 // biome-ignore lint/suspicious/noExplicitAny: a definition has no static type here
 type ReadDefinition = () => Promise<any>;
 

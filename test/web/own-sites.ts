@@ -34,7 +34,6 @@ export async function listenAsLocalhost(site: Server): Promise<string> {
   return `http://localhost:${(site.address() as AddressInfo).port}`;
 }
 
-/** Returns the newest code that the service sent to the address. */
 export async function readSentCode({ db }: TestService, address: string): Promise<string> {
   const [{ text }] = await db.query(
     `SELECT content->>'text' AS text FROM message

@@ -208,7 +208,7 @@ async function findUnnamedControls(page: Page): Promise<string[]> {
 const findTwelveHourTimes = async (page: Page): Promise<string[]> =>
   (await page.$eval("#content", (content) => content.textContent)).match(/\d\s[AP]M\b/g) ?? [];
 
-/** Addresses in the documentation, with the items of this test. */
+/** Returns the addresses in the documentation, with the IDs of this test's items in place of the examples'. */
 function listDocumentedAddresses({ app, action, run, source }: Items): string[] {
   const pages = readdirSync("docs", { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".md"));
   const addresses = pages.flatMap((name) => readFileSync(join("docs", name), "utf8").match(/#\/[\w/?=&-]+/g) ?? []);

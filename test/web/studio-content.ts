@@ -10,7 +10,7 @@ const CODE = `async function execute({ payload }) {
 
 export interface Content {
   actionId: number;
-  /** IDs of a completed run and of a failed run. */
+  /** A completed run and a failed run. */
   runIds: number[];
 }
 

@@ -64,7 +64,6 @@ const sendJson = (method: string, path: string, body: object) => `fetch(${JSON.s
   method: "${method}", headers: { "content-type": "application/json" }, body: ${JSON.stringify(JSON.stringify(body))},
 }).then(async (answer) => { if (!answer.ok) throw new Error(await answer.text()); })`;
 
-/** @returns the faults of the screen, as texts */
 async function findScreenFaults(page: Page): Promise<string[]> {
   const violations = (await page.evaluate(`axe.run(document, { resultTypes: ["violations"] })
     .then(({ violations }) => violations.map(({ id, nodes }) => ({ id,
@@ -94,7 +93,6 @@ export function walkStudio({ width, theme }: WalkOptions): void {
     let person: Awaited<ReturnType<typeof signedInPerson>>;
     const shapes = new Set<string>();
     const visited = new Set<string>();
-    /** Pages of `PAGES` whose screens the test has checked. */
     const checkedPages = new Set<string>();
     const triedOn = new Map<string, Set<string>>();
 

@@ -177,7 +177,6 @@ export class AuthResolver {
     return this.updateAccount(context, (data ?? {}) as Record<string, unknown>);
   }
 
-  /** Updates the account from the body of a REST request. */
   async updateAccount(context: RequestContext, body: Record<string, unknown>): Promise<User> {
     return this.service.accounts.update(this.createSignedInRequest(context), body);
   }

@@ -17,7 +17,6 @@ const KEY_ARGUMENT_NAME = "idempotencyKey";
 const KEY_DESCRIPTION =
   "Idempotency key of this field: repeats within 24 hours return the first result. Takes precedence over the Idempotency-Key header, which is the default.";
 
-/** Declares the argument `idempotencyKey` of a GraphQL field. */
 export const IdempotencyKeyArgument = () =>
   Arg(KEY_ARGUMENT_NAME, () => String, { nullable: true, description: KEY_DESCRIPTION });
 

@@ -95,7 +95,6 @@ export class StageResolver {
     return this.createStageOf(context, appId, { name, expiresInHours });
   }
 
-  /** Creates a stage from the body of a REST request. */
   async createStageOf(context: RequestContext, appId: number, body: unknown): Promise<App> {
     const caller = await this.accessChecks.requireAppAccess(context, "writeStages", appId);
     await this.manifests.reserveMemory([appId], context.responseBudget?.reserveBytes);

@@ -160,7 +160,7 @@ export function createSocketOutbox(socket: WebSocket, wire: Socket, onSlow: () =
     setImmediate(checkProgress);
   }
 
-  // When the websocket closes, its queued messages count as settled.
+  // A closed websocket sends nothing more, so the `onSettled` callbacks of its queued messages are called.
   socket.once("close", clearMessages);
 
   return {

@@ -112,7 +112,6 @@ function createInbox<ConnectionState>(
   };
 }
 
-/** Returns a function that handles a newly opened websocket. */
 export function createSocketHandler<ConnectionState extends object>(
   options: ServerOptions<ConnectionParameters, SocketConnection & ConnectionState>,
   pace: SocketFlowControl<ConnectionState>,

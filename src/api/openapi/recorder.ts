@@ -82,7 +82,6 @@ class RequestRecording {
     /** True if the body placeholder has every property, so that the handler's optional branches run. */
     private readonly isFilled: boolean,
     private readonly bodyField: string | undefined,
-    /** True to record the response to `?plan=true`. */
     private readonly isPlan = false,
   ) {}
 

@@ -5,10 +5,6 @@ import type { Route } from "./route.js";
 
 const PRESETS_PATH = "/v3/apps/:appId/actions/:actionId/presets";
 
-/**
- * Reads a list of package names from the body.
- * @throws REQUEST_INVALID
- */
 function readPackageNames(value: unknown): string[] {
   if (value === undefined || value === null) return [];
   if (Array.isArray(value) && value.every((element) => typeof element === "string")) return value;

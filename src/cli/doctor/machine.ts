@@ -109,7 +109,6 @@ export function checkKeyFile({ dataDir, settingsKeys }: Config): Diagnostic {
   return createProblemDiagnostic("settings key", `others on this machine can read ${path}`, `chmod 600 ${path}`);
 }
 
-/** Checks whether npm packages can be bundled in the configured sandbox. */
 export async function checkPackageBundling({ roles, npm }: Config): Promise<Diagnostic> {
   if (!npm) return createPassedDiagnostic("packages of npm", "are switched off");
   if (!roles.has("api"))

@@ -133,7 +133,6 @@ const SAMPLE_SCALARS: Record<string, unknown> = { integer: 1, number: 1, boolean
 /** Placeholder in a sample for the fields that are left out. */
 const MORE_FIELDS = { "…": "…" };
 
-/** Returns a sample value that matches the schema. */
 function createExample(schema: Schema, document: Document, depth = 0): unknown {
   if (schema.const !== undefined) return schema.const;
   if (schema.enum) return schema.enum[0];

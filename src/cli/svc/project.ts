@@ -344,7 +344,7 @@ export class Project {
       this.#writeIfChanged(formatJson(manifest.app), "app.json");
   }
 
-  /** Returns the configs of all actions whose config can be read. */
+  /** Leaves out actions whose config cannot be read. */
   async readConfigs(): Promise<Item[]> {
     return Promise.all(this.listActionFolders().map((folder) => this.readConfig(folder).catch(() => ({}))));
   }

@@ -123,7 +123,6 @@ export class Automaton {
     return 0;
   }
 
-  /** Computes the failure links of all nodes, in the order of their depth. */
   private computeFailureLinks(order: Int32Array, parents: Int32Array, labels: Uint8Array): void {
     for (const node of order) {
       const parent = parents[node]!;

@@ -38,7 +38,6 @@ export interface AiProviderApi {
    * @throws AiError TRANSPORT if a field of the body is missing or has an unexpected type
    */
   readResponse(options: object, model: string, body: Buffer): AiAnswer;
-  /** Creates a reader for the events of one streamed completion. */
   createEventReader(model: string): CompletionEventReader;
 }
 

@@ -48,7 +48,6 @@ export function createBulkChangeEvent(counts: BulkChangeCounts, columns: readonl
   };
 }
 
-/** Type of the audit log entry for a change of entries. */
 export const ENTRIES_CHANGED_AUDIT_TYPE = "dataSource.entries";
 const LISTED_IDS_MAX = 20;
 

@@ -89,7 +89,6 @@ export function parseHooks(value: unknown, storedHooks: readonly EntryHook[] = [
 
 const isOperationsHook = (hook: EntryHook): hook is OperationsHook => !isSendingHook(hook);
 
-/** Returns the names of the columns whose values the hooks hash. */
 export function listHashedColumns(hooks: readonly EntryHook[]): string[] {
   const matchingHooks = hooks
     .filter(isOperationsHook)

@@ -38,7 +38,6 @@ export interface VisibleEntryScope {
   filter: Record<string, unknown> | null;
 }
 
-/** Scope of a caller that can see all columns and all entries. */
 export const UNRESTRICTED_ENTRY_SCOPE: VisibleEntryScope = { canSee: () => true, filter: null };
 
 export interface FindOptions {
@@ -67,7 +66,6 @@ export interface FindOptions {
 
 export interface JoinOptions {
   name: string;
-  /** ID or name of the joined data source. */
   dataSource: { id: number } | { name: string };
   /** Pairs of column paths: the value at `left` in the entry must equal the value at `right` in the joined entry. */
   on: readonly (readonly [left: string, right: string])[];

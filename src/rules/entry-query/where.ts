@@ -139,7 +139,6 @@ class WhereCompiler {
     return QUERY_OPERATORS[key]!.negated || (key === "$exists" && operand === false) ? `NOT ${condition}` : condition;
   }
 
-  /** Returns SQL that is true if, for each test, at least one value at the path passes it. */
   private anyValueSql({ path, source }: OperatorTarget, tests: readonly OperatorTest[]): string {
     const testList = tests.map(({ test }) => test);
     return anyValuePassesSql(path, source, this.statement, testList, tests[0]!);

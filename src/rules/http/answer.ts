@@ -4,7 +4,6 @@
  */
 import { findResponseFault } from "./response.js";
 
-/** Response of an HTTP trigger, ready to send. */
 export interface HttpTriggerResponse {
   status: number;
   headers: Record<string, string>;

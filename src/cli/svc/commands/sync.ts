@@ -64,8 +64,8 @@ export interface PushOptions {
 }
 
 /**
- * Returns a function that is true for an item whose content is equal in the folder and on the server. This happens, for
- * example, after a push whose response was lost.
+ * Returns a function that returns true for an item whose content is equal in the folder and on the server. This happens, for example, after
+ * a push whose response was lost.
  */
 function createItemFilter(server: Manifest, local: Manifest): (item: ManifestDifference) => boolean {
   const toPush = new Set(compareManifests(server, local, true).map(({ kind, name }) => `${kind} ${name}`));

@@ -58,7 +58,6 @@ export function alertDraftToInput(draft: AlertDraft): AlertInput {
   return { name, condition, channel, enabled, actionId, ...numbers, ...where };
 }
 
-/** Describes the condition of the alert in one sentence. */
 export function describeCondition({ condition, failures, of, minutes }: Alert): string {
   switch (condition) {
     case "failed":

@@ -69,7 +69,6 @@ const COMMON_OWNER_COLUMNS = ["Email", "email", "UserId", "userId", "Owner", "ow
 export const findOwnerColumn = (columns: readonly string[]): string =>
   COMMON_OWNER_COLUMNS.find((name) => columns.includes(name)) ?? columns[0] ?? "Email";
 
-/** Condition on one column, as a row of the form. */
 export interface ColumnConditionRow extends TypedValue {
   column: string;
   comparison: "equals" | "notequals" | "contains";

@@ -31,7 +31,6 @@ const APP_PART_HELP_PATHS: Readonly<Record<AppSubpage, string>> = {
   transfer: "reference/manifest",
 };
 
-/** Returns the path of the documentation page that explains a page of Studio. */
 export function findHelpPath(view: View, item: string | null): string {
   if (view !== "app") return `/docs/${VIEW_HELP_PATHS[view]}`;
   return `/docs/${APP_PART_HELP_PATHS[isAppSubpage(item) ? item : "general"]}`;

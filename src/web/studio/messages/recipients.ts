@@ -70,7 +70,6 @@ export function parseRecipients(scope: string): Recipients | null {
     : null;
 }
 
-/** Splits a typed list of user IDs at spaces and commas. */
 export const splitUserIds = (text: string): string[] => text.split(/[\s,]/).filter((word) => word !== "");
 
 export const isUserId = (word: string): boolean => /^[1-9]\d{0,14}$/.test(word);

@@ -26,7 +26,6 @@ export function formatAge(iso: string): string {
   return unit ? relativeFormat.format(Math.round(seconds / unit[1]), unit[0]) : "just now";
 }
 
-/** Returns the text with a capital first letter, for labels of options, buttons and columns. */
 export const capitalize = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** Returns a number with its noun in singular or plural, such as "3 runs". */

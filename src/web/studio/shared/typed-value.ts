@@ -19,7 +19,6 @@ export const VALUE_KINDS: readonly (readonly [ValueKind, string])[] = [
 export const isScalarValue = (value: unknown): value is ScalarValue =>
   VALUE_KINDS.some(([kind]) => kind === typeof value);
 
-/** Converts a stored value to its text and type, as the form edits them. */
 export const toTypedValue = (value: ScalarValue): TypedValue => ({
   typedText: String(value),
   kind: typeof value as ValueKind,

@@ -9,7 +9,7 @@ export interface FieldDraft<Value> {
   isChangedElsewhere: boolean;
   replaceByStoredValue(): void;
   keepDraft(): void;
-  /** Marks the draft as saved. Call this after a save, with the saved value. */
+  /** Call this after a save, with the saved value. */
   markSaved(saved: Value): void;
 }
 
