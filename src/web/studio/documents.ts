@@ -10,17 +10,17 @@ export const Apps: Document<AppsQuery, AppsQueryVariables> =
 export const ListActions: Document<ListActionsQuery, ListActionsQueryVariables> =
   "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment LiveVersionRow on PublishedCopy{masterId id active lastRunAt updatedAt}query ListActions($appId:Int!$search:String){actions(appId:$appId limit:1000 search:$search){actions{...ActionSummary}published{...LiveVersionRow}pagination{total}}}";
 
-export const ListLiveFailures: Document<ListLiveFailuresQuery, ListLiveFailuresQueryVariables> =
-  "query ListLiveFailures($appId:Int!){failures:runs(appId:$appId state:failed copy:production limit:100){runs{actionId finishedAt}}}";
+export const ListFailedLiveRuns: Document<ListFailedLiveRunsQuery, ListFailedLiveRunsQueryVariables> =
+  "query ListFailedLiveRuns($appId:Int!){failures:runs(appId:$appId state:failed copy:production limit:100){runs{actionId finishedAt}}}";
 
 export const GetAction: Document<GetActionQuery, GetActionQueryVariables> =
-  "fragment HttpWhere on TriggerWhere{method path auth{type setting scheme toleranceSeconds header algorithm encoding prefix timestampHeader}cors{origins}respond idempotencyHeader}fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment WholeAction on Action{...ActionSummary triggers{where{type dataSourceId data ...HttpWhere}}code source{language fileList{path text}}timezone access concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs jitterSeconds integrationOrigins dependencies assets{name version licence integrity bytes global changed usesEval unreached}}query GetAction($appId:Int!$id:Int!){action(appId:$appId id:$id){...WholeAction}}";
+  "fragment HttpWhere on TriggerWhere{method path auth{type setting scheme toleranceSeconds header algorithm encoding prefix timestampHeader}cors{origins}respond idempotencyHeader}fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment ActionWithCode on Action{...ActionSummary triggers{where{type dataSourceId data ...HttpWhere}}code source{language fileList{path text}}timezone access concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs jitterSeconds integrationOrigins dependencies assets{name version licence integrity bytes global changed usesEval unreached}}query GetAction($appId:Int!$id:Int!){action(appId:$appId id:$id){...ActionWithCode}}";
 
 export const CreateAction: Document<CreateActionMutation, CreateActionMutationVariables> =
-  "fragment HttpWhere on TriggerWhere{method path auth{type setting scheme toleranceSeconds header algorithm encoding prefix timestampHeader}cors{origins}respond idempotencyHeader}fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment WholeAction on Action{...ActionSummary triggers{where{type dataSourceId data ...HttpWhere}}code source{language fileList{path text}}timezone access concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs jitterSeconds integrationOrigins dependencies assets{name version licence integrity bytes global changed usesEval unreached}}mutation CreateAction($appId:Int!$data:CreateActionInput!){saved:createAction(appId:$appId data:$data){...WholeAction}}";
+  "fragment HttpWhere on TriggerWhere{method path auth{type setting scheme toleranceSeconds header algorithm encoding prefix timestampHeader}cors{origins}respond idempotencyHeader}fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment ActionWithCode on Action{...ActionSummary triggers{where{type dataSourceId data ...HttpWhere}}code source{language fileList{path text}}timezone access concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs jitterSeconds integrationOrigins dependencies assets{name version licence integrity bytes global changed usesEval unreached}}mutation CreateAction($appId:Int!$data:CreateActionInput!){saved:createAction(appId:$appId data:$data){...ActionWithCode}}";
 
 export const UpdateAction: Document<UpdateActionMutation, UpdateActionMutationVariables> =
-  "fragment HttpWhere on TriggerWhere{method path auth{type setting scheme toleranceSeconds header algorithm encoding prefix timestampHeader}cors{origins}respond idempotencyHeader}fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment WholeAction on Action{...ActionSummary triggers{where{type dataSourceId data ...HttpWhere}}code source{language fileList{path text}}timezone access concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs jitterSeconds integrationOrigins dependencies assets{name version licence integrity bytes global changed usesEval unreached}}mutation UpdateAction($appId:Int!$id:Int!$data:UpdateActionInput!$ifUpdatedAt:DateTime!){saved:updateAction(appId:$appId id:$id data:$data ifUpdatedAt:$ifUpdatedAt){...WholeAction}}";
+  "fragment HttpWhere on TriggerWhere{method path auth{type setting scheme toleranceSeconds header algorithm encoding prefix timestampHeader}cors{origins}respond idempotencyHeader}fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment ActionWithCode on Action{...ActionSummary triggers{where{type dataSourceId data ...HttpWhere}}code source{language fileList{path text}}timezone access concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs jitterSeconds integrationOrigins dependencies assets{name version licence integrity bytes global changed usesEval unreached}}mutation UpdateAction($appId:Int!$id:Int!$data:UpdateActionInput!$ifUpdatedAt:DateTime!){saved:updateAction(appId:$appId id:$id data:$data ifUpdatedAt:$ifUpdatedAt){...ActionWithCode}}";
 
 export const RemoveAction: Document<RemoveActionMutation, RemoveActionMutationVariables> =
   "mutation RemoveAction($appId:Int!$id:Int!$ifUpdatedAt:DateTime!){removeAction(appId:$appId id:$id ifUpdatedAt:$ifUpdatedAt)}";
@@ -67,14 +67,14 @@ export const ReadHttpEndpoints: Document<ReadHttpEndpointsQuery, ReadHttpEndpoin
 export const RotateTriggerSecret: Document<RotateTriggerSecretMutation, RotateTriggerSecretMutationVariables> =
   "mutation RotateTriggerSecret($appId:Int!$id:Int!){rotateTriggerSecret(appId:$appId id:$id){id}}";
 
-export const ListPresets: Document<ListPresetsQuery, ListPresetsQueryVariables> =
-  "query ListPresets($appId:Int!$actionId:Int!){presets:payloadPresets(appId:$appId actionId:$actionId){name payload updatedAt}}";
+export const ListPayloadPresets: Document<ListPayloadPresetsQuery, ListPayloadPresetsQueryVariables> =
+  "query ListPayloadPresets($appId:Int!$actionId:Int!){presets:payloadPresets(appId:$appId actionId:$actionId){name payload updatedAt}}";
 
-export const SavePreset: Document<SavePresetMutation, SavePresetMutationVariables> =
-  "mutation SavePreset($appId:Int!$actionId:Int!$name:String!$payload:JSON!$ifUpdatedAt:DateTime){presets:savePayloadPreset(appId:$appId actionId:$actionId name:$name payload:$payload ifUpdatedAt:$ifUpdatedAt){name payload updatedAt}}";
+export const SavePayloadPreset: Document<SavePayloadPresetMutation, SavePayloadPresetMutationVariables> =
+  "mutation SavePayloadPreset($appId:Int!$actionId:Int!$name:String!$payload:JSON!$ifUpdatedAt:DateTime){presets:savePayloadPreset(appId:$appId actionId:$actionId name:$name payload:$payload ifUpdatedAt:$ifUpdatedAt){name payload updatedAt}}";
 
-export const DeletePreset: Document<DeletePresetMutation, DeletePresetMutationVariables> =
-  "mutation DeletePreset($appId:Int!$actionId:Int!$name:String!$ifUpdatedAt:DateTime!){presets:deletePayloadPreset(appId:$appId actionId:$actionId name:$name ifUpdatedAt:$ifUpdatedAt){name payload updatedAt}}";
+export const DeletePayloadPreset: Document<DeletePayloadPresetMutation, DeletePayloadPresetMutationVariables> =
+  "mutation DeletePayloadPreset($appId:Int!$actionId:Int!$name:String!$ifUpdatedAt:DateTime!){presets:deletePayloadPreset(appId:$appId actionId:$actionId name:$name ifUpdatedAt:$ifUpdatedAt){name payload updatedAt}}";
 
 export const ListSettingKeys: Document<ListSettingKeysQuery, ListSettingKeysQueryVariables> =
   "query ListSettingKeys($appId:Int!){keys:settingsStatus(appId:$appId){key}}";
@@ -91,8 +91,8 @@ export const FindCodeProblems: Document<FindCodeProblemsQuery, FindCodeProblemsQ
 export const CancelRun: Document<CancelRunMutation, CancelRunMutationVariables> =
   "mutation CancelRun($appId:Int!$runId:Int!){cancelRun(appId:$appId runId:$runId)}";
 
-export const FollowConsole: Document<FollowConsoleSubscription, FollowConsoleSubscriptionVariables> =
-  "subscription FollowConsole($appId:Int!$runId:Int!){lines:runConsoleLinesAdded(appId:$appId runId:$runId){seq level at text}}";
+export const FollowRunConsole: Document<FollowRunConsoleSubscription, FollowRunConsoleSubscriptionVariables> =
+  "subscription FollowRunConsole($appId:Int!$runId:Int!){lines:runConsoleLinesAdded(appId:$appId runId:$runId){seq level at text}}";
 
 export const FollowExecutionLog: Document<FollowExecutionLogSubscription, FollowExecutionLogSubscriptionVariables> =
   "fragment LogEntryRow on LogEntry{id type createdAt mode runOn taskId payload duration result error{name message stack}}subscription FollowExecutionLog($appId:Int!$after:Int){entry:actionLogAdded(appId:$appId after:$after){...LogEntryRow}}";
@@ -110,13 +110,13 @@ export const PublishApp: Document<PublishAppMutation, PublishAppMutationVariable
   "mutation PublishApp($appId:Int!$ifUpdatedAt:DateTime!){publishApp(appId:$appId ifUpdatedAt:$ifUpdatedAt){isPublished}}";
 
 export const CompareDraftWithLive: Document<CompareDraftWithLiveQuery, CompareDraftWithLiveQueryVariables> =
-  "fragment HttpWhere on TriggerWhere{method path auth{type setting scheme toleranceSeconds header algorithm encoding prefix timestampHeader}cors{origins}respond idempotencyHeader}fragment ComparedFields on ActionConfiguration{name description active source{language fileList{path text}}environment triggers{trigger where{type dataSourceId data ...HttpWhere}}dependencies frequency timezone access concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs jitterSeconds integrationOrigins}fragment ActionDiffFields on ActionDiff{fields before{...ComparedFields}after{...ComparedFields}code scripts{name before{version integrity}after{version integrity}}}query CompareDraftWithLive($appId:Int!$id:Int!){diff:actionDiff(appId:$appId actionId:$id){...ActionDiffFields}}";
+  "fragment HttpWhere on TriggerWhere{method path auth{type setting scheme toleranceSeconds header algorithm encoding prefix timestampHeader}cors{origins}respond idempotencyHeader}fragment ComparedActionFields on ActionConfiguration{name description active source{language fileList{path text}}environment triggers{trigger where{type dataSourceId data ...HttpWhere}}dependencies frequency timezone access concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs jitterSeconds integrationOrigins}fragment ActionDiffFields on ActionDiff{fields before{...ComparedActionFields}after{...ComparedActionFields}code scripts{name before{version integrity}after{version integrity}}}query CompareDraftWithLive($appId:Int!$id:Int!){diff:actionDiff(appId:$appId actionId:$id){...ActionDiffFields}}";
 
 export const ListActionVersions: Document<ListActionVersionsQuery, ListActionVersionsQueryVariables> =
   "query ListActionVersions($appId:Int!$id:Int!$offset:Int){history:actionVersions(appId:$appId actionId:$id offset:$offset){versions{id createdAt action name active publishedAt commit user{firstName lastName}}pagination{hasMore}}}";
 
 export const CompareActionVersion: Document<CompareActionVersionQuery, CompareActionVersionQueryVariables> =
-  "fragment HttpWhere on TriggerWhere{method path auth{type setting scheme toleranceSeconds header algorithm encoding prefix timestampHeader}cors{origins}respond idempotencyHeader}fragment ComparedFields on ActionConfiguration{name description active source{language fileList{path text}}environment triggers{trigger where{type dataSourceId data ...HttpWhere}}dependencies frequency timezone access concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs jitterSeconds integrationOrigins}fragment ActionDiffFields on ActionDiff{fields before{...ComparedFields}after{...ComparedFields}code scripts{name before{version integrity}after{version integrity}}}query CompareActionVersion($appId:Int!$id:Int!$versionId:Int!){diff:actionVersionDiff(appId:$appId actionId:$id versionId:$versionId){...ActionDiffFields}}";
+  "fragment HttpWhere on TriggerWhere{method path auth{type setting scheme toleranceSeconds header algorithm encoding prefix timestampHeader}cors{origins}respond idempotencyHeader}fragment ComparedActionFields on ActionConfiguration{name description active source{language fileList{path text}}environment triggers{trigger where{type dataSourceId data ...HttpWhere}}dependencies frequency timezone access concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs jitterSeconds integrationOrigins}fragment ActionDiffFields on ActionDiff{fields before{...ComparedActionFields}after{...ComparedActionFields}code scripts{name before{version integrity}after{version integrity}}}query CompareActionVersion($appId:Int!$id:Int!$versionId:Int!){diff:actionVersionDiff(appId:$appId actionId:$id versionId:$versionId){...ActionDiffFields}}";
 
 export const RestoreActionVersion: Document<RestoreActionVersionMutation, RestoreActionVersionMutationVariables> =
   "mutation RestoreActionVersion($appId:Int!$id:Int!$versionId:Int!$ifUpdatedAt:DateTime!){restoreActionVersion(appId:$appId actionId:$id versionId:$versionId ifUpdatedAt:$ifUpdatedAt){preRestoreVersionId}}";
@@ -127,8 +127,8 @@ export const ReadSettings: Document<ReadSettingsQuery, ReadSettingsQueryVariable
 export const SetSettings: Document<SetSettingsMutation, SetSettingsMutationVariables> =
   "mutation SetSettings($appId:Int!$settings:JSON!$ifUpdatedAt:DateTime!){setSettings(appId:$appId settings:$settings ifUpdatedAt:$ifUpdatedAt)}";
 
-export const SetSecretMark: Document<SetSecretMarkMutation, SetSecretMarkMutationVariables> =
-  "mutation SetSecretMark($appId:Int!$keys:[String!]!$secret:Boolean!$ifUpdatedAt:DateTime!){markSettings(appId:$appId keys:$keys secret:$secret ifUpdatedAt:$ifUpdatedAt){key}}";
+export const SetSettingsSecretMark: Document<SetSettingsSecretMarkMutation, SetSettingsSecretMarkMutationVariables> =
+  "mutation SetSettingsSecretMark($appId:Int!$keys:[String!]!$secret:Boolean!$ifUpdatedAt:DateTime!){markSettings(appId:$appId keys:$keys secret:$secret ifUpdatedAt:$ifUpdatedAt){key}}";
 
 export const DeleteSettings: Document<DeleteSettingsMutation, DeleteSettingsMutationVariables> =
   "mutation DeleteSettings($appId:Int!$keys:[String!]!$ifUpdatedAt:DateTime!){deleteSettings(appId:$appId keys:$keys ifUpdatedAt:$ifUpdatedAt)}";
@@ -137,7 +137,7 @@ export const PreviewSchedule: Document<PreviewScheduleQuery, PreviewScheduleQuer
   "query PreviewSchedule($appId:Int!$frequency:String!$timezone:String){preview:nextRuns(appId:$appId frequency:$frequency timezone:$timezone count:5){description timezone ticks{utc local}}}";
 
 export const ListDataSources: Document<ListDataSourcesQuery, ListDataSourcesQueryVariables> =
-  "fragment WholeDataSource on DataSource{id name columns accessRules hooks indexes isUsers updatedAt}query ListDataSources($appId:Int!){dataSources(appId:$appId){...WholeDataSource}}";
+  "fragment DataSourceWithRules on DataSource{id name columns accessRules hooks indexes isUsers updatedAt}query ListDataSources($appId:Int!){dataSources(appId:$appId){...DataSourceWithRules}}";
 
 export const FindEntries: Document<FindEntriesQuery, FindEntriesQueryVariables> =
   "fragment EntryRow on DataSourceEntry{id data updatedAt}query FindEntries($appId:Int!$id:ID!$query:DataSourceQueryInput){found:dataSourceEntries(appId:$appId dataSourceId:$id query:$query){entries{...EntryRow}pagination{total}}}";
@@ -146,10 +146,10 @@ export const FollowEntries: Document<FollowEntriesSubscription, FollowEntriesSub
   "subscription FollowEntries($appId:Int!$id:ID!){change:dataSourceChanged(appId:$appId dataSourceId:$id){position}}";
 
 export const CreateDataSource: Document<CreateDataSourceMutation, CreateDataSourceMutationVariables> =
-  "fragment WholeDataSource on DataSource{id name columns accessRules hooks indexes isUsers updatedAt}mutation CreateDataSource($appId:Int!$data:CreateDataSourceInput!){created:createDataSource(appId:$appId data:$data){...WholeDataSource}}";
+  "fragment DataSourceWithRules on DataSource{id name columns accessRules hooks indexes isUsers updatedAt}mutation CreateDataSource($appId:Int!$data:CreateDataSourceInput!){created:createDataSource(appId:$appId data:$data){...DataSourceWithRules}}";
 
 export const UpdateDataSource: Document<UpdateDataSourceMutation, UpdateDataSourceMutationVariables> =
-  "fragment WholeDataSource on DataSource{id name columns accessRules hooks indexes isUsers updatedAt}mutation UpdateDataSource($appId:Int!$id:ID!$data:UpdateDataSourceInput!$ifUpdatedAt:DateTime!){updated:updateDataSource(appId:$appId id:$id data:$data ifUpdatedAt:$ifUpdatedAt){...WholeDataSource}}";
+  "fragment DataSourceWithRules on DataSource{id name columns accessRules hooks indexes isUsers updatedAt}mutation UpdateDataSource($appId:Int!$id:ID!$data:UpdateDataSourceInput!$ifUpdatedAt:DateTime!){updated:updateDataSource(appId:$appId id:$id data:$data ifUpdatedAt:$ifUpdatedAt){...DataSourceWithRules}}";
 
 export const DeleteDataSource: Document<DeleteDataSourceMutation, DeleteDataSourceMutationVariables> =
   "mutation DeleteDataSource($appId:Int!$id:ID!$ifUpdatedAt:DateTime!){deleteDataSource(appId:$appId id:$id ifUpdatedAt:$ifUpdatedAt)}";
@@ -163,8 +163,8 @@ export const UpdateEntry: Document<UpdateEntryMutation, UpdateEntryMutationVaria
 export const DeleteEntry: Document<DeleteEntryMutation, DeleteEntryMutationVariables> =
   "mutation DeleteEntry($appId:Int!$id:ID!$entryId:Int!$ifUpdatedAt:DateTime!){deleteEntry(appId:$appId dataSourceId:$id id:$entryId ifUpdatedAt:$ifUpdatedAt){id}}";
 
-export const TryAccess: Document<TryAccessQuery, TryAccessQueryVariables> =
-  "query TryAccess($appId:Int!$id:ID!$trial:AccessTrialInput){trial:tryAccess(appId:$appId dataSourceId:$id trial:$trial){verbs{verb allowed rule columns required reason}entries{id data}reason}}";
+export const TryAccessRules: Document<TryAccessRulesQuery, TryAccessRulesQueryVariables> =
+  "query TryAccessRules($appId:Int!$id:ID!$trial:AccessTrialInput){trial:tryAccess(appId:$appId dataSourceId:$id trial:$trial){verbs{verb allowed rule columns required reason}entries{id data}reason}}";
 
 export const ListRecentQueries: Document<ListRecentQueriesQuery, ListRecentQueriesQueryVariables> =
   "query ListRecentQueries($appId:Int!$id:ID!){queries:dataSourceQueries(appId:$appId dataSourceId:$id){where order aggregate count p95Ms lastAt index suggestion}}";
@@ -209,10 +209,10 @@ export const ListMessages: Document<ListMessagesQuery, ListMessagesQueryVariable
   "fragment MessageRow on MessageSummary{id kind status subject to{address name type status detail}recipients attempts detail dueAt createdAt updatedAt}query ListMessages($appId:Int!$status:MessageStatus$limit:Int){outbox:messages(appId:$appId status:$status limit:$limit){messages{...MessageRow}pagination{hasMore}}}";
 
 export const ReadMessage: Document<ReadMessageQuery, ReadMessageQueryVariables> =
-  "fragment WholeMessage on Message{id kind status subject to{address name type status detail}recipients attempts detail dueAt createdAt updatedAt fromName html text headers{name value}attachments{type name encoding content}}query ReadMessage($appId:Int!$id:Int!){message(appId:$appId id:$id){...WholeMessage}}";
+  "fragment MessageWithContent on Message{id kind status subject to{address name type status detail}recipients attempts detail dueAt createdAt updatedAt fromName html text headers{name value}attachments{type name encoding content}}query ReadMessage($appId:Int!$id:Int!){message(appId:$appId id:$id){...MessageWithContent}}";
 
-export const DecideMessage: Document<DecideMessageMutation, DecideMessageMutationVariables> =
-  "fragment WholeMessage on Message{id kind status subject to{address name type status detail}recipients attempts detail dueAt createdAt updatedAt fromName html text headers{name value}attachments{type name encoding content}}mutation DecideMessage($appId:Int!$id:Int!$decision:MessageDecision!){message:decideMessage(appId:$appId id:$id decision:$decision){...WholeMessage}}";
+export const DecideUnknownMessage: Document<DecideUnknownMessageMutation, DecideUnknownMessageMutationVariables> =
+  "fragment MessageWithContent on Message{id kind status subject to{address name type status detail}recipients attempts detail dueAt createdAt updatedAt fromName html text headers{name value}attachments{type name encoding content}}mutation DecideUnknownMessage($appId:Int!$id:Int!$decision:MessageDecision!){message:decideMessage(appId:$appId id:$id decision:$decision){...MessageWithContent}}";
 
 export const ListNotifications: Document<ListNotificationsQuery, ListNotificationsQueryVariables> =
   "fragment NotificationRow on Notification{id status data scope orderAt pushNotification{payload delayUntilTimestamp}publishedAt updatedAt}query ListNotifications($appId:Int!$limit:Int){list:notifications(appId:$appId limit:$limit){entries{...NotificationRow}}}";
@@ -283,14 +283,14 @@ export const RollbackPromotion: Document<RollbackPromotionMutation, RollbackProm
 export const ReadGitConnection: Document<ReadGitConnectionQuery, ReadGitConnectionQueryVariables> =
   "query ReadGitConnection($appId:Int!){git:gitConnection(appId:$appId){provider url branch folder tagPattern prune username hasToken webhookUrl updatedAt lastPull{ref commit published error at}}}";
 
-export const ConnectGit: Document<ConnectGitMutation, ConnectGitMutationVariables> =
-  "mutation ConnectGit($appId:Int!$data:GitInput!$ifUpdatedAt:DateTime){connected:connectGit(appId:$appId data:$data ifUpdatedAt:$ifUpdatedAt){webhookSecret}}";
+export const ConnectGitRepository: Document<ConnectGitRepositoryMutation, ConnectGitRepositoryMutationVariables> =
+  "mutation ConnectGitRepository($appId:Int!$data:GitInput!$ifUpdatedAt:DateTime){connected:connectGit(appId:$appId data:$data ifUpdatedAt:$ifUpdatedAt){webhookSecret}}";
 
-export const DisconnectGit: Document<DisconnectGitMutation, DisconnectGitMutationVariables> =
-  "mutation DisconnectGit($appId:Int!$ifUpdatedAt:DateTime){disconnected:disconnectGit(appId:$appId ifUpdatedAt:$ifUpdatedAt)}";
+export const DisconnectGitRepository: Document<DisconnectGitRepositoryMutation, DisconnectGitRepositoryMutationVariables> =
+  "mutation DisconnectGitRepository($appId:Int!$ifUpdatedAt:DateTime){disconnected:disconnectGit(appId:$appId ifUpdatedAt:$ifUpdatedAt)}";
 
-export const PullGit: Document<PullGitMutation, PullGitMutationVariables> =
-  "fragment ManifestPlanParts on ManifestPlan{created{kind name}changed{kind name}removed{kind name}missing{kind name}}mutation PullGit($appId:Int!$plan:Boolean!$commit:String){pulled:pullGit(appId:$appId plan:$plan commit:$commit){commit plan{...ManifestPlanParts}}}";
+export const PullGitRepository: Document<PullGitRepositoryMutation, PullGitRepositoryMutationVariables> =
+  "fragment ManifestPlanParts on ManifestPlan{created{kind name}changed{kind name}removed{kind name}missing{kind name}}mutation PullGitRepository($appId:Int!$plan:Boolean!$commit:String){pulled:pullGit(appId:$appId plan:$plan commit:$commit){commit plan{...ManifestPlanParts}}}";
 
 export const CreateApp: Document<CreateAppMutation, CreateAppMutationVariables> =
   "mutation CreateApp($data:CreateAppInput!){created:createApp(data:$data){id}}";
@@ -325,11 +325,11 @@ export const CountQueuedRuns: Document<CountQueuedRunsQuery, CountQueuedRunsQuer
 export const CancelQueuedRuns: Document<CancelQueuedRunsMutation, CancelQueuedRunsMutationVariables> =
   "mutation CancelQueuedRuns($appId:Int!){cancelled:cancelBacklog(appId:$appId){cancelled more}}";
 
-export const ReadPageOrigins: Document<ReadPageOriginsQuery, ReadPageOriginsQueryVariables> =
-  "query ReadPageOrigins($appId:Int!){origins:appOrigins(appId:$appId)}";
+export const ReadExternalPageOrigins: Document<ReadExternalPageOriginsQuery, ReadExternalPageOriginsQueryVariables> =
+  "query ReadExternalPageOrigins($appId:Int!){origins:appOrigins(appId:$appId)}";
 
-export const SetPageOrigins: Document<SetPageOriginsMutation, SetPageOriginsMutationVariables> =
-  "mutation SetPageOrigins($appId:Int!$origins:[String!]!){origins:setAppOrigins(appId:$appId origins:$origins)}";
+export const SetExternalPageOrigins: Document<SetExternalPageOriginsMutation, SetExternalPageOriginsMutationVariables> =
+  "mutation SetExternalPageOrigins($appId:Int!$origins:[String!]!){origins:setAppOrigins(appId:$appId origins:$origins)}";
 
 export const ReadOrganizationAuditLog: Document<ReadOrganizationAuditLogQuery, ReadOrganizationAuditLogQueryVariables> =
   "query ReadOrganizationAuditLog($organizationId:Int!$limit:Int$cursor:String){log:organizationAudit(organizationId:$organizationId limit:$limit cursor:$cursor){items{id type userId subjectId address data createdAt}nextCursor}}";
@@ -373,8 +373,8 @@ export const CreateInvitation: Document<CreateInvitationMutation, CreateInvitati
 export const RevokeInvitation: Document<RevokeInvitationMutation, RevokeInvitationMutationVariables> =
   "mutation RevokeInvitation($organizationId:Int!$id:Int!){revokeInvitation(organizationId:$organizationId id:$id)}";
 
-export const CreateResetLink: Document<CreateResetLinkMutation, CreateResetLinkMutationVariables> =
-  "mutation CreateResetLink($organizationId:Int!$userId:Int!){created:createResetLink(organizationId:$organizationId userId:$userId){link}}";
+export const CreateSignInResetLink: Document<CreateSignInResetLinkMutation, CreateSignInResetLinkMutationVariables> =
+  "mutation CreateSignInResetLink($organizationId:Int!$userId:Int!){created:createResetLink(organizationId:$organizationId userId:$userId){link}}";
 
 export const ReadPublicSettings: Document<ReadPublicSettingsQuery, ReadPublicSettingsQueryVariables> =
   "query ReadPublicSettings($appId:Int!){settings(appId:$appId)}";
@@ -385,8 +385,8 @@ export const ReadSecretBindings: Document<ReadSecretBindingsQuery, ReadSecretBin
 export const ListAllowedOrigins: Document<ListAllowedOriginsQuery, ListAllowedOriginsQueryVariables> =
   "query ListAllowedOrigins($appId:Int!$offset:Int!){listed:actions(appId:$appId limit:100 offset:$offset){actions{id name integrationOrigins}pagination{hasMore}}}";
 
-export const ReadBindingKeys: Document<ReadBindingKeysQuery, ReadBindingKeysQueryVariables> =
-  "query ReadBindingKeys($appId:Int!){connections:secretBindings(appId:$appId){bindings{key origin sealed}}}";
+export const ReadSecretBindingKeys: Document<ReadSecretBindingKeysQuery, ReadSecretBindingKeysQueryVariables> =
+  "query ReadSecretBindingKeys($appId:Int!){connections:secretBindings(appId:$appId){bindings{key origin sealed}}}";
 
 export const TestSecretBinding: Document<TestSecretBindingMutation, TestSecretBindingMutationVariables> =
   "mutation TestSecretBinding($appId:Int!$data:SecretBindingTestInput){trial:testSecretBinding(appId:$appId data:$data){status durationMs receivedBytes body code error}}";
@@ -1183,13 +1183,13 @@ export type HttpWhereFragment = { method: HttpMethod | null, path: string | null
 
 export type ActionSummaryFragment = { id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType }> };
 
-export type WholeActionFragment = { code: string, timezone: string | null, access: unknown, timeoutMs: number | null, jitterSeconds: number | null, integrationOrigins: Array<string>, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string | null, dataSourceId: number | null, data: unknown, method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null } | null }>, source: { language: SourceLanguage, fileList: Array<{ path: string, text: string }> } | null, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null, assets: Array<{ name: string, version: string | null, licence: string | null, integrity: string | null, bytes: number | null, global: string | null, changed: boolean | null, usesEval: boolean | null, unreached: boolean | null }> };
+export type ActionWithCodeFragment = { code: string, timezone: string | null, access: unknown, timeoutMs: number | null, jitterSeconds: number | null, integrationOrigins: Array<string>, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string | null, dataSourceId: number | null, data: unknown, method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null } | null }>, source: { language: SourceLanguage, fileList: Array<{ path: string, text: string }> } | null, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null, assets: Array<{ name: string, version: string | null, licence: string | null, integrity: string | null, bytes: number | null, global: string | null, changed: boolean | null, usesEval: boolean | null, unreached: boolean | null }> };
 
 export type LiveVersionRowFragment = { masterId: number, id: number, active: boolean, lastRunAt: string | null, updatedAt: string };
 
 export type LogEntryRowFragment = { id: number, type: string, createdAt: string, mode: string, runOn: RunOn, taskId: number, payload: unknown, duration: number, result: unknown, error: { name: string, message: string, stack: string } | null };
 
-export type ComparedFieldsFragment = { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, jitterSeconds: number | null, integrationOrigins: Array<string>, source: { language: SourceLanguage, fileList: Array<{ path: string, text: string }> } | null, triggers: Array<{ trigger: TriggerType, where: { type: string | null, dataSourceId: number | null, data: unknown, method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null };
+export type ComparedActionFieldsFragment = { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, jitterSeconds: number | null, integrationOrigins: Array<string>, source: { language: SourceLanguage, fileList: Array<{ path: string, text: string }> } | null, triggers: Array<{ trigger: TriggerType, where: { type: string | null, dataSourceId: number | null, data: unknown, method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null };
 
 export type ActionDiffFieldsFragment = { fields: Array<ActionField>, code: string | null, before: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, jitterSeconds: number | null, integrationOrigins: Array<string>, source: { language: SourceLanguage, fileList: Array<{ path: string, text: string }> } | null, triggers: Array<{ trigger: TriggerType, where: { type: string | null, dataSourceId: number | null, data: unknown, method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null }, after: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, access: unknown, timeoutMs: number | null, jitterSeconds: number | null, integrationOrigins: Array<string>, source: { language: SourceLanguage, fileList: Array<{ path: string, text: string }> } | null, triggers: Array<{ trigger: TriggerType, where: { type: string | null, dataSourceId: number | null, data: unknown, method: HttpMethod | null, path: string | null, respond: string | null, idempotencyHeader: string | null, auth: { type: HttpAuthType, setting: string | null, scheme: string | null, toleranceSeconds: number | null, header: string | null, algorithm: string | null, encoding: string | null, prefix: string | null, timestampHeader: string | null } | null, cors: { origins: Array<string> } | null } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null }, scripts: Array<{ name: string, before: { version: string | null, integrity: string } | null, after: { version: string | null, integrity: string } | null }> };
 
@@ -1206,12 +1206,12 @@ export type ListActionsQueryVariables = Exact<{
 
 export type ListActionsQuery = { actions: { actions: Array<{ id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType }> }>, published: Array<{ masterId: number, id: number, active: boolean, lastRunAt: string | null, updatedAt: string }>, pagination: { total: number } } };
 
-export type ListLiveFailuresQueryVariables = Exact<{
+export type ListFailedLiveRunsQueryVariables = Exact<{
   appId: number;
 }>;
 
 
-export type ListLiveFailuresQuery = { failures: { runs: Array<{ actionId: number, finishedAt: string | null }> } };
+export type ListFailedLiveRunsQuery = { failures: { runs: Array<{ actionId: number, finishedAt: string | null }> } };
 
 export type GetActionQueryVariables = Exact<{
   appId: number;
@@ -1379,15 +1379,15 @@ export type RotateTriggerSecretMutationVariables = Exact<{
 
 export type RotateTriggerSecretMutation = { rotateTriggerSecret: { id: number } };
 
-export type ListPresetsQueryVariables = Exact<{
+export type ListPayloadPresetsQueryVariables = Exact<{
   appId: number;
   actionId: number;
 }>;
 
 
-export type ListPresetsQuery = { presets: Array<{ name: string, payload: unknown, updatedAt: string }> };
+export type ListPayloadPresetsQuery = { presets: Array<{ name: string, payload: unknown, updatedAt: string }> };
 
-export type SavePresetMutationVariables = Exact<{
+export type SavePayloadPresetMutationVariables = Exact<{
   appId: number;
   actionId: number;
   name: string;
@@ -1396,9 +1396,9 @@ export type SavePresetMutationVariables = Exact<{
 }>;
 
 
-export type SavePresetMutation = { presets: Array<{ name: string, payload: unknown, updatedAt: string }> };
+export type SavePayloadPresetMutation = { presets: Array<{ name: string, payload: unknown, updatedAt: string }> };
 
-export type DeletePresetMutationVariables = Exact<{
+export type DeletePayloadPresetMutationVariables = Exact<{
   appId: number;
   actionId: number;
   name: string;
@@ -1406,7 +1406,7 @@ export type DeletePresetMutationVariables = Exact<{
 }>;
 
 
-export type DeletePresetMutation = { presets: Array<{ name: string, payload: unknown, updatedAt: string }> };
+export type DeletePayloadPresetMutation = { presets: Array<{ name: string, payload: unknown, updatedAt: string }> };
 
 export type ListSettingKeysQueryVariables = Exact<{
   appId: number;
@@ -1448,13 +1448,13 @@ export type CancelRunMutationVariables = Exact<{
 
 export type CancelRunMutation = { cancelRun: boolean };
 
-export type FollowConsoleSubscriptionVariables = Exact<{
+export type FollowRunConsoleSubscriptionVariables = Exact<{
   appId: number;
   runId: number;
 }>;
 
 
-export type FollowConsoleSubscription = { lines: Array<{ seq: number, level: string, at: string, text: string }> };
+export type FollowRunConsoleSubscription = { lines: Array<{ seq: number, level: string, at: string, text: string }> };
 
 export type FollowExecutionLogSubscriptionVariables = Exact<{
   appId: number;
@@ -1550,7 +1550,7 @@ export type SetSettingsMutationVariables = Exact<{
 
 export type SetSettingsMutation = { setSettings: unknown };
 
-export type SetSecretMarkMutationVariables = Exact<{
+export type SetSettingsSecretMarkMutationVariables = Exact<{
   appId: number;
   keys: Array<string> | string;
   secret: boolean;
@@ -1558,7 +1558,7 @@ export type SetSecretMarkMutationVariables = Exact<{
 }>;
 
 
-export type SetSecretMarkMutation = { markSettings: Array<{ key: string }> };
+export type SetSettingsSecretMarkMutation = { markSettings: Array<{ key: string }> };
 
 export type DeleteSettingsMutationVariables = Exact<{
   appId: number;
@@ -1578,7 +1578,7 @@ export type PreviewScheduleQueryVariables = Exact<{
 
 export type PreviewScheduleQuery = { preview: { description: string, timezone: string, ticks: Array<{ utc: string, local: string }> } };
 
-export type WholeDataSourceFragment = { id: number, name: string, columns: Array<string>, accessRules: unknown, hooks: unknown, indexes: unknown, isUsers: boolean, updatedAt: string };
+export type DataSourceWithRulesFragment = { id: number, name: string, columns: Array<string>, accessRules: unknown, hooks: unknown, indexes: unknown, isUsers: boolean, updatedAt: string };
 
 export type EntryRowFragment = { id: number, data: unknown, updatedAt: string };
 
@@ -1663,14 +1663,14 @@ export type DeleteEntryMutationVariables = Exact<{
 
 export type DeleteEntryMutation = { deleteEntry: { id: number } };
 
-export type TryAccessQueryVariables = Exact<{
+export type TryAccessRulesQueryVariables = Exact<{
   appId: number;
   id: string | number;
   trial?: AccessTrialInput | null | undefined;
 }>;
 
 
-export type TryAccessQuery = { trial: { reason: string | null, verbs: Array<{ verb: string, allowed: boolean, rule: number | null, columns: Array<string>, required: Array<string>, reason: string | null }>, entries: Array<{ id: number, data: unknown }> | null } };
+export type TryAccessRulesQuery = { trial: { reason: string | null, verbs: Array<{ verb: string, allowed: boolean, rule: number | null, columns: Array<string>, required: Array<string>, reason: string | null }>, entries: Array<{ id: number, data: unknown }> | null } };
 
 export type ListRecentQueriesQueryVariables = Exact<{
   appId: number;
@@ -1796,7 +1796,7 @@ export type CreateMediaFileLinkQuery = { link: { url: string, expiresAt: string 
 
 export type MessageRowFragment = { id: number, kind: MessageKind, status: MessageStatus, subject: string | null, recipients: number, attempts: number, detail: string | null, dueAt: string | null, createdAt: string, updatedAt: string, to: Array<{ address: string, name: string | null, type: string | null, status: string | null, detail: string | null }> };
 
-export type WholeMessageFragment = { id: number, kind: MessageKind, status: MessageStatus, subject: string | null, recipients: number, attempts: number, detail: string | null, dueAt: string | null, createdAt: string, updatedAt: string, fromName: string | null, html: string | null, text: string | null, to: Array<{ address: string, name: string | null, type: string | null, status: string | null, detail: string | null }>, headers: Array<{ name: string, value: string }>, attachments: Array<{ type: string, name: string, encoding: string, content: string }> };
+export type MessageWithContentFragment = { id: number, kind: MessageKind, status: MessageStatus, subject: string | null, recipients: number, attempts: number, detail: string | null, dueAt: string | null, createdAt: string, updatedAt: string, fromName: string | null, html: string | null, text: string | null, to: Array<{ address: string, name: string | null, type: string | null, status: string | null, detail: string | null }>, headers: Array<{ name: string, value: string }>, attachments: Array<{ type: string, name: string, encoding: string, content: string }> };
 
 export type ListMessagesQueryVariables = Exact<{
   appId: number;
@@ -1815,14 +1815,14 @@ export type ReadMessageQueryVariables = Exact<{
 
 export type ReadMessageQuery = { message: { id: number, kind: MessageKind, status: MessageStatus, subject: string | null, recipients: number, attempts: number, detail: string | null, dueAt: string | null, createdAt: string, updatedAt: string, fromName: string | null, html: string | null, text: string | null, to: Array<{ address: string, name: string | null, type: string | null, status: string | null, detail: string | null }>, headers: Array<{ name: string, value: string }>, attachments: Array<{ type: string, name: string, encoding: string, content: string }> } };
 
-export type DecideMessageMutationVariables = Exact<{
+export type DecideUnknownMessageMutationVariables = Exact<{
   appId: number;
   id: number;
   decision: MessageDecision;
 }>;
 
 
-export type DecideMessageMutation = { message: { id: number, kind: MessageKind, status: MessageStatus, subject: string | null, recipients: number, attempts: number, detail: string | null, dueAt: string | null, createdAt: string, updatedAt: string, fromName: string | null, html: string | null, text: string | null, to: Array<{ address: string, name: string | null, type: string | null, status: string | null, detail: string | null }>, headers: Array<{ name: string, value: string }>, attachments: Array<{ type: string, name: string, encoding: string, content: string }> } };
+export type DecideUnknownMessageMutation = { message: { id: number, kind: MessageKind, status: MessageStatus, subject: string | null, recipients: number, attempts: number, detail: string | null, dueAt: string | null, createdAt: string, updatedAt: string, fromName: string | null, html: string | null, text: string | null, to: Array<{ address: string, name: string | null, type: string | null, status: string | null, detail: string | null }>, headers: Array<{ name: string, value: string }>, attachments: Array<{ type: string, name: string, encoding: string, content: string }> } };
 
 export type NotificationRowFragment = { id: number, status: NotificationStatus, data: unknown, scope: unknown, orderAt: string | null, publishedAt: string | null, updatedAt: string, pushNotification: { payload: unknown, delayUntilTimestamp: number | null } | null };
 
@@ -2015,31 +2015,31 @@ export type ReadGitConnectionQueryVariables = Exact<{
 
 export type ReadGitConnectionQuery = { git: { provider: string, url: string, branch: string, folder: string, tagPattern: string | null, prune: boolean, username: string, hasToken: boolean, webhookUrl: string, updatedAt: string, lastPull: { ref: string, commit: string | null, published: Array<string>, error: string | null, at: string } | null } };
 
-export type ConnectGitMutationVariables = Exact<{
+export type ConnectGitRepositoryMutationVariables = Exact<{
   appId: number;
   data: GitInput;
   ifUpdatedAt?: string | null | undefined;
 }>;
 
 
-export type ConnectGitMutation = { connected: { webhookSecret: string | null } };
+export type ConnectGitRepositoryMutation = { connected: { webhookSecret: string | null } };
 
-export type DisconnectGitMutationVariables = Exact<{
+export type DisconnectGitRepositoryMutationVariables = Exact<{
   appId: number;
   ifUpdatedAt?: string | null | undefined;
 }>;
 
 
-export type DisconnectGitMutation = { disconnected: boolean };
+export type DisconnectGitRepositoryMutation = { disconnected: boolean };
 
-export type PullGitMutationVariables = Exact<{
+export type PullGitRepositoryMutationVariables = Exact<{
   appId: number;
   plan: boolean;
   commit?: string | null | undefined;
 }>;
 
 
-export type PullGitMutation = { pulled: { commit: string, plan: { created: Array<{ kind: string, name: string }>, changed: Array<{ kind: string, name: string }>, removed: Array<{ kind: string, name: string }>, missing: Array<{ kind: string, name: string }> | null } } };
+export type PullGitRepositoryMutation = { pulled: { commit: string, plan: { created: Array<{ kind: string, name: string }>, changed: Array<{ kind: string, name: string }>, removed: Array<{ kind: string, name: string }>, missing: Array<{ kind: string, name: string }> | null } } };
 
 export type CreateAppMutationVariables = Exact<{
   data: CreateAppInput;
@@ -2131,20 +2131,20 @@ export type CancelQueuedRunsMutationVariables = Exact<{
 
 export type CancelQueuedRunsMutation = { cancelled: { cancelled: number, more: boolean } };
 
-export type ReadPageOriginsQueryVariables = Exact<{
+export type ReadExternalPageOriginsQueryVariables = Exact<{
   appId: number;
 }>;
 
 
-export type ReadPageOriginsQuery = { origins: Array<string> };
+export type ReadExternalPageOriginsQuery = { origins: Array<string> };
 
-export type SetPageOriginsMutationVariables = Exact<{
+export type SetExternalPageOriginsMutationVariables = Exact<{
   appId: number;
   origins: Array<string> | string;
 }>;
 
 
-export type SetPageOriginsMutation = { origins: Array<string> };
+export type SetExternalPageOriginsMutation = { origins: Array<string> };
 
 export type ReadOrganizationAuditLogQueryVariables = Exact<{
   organizationId: number;
@@ -2262,13 +2262,13 @@ export type RevokeInvitationMutationVariables = Exact<{
 
 export type RevokeInvitationMutation = { revokeInvitation: boolean };
 
-export type CreateResetLinkMutationVariables = Exact<{
+export type CreateSignInResetLinkMutationVariables = Exact<{
   organizationId: number;
   userId: number;
 }>;
 
 
-export type CreateResetLinkMutation = { created: { link: string } };
+export type CreateSignInResetLinkMutation = { created: { link: string } };
 
 export type ReadPublicSettingsQueryVariables = Exact<{
   appId: number;
@@ -2292,12 +2292,12 @@ export type ListAllowedOriginsQueryVariables = Exact<{
 
 export type ListAllowedOriginsQuery = { listed: { actions: Array<{ id: number, name: string, integrationOrigins: Array<string> }>, pagination: { hasMore: boolean } } };
 
-export type ReadBindingKeysQueryVariables = Exact<{
+export type ReadSecretBindingKeysQueryVariables = Exact<{
   appId: number;
 }>;
 
 
-export type ReadBindingKeysQuery = { connections: { bindings: Array<{ key: string, origin: string, sealed: boolean }> } };
+export type ReadSecretBindingKeysQuery = { connections: { bindings: Array<{ key: string, origin: string, sealed: boolean }> } };
 
 export type TestSecretBindingMutationVariables = Exact<{
   appId: number;

@@ -4,7 +4,7 @@
  */
 import X from "icon:x";
 import { type KeyboardEvent, useState } from "react";
-import { ReadBindingKeys, type ReadBindingKeysQuery } from "../documents.js";
+import { ReadSecretBindingKeys, type ReadSecretBindingKeysQuery } from "../documents.js";
 import { FormField } from "../shared/field.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import { mayEdit } from "../shell/rights.js";
@@ -14,12 +14,12 @@ import { AllowInDraftButton } from "./allow-origin.js";
 import type { ActionFieldsProps } from "./fields-props.js";
 import { findRequestedOrigins } from "./requested-origins.js";
 
-type SecretBindings = ReadBindingKeysQuery["connections"]["bindings"];
+type SecretBindings = ReadSecretBindingKeysQuery["connections"]["bindings"];
 
 /** Reads the app's secret bindings. Returns an empty list for people who may not edit. @param isNeeded false to read nothing */
 function useSecretBindings(appId: number, isNeeded: boolean): SecretBindings {
   const isEditor = mayEdit(useRole());
-  const { value } = useResource({ ...createQueryOptions(ReadBindingKeys, { appId }), enabled: isNeeded && isEditor });
+  const { value } = useResource({ ...createQueryOptions(ReadSecretBindingKeys, { appId }), enabled: isNeeded && isEditor });
   return value?.connections.bindings ?? [];
 }
 

@@ -1,6 +1,6 @@
 /** Form for the origins of other websites whose pages may use the app, with one origin per line. */
 import type { FormEvent } from "react";
-import { ReadPageOrigins, type ReadPageOriginsQuery, SetPageOrigins } from "../documents.js";
+import { ReadExternalPageOrigins, type ReadExternalPageOriginsQuery, SetExternalPageOrigins } from "../documents.js";
 import type { ApiClient } from "../shared/api.js";
 import { ChangedElsewhereNotice } from "../shared/changed-elsewhere.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
@@ -11,7 +11,7 @@ interface OriginsProps {
   appId: number;
 }
 
-interface OriginsFieldsProps extends OriginsProps, Pick<Resource<ReadPageOriginsQuery>, "isBusy" | "applyChange"> {
+interface OriginsFieldsProps extends OriginsProps, Pick<Resource<ReadExternalPageOriginsQuery>, "isBusy" | "applyChange"> {
   storedOrigins: readonly string[];
 }
 
@@ -22,7 +22,7 @@ function OriginsFields({ api, appId, storedOrigins, isBusy, applyChange }: Origi
     event.preventDefault();
     const typedOrigins = text.split("\n").map((line) => line.trim());
     const origins = typedOrigins.filter((line) => line !== "");
-    if ((await applyChange(() => api.request(SetPageOrigins, { appId, origins }))) !== null) field.markSaved(text);
+    if ((await applyChange(() => api.request(SetExternalPageOrigins, { appId, origins }))) !== null) field.markSaved(text);
   };
   return (
     <form className="origins" onSubmit={(event) => void save(event)}>
@@ -45,7 +45,7 @@ function OriginsFields({ api, appId, storedOrigins, isBusy, applyChange }: Origi
 }
 
 export function OriginsForm({ api, appId }: OriginsProps) {
-  const { value, fault, isBusy, applyChange } = useResource(createQueryOptions(ReadPageOrigins, { appId }));
+  const { value, fault, isBusy, applyChange } = useResource(createQueryOptions(ReadExternalPageOrigins, { appId }));
   return (
     <section className="origins" aria-labelledby="origins">
       <h3 id="origins">Pages on other sites</h3>

@@ -3,7 +3,7 @@
  * preset.
  */
 import { type FormEvent, useRef, useState } from "react";
-import { DeletePreset, FindRuns, ReadRun, SavePreset } from "../documents.js";
+import { DeletePayloadPreset, FindRuns, ReadRun, SavePayloadPreset } from "../documents.js";
 import { type ApiClient, asApiError } from "../shared/api.js";
 import { formatTime } from "../shared/format.js";
 import type { PayloadPreset, RunRow } from "../shared/model.js";
@@ -114,7 +114,7 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
     }
     const ifUpdatedAt = shownVersion(name.trim());
     const saved = await replaceBy(
-      api.request(SavePreset, { appId, actionId, name, payload: parsed.payload, ifUpdatedAt }),
+      api.request(SavePayloadPreset, { appId, actionId, name, payload: parsed.payload, ifUpdatedAt }),
     );
     if (!saved) return false;
     setChosen(`preset ${name.trim()}`);
@@ -125,7 +125,7 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
   const remove = async () => {
     if (!preset) return;
     const ifUpdatedAt = shownVersion(preset.name) ?? preset.updatedAt;
-    if (await replaceBy(api.request(DeletePreset, { appId, actionId, name: preset.name, ifUpdatedAt }))) setChosen("");
+    if (await replaceBy(api.request(DeletePayloadPreset, { appId, actionId, name: preset.name, ifUpdatedAt }))) setChosen("");
   };
   return (
     <div className="presets">

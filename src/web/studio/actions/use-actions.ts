@@ -9,8 +9,8 @@ import {
   FollowExecutionLog,
   ListActions,
   type ListActionsQuery,
-  ListLiveFailures,
-  type ListLiveFailuresQuery,
+  ListFailedLiveRuns,
+  type ListFailedLiveRunsQuery,
 } from "../documents.js";
 import { isFailedEntry } from "../runs/log-entry.js";
 import type { ApiClient } from "../shared/api.js";
@@ -124,13 +124,13 @@ function useLogSubscription(
  */
 function useLiveFailures(appId: number | null, list: ActionList | null) {
   // Waits for the list of actions, so that this request does not delay the list.
-  const query = createQueryOptions(ListLiveFailures, { appId: appId ?? 0 });
+  const query = createQueryOptions(ListFailedLiveRuns, { appId: appId ?? 0 });
   const { value } = useResource({ ...query, enabled: list !== null, refetchOnWindowFocus: false });
   const client = useQueryClient();
   const onEnd = useCallback(
     (entry: LogEntry) => {
       const { taskId: actionId, createdAt: finishedAt } = entry;
-      client.setQueriesData<ListLiveFailuresQuery>({ queryKey: [ListLiveFailures] }, (old) => {
+      client.setQueriesData<ListFailedLiveRunsQuery>({ queryKey: [ListFailedLiveRuns] }, (old) => {
         if (!old) return old;
         const others = old.failures.runs.filter((run) => run.actionId !== actionId);
         return { failures: { runs: isFailedEntry(entry) ? [{ actionId, finishedAt }, ...others] : others } };

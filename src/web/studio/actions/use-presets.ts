@@ -1,7 +1,7 @@
 /** Hook that loads and changes the presets of an action. A preset is a payload with a name that the service stores. */
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { ListPresets } from "../documents.js";
+import { ListPayloadPresets } from "../documents.js";
 import { asApiError } from "../shared/api.js";
 import type { PayloadPreset } from "../shared/model.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
@@ -9,7 +9,7 @@ import { createQueryOptions, useResource } from "../shared/use-resource.js";
 /** @param actionId ID of the draft of the action */
 export function usePayloadPresets(appId: number, actionId: number) {
   const client = useQueryClient();
-  const query = createQueryOptions(ListPresets, { appId, actionId });
+  const query = createQueryOptions(ListPayloadPresets, { appId, actionId });
   const { value, fault: readFault } = useResource(query);
   const [fault, setFault] = useState<string | null>(null);
   /** Waits for the response to a change, and shows the presets in it. Returns these presets; null if the service rejected the change. */

@@ -2,7 +2,7 @@
  * Git repository of the app: the connection, its webhook, and a pull of the branch. The person reviews a pull before it changes the app.
  */
 import { type FormEvent, useLayoutEffect, useState } from "react";
-import { ConnectGit, DisconnectGit, PullGit, ReadGitConnection } from "../documents.js";
+import { ConnectGitRepository, DisconnectGitRepository, PullGitRepository, ReadGitConnection } from "../documents.js";
 import { ChangedElsewhereNotice } from "../shared/changed-elsewhere.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
 import type { GitConnection, ManifestPlan } from "../shared/model.js";
@@ -209,7 +209,7 @@ function useGitConnection({ api, appId, confirm, actions, reloadApps }: PageProp
       ...((shouldRemoveToken || token !== "") && { token: shouldRemoveToken ? null : token }),
     };
     const response = await applyChange(() =>
-      api.request(ConnectGit, { appId, data, ifUpdatedAt: git?.updatedAt ?? null }),
+      api.request(ConnectGitRepository, { appId, data, ifUpdatedAt: git?.updatedAt ?? null }),
     );
     setReviewed(null);
     if (response?.connected.webhookSecret) setSecret(response.connected.webhookSecret);
@@ -226,18 +226,18 @@ function useGitConnection({ api, appId, confirm, actions, reloadApps }: PageProp
       }))
     )
       return;
-    await applyChange(() => api.request(DisconnectGit, { appId, ifUpdatedAt: git?.updatedAt ?? null }));
+    await applyChange(() => api.request(DisconnectGitRepository, { appId, ifUpdatedAt: git?.updatedAt ?? null }));
     setSecret(null);
     setReviewed(null);
   };
   const review = async () => {
     setReviewed(null);
-    const response = await applyChange(() => api.request(PullGit, { appId, plan: true }));
+    const response = await applyChange(() => api.request(PullGitRepository, { appId, plan: true }));
     if (response) setReviewed(response.pulled);
   };
   const pull = async () => {
     const response = await applyChange(() =>
-      api.request(PullGit, { appId, plan: false, commit: reviewed?.commit ?? null }),
+      api.request(PullGitRepository, { appId, plan: false, commit: reviewed?.commit ?? null }),
     );
     setReviewed(null);
     if (response) await Promise.all([actions.reloadActions(), reloadApps()]);

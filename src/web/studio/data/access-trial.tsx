@@ -4,7 +4,7 @@
  */
 import { keepPreviousData } from "@tanstack/react-query";
 import { useRef, useState } from "react";
-import { FindEntries, ListDataSources, TryAccess, type TryAccessQuery } from "../documents.js";
+import { FindEntries, ListDataSources, TryAccessRules, type TryAccessRulesQuery } from "../documents.js";
 import { type ApiClient, asApiError } from "../shared/api.js";
 import type { DataSource } from "../shared/model.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
@@ -46,7 +46,7 @@ function useAppUsers({ appId }: AccessTrialFormProps, users: DataSource | undefi
   return users ? ((value?.found.entries ?? []) as AppUser[]) : [];
 }
 
-type AccessTrialResult = TryAccessQuery["trial"];
+type AccessTrialResult = TryAccessRulesQuery["trial"];
 
 function TrialOutcome({ trial, columns }: { trial: AccessTrialResult; columns: string[] }) {
   const readableColumns = trial.verbs.find(({ verb }) => verb === "select")?.columns ?? [];
@@ -123,7 +123,7 @@ export function AccessTrialForm(props: AccessTrialFormProps) {
     try {
       const asUser = user && { dataSourceId: Number(usersId), entryId: user.id };
       const accessRules: unknown = JSON.parse(rulesJson);
-      const { trial: result } = await api.request(TryAccess, {
+      const { trial: result } = await api.request(TryAccessRules, {
         ...{ appId, id: source.id },
         trial: { user: asUser, accessRules },
       });

@@ -4,11 +4,11 @@ import type { Document } from "../../document.js";
 type Exact<T extends { [key: string]: unknown }> = { [K in keyof T]: T[K] };
 /** Internal type. DO NOT USE DIRECTLY. */
 export type Incremental<T> = T | { [P in keyof T]?: P extends ' $fragmentName' | '__typename' ? T[P] : never };
-export const ReadHome: Document<ReadHomeQuery, ReadHomeQueryVariables> =
-  "fragment RunRow on Run{id actionId actionName copy trigger state tick tickCount reason waitsFor failure resultPreview queuedAt startedAt finishedAt replayOf}query ReadHome($appId:Int!$from:DateTime!$timezone:String){failed:runs(appId:$appId state:failed from:$from limit:5){runs{...RunRow}pagination{total totalIsExact}}unfinished:unfinishedRuns(appId:$appId){queued running runs{...RunRow}}statistics:runStatistics(appId:$appId from:$from by:hour timezone:$timezone){periods{start runs failed p95}}week:scheduleWeek(appId:$appId){scheduled{actionId masterId name timezone description ticks}}anyRun:runs(appId:$appId limit:1){runs{id}}}";
+export const ReadHomePage: Document<ReadHomePageQuery, ReadHomePageQueryVariables> =
+  "fragment RunRow on Run{id actionId actionName copy trigger state tick tickCount reason waitsFor failure resultPreview queuedAt startedAt finishedAt replayOf}query ReadHomePage($appId:Int!$from:DateTime!$timezone:String){failed:runs(appId:$appId state:failed from:$from limit:5){runs{...RunRow}pagination{total totalIsExact}}unfinished:unfinishedRuns(appId:$appId){queued running runs{...RunRow}}statistics:runStatistics(appId:$appId from:$from by:hour timezone:$timezone){periods{start runs failed p95}}week:scheduleWeek(appId:$appId){scheduled{actionId masterId name timezone description ticks}}anyRun:runs(appId:$appId limit:1){runs{id}}}";
 
-export const ReadEditorHome: Document<ReadEditorHomeQuery, ReadEditorHomeQueryVariables> =
-  "query ReadEditorHome($appId:Int!){alerts:alertRules(appId:$appId){id name firing{reason}}kept:messages(appId:$appId status:kept limit:1){messages{id}}members:appMembers(appId:$appId){role}}";
+export const ReadEditorHomePage: Document<ReadEditorHomePageQuery, ReadEditorHomePageQueryVariables> =
+  "query ReadEditorHomePage($appId:Int!){alerts:alertRules(appId:$appId){id name firing{reason}}kept:messages(appId:$appId status:kept limit:1){messages{id}}members:appMembers(appId:$appId){role}}";
 /** Draft or live version of an action. */
 export type Copy =
   /** Draft, which editors change. */
@@ -66,19 +66,19 @@ export type TriggerType =
 
 export type RunRowFragment = { id: number, actionId: number, actionName: string | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, waitsFor: RunWait | null, failure: string | null, resultPreview: string | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, replayOf: number | null };
 
-export type ReadHomeQueryVariables = Exact<{
+export type ReadHomePageQueryVariables = Exact<{
   appId: number;
   from: string;
   timezone?: string | null | undefined;
 }>;
 
 
-export type ReadHomeQuery = { failed: { runs: Array<{ id: number, actionId: number, actionName: string | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, waitsFor: RunWait | null, failure: string | null, resultPreview: string | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, replayOf: number | null }>, pagination: { total: number, totalIsExact: boolean } }, unfinished: { queued: number, running: number, runs: Array<{ id: number, actionId: number, actionName: string | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, waitsFor: RunWait | null, failure: string | null, resultPreview: string | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, replayOf: number | null }> }, statistics: { periods: Array<{ start: string, runs: number, failed: number, p95: number | null }> }, week: { scheduled: Array<{ actionId: number, masterId: number, name: string, timezone: string, description: string, ticks: Array<string> }> }, anyRun: { runs: Array<{ id: number }> } };
+export type ReadHomePageQuery = { failed: { runs: Array<{ id: number, actionId: number, actionName: string | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, waitsFor: RunWait | null, failure: string | null, resultPreview: string | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, replayOf: number | null }>, pagination: { total: number, totalIsExact: boolean } }, unfinished: { queued: number, running: number, runs: Array<{ id: number, actionId: number, actionName: string | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, waitsFor: RunWait | null, failure: string | null, resultPreview: string | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, replayOf: number | null }> }, statistics: { periods: Array<{ start: string, runs: number, failed: number, p95: number | null }> }, week: { scheduled: Array<{ actionId: number, masterId: number, name: string, timezone: string, description: string, ticks: Array<string> }> }, anyRun: { runs: Array<{ id: number }> } };
 
-export type ReadEditorHomeQueryVariables = Exact<{
+export type ReadEditorHomePageQueryVariables = Exact<{
   appId: number;
 }>;
 
 
-export type ReadEditorHomeQuery = { alerts: Array<{ id: number, name: string, firing: Array<{ reason: string }> }>, kept: { messages: Array<{ id: number }> }, members: Array<{ role: Role }> };
+export type ReadEditorHomePageQuery = { alerts: Array<{ id: number, name: string, firing: Array<{ reason: string }> }>, kept: { messages: Array<{ id: number }> }, members: Array<{ role: Role }> };
 

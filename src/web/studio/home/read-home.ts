@@ -1,20 +1,20 @@
 /** Reads the data of Studio's page Home. shell/start.ts starts the first read before the page's scripts are loaded. */
 import type { ApiClient } from "../shared/api.js";
-import { ReadEditorHome, type ReadEditorHomeQuery, ReadHome, type ReadHomeQuery } from "./documents.js";
+import { ReadEditorHomePage, type ReadEditorHomePageQuery, ReadHomePage, type ReadHomePageQuery } from "./documents.js";
 
 export const DAY_MS = 24 * 60 * 60 * 1000;
 
-export interface HomeData extends ReadHomeQuery {
+export interface HomeData extends ReadHomePageQuery {
   /** Data that only editors may read, such as alerts; null for other people. */
-  editorData: ReadEditorHomeQuery | null;
+  editorData: ReadEditorHomePageQuery | null;
 }
 
 async function requestHomeData(api: ApiClient, appId: number, isEditor: boolean): Promise<HomeData> {
   const from = new Date(Date.now() - DAY_MS).toISOString();
   const { timeZone: timezone } = Intl.DateTimeFormat().resolvedOptions();
   const [home, editorData] = await Promise.all([
-    api.request(ReadHome, { appId, from, timezone }),
-    isEditor ? api.request(ReadEditorHome, { appId }) : null,
+    api.request(ReadHomePage, { appId, from, timezone }),
+    isEditor ? api.request(ReadEditorHomePage, { appId }) : null,
   ]);
   return { ...home, editorData };
 }

@@ -1,7 +1,7 @@
 /** Hook for the messages in the app's outbox, newest first. Reads the list again at an interval. */
 import { keepPreviousData } from "@tanstack/react-query";
 import { useState } from "react";
-import { DecideMessage, ListMessages } from "../documents.js";
+import { DecideUnknownMessage, ListMessages } from "../documents.js";
 import type { ApiClient } from "../shared/api.js";
 import type { Message, MessageDecision, MessageStatus, MessageSummary } from "../shared/model.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
@@ -31,7 +31,7 @@ export function useOutbox(api: ApiClient, appId: number, status: MessageStatus |
     fault,
     loadMore: () => setLimit((old) => old + PAGE_SIZE),
     async sendDecision(id, decision) {
-      const { message } = await api.request(DecideMessage, { appId, id, decision });
+      const { message } = await api.request(DecideUnknownMessage, { appId, id, decision });
       await reload();
       return message;
     },

@@ -3,7 +3,7 @@ import { type FormEvent, useState } from "react";
 import type { Role } from "../../../rules/roles.js";
 import {
   CreateInvitation,
-  CreateResetLink,
+  CreateSignInResetLink,
   ListAppPeople,
   ListInvitations,
   ListOrganizationPeople,
@@ -303,7 +303,7 @@ function PeoplePanel(props: PeoplePanelProps) {
     if (yes) await list.applyChange(() => api.request(RevokeInvitation, { organizationId, id }));
   };
   const resetLink = async ({ user }: Member) => {
-    const made = await list.applyChange(() => api.request(CreateResetLink, { organizationId, userId: user.id }));
+    const made = await list.applyChange(() => api.request(CreateSignInResetLink, { organizationId, userId: user.id }));
     if (made) setOnce({ label: `Reset link for ${getFullName(user)}`, secret: made.created.link });
   };
   const { members, invitations } = list.value ?? { members: [], invitations: null };

@@ -1,6 +1,6 @@
 /** Subscribes to the console of a run. Passes new lines to the caller in groups, and each line only once. */
 
-import { FollowConsole } from "../documents.js";
+import { FollowRunConsole } from "../documents.js";
 import type { ApiClient } from "../shared/api.js";
 import type { ConsoleLine } from "../shared/model.js";
 
@@ -41,7 +41,7 @@ export function followConsole(
     waitingLines = waitingLines.concat(newLines);
     timer ??= setTimeout(passLines, COLLECT_PERIOD_MS);
   };
-  const unfollow = api.subscribe(FollowConsole, run, {
+  const unfollow = api.subscribe(FollowRunConsole, run, {
     next: ({ lines }) => collectLines(lines),
     onFailure: finish,
     complete: finish,

@@ -3,7 +3,7 @@
  * only the keys.
  */
 import { useQueryClient } from "@tanstack/react-query";
-import { DeleteSettings, ReadPublicSettingsStatus, ReadSettings, SetSecretMark, SetSettings } from "../documents.js";
+import { DeleteSettings, ReadPublicSettingsStatus, ReadSettings, SetSettingsSecretMark, SetSettings } from "../documents.js";
 import { type ApiClient, ApiError, asApiError, isChangedByOthers } from "../shared/api.js";
 import type { SettingDetails } from "../shared/model.js";
 import { useResource } from "../shared/use-resource.js";
@@ -91,7 +91,7 @@ export function useSettings(api: ApiClient, appId: number): SettingsState {
     setValue: (key, setting) =>
       write(key, (ifUpdatedAt) => api.request(SetSettings, { appId, settings: { [key]: setting }, ifUpdatedAt })),
     markAsSecret: (key, secret) =>
-      write(key, (ifUpdatedAt) => api.request(SetSecretMark, { appId, keys: [key], secret, ifUpdatedAt })),
+      write(key, (ifUpdatedAt) => api.request(SetSettingsSecretMark, { appId, keys: [key], secret, ifUpdatedAt })),
     removeSetting: (key) =>
       write(key, (ifUpdatedAt) => api.request(DeleteSettings, { appId, keys: [key], ifUpdatedAt })),
   };

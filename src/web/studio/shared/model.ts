@@ -9,12 +9,12 @@ import type {
   EntryRowFragment,
   FindCodeProblemsQuery,
   FollowActionsSubscription,
-  FollowConsoleSubscription,
+  FollowRunConsoleSubscription,
   ListActionVersionsQuery,
   ListAppVersionsQuery,
   ListInvitationsQuery,
   ListMediaQuery,
-  ListPresetsQuery,
+  ListPayloadPresetsQuery,
   ListStagesQuery,
   LiveVersionRowFragment,
   LogEntryRowFragment,
@@ -36,9 +36,9 @@ import type {
   ReadSecretBindingsQuery,
   ReadSettingsQuery,
   RunRowFragment,
-  WholeActionFragment,
-  WholeDataSourceFragment,
-  WholeMessageFragment,
+  ActionWithCodeFragment,
+  DataSourceWithRulesFragment,
+  MessageWithContentFragment,
 } from "../documents.js";
 
 export type App = AppsQuery["apps"][number];
@@ -46,7 +46,7 @@ export type App = AppsQuery["apps"][number];
 /** Action without its code, as the list of actions contains it. Times are in ISO 8601. */
 export type ActionSummary = ActionSummaryFragment;
 
-export type Action = WholeActionFragment;
+export type Action = ActionWithCodeFragment;
 
 /** Live version of an action. `updatedAt` is the time of its last publication. */
 export type LiveVersion = LiveVersionRowFragment;
@@ -70,7 +70,7 @@ export type LogEntry = LogEntryRowFragment;
 
 export type ScriptError = NonNullable<LogEntry["error"]>;
 
-export type ConsoleLine = FollowConsoleSubscription["lines"][number];
+export type ConsoleLine = FollowRunConsoleSubscription["lines"][number];
 
 /** Run with the fields that a list of runs needs. */
 export type RunRow = RunRowFragment;
@@ -83,13 +83,13 @@ export type ScheduleWeek = ReadScheduleWeekQuery["week"];
 
 export type CodeProblem = FindCodeProblemsQuery["problems"][number];
 
-export type PayloadPreset = ListPresetsQuery["presets"][number];
+export type PayloadPreset = ListPayloadPresetsQuery["presets"][number];
 
 export type ActionVersion = ListActionVersionsQuery["history"]["versions"][number];
 
 export type ActionDiff = ActionDiffFieldsFragment;
 
-export type DataSource = WholeDataSourceFragment;
+export type DataSource = DataSourceWithRulesFragment;
 
 export type Entry = Omit<EntryRowFragment, "data"> & { data: Record<string, unknown> };
 
@@ -103,7 +103,7 @@ export type MediaListing = ListMediaQuery["media"];
 export type MessageSummary = MessageRowFragment;
 
 /** Message with its full content. */
-export type Message = WholeMessageFragment;
+export type Message = MessageWithContentFragment;
 
 export type MessageStatus = Message["status"];
 
