@@ -18,7 +18,7 @@ import {
 import { createQuotaHeaders } from "./context.js";
 import { convertInvalidFormError, rejectInvalidUtf8 } from "./form-refusal.js";
 import type { Resolvers } from "./graphql/schema.js";
-import { STALLED_CLIENT_MS } from "./live/outbox.js";
+import { STALLED_CLIENT_TIMEOUT_MS } from "./live/outbox.js";
 import { disconnectSlowClient } from "./reader-pace.js";
 import { createRestRequest } from "./rest/request.js";
 
@@ -149,7 +149,7 @@ async function exportFile(request: FastifyRequest, reply: FastifyReply, entries:
     .header("X-Content-Type-Options", "nosniff")
     .header("Content-Disposition", `attachment; filename*=UTF-8''${encodeURIComponent(`${name}.${format}`)}`)
     .type(CONTENT_TYPES[format]);
-  reply.raw.setTimeout(STALLED_CLIENT_MS, () => reply.raw.destroy());
+  reply.raw.setTimeout(STALLED_CLIENT_TIMEOUT_MS, () => reply.raw.destroy());
   disconnectSlowClient(reply);
   return reply.send(Readable.from(texts, { objectMode: false }));
 }

@@ -16,7 +16,7 @@ import {
 } from "../rules/media-serving.js";
 import { convertInvalidFormError, rejectInvalidUtf8 } from "./form-refusal.js";
 import type { Resolvers } from "./graphql/schema.js";
-import { STALLED_CLIENT_MS } from "./live/outbox.js";
+import { STALLED_CLIENT_TIMEOUT_MS } from "./live/outbox.js";
 import { disconnectSlowClient } from "./reader-pace.js";
 import { createRestRequest } from "./rest/request.js";
 
@@ -113,7 +113,7 @@ async function sendContents(
   if (length !== null) reply.header("content-length", length);
   if (method === "HEAD") return reply.send();
   const source = await contents.open(range ?? undefined);
-  reply.raw.setTimeout(STALLED_CLIENT_MS, () => reply.raw.destroy());
+  reply.raw.setTimeout(STALLED_CLIENT_TIMEOUT_MS, () => reply.raw.destroy());
   disconnectSlowClient(reply);
   return reply.send(source);
 }

@@ -41,14 +41,14 @@ const SCRIPT_MAX_BYTES = 5 * 1024 * 1024;
 /** Maximum size of the response: twice the maximum size of a script, because characters may be escaped, and 2 MB for other fields. */
 const ANSWER_MAX_BYTES = 2 * SCRIPT_MAX_BYTES + 2 * 1024 * 1024;
 /** Empty job that tests a sandbox, because every build process that can start answers it. */
-const EMPTY_JOB: BundleJob = {
+const EMPTY_JOB: PackageBundleJob = {
   packages: [{ name: "probe", version: "0.0.0", folder: "/node_modules/probe", bytes: 0 }],
   maxBytes: 0,
   subpath: "",
 };
 
 /** Job on the standard input of a build process. The archives of the packages follow, in the order of `packages`. */
-export interface BundleJob {
+export interface PackageBundleJob {
   /** If this is set, the process builds these source files of an action instead of packages. */
   source?: SourceBuildJob;
   /** If this is set, the process reads the project in this repository instead of packages. The repository's pack file follows the job. */
@@ -187,7 +187,7 @@ export class Bundler {
 
   /** @throws PackageError or BundlerBusyError if the process ends without a response */
   private async requestFromChild(
-    job: BundleJob,
+    job: PackageBundleJob,
     archives: Buffer[],
     child: ChildProcess,
     max: BuildLimits,

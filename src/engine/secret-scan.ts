@@ -1,8 +1,8 @@
 /** Searches texts for sets of secrets. Each set is prepared once. Long texts are searched in another thread. */
 import { createScanCache } from "./secret-scan/kept-scans.js";
-import type { MaskedBeginning, StreamedText } from "./secret-scan/partial-text.js";
+import type { MaskedTextStart, StreamedText } from "./secret-scan/partial-text.js";
 import type { ScannedText, Secret } from "./secret-scan/scan.js";
-import { countTaskCharacters, performScanTask, type ScanTask } from "./secret-scan/task.js";
+import { countScanTaskCharacters, performScanTask, type ScanTask } from "./secret-scan/task.js";
 import { createScanThreadQueue } from "./secret-scan/thread-queue.js";
 
 export type { ScannedText, Secret } from "./secret-scan/scan.js";
@@ -19,7 +19,7 @@ export interface SecretScanner {
   mask(texts: readonly ScannedText[]): Promise<string[]>;
   maskJson(json: string): Promise<string>;
   /** Masks a text that is still being received, up to the index from which an incomplete secret may begin. The rest must wait. */
-  maskBeginning(part: StreamedText): Promise<MaskedBeginning>;
+  maskStartOfStreamedText(part: StreamedText): Promise<MaskedTextStart>;
   /** Returns the name of a secret in the JSON text (or its UTF-8 bytes); null if there is none. */
   findInJson(json: string | Uint8Array): Promise<string | null>;
 }
@@ -37,7 +37,7 @@ const NO_SECRETS: SecretScanner = {
   findInUrl: async () => null,
   mask: async (texts) => texts.map(({ text }) => text),
   maskJson: async (json) => json,
-  maskBeginning: async ({ text, from }) => ({
+  maskStartOfStreamedText: async ({ text, from }) => ({
     masked: text.slice(from),
     to: text.length,
     neededFrom: text.length,
@@ -56,7 +56,7 @@ export function createSecretScannerCache(): SecretScannerCache {
       const isSmall = secrets.length <= INLINE_SECRETS_MAX && characters <= INLINE_SECRET_MAX_CHARACTERS;
       // biome-ignore lint/suspicious/noExplicitAny: the type of the result depends on the kind of the task
       async function runTask(task: ScanTask): Promise<any> {
-        if (!isSmall || countTaskCharacters(task) > INLINE_TEXT_MAX_CHARACTERS)
+        if (!isSmall || countScanTaskCharacters(task) > INLINE_TEXT_MAX_CHARACTERS)
           return thread.runTask(owner, key, secrets, task);
         return performScanTask(inline.find(key) ?? inline.create(key, secrets), task);
       }
@@ -65,7 +65,7 @@ export function createSecretScannerCache(): SecretScannerCache {
         findInUrl: (text) => runTask({ kind: "url", text }),
         mask: (texts) => runTask({ kind: "mask", texts }),
         maskJson: (text) => runTask({ kind: "maskJson", text }),
-        maskBeginning: (part) => runTask({ kind: "maskBeginning", ...part }),
+        maskStartOfStreamedText: (part) => runTask({ kind: "maskStartOfStreamedText", ...part }),
         findInJson: (text) => runTask({ kind: "json", text }),
       };
     },

@@ -5,7 +5,7 @@
 import { isIPv4, type Socket } from "node:net";
 import { Readable } from "node:stream";
 import SMTPConnection from "nodemailer/lib/smtp-connection";
-import { createErrorOutcome, createSuccessOutcome, type DeliveryOutcome } from "./smtp/outcome.js";
+import { createDeliveryErrorOutcome, createDeliverySuccessOutcome, type DeliveryOutcome } from "./smtp/outcome.js";
 import { type PooledSmtpSession, SmtpPool } from "./smtp/pool.js";
 
 export type { DeliveryOutcome, RefusedRecipient } from "./smtp/outcome.js";
@@ -121,7 +121,7 @@ export function createSmtpClient({ times = SMTP_TIMEOUTS }: { times?: SmtpTimeou
     const info = await waitForCallback<SMTPConnection.SentMessageInfo>(connection, (done) =>
       connection.send({ from, to: [...to], size: content.length }, stream, done),
     );
-    return createSuccessOutcome(info);
+    return createDeliverySuccessOutcome(info);
   }
 
   /** Rejects if the attempt is aborted. An abort closes the connection, so that nothing is sent afterwards. */
@@ -153,7 +153,7 @@ export function createSmtpClient({ times = SMTP_TIMEOUTS }: { times?: SmtpTimeou
       // The server may still expect the rest of this message on the connection, so no other message may use it.
       if (session) session.isBroken = true;
       if (error instanceof AlreadyClaimedError) return { kind: "fenced" };
-      const delivery = createErrorOutcome(error as Error, started.value);
+      const delivery = createDeliveryErrorOutcome(error as Error, started.value);
       // The server had closed the idle connection before this message, so the message did not cause the failure.
       const isStale = session?.isReused && !started.value && delivery.kind === "refused" && delivery.code === null;
       return isStale && !signal.aborted ? "stale" : delivery;

@@ -12,7 +12,7 @@ export interface ComparedScript {
 /** Version of an action for the comparison. If `assets` is absent, the diff does not compare package scripts. */
 export type ComparedAction = ActionInput & { assets?: readonly ComparedScript[] | undefined };
 
-export interface FieldChange {
+export interface ActionFieldChange {
   field: Exclude<keyof ComparedAction, "code">;
   before: unknown;
   after: unknown;
@@ -30,7 +30,7 @@ export interface ActionDiff {
    * Fields of the action that differ, in the order of the API specification. The code is not among them, because it has
    * a separate diff (`code`).
    */
-  changes: FieldChange[];
+  changes: ActionFieldChange[];
   /** Unified diff of the code with three lines of context; null if the code is the same. */
   code: string | null;
 }
@@ -52,7 +52,7 @@ const FIELDS = [
   "integrationOrigins",
   "source",
   "assets",
-] as const satisfies readonly FieldChange["field"][];
+] as const satisfies readonly ActionFieldChange["field"][];
 
 const CONTEXT_LINES = 3;
 
@@ -119,7 +119,7 @@ export function diffActions({ before, after, labels }: ActionVersionPair): Actio
  * Returns the package scripts that differ between the two versions, sorted by name. A different order of scripts is no
  * difference.
  */
-export function listChangedScripts(changes: readonly FieldChange[]): ScriptChange[] {
+export function listChangedScripts(changes: readonly ActionFieldChange[]): ScriptChange[] {
   const change = changes.find(({ field }) => field === "assets");
   const [before, after] = [change?.before, change?.after].map(
     (scripts) => new Map(((scripts ?? []) as ComparedScript[]).map((script) => [script.name, script])),

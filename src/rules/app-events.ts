@@ -2,7 +2,7 @@
 import { APP_UPDATE_EVENT_NAMES_MAX_BYTES } from "../limits.js";
 
 /** Change of an app: names of the changed fields, and the keys of changed settings if `settings` is one of the fields. */
-export interface AppChange {
+export interface AppFieldChanges {
   fields: readonly string[];
   keys?: readonly string[];
 }
@@ -19,7 +19,7 @@ function selectKeysThatFit(names: readonly string[]): { keys: string[]; keysOmit
 }
 
 /** Builds the event `app.update`, whose data are `{fields, keys?, keysOmitted?}`. */
-export function createAppUpdateEvent({ fields, keys }: AppChange): { type: string; data: object } {
+export function createAppUpdateEvent({ fields, keys }: AppFieldChanges): { type: string; data: object } {
   return { type: "app.update", data: { fields, ...(keys && selectKeysThatFit(keys)) } };
 }
 

@@ -10,7 +10,7 @@ export interface ContendingRun {
 }
 
 /** IDs of the runs to start (`admit`), to skip and to cancel. All other runs stay in the queue. */
-export interface AdmissionDecision {
+export interface RunAdmissionDecision {
   admit: number[];
   skip: number[];
   /** Runs to cancel. `runId` is the run to cancel, and `for` is the ID of the run that replaces it. */
@@ -22,8 +22,8 @@ export interface AdmissionDecision {
  * @param limit maximum number of runs at the same time
  * @param runs all unfinished runs with the same concurrency key, ordered by ID
  */
-export function decideRunAdmission(limit: number, runs: readonly ContendingRun[]): AdmissionDecision {
-  const verdict: AdmissionDecision = { admit: [], skip: [], cancel: [] };
+export function decideRunAdmission(limit: number, runs: readonly ContendingRun[]): RunAdmissionDecision {
+  const verdict: RunAdmissionDecision = { admit: [], skip: [], cancel: [] };
   const cancellingIds = runs.filter(({ policy }) => policy === "cancel").map(({ runId }) => runId);
   const newestId = cancellingIds.at(-1);
   /** ID below which all runs are cancelled, because at least `limit` newer runs have the policy `cancel`. */

@@ -45,7 +45,7 @@ export function parseRowCursor(cursor: unknown, name = "cursor"): number | null 
 export type ReserveResponseBytes = (bytes: number) => Promise<void>;
 
 /** ID of a row, and the size of the row's values in bytes. */
-export interface SizedRow {
+export interface RowSize {
   id: number;
   bytes: number;
 }
@@ -55,7 +55,7 @@ export interface SizedRow {
  * `reserve` with the total size of these rows.
  */
 export async function selectIdsThatFitOnPage(
-  sized: readonly SizedRow[],
+  sized: readonly RowSize[],
   reserve: ReserveResponseBytes = async () => undefined,
 ): Promise<number[]> {
   let sum = 0;

@@ -48,7 +48,7 @@ describe("the secret scan", () => {
     const stream = { push: (event: unknown) => event as string, characterCount: () => 0, finish: () => null as never };
     const parts = new StreamedCompletionReader(
       stream,
-      { maskBeginning: async (part) => by.maskBeginning(part) },
+      { maskStartOfStreamedText: async (part) => by.maskStartOfStreamedText(part) },
       async (part) => {
         passed.push(part);
       },
@@ -129,10 +129,10 @@ describe("the secret scan", () => {
   it("scans a long text without a place to split in linear time", async () => {
     let scanned = 0;
     const passed: string[] = [];
-    const counting: Pick<SecretScanner, "maskBeginning"> = {
-      maskBeginning: async (part) => {
+    const counting: Pick<SecretScanner, "maskStartOfStreamedText"> = {
+      maskStartOfStreamedText: async (part) => {
         scanned += part.text.length;
-        return scan.maskBeginning(part);
+        return scan.maskStartOfStreamedText(part);
       },
     };
     const stream = { push: (event: unknown) => event as string, characterCount: () => 0, finish: () => null as never };

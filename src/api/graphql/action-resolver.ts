@@ -14,7 +14,7 @@ import { CreateActionInput, UpdateActionInput } from "./action-inputs.js";
 import { ActionListType, ActionType, PublishedCopyType } from "./action-types.js";
 import { AppId, Limit, Offset } from "./arguments.js";
 import { IdempotencyKeyArgument, selectIdempotencyKey } from "./idempotency.js";
-import { type ChangePrecondition, IfUpdatedAt, toExpectedTags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
 import { ActionChangeType } from "./version-types.js";
 
 /**
@@ -111,7 +111,7 @@ export class ActionResolver {
     @AppId() appId: number,
     @Arg("id", () => Int, { description: "ID of the draft." }) id: number,
     @Arg("data", () => UpdateActionInput, { nullable: true, description: "Properties to change." }) data: unknown,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<Action> {
     const caller = await this.accessChecks.requireAppAccess(context, "updateAction", appId);
     const target = { appId, id, precondition: toExpectedTags(ifUpdatedAt) };
@@ -126,7 +126,7 @@ export class ActionResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("id", () => Int, { description: "ID of the draft." }) id: number,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<Action> {
     const caller = await this.accessChecks.requireAppAccess(context, "updateAction", appId);
     await this.rotateSecret(caller, { appId, id, precondition: toExpectedTags(ifUpdatedAt) });
@@ -138,7 +138,7 @@ export class ActionResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("id", () => Int, { description: "ID of the draft." }) id: number,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {
     const caller = await this.accessChecks.requireAppAccess(context, "removeAction", appId);
     await this.service.remove(caller, { appId, id, precondition: toExpectedTags(ifUpdatedAt) });

@@ -8,7 +8,7 @@ import type { AlertRules } from "../../operations/alerts/alert-rules.js";
 import type { RequestContext } from "../context.js";
 import { AlertDeliveryType, AlertRuleInput, AlertRuleType } from "./alert-types.js";
 import { AppId } from "./arguments.js";
-import { type ChangePrecondition, IfUpdatedAt, toExpectedTags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
 
 @Resolver(() => AlertRuleType)
 export class AlertResolver {
@@ -61,7 +61,7 @@ export class AlertResolver {
     @AppId() appId: number,
     @Arg("id", () => Int, { description: "ID of the alert." }) id: number,
     @Arg("rule", () => AlertRuleInput, { nullable: true, description: "Properties to change." }) rule: unknown,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<AlertRuleType> {
     const caller = await this.accessChecks.requireAppAccess(context, "manageAlerts", appId);
     return this.rules.update(caller, { appId, id, precondition: toExpectedTags(ifUpdatedAt) }, rule);
@@ -72,7 +72,7 @@ export class AlertResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("id", () => Int, { description: "ID of the alert." }) id: number,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {
     const caller = await this.accessChecks.requireAppAccess(context, "removeAlerts", appId);
     await this.rules.remove(caller, { appId, id, precondition: toExpectedTags(ifUpdatedAt) });

@@ -17,7 +17,7 @@ import {
   UserType,
 } from "./app-types.js";
 import { AppId } from "./arguments.js";
-import { type ChangePrecondition, IfUpdatedAt, toExpectedTags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
 
 @Resolver()
 export class AppResolver {
@@ -71,7 +71,7 @@ export class AppResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("data", () => UpdateAppInput, { description: "Properties to change." }) data: unknown,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<App> {
     const caller = await this.accessChecks.requireAppAccess(context, "updateApp", appId);
     return this.service.update(caller, { appId, precondition: toExpectedTags(ifUpdatedAt) }, data);
@@ -85,7 +85,7 @@ export class AppResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("data", () => AdministrateAppInput, { description: "Properties and settings to change." }) data: unknown,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<App> {
     const caller = await this.accessChecks.requireAppAccess(context, "administrate", appId);
     return this.service.administrate(caller, { appId, precondition: toExpectedTags(ifUpdatedAt) }, data);
@@ -95,7 +95,7 @@ export class AppResolver {
   async publishApp(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<App> {
     const caller = await this.accessChecks.requireAppAccess(context, "publishApp", appId);
     return this.service.publish(caller, { appId, precondition: toExpectedTags(ifUpdatedAt) });
@@ -105,7 +105,7 @@ export class AppResolver {
   async unpublishApp(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<App> {
     const caller = await this.accessChecks.requireAppAccess(context, "publishApp", appId);
     return this.service.unpublish(caller, { appId, precondition: toExpectedTags(ifUpdatedAt) });
@@ -145,7 +145,7 @@ export class AppResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("userId", () => Int, { description: "ID of the person." }) userId: unknown,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<Editor[]> {
     const caller = await this.accessChecks.requireAppAccess(context, "manageEditors", appId);
     return this.appEditors.remove(caller, { appId, precondition: toExpectedTags(ifUpdatedAt) }, userId);

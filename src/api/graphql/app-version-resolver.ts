@@ -8,7 +8,7 @@ import type { App, Apps } from "../../operations/apps/apps.js";
 import type { RequestContext } from "../context.js";
 import { AppSnapshotType, AppType } from "./app-types.js";
 import { AppId, Limit, Offset } from "./arguments.js";
-import { type ChangePrecondition, IfUpdatedAt, toExpectedTags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
 import { DateTime } from "./leaf-types.js";
 import { DEPRECATED_IN_FAVOR_OF_PAGE, PageItemsField, PageType } from "./page-types.js";
 import { VersionPaginationType, VersionUserType } from "./version-types.js";
@@ -95,7 +95,7 @@ export class AppVersionResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("versionId", () => Int, { description: "ID of the snapshot." }) versionId: number,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<App> {
     const caller = await this.accessChecks.requireAppAccess(context, "appVersions", appId);
     await this.service.restore(caller, { appId, precondition: toExpectedTags(ifUpdatedAt) }, versionId);

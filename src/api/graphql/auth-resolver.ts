@@ -25,7 +25,7 @@ import {
   PersonSessionType,
   UpdateAccountInput,
 } from "./auth-types.js";
-import { type ChangePrecondition, IfUpdatedAt, toExpectedTags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
 
 /** Response to a sign-in (contract, section 7). */
 interface SignInAnswer {
@@ -129,7 +129,7 @@ export class AuthResolver {
   async removePasskey(
     @Ctx() context: RequestContext,
     @Arg("id", () => Int, { description: "ID of the passkey." }) id: number,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {
     await this.service.passkeys.remove(this.createSignedInRequest(context), id, toExpectedTags(ifUpdatedAt));
     return true;
@@ -148,7 +148,7 @@ export class AuthResolver {
   async removeAuthIdentity(
     @Ctx() context: RequestContext,
     @Arg("id", () => Int, { description: "ID of the identity." }) id: number,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {
     await this.service.identities.remove(this.createSignedInRequest(context), id, toExpectedTags(ifUpdatedAt));
     return true;
@@ -191,7 +191,7 @@ export class AuthResolver {
   async endAuthSession(
     @Ctx() context: RequestContext,
     @Arg("id", () => Int, { description: "ID of the session." }) id: number,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {
     const { personId } = this.requireSessionCaller(context);
     await this.service.sessions.endSession(personId, id, toExpectedTags(ifUpdatedAt));

@@ -15,7 +15,7 @@ import {
   SecretBindingTrialType,
   SecretBindingUseType,
 } from "./binding-types.js";
-import { type ChangePrecondition, IfUpdatedAt, toExpectedTags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
 
 @Resolver()
 export class SecretBindingResolver {
@@ -61,7 +61,7 @@ export class SecretBindingResolver {
       description: "All bindings, at most 100.",
     })
     bindings: unknown,
-    @IfUpdatedAt() state: ChangePrecondition = null,
+    @IfUpdatedAtArgument() state: ChangePrecondition = null,
   ): Promise<TaggedBindings> {
     const caller = await this.accessChecks.requireAppAccess(context, "writeSecretBindings", appId);
     // REST passes the whole body (an object). GraphQL passes only the list of bindings, which becomes an object here.

@@ -23,7 +23,7 @@ import {
   RecentQueryType,
   UpdateDataSourceInput,
 } from "./data-source-types.js";
-import { type ChangePrecondition, IfUpdatedAt, toExpectedTags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
 import { ReferenceArgument, ReferenceKindArgument } from "./reference-arguments.js";
 
 @Resolver(() => DataSourceType)
@@ -69,7 +69,7 @@ export class DataSourceResolver {
     @AppId() appId: number,
     @ReferenceArgument("id") ref: IdOrName,
     @Arg("data", () => UpdateDataSourceInput, { nullable: true, description: "Properties to change." }) data: unknown,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
     @ReferenceKindArgument() _by?: ReferenceKind | null,
   ): Promise<DataSourceView> {
     const caller = await this.accessChecks.requireAppAccess(context, "writeDataSources", appId);
@@ -81,7 +81,7 @@ export class DataSourceResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @ReferenceArgument("id") ref: IdOrName,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
     @ReferenceKindArgument() _by?: ReferenceKind | null,
   ): Promise<boolean> {
     const caller = await this.accessChecks.requireAppAccess(context, "removeDataSources", appId);
@@ -122,7 +122,7 @@ export class DataSourceResolver {
     @AppId() appId: number,
     @ReferenceArgument("dataSourceId") ref: IdOrName,
     @Arg("versionId", () => Int, { description: "ID of the snapshot." }) versionId: number,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
     @ReferenceKindArgument() _by?: ReferenceKind | null,
   ): Promise<ImportResultType> {
     const caller = await this.accessChecks.requireAppAccess(context, "writeDataSources", appId);

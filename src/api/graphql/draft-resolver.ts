@@ -7,7 +7,7 @@ import type { CodeProblem, CodeProblemFinder } from "../../operations/actions/pr
 import type { StoredScripts } from "../../operations/packages/kept-scripts.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
-import { type ChangePrecondition, IfUpdatedAt, toExpectedTags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
 import { DateTime } from "./leaf-types.js";
 
 @ObjectType("PayloadPreset", { description: "Named payload that is stored with an action for test runs." })
@@ -60,7 +60,7 @@ export class DraftResolver {
     @Arg("actionId", () => Int, { description: "ID of the action's draft." }) actionId: number,
     @Arg("name", () => String, { description: "Name of the preset." }) name: unknown,
     @Arg("payload", () => GraphQLJSON, { nullable: true, description: "Payload of a test run." }) payload: unknown,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<PayloadPreset[]> {
     const caller = await this.accessChecks.requireAppAccess(context, "writePresets", appId);
     return this.presets.save(caller, appId, actionId, name, payload, toExpectedTags(ifUpdatedAt));
@@ -74,7 +74,7 @@ export class DraftResolver {
     @AppId() appId: number,
     @Arg("actionId", () => Int, { description: "ID of the action's draft." }) actionId: number,
     @Arg("name", () => String, { description: "Name of the preset." }) name: unknown,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<PayloadPreset[]> {
     await this.accessChecks.requireAppAccess(context, "writePresets", appId);
     return this.presets.remove(appId, actionId, name, toExpectedTags(ifUpdatedAt));

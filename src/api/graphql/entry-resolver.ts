@@ -26,7 +26,7 @@ import {
   EntryType,
   ImportResultType,
 } from "./data-source-types.js";
-import { type ChangePrecondition, IfUpdatedAt, toExpectedTags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
 import { ReferenceArgument, ReferenceKindArgument } from "./reference-arguments.js";
 
 /**
@@ -189,7 +189,7 @@ export class EntryResolver {
     @ReferenceArgument("dataSourceId") ref: IdOrName,
     @Arg("id", () => Int, { description: "ID of the entry." }) id: number,
     @Arg("data", () => GraphQLJSON, { nullable: true, description: "Values to change by column." }) data: unknown,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
     @ReferenceKindArgument() _by?: ReferenceKind | null,
   ): Promise<Entry> {
     const visit = await this.accessChecks.admitAppRequest(context, "writeEntries", appId);
@@ -202,7 +202,7 @@ export class EntryResolver {
     @AppId() appId: number,
     @ReferenceArgument("dataSourceId") ref: IdOrName,
     @Arg("id", () => Int, { description: "ID of the entry." }) id: number,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
     @ReferenceKindArgument() _by?: ReferenceKind | null,
   ): Promise<Entry> {
     const visit = await this.accessChecks.admitAppRequest(context, "removeEntries", appId);

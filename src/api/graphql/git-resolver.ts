@@ -12,7 +12,7 @@ import type { ManifestPlan } from "../../operations/manifest/manifests.js";
 import type { GitProvider } from "../../rules/git-input.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
-import { type ChangePrecondition, IfUpdatedAt, toExpectedTags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
 import { DateTime } from "./leaf-types.js";
 import { ManifestPlanType } from "./manifest-resolver.js";
 
@@ -121,7 +121,7 @@ export class GitResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("data", () => GitInputType, { description: "The repository." }) data: unknown,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<GitConnectionChange> {
     const caller = await this.accessChecks.requireAppAccess(context, "writeGit", appId);
     const precondition = toExpectedTags(ifUpdatedAt ?? null);
@@ -134,7 +134,7 @@ export class GitResolver {
   async disconnectGit(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {
     const caller = await this.accessChecks.requireAppAccess(context, "writeGit", appId);
     await this.service.connections.disconnect(caller, { appId, precondition: toExpectedTags(ifUpdatedAt ?? null) });

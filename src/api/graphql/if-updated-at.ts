@@ -12,7 +12,7 @@ export type ChangePrecondition = Date | ExpectedETags | null;
 const IF_UPDATED_AT_DESCRIPTION =
   "Rejects the change unless this is the current `updatedAt`; the error contains the current state. Null to change any state.";
 
-export const IfUpdatedAt = () =>
+export const IfUpdatedAtArgument = () =>
   Arg("ifUpdatedAt", () => DateTime, { nullable: true, description: IF_UPDATED_AT_DESCRIPTION });
 
 export const toExpectedTags = (input: ChangePrecondition): ExpectedETags =>

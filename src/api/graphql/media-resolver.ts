@@ -18,7 +18,7 @@ import type { MediaFileVariant } from "../../rules/media-fields.js";
 import type { ExpectedETags } from "../../rules/precondition.js";
 import type { RequestContext } from "../context.js";
 import { AppId, Limit, Offset } from "./arguments.js";
-import { type ChangePrecondition, IfUpdatedAt, toExpectedTags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
 import {
   MediaAccessRuleInput,
   MediaAccessRuleType,
@@ -147,7 +147,7 @@ export class MediaResolver {
       description: "All access rules of the folder; null to inherit those of the parent folder.",
     })
     accessRules?: MediaAccessRuleInput[] | null,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<MediaFolder> {
     const precondition = await this.changeRules(
       context,
@@ -164,7 +164,7 @@ export class MediaResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("id", () => Int, { description: "ID of the folder." }) id: number,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {
     const admission = await this.accessChecks.admitAppRequest(context, "removeMedia", appId);
     await this.media.folders.remove(admission, { appId, id, precondition: toExpectedTags(ifUpdatedAt) });
@@ -188,7 +188,7 @@ export class MediaResolver {
       description: "All access rules of the file; null to inherit those of the folder.",
     })
     accessRules?: MediaAccessRuleInput[] | null,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<MediaFile> {
     const precondition = await this.changeRules(
       context,
@@ -205,7 +205,7 @@ export class MediaResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("id", () => Int, { description: "ID of the file." }) id: number,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {
     const admission = await this.accessChecks.admitAppRequest(context, "removeMedia", appId);
     await this.media.files.remove(admission, { appId, id, precondition: toExpectedTags(ifUpdatedAt) });

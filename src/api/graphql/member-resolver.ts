@@ -20,7 +20,7 @@ import type { Role, RoleScope } from "../../rules/roles.js";
 import type { RequestContext } from "../context.js";
 import { UserType } from "./app-types.js";
 import { AppId } from "./arguments.js";
-import { type ChangePrecondition, IfUpdatedAt, toExpectedTags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
 import { RoleEnum } from "./leaf-types.js";
 import {
   CreateInvitationInput,
@@ -105,7 +105,7 @@ export class MemberResolver {
     @OrganizationId() organizationId: number,
     @UserId() userId: number,
     @Arg("role", () => RoleEnum, { nullable: true, description: "Role of the person; required." }) role?: unknown,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<Member[]> {
     const { caller, scope } = await this.requireOrganizationAccess(context, "manageOrganization", organizationId);
     await this.service.members.set(
@@ -124,7 +124,7 @@ export class MemberResolver {
     @Ctx() context: RequestContext,
     @OrganizationId() organizationId: number,
     @UserId() userId: number,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<Member[]> {
     const { caller, scope } = await this.requireOrganizationAccess(context, "manageOrganization", organizationId);
     await this.service.members.remove(caller, { scope, personId: userId, precondition: toExpectedTags(ifUpdatedAt) });
@@ -149,7 +149,7 @@ export class MemberResolver {
     @AppId() appId: number,
     @UserId() userId: number,
     @Arg("role", () => RoleEnum, { nullable: true, description: "Role of the person; required." }) role?: unknown,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<Member[]> {
     const { caller, scope } = await this.requireAppAccess(context, "manageMembers", appId);
     await this.service.members.set(
@@ -167,7 +167,7 @@ export class MemberResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @UserId() userId: number,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<Member[]> {
     const { caller, scope } = await this.requireAppAccess(context, "manageMembers", appId);
     await this.service.members.remove(caller, { scope, personId: userId, precondition: toExpectedTags(ifUpdatedAt) });
@@ -225,7 +225,7 @@ export class MemberResolver {
     @Ctx() context: RequestContext,
     @OrganizationId() organizationId: number,
     @Arg("id", () => Int, { description: "ID of the invitation." }) id: number,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {
     if (!context.caller) throw new ActionError("UNAUTHORIZED");
     const invitation = await this.service.invitations.find(organizationId, id);

@@ -8,7 +8,7 @@ import { guardLiveSource } from "../../operations/records/live-source.js";
 import { ALL_NOTIFICATIONS } from "../../rules/notification-input.js";
 import type { RequestContext } from "../context.js";
 import { AppId, Limit, Offset } from "./arguments.js";
-import { type ChangePrecondition, IfUpdatedAt, toExpectedTags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
 import { NotificationStatusEnum } from "./leaf-types.js";
 import {
   MarkedNotificationsType,
@@ -115,7 +115,7 @@ export class NotificationResolver {
     @Arg("id", () => Int, { description: "ID of the notification." }) id: number,
     @Arg("notification", () => NotificationInput, { nullable: true, description: "Properties to change." })
     body: unknown,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<Notification> {
     const caller = await this.accessChecks.requireAppAccess(context, "manageNotifications", appId);
     return this.notify.service.update(
@@ -130,7 +130,7 @@ export class NotificationResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("id", () => Int, { description: "ID of the notification." }) id: number,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {
     const caller = await this.accessChecks.requireAppAccess(context, "manageNotifications", appId);
     await this.notify.service.remove(caller, { appId, id, precondition: toExpectedTags(ifUpdatedAt) });

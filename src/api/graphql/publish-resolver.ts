@@ -10,7 +10,7 @@ import type { TriggerEndpoints } from "../../operations/http/endpoints.js";
 import type { RequestContext } from "../context.js";
 import { ActionType } from "./action-types.js";
 import { AppId } from "./arguments.js";
-import { type ChangePrecondition, IfUpdatedAt, toExpectedTags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
 
 @ObjectType("PublishedAction", { description: "Result of a publication." })
 class PublishedActionType {
@@ -32,7 +32,7 @@ export class PublishResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("id", () => Int, { description: "ID of the draft." }) id: number,
-    @IfUpdatedAt() ifUpdatedAt: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt: ChangePrecondition,
     @Arg("tested", () => Boolean, {
       defaultValue: false,
       description: "True to state that the tests of the draft have passed; an app can require that. False by default.",
@@ -49,7 +49,7 @@ export class PublishResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("id", () => Int, { description: "ID of the draft." }) id: number,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {
     const caller = await this.accessChecks.requireAppAccess(context, "unpublishAction", appId);
     await this.service.unpublish(caller, { appId, id, precondition: toExpectedTags(ifUpdatedAt) });

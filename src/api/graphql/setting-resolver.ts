@@ -9,7 +9,7 @@ import type { AppSession, PublicEnv, RuntimeEnv } from "../../rules/env-script.j
 import type { SettingsByKey } from "../../rules/setting-tiers.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
-import { type ChangePrecondition, IfUpdatedAt, toExpectedTags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
 import { DateTime, DraftOrLiveEnum, RuntimeEnvironmentEnum } from "./leaf-types.js";
 import { SettingReaderType } from "./setting-reader.js";
 
@@ -199,7 +199,7 @@ export class SettingResolver {
     @AppId() appId: number,
     @Arg("settings", () => GraphQLJSON, { description: "Object of keys and values, which replace the stored values." })
     settings: unknown,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<SettingsByKey> {
     const caller = await this.accessChecks.requireAppAccess(context, "writeSettings", appId);
     return unwrapTaggedSettings(
@@ -215,7 +215,7 @@ export class SettingResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("keys", () => [String], { description: "Keys of the settings." }) keys: unknown,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<SettingsByKey> {
     const caller = await this.accessChecks.requireAppAccess(context, "writeSettings", appId);
     return unwrapTaggedSettings(
@@ -235,7 +235,7 @@ export class SettingResolver {
       description: "True to remove the values from everything that a run returns or logs.",
     })
     secret: unknown,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<SettingStatus[]> {
     const caller = await this.accessChecks.requireAppAccess(context, "markSettings", appId);
     return this.service.mark(caller, { appId, precondition: toExpectedTags(ifUpdatedAt) }, { keys, secret });
@@ -250,7 +250,7 @@ export class SettingResolver {
     @AppId() appId: number,
     @Arg("settingKey", () => String, { description: "Name of the field." }) settingKey: unknown,
     @Arg("value", () => GraphQLJSON, { description: "Value of the field." }) value: unknown,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<string> {
     const caller = await this.accessChecks.requireAppAccess(context, "writeSettings", appId);
     return this.service.setArtifact(caller, { appId, precondition: toExpectedTags(ifUpdatedAt) }, settingKey, value);

@@ -9,7 +9,7 @@ import type { TriggerEndpoints } from "../../operations/http/endpoints.js";
 import { listChangedScripts, type ScriptChange } from "../../rules/action-diff.js";
 import type { RequestContext } from "../context.js";
 import { AppId, Limit, Offset } from "./arguments.js";
-import { type ChangePrecondition, IfUpdatedAt, toExpectedTags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
 import { ActionFieldEnum } from "./leaf-types.js";
 import { ActionDiffType, RestoreResultType, ScriptChangeType, VersionListType, VersionType } from "./version-types.js";
 
@@ -64,7 +64,7 @@ export class ActionVersionResolver {
     @AppId() appId: number,
     @Arg("actionId", () => Int, { description: "ID of the action's draft." }) actionId: number,
     @Arg("versionId", () => Int, { description: "ID of the version." }) versionId: number,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<DraftRestoreResult> {
     const caller = await this.accessChecks.requireAppAccess(context, "restoreVersion", appId);
     const target = { appId, id: actionId, precondition: toExpectedTags(ifUpdatedAt) };

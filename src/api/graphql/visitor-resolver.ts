@@ -7,7 +7,7 @@ import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { AllowedVisitorOrigins, VisitorSession, VisitorSessions } from "../../operations/client/visitors.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
-import { type ChangePrecondition, IfUpdatedAt, toExpectedTags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
 
 /** Returns the origins, and stores the time of their last change in the context, for REST's ETag. */
 function unwrapTaggedOrigins(context: RequestContext, { origins, updatedAt }: AllowedVisitorOrigins): string[] {
@@ -40,7 +40,7 @@ export class VisitorResolver {
       description: "Up to 50 https origins, or http origins of localhost; required.",
     })
     origins: unknown,
-    @IfUpdatedAt() ifUpdatedAt?: ChangePrecondition,
+    @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<string[]> {
     const caller = await this.accessChecks.requireAppAccess(context, "writeOrigins", appId);
     const target = { appId, precondition: toExpectedTags(ifUpdatedAt) };

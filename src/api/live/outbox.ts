@@ -21,18 +21,18 @@ const CLOSE_WAIT_MAX_MS = 1_000;
 const SHORT_QUEUE_MESSAGES = 100;
 const SHORT_QUEUE_BYTES = 1024 * 1024;
 /** Time in milliseconds after which a client is disconnected if it has not read any of the waiting messages. */
-export const STALLED_CLIENT_MS = 15_000;
+export const STALLED_CLIENT_TIMEOUT_MS = 15_000;
 
-export type MessagePart = string | Buffer;
+export type SocketMessagePart = string | Buffer;
 
 export interface SocketOutbox {
   /**
    * Sends one message after all earlier ones. Bytes must be whole UTF-8 characters, and must not change afterwards because they are not
    * copied. Closes the websocket if too much is queued.
    */
-  send(...parts: MessagePart[]): void;
+  send(...parts: SocketMessagePart[]): void;
   /** Sends a message like `send`. Calls `settled` when the message has been sent or can never be sent. */
-  sendWithCallback(settled: () => void, ...parts: MessagePart[]): void;
+  sendWithCallback(settled: () => void, ...parts: SocketMessagePart[]): void;
   /** Resolves when the queue is short or the websocket is closed, so that the sender of messages waits for a slow reader. */
   waitForCapacity(): Promise<void>;
   /** Calls `act` when all earlier messages have been sent, at the latest after CLOSE_WAIT_MAX_MS. */
@@ -42,11 +42,12 @@ export interface SocketOutbox {
 }
 
 interface Message {
-  parts: MessagePart[];
+  parts: SocketMessagePart[];
   onSettled?: () => void;
 }
 
-const totalLengthOf = (parts: readonly MessagePart[]): number => parts.reduce((sum, { length }) => sum + length, 0);
+const totalLengthOf = (parts: readonly SocketMessagePart[]): number =>
+  parts.reduce((sum, { length }) => sum + length, 0);
 
 /** Functions that write the outboxes to which messages were added in this turn of the event loop. */
 let writeFunctions: (() => void)[] = [];
@@ -169,6 +170,6 @@ export function createSocketOutbox(socket: WebSocket, wire: Socket, onSlow: () =
     waitForCapacity: () => whenRoomy.promise,
     callAfterSending: afterWaiting,
     isStalled: (now) =>
-      (waitingMessages.length > 0 || socket.bufferedAmount > 0) && now - lastProgressAt > STALLED_CLIENT_MS,
+      (waitingMessages.length > 0 || socket.bufferedAmount > 0) && now - lastProgressAt > STALLED_CLIENT_TIMEOUT_MS,
   };
 }

@@ -10,7 +10,7 @@ import { createRestRequest } from "../rest/request.js";
 import type { Route } from "../rest/route.js";
 import { ROUTES } from "../rest/routes.js";
 
-export interface RestCallInput {
+export interface RestCallOptions {
   params?: Record<string, string | number>;
   query?: Record<string, string | number | boolean | undefined>;
   body?: unknown;
@@ -20,7 +20,7 @@ export interface RestCallInput {
 // biome-ignore lint/suspicious/noExplicitAny: the type of a response body depends on the route
 type ResponseBody = any;
 
-export type CallRest = (method: Route["method"], path: string, call?: RestCallInput) => Promise<ResponseBody>;
+export type CallRestRoute = (method: Route["method"], path: string, call?: RestCallOptions) => Promise<ResponseBody>;
 
 const convertValuesToTexts = (values: Record<string, string | number | boolean | undefined>): Record<string, string> =>
   Object.fromEntries(
@@ -33,7 +33,7 @@ const convertValuesToTexts = (values: Record<string, string | number | boolean |
  * Returns the function with which the tools of one request call REST routes.
  * @param path path of the route as in the REST table, with the names of its parameters; `call.params` contains their values
  */
-export function createRestCaller(resolvers: Resolvers, context: RequestContext): CallRest {
+export function createRestCaller(resolvers: Resolvers, context: RequestContext): CallRestRoute {
   const rows = new Map<string, Route>(ROUTES.map((route) => [`${route.method} ${route.path}`, route]));
   return async (method, path, { params = {}, query = {}, body, headers = {} } = {}) => {
     const row = rows.get(`${method} ${path}`);

@@ -2,12 +2,12 @@
 import { z } from "zod";
 import type { Caller, Operation } from "../../rules/access.js";
 import type { DocsSite } from "../docs/routes.js";
-import type { CallRest } from "./rest-calls.js";
+import type { CallRestRoute } from "./rest-calls.js";
 
 export interface McpToolContext {
   appId: number;
   caller: Caller;
-  callRest: CallRest;
+  callRest: CallRestRoute;
   docs: DocsSite;
   /** The service's address for links, without a trailing slash. */
   serviceUrl: string;

@@ -18,14 +18,14 @@ const END_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
  */
 const FAILED_TEST_PATTERN = /^svc\/test (\d{1,6})\n/;
 
-export interface TestResult {
+export interface ProjectTestResult {
   action: string;
   name: string;
   passed: boolean;
   error?: string;
 }
 
-export interface TestOptions {
+export interface ProjectTestOptions {
   /** True to run the tests in a service that is started only for them. */
   usesTemporaryService: boolean;
   /** True if the tests run again after each change of a file. The tests then use the project's server. */
@@ -58,7 +58,7 @@ async function openTestApp(
   session: CliSession,
   project: Project,
   stopSignal: AbortSignal,
-  { usesTemporaryService: onService, isRepeated }: TestOptions,
+  { usesTemporaryService: onService, isRepeated }: ProjectTestOptions,
 ): Promise<TestApp> {
   if (onService) return openTestService(session, project, stopSignal);
   const { client, output } = session;
@@ -116,7 +116,7 @@ async function openTestService(session: CliSession, project: Project, stopSignal
 async function runWithTestApp(
   session: CliSession,
   project: Project,
-  options: TestOptions,
+  options: ProjectTestOptions,
   work: (sendRequest: SendRequest, stopSignal: AbortSignal) => Promise<void>,
 ): Promise<void> {
   const interruption = new AbortController();
@@ -160,7 +160,11 @@ export const execute = async () => runAll();
 /**
  * Returns the results of the tests. A failed test gets the stack trace from the console, which has the line numbers of the author's file.
  */
-async function readResults(sendRequest: SendRequest, runId: number, results: TestResult[]): Promise<TestResult[]> {
+async function readResults(
+  sendRequest: SendRequest,
+  runId: number,
+  results: ProjectTestResult[],
+): Promise<ProjectTestResult[]> {
   if (results.every(({ passed }) => passed)) return results;
   const { body } = await sendRequest("GET", `${RUNS_ROUTE}/${runId}/console`);
   const stacksByTest = new Map<number, string>();
@@ -182,7 +186,7 @@ async function runTestAction(
   sendRequest: SendRequest,
   action: ReturnType<typeof createTestAction>,
   stopSignal: AbortSignal,
-): Promise<TestResult[]> {
+): Promise<ProjectTestResult[]> {
   const { body: made } = await sendRequest("POST", ACTIONS_ROUTE, { body: action });
   try {
     stopSignal.throwIfAborted();
@@ -208,11 +212,11 @@ async function runTestAction(
  * Runs the tests of the actions in `names`, or of all actions if `names` is empty.
  * @throws CliError if a test fails or no action has a test; InterruptedError after a signal
  */
-export async function runTests(
+export async function runProjectTests(
   session: CliSession,
   names: readonly string[],
-  options: TestOptions,
-): Promise<TestResult[]> {
+  options: ProjectTestOptions,
+): Promise<ProjectTestResult[]> {
   const project = new Project(session.target.root);
   const folders = names.length > 0 ? names : project.listActionFolders();
   const testFiles = folders.flatMap((folder) => {
@@ -220,7 +224,7 @@ export async function runTests(
     return testSource === null ? [] : [{ folder, ...testSource }];
   });
   if (testFiles.length === 0) throw createUsageError("there is no actions/<name>/action.test.ts");
-  const results: TestResult[] = [];
+  const results: ProjectTestResult[] = [];
   await runWithTestApp(session, project, options, async (sendRequest, stopSignal) => {
     for (const { folder, test, files } of testFiles) {
       stopSignal.throwIfAborted();

@@ -51,7 +51,7 @@ const KEY_PATTERN = /^[0-9a-f]{32}$/;
 export const isBlobKey = (name: string): boolean => KEY_PATTERN.test(name);
 
 /** Returns the key if it is valid. Throws otherwise, because stores use keys in file paths. */
-export function checkBlobKey(key: string): string {
+export function requireValidBlobKey(key: string): string {
   if (isBlobKey(key)) return key;
   throw new Error("a blob's key must be 32 hexadecimal digits");
 }

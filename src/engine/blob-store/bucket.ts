@@ -17,9 +17,9 @@ import {
   type BlobStore,
   type Bucket,
   type ByteRange,
-  checkBlobKey,
   createBucketIdentity,
   isBlobKey,
+  requireValidBlobKey,
 } from "./blob.js";
 
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -45,7 +45,7 @@ export function createBucketBlobStore(bucket: Bucket, space: string): BlobStore 
   const client = createClient(bucket);
   const { bucket: Bucket } = bucket;
   const prefix = [bucket.prefix, space, ""].filter((part, index) => part !== "" || index === 2).join("/");
-  const nameOf = (key: string) => ({ Bucket, Key: prefix + checkBlobKey(key) });
+  const nameOf = (key: string) => ({ Bucket, Key: prefix + requireValidBlobKey(key) });
 
   return {
     async put(key, path) {

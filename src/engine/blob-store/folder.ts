@@ -3,7 +3,14 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Readable } from "node:stream";
-import { type BlobEntry, BlobMissingError, type BlobStore, type ByteRange, checkBlobKey, isBlobKey } from "./blob.js";
+import {
+  type BlobEntry,
+  BlobMissingError,
+  type BlobStore,
+  type ByteRange,
+  isBlobKey,
+  requireValidBlobKey,
+} from "./blob.js";
 
 const isNotFound = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === "ENOENT";
 
@@ -23,7 +30,7 @@ export const getBlobStoreIdPath = (root: string, space: string): string => join(
 export function createFolderBlobStore(root: string, space: string): BlobStore {
   const home = join(root, space);
   /** Returns the path of a blob. Blobs are spread over 256 folders, because large folders are slow. */
-  const pathOf = (key: string) => join(home, checkBlobKey(key).slice(0, 2), key);
+  const pathOf = (key: string) => join(home, requireValidBlobKey(key).slice(0, 2), key);
 
   async function put(key: string, path: string): Promise<void> {
     const target = pathOf(key);

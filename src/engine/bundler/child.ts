@@ -5,7 +5,7 @@
 
 import { createWriteStream } from "node:fs";
 import { isBuiltin } from "node:module";
-import type { BundleJob, BundlerResponse } from "../bundler.js";
+import type { BundlerResponse, PackageBundleJob } from "../bundler.js";
 import { UNPACKED_ARCHIVE_MAX_BYTES, unpackPackageFiles } from "./archive.js";
 import { isDeclarationFile } from "./declarations.js";
 import { PackageError } from "./fault.js";
@@ -25,7 +25,9 @@ async function readStandardInput(): Promise<Buffer> {
 
 async function processInput(input: Buffer): Promise<BundlerResponse> {
   const start = 4 + input.readUInt32BE();
-  const { packages, maxBytes, subpath, source, repository } = JSON.parse(String(input.subarray(4, start))) as BundleJob;
+  const { packages, maxBytes, subpath, source, repository } = JSON.parse(
+    String(input.subarray(4, start)),
+  ) as PackageBundleJob;
   if (source) return { built: await buildSourceScript(source) };
   if (repository) return { document: await readRepository(repository, input.subarray(start)) };
   const tree = new FileTree();

@@ -24,7 +24,7 @@ const EXISTING_GLOBALS = new Set([
   ...Object.keys(globals.worker),
 ]);
 
-const isFreeGlobalName = (name: string): boolean =>
+const isUsableGlobalName = (name: string): boolean =>
   IDENTIFIER.test(name) && !RESERVED_WORDS.has(name) && !EXISTING_GLOBALS.has(name) && !(name in Object.prototype);
 
 /** A longer browser build is not searched for the name of its global, because the search must parse the whole file. */
@@ -51,7 +51,7 @@ function findAssignedGlobals(wrapper: AnyNode): PackageGlobalName[] {
     AssignmentExpression({ left, operator, right }) {
       if (operator !== "=" || left.type !== "MemberExpression" || isModuleReference(left.object)) return;
       const name = readPropertyName(left);
-      if (name !== null && isFreeGlobalName(name) && name !== "amd" && name !== "noConflict")
+      if (name !== null && isUsableGlobalName(name) && name !== "amd" && name !== "noConflict")
         names.push({ name, namespace: isFillableObject(right) });
     },
   });
@@ -81,7 +81,7 @@ export function findGlobalNameInBuild(source: string, packageName: string): Pack
       statement.type === "VariableDeclaration" ? statement.declarations : [],
     );
     const variables = declared.flatMap(({ id }) =>
-      id.type === "Identifier" && isFreeGlobalName(id.name) ? [{ name: id.name, namespace: false }] : [],
+      id.type === "Identifier" && isUsableGlobalName(id.name) ? [{ name: id.name, namespace: false }] : [],
     );
     const camel = toCamelCaseName(packageName);
     const named = [...assigned, ...variables].find(({ name }) => equalsIgnoringCase(name, camel));
@@ -107,7 +107,7 @@ export function findGlobalNameInReadme(readme: string, packageName: string): Pac
   ];
   const names = forms.flatMap(([form, namespace]) => {
     const match = form.exec(text);
-    return match && isFreeGlobalName(match[1]!) ? [{ name: match[1]!, namespace, at: match.index }] : [];
+    return match && isUsableGlobalName(match[1]!) ? [{ name: match[1]!, namespace, at: match.index }] : [];
   });
   const [first] = names.sort((a, b) => a.at - b.at);
   if (first) return { name: first.name, namespace: first.namespace };
@@ -128,7 +128,7 @@ function findSpelling(text: string, packageName: string): string | null {
     new RegExp(`(?<![\\w$./@-])${camel.replaceAll("$", "\\$")}(?=(?:\\.(?!js\\b)|\\()\\w)`, "gi"),
   );
   const counts = new Map<string, number>();
-  for (const [name] of spelled) if (isFreeGlobalName(name)) counts.set(name, (counts.get(name) ?? 0) + 1);
+  for (const [name] of spelled) if (isUsableGlobalName(name)) counts.set(name, (counts.get(name) ?? 0) + 1);
   const [most] = [...counts].sort(([, a], [, b]) => b - a);
   return most?.[0] ?? null;
 }
@@ -142,5 +142,5 @@ export function toCamelCaseName(packageName: string): string {
   };
   const [scope, bare] = packageName.startsWith("@") ? packageName.slice(1).split("/") : [null, packageName];
   const candidates = [camel(bare!), ...(scope ? [camel(`${scope}-${bare}`)] : []), camel(`npm-${bare}`)];
-  return candidates.find(isFreeGlobalName) ?? `npm_${candidates[0]!.replace(/\W/g, "_")}`;
+  return candidates.find(isUsableGlobalName) ?? `npm_${candidates[0]!.replace(/\W/g, "_")}`;
 }

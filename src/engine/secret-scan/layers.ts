@@ -92,13 +92,16 @@ function dropPositions(at: Int32Array, bytes: Uint8Array, first: number): void {
   }
 }
 
-/** Removes line breaks from the bytes, and their entries from `at`, in the same memory. */
-export function stripLineBreaks(bytes: Uint8Array, at: Int32Array | null): Pick<DecodedLayer, "bytes" | "textIndexes"> {
+/** Removes line breaks from the bytes, and their entries from `textIndexes`, in the same memory. */
+export function stripLineBreaks(
+  bytes: Uint8Array,
+  textIndexes: Int32Array | null,
+): Pick<DecodedLayer, "bytes" | "textIndexes"> {
   const first = Math.min(findByte(bytes, 10), findByte(bytes, 13));
-  if (first === bytes.length) return { bytes, textIndexes: at };
-  if (at !== null) dropPositions(at, bytes, first);
+  if (first === bytes.length) return { bytes, textIndexes };
+  if (textIndexes !== null) dropPositions(textIndexes, bytes, first);
   const length = dropLineBreaks(bytes, first);
-  return { bytes: bytes.subarray(0, length), textIndexes: at?.subarray(0, length) ?? null };
+  return { bytes: bytes.subarray(0, length), textIndexes: textIndexes?.subarray(0, length) ?? null };
 }
 
 const UTF8_ENCODER = new TextEncoder();

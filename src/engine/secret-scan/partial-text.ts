@@ -16,7 +16,7 @@ export interface StreamedText {
   isEnd: boolean;
 }
 
-export interface MaskedBeginning {
+export interface MaskedTextStart {
   masked: string;
   /** Index of the first character that must wait for the next part of the text. */
   to: number;
@@ -71,12 +71,12 @@ const findNeededStart = (text: string, to: number): number =>
  * @param replacements texts that replace short secrets, which count only as complete strings; by the secret's value
  * @param undecidedStart index from which the text may become a part of another secret; its length if no further text follows
  */
-export function maskBeginning(
+export function maskStartOfStreamedText(
   { text, from, isEnd }: StreamedText,
   sorted: readonly SecretRange[],
   replacements: ReadonlyMap<string, string>,
   undecidedStart: number,
-): MaskedBeginning {
+): MaskedTextStart {
   if (isEnd && from === 0 && replacements.has(text)) {
     return { masked: `«${replacements.get(text)}»`, to: text.length, neededFrom: text.length };
   }

@@ -5,7 +5,7 @@ import { decodeDigitLayers, findTrailingDigitsStart } from "./digits.js";
 import { decodeEscapesOnce, findIncompleteEscape } from "./escapes.js";
 import { findShortKeyRanges, isWithinOneSpan, readShortStringValues } from "./json-strings.js";
 import { createInitialLayer, type DecodedLayer } from "./layers.js";
-import { type MaskedBeginning, maskBeginning, type SecretRange, type StreamedText } from "./partial-text.js";
+import { type MaskedTextStart, maskStartOfStreamedText, type SecretRange, type StreamedText } from "./partial-text.js";
 import {
   createHostSecretPatterns,
   createSecretPatterns,
@@ -238,8 +238,8 @@ export class SecretScan {
     );
   }
 
-  maskBeginning(part: StreamedText): MaskedBeginning {
-    return maskBeginning(
+  maskStartOfStreamedText(part: StreamedText): MaskedTextStart {
+    return maskStartOfStreamedText(
       part,
       this.findSecretRanges(part.text, false),
       this.whole,

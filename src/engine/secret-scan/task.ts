@@ -7,14 +7,14 @@ export type ScanTask =
   | { kind: "mask"; texts: readonly ScannedText[] }
   | { kind: "url"; text: string }
   | { kind: "maskJson"; text: string }
-  | ({ kind: "maskBeginning" } & StreamedText)
+  | ({ kind: "maskStartOfStreamedText" } & StreamedText)
   | { kind: "json"; text: string | Uint8Array };
 
 /** Returns a text that may be passed as UTF-8 bytes in shared memory. */
 const decodeText = (text: string | Uint8Array): string =>
   typeof text === "string" ? text : Buffer.from(text.buffer, text.byteOffset, text.byteLength).toString();
 
-export function countTaskCharacters(task: ScanTask): number {
+export function countScanTaskCharacters(task: ScanTask): number {
   return "texts" in task ? task.texts.reduce((sum, { text }) => sum + text.length, 0) : task.text.length;
 }
 
@@ -28,8 +28,8 @@ export function performScanTask(scan: SecretScan, task: ScanTask): unknown {
       return scan.findInUrl(task.text);
     case "maskJson":
       return scan.maskJson(task.text);
-    case "maskBeginning":
-      return scan.maskBeginning(task);
+    case "maskStartOfStreamedText":
+      return scan.maskStartOfStreamedText(task);
     case "json":
       return scan.findInJson(decodeText(task.text));
   }

@@ -51,7 +51,7 @@ function listRefusedRecipients(errors: readonly SmtpError[] = []): RefusedRecipi
   });
 }
 
-export function createSuccessOutcome(info: SMTPConnection.SentMessageInfo): DeliveryOutcome {
+export function createDeliverySuccessOutcome(info: SMTPConnection.SentMessageInfo): DeliveryOutcome {
   const { accepted, rejectedErrors, response } = info;
   return {
     kind: "taken",
@@ -65,7 +65,7 @@ export function createSuccessOutcome(info: SMTPConnection.SentMessageInfo): Deli
 const MESSAGE_FAULT_CODES = ["EENVELOPE", "EMESSAGE"];
 
 /** Returns the outcome of a failed attempt. @param started true if the process had started to send the content */
-export function createErrorOutcome(error: SmtpError, started: boolean): DeliveryOutcome {
+export function createDeliveryErrorOutcome(error: SmtpError, started: boolean): DeliveryOutcome {
   const { responseCode = null, code = "", rejectedErrors, response, message, forbidden } = error;
   const detail = toDeliveryDetail(response ?? message);
   if (responseCode === null && started) return { kind: "unsure", detail };

@@ -26,7 +26,7 @@ export class StreamedCompletionReader {
    */
   constructor(
     private readonly stream: CompletionEventReader,
-    private readonly scan: Pick<SecretScanner, "maskBeginning">,
+    private readonly scan: Pick<SecretScanner, "maskStartOfStreamedText">,
     private readonly passOn: (text: string) => Promise<void>,
   ) {}
 
@@ -75,7 +75,11 @@ export class StreamedCompletionReader {
   private async addText(added: string, isEnd: boolean): Promise<void> {
     this.text += added;
     if (!isEnd && this.text.length < this.nextScanLength) return;
-    const { masked, to, neededFrom } = await this.scan.maskBeginning({ text: this.text, from: this.from, isEnd });
+    const { masked, to, neededFrom } = await this.scan.maskStartOfStreamedText({
+      text: this.text,
+      from: this.from,
+      isEnd,
+    });
     this.text = this.text.slice(neededFrom);
     this.from = to - neededFrom;
     this.nextScanLength = this.text.length > ALWAYS_SCANNED_CHARACTERS ? 2 * this.text.length : 0;

@@ -7,7 +7,7 @@ import type { MessageAttachment } from "../../rules/message-fields.js";
 import {
   parseLimitAndOffset,
   type ReserveResponseBytes,
-  type SizedRow,
+  type RowSize,
   selectIdsThatFitOnPage,
 } from "../../rules/page.js";
 import { MESSAGE_STATUSES, type MessageKind, type MessageStatus, type Recipient } from "./outbox.js";
@@ -106,7 +106,7 @@ export async function listMessages(
     values,
   );
   // For a listed message, reserves 4096 bytes: space for a subject, five addresses and a server's reply.
-  const messageSizes = await rows<SizedRow>(
+  const messageSizes = await rows<RowSize>(
     db,
     `SELECT id, 4096 AS bytes FROM message WHERE ${MATCHING_MESSAGES} ORDER BY id DESC LIMIT $4 OFFSET $5`,
     [...values, limit, offset],

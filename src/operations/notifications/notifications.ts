@@ -24,7 +24,7 @@ import {
 import {
   parseLimitAndOffset,
   type ReserveResponseBytes,
-  type SizedRow,
+  type RowSize,
   selectIdsThatFitOnPage,
 } from "../../rules/page.js";
 import { type ExpectedETags, requireExpectedVersion } from "../../rules/precondition.js";
@@ -224,7 +224,7 @@ export class NotificationsService {
     reserve: ReserveResponseBytes,
   ): Promise<Notification[]> {
     const { db } = this.options;
-    const notificationSizes = await rows<SizedRow>(
+    const notificationSizes = await rows<RowSize>(
       db,
       "SELECT id, bytes FROM notification WHERE id = ANY ($1::bigint[]) ORDER BY cursor DESC",
       [ids],
@@ -332,7 +332,7 @@ export class NotificationsService {
     }
     const sql = `SELECT id, bytes FROM notification WHERE app_id = $1 AND ($2::text IS NULL OR status = $2)
                     ORDER BY id DESC LIMIT $3 OFFSET $4`;
-    const ids = await selectIdsThatFitOnPage(await rows<SizedRow>(db, sql, [appId, status, limit, offset]), reserve);
+    const ids = await selectIdsThatFitOnPage(await rows<RowSize>(db, sql, [appId, status, limit, offset]), reserve);
     const [where, tail] = ["notification.id = ANY ($3::bigint[])", "ORDER BY notification.id DESC"];
     const entries = await readNotifications(db, { appId, reader: reader.key, where, tail, values: [ids] });
     const [count] = await rows<{ total: number }>(db, COUNT_NOTIFICATIONS, [appId, status]);

@@ -9,7 +9,7 @@ import {
   parseLimitAndOffset,
   parseRowCursor,
   type ReserveResponseBytes,
-  type SizedRow,
+  type RowSize,
   selectIdsThatFitOnPage,
 } from "../../rules/page.js";
 
@@ -95,7 +95,7 @@ export async function listAuditEntries(
   const MATCHING_ENTRIES = "app_id = $1 AND ($2::bigint IS NULL OR action_id = $2)";
   const parameters = [appId, options.actionId ?? null];
   const { count, exact } = await countRows(db, `audit_entry WHERE ${MATCHING_ENTRIES}`, parameters);
-  const entrySizes = await rows<SizedRow>(
+  const entrySizes = await rows<RowSize>(
     db,
     `SELECT id, octet_length(data::text) AS bytes FROM audit_entry WHERE ${MATCHING_ENTRIES} AND ($5::bigint IS NULL OR id < $5)
       ORDER BY id DESC LIMIT $3 OFFSET $4`,

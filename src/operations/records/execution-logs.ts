@@ -12,7 +12,7 @@ import {
   parseLimitAndOffset,
   parseRowCursor,
   type ReserveResponseBytes,
-  type SizedRow,
+  type RowSize,
   selectIdsThatFitOnPage,
 } from "../../rules/page.js";
 import { createFlatShape, refuseUnknownFields, type Shape } from "../../rules/unknown-fields.js";
@@ -270,7 +270,7 @@ export class ExecutionLogs {
     const pageConditions = cursorId === null ? conditions : [...conditions, `id < $${parameters.length + 1}`];
     const sql = `SELECT id, ${ENTRY_BYTES_SQL} FROM execution_log WHERE ${pageConditions.join(" AND ")} ORDER BY id DESC`;
     const pageParameters = cursorId === null ? parameters : [...parameters, cursorId];
-    const entrySizes = await this.pageRows<SizedRow>(sql, pageParameters, limit, offset);
+    const entrySizes = await this.pageRows<RowSize>(sql, pageParameters, limit, offset);
     const pageIds = await selectIdsThatFitOnPage(entrySizes.slice(0, limit), reserve);
     const logs = (await this.findAll(pageIds)).map(({ entry }) => entry);
     const hasMore = pageIds.length > 0 && pageIds.length < entrySizes.length;
@@ -287,7 +287,7 @@ export class ExecutionLogs {
    * not fit.
    */
   async findFitting(ids: readonly number[]): Promise<{ entries: LogEntryEvent[]; left: readonly number[] }> {
-    const entrySizes = await queryPreparedRows<SizedRow>(
+    const entrySizes = await queryPreparedRows<RowSize>(
       this.db,
       "log-entry-sizes",
       `SELECT id, ${ENTRY_BYTES_SQL} FROM unnest($1::bigint[]) WITH ORDINALITY AS requested (id, place) JOIN execution_log USING (id)
@@ -338,7 +338,7 @@ export class ExecutionLogs {
     if (id === null) return null;
     if (reserve) {
       const sql = `SELECT id, ${ENTRY_BYTES_SQL} FROM execution_log WHERE id = $1`;
-      await selectIdsThatFitOnPage(await queryPreparedRows<SizedRow>(this.db, "log-entry-size", sql, [id]), reserve);
+      await selectIdsThatFitOnPage(await queryPreparedRows<RowSize>(this.db, "log-entry-size", sql, [id]), reserve);
     }
     return (await this.findAll([id]))[0]?.entry ?? null;
   }

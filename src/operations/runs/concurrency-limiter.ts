@@ -8,7 +8,7 @@ import type { EntityManager } from "typeorm";
 import { type Db, rows } from "../../data/database.js";
 import { isInSourceStateSql, setTargetStateSql } from "../../data/run.js";
 import { CONCURRENCY_LIMIT_MAX } from "../../limits.js";
-import { type AdmissionDecision, type ContendingRun, decideRunAdmission } from "../../rules/concurrency.js";
+import { type ContendingRun, decideRunAdmission, type RunAdmissionDecision } from "../../rules/concurrency.js";
 import { QUEUED_RUN_CHANNEL } from "../records/queue-limits.js";
 import type { ServiceMetrics } from "../watch/measures.js";
 import { createCancelledRunEndRecord } from "./outcomes.js";
@@ -146,7 +146,7 @@ export class ConcurrencyLimiter {
   private async checkLocked(
     manager: EntityManager,
     { actionId, key }: ConcurrencyKey,
-  ): Promise<{ cancel: AdmissionDecision["cancel"]; skippedTicks: number }> {
+  ): Promise<{ cancel: RunAdmissionDecision["cancel"]; skippedTicks: number }> {
     await manager.query(LOCK_KEY, [actionId, key]);
     const [read] = await rows<{ due: number; limit: number | null; runs: ContendingRun[] | null }>(
       manager,
@@ -170,7 +170,7 @@ export class ConcurrencyLimiter {
   }
 
   /** Cancels a queued run, or asks the process that executes the run to cancel it. */
-  private async cancel({ runId, for: by }: AdmissionDecision["cancel"][number]): Promise<void> {
+  private async cancel({ runId, for: by }: RunAdmissionDecision["cancel"][number]): Promise<void> {
     const run = await this.repository.find(runId);
     if (run?.state === "queued") {
       const ending = createCancelledRunEndRecord(run, await this.repository.maskedPayload(run), by);

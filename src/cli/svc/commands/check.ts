@@ -62,7 +62,7 @@ function runCompiler(root: string, stopSignal: AbortSignal | undefined): Promise
  * @param stopSignal ends the check early, without an error
  * @throws CliError if a file has a type error
  */
-export async function checkTypes(session: CliSession, stopSignal?: AbortSignal): Promise<void> {
+export async function checkProjectTypes(session: CliSession, stopSignal?: AbortSignal): Promise<void> {
   const project = new Project(session.target.root);
   if (!project.hasFile(TSCONFIG_FILE)) return;
   await writeTypes(session, project);
@@ -110,7 +110,7 @@ export function addCheckCommand(program: Command, run: CommandRunner): void {
       run(async (session) => {
         if (!new Project(session.target.root).hasFile(TSCONFIG_FILE))
           throw new CliError(`${TSCONFIG_FILE} is missing; svc init writes one into a new folder`);
-        await checkTypes(session);
+        await checkProjectTypes(session);
         session.output.writeLine("No type errors", "green");
         session.output.writeJson({ errors: [] });
       }),

@@ -17,8 +17,8 @@ import {
 } from "../local-server.js";
 import { Project } from "../project.js";
 import type { CliSession, CommandRunner } from "../session.js";
-import { runTests } from "../tests.js";
-import { checkTypes } from "./check.js";
+import { runProjectTests } from "../tests.js";
+import { checkProjectTypes } from "./check.js";
 import { writeProject } from "./init.js";
 import { followRuns } from "./run.js";
 import { pushProject } from "./sync.js";
@@ -160,7 +160,7 @@ async function watchAndSave(session: CliSession, stopSignal: AbortSignal): Promi
   try {
     await Promise.all([
       runOnChanges(session, saveChanges, endSignal),
-      repeatWork(session, typeCheck, () => checkTypes(session, endSignal), endSignal),
+      repeatWork(session, typeCheck, () => checkProjectTypes(session, endSignal), endSignal),
       showRuns(session, endSignal),
     ]);
   } finally {
@@ -205,7 +205,7 @@ export function addDevelopCommand(program: Command, run: CommandRunner): void {
       run(async (session) => {
         if (goesOn && service)
           throw createUsageError("--watch cannot be used with --service; run svc dev in another terminal");
-        const runOnce = () => runTests(session, names, { usesTemporaryService: service, isRepeated: goesOn });
+        const runOnce = () => runProjectTests(session, names, { usesTemporaryService: service, isRepeated: goesOn });
         if (goesOn) await runOnChanges(session, runOnce, NEVER_ABORTED);
         else session.output.writeJson({ tests: await runOnce() });
       }),

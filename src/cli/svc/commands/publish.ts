@@ -5,7 +5,7 @@ import { ServiceResponseError } from "../client.js";
 import { CliError, createUsageError } from "../failure.js";
 import { Project } from "../project.js";
 import type { CliSession, CommandRunner } from "../session.js";
-import { runTests } from "../tests.js";
+import { runProjectTests } from "../tests.js";
 
 const ACTIONS_ROUTE = "/v3/apps/:app/actions";
 
@@ -46,9 +46,9 @@ async function publishActions(session: CliSession, names: readonly string[], opt
   const isTested = options.tested === true;
   if (options.service === true && !isTested) throw createUsageError("--service needs --tested");
   const testedNames = isTested
-    ? (await runTests(session, names, { usesTemporaryService: options.service === true, isRepeated: false })).map(
-        ({ action }) => action,
-      )
+    ? (
+        await runProjectTests(session, names, { usesTemporaryService: options.service === true, isRepeated: false })
+      ).map(({ action }) => action)
     : [];
   const all = await listActions(client);
   const unknownName = names.find((name) => !all.some((action) => action.name === name));

@@ -58,7 +58,7 @@ function createConflictError(session: CliSession, since: readonly ManifestDiffer
   });
 }
 
-export interface PushOptions {
+export interface ProjectPushOptions {
   prune?: boolean;
   force?: boolean;
 }
@@ -163,7 +163,7 @@ async function computeStateAfterPush(
  */
 export async function pushProject(
   session: CliSession,
-  { prune = false, force = false }: PushOptions,
+  { prune = false, force = false }: ProjectPushOptions,
   asks = true,
 ): Promise<void> {
   const project = new Project(session.target.root);
@@ -316,7 +316,7 @@ export function addSyncCommands(program: Command, run: CommandRunner): void {
     .description("save all items of this folder as drafts on the server, or none if one is invalid; publishes nothing")
     .option("--prune", "remove drafts that this folder does not have; asks for confirmation unless --yes is set")
     .addOption(new Option("--force", "replace what was changed on the server since the last pull"))
-    .action((options: PushOptions) => run((session) => pushProject(session, options)));
+    .action((options: ProjectPushOptions) => run((session) => pushProject(session, options)));
   program
     .command("diff")
     .description("show what a push would change")

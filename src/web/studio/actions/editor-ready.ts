@@ -4,5 +4,5 @@
  */
 const readySignal = Promise.withResolvers<void>();
 
-export const whenEditorReady = readySignal.promise;
-export const markEditorReady = readySignal.resolve;
+export const whenCodeEditorReady = readySignal.promise;
+export const markCodeEditorReady = readySignal.resolve;

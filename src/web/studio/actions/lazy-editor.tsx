@@ -4,11 +4,11 @@
  */
 import { Component, type ComponentProps, lazy, type ReactNode, Suspense, useRef } from "react";
 import { LoadError } from "../shell/load-error.js";
-import { loadEditor } from "./load-editor.js";
+import { loadCodeEditor } from "./load-editor.js";
 import { PlainCodeEditor, type PlainCodeState, waitForComposition } from "./plain-code.js";
 
 const LazyEditor = lazy(async () => {
-  const modules = await loadEditor();
+  const modules = await loadCodeEditor();
   await waitForComposition();
   return { default: modules.CodeEditor };
 });

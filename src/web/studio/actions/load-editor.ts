@@ -3,7 +3,7 @@ import { resolveServiceUrl } from "../../service-address.js";
 import { withLoadError } from "../shell/load-error.js";
 import { preloadStudioPart } from "../shell/preload-parts.js";
 import type * as editors from "./code-editor.js";
-import { markEditorReady } from "./editor-ready.js";
+import { markCodeEditorReady } from "./editor-ready.js";
 
 /** File name of Monaco's style sheet, with a hash. The build inserts it. */
 declare const MONACO_STYLE: string;
@@ -23,13 +23,13 @@ function loadMonacoStyle(): Promise<void> {
 async function loadModules(): Promise<typeof editors> {
   preloadStudioPart("editor");
   const [module] = await Promise.all([import("./code-editor.js"), loadMonacoStyle()]);
-  markEditorReady();
+  markCodeEditorReady();
   return module;
 }
 
 let editorModules: Promise<typeof editors> | undefined;
 
-export function loadEditor(): Promise<typeof editors> {
+export function loadCodeEditor(): Promise<typeof editors> {
   editorModules ??= withLoadError(loadModules()).catch((error: unknown) => {
     editorModules = undefined;
     throw error;

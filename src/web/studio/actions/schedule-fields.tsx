@@ -6,7 +6,7 @@ import { useEffect, useState } from "react";
 import { PreviewSchedule, type PreviewScheduleQuery } from "../documents.js";
 import { type ApiClient, asApiError } from "../shared/api.js";
 import { FormField } from "../shared/field.js";
-import { formatExactTime, formatLocalTime } from "../shared/format.js";
+import { formatExactTime, formatTimeWithZoneOffset } from "../shared/format.js";
 import { type FieldError, toFieldError } from "./field-error.js";
 import type { ActionFieldsProps } from "./fields-props.js";
 import { ScheduleBuilder } from "./schedule-builder.js";
@@ -49,7 +49,7 @@ function NextRuns({ preview: { description, ticks, timezone } }: { preview: Sche
         {ticks.map(({ utc, local }) => (
           <li key={utc}>
             <time dateTime={utc} title={`${formatExactTime(utc)} here`}>
-              {formatLocalTime(local)}
+              {formatTimeWithZoneOffset(local)}
             </time>
           </li>
         ))}

@@ -14,7 +14,7 @@ import {
   replaceUnknownByAny,
 } from "./code-types.js";
 import type { ActionDraft } from "./draft.js";
-import { whenEditorReady } from "./editor-ready.js";
+import { whenCodeEditorReady } from "./editor-ready.js";
 
 const MAX_PAYLOADS_READ = 10;
 
@@ -22,7 +22,7 @@ let libraryTypes: Promise<string> | undefined;
 
 /** Reads the type declarations of the client library once, after the editor has loaded. Returns "" if they cannot be read. */
 function readLibraryTypes(): Promise<string> {
-  libraryTypes ??= whenEditorReady
+  libraryTypes ??= whenCodeEditorReady
     .then(() => fetch(resolveServiceUrl("/client/svc.d.ts")))
     .then(async (answer) => (answer.ok ? replaceUnknownByAny(await answer.text()) : ""))
     .catch(() => "");

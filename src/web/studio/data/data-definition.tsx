@@ -1,7 +1,7 @@
 /** Rules tab of a data source: access rules, hooks, indexes, the check box for a data source of app users, and snapshots of all entries. */
 import { type ReactNode, useCallback, useState } from "react";
 import { ListEntryVersions, type ListEntryVersionsQuery, RestoreEntries, UpdateDataSource } from "../documents.js";
-import { type ApiClient, asApiError, isChangedByOthers } from "../shared/api.js";
+import { type ApiClient, asApiError, isChangedByOthersError } from "../shared/api.js";
 import type { ConfirmFunction } from "../shared/confirm.js";
 import { formatAge, formatCount, formatExactTime } from "../shared/format.js";
 import type { DataSource } from "../shared/model.js";
@@ -28,7 +28,7 @@ function useDataSourceChange({ api, appId, source, onChanged }: DefinitionProps)
         onChanged((await api.request(UpdateDataSource, { appId, id, data, ifUpdatedAt })).updated);
         return null;
       } catch (error) {
-        if (isChangedByOthers(error))
+        if (isChangedByOthersError(error))
           return "Not saved: someone else changed this data source. Reload the page to see it as it is now.";
         return asApiError(error).message;
       }

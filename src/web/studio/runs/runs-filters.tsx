@@ -6,7 +6,7 @@ import { capitalize } from "../shared/format.js";
 import type { ActionList } from "../shared/model.js";
 import { useIsNarrow } from "../shared/use-media-query.js";
 import { TRIGGER_WORDS, VERSION_WORDS } from "./run-words.js";
-import { RUN_STATES, type RunsQuery, TIME_RANGES, TRIGGER_TYPES, VERSION_KINDS } from "./runs-query.js";
+import { RUN_STATES, type RunsUrlQuery, TIME_RANGES, TRIGGER_TYPES, VERSION_KINDS } from "./runs-query.js";
 
 /** Delay from the last key press to the search in the list of runs. */
 const SEARCH_DELAY_MS = 350;
@@ -71,10 +71,10 @@ function useTypedSearch(search: string, changeFilters: (search: string) => void)
 }
 
 interface RunsFiltersProps {
-  query: RunsQuery;
+  query: RunsUrlQuery;
   /** Actions of the app for the filter by action; null until they are loaded. */
   actionList: ActionList | null;
-  changeQuery: (change: RunsQuery) => void;
+  changeQuery: (change: RunsUrlQuery) => void;
   setSearch: (search: string) => void;
   clearFilters: () => void;
 }

@@ -9,7 +9,7 @@ import { LazyRunsChart } from "./lazy-chart.js";
 import { RunPage } from "./run-page.js";
 import { RunsFilters } from "./runs-filters.js";
 import { RunsList } from "./runs-list.js";
-import { parseTimeRange, type RunsQuery, toRunsFilter } from "./runs-query.js";
+import { parseTimeRange, type RunsUrlQuery, toRunsFilter } from "./runs-query.js";
 import { useRunColumns } from "./use-columns.js";
 import { type RunListState, useRuns } from "./use-runs.js";
 
@@ -46,13 +46,13 @@ function EmptyRunsText({ appId, isFiltered }: { appId: number; isFiltered: boole
 }
 
 function RunsHistory({ api, appId, route, go, confirm, actions }: PageProps) {
-  const query = route.query as RunsQuery;
+  const query = route.query as RunsUrlQuery;
   // Reads the clock only once. Otherwise the start of the time range would change with each render, and cause a new request.
   const [now] = useState(() => Date.now());
   const filter = useMemo(() => toRunsFilter(query, now), [query, now]);
   const runsFound = useRuns({ api, appId, filter, logSubscription: actions.logSubscription });
   const { runs, hasMore, isLoading, fault } = runsFound;
-  const change = useCallback((part: RunsQuery) => go({ query: mergeQuery(query, part) }), [go, query]);
+  const change = useCallback((part: RunsUrlQuery) => go({ query: mergeQuery(query, part) }), [go, query]);
   const setSearch = useCallback(
     (search: string) =>
       go({ query: mergeQuery(query, { search }) }, { replacesHistoryEntry: query.search !== undefined }),

@@ -6,7 +6,7 @@ import type { Copy, FindRunsQueryVariables, RunState, TriggerType } from "../doc
 import { parseId } from "../shell/studio-route.js";
 
 /** Query parameters of the URL, one for each filter. A filter that is not set is missing. */
-export interface RunsQuery {
+export interface RunsUrlQuery {
   search?: string;
   action?: string;
   state?: string;
@@ -35,7 +35,7 @@ export const TIME_RANGES = {
 } as const;
 export type TimeRange = keyof typeof TIME_RANGES;
 
-export const parseTimeRange = (query: RunsQuery): TimeRange | null =>
+export const parseTimeRange = (query: RunsUrlQuery): TimeRange | null =>
   query.range !== undefined && Object.hasOwn(TIME_RANGES, query.range) ? (query.range as TimeRange) : null;
 
 const parseOption = <T extends string>(text: string | undefined, all: readonly T[]): T | null =>
@@ -46,7 +46,7 @@ const parseOption = <T extends string>(text: string | undefined, all: readonly T
  * not move
  */
 export function toRunsFilter(
-  query: RunsQuery,
+  query: RunsUrlQuery,
   now: number,
 ): Omit<FindRunsQueryVariables, "appId" | "before" | "limit"> {
   const range = parseTimeRange(query);

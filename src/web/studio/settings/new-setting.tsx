@@ -3,7 +3,7 @@ import { type FormEvent, useId, useLayoutEffect, useRef, useState } from "react"
 import type { ConfirmFunction } from "../shared/confirm.js";
 import { useNewResourceForm } from "../shared/use-new-values.js";
 import { confirmPublicSecret } from "./public-secret.js";
-import { getSettingTier, parseSettingText, type SettingText } from "./setting-value.js";
+import { type EditableSettingText, getSettingTier, parseSettingText } from "./setting-value.js";
 import type { SettingsState } from "./use-settings.js";
 import { ValueInput } from "./value-input.js";
 
@@ -13,7 +13,7 @@ const TIER_TEXTS = {
   protected: "protected: only server actions, it can never be read back",
 };
 
-const EMPTY_VALUE: SettingText = { isPlainText: true, text: "" };
+const EMPTY_VALUE: EditableSettingText = { isPlainText: true, text: "" };
 
 /** Name of this form in the list of setting keys with unsaved changes. Unique, because no setting has the key "". */
 export const NEW_ROW_NAME = "";

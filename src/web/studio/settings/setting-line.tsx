@@ -7,13 +7,13 @@ import { formatAge, formatExactTime } from "../shared/format.js";
 import type { SettingDetails } from "../shared/model.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
 import { confirmPublicSecret } from "./public-secret.js";
-import { formatSettingText, getSettingTier, parseSettingText, type SettingText } from "./setting-value.js";
+import { type EditableSettingText, formatSettingText, getSettingTier, parseSettingText } from "./setting-value.js";
 import { SettingReaders } from "./settings-use.js";
 import type { SettingsState } from "./use-settings.js";
 import { ValueInput } from "./value-input.js";
 
 const ICON_PIXELS = 15;
-const EMPTY_VALUE: SettingText = { isPlainText: true, text: "" };
+const EMPTY_VALUE: EditableSettingText = { isPlainText: true, text: "" };
 /** CSS selector of the text area or input for the value, within the row of a setting. */
 const VALUE_SELECTOR = ".value-input :is(textarea, input)";
 
@@ -60,7 +60,7 @@ export function SettingLine(props: SettingLineProps) {
     return () => onDirtyChange(settingKey, false);
   }, [settingKey, dirty, onDirtyChange]);
 
-  const change = (next: SettingText) => {
+  const change = (next: EditableSettingText) => {
     setDraft(next);
     setSaved(false);
   };

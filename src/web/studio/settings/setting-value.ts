@@ -1,6 +1,6 @@
 /** Converts the value of a setting to text that a person can edit, and back. A string is plain text; any other value is JSON. */
 
-export interface SettingText {
+export interface EditableSettingText {
   /** True if `text` is the string itself; false if `text` is JSON. */
   isPlainText: boolean;
   text: string;
@@ -14,13 +14,13 @@ export function getSettingTier(key: string): SettingTier {
   return key.startsWith("_") ? "private" : "public";
 }
 
-export function formatSettingText(value: unknown): SettingText {
+export function formatSettingText(value: unknown): EditableSettingText {
   return typeof value === "string"
     ? { isPlainText: true, text: value }
     : { isPlainText: false, text: JSON.stringify(value, null, 2) };
 }
 
-export function parseSettingText({ isPlainText, text }: SettingText): { value: unknown } | { fault: string } {
+export function parseSettingText({ isPlainText, text }: EditableSettingText): { value: unknown } | { fault: string } {
   if (isPlainText) return { value: text };
   try {
     return { value: JSON.parse(text) };

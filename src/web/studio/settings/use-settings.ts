@@ -3,8 +3,14 @@
  * only the keys.
  */
 import { useQueryClient } from "@tanstack/react-query";
-import { DeleteSettings, ReadPublicSettingsStatus, ReadSettings, SetSettingsSecretMark, SetSettings } from "../documents.js";
-import { type ApiClient, ApiError, asApiError, isChangedByOthers } from "../shared/api.js";
+import {
+  DeleteSettings,
+  ReadPublicSettingsStatus,
+  ReadSettings,
+  SetSettings,
+  SetSettingsSecretMark,
+} from "../documents.js";
+import { type ApiClient, ApiError, asApiError, isChangedByOthersError } from "../shared/api.js";
 import type { SettingDetails } from "../shared/model.js";
 import { useResource } from "../shared/use-resource.js";
 import { getSettingTier } from "./setting-value.js";
@@ -72,7 +78,7 @@ export function useSettings(api: ApiClient, appId: number): SettingsState {
       // Reads the settings now if the person stores a setting before the first read has ended.
       const shownValue = value ?? (await load());
       await change(shownValue.updatedAt).catch(async (error) => {
-        if (!isChangedByOthers(error)) throw error;
+        if (!isChangedByOthersError(error)) throw error;
         const now = await load();
         if (getSettingState(now, key) !== getSettingState(shownValue, key))
           throw new ApiError("RESOURCE_CHANGED", CHANGED_MESSAGE);

@@ -1,10 +1,10 @@
 /** Input for the value of a setting, as text or as JSON. Hides the characters of a secret, like a password field. */
-import type { SettingText } from "./setting-value.js";
+import type { EditableSettingText } from "./setting-value.js";
 
 interface ValueInputProps {
   label: string;
-  value: SettingText;
-  onChange: (value: SettingText) => void;
+  value: EditableSettingText;
+  onChange: (value: EditableSettingText) => void;
   isSecret?: boolean;
   fault: string | null;
   faultId: string;

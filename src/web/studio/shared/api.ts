@@ -73,14 +73,14 @@ export function asApiError(error: unknown): ApiError {
 }
 
 /** True if the service rejected a change because another person has changed the same resource since the page read it. */
-export const isChangedByOthers = (error: unknown): boolean => asApiError(error).status === "RESOURCE_CHANGED";
+export const isChangedByOthersError = (error: unknown): boolean => asApiError(error).status === "RESOURCE_CHANGED";
 
 /**
  * Returns the message that a person sees for a change that the service rejected. If another person has changed the resource, first calls
  * `load` to read the resource again.
  */
 export async function handleRejectedChange(error: unknown, load: () => Promise<unknown>): Promise<string> {
-  if (!isChangedByOthers(error)) return asApiError(error).message;
+  if (!isChangedByOthersError(error)) return asApiError(error).message;
   await load();
   return "Not saved: someone else changed this. The page now shows the current state.";
 }

@@ -65,7 +65,7 @@ const localTimeFormat = new Intl.DateTimeFormat(undefined, {
 });
 
 /** Formats a time as the clocks of its time zone show it, followed by that zone's offset. @param local ISO 8601 with an offset from UTC */
-export function formatLocalTime(local: string): string {
+export function formatTimeWithZoneOffset(local: string): string {
   const localText = local.slice(0, "2026-01-01T00:00:00".length);
   return `${localTimeFormat.format(new Date(`${localText}Z`))} (UTC${local.slice(-"+00:00".length)})`;
 }

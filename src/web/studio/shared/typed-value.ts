@@ -1,27 +1,27 @@
 /** Value in a condition as a form edits it: the typed text, and the type of the value. value-fields.tsx renders the inputs. */
 
 /** Type of a value in a condition. The service distinguishes the text "3" from the number 3. */
-export type ValueKind = "string" | "number" | "boolean";
+export type ScalarValueKind = "string" | "number" | "boolean";
 
 export type ScalarValue = string | number | boolean;
 
 export interface TypedValue {
   typedText: string;
-  kind: ValueKind;
+  kind: ScalarValueKind;
 }
 
-export const VALUE_KINDS: readonly (readonly [ValueKind, string])[] = [
+export const SCALAR_VALUE_KINDS: readonly (readonly [ScalarValueKind, string])[] = [
   ["string", "Text"],
   ["number", "Number"],
   ["boolean", "Yes/no"],
 ];
 
 export const isScalarValue = (value: unknown): value is ScalarValue =>
-  VALUE_KINDS.some(([kind]) => kind === typeof value);
+  SCALAR_VALUE_KINDS.some(([kind]) => kind === typeof value);
 
 export const toTypedValue = (value: ScalarValue): TypedValue => ({
   typedText: String(value),
-  kind: typeof value as ValueKind,
+  kind: typeof value as ScalarValueKind,
 });
 
 /** Converts the typed text to the value to store. First call `findValueFault`, because this function does not check the text. */

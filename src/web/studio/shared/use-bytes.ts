@@ -37,7 +37,7 @@ export function useFileContent(api: ApiClient, address: string | null): LoadedFi
 }
 
 /** Hook for an element that loads its file only when it comes near the visible area. `seen` then becomes true and stays true. */
-export function useIsNearView<Element extends HTMLElement>(): [ref: RefObject<Element | null>, seen: boolean] {
+export function useIsNearVisibleArea<Element extends HTMLElement>(): [ref: RefObject<Element | null>, seen: boolean] {
   const ref = useRef<Element>(null);
   const [isNear, setSeen] = useState(false);
   useEffect(() => {

@@ -1,5 +1,5 @@
 /** Inputs for the value of a condition: a select for the value's type, and an input for a value of this type. */
-import { type TypedValue, VALUE_KINDS, type ValueKind } from "./typed-value.js";
+import { SCALAR_VALUE_KINDS, type ScalarValueKind, type TypedValue } from "./typed-value.js";
 
 interface ValueFieldsProps extends TypedValue {
   /** Number of the condition's row in its labels. The first row has the number 1. */
@@ -10,7 +10,7 @@ interface ValueFieldsProps extends TypedValue {
 }
 
 export function ValueFields({ typedText, kind, rowNumber, isText = false, changeValue }: ValueFieldsProps) {
-  const choose = (next: ValueKind) =>
+  const choose = (next: ScalarValueKind) =>
     changeValue({ kind: next, ...(next === "boolean" && { typedText: String(typedText !== "false") }) });
   return (
     <>
@@ -18,9 +18,9 @@ export function ValueFields({ typedText, kind, rowNumber, isText = false, change
         <select
           aria-label={`Type of value ${rowNumber}`}
           value={kind}
-          onChange={({ target }) => choose(target.value as ValueKind)}
+          onChange={({ target }) => choose(target.value as ScalarValueKind)}
         >
-          {VALUE_KINDS.map(([name, words]) => (
+          {SCALAR_VALUE_KINDS.map(([name, words]) => (
             <option key={name} value={name}>
               {words}
             </option>

@@ -2,7 +2,7 @@
  * Sends the first requests before Studio's scripts are loaded, which saves time on slow connections. They request the
  * session, the code of the open page, the data of Home, and the code editor if an action is open.
  */
-import { loadEditor } from "../actions/load-editor.js";
+import { loadCodeEditor } from "../actions/load-editor.js";
 import { startReadingHomeData } from "../home/read-home.js";
 import { getRoleOnApp, mayEdit } from "./rights.js";
 import { loadStudioPage } from "./routes.js";
@@ -24,7 +24,7 @@ async function sendInitialRequests(): Promise<StudioSession | null> {
     startReadingHomeData(session.api, appId, mayEdit(getRoleOnApp(session, appId)));
   // Loads the editor after the page, because the editor's files would delay the page on a slow connection. Ignores a failure: the workspace
   // later loads the editor again and then reports the error.
-  if (session && route.view === "actions" && route.item !== null) page.then(loadEditor).catch(() => undefined);
+  if (session && route.view === "actions" && route.item !== null) page.then(loadCodeEditor).catch(() => undefined);
   if (session) await page;
   return session;
 }
