@@ -19,7 +19,10 @@ type SecretBindings = ReadSecretBindingKeysQuery["connections"]["bindings"];
 /** Reads the app's secret bindings. Returns an empty list for people who may not edit. @param isNeeded false to read nothing */
 function useSecretBindings(appId: number, isNeeded: boolean): SecretBindings {
   const isEditor = mayEdit(useRole());
-  const { value } = useResource({ ...createQueryOptions(ReadSecretBindingKeys, { appId }), enabled: isNeeded && isEditor });
+  const { value } = useResource({
+    ...createQueryOptions(ReadSecretBindingKeys, { appId }),
+    enabled: isNeeded && isEditor,
+  });
   return value?.connections.bindings ?? [];
 }
 

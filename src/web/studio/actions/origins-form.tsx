@@ -11,7 +11,9 @@ interface OriginsProps {
   appId: number;
 }
 
-interface OriginsFieldsProps extends OriginsProps, Pick<Resource<ReadExternalPageOriginsQuery>, "isBusy" | "applyChange"> {
+interface OriginsFieldsProps
+  extends OriginsProps,
+    Pick<Resource<ReadExternalPageOriginsQuery>, "isBusy" | "applyChange"> {
   storedOrigins: readonly string[];
 }
 
@@ -22,7 +24,8 @@ function OriginsFields({ api, appId, storedOrigins, isBusy, applyChange }: Origi
     event.preventDefault();
     const typedOrigins = text.split("\n").map((line) => line.trim());
     const origins = typedOrigins.filter((line) => line !== "");
-    if ((await applyChange(() => api.request(SetExternalPageOrigins, { appId, origins }))) !== null) field.markSaved(text);
+    if ((await applyChange(() => api.request(SetExternalPageOrigins, { appId, origins }))) !== null)
+      field.markSaved(text);
   };
   return (
     <form className="origins" onSubmit={(event) => void save(event)}>

@@ -125,7 +125,8 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
   const remove = async () => {
     if (!preset) return;
     const ifUpdatedAt = shownVersion(preset.name) ?? preset.updatedAt;
-    if (await replaceBy(api.request(DeletePayloadPreset, { appId, actionId, name: preset.name, ifUpdatedAt }))) setChosen("");
+    if (await replaceBy(api.request(DeletePayloadPreset, { appId, actionId, name: preset.name, ifUpdatedAt })))
+      setChosen("");
   };
   return (
     <div className="presets">

@@ -2,10 +2,12 @@
 import type {
   ActionDiffFieldsFragment,
   ActionSummaryFragment,
+  ActionWithCodeFragment,
   AdministratorRowFragment,
   AlertRowFragment,
   AppsQuery,
   CreateTokenInput,
+  DataSourceWithRulesFragment,
   EntryRowFragment,
   FindCodeProblemsQuery,
   FollowActionsSubscription,
@@ -23,6 +25,7 @@ import type {
   MediaFolderRowFragment,
   MemberRowFragment,
   MessageRowFragment,
+  MessageWithContentFragment,
   NotificationRowFragment,
   PersonFragment,
   ReadAlertDeliveriesQuery,
@@ -36,9 +39,6 @@ import type {
   ReadSecretBindingsQuery,
   ReadSettingsQuery,
   RunRowFragment,
-  ActionWithCodeFragment,
-  DataSourceWithRulesFragment,
-  MessageWithContentFragment,
 } from "../documents.js";
 
 export type App = AppsQuery["apps"][number];
