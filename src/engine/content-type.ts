@@ -27,7 +27,7 @@ function decodeHead(head: Buffer): string | null {
 interface MarkupPreamble {
   open: string;
   close: string;
-  /** The search for `close` starts at this offset in or after `open`. It can be in `open`, because `<!-->` is a complete comment. */
+  /** Offset from the start of `open` at which the search for `close` starts. It may be inside `open`: `<!-->` is a complete comment. */
   closeSearchOffset: number;
 }
 

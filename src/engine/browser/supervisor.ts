@@ -194,7 +194,7 @@ export class BrowserSupervisor {
     this.options.onLoss?.(kind);
   }
 
-  /** If the browser has had too many runs or uses too much memory, also starts its replacement in the background. */
+  /** Counts a run. If the browser has had too many or uses too much memory, starts its replacement in the background. */
   countRun(generation: SupervisedBrowser): void {
     const { log, runsPerBrowser = RUNS_PER_BROWSER } = this.options;
     generation.runCount += 1;

@@ -28,7 +28,7 @@ const PICKER_APIS =
 const MODEL_APIS = "LanguageDetector LanguageModel SpeechRecognition Summarizer Translator webkitSpeechRecognition";
 /** The window would keep its position and size for the next document. */
 const WINDOW_POSITION_APIS = "moveBy moveTo requestResize resizeBy resizeTo";
-/** `ShadowRealm` is among them, because only the service may use it (realm-worker.ts). */
+/** Includes `ShadowRealm`, because only the service may use it (realm-worker.ts). */
 const OTHER_APIS = "IdleDetector Notification PaymentRequest PresentationRequest ShadowRealm fence speechSynthesis";
 
 export const FORBIDDEN_GLOBAL_MEMBERS: Readonly<Record<string, readonly string[]>> = {

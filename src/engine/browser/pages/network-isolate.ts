@@ -1,6 +1,6 @@
 /**
  * Mode `network-isolate`: each run gets a ShadowRealm on the worker thread of a page with the app's origin. The worker provides `fetch`,
- * timers and the other globals of this mode, and sends the client library's requests. All of these end with the run.
+ * timers and the other globals of this mode, and sends the client library's requests. Requests and timers end with the run.
  */
 import type { CDPSession } from "puppeteer";
 import { runInBackground } from "../../../background.js";

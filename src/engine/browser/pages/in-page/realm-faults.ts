@@ -14,7 +14,7 @@ export function createRealmErrorFactory() {
   const OwnSyntaxError = SyntaxError;
   const CLASSES: Any = { __proto__: null, TypeError, RangeError, SyntaxError, QuotaExceededError };
 
-  /** Uses frames that were recorded during an asynchronous call, which has already returned. */
+  /** Sets the stack of an error of an asynchronous call that has already returned, from frames that were recorded during the call. */
   function setFrames(error: Any, kind: string, stack: unknown): void {
     if (typeof stack !== "string") return;
     const frames = apply(slice, stack, [apply(indexOf, `${stack}\n`, ["\n"])]);
