@@ -33,8 +33,5 @@ export const DATABASE_CHANNELS = [
   QUEUED_ALERT_CHANNEL,
 ];
 
-/**
- * Channels that carry many notifications a second: new log entries with run results, and console lines. A process
- * subscribes to these channels only while one of its callers waits for such a notification.
- */
+/** Channels with many notifications a second. A process subscribes to them only while one of its callers waits for one. */
 export const ON_DEMAND_CHANNELS = [LOG_CHANNEL, CONSOLE_CHANNEL];

@@ -30,10 +30,7 @@ export interface DatabaseConnectionCounts {
   openConnections: number;
 }
 
-/**
- * Selects the fields of `DatabaseConnectionCounts`. Recognizes connections by `datid`, because PostgreSQL hides most
- * other columns of other users' sessions.
- */
+/** Recognizes connections by `datid`, because PostgreSQL hides most other columns of other users' sessions. */
 export const SELECT_OPEN_DATABASE_CONNECTIONS = `
   SELECT least(current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
                (SELECT nullif(rolconnlimit, -1) FROM pg_roles WHERE rolname = current_user),

@@ -1,7 +1,6 @@
 /**
- * Implements `Svc.AI` for server actions. Sends requests to the AI provider in the app's setting `__ai`, counts them in
- * the daily limits of this setting, and logs them. The action passes options and receives the answer, but never the
- * provider's key.
+ * Implements `Svc.AI` for server actions. Sends requests to the AI provider in the app's setting `__ai`, counts them in the daily limits of
+ * this setting, and logs them. The action passes options and receives the answer, but never the provider's key.
  */
 import { LRUCache } from "lru-cache";
 import { type Db, rows } from "../../data/database.js";
@@ -52,26 +51,17 @@ const EVENT_TYPE_BY_CALL: Record<AiCallKind, string> = {
 
 const PROVIDER_APIS = { openai: OPENAI_API, anthropic: ANTHROPIC_API };
 
-/**
- * Maximum number of runs whose AI requests and bytes this process counts at the same time. The counts are needed for
- * the limits per run (contract, section 9).
- */
+/** Maximum number of runs whose AI requests and bytes are counted at the same time, for the limits per run. */
 const MAX_COUNTED_RUNS = 2_000;
 /** Time in milliseconds for which the counts of a run are stored in memory. */
 const RUN_COUNTS_TTL_MS = 10 * 60 * 1000;
 
 const CHARACTERS_PER_TOKEN = 4;
 const ASSUMED_ANSWER_TOKENS = 1_024;
-/**
- * Matches the name of a provider's error, such as `rate_limit`. The action receives only such a name: the provider's
- * error message is dropped, because it could repeat the request.
- */
+/** Matches the name of a provider's error, such as `rate_limit`. The action does not get its message, which could repeat the request. */
 const ERROR_NAME = /^[a-z][a-z0-9_]{0,60}$/;
 
-/**
- * Selects the environment of a run. Only runs on the server can read protected settings, and therefore use the AI
- * provider (specification, Execution context).
- */
+/** Only runs on the server can read protected settings, and therefore use the AI provider. */
 const SELECT_RUN_ENVIRONMENT = `
   SELECT action.environment FROM run JOIN action ON action.id = run.action_id WHERE run.id = $1 AND run.app_id = $2`;
 
@@ -90,9 +80,7 @@ function estimateTotalTokens(options: AiOptions): number {
   );
 }
 
-/**
- * A request to a language model, with the ID of the run that sends the request and the provider in the app's settings.
- */
+/** A request to a language model, with the run that sends it and the provider in the app's settings. */
 interface ModelRequest {
   appId: number;
   runId: number;
@@ -103,10 +91,7 @@ interface ModelRequest {
 
 const tokenUsageOf = (answer: AiAnswer): AiTokenUsage | null => ("usage" in answer ? answer.usage : null);
 
-/**
- * Returns the number of tokens that count toward the daily limit: the number that the provider reports, or the estimate
- * `expected` if it reports none.
- */
+/** Tokens that count toward the daily limit: as the provider reports, otherwise the estimate `expected`. */
 function usedTokens(answer: AiAnswer, expected: number): number {
   const { inputTokens = 0, outputTokens = 0 } = tokenUsageOf(answer) ?? {};
   return inputTokens + outputTokens || expected;
@@ -122,10 +107,7 @@ function loggedTexts(options: AiOptions, answer: AiAnswer): object {
   return { answer: "text" in answer ? answer.text : "" };
 }
 
-/**
- * Returns the error for a response with a status other than 2xx. The message contains the name of the provider's error.
- * @param mask masks secrets in this name
- */
+/** The message contains the name of the provider's error, in which `mask` masks secrets. */
 async function createProviderError(
   url: URL,
   response: OutgoingResponse,
@@ -173,10 +155,7 @@ export class Ai {
     return runBudget;
   }
 
-  /**
-   * Returns the ID of the run from which the caller sent the request, if this run executes a server action.
-   * @throws AiError INTEGRATION_UNAVAILABLE for other callers
-   */
+  /** Returns the caller's run, if it executes a server action. @throws AiError INTEGRATION_UNAVAILABLE for other callers */
   private async runOf({ runId }: Caller, appId: number): Promise<number> {
     const runRows =
       runId === null
@@ -220,10 +199,7 @@ export class Ai {
       : PROVIDER_APIS[setting.provider].readResponse(requested, model, response.body);
   }
 
-  /**
-   * Returns the scanner that masks the app's secrets in answers. A provider (or a server that imitates a provider)
-   * could include the received key in its answer.
-   */
+  /** A provider, or a server that imitates one, could include the received key in its answer. */
   private async scanOf(appId: number): Promise<SecretScanner> {
     const { settings, scannerCache } = this.options;
     const { version, entries } = await settings.secretValues.read(appId);
@@ -265,8 +241,7 @@ export class Ai {
       return answer;
     } finally {
       parts?.stop();
-      // The provider also charges for a stream that ended early. So the tokens of the input and of the received text
-      // are counted.
+      // The provider also charges for a stream that ended early, so its input and its received text are counted.
       const receivedCharacters = parts?.characters ?? null;
       const spentTokens =
         receivedCharacters === null

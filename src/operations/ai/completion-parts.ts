@@ -5,10 +5,7 @@ import type { AiCompletion, CompletionEventReader } from "../../rules/ai/answer.
 import { AiError } from "../../rules/ai/failure.js";
 import { ServerSentEventReader } from "../../rules/ai/provider-json.js";
 
-/**
- * Up to this length in characters, the unsent text is scanned again with each new part. A longer unsent text is scanned
- * again only after its length has doubled, so that the total time of all scans stays linear.
- */
+/** Longer unsent text is scanned only after its length has doubled, so that the total time of all scans stays linear. */
 const ALWAYS_SCANNED_CHARACTERS = 1_024;
 
 export class StreamedCompletionReader {
@@ -20,10 +17,7 @@ export class StreamedCompletionReader {
   private hasStarted = false;
   private isStopped = false;
 
-  /**
-   * @param passOn receives parts of the text with secrets masked. The last characters are held back while they may be
-   *   the beginning of a secret
-   */
+  /** `passOn` receives masked text. The last characters are held back while they may be the beginning of a secret. */
   constructor(
     private readonly stream: CompletionEventReader,
     private readonly scan: Pick<SecretScanner, "maskStartOfStreamedText">,
@@ -64,10 +58,7 @@ export class StreamedCompletionReader {
     if (text !== "") await this.addText(text, false);
   }
 
-  /**
-   * Number of characters that the provider has sent as text and as arguments of tool calls; null if the provider has
-   * not sent a successful response.
-   */
+  /** Characters of text and of arguments of tool calls so far; null without a successful response. */
   get characters(): number | null {
     return this.hasStarted ? this.stream.characterCount() : null;
   }

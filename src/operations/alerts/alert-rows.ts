@@ -7,10 +7,7 @@ import { NEXT_UPDATED_AT_SQL } from "../../rules/precondition.js";
 /** PostgreSQL notification channel. A notification means that alert messages are waiting to be sent. */
 export const QUEUED_ALERT_CHANNEL = "svc_alert";
 
-/**
- * The action for which an alert rule is firing now; if `actionId` is null, the rule is firing for the whole app. Times
- * are ISO 8601.
- */
+/** The action for which an alert rule is firing now; if `actionId` is null, the rule is firing for the whole app. Times are ISO 8601. */
 export interface AlertFiring {
   actionId: number | null;
   actionName: string | null;

@@ -26,14 +26,11 @@ import type { SendAlert } from "./alert-sender.js";
 /** If no scheduler has claimed the next run time of a schedule for this long, the schedule is overdue. */
 const OVERDUE_AGE = "interval '60 seconds'";
 /**
- * Length of the time windows in which ended runs are evaluated. After a long pause, only the last MAX_WATCH_WINDOWS
- * windows are evaluated.
+ * Length of the time windows in which ended runs are evaluated. After a long pause, only the last MAX_WATCH_WINDOWS windows are evaluated.
  */
 const WATCH_WINDOW = "interval '1 minute'";
 const MAX_WATCH_WINDOWS = 60;
-/**
- * Maximum number of messages that one rule sends in an hour. Limits the messages of a rule whose state changes often.
- */
+/** Maximum number of messages that one rule sends in an hour. Limits the messages of a rule whose state changes often. */
 const MAX_MESSAGES_PER_HOUR = 12;
 const HOUR_MS = 3_600_000;
 /** Value of `actionId` in a rule's state that belongs to the whole app. */
@@ -77,10 +74,7 @@ const SELECT_OLDEST_QUEUED_RUNS = `
 
 type EndedRunOfApp = EndedRun & { appId: number };
 
-/**
- * Overdue schedules, and for each app the age of its oldest queued run in milliseconds. Contains only apps that have
- * alert rules.
- */
+/** Overdue schedules, and for each app the age of its oldest queued run in milliseconds. Contains only apps that have alert rules. */
 interface ScheduleState {
   now: Date;
   overdueSchedules: readonly { actionId: number; appId: number }[];

@@ -93,9 +93,7 @@ class BackupWriter {
     return { rows: all, files: blobs, lostFiles: lostBlobs.length };
   }
 
-  /**
-   * Starts the database snapshot. First locks the tables, because a snapshot does not protect against dropped partitions and added columns.
-   */
+  /** First locks the tables, because a snapshot does not protect against dropped partitions and added columns. */
   private async beginBackup(): Promise<BackupManifest> {
     const { client } = this;
     if ((await readMigrations(client)) === null)
@@ -125,10 +123,7 @@ class BackupWriter {
     };
   }
 
-  /**
-   * Returns the fingerprint of the key that encrypts the settings. Returns null if the database stores no fingerprint,
-   * as in the first releases.
-   */
+  /** Fingerprint of the key for settings; null if the database stores none, as in the first releases. */
   private async settingsKeyFingerprint(tables: readonly BackupTable[]): Promise<string | null> {
     if (!tables.some(({ name }) => name === "settings_key")) return null;
     const { rows } = await this.client.query<{ fingerprint: string }>("SELECT fingerprint FROM public.settings_key");
@@ -164,10 +159,7 @@ class BackupWriter {
     }
   }
 
-  /**
-   * Yields the parts of the backup that contain media files, without files of unfinished uploads. No process deletes
-   * media files during the backup.
-   */
+  /** Yields the media files, without those of unfinished uploads. No process deletes media files during the backup. */
   private async *blobs(): AsyncGenerator<ArchiveFile> {
     const { rows } = await this.client.query<{ space: string }>("SELECT space FROM public.media_store");
     const store = await this.options.openStore(rows[0]!.space);

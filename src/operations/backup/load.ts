@@ -67,10 +67,7 @@ export class BackupLoader {
 
   constructor(private readonly options: BackupLoadOptions) {}
 
-  /**
-   * Checks that the backup and the schema have the same tables and columns. Ignores additional tables in the backup,
-   * because they belong to other programs.
-   */
+  /** The backup and the schema must have the same tables and columns. Additional tables in the backup belong to other programs. */
   private async compareTables(): Promise<void> {
     const { client, manifest, logWarning } = this.options;
     const targetTables = await readTables(client);
@@ -193,10 +190,7 @@ export class BackupLoader {
     throw inconsistentBackup("the summary is missing");
   }
 
-  /**
-   * Checks that the loaded rows and media files match the counts in the summary. Sets the sequences of the database to
-   * the positions in the summary.
-   */
+  /** Compares the loaded rows and media files with the summary, and sets the sequences to its positions. */
   private async checkSummary({ rows: expectedRows, blobs, lostBlobs, sequences }: BackupSummary): Promise<void> {
     const { client } = this.options;
     for (const { name } of this.tables) {

@@ -56,10 +56,7 @@ interface BackupContents {
   keys: Buffer[] | null;
 }
 
-/**
- * Reads the whole backup file once, to check it before anything is written. Returns its manifest and keys.
- * @throws ArchiveError
- */
+/** Checks the whole backup before anything is written. Returns its manifest and keys. @throws ArchiveError */
 async function readWholeBackup(path: string, secret: BackupSecret | null): Promise<BackupContents> {
   const backupContents: { manifest: BackupManifest | null } & Omit<BackupContents, "manifest"> = {
     manifest: null,
@@ -77,10 +74,7 @@ async function readWholeBackup(path: string, secret: BackupSecret | null): Promi
   return { ...backupContents, manifest: backupContents.manifest };
 }
 
-/**
- * Returns the migrations that the backed-up database had applied.
- * @throws ArchiveError if this release lacks one of them
- */
+/** Returns the migrations of the backed-up database. @throws ArchiveError if this release lacks one of them */
 function requireKnownMigrations({ migrations, service }: BackupManifest): typeof MIGRATIONS {
   const archivedNames = new Set(migrations);
   const knownMigrations = MIGRATIONS.filter(({ name }) => archivedNames.has(name));
@@ -183,10 +177,7 @@ async function previousStorePrefix(client: Client): Promise<string | null> {
   return replacedStores.rows[0]?.space ?? null;
 }
 
-/**
- * Creates the schema of the release that made the backup, inserts the rows, and migrates to this release's schema. If
- * this fails, moves the previous tables back.
- */
+/** Restores into the schema of the backup's release, and then migrates. If this fails, moves the previous tables back. */
 async function restoreIntoDatabase(
   client: Client,
   options: BackupRestoreOptions,

@@ -15,10 +15,7 @@ export interface BackupTable {
 /** Bounds of a partition: IDs from `low` (inclusive) to `high` (exclusive). Null means that there is no bound. */
 export type PartitionBounds = [low: number | null, high: number | null];
 
-/**
- * Matches names of tables, columns and sequences that can belong to the service. Names that do not match belong to
- * other programs in the same database, and are not backed up.
- */
+/** Matches names that can belong to the service. Others belong to other programs in the same database, and are not backed up. */
 const TABLE_NAME_PATTERN = /^[a-z][a-z0-9_]{0,62}$/;
 export const isTableName = (value: unknown): value is string =>
   typeof value === "string" && TABLE_NAME_PATTERN.test(value);

@@ -19,10 +19,7 @@ import { OutboxWriter } from "./outbox-writer.js";
 import { MessageSender } from "./sender.js";
 import { createSmsDelivery } from "./sms-delivery.js";
 
-/**
- * Ports to which the service connects on hosts that apps choose, such as mail servers and webhooks. Other ports are
- * blocked unless ALLOW_PRIVATE_NETWORK is set.
- */
+/** Ports on hosts that apps choose, such as mail servers and webhooks. Others are blocked without ALLOW_PRIVATE_NETWORK. */
 const ALLOWED_MESSAGE_PORTS: readonly number[] = [25, 80, 443, 465, 587, 2525];
 
 export type MessagingModules = ReturnType<typeof createMessagingModules>;
@@ -96,10 +93,7 @@ export function createMessagingModules(options: {
       const count = await outbox.releaseMessages(processId, sender.idsInProgress(), mayDeclareDead);
       if (count > 0) log.warn({ count }, "released messages whose sending process has stopped");
     },
-    /**
-     * Connections to public network addresses only, unless ALLOW_PRIVATE_NETWORK is set. Other modules use them to
-     * connect to hosts that apps choose.
-     */
+    /** Connections to public addresses only (unless ALLOW_PRIVATE_NETWORK is set), for hosts that apps choose. */
     checked: checkedConnections,
     stop: () => smtp.stop(),
   };

@@ -139,10 +139,7 @@ export class DeliveryReports {
 
   constructor(private readonly options: DeliveryReportsOptions) {}
 
-  /**
-   * Returns the kinds of messages (e-mail, text message) whose secret signed the request.
-   * @throws ActionError UNAUTHORIZED if no secret matches the signature
-   */
+  /** Returns the kinds of messages whose secret signed the request. @throws ActionError UNAUTHORIZED if no secret matches the signature */
   private async signedKinds(appId: number, { body, signature: input }: DeliveryReportRequest): Promise<MessageKind[]> {
     const [, seconds = ""] = /^t=(\d{1,12}),v1=[0-9a-f]{64}$/.exec(input ?? "") ?? [];
     if (input === null || Math.abs(Date.now() / 1000 - Number(seconds || Number.NaN)) > SIGNATURE_MAX_AGE_SECONDS)
@@ -178,10 +175,7 @@ export class DeliveryReports {
     return type && providerId ? [{ id: null, providerId, type, recipient: null, detail }] : [];
   }
 
-  /**
-   * Masks secrets in the field "detail" of a report. Call it before the transaction, because the scan takes time and
-   * the transaction occupies a database connection.
-   */
+  /** Masks secrets in "detail". Call it before the transaction, because the scan takes time and a transaction occupies a connection. */
   private async maskReport(appId: number, report: DeliveryReport): Promise<DeliveryReport> {
     if (report.detail === null) return report;
     const detail = report.detail.slice(0, DETAIL_MAX_CHARACTERS).toWellFormed();

@@ -33,18 +33,12 @@ export function readOperatorMailServer({
   return { server: { ...smtpServer, ...credentials }, from: mailFrom };
 }
 
-/**
- * Mail server for an app's e-mails. `isOperatorServer` is true if the app uses the operator's server. Only this server
- * may have a private network address.
- */
+/** Mail server of an app. Only the operator's server (`isOperatorServer`) may have a private network address. */
 export type MailDestination = SmtpDestination & { isOperatorServer: boolean };
 
 /** Fields of a destination's setting whose values are masked in the replies of servers. */
 const SECRET_FIELDS = ["user", "password", "pass", "token", "sid", "secret"] as const;
-/**
- * Minimum length of values that are masked in replies of servers. Shorter values are not masked, because they occur in
- * most replies by chance.
- */
+/** Shorter values are not masked in replies of servers, because they occur in most replies by chance. */
 const SECRET_MIN_CHARACTERS = 4;
 
 /** Replaces a server's reply whose secrets cannot be masked now. */
@@ -115,10 +109,7 @@ export class MessageDestinations {
     return masked!;
   }
 
-  /**
-   * Masks secrets in a server's reply about a message. Returns HIDDEN_REPLY if that fails, because the outcome of the
-   * message must be stored in any case.
-   */
+  /** Masks secrets in a server's reply. Returns HIDDEN_REPLY if this fails, because the outcome must be stored in any case. */
   async maskReply(appId: number, text: string): Promise<string> {
     return this.maskSecrets(appId, text).catch(() => HIDDEN_REPLY);
   }

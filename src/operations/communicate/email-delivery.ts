@@ -91,10 +91,7 @@ function toAttemptOutcome(recipients: Recipient[], delivery: DeliveryOutcome, de
 export function createEmailDelivery(options: {
   smtp: Smtp;
   destinations: MessageDestinations;
-  /**
-   * `checked` connects to public network addresses only, for mail servers of apps. `unchecked` connects to the
-   * operator's mail server, which may have a private address.
-   */
+  /** `checked` connects to public addresses only, for mail servers of apps; `unchecked` to the operator's mail server. */
   connections: { checked: AddressCheckedConnections; unchecked: AddressCheckedConnections };
   /** Host name for the header Message-ID. */
   host: string;

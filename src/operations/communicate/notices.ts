@@ -8,9 +8,7 @@ import { InvalidDestinationError } from "../../rules/message-destination.js";
 import type { MessageDestinations } from "./destinations.js";
 import type { Outbox } from "./outbox.js";
 
-/**
- * Stores an e-mail in the transaction of `executor`. If no mail server is configured, the e-mail gets the status `kept` and is never sent.
- */
+/** Stores an e-mail in the transaction of `executor`. Without a mail server, it gets the status `kept` and is never sent. */
 export type SendAppNotice = (
   executor: SqlClient,
   appId: number,
@@ -24,10 +22,7 @@ export function createAppNoticeSender(options: {
 }): SendAppNotice {
   const { outbox, destinations, now } = options;
 
-  /**
-   * Returns `queued` if a mail server is configured. Returns `kept` otherwise, also if the app's mail setting is
-   * invalid; Studio shows the error next to the setting.
-   */
+  /** Returns `queued` if a mail server is configured, otherwise `kept`, also for an invalid setting, whose error Studio shows. */
   async function statusFor(executor: SqlClient, appId: number): Promise<"kept" | "queued"> {
     try {
       return (await destinations.mail(appId, executor)) ? "queued" : "kept";

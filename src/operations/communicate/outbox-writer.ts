@@ -33,9 +33,7 @@ function messageContentOf({ to, ...content }: ValidatedMessage): MessageContent 
   return content as MessageContent;
 }
 
-/**
- * True if a log event may contain the subject of the e-mail. False for verification e-mails, because their subject may contain the code.
- */
+/** The subject of a verification e-mail may contain the code, so log events must not contain it. */
 const mayLogSubject = (purpose: MessagePurpose): boolean => purpose === "communicate" || purpose === "dataSourceHook";
 
 /** Identifies the data source entry because of which a hook sends a message. */

@@ -22,10 +22,7 @@ export const MESSAGE_STATUSES = [
 export type MessageStatus = (typeof MESSAGE_STATUSES)[number];
 export type MessageKind = "email" | "sms";
 
-/**
- * A recipient of a message. `status` is missing until the mail server or provider has accepted or permanently rejected
- * the message for this recipient.
- */
+/** `status` is missing until the server has accepted or permanently rejected the message for this recipient. */
 export interface Recipient {
   /** An e-mail address or a phone number. */
   address: string;
@@ -81,8 +78,8 @@ const INSERT_MESSAGE = `
   RETURNING id`;
 
 /**
- * Claims due messages. Prefers apps with few messages in progress in this process. $1 is the process, $2 are app IDs,
- * $3 their numbers of messages in progress, $4 is the limit per app, $5 the total limit, $6 the current time.
+ * Claims due messages, first of apps with few messages in progress here. $1 is the process, $2 are app IDs, $3 their numbers of messages in
+ * progress, $4 is the limit per app, $5 the total limit, $6 the current time.
  */
 const CLAIM_MESSAGES = `
   WITH RECURSIVE waiting (app_id) AS (
@@ -126,10 +123,7 @@ const STORE_ATTEMPT_RESULT = `
          delayed_at = CASE WHEN $3 = 'queued' THEN coalesce(delayed_at, now()) ELSE delayed_at END
    WHERE id = $1 AND holder = $2 RETURNING id`;
 
-/**
- * Releases claimed messages. If sending of a message has not started, the message is queued again. Otherwise its status
- * becomes `unknown`, and a person decides.
- */
+/** Queues a claimed message again if its sending has not started. Otherwise its status becomes `unknown`, and a person decides. */
 const RELEASE_MESSAGES = `
   UPDATE message
      SET status = CASE WHEN handed_at IS NULL THEN 'queued' ELSE 'unknown' END, holder = NULL,
@@ -169,10 +163,7 @@ export class Outbox {
     await rows(executor, `SELECT pg_notify('${QUEUED_MESSAGE_CHANNEL}', '')`);
   }
 
-  /**
-   * Claims up to `count` due messages for this process.
-   * @param sendingByApp number of messages that this process is sending, by app
-   */
+  /** Claims up to `count` due messages. `sendingByApp` has the number of messages that this process is sending, by app. */
   async claim(
     holder: string,
     {
@@ -185,18 +176,12 @@ export class Outbox {
     return rows(this.db, CLAIM_MESSAGES, [holder, ...sendingByApp, share, count, now]);
   }
 
-  /**
-   * Marks the message as being sent. Returns false if this process no longer has its lease or its claim on the message.
-   * The process must not send the message then.
-   */
+  /** Marks the message as being sent. Returns false without a valid lease or claim: the process must not send the message then. */
   async markSending(holder: string, id: number): Promise<boolean> {
     return (await rows(this.db, MARK_SENDING, [id, holder])).length > 0;
   }
 
-  /**
-   * Stores the outcome of an attempt to send the message. Returns false and stores nothing if this process no longer
-   * has its claim on the message.
-   */
+  /** Stores the outcome of an attempt. Returns false and stores nothing if this process has lost its claim on the message. */
   async storeAttemptResult(
     executor: SqlClient,
     holder: string,

@@ -18,19 +18,13 @@ const SENDER_SLOTS = 100;
 const APP_SHARE_OF_FREE_SLOTS = 1 / 10;
 const FIRST_RETRY_DELAY_MS = 30_000;
 const MAX_RETRY_DELAY_MS = 3_600_000;
-/**
- * Number of attempts to store the outcome of a sent message. If all these attempts fail, `recover` (communicate.ts)
- * later sets the status of the message to `unknown`.
- */
+/** Attempts to store the outcome of a sent message. If all fail, `recover` (communicate.ts) later sets its status to `unknown`. */
 const STORE_ATTEMPTS_MAX = 60;
 const STORE_RETRY_DELAY_MS = 500;
 
 type DeliverMessage = (message: ClaimedMessage, control: DeliveryAttemptControl) => Promise<DeliveryAttemptOutcome>;
 
-/**
- * Returns the delay in milliseconds before the next attempt. It doubles with each attempt, up to an hour. Up to a
- * quarter of it is subtracted at random, so that retries are spread out.
- */
+/** Milliseconds before the next attempt: doubled each time, up to an hour, minus up to a quarter at random to spread retries. */
 function retryDelayMs(attempts: number): number {
   const longestPauseMs = Math.min(MAX_RETRY_DELAY_MS, FIRST_RETRY_DELAY_MS * 2 ** Math.min(attempts - 1, 10));
   return longestPauseMs * (0.75 + Math.random() / 4);
@@ -64,10 +58,7 @@ export class MessageSender {
     return { status, recipients, detail };
   }
 
-  /**
-   * Stores the status of a message and its log event in one transaction. If the transaction fails, tries again, with
-   * STORE_ATTEMPTS_MAX attempts in total.
-   */
+  /** Stores the status and its log event in one transaction, with up to STORE_ATTEMPTS_MAX attempts. */
   private async storeResult(message: ClaimedMessage, result: StoredDeliveryOutcome): Promise<void> {
     const { db, outbox, logEvents, processId } = this.options;
     for (let attemptsLeft = STORE_ATTEMPTS_MAX - 1; ; attemptsLeft -= 1) {
@@ -85,10 +76,7 @@ export class MessageSender {
     }
   }
 
-  /**
-   * Makes one attempt to send a message. Returns an outcome also after an unexpected error, because otherwise the
-   * message would stay claimed.
-   */
+  /** Returns an outcome also after an unexpected error, because otherwise the message would stay claimed. */
   private async attemptDelivery(message: ClaimedMessage): Promise<DeliveryAttemptOutcome> {
     const { outbox, deliver, processId, log } = this.options;
     let hasBegun = false;
@@ -119,10 +107,7 @@ export class MessageSender {
     this.deliveries.trackDelivery(message, this.sendMessage(message).catch(logUnstored));
   }
 
-  /**
-   * Claims and sends due messages while slots are free. Returns the Unix time in milliseconds at which the next
-   * message is due; null if none is queued for later.
-   */
+  /** Sends due messages while slots are free. Returns when the next message is due, as Unix time in milliseconds, or null. */
   async sendDue(): Promise<number | null> {
     const { outbox, processId, now } = this.options;
     for (let freeSlots = this.deliveries.countFree(); freeSlots > 0; freeSlots = this.deliveries.countFree()) {

@@ -17,9 +17,7 @@ import type { ClaimedMessage } from "./outbox.js";
 import { createFailedDeliveryOutcome, type DeliveryAttemptOutcome } from "./try-outcome.js";
 
 const PROVIDER_ID = /^[\x21-\x7e]{1,200}$/;
-/**
- * HTTP statuses with which a provider rejects a message temporarily. The provider has not accepted the message, but may accept it later.
- */
+/** HTTP statuses of a temporary rejection: the provider has not accepted the message, but may accept it later. */
 const TEMPORARY_REJECTIONS = [408, 425, 429, 503];
 
 interface SmsRequest {

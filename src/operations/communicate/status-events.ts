@@ -5,10 +5,7 @@ import type { ClaimedMessage, MessageStatus, Recipient, StoredDeliveryOutcome } 
 
 const MAX_LOGGED_RECIPIENTS = 10;
 
-/**
- * Returns the emitter of a log event about a message. The event gets the run that sent the message as its cause. So the
- * limit on chains of runs also counts runs that these events start.
- */
+/** The event's cause is the run that sent the message, so that the limit on chains of runs counts the runs that it starts. */
 export const createMessageEventEmitter = ({
   runId,
   personId,

@@ -23,10 +23,7 @@ import type { Settings } from "../settings/settings.js";
 
 /** Number of random bytes in a webhook's secret. */
 const SECRET_BYTES = 32;
-/**
- * Labels that are part of the encryption of the Git token and of the webhook secret. A value that was encrypted with
- * one label cannot be decrypted with the other, so neither can replace the other in its row.
- */
+/** Labels of the encryption. A value that was encrypted with one label cannot replace the other value in its row. */
 const [TOKEN, SECRET] = ["git token", "git webhook"];
 
 /** Result of the last pull from the connected repository. */
@@ -91,10 +88,7 @@ const UPSERT_CONNECTION = `
     credential_id = excluded.credential_id,
     updated_at = ${NEXT_UPDATED_AT_SQL.replaceAll("updated_at", "app_git.updated_at")}`;
 
-/*
- * Selects the rights of the person who connected a repository. $1 is the person, $2 the app, $3 the credential. If the
- * person sets a new passphrase, the credential is revoked: then no row is returned, and pulls fail.
- */
+/** Rights of the person $1 on the app $2. No row if the credential $3 is revoked, as after a new passphrase: then pulls fail. */
 const SELECT_CREDENTIAL_RIGHTS = `
   SELECT is_administrator AS "isAdministrator", ARRAY(
            SELECT role FROM app_role WHERE app_role.person_id = person.id AND app_role.app_id = $2) AS roles
@@ -138,10 +132,7 @@ export class GitConnections {
       throw new ActionError("RESOURCE_CHANGED", "no Git repository is connected to this app any more");
   }
 
-  /**
-   * Returns the encrypted Git token to store. Reuses the stored token only if the repository's URL is unchanged.
-   * Otherwise an editor could make the service send the token to another server.
-   */
+  /** Reuses the stored token only for an unchanged URL: otherwise an editor could make the service send it to another server. */
   private async sealedTokenFor(
     manager: EntityManager,
     appId: number,
@@ -158,10 +149,7 @@ export class GitConnections {
     );
   }
 
-  /**
-   * Creates a credential to which the audit log attributes the changes of pulls. Discards the secret of this
-   * credential, so that it cannot be used to sign in.
-   */
+  /** Creates a credential for the audit entries of pulls. Discards its secret, so that it cannot be used to sign in. */
   private async createCredential(manager: EntityManager, { personId }: Caller): Promise<number> {
     return (await this.options.credentials.issue({ kind: "editor", personId, name: "git" }, manager)).id;
   }

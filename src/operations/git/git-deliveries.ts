@@ -8,19 +8,13 @@ import { createLastGitPullJsonSql } from "./git-pull-order.js";
 
 /** Maximum number of webhooks of one app that wait for their pull. Further webhooks are rejected. */
 export const WAITING_GIT_WEBHOOKS_MAX = 20;
-/**
- * Maximum number of attempts to run the pull of a webhook. An attempt counts if a crash interrupts the pull, or if the
- * pull fails with an error that a retry may fix.
- */
+/** Maximum number of attempts of a webhook's pull: those that a crash interrupts, or that fail with a temporary error. */
 const PULL_ATTEMPTS_MAX = 3;
 
 const GIVEN_UP_ERROR =
   "every attempt of this pull was interrupted, so the service does not repeat it; start a pull by hand";
 
-/*
- * Adds a webhook. $1 is the app, $2 the ref. Adds nothing if a webhook for this ref already waits, or if the repository
- * was disconnected meanwhile.
- */
+/** Adds a webhook of the app $1 for the ref $2, unless one already waits, or the repository was disconnected. */
 const ADD_WEBHOOK = `
   WITH waiting AS (SELECT ref FROM git_webhook WHERE app_id = $1 AND holder IS NULL),
   connected AS (SELECT app_id FROM app_git WHERE app_id = $1 AND (SELECT count(*) FROM waiting) < ${WAITING_GIT_WEBHOOKS_MAX} FOR KEY SHARE),

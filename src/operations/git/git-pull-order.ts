@@ -24,10 +24,7 @@ export const createLastGitPullJsonSql = (pull: string): string => {
 /** Identifies a pull and its position in the order of the app's pulls. */
 export interface GitPullPosition {
   appId: number;
-  /**
-   * ID of the credential of the app's Git connection. Each change of the connection creates a new credential, so
-   * another ID in the database means that the connection was changed meanwhile.
-   */
+  /** Credential of the Git connection. Each change creates a new one, so another ID shows that the connection was changed. */
   credentialId: number | null;
   /** True for the pull of a tag, which also publishes actions. Pulls of tags and pulls of branches are numbered separately. */
   isTag: boolean;

@@ -19,16 +19,11 @@ import type { GitConnectionRow, GitConnections } from "./git-connections.js";
 import type { GitPullOrder, GitPullPosition } from "./git-pull-order.js";
 import type { GitRepository } from "./git-repository.js";
 
-/**
- * Maximum number of pulls that this process runs at the same time, one for each app. A pull mostly waits for the Git
- * server.
- */
+/** Maximum number of pulls in this process, one per app. A pull mostly waits for the Git server. */
 export const CONCURRENT_GIT_PULLS_MAX = 16;
 /** Maximum number of pulls of this process that unpack a commit or apply a manifest at the same time. */
 const CONCURRENT_APPLIES_MAX = 2;
-/**
- * Maximum number of attempts to apply a manifest. An attempt fails if another request changes the app at the same time.
- */
+/** Maximum number of attempts to apply a manifest. One fails if another request changes the app at the same time. */
 const APPLY_ATTEMPTS_MAX = 3;
 /** Value of `Retry-After` in seconds for a pull whose attempts to apply the manifest all failed. */
 const APPLY_RETRY_SECONDS = 5;
@@ -57,10 +52,7 @@ export interface QueuedGitPull {
    * object). A repeat of the pull fails if a later pull has started since the last attempt.
    */
   webhookId: number | null;
-  /**
-   * Hash of the commit that the caller has reviewed. The pull fails if the branch or tag points to another commit. Null
-   * accepts any commit.
-   */
+  /** Commit that the caller has reviewed. The pull fails if the ref has another one. Null accepts any commit. */
   reviewedCommit: string | null;
   /** Returns the branch or tag to pull; null if there is nothing to pull. */
   resolveRef: (row: GitConnectionRow | null) => PulledRef | null;
@@ -78,10 +70,7 @@ export interface QueuedGitPull {
   stopping?: AbortSignal;
 }
 
-/**
- * Branch or tag to pull, and the commit that the caller has reviewed. Both come from a request and have not been
- * validated yet.
- */
+/** Branch or tag, and the reviewed commit. They come from a request and are not validated yet. */
 export interface GitPullInput {
   ref: unknown;
   commit: unknown;
@@ -94,10 +83,7 @@ export interface GitPullOptions {
   checkPermission: (operation: Operation) => void;
 }
 
-/**
- * A draft that the pull of a tag publishes. `updatedAt` is the draft's version after the manifest was applied. If the
- * draft was changed later, the pull does not publish it.
- */
+/** A draft to publish. It is not published if it was changed after the version `updatedAt`. */
 interface DraftToPublish {
   id: number;
   name: string;
@@ -120,8 +106,7 @@ const readActionNames = (document: unknown): Set<string> => {
 };
 
 /**
- * Returns the drafts of the manifest's actions that differ from their live versions. Call this function in the
- * transaction that has applied the manifest, so that it reads the new drafts.
+ * Returns drafts that differ from their live versions. Call it in the transaction that has applied the manifest, to read the new drafts.
  */
 async function changedDrafts(manager: EntityManager, appId: number, document: unknown): Promise<DraftToPublish[]> {
   const drafts: DraftToPublish[] = [];
@@ -145,10 +130,7 @@ interface GitPullsOptions {
   log: Logger;
 }
 
-/**
- * Returns the author of the pull's changes.
- * @throws ActionError FORBIDDEN if the author may not write the manifest, or for a tag may not publish actions
- */
+/** @throws ActionError FORBIDDEN if the author may not write the manifest, or for a tag may not publish actions */
 async function checkedAuthor({ request, row, pulledRef }: RunningPull): Promise<Caller> {
   const author = await request.resolveAuthor(row);
   request.checkPermission(author, "writeManifest");
@@ -221,10 +203,7 @@ export class GitPulls {
     throw new ActionError("MANIFEST_CHANGED", undefined, { retryAfter: APPLY_RETRY_SECONDS });
   }
 
-  /**
-   * Publishes drafts one after the other. Before each draft, checks the author's rights, and that no later pull of the
-   * app has started.
-   */
+  /** Before each draft, checks the author's rights, and that no later pull of the app has started. */
   private async publishDrafts(pull: RunningPull, commit: string, drafts: readonly DraftToPublish[]): Promise<void> {
     const { order, publishing } = this.options;
     const { appId } = pull.request;
@@ -265,10 +244,7 @@ export class GitPulls {
     }
   }
 
-  /**
-   * Stores the result of a pull as the connection's last pull. An error while storing is only logged.
-   * @param reason error message of the pull; null if the pull succeeded
-   */
+  /** Stores the last pull; an error is only logged. `reason` is the pull's error message, or null. */
   private async recordPull(
     { request, pulledRef, position, commit, publishedActions }: RunningPull,
     reason: string | null,

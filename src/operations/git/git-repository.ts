@@ -41,10 +41,7 @@ const createPullError = (reason: string, isTemporary: boolean): ActionError =>
     isTemporary ? { retryAfter: RETRY_AFTER_SECONDS } : {},
   );
 
-/**
- * Converts an error of the Git server or of the bundler to an ActionError whose message callers may read. The error has
- * `retryAfter` if a retry may succeed. Returns other errors unchanged.
- */
+/** Converts errors of the Git server or the bundler to ActionErrors, with `retryAfter` if a retry may succeed. Returns others unchanged. */
 function toActionError(error: unknown): unknown {
   if (error instanceof BundlerBusyError || error instanceof SandboxUnavailableError) {
     const message = `the service cannot read the repository now: ${error.message}`;

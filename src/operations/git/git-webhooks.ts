@@ -42,8 +42,7 @@ export class GitWebhooks {
   constructor(private readonly options: GitWebhooksOptions) {}
 
   /**
-   * Runs the pull of a webhook. Only logs an error that a retry would not fix; `pullInTurn` has stored it as the connection's last pull.
-   * Rejects if the pull should be repeated, because the error is temporary, or the service failed or is stopping.
+   * Runs a webhook's pull. Rejects if the pull should be repeated, because the error is temporary, or the service failed or is stopping.
    */
   private async tryPull({ id, appId, ref }: ClaimedGitWebhook): Promise<void> {
     const { connections, pulls, accessChecks, log } = this.options;
@@ -93,10 +92,7 @@ export class GitWebhooks {
     this.runningPulls.whenFree(listener);
   }
 
-  /**
-   * Starts the pulls of accepted webhooks while this process has free slots for pulls. Always returns null, so that
-   * no next call is scheduled: the next webhook, or the end of a pull, causes a call.
-   */
+  /** Starts pulls while slots are free. Returns null, so that no next call is scheduled: the next webhook or a pull's end causes it. */
   async deliverDue(): Promise<null> {
     for (let free = this.runningPulls.countFree(); free > 0; free = this.runningPulls.countFree()) {
       const claimed = await this.options.deliveries.claim(free);

@@ -26,10 +26,7 @@ export function toAlertItem({ rule, actionName }: AlertWithActionName): AlertIte
   return { name, condition, action: actionName, failures, of, minutes, channel, to, setting, enabled };
 }
 
-/**
- * Action ID that stands for any action while an alert is validated. When the alert is written, the service looks up the
- * real ID by the action's name.
- */
+/** Stands for any action while an alert is validated. When it is written, the action's name is replaced by its real ID. */
 const PLACEHOLDER_ACTION_ID = 1;
 
 function toAlertInput(

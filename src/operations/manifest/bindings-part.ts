@@ -27,10 +27,7 @@ const normalizedBindingName = ({ key, origin }: BindingItem): string => {
   return bindingNameOf({ key, origin: (url && normalizeOrigin(url)) ?? origin });
 };
 
-/**
- * Converts an error about a binding to a fault with the path of the binding in the manifest.
- * @throws `error` if it is not an ActionError
- */
+/** Converts an error to a fault with the binding's path in the manifest. @throws `error` if it is not an ActionError */
 function toBindingFault(error: unknown): DocumentPartFault {
   if (!(error instanceof ActionError)) throw error;
   const message = error.message.replace(/^bindings/, LIST_FIELD);

@@ -22,10 +22,7 @@ export interface TaggedManifest {
   manifest: Manifest;
 }
 
-/**
- * Returns the entity tag of a manifest. Hashes one item at a time, because the JSON text of all actions of an app can be
- * longer than the longest string.
- */
+/** Hashes one item at a time, because the JSON text of an app's actions can be longer than the longest string. */
 function manifestTag(manifest: Manifest): string {
   const hash = createHash("sha256");
   let separator = "{";

@@ -64,10 +64,7 @@ interface SourceWrite {
 type DefinableFields = Pick<NewDataSourceFields, (typeof COMPARED_FIELDS)[number]>;
 const COMPARED_FIELDS = ["columns", "accessRules", "hooks", "indexes", "isUsers"] as const;
 
-/**
- * Validates one data source of the manifest and determines which of its fields change.
- * @throws the same errors as creating or changing a data source
- */
+/** Validates a data source, and determines which fields change. @throws the same errors as creating or changing it */
 function planSourceWrite(
   caller: Caller,
   item: unknown,

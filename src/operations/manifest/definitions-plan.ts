@@ -63,10 +63,7 @@ const FIELD_BY_STATUS_PREFIX: readonly [prefix: string, field: string][] = [
 /** Matches the path of a field at the start of an error message, such as `hooks[0].runOn`. */
 const LEADING_PATH_PATTERN = /^[a-zA-Z]\w{0,60}(?:\.\w{1,60}|\[\d{1,6}\]){0,20}/;
 
-/**
- * Returns the path of a faulty field inside its item, with a leading dot. Takes the path from the error's own path,
- * from the start of the error's message, or from the error's status.
- */
+/** Returns the field's path in its item, with a leading dot, from the error's path, its message, or its status. */
 function faultPathInItem({ status, message, path: known }: ActionError, fields: readonly string[]): string {
   if (known !== undefined) return `.${known}`;
   const path = LEADING_PATH_PATTERN.exec(message)?.[0] ?? "";

@@ -97,10 +97,7 @@ interface PreparedParts {
   preparedActions: readonly PreparedManifestAction[];
   /** Reserved IDs by name, for the data sources that the manifest creates. */
   reservedIds: ReadonlyMap<string, number>;
-  /**
-   * IDs by name of all data sources, also of new ones. Triggers in `preparedActions` refer to data sources by these
-   * IDs.
-   */
+  /** IDs of all data sources by name, also of new ones, to which triggers in `preparedActions` refer. */
   idsByName: ReadonlyMap<string, number>;
   /** Indexes that were built for the new definitions of the data sources; absent in a dry run. */
   indexChanges?: readonly IndexReplacement[];
@@ -111,10 +108,7 @@ interface ApplyOutcome extends ManifestResult {
   sourcesPlan: DataSourcesPlan;
 }
 
-/**
- * Checks the structure of a manifest.
- * @throws REQUEST_INVALID if the structure is so wrong that the definitions cannot be checked
- */
+/** @throws REQUEST_INVALID if the structure is so wrong that the definitions cannot be checked */
 function readManifest(document: unknown): { manifest: Manifest; faults: DocumentPartFault[] } {
   const wholeFault = (error: string) => manifestError([{ path: "", status: "REQUEST_INVALID", error }]);
   if (!isObject(document)) throw wholeFault(`the manifest must be an object (got ${describeType(document)})`);
@@ -150,10 +144,7 @@ function toManifestPlan(changes: readonly DefinitionChange[]): ManifestPlan {
   return { created: namesOfKind("created"), changed: namesOfKind("changed"), removed: namesOfKind("removed") };
 }
 
-/**
- * Checks that the IDs and indexes that were prepared before the transaction still fit the app's data sources.
- * @throws ActionError MANIFEST_CHANGED if another request changed the data sources in between
- */
+/** @throws ActionError MANIFEST_CHANGED if another request changed the data sources since their IDs and indexes were prepared */
 function checkPrepared({ idsByName: ids, indexChanges: indexes }: DataSourcesPlan, preparedParts: PreparedParts): void {
   const isSame = [...ids].every(([name, id]) => preparedParts.idsByName.get(name) === id);
   if (!isSame || (preparedParts.indexChanges && !isDeepStrictEqual(indexes, preparedParts.indexChanges))) {
@@ -161,10 +152,7 @@ function checkPrepared({ idsByName: ids, indexChanges: indexes }: DataSourcesPla
   }
 }
 
-/**
- * Returns the items of a list in the manifest. If the manifest omits the list: with `prune` returns an empty list,
- * which removes all definitions of this kind; otherwise returns undefined, which changes none.
- */
+/** If the manifest omits the list: with `prune` an empty list, which removes all definitions; otherwise undefined, which changes none. */
 const itemsToApply = <T>(items: readonly T[] | undefined, { prune }: ManifestApplyMode): readonly T[] | undefined =>
   items ?? (prune ? [] : undefined);
 
@@ -215,8 +203,7 @@ export class Manifests {
     const appPlan = planAppFieldChanges(context, manifest.app, state.app, (fields) => {
       auditedKeys.fields = fields;
     });
-    // A manifest of an old format version has no list of bindings. So a missing list removes no bindings, even with
-    // `prune`.
+    // An old format version has no list of bindings, so a missing list removes none, even with `prune`.
     const bindingsPlan = await planBindingChanges(
       bindings.definitions,
       context,

@@ -39,19 +39,13 @@ function checkSettingItem({ key, tier, value, secret }: SettingItem): void {
 interface SettingWrites {
   /** Keys and values of public settings to write. */
   publicValues: [string, unknown][];
-  /**
-   * Keys of settings to define without a value. Logs mask the later values of settings in `secret`, but show those of
-   * settings in `shown`.
-   */
+  /** Settings to define without a value. Logs mask later values of those in `secret`, but show those in `shown`. */
   declaredKeys: { secret: string[]; shown: string[] };
   /** Keys of settings to remove. */
   removedKeys: string[];
 }
 
-/**
- * Compares a setting of the manifest with the app's definition, and adds the difference to `writes`. Returns true if
- * the setting changes.
- */
+/** Adds a setting's difference to the app's definition to `writes`. Returns true if the setting changes. */
 function collectWrites(
   item: SettingItem,
   currentDefinition: SettingDefinition | undefined,

@@ -8,10 +8,7 @@ import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import { MEDIA_FILE_COUNTED_MIN_BYTES } from "../../limits.js";
 
-/**
- * Duration of the lease of a blob during its upload. If the process crashes during the upload, another process can
- * delete the blob when the lease has expired.
- */
+/** Lease of a blob during its upload. If the process crashes, another one can delete the blob after this time. */
 const LEASE_SECONDS = 60;
 /** Interval at which a process renews the leases of the blobs that it is uploading. */
 const RENEW_INTERVAL_MS = 15_000;
@@ -42,20 +39,14 @@ const RESERVE_BLOB = `
   ON CONFLICT (key) DO UPDATE SET bytes = blob.bytes + excluded.bytes
   RETURNING key`;
 
-/**
- * Marks a blob as used by a file, and stores its final size. $1 is the blob's key, $2 its number of bytes. Returns no
- * row if the blob was deleted because its lease had expired.
- */
+/** Marks a blob $1 as used by a file, with its final size $2. Returns no row if it was deleted, because its lease had expired. */
 const MARK_BLOB_USED = `
   WITH before AS (SELECT key, app_id, bytes FROM media_blob WHERE key = $1 AND held_until <> '-infinity' FOR NO KEY UPDATE),
   settled AS (UPDATE media_blob SET bytes = $2, held_until = NULL FROM before WHERE media_blob.key = before.key RETURNING before.app_id),
   counted AS (UPDATE media_usage SET bytes = media_usage.bytes + $2 - before.bytes FROM before WHERE media_usage.app_id = before.app_id)
   SELECT app_id FROM settled`;
 
-/**
- * Marks a blob as unused, so that no file can start to use it. $1 is the blob's key. Returns no row if a file already
- * uses the blob: then the blob must not be deleted.
- */
+/** Marks the blob $1 as unused, so that no file can use it. Returns no row if a file uses it: then it must not be deleted. */
 const MARK_BLOB_UNUSED =
   "UPDATE media_blob SET held_until = '-infinity' WHERE key = $1 AND held_until IS NOT NULL RETURNING key";
 
@@ -111,10 +102,7 @@ export class MediaBlobs {
     return Math.max(bytes, MEDIA_FILE_COUNTED_MIN_BYTES);
   }
 
-  /**
-   * Reserves quota for a new blob, or more quota for a blob that grows.
-   * @throws ActionError PAYLOAD_TOO_LARGE if the app would exceed its quota
-   */
+  /** Reserves quota for a new or growing blob. @throws ActionError PAYLOAD_TOO_LARGE if the app would exceed its quota */
   async reserve(appId: number, key: string, bytes: number): Promise<void> {
     const { quotaBytes } = this.options;
     const quotaOrNull = quotaBytes === 0 ? null : quotaBytes;

@@ -1,6 +1,4 @@
-/**
- * Opens the content of a media file for a response: all bytes, a range of bytes, the thumbnail, or a converted picture.
- */
+/** Opens the content of a media file for a response: all bytes, a range of bytes, the thumbnail, or a converted picture. */
 import { createHash } from "node:crypto";
 import { Readable } from "node:stream";
 import { BlobMissingError, type BlobStore, type ByteRange } from "../../engine/blob-store/blob.js";
@@ -34,10 +32,7 @@ export interface MediaContents {
   open(range?: ByteRange): Promise<Readable>;
 }
 
-/**
- * Picture format by content type, for pictures that keep their format when they are converted. Pictures of other
- * content types become WebP unless the request names a format.
- */
+/** Formats that pictures keep when they are converted. Others become WebP unless the request names a format. */
 const FORMAT_BY_CONTENT_TYPE: Readonly<Record<string, PictureFormat>> = {
   "image/jpeg": "jpeg",
   "image/png": "png",

@@ -109,10 +109,7 @@ async function depthOf(executor: SqlClient, sql: string, appId: number, id: numb
   return fileRows!.depth;
 }
 
-/**
- * Checks that a folder can be moved into this parent folder.
- * @throws REQUEST_INVALID if the folder would be inside itself, or nested more than MEDIA_FOLDER_DEPTH_MAX levels deep
- */
+/** @throws REQUEST_INVALID if the moved folder would be inside itself, or nested more than MEDIA_FOLDER_DEPTH_MAX levels deep */
 async function checkParent(
   manager: EntityManager,
   appId: number,
@@ -140,20 +137,13 @@ async function checkCount(manager: EntityManager, appId: number): Promise<void> 
     );
 }
 
-/**
- * Throws if the access rules hide everything in the list from the caller. An empty list would reveal whether the app
- * has files that are hidden from the caller.
- * @throws the errors of `requireRight`
- */
+/** An empty list would reveal whether the app has hidden files, so this throws if everything is hidden. @throws as `requireRight` */
 function checkAnyVisible(grants: MediaAccess, { folder, folders, pagination }: FolderListing): void {
   const isEmpty = folders.length === 0 && pagination.total === 0;
   if (!grants.isTrusted && folder === null && isEmpty) throw grants.accessError();
 }
 
-/**
- * Returns the folder ID in a request; null for the top level. If access rules apply to the caller, an invalid ID
- * causes the same error as a hidden folder.
- */
+/** Returns the folder ID; null for the top level. With access rules, an invalid ID causes the same error as a hidden folder. */
 function namedFolder(grants: MediaAccess, value: unknown, field?: string): number | null {
   try {
     return parseMediaFolderId(value, field);

@@ -18,9 +18,8 @@ export interface MediaAccess {
   hasRight(rules: MediaRules, right: MediaRight): boolean;
   /**
    * Checks that the access rules grant the caller a right.
-   * @throws ActionError UNAUTHORIZED or FORBIDDEN without this right; the error does not reveal whether the file or
-   *   folder exists. If the caller has the right, throws the deferred error of an earlier check of the request, if there
-   *   is one
+   * @throws ActionError UNAUTHORIZED or FORBIDDEN without this right; the error does not reveal whether the file or folder exists. If the
+   *   caller has the right, throws the deferred error of an earlier check of the request, if there is one
    */
   requireRight(rules: MediaRules, right: MediaRight): void;
   /**
@@ -33,10 +32,7 @@ export interface MediaAccess {
   accessError(): ActionError;
 }
 
-/**
- * Emitter of log events that anonymous callers cause. The service counts the requests of anonymous callers toward the
- * quota of the app's visitors.
- */
+/** Emitter for anonymous callers. Their requests count toward the quota of the app's visitors. */
 const ANONYMOUS_EMITTER = { kind: "live", credentialId: 0, personId: null, runId: null } as const;
 
 /** Returns the emitter of the log events that this caller's request causes. */
@@ -51,10 +47,7 @@ export type ResolveAppUser = (caller: Caller | null) => Promise<{ data: AppUserD
 export class MediaRightsResolver {
   constructor(private readonly options: { db: Db; appUserOf: ResolveAppUser }) {}
 
-  /**
-   * Returns the data of the user who calls: the app user who is signed in to the page, or the person to whom the page's
-   * token belongs.
-   */
+  /** Returns the app user who is signed in to the page, or the person to whom the page's token belongs. */
   private async userOf({ caller }: AdmittedRequest): Promise<AppUserData | null> {
     const { db, appUserOf } = this.options;
     const signedIn = await appUserOf(caller);
@@ -82,8 +75,7 @@ export class MediaRightsResolver {
         throwDeferredError(admission);
       },
       requireNoAddedRights(after, before) {
-        // Ignores the right `create`, which concerns new items inside the moved folder. The right to create items at
-        // the target is checked separately.
+        // The right `create` concerns new items inside the moved folder. Creation at the target is checked separately.
         const gainedRights = MEDIA_RIGHTS.some(
           (right) => right !== "create" && hasRight(after, right) && !hasRight(before, right),
         );

@@ -30,10 +30,7 @@ export interface FileRow {
   updatedAt: Date;
 }
 
-/**
- * The file or folder that a request changes. `precondition` lists the versions that the request accepts: the change is
- * rejected if the file or folder has none of them.
- */
+/** The file or folder to change. The change is rejected if it has none of the versions in `precondition`. */
 export interface MediaChangeTarget {
   appId: number;
   id: number;

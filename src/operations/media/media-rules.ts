@@ -85,8 +85,7 @@ export class MediaRulesStore {
     refuseUnknownFields(body, RULES_SHAPE);
     const text = accessRules && JSON.stringify(accessRules);
     const updatedAt = await transactWithAppLock(this.options.db, appId, async (manager) => {
-      // Reads over the connection of this transaction. A check over another connection could wait for the lock that
-      // this transaction holds, and never end.
+      // Another connection could wait without end for the lock that this transaction holds.
       if (precondition) requireExpectedVersion(await this.readRules(grants, kind, target, manager), precondition);
       const sql = `UPDATE ${TABLE_OF_KIND[kind]} SET access_rules = $3, updated_at = ${NEXT_UPDATED_AT_SQL}
                       WHERE app_id = $1 AND id = $2 RETURNING updated_at AS "updatedAt"`;

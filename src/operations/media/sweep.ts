@@ -21,10 +21,7 @@ const COMPARE_INTERVAL_MS = 6 * 3_600_000;
 const FIRST_COMPARE_DELAY_MS = 600_000;
 /** Maximum number of blobs or files that one query reads. */
 const BATCH_SIZE = 500;
-/**
- * Minimum age in milliseconds at which a blob without a row in the database is deleted. The transaction with the row of
- * a younger blob may not be committed yet.
- */
+/** Minimum age of a deleted blob without a row, because the transaction with the row of a younger one may not be committed yet. */
 const ORPHAN_MIN_AGE_MS = 3_600_000;
 /**
  * Minimum time in milliseconds from the first comparison that finds a blob without a row to its deletion. After the
@@ -47,10 +44,7 @@ const RECORD_ORPHANS = "INSERT INTO media_orphan (key) SELECT unnest($1::text[])
 const SELECT_DUE_ORPHANS = `
   SELECT key FROM media_orphan WHERE key = ANY ($1) AND found_at <= now() - $2 * interval '1 millisecond'`;
 const FORGET_ORPHAN = "DELETE FROM media_orphan WHERE key = $1";
-/**
- * Deletes the records of blobs that were found more than seven days ago, most of which are no longer in the store. The
- * next comparison records a blob again that is still there.
- */
+/** Deletes records of blobs from more than seven days ago, most of which are gone. The next comparison records the others again. */
 const FORGET_OLD_ORPHANS = "DELETE FROM media_orphan WHERE found_at < now() - interval '7 days'";
 
 export interface MediaComparison {
@@ -86,10 +80,7 @@ export class MediaSweep {
     return (await rows<{ free: boolean }>(this.options.db, SELECT_IS_BACKUP_ABSENT, [BACKUP_LOCK_KEY]))[0]!.free;
   }
 
-  /**
-   * Deletes the bytes of a blob from the media store, and from the folder for received files. The bytes are in both if
-   * a process crashed while it moved the file.
-   */
+  /** Deletes a blob from the media store and the folder for received files. A crash during the move leaves the bytes in both. */
   private async removeBytes(key: string): Promise<void> {
     const { store, reception } = this.options;
     await reception.discard(key);

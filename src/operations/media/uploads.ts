@@ -55,10 +55,7 @@ export interface MediaUploadSession {
   receive(source: AsyncIterable<Buffer>, filename: string | undefined, folderId: number | null): Promise<void>;
   /** Creates all received files in the database, in one transaction. Uses `name` only if exactly one file was received. */
   finish(fields: { folderId: number | null; name?: unknown }): Promise<MediaFile[]>;
-  /**
-   * Frees the upload slot, and deletes received bytes that did not become files. Must be called at the end of each
-   * upload, also after an error.
-   */
+  /** Frees the slot, and deletes received bytes that did not become files. Call it at the end of each upload, also after an error. */
   close(): Promise<void>;
 }
 
@@ -164,10 +161,7 @@ export class Uploads {
       });
   }
 
-  /**
-   * Removes private metadata from a picture, reads its width and height, and creates its thumbnail.
-   * @param keys receives the keys of the new blobs, which must be deleted if the upload fails
-   */
+  /** Removes a picture's metadata and creates its thumbnail. `keys` receives new blobs, to be deleted if the upload fails. */
   private async storePicture(appId: number, keys: string[], raw: ReceivedUpload, key: string, contentType: string) {
     const { store, pictures } = this.options;
     if (raw.bytes > PICTURE_MAX_BYTES) {
@@ -236,11 +230,7 @@ export class Uploads {
     return toFile((await findFile(manager, appId, id))!, appId, baseUrl);
   }
 
-  /**
-   * Reserves a slot for an upload.
-   * @returns a function that frees the slot
-   * @throws OVERLOADED if all slots are in use
-   */
+  /** Returns a function that frees the slot. @throws OVERLOADED if all slots are in use */
   private acquireUploadSlot(appId: number, isTrusted: boolean): () => void {
     const slots = isTrusted ? [this.openUploads.all] : [this.openUploads.all, this.openUploads.visitors];
     if (!slots.every((slot) => slot.hasFreeSlot(appId))) {

@@ -5,9 +5,7 @@
 import type { ReadRows } from "../data-sources/read-pool.js";
 import type { MediaAccess, MediaRules } from "./media-callers.js";
 
-/**
- * SQL conditions that select the files and folders of a list. In both conditions, the SQL parameter $1 is the app's ID and $2 is `value`.
- */
+/** SQL conditions for the files and folders of a list. In both, $1 is the app's ID and $2 is `value`. */
 export interface MediaListConditions {
   appId: number;
   fileCondition: string;
@@ -24,10 +22,7 @@ export type VisibleMediaParameters = readonly [ownRules: string[], folderIds: nu
 const IS_FILE_VISIBLE =
   "(access_rules::jsonb = ANY ($3::jsonb[]) OR (access_rules IS NULL AND folder_id = ANY ($4::bigint[])))";
 const IS_FOLDER_VISIBLE = "(id = ANY ($4::bigint[]) AND $3::jsonb[] IS NOT NULL)";
-/**
- * SQL condition for callers who can read everything. Uses $3 and $4 only because all lists must have the same
- * parameters; both are null for these callers.
- */
+/** For callers who can read everything, $3 and $4 are null. They are used only because all lists must have the same parameters. */
 const IS_EVERYTHING_VISIBLE = "($3::jsonb[] IS NULL AND $4::bigint[] IS NULL)";
 
 export const visibleFileSql = (visible: VisibleMediaParameters): string =>
@@ -35,10 +30,7 @@ export const visibleFileSql = (visible: VisibleMediaParameters): string =>
 export const visibleFolderSql = (visible: VisibleMediaParameters): string =>
   visible === null ? IS_EVERYTHING_VISIBLE : IS_FOLDER_VISIBLE;
 
-/**
- * Selects folder IDs, grouped by the access rules that apply to the folder: its own rules, or else those of the nearest
- * containing folder that has rules.
- */
+/** Folder IDs by the access rules that apply: the folder's rules, or else those of the nearest containing folder with rules. */
 const FOLDERS_BY_RULES = `
   WITH RECURSIVE tree AS (
     SELECT id, access_rules AS rules FROM media_folder WHERE app_id = $1 AND parent_id IS NULL

@@ -25,10 +25,7 @@ interface NotificationSubscriber {
   caller: Caller;
   listener: NotificationListener;
   isOpen: boolean;
-  /**
-   * Cursor of the last notification that was passed to this subscription, before the subscription receives new
-   * notifications; null to start with the time of the subscription.
-   */
+  /** Cursor of the last notification that the subscription received while it catches up; null to start with its time. */
   seenCursor: number | null;
 }
 

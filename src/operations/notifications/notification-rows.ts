@@ -101,10 +101,7 @@ export type ListedNotification = Pick<Notification, "id" | "scope" | "readStatus
 export interface NotificationSearchBatch {
   /** Number of notifications that were searched. */
   count: number;
-  /**
-   * Total number of alternatives in the scopes of the searched notifications. An alternative is a set of conditions on
-   * the reader; a scope has one or several.
-   */
+  /** Number of alternatives in all searched scopes. Each is a set of conditions on the reader. */
   alternatives: number;
   /** Lowest cursor of the searched notifications; null if no notification was searched. */
   lastCursor: number | null;

@@ -47,10 +47,7 @@ import type { FindReader, NotificationReader } from "./reader.js";
 /** Maximum number of notifications that an app user can list: the newest ones that the user can read. */
 const LISTED_NOTIFICATIONS_MAX = 1_000;
 const NOTIFICATIONS_PER_QUERY = 1_000;
-/**
- * A request stops searching older notifications after it has compared the user with this many alternatives of scopes.
- * An alternative is a set of conditions on the reader; a notification's scope has one or several.
- */
+/** A request stops searching after this many comparisons with alternatives (sets of conditions on the reader) of scopes. */
 const COMPARED_ALTERNATIVES_MAX = 20_000;
 /** Maximum number of notifications whose scope one request evaluates in this process, after the SQL has excluded others. */
 const CHECKED_NOTIFICATIONS_MAX = 10_000;
@@ -202,10 +199,7 @@ export class NotificationsService {
     return readable.slice(0, LISTED_NOTIFICATIONS_MAX);
   }
 
-  /**
-   * Returns the caller as a reader of notifications. Counts the request, unless the caller can read all notifications of the app.
-   * @throws RATE_LIMIT_EXCEEDED after too many requests
-   */
+  /** Counts the request, unless the caller can read all notifications of the app. @throws RATE_LIMIT_EXCEEDED after too many requests */
   private async enterReader(caller: Caller, appId: number): Promise<NotificationReader> {
     const reader = await this.options.findReader(caller, appId);
     const retryAfter = reader.canReadAll ? 0 : this.requestBucket.takeTokens(getRateLimitKey(caller));
@@ -279,8 +273,7 @@ export class NotificationsService {
       const scope = fields.scope === undefined ? before.scope : fields.scope;
       const push = fields.push === undefined ? before.pushNotification : fields.push;
       const { status = before.status } = fields;
-      // A published notification that stays published keeps its cursor. Any other change makes the notification a
-      // draft first, and then gives it the requested status.
+      // A notification that stays published keeps its cursor. Otherwise it first becomes a draft, and then gets the requested status.
       const staysPublished = status === "published" && before.status === status;
       if (!staysPublished) await withdrawNotification(manager, id, "draft");
       await writeNotification(manager, id, { data, scope, orderAt: orderAt || null, push });

@@ -13,10 +13,7 @@ import type { FindCredentialsInScope } from "./reader.js";
 import type { ReadVapidKeys } from "./vapid-keys.js";
 
 const CONCURRENT_PUSHES_MAX = 50;
-/**
- * Maximum number of push messages of one app that this process sends at the same time. Push services that do not
- * respond to one app's messages then do not delay other apps.
- */
+/** Maximum number of one app's push messages in progress, so that push services that do not respond do not delay other apps. */
 const CONCURRENT_PUSHES_PER_APP_MAX = 10;
 const DEVICES_PER_STATEMENT = 1_000;
 const SEND_ATTEMPTS_MAX = 5;
@@ -135,10 +132,7 @@ export class PushSender {
     return devices.filter(({ credentialId }) => credentialId !== null && found.has(credentialId));
   }
 
-  /**
-   * Checks the scope of claimed deliveries again, because the user of a device may have signed out since the delivery
-   * was created or first tried. Deletes the deliveries that the scope no longer selects, and returns the others.
-   */
+  /** Deletes claimed deliveries outside the scope, because the device's user may have signed out meanwhile. Returns the others. */
   private async dropOutOfScope(deliveries: readonly PushDelivery[]): Promise<PushDelivery[]> {
     const { db, processId } = this.options;
     const wantedDeliveries: PushDelivery[] = [];
@@ -153,10 +147,7 @@ export class PushSender {
     return wantedDeliveries;
   }
 
-  /**
-   * Takes one published notification that must be pushed, and creates a delivery for each device. Returns false if
-   * there is no such notification of an app other than `excludedApps`.
-   */
+  /** Creates the deliveries of one notification. Returns false if there is none of an app other than `excludedApps`. */
   private async createDeliveriesOfNext(excludedApps: readonly number[]): Promise<boolean> {
     const { db, now } = this.options;
     return db.transaction(async (manager) => {
@@ -181,8 +172,7 @@ export class PushSender {
   }
 
   /**
-   * Creates the deliveries of the next notification. Apps take turns. An app of which this process already sends the
-   * maximum number of messages waits. Returns false if no notification can be expanded now.
+   * Creates the deliveries of the next notification. Apps take turns; an app with too many messages waits. Returns false if there is none.
    */
   private async createDeliveries(): Promise<boolean> {
     const [appIds, sending] = this.deliveries.byApp();
@@ -232,8 +222,7 @@ export class PushSender {
     const { id, subscriptionId, attempts } = delivery;
     if (outcome === "gone") await rows(db, "DELETE FROM push_subscription WHERE id = $1", [subscriptionId]);
     else if (outcome === "later" && attempts < SEND_ATTEMPTS_MAX) {
-      // A process that is stopping makes its unfinished deliveries due at once, so that another process need not wait
-      // for the lease to expire.
+      // A stopping process makes its deliveries due at once, so that others need not wait for the lease to expire.
       const pause = this.deliveries.signal.aborted ? 0 : FIRST_RETRY_DELAY_MS * 2 ** (attempts - 1);
       await rows(db, POSTPONE_DELIVERY, [id, processId, new Date(now() + pause)]);
     } else await rows(db, DELETE_DELIVERY, [id, processId]);
@@ -253,8 +242,7 @@ export class PushSender {
   async sendDue(): Promise<number | null> {
     const { db, now } = this.options;
     await this.claimDue();
-    // Sends the messages of one notification before it expands the next one. If all slots are in use, the next call
-    // continues when a delivery has ended.
+    // Sends the messages of one notification before the next. Without a free slot, the call after a delivery's end continues.
     while (this.deliveries.countFree() > 0 && (await this.createDeliveries())) await this.claimDue();
     const [row] = await rows<{ next: Date | null }>(db, SELECT_NEXT_DUE_TIME);
     const next = row!.next?.getTime() ?? null;

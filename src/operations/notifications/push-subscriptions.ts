@@ -25,15 +25,12 @@ export interface PushDevice {
   createdAt: string;
 }
 
-/**
- * Maximum number of devices of an app's visitors who are not signed in, from one network address. It is as large as the
- * number of their sessions, because many people can share an address.
- */
+/** Maximum number of visitors' devices per network address: as many as their sessions, because many people can share one. */
 export const VISITOR_DEVICES_PER_ADDRESS_MAX = 1_000;
 
 /**
- * Stores a device. A device that subscribes again keeps its row, even if another user is signed in to its page now. The
- * row contains the hash of the visitor's network address range, because the session can end before the device.
+ * Stores a device. On another subscription, it keeps its row, even for another user. The row has the hash of the visitor's network address
+ * range, because the session can end before the device.
  */
 const SAVE_SUBSCRIPTION = `
   INSERT INTO push_subscription (app_id, reader, credential_id, endpoint, p256dh, auth, visitor_block)
@@ -42,10 +39,7 @@ const SAVE_SUBSCRIPTION = `
      p256dh = excluded.p256dh, auth = excluded.auth, visitor_block = excluded.visitor_block
   RETURNING id`;
 
-/**
- * Returns SQL that deletes the devices with the IDs that `selection` selects. Skips devices that another transaction
- * has locked, so that two transactions cannot deadlock.
- */
+/** Deletes the selected devices. Skips locked ones, so that two transactions cannot deadlock. */
 const deleteSelectedSql = (selection: string) => `
   DELETE FROM push_subscription WHERE id IN (
     SELECT id FROM push_subscription WHERE id IN (${selection}) ORDER BY id FOR UPDATE SKIP LOCKED)`;

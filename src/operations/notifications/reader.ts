@@ -80,10 +80,7 @@ export type ReadSignedInUsers = (
   credentialIds: readonly number[],
 ) => Promise<ReadonlyMap<number, { id: number; dataSourceId: number; data: Record<string, unknown> }>>;
 
-/**
- * Maximum number of users whose entries are read into memory at the same time. The entry of a user can have up to
- * ENTRY_MAX_BYTES, and an app can have many devices and subscriptions.
- */
+/** Maximum number of users in memory. Their entries can have up to ENTRY_MAX_BYTES, and an app can have many devices. */
 const USERS_PER_STATEMENT = 32;
 
 export function createScopeMatcher(readSignedInUsers: ReadSignedInUsers): FindCredentialsInScope {

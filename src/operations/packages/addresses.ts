@@ -18,10 +18,7 @@ export const SCRIPT_MAX_BYTES = 5 * 1024 * 1024;
 const DOWNLOAD_TIMEOUT_MS = 8_000;
 /** Time limit in milliseconds for checking whether the URL of a stored script still returns the same content. */
 export const URL_RECHECK_TIMEOUT_MS = 4_000;
-/**
- * Time in milliseconds for which the service does not check a URL again that did not respond. Otherwise each save of an
- * action would wait for this URL.
- */
+/** Milliseconds for which a URL that did not respond is not checked again, so that not each save of an action waits for it. */
 const UNRESPONSIVE_URL_MS = 60_000;
 
 function requireHttps(url: URL): void {
@@ -68,10 +65,7 @@ interface ScriptLoaderOptions {
 }
 
 export class ScriptLoader {
-  /**
-   * URLs that did not respond during a request. The service requests such a URL only once in a request, because a list
-   * of imported actions can contain the URL a hundred times.
-   */
+  /** URLs that did not respond in a request. Each is requested only once, because imported actions can contain it a hundred times. */
   private readonly unansweredUrls = new WeakMap<ScriptQuotaRequest, Set<string>>();
   /** URLs of stored scripts whose host recently did not respond. The keys have the form `appId url`. */
   private readonly silentUrls = new LRUCache<string, true>({ max: 1_000, ttl: UNRESPONSIVE_URL_MS });

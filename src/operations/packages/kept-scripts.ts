@@ -44,17 +44,11 @@ export interface StoredScript {
 
 /** Maximum bytes of stored scripts in memory. This process keeps the scripts that its runs have used last. */
 const CACHED_SCRIPTS_MAX_BYTES = 64 * 1024 * 1024;
-/**
- * Minutes for which the service reuses the version that it chose for a dependency, without asking the registry again.
- * The chosen version fits the version range of the dependency.
- */
+/** Minutes for which a version that fits a dependency's range is reused without asking the registry again. */
 const CHOSEN_VERSION_REUSE_MINUTES = 10;
 /** Days after which the service deletes the version that it chose for a dependency, unless a later save chose it again. */
 const CHOSEN_VERSION_RETENTION_DAYS = 30;
-/**
- * Time in milliseconds for which a chosen version is cached in memory. Must be much shorter than
- * UNUSED_SCRIPT_RETENTION_MINUTES, so that no script is deleted while its version is cached.
- */
+/** Must be much shorter than UNUSED_SCRIPT_RETENTION_MINUTES, so that no script is deleted while its version is cached. */
 const CHOSEN_VERSION_CACHE_MS = 60_000;
 /** Minutes after which a stored script is deleted if neither an action nor one of its versions uses it. */
 const UNUSED_SCRIPT_RETENTION_MINUTES = 60;
@@ -90,8 +84,7 @@ const SELECT_USED_SCRIPTS = `
     JOIN action ON action.id = action_version.action_id WHERE app_id = $1`;
 
 /**
- * Selects the total bytes of the scripts that the app $1 uses, plus scripts that a save is about to add. $2 are the
- * hashes of stored scripts. $3 is the hash and $4 the size of a script that may not be stored yet.
+ * Bytes of the scripts that the app $1 uses or a save adds: $2 are hashes of stored scripts, $3 is the hash and $4 the size of another one.
  */
 const SELECT_SCRIPT_BYTES = `
   SELECT (coalesce(sum(bytes + declaration_bytes) FILTER (WHERE sha256 <> $3), 0)
@@ -100,10 +93,7 @@ const SELECT_SCRIPT_BYTES = `
 
 const SELECT_DECLARATIONS = `SELECT declarations FROM kept_script WHERE sha256 = $2 AND sha256 IN (${SELECT_USED_SCRIPTS})`;
 
-/**
- * Selects the TypeScript declarations of the packages that the drafts of the app $1 use. Takes the smallest first,
- * until PACKAGE_TYPES_MAX_CHARACTERS is reached.
- */
+/** Declarations of packages that drafts of the app $1 use, the smallest first, up to PACKAGE_TYPES_MAX_CHARACTERS. */
 const SELECT_DRAFT_DECLARATIONS = `
   SELECT sha256, declarations FROM (
     SELECT sha256, declarations, sum(declaration_bytes) OVER (ORDER BY declaration_bytes, sha256) AS bytes FROM kept_script

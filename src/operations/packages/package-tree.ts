@@ -13,10 +13,7 @@ import { PACKAGE_ARCHIVE_MAX_BYTES, type PackageRegistry, type RegistryRequest }
 export const PACKAGES_PER_DEPENDENCY_MAX = 200;
 /** Maximum bytes of the archives of all packages that one dependency consists of. */
 export const PACKAGE_ARCHIVES_MAX_BYTES = 48 * 1024 * 1024;
-/**
- * Maximum bytes of the registry's documents (lists of versions) for all packages of one dependency. They stay in memory
- * until all versions are chosen.
- */
+/** Maximum bytes of the registry's documents for one dependency. They stay in memory until all versions are chosen. */
 const DOCUMENTS_MAX_BYTES = 192 * 1024 * 1024;
 /** Maximum number of packages that are downloaded at the same time for one dependency, including the packages it needs. */
 const CONCURRENT_DOWNLOADS_MAX = 6;
@@ -80,10 +77,7 @@ class PackageTree {
     return requested;
   }
 
-  /**
-   * Requests the registry's documents of all dependencies of these packages at the same time, so that `choose` later
-   * reads them from memory.
-   */
+  /** Requests the documents of all these packages' dependencies at once, so that `choose` reads them from memory. */
   async prefetchDocuments(nodes: readonly PackageNode[]): Promise<void> {
     const names = nodes.flatMap(({ choice }) =>
       choice.dependencies.map(([name, range]) => NPM_ALIAS_PATTERN.exec(range)?.[1] ?? name),
@@ -108,10 +102,7 @@ class PackageTree {
     return node;
   }
 
-  /**
-   * Adds the dependencies of a package to the tree.
-   * @returns the packages that were added, without those that the tree already contained
-   */
+  /** Adds a package's dependencies to the tree. Returns those that the tree did not contain. */
   async addDependencies({ choice, folder }: PackageNode): Promise<PackageNode[]> {
     const newNodes: PackageNode[] = [];
     const wantedChoices = choice.dependencies.map(([name, range]) => {

@@ -1,7 +1,6 @@
 /**
- * Resolves the dependencies of actions to scripts: either scripts that the service provides, or scripts that it
- * downloads before an action is saved. Stores downloaded scripts by their hash. Downloads no script that an action
- * already has, and nothing during a run.
+ * Resolves the dependencies of actions to scripts: either scripts that the service provides, or scripts that it downloads before an action
+ * is saved. Stores downloaded scripts by their hash. Downloads no script that an action already has, and nothing during a run.
  */
 import type { Logger } from "pino";
 import { valid } from "semver";
@@ -52,10 +51,7 @@ const CONCURRENT_SCRIPT_URLS_MAX = 16;
 const DOWNLOAD_TIMEOUT_MS = 60_000;
 /** Time limit in ms for the dependencies of one save. Packages downloaded until then stay stored for the next save. */
 const SAVE_TIMEOUT_MS = 120_000;
-/**
- * Time limit in milliseconds for downloading scripts whose URLs did not respond at an earlier save. Applies to a save
- * that does not change `dependencies`.
- */
+/** Milliseconds for scripts whose URLs did not respond at an earlier save, if a save does not change `dependencies`. */
 const MISSING_SCRIPTS_TIMEOUT_MS = 10_000;
 const SWEEP_INTERVAL_MS = 600_000;
 const DEPENDENCIES_MAX = 100;

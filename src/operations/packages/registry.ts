@@ -26,10 +26,7 @@ const PARSE_MEMORY_MB = 384;
 const PARSE_TIMEOUT_MS = 10_000;
 /** Value of `retryAfter` in seconds for errors that occur because the registry or the host of a script is unavailable. */
 export const REGISTRY_DOWN_RETRY_SECONDS = 30;
-/**
- * Content type of the registry's short document. The full document is ten times as long, but only it contains the times
- * at which versions were published.
- */
+/** The full document is ten times as long as this short one, but only it contains the times of publication. */
 const SHORT_DOCUMENT_TYPE = "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8";
 const FULL_DOCUMENT_TYPE = "application/json";
 const DAY_MS = 86_400_000;
@@ -90,10 +87,7 @@ export class PackageRegistry {
 
   constructor(private readonly options: PackageRegistryOptions) {}
 
-  /**
-   * Checks the URL of a request or redirect. Allows only https URLs, and URLs on the registry's server.
-   * @throws NotConnectedError
-   */
+  /** Allows only https URLs, and URLs on the registry's server, also in redirects. @throws NotConnectedError */
   private checkUrl(url: URL): void {
     if (url.origin !== this.origin && url.protocol !== "https:")
       throw new NotConnectedError("the registry redirects to a URL that is not an https URL", true);

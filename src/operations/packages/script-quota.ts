@@ -17,14 +17,9 @@ export interface ScriptQuotaRequest {
   appId: number;
 }
 
-/**
- * Time in milliseconds for which a computed size is reused. Scripts that other processes store meanwhile are counted only after this time.
- */
+/** Milliseconds for which a computed size is reused. Scripts of other processes count only afterwards. */
 const SIZE_CACHE_MS = 60_000;
-/**
- * Bytes that the quota assumes for the TypeScript declarations of a stored script, because their exact size is not
- * known here. The declarations of a package are never larger.
- */
+/** Assumed bytes of a stored script's TypeScript declarations, whose exact size is not known here. They are never larger. */
 const ASSUMED_DECLARATION_BYTES = 2 * 1024 * 1024;
 
 function createQuotaError(dependency: string): ActionError {

@@ -10,9 +10,8 @@ import { ActionError } from "../../errors.js";
 import { OVERLOADED_RETRY_SECONDS } from "../../limits.js";
 
 /**
- * Maximum number of transactions that change apps, in total and per app. Transactions of one app run one after the
- * other, so a higher limit per app would only occupy connections. APP_CHANGES_MAX and ENTRY_CHANGES_MAX together leave
- * some of the DATABASE_POOL_CONNECTIONS for other requests.
+ * Maximum number of transactions that change apps, in total and per app, whose transactions run one after the other. Together with
+ * ENTRY_CHANGES_MAX, this leaves some of the DATABASE_POOL_CONNECTIONS for other requests.
  */
 const APP_CHANGES_MAX = 5;
 const APP_CHANGES_PER_APP = 2;
@@ -20,10 +19,7 @@ const APP_CHANGES_PER_APP = 2;
 const WAITING_CHANGES_PER_APP = 100;
 /** Maximum time in milliseconds that a change waits in memory. */
 const CHANGE_WAIT_MAX_MS = 30_000;
-/**
- * Maximum number of transactions that change entries, in total and per app. These transactions can be slow, or wait for
- * each other's locks.
- */
+/** Maximum number of transactions that change entries, in total and per app. They can be slow, or wait for each other's locks. */
 const ENTRY_CHANGES_MAX = 8;
 const ENTRY_CHANGES_PER_APP = 4;
 
@@ -73,10 +69,9 @@ export async function runAppChangeInTurn<T>(db: Db, appId: number, work: () => P
 }
 
 /**
- * Locks the organization of an app until the transaction ends. Call this function in a transaction that gives a person a
- * right on the app, such as a role or a token: before the app is locked, and before the check that the person belongs to
- * the organization. The removal of a member takes the same lock. So either the removal finds the new right, or the check
- * finds that the person was removed.
+ * Locks the organization of an app until the transaction ends. Call this function in a transaction that gives a person a right on the app,
+ * such as a role or a token: before the app is locked, and before the check that the person belongs to the organization. The removal of a
+ * member takes the same lock. So either the removal finds the new right, or the check finds that the person was removed.
  * @throws APP_NOT_FOUND if another request has deleted the app
  */
 export async function lockOrganizationOfApp(executor: SqlClient, appId: number): Promise<void> {
@@ -92,17 +87,15 @@ async function lockApp(executor: SqlClient, appId: number): Promise<void> {
 }
 
 /**
- * Locks the first app of a group in a transaction that has locked a new stage of the group. No other transaction locks
- * two apps.
+ * Locks the first app of a group in a transaction that has locked a new stage of the group. No other transaction locks two apps.
  * @throws APP_NOT_FOUND if another request has deleted the app
  */
 export const lockFirstAppOfGroup = lockApp;
 
 /**
- * Runs `work` in a transaction that has locked the app's row. Only `lockFirstAppOfGroup` and the closing of a stage also
- * take this lock. Such transactions of one app run one after the other, so they cannot deadlock with each other. Code
- * that removes or unpublishes one action, changes a data source, or writes entries, runs or messages, does not take this
- * lock. Deadlocks with such code are still possible.
+ * Runs `work` in a transaction that has locked the app's row. Only `lockFirstAppOfGroup` and the closing of a stage also take this lock.
+ * Such transactions of one app run one after the other, so they cannot deadlock with each other. Code that removes or unpublishes one
+ * action, changes a data source, or writes entries, runs or messages, does not take this lock. Deadlocks with such code are still possible.
  * @param beforeLock takes locks that must be taken before the app's, such as `lockOrganizationOfApp`
  * @throws APP_NOT_FOUND if another request has deleted the app or closed the stage; the errors of `runAppChangeInTurn`
  */

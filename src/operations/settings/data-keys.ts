@@ -30,10 +30,7 @@ async function wrappedKey(appId: number, executor: SqlClient, lock = ""): Promis
   return row?.dataKey ?? null;
 }
 
-/**
- * Returns the fingerprint of the master key under which new data keys are encrypted. Locks the row of the
- * fingerprint, so that no rotation replaces this master key before the transaction ends.
- */
+/** Fingerprint of the master key for new data keys. Locks its row, so that no rotation replaces the key before the transaction ends. */
 async function currentMasterKeyName(executor: SqlClient): Promise<string> {
   const [row] = await rows<{ fingerprint: string }>(executor, "SELECT fingerprint FROM settings_key FOR SHARE");
   return row!.fingerprint;

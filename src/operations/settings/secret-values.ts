@@ -9,10 +9,7 @@ import { findSecretLimitFault, findSecretsOfSetting, measureSecrets } from "../.
 import { escapeSettingKey, unescapeSettingKey } from "../../rules/setting-key-text.js";
 import { getSettingTier } from "../../rules/setting-tiers.js";
 
-/**
- * Row of a setting. The encryption includes the app and the key of the setting, so that the value cannot be decrypted
- * in another row.
- */
+/** The encryption includes the app and the key of the setting, so that the value cannot be decrypted in another row. */
 export interface StoredSetting {
   key: string;
   value: string | null;
@@ -26,17 +23,11 @@ export interface SecretValues {
   forgotten: number;
   /** Keys and current values of the private and protected settings. */
   underscore: [string, unknown][];
-  /**
-   * Keys and values of the secret settings in `underscore`, and of values that were replaced after the requested
-   * version.
-   */
+  /** Keys and values of secret settings in `underscore`, and of values that were replaced after the requested version. */
   entries: [string, unknown][];
 }
 
-/**
- * Selects an app's secrets in one statement, so that they are consistent. $1 is the app's ID. $2 is a version number:
- * values that were replaced after it are included.
- */
+/** Secrets of the app $1 in one statement, so that they are consistent, with values that were replaced after the version $2. */
 const SELECT_SECRET_VALUES = `
   SELECT app.secrets_version AS version, app.secrets_forgotten AS forgotten, s.key, s.value, s.sealed,
          s.not_secret AS "notSecret", s.replaced
@@ -61,8 +52,7 @@ const INSERT_SEALED_SETTINGS =
   "INSERT INTO sealed_setting (app_id, key) SELECT $1, unnest($2::text[]) ON CONFLICT DO NOTHING";
 
 /**
- * Stores which settings are sealed, in the transaction that writes the app's bindings. Only bindings can use the value
- * of a sealed setting.
+ * Stores which settings are sealed, in the transaction that writes the app's bindings. Only bindings can use the value of a sealed setting.
  */
 export async function setSealedSettings(executor: SqlClient, appId: number, keys: readonly string[]): Promise<void> {
   const stored = keys.map(escapeSettingKey);
@@ -166,10 +156,9 @@ interface TokenBindings {
 }
 
 /**
- * Deletes the stored OAuth 2 tokens of settings that have no value any more or are no longer bound to the token's
- * origin. Otherwise, the service would use these tokens if the same binding and value are stored again. Call this
- * function after the change, in the same transaction, which must have locked the app. It waits until a running request
- * for such a token has ended, at most 10 seconds.
+ * Deletes the stored OAuth 2 tokens of settings that have no value any more or are no longer bound to the token's origin. Otherwise, the
+ * service would use these tokens if the same binding and value are stored again. Call this function after the change, in the same
+ * transaction, which must have locked the app. It waits until a running request for such a token has ended, at most 10 seconds.
  */
 export async function deleteUnusedOauthTokens(executor: SqlClient, appId: number): Promise<void> {
   const tokens = await rows<TokenBindings>(executor, SELECT_TOKEN_BINDINGS, [appId]);

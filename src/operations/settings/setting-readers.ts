@@ -11,10 +11,7 @@ export interface SettingsUse {
 
 const READERS_MAX = 100;
 
-/**
- * Selects actions whose code contains the key as a word. The condition with `strpos` comes first, because `strpos` is
- * faster than the regular expression and excludes most code.
- */
+/** Selects actions whose code has the key as a word. `strpos` is first, because it is fast and excludes most code. */
 const SELECT_READERS = `
   SELECT id, name FROM action
    WHERE app_id = $1 AND master_id IS NULL AND strpos(code, $2) > 0

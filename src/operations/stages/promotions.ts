@@ -82,10 +82,7 @@ interface PromotionOptions {
 }
 
 interface ApplyManifestOptions extends PromotionOptions {
-  /**
-   * Checks in the transaction that the definitions are still the ones to apply.
-   * @throws MANIFEST_CHANGED; REQUEST_INVALID or APP_NOT_FOUND if a stage was closed meanwhile
-   */
+  /** @throws MANIFEST_CHANGED if the definitions have changed; REQUEST_INVALID or APP_NOT_FOUND if a stage was closed meanwhile */
   checkOrigin: (manager: EntityManager) => Promise<void>;
 }
 
@@ -148,8 +145,7 @@ interface RollbackDefinitions {
 }
 
 async function findDefinitions(executor: SqlClient, appId: number, id: number): Promise<RollbackDefinitions> {
-  // If the last promotion is chosen, selects the definitions from before it. For an earlier promotion, selects the
-  // definitions from after it.
+  // The last promotion is undone: its definitions from before it. An earlier one is repeated: its definitions from after it.
   const sql = `SELECT CASE WHEN "isLast" THEN before ELSE after END AS manifest, "isLast" FROM (
       SELECT *, id = (SELECT max(id) FROM promotion WHERE app_id = $1) AS "isLast"
         FROM promotion WHERE app_id = $1 AND id = $2) AS chosen`;
@@ -207,8 +203,7 @@ export class StagePromotions {
     if (!isId) refuseField("fromAppId", "the ID of an app", fromAppId);
     const sourceAppId = fromAppId as number;
     checkPermission("readManifest", sourceAppId);
-    // Checked before the definitions are read, because a stage that is not finished has none. Checked again in the
-    // transaction, because a stage that is closed loses its definitions.
+    // Checks this before, because an unfinished stage has no definitions, and again in the transaction, because a closed stage loses them.
     await requireSameGroup(db, sourceAppId, appId);
     const { manifest, tag: sourceTag } = await manifests.get(sourceAppId);
     const checkOrigin = (manager: EntityManager) => requireSameGroup(manager, sourceAppId, appId, "FOR SHARE");

@@ -12,8 +12,8 @@ import { EMPTY_PAYLOAD } from "../runs/outcomes.js";
 import { CANCEL_RUN_CHANNEL } from "../runs/run-types.js";
 
 /**
- * Limits each lock wait of a removal to less than PostgreSQL's `deadlock_timeout` of one second. Another transaction may hold a lock on a
- * row of the stage, and wait for a row that the removal has locked. Then the removal fails first, and releases its locks.
+ * Shorter than PostgreSQL's `deadlock_timeout` of one second: in a deadlock with a transaction on the stage's rows, the removal fails first
+ * and releases its locks.
  */
 const LIMIT_LOCK_WAIT = "SET LOCAL lock_timeout = '200ms'";
 
@@ -57,10 +57,7 @@ const SENDING_TABLES: readonly BatchedTable[] = [
   ["alert_rule", OF_APP],
 ];
 
-/**
- * Tables that can have many or large rows of one app, and the condition for the rows of the app $1. Each table is listed
- * before the tables to which it refers.
- */
+/** Tables that can have many or large rows of the app $1, each before the tables to which it refers. */
 export const BATCH_DELETED_TABLES: readonly BatchedTable[] = [
   ...SENDING_TABLES,
   ["http_event", OF_ACTION],
@@ -86,10 +83,7 @@ export const BATCH_DELETED_TABLES: readonly BatchedTable[] = [
   ["replaced_setting", OF_APP],
 ];
 
-/**
- * Returns SQL that deletes a batch of rows. Skips rows that other transactions have locked: the later deletion of the app's
- * row waits for these transactions, and deletes the remaining rows.
- */
+/** Deletes a batch of rows. Skips locked ones: the later deletion of the app's row waits for them, and deletes them. */
 const createBatchSql = (table: string, condition: string, batchSize: number) => `
   DELETE FROM ${table} WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM ${table} WHERE ${condition} LIMIT ${batchSize} FOR UPDATE SKIP LOCKED)) RETURNING 1`;

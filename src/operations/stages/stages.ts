@@ -35,19 +35,13 @@ const STAGES_MAX = 50;
 /** Maximum lifetime of a preview in hours (31 days). A preview is a stage that is deleted when its time is over. */
 const PREVIEW_HOURS_MAX = 744;
 const STAGE_NAME_PATTERN = /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}$/;
-/**
- * Time in minutes after which a stage expires whose definitions were not written. Such a stage remains if the process
- * dies while it creates the stage.
- */
+/** Minutes after which a stage without definitions expires. It remains if the process dies while it creates the stage. */
 const UNFINISHED_STAGE_MINUTES = 15;
 /** Interval in milliseconds at which expired stages are closed and deleted. */
 const EXPIRY_INTERVAL_MS = 60_000;
 /** Time limit in milliseconds for a request that cancels the queued runs of a removed stage. */
 const CANCEL_RUNS_MS = 15_000;
-/**
- * Maximum number of times that the removal of a stage tries to lock the stage's rows (REMOVAL_TRIES), and pause in
- * milliseconds between two tries (REMOVAL_PAUSE_MS).
- */
+/** Maximum number of attempts to lock a stage's rows for its removal; REMOVAL_PAUSE_MS is the pause between two. */
 const REMOVAL_TRIES = 10;
 const REMOVAL_PAUSE_MS = 100;
 
@@ -104,10 +98,7 @@ const INSERT_STAGE = `
 const INSERT_UNFINISHED_STAGE = `
   INSERT INTO app_stage (app_id, root_id, name, expires_at) VALUES ($1, $1, $2, now() + interval '${UNFINISHED_STAGE_MINUTES} minutes')`;
 
-/**
- * Adds the stage $1 to the group of the app $3. The stage expires in $2 hours, or never if $2 is null. Returns no row if
- * the stage is closed.
- */
+/** Adds the stage $1 to the group of the app $3, for $2 hours (null: without end). Returns no row if the stage is closed. */
 const FINISH_STAGE = `
   UPDATE app_stage SET root_id = $3, expires_at = now() + $2::int * interval '1 hour'
    WHERE app_id = $1 AND expires_at <> ${CLOSED_STAGE_EXPIRY_SQL} RETURNING app_id`;
@@ -155,10 +146,7 @@ function parseNewStage(body: unknown): { name: string; expiresInHours: number | 
   return { name, expiresInHours: expiresInHours as number | null };
 }
 
-/**
- * Checks that a group, whose first app is locked, has no stage of this name and less than STAGES_MAX stages.
- * @throws NAME_ALREADY_EXISTS, REQUEST_INVALID
- */
+/** @throws NAME_ALREADY_EXISTS, or REQUEST_INVALID if the group, whose first app is locked, has STAGES_MAX stages */
 async function requireStageAllowed(manager: EntityManager, rootId: number, name: string): Promise<void> {
   const stages = await rows<{ name: string }>(manager, "SELECT name FROM app_stage WHERE root_id = $1", [rootId]);
   if (stages.some((stage) => stage.name === name))
@@ -213,10 +201,7 @@ export class Stages {
     return transactWithAppLock(this.options.db, rootId, create, (manager) => lockOrganizationOfApp(manager, rootId));
   }
 
-  /**
-   * Closes a preview. Returns false and changes nothing if other requests have locked rows of the preview.
-   * @throws NOT_FOUND
-   */
+  /** Returns false and changes nothing if other requests have locked rows of the preview. @throws NOT_FOUND */
   private async closeUnlessInUse(caller: Caller, rootId: number, stageAppId: number): Promise<boolean> {
     try {
       await transactWithShortLockWaits(this.options.db, async (manager) => {
@@ -272,8 +257,8 @@ export class Stages {
           await requireStageAllowed(manager, rootId, name);
           const finished = await rows(manager, FINISH_STAGE, [stageId, expiresInHours, rootId]);
           if (finished.length === 0) throw new ActionError("APP_NOT_FOUND");
-          // Waits for removals of members that are in progress. These do not find the new stage, because it belongs
-          // to no group yet. Each removal first deletes the roles on the first app of the group, which are locked here.
+          // Removals of members in progress do not find the new stage. Each first deletes roles on the group's first app, which are locked
+          // here.
           for (const lockedId of [rootId, appId]) for (const sql of LOCK_ROLES) await rows(manager, sql, [lockedId]);
           for (const sql of DELETE_LOST_ROLES) await rows(manager, sql, [appId, stageId]);
         },
