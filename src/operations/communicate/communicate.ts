@@ -22,8 +22,6 @@ import { createSmsDelivery } from "./sms-delivery.js";
 /** Ports on hosts that apps choose, such as mail servers and webhooks. Others are blocked without ALLOW_PRIVATE_NETWORK. */
 const ALLOWED_MESSAGE_PORTS: readonly number[] = [25, 80, 443, 465, 587, 2525];
 
-export type MessagingModules = ReturnType<typeof createMessagingModules>;
-
 export function createMessagingModules(options: {
   db: Db;
   settings: Settings;

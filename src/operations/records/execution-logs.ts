@@ -29,15 +29,6 @@ export interface LogEntry {
   data: JsonText;
 }
 
-export interface LogListOptions {
-  id?: number;
-  where?: { type?: LogEntry["type"]; data?: { taskId?: number } };
-  limit?: number;
-  offset?: number;
-  /** Value of `nextCursor` in the previous page. Unlike `offset`, a cursor does not make later pages slower. */
-  cursor?: string;
-}
-
 export interface LogPage {
   /** Number of entries that match the filters, on all pages. */
   count: number;
