@@ -16,7 +16,6 @@ const WHITESPACE_BYTES = [9, 10, 13, 32];
 const BATCH_BYTES = 128 * 1024;
 const VALUE_MAX_BYTES = 2 * 1024 * 1024;
 
-/** @param byteIndex index of the invalid byte in the body */
 const createInvalidJsonError = (byteIndex: number) =>
   new ActionError("REQUEST_INVALID", `the body is not valid JSON (at position ${byteIndex})`);
 

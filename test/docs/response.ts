@@ -8,7 +8,7 @@ export function lastJson(printed: string): unknown {
     try {
       return JSON.parse(text.slice(at));
     } catch {
-      // No JSON begins at this position. The loop tries the next one.
+      // No JSON begins here, so the loop tries the next position.
     }
   }
   throw new Error(`the commands printed no JSON: ${text.slice(-300)}`);

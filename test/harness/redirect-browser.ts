@@ -1,7 +1,6 @@
 /** Browser of a person who signs in at an OpenID provider: follows redirects and stores cookies. */
 import { expect } from "chai";
 
-/** Follows redirects and stores cookies by host and name. */
 export class RedirectBrowser {
   readonly cookies = new Map<string, string>();
 

@@ -4,8 +4,8 @@ import { inspect, isDeepStrictEqual } from "node:util";
 
 const POLL_MIN_MS = 10;
 /**
- * Maximum pause between two checks in milliseconds. Conditions are often requests: a check every 10 ms would take the processor time that
- * the test waits for.
+ * Maximum pause between two checks in milliseconds. A check is often a request, and one every 10 ms would take the processor time that the
+ * test waits for.
  */
 const POLL_MAX_MS = 50;
 /** Time limit of a wait in milliseconds, far longer than a busy machine needs, so that only a wait that hangs fails. */

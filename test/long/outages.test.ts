@@ -12,7 +12,6 @@ const CASES = Number(process.env["OUTAGE_CASES"] ?? 200);
 const FLEET_COUNT = Number(process.env["OUTAGE_FLEETS"] ?? 4);
 const SEED = Number(process.env["OUTAGE_SEED"] ?? Date.now() % 1_000_000);
 
-/** Number of cases after which the test prints its progress. */
 const CASES_PER_REPORT = 10;
 
 const GENERATED_OUTAGE: fc.Arbitrary<DatabaseOutage> = fc.record({

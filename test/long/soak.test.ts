@@ -11,7 +11,6 @@ const RUNS = Number(process.env["SOAK_RUNS"] ?? 7_000);
 const APP_COUNT = 12;
 const CALLERS = 4;
 const KILLS = Number(process.env["SOAK_KILLS"] ?? 100);
-/** Number of runs between two measurements of memory. */
 const RUNS_PER_SAMPLE = 100;
 const codeWith = (statement: string) => `async function execute({ payload }) {
   ${statement}

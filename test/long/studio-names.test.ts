@@ -7,7 +7,7 @@ import { launchChromium, type PageWatch, watchPage } from "../web/chromium.js";
 import { COUNT_FETCHES, kindOfPlace, linksOn, settle } from "../web/studio-crawl.js";
 import { studioPage } from "../web/studio-page.js";
 
-/** Text with markup, the end of an attribute, template syntax, and a change of the writing direction. */
+/** Markup, the end of an attribute, template syntax, and a change of the writing direction. */
 const HOSTILE_TEXT = `"><img class=hostile src=x onerror="hostile=1"><b class=hostile>\${hostile}{{hostile}}\u202Egpj.exe`;
 const TEXT = JSON.stringify(HOSTILE_TEXT);
 

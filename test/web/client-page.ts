@@ -9,7 +9,6 @@ export interface ClientPage {
   elsewhere: ClientService;
   page: Page;
   watch: PageWatch;
-  /** Evaluates code in the page and resolves to its value. */
   run(code: string): Promise<unknown>;
   /** Opens the page again with these scripts, after a test has changed the service's responses. */
   open(...scripts: string[]): Promise<void>;

@@ -204,7 +204,6 @@ async function findUnnamedControls(page: Page): Promise<string[]> {
   return listUnnamed((await page.accessibility.snapshot({ interestingOnly: false }))!);
 }
 
-/** Returns the times with AM or PM in the page. */
 const findTwelveHourTimes = async (page: Page): Promise<string[]> =>
   (await page.$eval("#content", (content) => content.textContent)).match(/\d\s[AP]M\b/g) ?? [];
 

@@ -30,7 +30,6 @@ export function findFoldersByStatus(root: string): Map<Status, string[]> {
   );
 }
 
-/** @param root checkout folder, whose source is searched */
 export function createErrorTable(root: string): string {
   const raisingByStatus = findFoldersByStatus(root);
   const lines = (Object.keys(STATUS) as Status[]).map((status) => {

@@ -35,7 +35,6 @@ export interface LocalServer {
 /** True if `svc dev` has started a service for this project before. */
 export const isLocalProject = (root: string): boolean => existsSync(join(root, DATA_FOLDER));
 
-/** True if the project contains the credentials of an earlier local service. */
 export const hasLocalServerData = (root: string): boolean => existsSync(join(root, DATA_FOLDER, CREDENTIALS_FILE));
 
 export async function isServerAnswering(url: string): Promise<boolean> {

@@ -45,7 +45,6 @@ export class CommandOutput {
     if (this.isJson) this.#streams.stdout.write(`${JSON.stringify(value)}\n`);
   }
 
-  /** Prints rows as a table with aligned columns. */
   writeTable(rows: readonly (readonly string[])[]): void {
     const widths = (rows[0] ?? []).map((_, index) => Math.max(...rows.map((row) => row[index]?.length ?? 0)));
     for (const row of rows)

@@ -18,7 +18,6 @@ export interface InstalledDependency {
   integrity?: string | null | undefined;
 }
 
-/** Path and content of a file with type declarations. */
 export interface TypeDeclarationFile {
   filePath: string;
   content: string;

@@ -15,7 +15,6 @@ export interface SchedulePlan {
   repeat: RepeatKind;
   /** Minutes between two runs. Used only if `repeat` is "minutes". */
   intervalMinutes: number;
-  /** Minute of the hour at which a run starts. */
   minute: number;
   hour: number;
   /** Days of the week; 0 is Sunday. */

@@ -40,7 +40,6 @@ async function execute({ payload }) {
 }
 `;
 
-/** Access of templates whose actions only editors should be able to run. */
 const EDITORS_ACCESS: ActionDraft["access"] = { who: "editors", user: "" };
 
 export const ACTION_TEMPLATES: Record<string, ActionTemplate> = {

@@ -44,7 +44,6 @@ function parseCellText(text: string, before: unknown): unknown {
 export interface CellEditFunctions {
   beginEdit(entry: Entry, index: number, column: string): void;
   changeText(text: string): void;
-  /** Saves the typed text and ends the editing of the cell. */
   saveCell(): void;
   cancelEdit(): void;
 }

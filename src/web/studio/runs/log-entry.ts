@@ -1,7 +1,7 @@
 /** Determines from an entry of the execution log if the run failed or was cancelled. */
 import type { LogEntry } from "../shared/model.js";
 
-/** True if the run was cancelled. The service logs a cancelled run with an error of this name. */
+/** The service logs a cancelled run with an error of this name. */
 export const isCancelledEntry = ({ error }: Pick<LogEntry, "error">) => error?.name === "CancelledError";
 
 export const isFailedEntry = (entry: Pick<LogEntry, "type" | "error">) =>

@@ -25,9 +25,7 @@ export interface PageProps {
   isAdmin: boolean;
   /** E-mail address of the signed-in person; "" if the browser is signed in with a token. */
   email: string;
-  /** Role of the signed-in person on the open app. */
   role: Role;
-  /** Organizations in which the signed-in person has a role. */
   organizations: readonly Membership[];
   /** Reads the person's roles and organizations again. Call this after a change of roles, or after an organization was created. */
   reloadRoles: () => Promise<void>;
