@@ -190,12 +190,15 @@ describe("the access matrix", () => {
   const PLACES = ["own", "another", "foreign", "missing"] as const;
 
   /**
-   * Returns the callers with which an operation or route is tested: two thirds of them for the own app, one third for other apps. Members
+   * Returns the callers with which an operation or route is tested: two thirds of them for the own app, a sixth of them for other apps. Members
    * of the app and of the organization alternate in `callers`, so taking every second caller would leave out one of these groups.
    */
   function sampleOfCallers(index: number, place: CallerScope): TestCaller[] {
     const first = index + PLACES.indexOf(place);
-    const sample = [...sampleOf(callers, first, 3), ...(place === "own" ? sampleOf(callers, first + 1, 3) : [])];
+    const sample =
+      place === "own"
+        ? [...sampleOf(callers, first, 3), ...sampleOf(callers, first + 1, 3)]
+        : sampleOf(callers, first, 6);
     return callers.filter((caller) => sample.includes(caller));
   }
 

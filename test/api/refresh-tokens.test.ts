@@ -1,5 +1,6 @@
 /** Tests secret bindings whose token endpoint replaces the refresh token with each access token. */
 import { expect } from "chai";
+import { longTest } from "../harness/samples.js";
 import { BoundRequests, REQUEST_CODE } from "./bound-requests.js";
 
 describe("refresh tokens of secret bindings", () => {
@@ -40,7 +41,7 @@ describe("refresh tokens of secret bindings", () => {
     expect(received).to.deep.equal([0, 1, 2].map(tokenOf));
   });
 
-  it("are stored by a later attempt if the database rejects the first ones", async () => {
+  longTest("are stored by a later attempt if the database rejects the first ones", async () => {
     const { db } = bound.service;
     // A sequence keeps its number when a transaction fails, so exactly the first two writes fail.
     await db.query(`CREATE SEQUENCE token_writes;

@@ -101,12 +101,12 @@ describe("permission is checked before any other error", function () {
     const routes = Object.entries(BODY_SAMPLES);
     it(`also for invalid bodies from ${name}`, async () => {
       let refused = 0;
-      for (const [route, sample] of sampleOf(routes, at, 2)) {
+      for (const [route, sample] of sampleOf(routes, at, 4)) {
         const expected = await permissionRefusal(route, tokenOf(), sample.body);
         if (expected === null) continue;
         refused += 1;
         const bodies = [...faulty(sample.body), ...bodiesWithUnknownField(sample).map((one) => one.body)];
-        for (const body of sampleOf(bodies, refused, 3)) {
+        for (const body of sampleOf(bodies, refused, 6)) {
           expect(await refusal(route, tokenOf(), "", body), `${route} ${JSON.stringify(body)}`).to.equal(expected);
         }
       }

@@ -1,6 +1,7 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
+import { longTest } from "../harness/samples.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 
 const SECRET = "canary/of a private+setting";
@@ -139,7 +140,7 @@ describe("settings in a run, and what leaves it", () => {
     }
   });
 
-  it("reports at most a hundred blocked requests of a run", async () => {
+  longTest("reports at most a hundred blocked requests of a run", async () => {
     const { body } = await run(`
       let blocked = 0;
       const ask = () => fetch("${url}/x?k=" + context.settings._secret).catch(() => { blocked += 1 });
@@ -164,7 +165,7 @@ describe("settings in a run, and what leaves it", () => {
     await client.dispose();
   });
 
-  it("shows all lines of a run, also more than a socket may buffer, beside other subscriptions", async () => {
+  longTest("shows all lines of a run, also more than a socket may buffer, beside other subscriptions", async () => {
     const { body } = await run("return 1");
     const texts = Array.from({ length: 5_000 }, (_, at) => `line ${at}`);
     await service.db.query(

@@ -80,7 +80,7 @@ describe("settings in every response", () => {
 
   it("are read by every GET and every query", async () => {
     for (const [index, [kind, as]] of Object.entries(tokens).entries()) {
-      const sampledPaths = sampleOf(getPaths(ids), index, 3);
+      const sampledPaths = sampleOf(getPaths(ids), index, 6);
       // Adds the paths whose responses contain settings, because the last tests expect these responses.
       const paths = getPaths(ids).filter(
         (path) => sampledPaths.includes(path) || /settings|env\.js|versions/.test(path),
@@ -90,7 +90,7 @@ describe("settings in every response", () => {
         note(kind, path, [http, [...headers], body]);
         expect(http, `${kind} ${path}`).to.be.lessThan(500);
       }
-      for (const query of sampleOf(queries(ids), index, 3)) note(kind, query, await service.graphql(query, {}, { as }));
+      for (const query of sampleOf(queries(ids), index, 6)) note(kind, query, await service.graphql(query, {}, { as }));
     }
   });
 

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { buildSchema, getNamedType, getNullableType, isInputObjectType, isListType } from "graphql";
 import { rows } from "../../src/data/database.js";
-import { sampleOf } from "../harness/samples.js";
+import { longTest, sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import {
   addressOf,
@@ -197,7 +197,7 @@ describe("unknown fields of a body", () => {
       });
     }
 
-    it("do not include any field that OpenAPI describes", async () => {
+    longTest("do not include any field that OpenAPI describes", async () => {
       const { paths, components } = (await service.rest("GET", "/v1/openapi.json", { as: null })).body;
       // A trigger of one kind refuses the fields of another kind. So a field counts as known if at least one sample body with its type may
       // have it.

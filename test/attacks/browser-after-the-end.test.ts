@@ -116,7 +116,7 @@ describe("after the end of a run", () => {
 
   for (const [index, [when, at]] of Object.entries(MOMENTS_AFTER_END).entries()) {
     it(`nothing is sent ${when}`, async () => {
-      for (const [what, send] of sampleOf(Object.entries(REQUEST_APIS), index, 6)) {
+      for (const [what, send] of sampleOf(Object.entries(REQUEST_APIS), index, 12)) {
         const { after, before, told } = await late(at(send(`${url}/late`)));
         expect(after, what).to.deep.equal([]);
         // Requests that the host received before the run's end belong to the run.

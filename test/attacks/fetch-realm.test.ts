@@ -5,7 +5,7 @@
 import { expect } from "chai";
 import type { SandboxMode } from "../../src/engine/browser/run.js";
 import { resultOf } from "../engine/browser/support.js";
-import { sampleOf } from "../harness/samples.js";
+import { longTest, sampleOf } from "../harness/samples.js";
 import { fetchRealm } from "./fetch-realm.js";
 import { tryNatives } from "./realm-natives.js";
 
@@ -83,7 +83,7 @@ describe("consecutive runs on a thread with fetch", () => {
     });
   }
 
-  it("cannot crash their page by any platform function, arguments or exceptions in callbacks", async () => {
+  longTest("cannot crash their page by any platform function, arguments or exceptions in callbacks", async () => {
     const tried = (from: number | null) =>
       resultOf(browsers(), execute(`return (${tryNatives})(url, ${from}, ${CALLS_PER_RUN})`), here);
     const names = (await tried(null)) as string[];

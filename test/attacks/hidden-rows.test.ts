@@ -254,7 +254,7 @@ describe("hidden rows", () => {
     const { body } = await service.rest("GET", "/v1/openapi.json", { as: null });
     const schema = buildSchema(readFileSync("schema/schema.graphql", "utf8"));
     const all = listEndpoints(body, schema).filter(({ name }) => !(name in UNSTABLE));
-    const endpoints = sampleOf(all, 2, 8);
+    const endpoints = sampleOf(all, 2, 16);
     const hiddenRows = createHiddenRows(service);
     const { admin, visitors, members, owner } = await hiddenRows.addOwnApp();
 

@@ -2,6 +2,7 @@
 import { expect } from "chai";
 import { ActionComparisons } from "../../src/operations/actions/comparison.js";
 import { AppVersions } from "../../src/operations/apps/app-versions.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 type AppVersionsOptions = ConstructorParameters<typeof AppVersions>[0];
@@ -37,7 +38,7 @@ describe("large histories", () => {
     expect(read).to.be.below(50_000);
   });
 
-  it("of an action are compared while other requests are served", async () => {
+  longTest("of an action are compared while other requests are served", async () => {
     const block = "\n".repeat(1_000);
     const code = (word: string) => Array.from({ length: 100 }, (_, at) => `${block}${word}${at}`).join("\n");
     const row = (id: number, masterId: number | null) => ({

@@ -109,10 +109,13 @@ describe("runs that wait for runs", () => {
     await service.stop();
   });
 
-  it("can run on a runner that is full of waiting runs, from another process, to the maximum depth of a chain", async () => {
-    const asked = sampleOf([1, 2, 3], 0, 3).map(() => ask(service, 1, "chain/runWithResult", { left: 8 }));
-    for (const { body } of await Promise.all(asked)) expect(body.result).to.equal(8);
-  });
+  longTest(
+    "can run on a runner that is full of waiting runs, from another process, to the maximum depth of a chain",
+    async () => {
+      const asked = sampleOf([1, 2, 3], 0, 3).map(() => ask(service, 1, "chain/runWithResult", { left: 8 }));
+      for (const { body } of await Promise.all(asked)) expect(body.result).to.equal(8);
+    },
+  );
 
   longTest("are all executed, one after another, if one run waits for dozens of them", async () => {
     const { body } = await ask(service, 1, "crowd/runWithResult", { name: "quick", count: 30 });

@@ -14,6 +14,7 @@ import { MediaBlobs } from "../../src/operations/media/blobs.js";
 import { BACKUP_LOCK_KEY, MediaSweep } from "../../src/operations/media/sweep.js";
 import { type Service, startService } from "../../src/service.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { filesUnder, mediaOf } from "../media/support.js";
@@ -105,7 +106,7 @@ describe("a backup that is restored elsewhere", function () {
     expect(made.status, "the unique index keeps its word").to.equal(409);
   });
 
-  it("ends a run that was running at the backup like a run of a crashed process", async () => {
+  longTest("ends a run that was running at the backup like a run of a crashed process", async () => {
     await until(async () => {
       const [run] = await db.query("SELECT state FROM run WHERE app_id = 2");
       return run.state === "failed";

@@ -147,7 +147,7 @@ describe("commands in the documentation", () => {
   }
 
   const pages = PAGES.filter((one) => ![...ALWAYS_RUN_PAGES, ...LONG_PAGES].includes(one) && steps(one).length > 0);
-  for (const page of [...ALWAYS_RUN_PAGES, ...sampleOf(pages, 1, 16), ...LONG_PAGES]) {
+  for (const page of [...ALWAYS_RUN_PAGES, ...sampleOf(pages, 1, 32), ...LONG_PAGES]) {
     const test = LONG_PAGES.includes(page) ? longTest : it;
     test(`work unchanged in ${page}`, async () => {
       const credentials = await newApp(page);
@@ -202,7 +202,7 @@ describe("commands in the documentation", () => {
   });
 
   const shownResults = SVC_NAMESPACES.filter((one) => one.example !== null);
-  for (const { path, package: name, example } of sampleOf(shownResults, 0, 16)) {
+  for (const { path, package: name, example } of sampleOf(shownResults, 0, 32)) {
     it(`give the result that the reference shows for ${path}`, async () => {
       const action = `reference-${path.replaceAll(".", "-")}`;
       const dependencies = name === null ? [] : [name];

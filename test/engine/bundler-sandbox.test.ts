@@ -10,6 +10,7 @@ import { BundlerBusyError, PackageError, SandboxUnavailableError } from "../../s
 import { findMissingResource, UNSHARE_COMMAND } from "../../src/engine/bundler/sandbox.js";
 import { Bundler } from "../../src/engine/bundler.js";
 import { archiveOf } from "../harness/npm-registry.js";
+import { longTest } from "../harness/samples.js";
 import type { ProbeTask, Report } from "./sandbox-probe.js";
 
 const PROBE = fileURLToPath(new URL("./sandbox-probe.js", import.meta.url));
@@ -96,25 +97,31 @@ describe("the process in which packages are bundled", () => {
     expect(fault.message).to.equal("the bundler exceeded its limit of 1 MB");
   });
 
-  it("is too busy if something else ends it, and exceeds a limit if the kernel ends it for its CPU time or memory", async () => {
-    for (const signal of ["SIGXCPU", "SIGABRT"] as const) {
-      const fault = await refusalOf({ port, folder, signal });
-      expect(fault, signal).to.be.instanceOf(PackageError);
-      expect(fault.message).to.equal("the bundler exceeded its limit of 30 s or 512 MB");
-    }
-    expect(await refusalOf({ port, folder, signal: "SIGKILL" })).to.be.instanceOf(BundlerBusyError);
-  });
+  longTest(
+    "is too busy if something else ends it, and exceeds a limit if the kernel ends it for its CPU time or memory",
+    async () => {
+      for (const signal of ["SIGXCPU", "SIGABRT"] as const) {
+        const fault = await refusalOf({ port, folder, signal });
+        expect(fault, signal).to.be.instanceOf(PackageError);
+        expect(fault.message).to.equal("the bundler exceeded its limit of 30 s or 512 MB");
+      }
+      expect(await refusalOf({ port, folder, signal: "SIGKILL" })).to.be.instanceOf(BundlerBusyError);
+    },
+  );
 
-  it("is checked again at the next package if the machine has no namespaces; until then packages are rejected", async () => {
-    const unshareCommand = ["false"];
-    const { bundler, lines } = bundlerWith({ unshareCommand });
-    const refusal = await errorOf(bundler.bundle([LIBRARY_ARCHIVE]));
-    expect(refusal).to.be.instanceOf(SandboxUnavailableError);
-    expect(lines).to.deep.equal([refusal.message]);
-    unshareCommand.splice(0, 1, ...UNSHARE_COMMAND);
-    expect((await bundler.bundle([LIBRARY_ARCHIVE])).global).to.equal("thing");
-    expect((await bundler.findSandbox()).isNetworkIsolated).to.equal(true);
-  });
+  longTest(
+    "is checked again at the next package if the machine has no namespaces; until then packages are rejected",
+    async () => {
+      const unshareCommand = ["false"];
+      const { bundler, lines } = bundlerWith({ unshareCommand });
+      const refusal = await errorOf(bundler.bundle([LIBRARY_ARCHIVE]));
+      expect(refusal).to.be.instanceOf(SandboxUnavailableError);
+      expect(lines).to.deep.equal([refusal.message]);
+      unshareCommand.splice(0, 1, ...UNSHARE_COMMAND);
+      expect((await bundler.bundle([LIBRARY_ARCHIVE])).global).to.equal("thing");
+      expect((await bundler.findSandbox()).isNetworkIsolated).to.equal(true);
+    },
+  );
 
   for (const [cause, command, message] of [
     ["a process was killed", "kill -9 $$", "was ended before it finished"],
@@ -129,21 +136,24 @@ describe("the process in which packages are bundled", () => {
       "cannot start at the moment (Cannot allocate memory)",
     ],
   ] as const)
-    it(`is not replaced by a weaker one because ${cause}: the next package is bundled in the strictest`, async () => {
-      const mark = join(folder, cause.replaceAll(" ", "-"));
-      const failsOnce = ["sh", "-c", `if mkdir ${mark}; then ${command}; fi; exec "$0" "$@"`];
-      const { bundler, lines } = bundlerWith({ unshareCommand: [...failsOnce, ...UNSHARE_COMMAND], sandbox: false });
-      chmodSync(folder, 0o777);
-      const refusal = await errorOf(bundler.bundle([LIBRARY_ARCHIVE]));
-      expect(refusal).to.be.instanceOf(BundlerBusyError);
-      expect(refusal.message).to.contain(message);
-      expect((await bundler.bundle([LIBRARY_ARCHIVE])).global).to.equal("thing");
-      const undisturbed = bundlerWith({});
-      const { commands: _, ...protections } = await bundler.findSandbox();
-      const { commands: __, ...strictest } = await undisturbed.bundler.findSandbox();
-      expect(protections).to.deep.equal(strictest);
-      expect(lines).to.deep.equal(undisturbed.lines);
-    });
+    longTest(
+      `is not replaced by a weaker one because ${cause}: the next package is bundled in the strictest`,
+      async () => {
+        const mark = join(folder, cause.replaceAll(" ", "-"));
+        const failsOnce = ["sh", "-c", `if mkdir ${mark}; then ${command}; fi; exec "$0" "$@"`];
+        const { bundler, lines } = bundlerWith({ unshareCommand: [...failsOnce, ...UNSHARE_COMMAND], sandbox: false });
+        chmodSync(folder, 0o777);
+        const refusal = await errorOf(bundler.bundle([LIBRARY_ARCHIVE]));
+        expect(refusal).to.be.instanceOf(BundlerBusyError);
+        expect(refusal.message).to.contain(message);
+        expect((await bundler.bundle([LIBRARY_ARCHIVE])).global).to.equal("thing");
+        const undisturbed = bundlerWith({});
+        const { commands: _, ...protections } = await bundler.findSandbox();
+        const { commands: __, ...strictest } = await undisturbed.bundler.findSandbox();
+        expect(protections).to.deep.equal(strictest);
+        expect(lines).to.deep.equal(undisturbed.lines);
+      },
+    );
 
   it("is not available if the operator has set the maximum number of namespaces to 0", () => {
     const text = "unshare: unshare failed: No space left on device\n";
@@ -159,7 +169,7 @@ describe("the process in which packages are bundled", () => {
     expect(findMissingResource("unshare: unshare failed: Operation not permitted\n", folder)).to.equal(null);
   });
 
-  it("does not start after a stop", async () => {
+  longTest("does not start after a stop", async () => {
     const { bundler } = bundlerWith({});
     await bundler.bundle([LIBRARY_ARCHIVE]);
     bundler.stop();

@@ -4,6 +4,7 @@ import { expect } from "chai";
 import { type Logger, pino } from "pino";
 import { findRunningEmbeddedPostgres, startEmbeddedPostgres } from "../../src/engine/embedded-postgres.js";
 import { isRunning, postmasterPid, query, usePostgresOwners } from "../harness/postgres-owners.js";
+import { longTest } from "../harness/samples.js";
 import { until } from "../harness/until.js";
 
 const silent = pino({ level: "silent" });
@@ -49,7 +50,7 @@ describe("the embedded PostgreSQL", () => {
     expect(await findRunningEmbeddedPostgres(cluster.dataDir)).to.equal(null);
   });
 
-  it("is found by a second process, which cannot start it too: one line has the first one's pid", async () => {
+  longTest("is found by a second process, which cannot start it too: one line has the first one's pid", async () => {
     const first = await cluster.start();
     expect(await findRunningEmbeddedPostgres(cluster.dataDir)).to.equal(first.said.url);
     const second = await cluster.start();

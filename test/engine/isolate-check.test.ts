@@ -108,7 +108,7 @@ describe("the syntax check of code in an isolate", () => {
     await hasty.close();
   });
 
-  it("lets the process exit while V8 compiles, and starts no check that waits", async () => {
+  longTest("lets the process exit while V8 compiles, and starts no check that waits", async () => {
     await runProgram(EXITING_PROGRAM);
   });
 

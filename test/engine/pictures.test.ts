@@ -12,6 +12,7 @@ import {
   PictureProcessor,
   type PictureResizeOptions,
 } from "../../src/engine/pictures.js";
+import { longTest } from "../harness/samples.js";
 
 const CHILD_PROGRAM = fileURLToPath(new URL("../../src/engine/pictures/child.js", import.meta.url));
 const GIF = Buffer.from("R0lGODlhAQABAIAAAP///wAAACH5BAAAAAAALAAAAAABAAEAAAICRAEAOw==", "base64");
@@ -52,7 +53,7 @@ describe("the process that decodes a picture", () => {
       '{ writeSync(2, "sh: 1: exec: Cannot allocate memory\\n"); process.exit(126); }',
     ],
   ] as const)
-    it(`keeps its own account if the first process ${cause}, and the next picture succeeds`, async () => {
+    longTest(`keeps its own account if the first process ${cause}, and the next picture succeeds`, async () => {
       const mark = JSON.stringify(join(folder, name));
       const { lines, processor } = processorWith(
         name,
@@ -78,7 +79,7 @@ describe("the process that decodes a picture", () => {
     expect(lines).to.have.length(process.getuid?.() === 0 ? 1 : 0);
   });
 
-  it("rejects the picture at its CPU time limit, but not if something else ends the process", async () => {
+  longTest("rejects the picture at its CPU time limit, but not if something else ends the process", async () => {
     const { processor } = processorWith(
       "ended",
       `const { resize } = JSON.parse(process.argv.at(-1));

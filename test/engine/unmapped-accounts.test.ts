@@ -2,6 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
+import { longTest } from "../harness/samples.js";
 
 const moduleUrl = (name: string) => JSON.stringify(new URL(`../../src/engine/${name}.js`, import.meta.url).href);
 const HARNESS = JSON.stringify(new URL("../harness/npm-registry.js", import.meta.url).href);
@@ -29,13 +30,16 @@ const PROGRAM = `
   process.stdout.write(JSON.stringify({ picture: picture.subarray(1, 4).toString(), global, warnings }));`;
 
 describe("a container in which only root has an ID", () => {
-  it("decodes pictures and bundles packages under root's account, with a warning for each", function () {
-    if (process.platform !== "linux") this.skip(); // Only Linux has user namespaces.
-    const run = [process.execPath, "--input-type=module", "-e", PROGRAM];
-    const output = execFileSync("unshare", ["--user", "--map-root-user", ...run], { cwd: ROOT, encoding: "utf8" });
-    const { picture, global, warnings } = JSON.parse(output);
-    expect({ picture, global }).to.deep.equal({ picture: "PNG", global: "thing" });
-    expect(warnings).to.have.length(2);
-    for (const warning of warnings) expect(warning).to.contain("under the service's own account");
-  });
+  longTest(
+    "decodes pictures and bundles packages under root's account, with a warning for each",
+    function (this: Mocha.Context) {
+      if (process.platform !== "linux") this.skip(); // Only Linux has user namespaces.
+      const run = [process.execPath, "--input-type=module", "-e", PROGRAM];
+      const output = execFileSync("unshare", ["--user", "--map-root-user", ...run], { cwd: ROOT, encoding: "utf8" });
+      const { picture, global, warnings } = JSON.parse(output);
+      expect({ picture, global }).to.deep.equal({ picture: "PNG", global: "thing" });
+      expect(warnings).to.have.length(2);
+      for (const warning of warnings) expect(warning).to.contain("under the service's own account");
+    },
+  );
 });

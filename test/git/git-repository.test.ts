@@ -13,6 +13,7 @@ import { GitRepository } from "../../src/operations/git/git-repository.js";
 import { GitWebhooks } from "../../src/operations/git/git-webhooks.js";
 import { createOutgoingSender } from "../../src/operations/requests/requests.js";
 import { findPulledRef, matchesTagPattern, parseGitConnectionInput } from "../../src/rules/git-input.js";
+import { longTest } from "../harness/samples.js";
 
 const TYPES = { commit: 1, tree: 2, blob: 3, tag: 4 } as const;
 const ENTRIES = ["action.ts", "action.js"];
@@ -111,7 +112,7 @@ describe("git repositories", () => {
     expect(await read(hash(tag), packOf([tag, ...items]))).to.equal(JSON.stringify(whole));
   });
 
-  it("rejects broken and oversized packs with an explanation", async () => {
+  longTest("rejects broken and oversized packs with an explanation", async () => {
     const { commit, items, file, root } = repository("[]");
     const id = hash(commit);
     const changed = packOf(items);

@@ -122,7 +122,7 @@ describe("git connections", () => {
         /lib\/twice\.ts is missing .* or larger than 1 MB/,
       ],
     ];
-    for (const [files, status, error] of sampleOf(faulty, 0, 4)) {
+    for (const [files, status, error] of sampleOf(faulty, 0, 8)) {
       const all = project(5, files);
       if ("data" in files) delete all["data/rooms.json"];
       const commit = server.commit(all);
@@ -312,7 +312,7 @@ describe("git connections", () => {
     expect([(await signed(gitea)).http, (await signed(gitlab)).http]).to.deep.equal([200, 401]);
   });
 
-  it("does not repeat the pull of a webhook if a later tag was pulled meanwhile", async () => {
+  longTest("does not repeat the pull of a webhook if a later tag was pulled meanwhile", async () => {
     const { webhookSecret } = (await connect({ ...fields(), newSecret: true })).body;
     const changeClaimTime = (time: string) => rows(service.db, "UPDATE git_webhook SET claimed_at = $1", [time]);
     server.tag("v50", server.commit(project(50)));

@@ -89,9 +89,12 @@ export function testModes(started: () => Started): void {
     }
   });
 
-  it("runs in an isolate if the package only stores eval, and in a document if it calls eval by name or imports a module", async () => {
-    expect(await modesOf("lists-all", "listsAll.sum(1, 2)")).to.deep.equal([3, ["isolate"]]);
-    expect(await modesOf("sees-around", "seesAround.sum(1, 2)")).to.deep.equal([3, ["document"]]);
-    expect(await modesOf("asks-for-more", "asksForMore.sum(1, 2)")).to.deep.equal([3, ["document"]]);
-  });
+  longTest(
+    "runs in an isolate if the package only stores eval, and in a document if it calls eval by name or imports a module",
+    async () => {
+      expect(await modesOf("lists-all", "listsAll.sum(1, 2)")).to.deep.equal([3, ["isolate"]]);
+      expect(await modesOf("sees-around", "seesAround.sum(1, 2)")).to.deep.equal([3, ["document"]]);
+      expect(await modesOf("asks-for-more", "asksForMore.sum(1, 2)")).to.deep.equal([3, ["document"]]);
+    },
+  );
 }

@@ -78,7 +78,7 @@ describe("choices of npm packages", () => {
     expect(body.error).to.match(/has only versions of \^2 that are younger than NPM_MIN_AGE_DAYS/);
   });
 
-  it("applies also to the dependencies of a package", async () => {
+  longTest("applies also to the dependencies of a package", async () => {
     const manifest = { dependencies: { dated: "^1.0.0" } };
     registry.publish({
       name: "needs-dated",

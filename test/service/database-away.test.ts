@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { expect } from "chai";
 import WebSocket from "ws";
 import { type Network, startNetwork } from "../harness/network.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
@@ -73,7 +74,7 @@ describe("a service whose database is not available", () => {
     expect(await metric("svc_database_up")).to.equal("1");
   });
 
-  it("is not ready while PostgreSQL's disk is full, reports it, and recovers", async () => {
+  longTest("is not ready while PostgreSQL's disk is full, reports it, and recovers", async () => {
     await until(async () => (await ready()).http === 200);
     await service.db.query(`
       CREATE FUNCTION disk_full() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
+import { longTest } from "../harness/samples.js";
 import { importSetUpModule } from "./modules.js";
 
 const { build, isBuildStale } = await importSetUpModule<{
@@ -48,7 +49,7 @@ describe("the build of the set-up", () => {
   for (const isService of [false, true]) {
     const [kind, otherKind] = isService ? ["the service", "everything"] : ["everything", "the service"];
 
-    it(`of ${kind} writes all files again after a build of ${otherKind} has replaced them`, async () => {
+    longTest(`of ${kind} writes all files again after a build of ${otherKind} has replaced them`, async () => {
       putSource(1);
       await build(root, isService);
       putSource(2);
@@ -71,7 +72,7 @@ describe("the build of the set-up", () => {
       expect(compiledValue()).to.equal("2");
     });
 
-    it(`is outdated after a build of ${kind} from other sources`, async () => {
+    longTest(`is outdated after a build of ${kind} from other sources`, async () => {
       putSource(1);
       await build(root, !isService);
       putSource(2);

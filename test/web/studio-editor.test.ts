@@ -71,7 +71,7 @@ describe("Studio's editor", () => {
     return names;
   }
 
-  it("loads the compiler from the service when code is shown, and not before", async () => {
+  longTest("loads the compiler from the service when code is shown, and not before", async () => {
     expect(beforeEditor).to.deep.equal([]);
     await suggestedAfter("context.");
     const compiler = page.workers().map((worker) => worker.url());

@@ -61,15 +61,18 @@ describe("the frame of Studio", () => {
   const focused = (selector: string) =>
     page.waitForFunction(`document.activeElement?.matches(${JSON.stringify(selector)})`);
 
-  it("opens addresses with the app from the palette, also if the address after the sign-in names none", async () => {
-    for (const view of ["runs", "actions"]) {
-      await studio.press("k");
-      await focused(".palette input");
-      await page.keyboard.sendCharacter(`go to ${view}`);
-      await page.keyboard.press("Enter");
-      await page.waitForFunction(`location.hash === "#/${service.appId}/${view}"`);
-    }
-  });
+  longTest(
+    "opens addresses with the app from the palette, also if the address after the sign-in names none",
+    async () => {
+      for (const view of ["runs", "actions"]) {
+        await studio.press("k");
+        await focused(".palette input");
+        await page.keyboard.sendCharacter(`go to ${view}`);
+        await page.keyboard.press("Enter");
+        await page.waitForFunction(`location.hash === "#/${service.appId}/${view}"`);
+      }
+    },
+  );
 
   it("uses the path prefix for the cookie and the socket", async () => {
     await untilEqual(async () => socketUrls[0], `${proxy.url.replace("http", "ws")}/graphql`);
@@ -242,8 +245,9 @@ describe("the frame of Studio", () => {
     await page.waitForSelector("dialog", { hidden: true });
   });
 
-  it("selects commands of the palette with the arrow keys, also for screen readers", () =>
-    checkPaletteKeys(page, studio));
+  longTest("selects commands of the palette with the arrow keys, also for screen readers", () =>
+    checkPaletteKeys(page, studio),
+  );
 
   longTest("finds tables, settings, people, runs and docs in the palette", () =>
     checkPaletteSearch(service, page, studio),

@@ -3,6 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium } from "./chromium.js";
 
@@ -154,7 +155,7 @@ describe("Svc.DataSources", () => {
     expect(body.result ?? body).to.deep.equal(EXPECTED_RESULTS);
   });
 
-  it("sells a seat once, for any number of concurrent requests", async () => {
+  longTest("sells a seat once, for any number of concurrent requests", async () => {
     await service.rest("POST", `/v1/apps/${service.appId}/data-sources`, {
       body: { name: "Sale", entries: [{ By: null }] },
     });

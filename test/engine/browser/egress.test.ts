@@ -217,7 +217,7 @@ describe("network access of a run", () => {
   for (const [index, mode] of SANDBOX_MODES.filter(modeHasNetwork).entries()) {
     describe(`in mode ${mode}`, () => {
       const always = EGRESS_APIS.filter(([title]) => ALWAYS_TESTED[mode]!.includes(title));
-      const sample = sampleOf(EGRESS_APIS, index, mode === "document" ? 8 : 12);
+      const sample = sampleOf(EGRESS_APIS, index, mode === "document" ? 16 : 24);
       for (const [title, way] of new Set([...always, ...sample])) {
         it(`reaches no private address by ${title}`, async () => {
           await browsers.run(runOf(codeFor("127.0.0.1", way), { mode }));
@@ -260,7 +260,7 @@ describe("network access of a run", () => {
   }
 
   const reachingApis = EGRESS_APIS.filter(([name]) => reaching.split("|").includes(name));
-  for (const [title, way] of sampleOf(reachingApis, 0, 6)) {
+  for (const [title, way] of sampleOf(reachingApis, 0, 12)) {
     it(`is counted by ${title} if private addresses are allowed`, async () => {
       // The end of a run may interrupt a request that its code does not await. So the test repeats the run until the host receives a
       // request.

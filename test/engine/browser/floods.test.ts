@@ -1,14 +1,8 @@
 /** Tests the limits of a run that would keep the browser's own process busy, and the use that these limits allow. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { longTest, sampleOf } from "../../harness/samples.js";
-import {
-  CHANNEL_FLOODS,
-  CHANNEL_PLACES,
-  expectFloodRefused,
-  LOCK_FLOOD,
-  runNeighbourDuringFlood,
-} from "./flood-runs.js";
+import { longTest } from "../../harness/samples.js";
+import { runNeighbourDuringFlood } from "./flood-runs.js";
 import { resultOf, testBrowsers } from "./support.js";
 
 describe("a flood of the browser's main process", function () {
@@ -20,13 +14,6 @@ describe("a flood of the browser's main process", function () {
     await browsers.start();
   });
   after(() => browsers.stop());
-
-  // Tests one flood from one place. test/long/floods.test.ts tests each flood in each place.
-  const [flood] = CHANNEL_FLOODS;
-  for (const [where, put] of sampleOf(CHANNEL_PLACES, 0, 3)) {
-    it(`cannot be made with channels from ${where}: ${flood}`, () => expectFloodRefused(browsers, put(flood)));
-  }
-  longTest("cannot be made with locks from the page", () => expectFloodRefused(browsers, LOCK_FLOOD));
 
   for (const [title, element] of [
     ["an empty frame", "{}"],

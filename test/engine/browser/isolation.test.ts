@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { modeHasNetwork, SANDBOX_MODES } from "../../../src/engine/browser/run.js";
-import { sampleOf } from "../../harness/samples.js";
+import { longTest, sampleOf } from "../../harness/samples.js";
 import { until } from "../../harness/until.js";
 import { type ReachableHost, reachableHost } from "./host.js";
 import { failureOf, resultOf, runOf } from "./support.js";
@@ -155,7 +155,7 @@ describe("isolation", () => {
     expect(await resultOf(browsers, code)).to.deep.equal([[], [], []]);
   });
 
-  for (const [title, code] of sampleOf(LEFTOVERS, 0, 6)) {
+  for (const [title, code] of sampleOf(LEFTOVERS, 0, 12)) {
     it(`leaves nothing for the next run of ${title}`, async () => {
       const outcome = await browsers.run(runOf(`const execute = async () => { ${code} }`));
       // Only a run that leaves its page may fail. All others must have left their data, otherwise the test would prove nothing.
@@ -212,7 +212,7 @@ describe("isolation", () => {
     expect(seen).to.deep.equal({});
   });
 
-  it("is not slowed by a run that blocks its own process", async () => {
+  longTest("is not slowed by a run that blocks its own process", async () => {
     const abort = new AbortController();
     const blocked = browsers.run(runOf("async function execute() { for (;;); }", { signal: abort.signal }));
     await until(() => browsers.countBrowsers().serving === 1);

@@ -131,7 +131,7 @@ describe("the life of the browser", () => {
     expect(browsers.countBrowsers().serving).to.equal(0);
   });
 
-  it("is up as soon as one context is open, and opens the others of spareContexts afterwards", async () => {
+  longTest("is up as soon as one context is open, and opens the others of spareContexts afterwards", async () => {
     const browsers = testBrowsers({ spareContexts: 4 });
     try {
       await browsers.start();
@@ -239,7 +239,8 @@ describe("a run that does not end", () => {
 
   // In a document, code that never pauses also delays its own result until the time limit. So this test leaves documents out.
   for (const mode of SANDBOX_MODES.filter((one) => one !== "document")) {
-    it(`has its work in mode ${mode} ended that continues after its result`, async () => {
+    const testMode = mode === "isolate" ? it : longTest;
+    testMode(`has its work in mode ${mode} ended that continues after its result`, async () => {
       const group = browsers.getBrowserPid()!;
       const code = "let n = 0; (function next() { if (n++ > 50) for (;;); Promise.resolve().then(next) })(); return 1";
       expect(await resultOf(browsers, `const execute = async () => { ${code} }`, { mode })).to.equal(1);

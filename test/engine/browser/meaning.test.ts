@@ -60,7 +60,7 @@ describe("the result of code", () => {
       });
     }
 
-    for (const [title, source, result] of sampleOf(SAMPLES, index, 3)) {
+    for (const [title, source, result] of sampleOf(SAMPLES, index, 6)) {
       it(`is the same in mode ${mode}: ${title}`, async () => {
         expect(await resultOf(browsers, source, { mode })).to.deep.equal(result);
       });

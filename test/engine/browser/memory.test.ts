@@ -3,7 +3,7 @@ import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { CONSOLE_MAX_CHARACTERS, CONSOLE_MAX_LINES } from "../../../src/engine/browser/pages/harness.js";
 import type { ConsoleLine } from "../../../src/engine/browser/run.js";
-import { sampleOf } from "../../harness/samples.js";
+import { longTest, sampleOf } from "../../harness/samples.js";
 import { expectEndedByMemory } from "./memory-runs.js";
 import { failureOf, resultOf, testBrowsers } from "./support.js";
 
@@ -35,7 +35,7 @@ describe("the memory of a run", function () {
     expect(failure.error.message).to.equal("The action opened too many pages, frames or workers");
   });
 
-  it("is limited for the console in lines and characters inside the page", async () => {
+  longTest("is limited for the console in lines and characters inside the page", async () => {
     const lines: ConsoleLine[] = [];
     const source = "const execute = async () => { for (let i = 0; i < 1e5; i += 1) console.log(i) }";
     await resultOf(browsers, source, { onConsole: (line) => lines.push(line) });

@@ -11,7 +11,7 @@ import { startChromium } from "../../../src/engine/browser/processes/chromium.js
 import { modeHasNetwork, SANDBOX_MODES, type SandboxMode } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { chromePath } from "../../harness/remote-chromium.js";
-import { sampleOf } from "../../harness/samples.js";
+import { longTest, sampleOf } from "../../harness/samples.js";
 import { until } from "../../harness/until.js";
 import { runOf } from "./support.js";
 
@@ -154,7 +154,7 @@ describe("after the requests of a run", () => {
       }
 
       const leftovers = LEFTOVERS.filter(([, , , only = mode]) => only === mode);
-      for (const [title, code, expected] of sampleOf(leftovers, index, 2)) {
+      for (const [title, code, expected] of sampleOf(leftovers, index, 4)) {
         it(`nothing of ${title} remains, and the page serves the next run`, async () => {
           // If a busy machine replaced the page, this run proves nothing about renewal, and the loop continues.
           for (let renewed = 0; renewed < 2; ) {
@@ -170,7 +170,7 @@ describe("after the requests of a run", () => {
         ...CREDENTIALS_SENT_ONCE.map((one) => [...one, true] as const),
       ];
       const requestsHere = requests.filter(([, , rooms]) => rooms.includes(mode));
-      for (const [title, code, , isHeard] of sampleOf(requestsHere, index, 2)) {
+      for (const [title, code, , isHeard] of sampleOf(requestsHere, index, 4)) {
         it(`no name and password of a URL remain, by ${title}: ${isHeard ? "the page goes" : "no host hears them"}`, async () => {
           const lastRequest = isHeard ? "await fetch(url + '/told')" : "";
           const first = await requestsOf(
@@ -216,7 +216,7 @@ describe("after the requests of a run", () => {
         }
       });
 
-      it("no run waits: if the page must be replaced, another one is ready", async () => {
+      longTest("no run waits: if the page must be replaced, another one is ready", async () => {
         const pool = new PagePool({
           chromium,
           getCrashCause: () => null,

@@ -200,7 +200,7 @@ describe("URLs that a run may not request", () => {
     return arrived.join();
   }
 
-  for (const [title, way] of sampleOf(DOCUMENT_APIS, 0, 4)) {
+  for (const [title, way] of sampleOf(DOCUMENT_APIS, 0, 8)) {
     it(`are not sent by ${title} in any of ${ENCODINGS.length} encodings`, async () => {
       await browsers.run(runOf(codeFor(way, ALL_TEXTS), { payload, mayRequest }));
       expect(received()).to.deep.equal([]);
@@ -211,14 +211,14 @@ describe("URLs that a run may not request", () => {
     describe(`in mode ${mode}`, () => {
       const here = { mode, service };
       const requests = mode === "document" ? REQUEST_APIS : [LIBRARY_REQUEST, ...REQUEST_APIS];
-      for (const [title, way] of sampleOf(requests, 0, 4)) {
+      for (const [title, way] of sampleOf(requests, 0, 8)) {
         it(`are not sent by ${title} in any of ${ENCODINGS.length} encodings, and the run continues`, async () => {
           const outcome = await resultOf(browsers, codeOf(way), { ...here, payload: secrets, mayRequest });
           expect(outcome).to.deep.equal([blocked, "here"]);
           expect(arrived).to.deep.equal(["/harmless"]);
         });
       }
-      for (const [title, way] of sampleOf(requests, 0, 6)) {
+      for (const [title, way] of sampleOf(requests, 0, 12)) {
         it(`are sent by ${title} if the check allows them`, async () => {
           expect(await arrivedFrom(way, here)).to.match(/plain.*,\/harmless$/);
         });
@@ -327,7 +327,7 @@ describe("URLs that a run may not request", () => {
         // A run that starts before the guard is set can still send requests.
         const unguardedRun = { payload, mode, isolationKey: `judged late in ${mode}` };
         await trusting.run(runOf(codeFor("", "[]"), unguardedRun));
-        for (const [title, way] of sampleOf(REQUEST_APIS, at, 8)) {
+        for (const [title, way] of sampleOf(REQUEST_APIS, at, 16)) {
           await trusting.run(runOf(codeFor(way, "[s]"), { ...unguardedRun, mayRequest }));
           expect(received(), `${title} of mode ${mode}`).to.deep.equal([]);
         }

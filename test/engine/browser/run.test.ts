@@ -3,7 +3,7 @@ import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { type PageRunRequest, SANDBOX_MODES } from "../../../src/engine/browser/run.js";
 import { type RemoteChromium, startRemoteChromium } from "../../harness/remote-chromium.js";
-import { sampleOf } from "../../harness/samples.js";
+import { longTest, sampleOf } from "../../harness/samples.js";
 import { createRemoteSource, failureOf, resultOf, testBrowsers } from "./support.js";
 
 let browsers: Browsers;
@@ -13,6 +13,8 @@ function testEachMode(kind: Partial<PageRunRequest>): void {
   const result = (source: string, changes: Partial<PageRunRequest> = {}) =>
     resultOf(browsers, source, { ...kind, ...changes });
   const failure = (source: string) => failureOf(browsers, source, kind);
+  /** Declares a test that needs much processor time, so that `npm test` runs it in one mode only. */
+  const testInOneMode = kind.mode === "network-isolate" ? it : longTest;
 
   describe("what code sees", () => {
     it("gives execute a context with exactly payload and settings", async () => {
@@ -103,7 +105,7 @@ function testEachMode(kind: Partial<PageRunRequest>): void {
       });
     }
 
-    it("have at most 6 MB, and fail one byte above", async () => {
+    testInOneMode("have at most 6 MB, and fail one byte above", async () => {
       const exact = 6 * 1024 * 1024 - 2;
       expect(await result(`const execute = async () => "x".repeat(${exact})`)).to.have.length(exact);
       const found = await failure(`const execute = async () => "x".repeat(${exact + 1})`);
@@ -190,7 +192,7 @@ function testEachMode(kind: Partial<PageRunRequest>): void {
       expect(await result("function execute() { return 5 }")).to.equal(5);
     });
 
-    it("have a maximum length", async () => {
+    testInOneMode("have a maximum length", async () => {
       const source =
         "async function execute() { const e = new Error('x'.repeat(5e7)); e.name = 'y'.repeat(5e7); throw e }";
       const { error } = await failure(source);

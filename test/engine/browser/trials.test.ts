@@ -217,7 +217,7 @@ describe("a trial", function () {
     }
   });
 
-  it("is remembered to need more only in its own app", async () => {
+  longTest("is remembered to need more only in its own app", async () => {
     // The code runs for 1.8 s: longer than a trial may take (1 s), and longer than the page of the previous run can stay in use.
     const code = "const end = Date.now() + payload.ms; while (Date.now() < end); return 1";
     const run = (app: number) =>
@@ -317,7 +317,7 @@ describe("a browser without isolates", function () {
       }
     });
 
-  it("is not the browser of this machine, which has them", async () => {
+  longTest("is not the browser of this machine, which has them", async () => {
     const browsers = testBrowsers();
     await browsers.start();
     const code = "const execute = async () => [typeof addEventListener, typeof structuredClone, typeof fetch]";
