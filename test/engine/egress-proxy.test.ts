@@ -2,8 +2,9 @@
 
 import { once } from "node:events";
 import { createServer, request, type Server } from "node:http";
-import { type AddressInfo, connect } from "node:net";
+import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from "node:net";
 import { expect } from "chai";
+import { createSocketAgent } from "../../src/engine/egress-proxy/outgoing.js";
 import {
   createEgressProxy,
   type EgressProxy,
@@ -186,4 +187,26 @@ describe("the egress proxy", () => {
     proxyPort.startRun({ onHost: () => {} });
     expect(proxyPort.wasUsed()).to.equal(false);
   });
+});
+
+describe("a connection that ends before the first byte of the response", () => {
+  const ways: Record<string, (socket: Socket) => void> = {
+    "in order": (socket) => socket.end(),
+    "with a reset": (socket) => socket.resetAndDestroy(),
+  };
+  for (const [title, endSocket] of Object.entries(ways)) {
+    it(`is reported once, before the request fails: ${title}`, async () => {
+      const server = createTcpServer((socket) => socket.once("data", () => endSocket(socket))).listen(0, "127.0.0.1");
+      await once(server, "listening");
+      const { port } = server.address() as AddressInfo;
+      const socket = connect(port, "127.0.0.1");
+      const events: string[] = [];
+      const agent = createSocketAgent(socket, () => events.push("silence"));
+      const call = request({ host: "127.0.0.1", port, agent });
+      call.once("error", () => events.push("failure")).end();
+      await new Promise<void>((resolve) => socket.once("close", () => resolve()));
+      server.close();
+      expect(events).to.deep.equal(["silence", "failure"]);
+    });
+  }
 });

@@ -70,9 +70,15 @@ export function connectWithTimeout(destination: Destination, timeoutMs: number, 
 export function createSocketAgent(socket: Socket, onSilence: () => void): Agent {
   const agent = new Agent({ keepAlive: false });
   agent.createConnection = () => socket;
-  socket.once("close", () => {
-    if (socket.bytesRead === 0 && socket.bytesWritten > 0) onSilence();
-  });
+  let isReported = false;
+  const reportSilence = () => {
+    if (isReported || socket.bytesRead > 0 || socket.bytesWritten === 0) return;
+    isReported = true;
+    onSilence();
+  };
+  // The HTTP client fails the request on "end" or "error". The report must come first: when "close" comes, the browser may
+  // already have the proxy's response.
+  for (const event of ["end", "error", "close"]) socket.prependOnceListener(event, reportSilence);
   return agent;
 }
 
