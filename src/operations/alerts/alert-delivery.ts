@@ -15,10 +15,7 @@ import { type AlertBody, composeSlackBody } from "./alert-texts.js";
 
 /** Maximum number of alert messages that this process sends at the same time. */
 const DELIVERY_SLOTS = 20;
-/**
- * Maximum number of alert messages of one app that this process sends at the same time. So hosts that never respond do
- * not occupy all slots.
- */
+/** Maximum number of alert messages of one app in progress, so that hosts that never respond do not occupy all slots. */
 const DELIVERIES_PER_APP = 4;
 /** Duration of the lease of a claimed alert message. It is longer than one attempt to send the message can take. */
 const CLAIM_DURATION = "interval '60 seconds'";
@@ -26,9 +23,8 @@ const FIRST_RETRY_DELAY_SECONDS = 15;
 const MAX_RETRY_DELAY_SECONDS = 3_600;
 
 /**
- * Claims alert messages. Claims only the oldest message of each rule, so that the messages of a rule arrive in order.
- * Prefers apps with few messages in progress. $1 is the maximum number of messages to claim; $2 are app IDs; $3 is the
- * number of messages in progress for each app in $2.
+ * Claims the oldest message of each rule, so that they arrive in order, first of apps with few messages in progress. $1 is the maximum
+ * number of messages, $2 are app IDs, $3 their numbers of messages in progress.
  */
 const CLAIM_DELIVERIES = `
   UPDATE alert_delivery SET due_at = now() + ${CLAIM_DURATION}, attempts = attempts + 1

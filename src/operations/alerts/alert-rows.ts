@@ -53,10 +53,7 @@ export interface StoredAlertRuleState extends AlertRuleState {
   ruleId: number;
   /** ID of the action to which this state of the rule belongs; 0 for the state of the whole app. */
   actionId: number;
-  /**
-   * True if the last message about this state reported that the rule is firing. False if the last message reported that
-   * the rule has recovered, or if there was no message.
-   */
+  /** True if the last message said that the rule is firing; false if it said that the rule has recovered, or without a message. */
   isReported: boolean;
   firedAt: Date | null;
 }

@@ -63,10 +63,7 @@ async function requireFewMessages(manager: EntityManager, appId: number): Promis
 export class AlertRules {
   constructor(private readonly options: AlertRulesOptions) {}
 
-  /**
-   * Checks that the rule's action exists, and that the rule's setting contains a valid destination.
-   * @throws ActionError REQUEST_INVALID, ACTION_NOT_FOUND
-   */
+  /** @throws ActionError ACTION_NOT_FOUND, or REQUEST_INVALID if the rule's setting contains no valid destination */
   private async checkReferences(appId: number, { actionId, channel, setting }: AlertRuleFields): Promise<void> {
     const { db, delivery } = this.options;
     if (setting !== null) await delivery.destination(appId, setting, channel);

@@ -25,9 +25,7 @@ import type { SendAlert } from "./alert-sender.js";
 
 /** If no scheduler has claimed the next run time of a schedule for this long, the schedule is overdue. */
 const OVERDUE_AGE = "interval '60 seconds'";
-/**
- * Length of the time windows in which ended runs are evaluated. After a long pause, only the last MAX_WATCH_WINDOWS windows are evaluated.
- */
+/** Ended runs are evaluated in windows of this length. After a long pause, only the last MAX_WATCH_WINDOWS are evaluated. */
 const WATCH_WINDOW = "interval '1 minute'";
 const MAX_WATCH_WINDOWS = 60;
 /** Maximum number of messages that one rule sends in an hour. Limits the messages of a rule whose state changes often. */
@@ -81,10 +79,7 @@ interface ScheduleState {
   oldestQueuedMs: ReadonlyMap<number, number>;
 }
 
-/**
- * State of a rule for one action or for the whole app, before and after the evaluation. `firstFiringState` is the first
- * state of this evaluation in which the rule was firing; null if there was none.
- */
+/** State of a rule for an action or the app. `firstFiringState` is the first state of this evaluation in which it was firing, or null. */
 interface RuleEvaluation {
   rule: WatchedAlertRule;
   actionId: number;
@@ -268,10 +263,7 @@ export class AlertWatch {
     for (const alertCase of all) await this.storeCase(manager, alertCase, names);
   }
 
-  /**
-   * Stores the state of a rule for one action or app, and queues its messages. An error because of one app's settings
-   * does not affect other apps, and the next evaluation tries again.
-   */
+  /** An error because of one app's settings does not affect other apps, and the next evaluation tries again. */
   private async storeCase(
     manager: EntityManager,
     alertCase: RuleEvaluation,

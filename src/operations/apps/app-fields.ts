@@ -47,10 +47,7 @@ const SNAPSHOT_FIELDS: Record<string, FieldValidator> = {
   dependencies: requireJsonStructure,
   icon: optionalText,
 };
-/**
- * Validators of all fields that editors can change. Contains `requiresTests` too, which is not part of an app's
- * versions, so that a restore does not change it.
- */
+/** Includes `requiresTests`, which is not part of an app's versions, so that a restore does not change it. */
 const EDITOR_FIELDS: Record<string, FieldValidator> = { ...SNAPSHOT_FIELDS, requiresTests: requireBoolean };
 const ADMIN_ONLY_FIELDS = ["isSystemTemplate", "isHidden"];
 const ADMIN_FIELDS: Record<string, FieldValidator> = {

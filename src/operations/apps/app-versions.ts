@@ -68,9 +68,7 @@ const SUMMARY_COLUMNS = `
   ${personJsonSql("p")} AS "user"`;
 const FROM_VERSIONS_OF_APP = "FROM app_version v LEFT JOIN person p ON p.id = v.person_id WHERE v.app_id = $1";
 
-/**
- * SQL condition for those settings of a version that a restore writes. Excludes protected settings (`__…`), which old versions may contain.
- */
+/** A restore does not write protected settings (`__…`), which old versions may contain. */
 const IS_RESTORED_SETTING = "app_version_id = $1 AND left(key, 2) <> '__'";
 
 const DELETE_SETTINGS = `
@@ -169,10 +167,7 @@ export class AppVersions {
     return row;
   }
 
-  /**
-   * Restores a version of the app: takes a snapshot of the current state, then writes the fields, the settings, the
-   * audit entry and the log event.
-   */
+  /** Takes a snapshot of the current state, and then writes the fields, the settings, the audit entry and the log event. */
   private async applyVersion(
     manager: EntityManager,
     caller: Caller,

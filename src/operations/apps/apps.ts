@@ -22,10 +22,7 @@ import { createAppSnapshot } from "./app-versions.js";
 /** An app without its settings. Times are ISO 8601. */
 export interface App {
   id: number;
-  /**
-   * ID of the organization that owns the app. Null for callers who can only run the app's actions; for these callers,
-   * `hooks` and `dependencies` are null too.
-   */
+  /** Organization that owns the app. Null for callers who can only run its actions, like `hooks` and `dependencies`. */
   organizationId: number | null;
   name: string;
   isPublished: boolean;

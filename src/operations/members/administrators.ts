@@ -20,10 +20,7 @@ const LIST_ADMINISTRATORS = `
          administrator_since AS "updatedAt"
     FROM person WHERE is_administrator ORDER BY id LIMIT ${ADMINISTRATORS_MAX}`;
 const COUNT_OTHER_ADMINISTRATORS = `SELECT count(*)::int AS count FROM person WHERE is_administrator AND id <> $1 AND ${CAN_SIGN_IN_SQL}`;
-/**
- * Gives the administrator right to a person or removes it. Each change stores a later time than the change before, so
- * that a precondition (If-Match) with an older ETag fails.
- */
+/** Changes the administrator right. Each change stores a later time, so that a precondition (If-Match) with an older ETag fails. */
 const SET_ADMINISTRATOR_RIGHT = `
   UPDATE person SET is_administrator = $2,
          administrator_since = greatest(clock_timestamp(), administrator_since + interval '1 millisecond')
@@ -60,10 +57,7 @@ export class Administrators {
     return administratorRows.map(({ updatedAt, ...user }) => ({ ...user, updatedAt: updatedAt.toISOString() }));
   }
 
-  /**
-   * Checks the precondition (If-Match) of a request.
-   * @throws RESOURCE_CHANGED if neither the administrator's right nor the list of administrators has an expected ETag
-   */
+  /** @throws RESOURCE_CHANGED if neither the administrator's right nor the list of administrators has an expected ETag */
   private async requireUnchangedAdministrator(
     manager: EntityManager,
     personId: number,

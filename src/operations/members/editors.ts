@@ -35,9 +35,9 @@ const ADD_EDITOR = `
   SELECT app.id, person.id FROM app JOIN person ON ${PERSON_BELONGS_TO_APP_SQL} WHERE app.id = $1 AND person.id = $2
   ON CONFLICT (app_id, person_id) DO UPDATE SET person_id = excluded.person_id RETURNING xmax = 0 AS "isNew"`;
 const REMOVE_EDITOR = "DELETE FROM app_editor WHERE app_id = $1 AND person_id = $2 RETURNING person_id";
-/*
- * Removes roles on the stages of the app $1: editor, unless the person still has a higher role on the app itself, and lower
- * roles, unless the person still has any.
+/**
+ * Removes roles on the stages of the app $1: editor, unless the person is its owner or admin, and lower roles, unless the person has any on
+ * it.
  */
 const REMOVE_STAGE_ROLES = [
   ["app_editor", "TRUE", "other.role IN ('owner', 'admin')"],

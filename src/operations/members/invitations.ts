@@ -73,10 +73,7 @@ export class Invitations {
 
   constructor(private readonly options: InvitationsOptions) {}
 
-  /**
-   * Marks the invitation's link as used. Locks the organization first, then the person and the person's links. A change
-   * of a role locks them in the same order.
-   */
+  /** Locks the organization first, then the person and the person's links, in the same order as a change of a role. */
   private async redeemLink(
     manager: EntityManager,
     scope: RoleScope,

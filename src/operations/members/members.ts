@@ -54,10 +54,7 @@ export interface Organization {
   name: string;
 }
 
-/**
- * Selects the roles of a person on an app, or in an organization. $1 is the organization, $2 the app (null: the
- * organization itself), $3 the person. If a person has several roles, only the highest counts.
- */
+/** Roles of the person $3 on the app $2, or (null) in the organization $1. Of several roles, only the highest counts. */
 const SELECT_ROLES_IN_SCOPE = `
   SELECT role, of_organization AS "ofOrganization" FROM app_role WHERE app_id = $2 AND person_id = $3
   UNION ALL SELECT role, true FROM organization_member WHERE $2::bigint IS NULL AND organization_id = $1 AND person_id = $3`;
@@ -72,10 +69,7 @@ const SELECT_MEMBERS = `
     ) AS member ON member.person_id = person.id
    GROUP BY person.id ORDER BY person.id`;
 
-/**
- * Returns a row if the person belongs to the organization: the person is a member of the organization, or has a role in
- * it or on one of its apps. $1 is the organization, $2 the person.
- */
+/** Returns a row if the person $2 is a member of the organization $1, or has a role in it or on one of its apps. */
 const SELECT_MEMBERSHIP = `
   SELECT FROM person WHERE id = $2 AND (organization_id = $1
     OR EXISTS (SELECT FROM organization_member WHERE organization_id = $1 AND person_id = $2)
@@ -91,10 +85,7 @@ const DELETE_APP_ROLES = [
   "DELETE FROM app_editor WHERE app_id = $1 AND person_id = $2 RETURNING updated_at AS at",
   "DELETE FROM app_member WHERE app_id = $1 AND person_id = $2 RETURNING updated_at AS at",
 ];
-/*
- * Deletes roles on the stages of the app $1. Execute these statements after DELETE_APP_ROLES: the creation of a stage then
- * waits for this transaction, so the statements find all stages of the app.
- */
+/** Run these after DELETE_APP_ROLES: the creation of a stage then waits for this transaction, so they find all stages of the app. */
 const DELETE_STAGE_ROLES = ["app_editor", "app_member"].map(
   (table) =>
     `DELETE FROM ${table} WHERE app_id IN (SELECT app_id FROM app_stage WHERE root_id = $1) AND person_id = $2`,

@@ -21,10 +21,7 @@ const REGISTRATION_WINDOW_MS = 3_600_000;
 const UNUSED_CLIENT_HOURS = 24;
 
 const LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"];
-/**
- * Private URL schemes without a dot that are allowed in redirect URLs, because known desktop programs use them. All
- * other private schemes must contain a dot (RFC 8252, section 7.1).
- */
+/** Schemes without a dot that known desktop programs use. All other private schemes must contain a dot (RFC 8252, section 7.1). */
 const DESKTOP_SCHEMES = ["cursor:", "vscode:", "vscode-insiders:", "windsurf:"];
 
 export interface OauthClient {
@@ -70,10 +67,7 @@ export function isRegisteredRedirectUrl(uri: string, { redirectUris }: OauthClie
   return wantedUri !== null && redirectUris.some((redirectUri) => withoutPort(redirectUri) === wantedUri);
 }
 
-/**
- * Replaces control characters and line breaks in a program's name by spaces, so that the name cannot imitate other text
- * of the consent page.
- */
+/** Replaces control characters, so that a program's name cannot imitate other text of the consent page. */
 const sanitizeProgramName = (name: string): string =>
   name.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, " ").trim() || "A program";
 

@@ -38,10 +38,7 @@ export interface GrantDecision {
   personId: number;
   /** ID of the session or token that the person used for the decision. */
   credentialId: number;
-  /**
-   * ID of the API token that the person used for the decision; the grant ends when this token ends. Null if the person
-   * was signed in with a session: the end of the session does not end the grant.
-   */
+  /** API token with which the person decided, whose end ends the grant; null for a session, whose end does not. */
   decidingTokenId: number | null;
   appId: number;
   scopes: readonly TokenScope[];

@@ -43,10 +43,7 @@ export interface TokenResponse {
 
 type Parameters = Readonly<Record<string, string | undefined>>;
 
-/**
- * Parses the scopes in a request. Returns all scopes if `text` is missing.
- * @throws OauthError for an unknown scope
- */
+/** Returns all scopes if `text` is missing. @throws OauthError for an unknown scope */
 function readScopes(text: string | undefined): TokenScope[] {
   const namedScopes = [...new Set((text ?? "").split(" ").filter(Boolean))];
   const unknownScope = namedScopes.find((name) => !(TOKEN_SCOPES as readonly string[]).includes(name));

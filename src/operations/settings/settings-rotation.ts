@@ -5,10 +5,7 @@ import { createKeyRing, readKeyFile, writeKeyFile } from "../../engine/key-ring.
 import { StartError } from "../../errors.js";
 import { DataKeys } from "./data-keys.js";
 
-/**
- * Key of the PostgreSQL advisory lock for a rotation; the number has no meaning. A second rotation waits for the first,
- * because it would delete the master key that the first has created.
- */
+/** Key of the lock for a rotation; the number has no meaning. A second rotation would delete the master key that the first has created. */
 const ROTATION_LOCK = 7_203_114_285_022;
 
 function readMasterKeys(path: string): Buffer[] {
