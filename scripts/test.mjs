@@ -1,5 +1,5 @@
 /**
- * Command `npm test`: set-up, lint and tests, then a line with the totals. `npm test -- test/x.test.ts --grep text` runs only these files,
+ * Command `npm test`: set-up, `biome check` and tests, then a line with the totals. `npm test -- test/x.test.ts --grep text` runs only these files,
  * with options of mocha. `TEST_SHARD=2/4` runs the second quarter of all files.
  */
 import { spawn } from "node:child_process";
@@ -110,19 +110,15 @@ async function main() {
   // The test processes share V8's compile cache. It is in this checkout, where no other account can write.
   process.env["NODE_COMPILE_CACHE"] ??= join(ROOT, "node_modules/.cache/compiled");
   process.env["TMPDIR"] = createMemoryFolder() ?? tmpdir();
-  const checks = [
-    ["biome check", ["node_modules/@biomejs/biome/bin/biome", "check", "--error-on-warnings", "."]],
-    ["oxlint", ["node_modules/oxlint/bin/oxlint", "--deny-warnings", "."]],
-  ].map(([name, args]) => ({ name, result: runCheck(node, args) }));
+  const biome = ["node_modules/@biomejs/biome/bin/biome", "check", "--error-on-warnings", "."];
+  const biomeCheck = runCheck(node, biome);
   const chosen = files.length > 0 ? files : gateFiles();
   const { passed, failed, failures, broken } = await runTests(node, chosen, options);
   for (const failure of failures) repeat(failure);
   const beside = broken ? ["mocha itself"] : [];
-  for (const { name, result } of checks) {
-    const { code, output } = await result;
-    if (code !== 0) beside.push(name);
-    if (code !== 0) process.stdout.write(output);
-  }
+  const { code, output } = await biomeCheck;
+  if (code !== 0) beside.push("biome check");
+  if (code !== 0) process.stdout.write(output);
   for (const check of beside) process.stdout.write(`failed beside the tests: ${check}, see its output above\n`);
   return { passed, failed: failed + beside.length };
 }
