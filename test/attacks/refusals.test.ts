@@ -1,6 +1,7 @@
 /** Tests repeated refusals: responses to callers without a credential are delayed more each time, those to other callers are not. */
 import { expect } from "chai";
 import { RejectionDelay } from "../../src/operations/access/refusal-delay.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 describe("rejections without a credential", () => {
@@ -27,7 +28,7 @@ describe("rejections without a credential", () => {
     });
     after(() => service.stop());
 
-    it("have lower priority than requests with a credential, from the same address", async () => {
+    longTest("have lower priority than requests with a credential, from the same address", async () => {
       const order: string[] = [];
       const ask = async (path: string, as: "editor" | null) => {
         const { http } = await service.rest(as ? "GET" : "POST", path, { as, ...(!as && { body: {} }) });

@@ -10,6 +10,7 @@ import { insertRunByActionId } from "../../src/operations/runs/run-inserts.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { compileActionScript } from "../../src/rules/compile-script.js";
 import { clientActions } from "../api/client-actions.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 const ignoreEnd = () => undefined;
@@ -78,7 +79,7 @@ describe("the list of client actions", () => {
     return { query } as unknown as Db;
   }
 
-  it("reads each code once until the action changes, and few at a time", async () => {
+  longTest("reads each code once until the action changes, and few at a time", async () => {
     const long = (mark: number) => `async function execute() { return ${mark}; } // ${"x".repeat(900_000)}`;
     const ids: number[] = [];
     for (let mark = 0; mark < 5; mark += 1) ids.push(await create({ code: long(mark) }));

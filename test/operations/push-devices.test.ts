@@ -11,6 +11,7 @@ import type { ReceivedDataLimiter } from "../../src/operations/records/received-
 import { createDataRetention } from "../../src/operations/upkeep/retention.js";
 import type { Caller } from "../../src/rules/access.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
+import { longTest } from "../harness/samples.js";
 
 describe("devices for push messages", () => {
   let database: ConnectedDatabase;
@@ -77,7 +78,7 @@ describe("devices for push messages", () => {
     return (await rows<{ count: number }>(database.db, sql))[0]!.count;
   }
 
-  it("of visitors at one address are limited, also after the sessions of the page have ended", async () => {
+  longTest("of visitors at one address are limited, also after the sessions of the page have ended", async () => {
     const user = await visit("10.0.0.9");
     users.set(user.credentialId, 7);
     const userDevice = await subscribe(user);

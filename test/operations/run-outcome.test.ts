@@ -1,7 +1,7 @@
 /** Checks that a failure after the end of a run does not change its outcome: the database makes each later step fail. */
 import { runInThisContext } from "node:vm";
 import { expect } from "chai";
-import { runsAll } from "../harness/samples.js";
+import { longTest, runsAll } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { makeAction, publishApp, send } from "../http/support.js";
 
@@ -100,7 +100,7 @@ describe("the outcome of a run", () => {
       expect(deep.text).to.include("RangeError: the result of execute nests deeper than");
     });
 
-    it("can be the response that the action sets", async () => {
+    longTest("can be the response that the action sets", async () => {
       const { received, entry } = await run(`Svc.App.V3.Actions.response({ status: 201, body: ${ROWS} })`);
       const expected = JSON.stringify(runInThisContext(ROWS));
       expect(received.http).to.equal(201);

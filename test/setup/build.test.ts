@@ -82,7 +82,7 @@ describe("the build of the set-up", () => {
     });
   }
 
-  it("is outdated after a build that failed, also if the earlier sources are back", async () => {
+  longTest("is outdated after a build that failed, also if the earlier sources are back", async () => {
     putSource(1);
     await build(root);
     put("src/a.ts", "export const value: string = 2;\n");

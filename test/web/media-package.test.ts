@@ -2,6 +2,7 @@
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { rows } from "../../src/data/database.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { mediaOf } from "../media/support.js";
 import { launchChromium } from "./chromium.js";
@@ -79,7 +80,7 @@ describe("Svc.Media", function () {
     await service?.stop();
   });
 
-  it("has all calls in a server action, as the app itself", async () => {
+  longTest("has all calls in a server action, as the app itself", async () => {
     const code = `async function execute() { const where = "server"; ${EVERY_MEDIA_CALL} }`;
     const body = { name: "tour", active: true, triggers: [{ trigger: "manual" }], dependencies: ["svc-media"], code };
     const created = await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body });

@@ -25,6 +25,6 @@ describe("code in a network isolate", () => {
   it("reads a sample of the bodies in the same way", () => expectAlike(partOf(BODY_STATES)));
   longTest("handles streams, headers, forms and files in the same way", () => expectAlike(STREAM_SAMPLES));
   it("sends the same requests to hosts, and gets the same responses", () =>
-    expectAlike(REQUEST_SAMPLES, `const HOST = ${JSON.stringify(hostUrl())};`));
+    expectAlike(sampleOf(REQUEST_SAMPLES, 0, 3), `const HOST = ${JSON.stringify(hostUrl())};`));
   it("has the same order of timers, and is not affected by errors in other code", () => expectAlike(TIMES));
 });

@@ -103,7 +103,7 @@ describe("browsers that were started elsewhere", () => {
     lines = [];
   });
 
-  it("end a loop at the time limit and a run that is cancelled, and serve the next", async () => {
+  longTest("end a loop at the time limit and a run that is cancelled, and serve the next", async () => {
     const browsers = browsersOf([(await remote()).endpoint]);
     await browsers.start();
     const late = await failureOf(browsers, "async function execute() { while (true); }", { timeoutMs: 300 });

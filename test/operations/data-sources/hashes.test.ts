@@ -35,14 +35,15 @@ describe("password hashes", () => {
       ],
     ));
 
-  it("of another app do not wait for those of a flood from many addresses", () =>
+  longTest("of another app do not wait for those of a flood from many addresses", () =>
     expectFairTurns(
       (n) => `198.51.100.${n}`,
       [
         [2, "198.51.100.1"],
         [3, "203.0.113.1"],
       ],
-    ));
+    ),
+  );
 
   longTest("are rejected when too many of one address wait, and only those of that address", async () => {
     const outcome = (appId: number, address: string) =>
