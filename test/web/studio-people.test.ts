@@ -56,7 +56,7 @@ describe("Studio's pages of people", () => {
     );
   }
   const choose = async (page: Page, label: string, value: string) => {
-    const found = await page.waitForSelector(`::-p-xpath(//label[span="${label}"]/select)`);
+    const found = await page.waitForSelector(`::-p-xpath(//label[span="${label}"]/select[not(@disabled)])`);
     await found!.select(value);
   };
   const READER_TABS = ["Home", "Actions", "Data", "Media", "Runs", "Schedules", "Settings"];
@@ -145,7 +145,12 @@ describe("Studio's pages of people", () => {
   });
 
   it("an editor's page has all controls, and a removal ends the session at once", async () => {
+    const reads = await holdReads(admin.page, "ListOrganizationPeople");
     await choose(admin.page, "Role of Grace Hopper", "editor");
+    await reads.waitForCount(1);
+    // Until the list shows the new role, the service would reject a removal, because it would be of the earlier state.
+    expect(await admin.page.$('[aria-label="Remove Grace Hopper"]:enabled')).to.equal(null);
+    await reads.endAll();
     await hasTabs(guest.page, [
       "Home",
       "Actions",
@@ -168,7 +173,7 @@ describe("Studio's pages of people", () => {
       "General",
     ]);
     await guest.page.waitForSelector(guest.studio.withText("button", "New"));
-    await admin.page.click('[aria-label="Remove Grace Hopper"]');
+    await (await admin.page.waitForSelector('[aria-label="Remove Grace Hopper"]:enabled'))!.click();
     await admin.studio.button("Remove", "//dialog");
     await admin.page.waitForSelector('[aria-label="Remove Grace Hopper"]', { hidden: true });
     await guest.studio.open(`${service.appId}/settings`);

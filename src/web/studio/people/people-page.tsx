@@ -62,11 +62,13 @@ const getGrantableRoles = (callerRole: Role): Role[] => ROLE_ORDER.slice(ROLE_OR
 function RoleChoice({
   callerRole,
   value,
+  isBusy,
   onChange,
   label,
 }: {
   callerRole: Role;
   value: Role;
+  isBusy: boolean;
   onChange: (role: Role) => void;
   label: string;
 }) {
@@ -76,7 +78,7 @@ function RoleChoice({
       <span className="unseen">{label}</span>
       <select
         value={value}
-        disabled={!roles.includes(value)}
+        disabled={isBusy || !roles.includes(value)}
         title={ROLE_DESCRIPTIONS[value]}
         onChange={(event) => onChange(event.target.value as Role)}
       >
@@ -156,6 +158,8 @@ interface NewInvitation {
 interface MemberRowProps {
   member: Member;
   callerRole: Role;
+  /** True while a change is sent and the list is read again: until then, the next change would name an outdated member. */
+  isBusy: boolean;
   setRole: (role: Role) => void;
   removeMember: () => void;
   createResetLink: (() => void) | null;
@@ -164,6 +168,7 @@ interface MemberRowProps {
 function MemberRow({
   member: { user, role, lastSeenAt },
   callerRole,
+  isBusy,
   setRole,
   removeMember,
   createResetLink,
@@ -180,18 +185,30 @@ function MemberRow({
       {/* A line break must not separate these elements. */}
       <span className="row">
         {mayManage(callerRole) ? (
-          <RoleChoice label={`Role of ${name}`} callerRole={callerRole} value={role} onChange={setRole} />
+          <RoleChoice label={`Role of ${name}`} {...{ callerRole, isBusy }} value={role} onChange={setRole} />
         ) : (
           <span className="chip">{role}</span>
         )}
         {mayManage(callerRole) && isBelow && (
           <>
             {createResetLink && (
-              <button type="button" className="quiet" aria-label={`Reset link for ${name}`} onClick={createResetLink}>
+              <button
+                type="button"
+                className="quiet"
+                aria-label={`Reset link for ${name}`}
+                disabled={isBusy}
+                onClick={createResetLink}
+              >
                 Reset link
               </button>
             )}
-            <button type="button" className="quiet danger-text" aria-label={`Remove ${name}`} onClick={removeMember}>
+            <button
+              type="button"
+              className="quiet danger-text"
+              aria-label={`Remove ${name}`}
+              disabled={isBusy}
+              onClick={removeMember}
+            >
               Remove
             </button>
           </>
@@ -203,9 +220,11 @@ function MemberRow({
 
 function InvitationList({
   invitations,
+  isBusy,
   revoke,
 }: {
   invitations: Invitation[];
+  isBusy: boolean;
   revoke: (invitation: Invitation) => void;
 }) {
   if (invitations.length === 0) return null;
@@ -223,6 +242,7 @@ function InvitationList({
               type="button"
               className="quiet danger-text"
               aria-label={`Revoke the invitation of ${invitation.email}`}
+              disabled={isBusy}
               onClick={() => revoke(invitation)}
             >
               Revoke
@@ -323,6 +343,7 @@ function PeoplePanel(props: PeoplePanelProps) {
           <MemberRow
             key={member.user.id}
             {...{ member, callerRole }}
+            isBusy={list.isBusy}
             setRole={(role) => void setRole(member, role)}
             removeMember={() => void askAndRemove(member)}
             createResetLink={appId === null ? () => void resetLink(member) : null}
@@ -330,7 +351,9 @@ function PeoplePanel(props: PeoplePanelProps) {
         ))}
       </ul>
       {list.value && members.length === 0 && <p className="hint">No one has a role here yet.</p>}
-      {invitations && <InvitationList invitations={invitations} revoke={(invitation) => void revoke(invitation)} />}
+      {invitations && (
+        <InvitationList {...{ invitations }} isBusy={list.isBusy} revoke={(invitation) => void revoke(invitation)} />
+      )}
     </>
   );
 }
