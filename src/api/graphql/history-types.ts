@@ -183,8 +183,8 @@ export class RunStatisticsType {
 }
 
 /**
- * Filters of lists and statistics of runs. The type of each filter is `unknown`, because src/rules checks the values
- * and reports errors with the specification's statuses.
+ * Filters of lists and statistics of runs. The type of each filter is `unknown`, because REST requests use this class too, with values that
+ * only operations/history/run-filter.ts validates.
  */
 @ArgsType()
 export class RunFilterArguments {

@@ -1,6 +1,11 @@
 /** GraphQL types of an app's schedules over one week. Contains only declarations. */
 import { Field, Int, ObjectType } from "type-graphql";
-import type { CrowdedTick, MissedTickGroup, ScheduledAction, ScheduleWeek } from "../../operations/triggers/week.js";
+import type {
+  CrowdedTick,
+  ScheduledAction,
+  ScheduleWeek,
+  SkippedOrFailedTicks,
+} from "../../operations/triggers/week.js";
 import { DateTime, RunStateEnum } from "./leaf-types.js";
 
 @ObjectType("ScheduledAction", { description: "Live version with a schedule, and its ticks in the next seven days." })
@@ -18,7 +23,7 @@ class ScheduledActionType implements ScheduledAction {
 @ObjectType("MissedTicks", {
   description: "Ticks of one action on one day that were skipped for the same reason or failed.",
 })
-class MissedTicksType implements MissedTickGroup {
+class SkippedOrFailedTicksType implements SkippedOrFailedTicks {
   @Field(() => Int, { description: "ID of the action's live version." }) actionId: number;
   @Field(() => String, { nullable: true, description: "Name of the action; null if the action is deleted." }) name:
     | string
@@ -55,6 +60,8 @@ export class ScheduleWeekType implements ScheduleWeek {
     description: "Next ticks of the app's actions at which some may be skipped, because too many start together.",
   })
   crowded: CrowdedTick[];
-  @Field(() => [MissedTicksType], { description: "Skipped and failed ticks of the last seven days, newest first." })
-  missed: MissedTickGroup[];
+  @Field(() => [SkippedOrFailedTicksType], {
+    description: "Skipped and failed ticks of the last seven days, newest first.",
+  })
+  missed: SkippedOrFailedTicks[];
 }

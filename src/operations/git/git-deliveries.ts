@@ -73,7 +73,7 @@ export interface ClaimedGitWebhook {
 export interface ReleasedGitWebhook {
   appId: number;
   ref: string;
-  /** True if the webhook has used all its attempts: then the service does not run its pull again. */
+  /** True if the webhook has used all its attempts and its ref has no newer webhook in the queue: then the service does not pull again. */
   isGivenUp: boolean;
 }
 

@@ -25,7 +25,7 @@ export interface ScheduledAction {
 }
 
 /** Ticks of one action on one day that were all skipped for the same reason, or whose runs all failed. */
-export interface MissedTickGroup {
+export interface SkippedOrFailedTicks {
   actionId: number;
   name: string | null;
   state: "skipped" | "failed";
@@ -59,7 +59,7 @@ export interface ScheduleWeek {
   /** True if the app has more scheduled actions than `scheduled` contains. */
   hasMore: boolean;
   /** Ticks of the last seven days that were skipped or whose run failed, the most recent first. */
-  missed: MissedTickGroup[];
+  missed: SkippedOrFailedTicks[];
 }
 
 const WEEK_MS = 7 * 24 * 60 * 60 * 1000;
@@ -84,7 +84,7 @@ const SELECT_CROWDED_MINUTES = `
    GROUP BY next_tick HAVING count(*) > $2 ORDER BY next_tick LIMIT ${LISTED_CROWDED_MAX}`;
 
 /** Selects skipped and failed ticks, grouped by day. The days are those of the default time zone, $3. */
-const SELECT_MISSED_TICKS = `
+const SELECT_SKIPPED_AND_FAILED_TICKS = `
   WITH missed AS (
     SELECT id, action_id, state, reason, tick, tick_count FROM run
      WHERE app_id = $1 AND state IN ('failed', 'skipped', 'cancelled') AND state <> 'cancelled' AND trigger = 'schedule'
@@ -97,7 +97,7 @@ const SELECT_MISSED_TICKS = `
    ORDER BY max(tick) DESC, max(missed.id) DESC LIMIT ${LISTED_MISSED_MAX}`;
 
 type ScheduledRow = Pick<ScheduledAction, "actionId" | "masterId" | "name" | "frequency"> & { timezone: string | null };
-type MissedRow = Omit<MissedTickGroup, "from" | "to"> & { from: Date; to: Date };
+type SkippedOrFailedRow = Omit<SkippedOrFailedTicks, "from" | "to"> & { from: Date; to: Date };
 
 export type ReadScheduleWeek = (appId: number) => Promise<ScheduleWeek>;
 
@@ -135,7 +135,11 @@ export function createScheduleWeekReader({ db, now, defaultTimezone }: ScheduleW
     const since = new Date(weekStart.getTime() - WEEK_MS);
     const tooMany = SCHEDULED_RUNS_PER_CORE_AND_MINUTE * availableParallelism();
     const crowdedMinutes = await rows<{ tick: Date; count: number }>(db, SELECT_CROWDED_MINUTES, [appId, tooMany]);
-    const missedRows = await rows<MissedRow>(db, SELECT_MISSED_TICKS, [appId, since, defaultTimezone]);
+    const missedRows = await rows<SkippedOrFailedRow>(db, SELECT_SKIPPED_AND_FAILED_TICKS, [
+      appId,
+      since,
+      defaultTimezone,
+    ]);
     return {
       from: weekStart.toISOString(),
       to: to.toISOString(),
