@@ -142,7 +142,7 @@ The numbers of runs in this table are computed from the costs, not measured:
 - The disk of the database server must be able to write at least twice as much as the column of WAL says, and flush data in less than 1 ms.
 - With more cores, PostgreSQL loses more time to locks and cache misses. With 64 cores, expect fewer runs than the table says.
 - A run that reads many entries of a data source costs more than the runs of the table of [costs](#costs-of-a-run).
-- If a database server of ${small} cores serves the cheapest runs (\`language\`) all day, it writes about ${formatRounded((stored * languageCosts.get("WAL")!) / 1e9)} GB of WAL (write-ahead log) in a day. \`LOG_MAX_MB\` limits the stored history of each app, not the WAL.
+- If a database server of ${small} cores executes as many runs of \`language\` as the table says all day, it writes about ${formatRounded((stored * languageCosts.get("WAL")!) / 1e9)} GB of WAL (write-ahead log) in a day. \`LOG_MAX_MB\` limits the stored history of each app, not the WAL.
 
 ${NEXT_STEPS}`;
 }

@@ -17,19 +17,19 @@ const BATCH_BYTES = 128 * 1024;
 const VALUE_MAX_BYTES = 2 * 1024 * 1024;
 
 const createInvalidJsonError = (byteIndex: number) =>
-  new ActionError("REQUEST_INVALID", `the body is not valid JSON (at position ${byteIndex})`);
+  new ActionError("REQUEST_INVALID", `the body is not valid JSON (at byte ${byteIndex} or later)`);
 
 const utf8Decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /**
- * Parses the JSON in `bytes`, with `before` and `after` added around it. The error contains only the position, because the parser's message
- * may quote a secret.
+ * Parses the JSON in `bytes`, with `before` and `after` added around it. The error contains only a byte index, because the parser's
+ * message may quote a secret.
  */
-function parsePart(before: string, bytes: Buffer, after: string, place: number): unknown {
+function parsePart(before: string, bytes: Buffer, after: string, firstByteIndex: number): unknown {
   try {
     return JSON.parse(before + utf8Decoder.decode(bytes) + after);
   } catch {
-    throw createInvalidJsonError(place);
+    throw createInvalidJsonError(firstByteIndex);
   }
 }
 

@@ -52,7 +52,8 @@ const previewPathOf = ({ appId, actionId }: PreviewPage) =>
 /** Returns the path of a URL without a trailing slash; "" if the URL has no path. */
 export const getPathPrefix = (address: string): string => new URL(address).pathname.replace(/\/$/, "");
 
-export function createRuntimePageOrigin(
+/** Registers the rule that the origin RUNTIME_URL serves only PAGE_ORIGIN_ROUTES. Returns the redirects of pages to this origin. */
+export function registerRuntimePageOrigin(
   app: FastifyInstance,
   { sessions, baseUrl, runtimeUrl }: RuntimePageOriginOptions,
 ): RuntimePageOrigin {

@@ -50,7 +50,7 @@ import { registerMediaContentRoutes } from "./media-bytes.js";
 import { registerOauth } from "./oauth/routes.js";
 import { registerOpenIdRoutes } from "./open-id-routes.js";
 import { registerOpenapi } from "./openapi-route.js";
-import { createRuntimePageOrigin, getPathPrefix } from "./page-origin.js";
+import { registerRuntimePageOrigin, getPathPrefix } from "./page-origin.js";
 import type { RequestBodyBudgets } from "./request-body-budget.js";
 import { registerRequestLog } from "./request-log.js";
 import { callWhenResponseEnds, createResponseEndSignal } from "./response-end.js";
@@ -243,7 +243,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   registerHttpTriggers(app, { triggers: httpTriggers, credentials, publicUrl, runtimeUrl });
   registerEnvScript(app, resolvers.settings, callers);
   const pages = registerWebAssets(app, { base: getPathPrefix(baseUrl) });
-  const origin = createRuntimePageOrigin(app, { sessions, baseUrl, runtimeUrl });
+  const origin = registerRuntimePageOrigin(app, { sessions, baseUrl, runtimeUrl });
   registerStoredScriptRoutes(app, scripts);
   registerClientScriptRoutes(app, { resolvers, sessions, origin, pages });
   registerAppPages(app, { resolvers, sessions, origin, pages });

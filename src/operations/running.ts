@@ -1,7 +1,7 @@
 /** Creates the modules that execute runs, and connects them. Does not start them. */
 import type { SecretScannerCache } from "../engine/secret-scan.js";
 import { createServiceRequestSender } from "../engine/service-requests.js";
-import type { ReadAppSession } from "../rules/env-script.js";
+import type { ReadAppSession } from "../rules/app-session.js";
 import type { PackageCatalogue } from "../rules/packages.js";
 import type { Credentials } from "./access/credentials.js";
 import { QueuedRuns } from "./history/queued-runs.js";

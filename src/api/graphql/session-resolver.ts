@@ -7,7 +7,7 @@ import { Arg, Ctx, Field, Mutation, ObjectType, Query, Resolver } from "type-gra
 import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { AppUserSessions } from "../../operations/data-sources/sessions.js";
 import type { AppUserVerification, VerificationCodeSentResponse } from "../../operations/data-sources/verification.js";
-import type { AppSession } from "../../rules/env-script.js";
+import type { AppSession } from "../../rules/app-session.js";
 import type { IdOrName, ReferenceKind } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";

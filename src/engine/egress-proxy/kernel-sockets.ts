@@ -20,7 +20,7 @@ const ADDRESS_FAMILY = { ipv4: 2, ipv6: 10 } as const;
 const IPPROTO_TCP = 6;
 const ANY_VALUE = 0xff_ff_ff_ff;
 
-/** Byte offsets of the fields in the request to the kernel: nlmsghdr, then inet_diag_req_v2. */
+/** Length of the request to the kernel in bytes, and byte offsets of its fields: nlmsghdr, then inet_diag_req_v2. */
 const REQUEST_LAYOUT = {
   bytes: 72,
   type: 4,
@@ -32,9 +32,9 @@ const REQUEST_LAYOUT = {
   ends: 24,
   cookie: 64,
 };
-/** Byte offsets of the fields in the kernel's response: nlmsghdr, then inet_diag_msg. */
+/** Length of the kernel's response in bytes, and byte offsets of its fields: nlmsghdr, then inet_diag_msg. */
 const ANSWER_LAYOUT = { bytes: 88, type: 4, number: 8, ends: 20, uid: 80 };
-/** Byte offsets in the part that request and response share: two ports and two addresses, each with space for IPv6. */
+/** Byte offsets in the part that the request and the response share: two ports and two addresses, each with space for IPv6. */
 const ENDS_LAYOUT = { bytes: 36, otherPort: 2, address: 4, otherAddress: 20 };
 const ANSWER_MAX_BYTES = 4_096;
 

@@ -2,7 +2,7 @@
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import type { Person } from "../../data/person.js";
 import { ActionError } from "../../errors.js";
-import type { ReadAppSession } from "../../rules/env-script.js";
+import type { ReadAppSession } from "../../rules/app-session.js";
 
 /** A person, with the organization that the person belongs to. */
 export interface User extends Person {

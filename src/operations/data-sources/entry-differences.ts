@@ -22,7 +22,7 @@ interface EarlierEntryState {
 }
 
 /** A change of entries in the form in which entry-changes.ts stores it. */
-export interface StoredEntryChange {
+export interface StoredEntryChangeSet {
   id: number;
   bulk: boolean;
   inserted: number[];
@@ -39,7 +39,7 @@ export interface EntryDifferences {
 type DifferenceRow = EntryRow & { was: boolean; is: boolean; changed: string[] | null };
 
 /** Returns the state before the first change of each affected entry, by ID; null for an entry that did not exist then. */
-function affectedEntries(changes: readonly StoredEntryChange[]): Map<number, EarlierEntryState | null> {
+function affectedEntries(changes: readonly StoredEntryChangeSet[]): Map<number, EarlierEntryState | null> {
   const imagesById = new Map<number, EarlierEntryState | null>();
   for (const { inserted, replaced } of changes) {
     // A restore first removes entries and then inserts them with the same IDs, so removals are handled before inserts.
@@ -77,7 +77,7 @@ export async function readEntryDifferences(
   read: ReadRows,
   source: StoredDataSource,
   requested: { scope: VisibleEntryScope; where: unknown; onlyVisible: boolean },
-  changes: readonly StoredEntryChange[],
+  changes: readonly StoredEntryChangeSet[],
 ): Promise<EntryDifferences | null> {
   const touchedImages = affectedEntries(changes);
   if (changes.some(({ bulk }) => bulk)) return null;

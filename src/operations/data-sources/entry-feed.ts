@@ -14,7 +14,7 @@ import { NOTIFICATION_READER_CHANNEL } from "../notifications/reader.js";
 import { createLiveSource, type LiveSource } from "../records/live-source.js";
 import { DATA_SOURCE_CHANNEL, type DataSourceRows, type StoredDataSource } from "./data-source-rows.js";
 import { ENTRY_CHANNEL } from "./entry-changes.js";
-import { type EntryDifferences, readEntryDifferences, type StoredEntryChange } from "./entry-differences.js";
+import { type EntryDifferences, readEntryDifferences, type StoredEntryChangeSet } from "./entry-differences.js";
 import { POSITION_RENEWAL_INTERVAL_MS, type SubscriptionPositionCodec } from "./entry-positions.js";
 import type { CallerEntryRights, EntryRightsResolver } from "./entry-rights.js";
 import {
@@ -200,7 +200,7 @@ export class EntryChangeFeed {
   private async differencesFor(
     source: StoredDataSource,
     group: SubscriberGroup,
-    changes: readonly StoredEntryChange[],
+    changes: readonly StoredEntryChangeSet[],
   ) {
     const { rights, position, where } = group;
     const laterChanges = changes.filter(({ id }) => id > position);
@@ -222,7 +222,7 @@ export class EntryChangeFeed {
     feed: DataSourceFeed,
     source: StoredDataSource,
     group: SubscriberGroup,
-    changes: readonly StoredEntryChange[],
+    changes: readonly StoredEntryChangeSet[],
   ) {
     try {
       const differences = await this.differencesFor(source, group, changes);
@@ -243,7 +243,7 @@ export class EntryChangeFeed {
       const followers = listStartedSubscribers(feed);
       if (followers.length === 0) return;
       const from = Math.min(...followers.map(({ position }) => position!));
-      const changes = await rows<StoredEntryChange>(this.options.db, SELECT_CHANGES_SINCE, [feed.appId, feed.id, from]);
+      const changes = await rows<StoredEntryChangeSet>(this.options.db, SELECT_CHANGES_SINCE, [feed.appId, feed.id, from]);
       const newest = changes.at(-1)?.id;
       const source = newest === undefined ? null : await this.sourceOf(feed);
       if (newest === undefined || !source) return;

@@ -80,7 +80,7 @@ async function checkIndexCounts(client: pg.Client, key: DataSourceKey, addedCoun
   if (all + addedCount > MAX_INDEXES_OF_SERVICE) {
     throw new ActionError(
       "REQUEST_INVALID",
-      `this service has reached its maximum of ${MAX_INDEXES_OF_SERVICE} indexes on entries of all apps; remove indexes first`,
+      `all apps of this service together can have at most ${MAX_INDEXES_OF_SERVICE} indexes on entries; remove indexes first`,
     );
   }
 }

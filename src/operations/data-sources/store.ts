@@ -6,7 +6,7 @@ import type { Db } from "../../data/database.js";
 import type { KeyRing } from "../../engine/key-ring.js";
 import type { DatabaseNotifications } from "../../engine/notifications.js";
 import type { Caller } from "../../rules/access.js";
-import type { ReadAppSession } from "../../rules/env-script.js";
+import type { ReadAppSession } from "../../rules/app-session.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { AccessTrials } from "./access-trials.js";

@@ -5,7 +5,7 @@ import type { AddressCheckedConnections } from "../../engine/checked-connections
 import { isPublicAddress } from "../../engine/egress-proxy.js";
 import type { DatabaseNotifications as Notices } from "../../engine/notifications.js";
 import type { Caller } from "../../rules/access.js";
-import type { ReadAppSession } from "../../rules/env-script.js";
+import type { ReadAppSession } from "../../rules/app-session.js";
 import { parseMailSender } from "../../rules/message-destination.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import type { Settings } from "../settings/settings.js";

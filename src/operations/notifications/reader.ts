@@ -1,7 +1,7 @@
 /** Determines the app user who is signed in to a page, as the reader of the app's notifications on this page. */
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
-import type { ReadAppSession } from "../../rules/env-script.js";
+import type { ReadAppSession } from "../../rules/app-session.js";
 import { isUserInScope, type NotificationScope, type ScopeUser } from "../../rules/scope.js";
 import { IS_CREDENTIAL_VALID_SQL } from "../access/credential-validity.js";
 

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { LRUCache } from "lru-cache";
 import { computeCodeNeedsFromGlobals } from "../../engine/browser/mode.js";
 import type { PageScript } from "../../engine/browser/run.js";
-import type { ReadAppSession } from "../../rules/env-script.js";
+import type { ReadAppSession } from "../../rules/app-session.js";
 import {
   createDependencyError,
   findModeForClientLibraryCode,

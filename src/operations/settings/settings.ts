@@ -7,7 +7,8 @@ import { ActionError } from "../../errors.js";
 import { NON_PUBLIC_SETTINGS_MAX_BYTES, SETTINGS_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { createAppUpdateEvent } from "../../rules/app-events.js";
-import type { PublicEnv, ReadAppSession, RuntimeEnv } from "../../rules/env-script.js";
+import type { ReadAppSession } from "../../rules/app-session.js";
+import type { PublicEnv, RuntimeEnv } from "../../rules/env-script.js";
 import { type ExpectedETags, requireExpectedVersion } from "../../rules/precondition.js";
 import { escapeSettingKey, unescapeSettingKey } from "../../rules/setting-key-text.js";
 import {

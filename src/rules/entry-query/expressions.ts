@@ -59,15 +59,15 @@ export function compileAggregateExpression(
 }
 
 /**
- * For each accumulator of $group, a function that builds its SQL. `first` is SQL that is true for the first row of the
+ * For each accumulator of $group, a function that builds its SQL. `isFirstRowSql` is true for the first row of the
  * group.
  */
-export const ACCUMULATOR_SQL: Readonly<Record<string, (valueSql: string, first: string) => string>> = {
+export const ACCUMULATOR_SQL: Readonly<Record<string, (valueSql: string, isFirstRowSql: string) => string>> = {
   $sum: (v) => `to_jsonb(COALESCE(sum(${numericSql(v)}), 0))`,
   $avg: (v) => `COALESCE(to_jsonb(avg(${numericSql(v)})::float8), 'null')`,
   $min: (v) => minOrMaxSql("min", v),
   $max: (v) => minOrMaxSql("max", v),
-  $first: (v, first) => `COALESCE((array_agg(${v}) FILTER (WHERE ${first}))[1], 'null')`,
+  $first: (v, isFirstRowSql) => `COALESCE((array_agg(${v}) FILTER (WHERE ${isFirstRowSql}))[1], 'null')`,
   $push: (v) => `jsonb_agg(${jsonNullIfMissingSql(v)} ORDER BY n, m)`,
 };
 
