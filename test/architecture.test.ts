@@ -274,6 +274,15 @@ describe("the source code", () => {
     expect(long).to.deep.equal([]);
   });
 
+  it("runs all cases of each test file in the long tests, if npm test runs only a sample of them", () => {
+    const sampled = globSync("test/*/**/*.test.ts", { cwd: ROOT }).filter(
+      (file) => !file.startsWith("test/long/") && /from "[./]*harness\/samples\.js"/.test(read(file)),
+    );
+    const long = ["all-samples", "subscription-ends"].map((name) => read(`test/long/${name}.test.ts`)).join("\n");
+    const missing = sampled.filter((file) => !long.includes(`${file.slice("test/".length).replace(/\.ts$/, ".js")}`));
+    expect(missing).to.deep.equal([]);
+  });
+
   it("measures a function without the functions inside it", () => {
     const text = "function outer() {\n  const inner = () => {\n    return 1;\n  };\n  return inner;\n}";
     expect(functionLengths(text)).to.have.deep.members([

@@ -10,6 +10,8 @@ const FILE = "0";
 const OLD_FILE = "\0";
 const EXTENDED_HEADER = "x";
 const LONG_NAME = "L";
+/** Entries that say nothing about a file: headers for the whole archive, links, and folders. */
+const IGNORED = ["g", "K", "1", "2", "5"];
 
 const decompress = promisify(gunzip);
 
@@ -37,13 +39,15 @@ export function* readFiles(tar) {
     if (!Number.isInteger(size) || start + size > tar.length) throw new Error("the archive is damaged");
     const content = tar.subarray(start, start + size);
     const type = String.fromCharCode(tar[header + 156]);
-    if (type === EXTENDED_HEADER) longName = /^\d+ path=(.*)$/m.exec(content.toString())?.[1] ?? longName;
-    else if (type === LONG_NAME) longName = readText(tar, start, size);
-    else {
-      const name = longName ?? readName(tar, header);
+    if (type === EXTENDED_HEADER) {
+      if (/^\d+ size=/m.test(content.toString())) throw new Error("the archive has a size in an extended header");
+      longName = /^\d+ path=(.*)$/m.exec(content.toString())?.[1] ?? longName;
+    } else if (type === LONG_NAME) longName = readText(tar, start, size);
+    else if (type === FILE || type === OLD_FILE) {
+      yield { name: longName ?? readName(tar, header), mode: readOctal(tar, header + 100, 8), content };
       longName = null;
-      if (type === FILE || type === OLD_FILE) yield { name, mode: readOctal(tar, header + 100, 8), content };
-    }
+    } else if (!IGNORED.includes(type)) throw new Error(`the archive has an entry of the unknown type ${type}`);
+    else if (type !== "g" && type !== "K") longName = null;
     header = start + Math.ceil(size / BLOCK_BYTES) * BLOCK_BYTES;
   }
 }
@@ -64,6 +68,6 @@ export async function extractArchive(archive, folder, isWanted) {
     const parent = dirname(file);
     if (!created.has(parent)) mkdirSync(parent, { recursive: true });
     created.add(parent);
-    writeFileSync(file, content, { mode: mode | 0o666 });
+    writeFileSync(file, content, { mode: (mode & 0o755) | 0o644 });
   }
 }

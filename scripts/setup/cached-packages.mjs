@@ -9,7 +9,7 @@ import { homedir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { extractArchive } from "./archive.mjs";
 import { currentMachine, selectPackages } from "./lock-file.mjs";
-import { waitForAll } from "./steps.mjs";
+import { throwIfEnding, waitForAll } from "./steps.mjs";
 
 /** Number of archives that are read and decompressed at once. The kernel and Node's threads do this beside the writing of files. */
 const CONCURRENCY = 4;
@@ -41,20 +41,30 @@ function linkPrograms(folder, { path, entry }) {
   for (const [name, target] of Object.entries(entry.bin ?? {})) {
     const program = join(folder, path, target);
     if (!existsSync(program)) continue;
-    chmodSync(program, statSync(program).mode | 0o111);
+    chmodSync(program, (statSync(program).mode & 0o777) | 0o111);
     const link = join(bin, name);
     mkdirSync(dirname(link), { recursive: true });
     if (!existsSync(link)) symlinkSync(relative(dirname(link), program), link);
   }
 }
 
+const DEPENDENCY_FIELDS = ["dependencies", "devDependencies", "optionalDependencies", "peerDependencies"];
+
+/** True if the lock file has the same dependencies as package.json. npm reports a difference as an error. */
+function matchesManifest(lock, manifest) {
+  const sorted = (list = {}) => JSON.stringify(Object.entries(list).sort());
+  return DEPENDENCY_FIELDS.every((field) => sorted(lock.packages[""][field]) === sorted(manifest[field]));
+}
+
 /**
- * Installs the packages of a lock file to `node_modules` in a folder. Returns false, and installs nothing, if npm's cache lacks an archive.
+ * Installs the packages of a lock file to `node_modules` in a folder. Returns false, and installs nothing, if npm's cache lacks an archive
+ * or if the lock file does not match package.json.
+ * @param manifest the content of package.json
  * @param isWanted receives the path of a file in `node_modules`, and returns false to leave the file out
  * @throws if an archive is damaged or a file cannot be written
  */
-export async function installCachedPackages(folder, lock, isService, isWanted, cache = defaultCache()) {
-  if (!lock.packages[""]) return false;
+export async function installCachedPackages(folder, { lock, manifest }, isService, isWanted, cache = defaultCache()) {
+  if (!lock.packages[""] || !matchesManifest(lock, manifest)) return false;
   const paths = selectPackages(lock.packages, currentMachine(), isService);
   const found = paths.map((path) => {
     const entry = lock.packages[path];
@@ -64,7 +74,10 @@ export async function installCachedPackages(folder, lock, isService, isWanted, c
   const pending = [...found];
   const extractPending = async () => {
     try {
-      while (pending.length > 0) await extractPackage(folder, pending.pop(), isWanted);
+      while (pending.length > 0) {
+        throwIfEnding();
+        await extractPackage(folder, pending.pop(), isWanted);
+      }
     } finally {
       // After a failure, no other archive is extracted.
       pending.length = 0;

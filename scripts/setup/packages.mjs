@@ -101,10 +101,12 @@ function replacePackages(packages, stage) {
 }
 
 /** Installs the packages to `stage` from npm's cache. Returns false, and leaves `stage` empty, if this is not possible. */
-async function installFromCache(stage, lock, isService) {
+async function installFromCache(root, stage, lock, isService) {
   try {
-    return await installCachedPackages(stage, lock, isService, isService ? isNeededByService : () => true);
+    const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+    return await installCachedPackages(stage, { lock, manifest }, isService, isService ? isNeededByService : () => true);
   } catch (error) {
+    if (error instanceof SetupError) throw error;
     say(`installing again by npm: ${error.message}`);
     rmSync(join(stage, "node_modules"), { recursive: true, force: true });
     return false;
@@ -123,7 +125,7 @@ async function installByNpm(root, stage, lock, isService) {
 async function installPackages(root, isService) {
   const stage = createStage(root);
   const lock = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
-  if (!(await installFromCache(stage, lock, isService))) await installByNpm(root, stage, lock, isService);
+  if (!(await installFromCache(root, stage, lock, isService))) await installByNpm(root, stage, lock, isService);
   try {
     replacePackages(join(root, "node_modules"), stage);
   } catch (error) {

@@ -77,11 +77,16 @@ export async function step(title, action) {
   }
 }
 
+/** @throws SetupError if a signal has asked this process to end */
+export function throwIfEnding() {
+  if (receivedSignal) throw new SetupError(`ended by ${receivedSignal}`);
+}
+
 /** Runs a program that must succeed. Shows its output only if it fails. @throws SetupError */
 export async function runOrThrow(command, args, options) {
   const { code, output } = await run(command, args, options);
   if (code === 0) return output;
-  if (receivedSignal) throw new SetupError(`ended by ${receivedSignal}`);
+  throwIfEnding();
   process.stderr.write(output.endsWith("\n") ? output : `${output}\n`);
   throw new SetupError(`\`${[command, ...args].join(" ")}\` failed with exit code ${code}; its output is above`);
 }

@@ -158,7 +158,7 @@ describe("permission is checked before any other error", function () {
       for (const kind of ["query", "mutation"] as const) {
         const root = kind === "query" ? schema.getQueryType()! : schema.getMutationType()!;
         const fields = Object.values(root.getFields());
-        for (const { name: field, args } of sampleOf(fields, 0, 2)) {
+        for (const { name: field, args } of kind === "query" ? sampleOf(fields, 0, 2) : fields) {
           const expected = await ask(graphqlCall(schema, kind, field, PLAUSIBLE_VALUES));
           if (expected !== "FORBIDDEN" && expected !== "UNAUTHORIZED") continue;
           refused += 1;

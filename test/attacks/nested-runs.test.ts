@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { readConfig } from "../../src/config.js";
 import { type Service, startService } from "../../src/service.js";
-import { longTest, sampleOf } from "../harness/samples.js";
+import { longTest, runsAll, sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { issueTaskToken } from "../harness/task-token.js";
 import { until } from "../harness/until.js";
@@ -109,13 +109,11 @@ describe("runs that wait for runs", () => {
     await service.stop();
   });
 
-  longTest(
-    "can run on a runner that is full of waiting runs, from another process, to the maximum depth of a chain",
-    async () => {
-      const asked = sampleOf([1, 2, 3], 0, 3).map(() => ask(service, 1, "chain/runWithResult", { left: 8 }));
-      for (const { body } of await Promise.all(asked)) expect(body.result).to.equal(8);
-    },
-  );
+  it("can run on a runner that is full of waiting runs, from another process, to the maximum depth of a chain", async () => {
+    const left = runsAll() ? 8 : 3;
+    const asked = sampleOf([1, 2, 3], 0, 3).map(() => ask(service, 1, "chain/runWithResult", { left }));
+    for (const { body } of await Promise.all(asked)) expect(body.result).to.equal(left);
+  });
 
   longTest("are all executed, one after another, if one run waits for dozens of them", async () => {
     const { body } = await ask(service, 1, "crowd/runWithResult", { name: "quick", count: 30 });

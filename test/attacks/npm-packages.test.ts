@@ -122,7 +122,7 @@ describe("a malicious package", () => {
       () => ({ ...plain({ main: "../../../../../../etc/hostname" }), files: {} }),
     ],
   ];
-  for (const [what, words, published] of sampleOf(REFUSED, 0, 3)) {
+  for (const [what, words, published] of [...REFUSED.slice(0, 3), ...sampleOf(REFUSED.slice(3), 0, 4)]) {
     it(`${what} is rejected, and nothing is written`, async () => {
       registry.publish(published());
       await saves.refused(words);

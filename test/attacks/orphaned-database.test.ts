@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { endOwner, isRunning, type Owner, postmasterPid, query, startOwner } from "../harness/postgres-owners.js";
-import { longTest, sampleOf } from "../harness/samples.js";
+import { sampleOf } from "../harness/samples.js";
 import { until } from "../harness/until.js";
 
 /** Options of Node with which a script runs out of memory after a short time. */
@@ -34,7 +34,7 @@ describe("a service that is killed", () => {
     ["runs out of memory", "SIGHUP"],
   ] as const;
   for (const [how, signal] of sampleOf(deaths, 0, 3)) {
-    longTest(`ends its PostgreSQL when it ${how}, and loses no commit`, async () => {
+    it(`ends its PostgreSQL when it ${how}, and loses no commit`, async () => {
       const { owner, url } = await start();
       await query(url, "CREATE TABLE kept AS SELECT 42 AS value");
       const first = postmasterPid(dataDir);

@@ -73,10 +73,12 @@ async function startOwnServer(): Promise<Pick<EmbeddedPostgres, "url" | "stop">>
   const folder = await mkdtemp(join(tmpdir(), "svc-test-"));
   const log = pino({ level: "silent" });
   const postgres = await startEmbeddedPostgres({ dataDir: join(folder, "data"), log, settings: SETTINGS });
-  // Accepts connections without a password: a check of a password takes 4 ms of processor time, and a service opens ten connections.
+  // A password that is sent as text, with a single hash iteration, saves 3 ms of processor time for each of the ten connections of a service.
   const client = await connectAsAdmin(postgres.url);
   const { rows } = await client.query<{ file: string }>("SELECT current_setting('hba_file') AS file");
-  await client.query(`COPY (SELECT 'host all all all trust') TO '${rows[0]!.file}'`);
+  await client.query("SET scram_iterations = 1");
+  await client.query(`ALTER ROLE CURRENT_USER PASSWORD '${new URL(postgres.url).password}'`);
+  await client.query(`COPY (SELECT 'host all all 127.0.0.1/32 password') TO '${rows[0]!.file}'`);
   await client.query("SELECT pg_reload_conf()");
   return { url: postgres.url, stop: () => postgres.stop().finally(() => rm(folder, { recursive: true, force: true })) };
 }

@@ -10,14 +10,14 @@ import * as tar from "tar";
 import { importSetUpModule } from "./modules.js";
 
 type Entry = Record<string, unknown>;
+type LockEntry = { optional?: true; dev?: true; devOptional?: true };
 type Machine = { platform: string; arch: string; libc: string };
 
 const { arePackagesStale, ensurePackages } = await importSetUpModule<{
   arePackagesStale(root: string): boolean;
   ensurePackages(root: string, isService?: boolean): Promise<void>;
 }>("packages");
-const { currentMachine, selectPackages } = await importSetUpModule<{
-  currentMachine(): Machine;
+const { selectPackages } = await importSetUpModule<{
   selectPackages(packages: Record<string, Entry>, machine: Machine, isService: boolean): string[];
 }>("lock-file");
 const { readFiles } = await importSetUpModule<{
@@ -60,6 +60,7 @@ describe("the installation of packages from npm's cache", () => {
 
   function putLock(packages: Record<string, Entry>): void {
     const dependencies = Object.fromEntries(Object.keys(packages).map((name) => [name, "1.0.0"]));
+    put("package.json", JSON.stringify({ dependencies }));
     const entries = Object.entries(packages).map(([name, entry]) => [`node_modules/${name}`, entry]);
     put("package-lock.json", JSON.stringify({ packages: { "": { dependencies }, ...Object.fromEntries(entries) } }));
   }
@@ -70,7 +71,7 @@ describe("the installation of packages from npm's cache", () => {
   beforeEach(async () => {
     root = await mkdtemp(join(tmpdir(), "svc-cached-packages-"));
     put("bin/npm", INSTALLING_NPM, 0o755);
-    for (const name of ["package.json", ".npmrc"]) put(name, "");
+    put(".npmrc", "");
     process.env["PATH"] = `${join(root, "bin")}${delimiter}${PATH}`;
     process.env["npm_config_cache"] = join(root, "cache");
   });
@@ -142,10 +143,33 @@ describe("the installation of packages from npm's cache", () => {
     expect(() => [...readFiles(whole.subarray(0, 2048))]).to.throw("the archive is damaged");
   });
 
-  it("selects the packages that npm has installed for this project", () => {
-    const read = (file: string) => JSON.parse(readFileSync(join(PROJECT, file), "utf8")).packages;
-    const selected = selectPackages(read("package-lock.json"), currentMachine(), false);
-    expect(selected).to.have.members(Object.keys(read("node_modules/.package-lock.json")));
+  for (const [platform, arch, libc] of [
+    ["linux", "x64", "glibc"],
+    ["linux", "arm64", "musl"],
+    ["darwin", "arm64", ""],
+  ] as const) {
+    it(`selects every package of this project that is not optional, for ${platform} ${arch} ${libc}`, () => {
+      const { packages } = JSON.parse(readFileSync(join(PROJECT, "package-lock.json"), "utf8"));
+      const machine = { platform, arch, libc };
+      for (const isService of [true, false]) {
+        const selected = selectPackages(packages, machine, isService);
+        const isRequired = ([path, { optional, dev, devOptional }]: [string, LockEntry]) =>
+          path !== "" && !optional && !(isService && (dev || devOptional));
+        const required = Object.entries(packages as Record<string, LockEntry>).filter(isRequired);
+        expect(selected).to.include.members(required.map(([path]) => path));
+        expect(selected.filter((path) => packages[path].dev && isService)).to.deep.equal([]);
+        const native = platform === "linux" ? `${platform}${libc === "musl" ? "musl" : ""}` : platform;
+        expect(selected).to.include(`node_modules/@img/sharp-${native}-${arch}`);
+        expect(selected).to.include(`node_modules/@esbuild/${platform}-${arch}`);
+      }
+    });
+  }
+
+  it("leaves the installation to npm if package.json and the lock file differ", async () => {
+    putLock({ a: putArchive("a", { "index.js": "a" }) });
+    put("package.json", JSON.stringify({ dependencies: { a: "2.0.0" } }));
+    await ensurePackages(root);
+    expect(wasNpmStarted()).to.equal(true);
   });
 
   it("selects what is for this machine, what this requires, and peers, each from the nearest folder", () => {

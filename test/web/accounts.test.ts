@@ -172,7 +172,7 @@ describe("accounts in Studio", () => {
     await waitForStudio();
   });
 
-  longTest("registers no passkey while a reset ends the session, and a removed passkey signs nobody in", async () => {
+  it("registers no passkey while a reset ends the session, and a removed passkey signs nobody in", async () => {
     await addVirtualAuthenticator();
     const { user, token } = await signedInPerson(service);
     await context.setCookie({ name: "auth_token", value: token, domain: "localhost", path: "/", httpOnly: true });

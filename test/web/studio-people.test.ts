@@ -56,7 +56,7 @@ describe("Studio's pages of people", () => {
     );
   }
   const choose = async (page: Page, label: string, value: string) => {
-    const found = await page.waitForSelector(`::-p-xpath(//label[span="${label}"]/select[not(@disabled)])`);
+    const found = await page.waitForSelector(`::-p-xpath(//label[span="${label}"]/select[not(@aria-disabled="true")])`);
     await found!.select(value);
   };
   const READER_TABS = ["Home", "Actions", "Data", "Media", "Runs", "Schedules", "Settings"];

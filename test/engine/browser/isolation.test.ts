@@ -212,7 +212,7 @@ describe("isolation", () => {
     expect(seen).to.deep.equal({});
   });
 
-  longTest("is not slowed by a run that blocks its own process", async () => {
+  it("is not slowed by a run that blocks its own process", async () => {
     const abort = new AbortController();
     const blocked = browsers.run(runOf("async function execute() { for (;;); }", { signal: abort.signal }));
     await until(() => browsers.countBrowsers().serving === 1);

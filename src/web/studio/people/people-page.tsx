@@ -78,9 +78,12 @@ function RoleChoice({
       <span className="unseen">{label}</span>
       <select
         value={value}
-        disabled={isBusy || !roles.includes(value)}
+        disabled={!roles.includes(value)}
+        aria-disabled={isBusy}
         title={ROLE_DESCRIPTIONS[value]}
-        onChange={(event) => onChange(event.target.value as Role)}
+        onChange={(event) => {
+          if (!isBusy) onChange(event.target.value as Role);
+        }}
       >
         {(roles.includes(value) ? roles : [value]).map((role) => (
           <option key={role} value={role}>
