@@ -104,7 +104,12 @@ function replacePackages(packages, stage) {
 async function installFromCache(root, stage, lock, isService) {
   try {
     const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
-    return await installCachedPackages(stage, { lock, manifest }, isService, isService ? isNeededByService : () => true);
+    return await installCachedPackages(
+      stage,
+      { lock, manifest },
+      isService,
+      isService ? isNeededByService : () => true,
+    );
   } catch (error) {
     if (error instanceof SetupError) throw error;
     say(`installing again by npm: ${error.message}`);

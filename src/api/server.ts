@@ -50,7 +50,7 @@ import { registerMediaContentRoutes } from "./media-bytes.js";
 import { registerOauth } from "./oauth/routes.js";
 import { registerOpenIdRoutes } from "./open-id-routes.js";
 import { registerOpenapi } from "./openapi-route.js";
-import { registerRuntimePageOrigin, getPathPrefix } from "./page-origin.js";
+import { getPathPrefix, registerRuntimePageOrigin } from "./page-origin.js";
 import type { RequestBodyBudgets } from "./request-body-budget.js";
 import { registerRequestLog } from "./request-log.js";
 import { callWhenResponseEnds, createResponseEndSignal } from "./response-end.js";

@@ -243,7 +243,11 @@ export class EntryChangeFeed {
       const followers = listStartedSubscribers(feed);
       if (followers.length === 0) return;
       const from = Math.min(...followers.map(({ position }) => position!));
-      const changes = await rows<StoredEntryChangeSet>(this.options.db, SELECT_CHANGES_SINCE, [feed.appId, feed.id, from]);
+      const changes = await rows<StoredEntryChangeSet>(this.options.db, SELECT_CHANGES_SINCE, [
+        feed.appId,
+        feed.id,
+        from,
+      ]);
       const newest = changes.at(-1)?.id;
       const source = newest === undefined ? null : await this.sourceOf(feed);
       if (newest === undefined || !source) return;

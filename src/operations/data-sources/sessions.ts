@@ -3,9 +3,9 @@
 import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
+import type { AppSession, ReadAppSession } from "../../rules/app-session.js";
 import { describeValue, isObject } from "../../rules/describe-value.js";
 import { createAccessDeniedError } from "../../rules/entries/entry-access.js";
-import type { AppSession, ReadAppSession } from "../../rules/app-session.js";
 import { refuseField } from "../../rules/fields.js";
 import { type IdOrName, parseReference } from "../../rules/reference.js";
 import { createFlatShape, refuseUnknownFields, throwIfUnknownField } from "../../rules/unknown-fields.js";

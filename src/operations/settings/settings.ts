@@ -251,7 +251,6 @@ export class Settings {
     return selectHttpSettings(await this.readSettings(appId, "http"));
   }
 
-  /** Returns the settings that the API may return, and the time of their last change. */
   async httpAt(appId: number): Promise<TaggedSettings> {
     const at = await this.updatedAt(appId);
     return { settings: await this.http(appId), updatedAt: at };

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { modeHasNetwork, SANDBOX_MODES } from "../../../src/engine/browser/run.js";
-import { longTest, sampleOf } from "../../harness/samples.js";
+import { sampleOf } from "../../harness/samples.js";
 import { until } from "../../harness/until.js";
 import { type ReachableHost, reachableHost } from "./host.js";
 import { failureOf, resultOf, runOf } from "./support.js";
