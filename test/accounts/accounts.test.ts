@@ -33,7 +33,7 @@ describe("accounts of people", () => {
 
   const from = (address: string) => ({ "x-forwarded-for": address });
   let addresses = 0;
-  /** Sends a request without a credential. Each call uses a new client address unless `from` names one. */
+  /** Sends a request without a credential. Each call has a new client address, unless `headers` sets one by `from`. */
   const post = (path: string, body: object, headers: Record<string, string> = {}) => {
     addresses += 1;
     return service.rest("POST", `/v1/auth/${path}`, {
@@ -220,8 +220,8 @@ describe("accounts of people", () => {
 
   it("a session ends after 12 hours without use, and is renewed by use up to 30 days", async () => {
     /**
-     * Creates a session, and sets how long ago it was created and last used, and its remaining time (SQL intervals). The service has not
-     * cached it.
+     * Creates a session that was created and last used these times ago, and expires after the time `left` (SQL intervals). No request has
+     * used the session yet, so the service has not cached it.
      */
     async function aged(created: string, used: string, left: string): Promise<string> {
       const token = cookieOf(await setup());

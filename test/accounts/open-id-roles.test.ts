@@ -25,7 +25,10 @@ describe("roles by groups of an OpenID provider", () => {
     await provider.stop();
   });
 
-  /** Signs in with these groups. Returns the browser and the path of the page that it opens next. */
+  /**
+   * Signs in as the account `sub` with these groups at the provider. Returns the browser and the path of the page to which the sign-in
+   * leads.
+   */
   async function signIn(sub: string, groups: string[]) {
     const claims = { email: `${sub}@example.com`, email_verified: true, given_name: "Ada", family_name: sub, groups };
     provider.accounts.set(sub, claims);

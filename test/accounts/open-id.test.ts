@@ -54,7 +54,7 @@ describe("Sign-in at an OpenID provider", () => {
 
   const ofService = (address: string) => address.startsWith(`${service.url}/`) && !address.includes("/v1/auth/oidc/");
   let accounts = 0;
-  /** Adds an account at the provider. The next sign-in uses this account. */
+  /** Adds an account at the provider, and selects the account for the next sign-in. Returns its ID at the provider. */
   function account(claims: Record<string, unknown> = {}): string {
     accounts += 1;
     const sub = `account-${accounts}`;
@@ -257,7 +257,7 @@ describe("Sign-in at an OpenID provider", () => {
     account();
     const { url } = (await (await startLink(mine.browser)).json()) as { url: string };
     const theirs = await person();
-    // The victim's browser gets the cookie of the attacker's sign-in, as if the attacker had planted it there.
+    // Copies the cookie of the attacker's sign-in into the victim's browser, as an attack would.
     const flow = [...mine.browser.cookies].find(([key]) => key.endsWith("svc_openid"))!;
     theirs.browser.cookies.set(...flow);
     expect(await theirs.browser.follow(url, ofService)).to.equal(`${service.url}/studio?sign-in=failed`);
@@ -355,7 +355,8 @@ describe("Sign-in at an OpenID provider", () => {
     const events = async () =>
       (await rows<{ count: number }>(service.db, "SELECT count(*)::int AS count FROM access_event"))[0]!.count;
     const before = await events();
-    // The limit regains two requests per second: on a slow machine more requests pass before one is refused.
+    // The limit allows further requests over time, so the number of accepted requests depends on the machine. The test ends at the second
+    // refusal.
     let [sent, refused] = [0, 0];
     for (; refused < 2 && sent < 5_000; sent += 1) if ((await answer()) === 429) refused += 1;
     expect(refused).to.equal(2);

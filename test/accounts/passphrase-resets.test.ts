@@ -12,7 +12,7 @@ import { until } from "../harness/until.js";
 
 interface RequestInProgress {
   title: string;
-  /** Table for which the request waits after its authorization; missing if it waits for the row of the person. */
+  /** Table for whose lock the request waits after its authorization. Without a table, the request waits for the row of the person. */
   table?: string;
   prepare: (token: string, email: string) => Promise<() => Promise<Answer>>;
 }

@@ -8,7 +8,7 @@ import { createAccounts, PASSPHRASE } from "../harness/people.js";
 
 const CONNECTIONS = 4;
 const LOCK_OLD_LINK = "SELECT FROM one_time_link WHERE id = $1 FOR UPDATE";
-/** Stops the creation of an administrator after the account was created, before the transaction ends. */
+/** Lock that makes the creation of an administrator wait after it has created the account, and before its transaction ends. */
 const STOP_SETUP = "LOCK TABLE access_event IN ACCESS EXCLUSIVE MODE";
 
 describe("set-up links", () => {

@@ -95,7 +95,7 @@ function toRestTrigger({ trigger, where }: TypedTrigger): object {
   return { trigger, where: Object.fromEntries(Object.entries(where).filter(([, value]) => value !== null)) };
 }
 
-/** Converts each `triggers` of a GraphQL response to REST's form. */
+/** Returns a GraphQL response with all its triggers in REST's form. */
 function plain<T>(answer: T): T {
   if (typeof answer !== "object" || answer === null) return answer;
   if (Array.isArray(answer)) return answer.map(plain) as T;
@@ -210,7 +210,6 @@ export function createGraphqlApiClient({ graphql, appId }: TestService): ApiClie
   };
 }
 
-/** REST and GraphQL, for tests that run against both. */
 export const API_CLIENTS = [
   ["REST", createRestApiClient],
   ["GraphQL", createGraphqlApiClient],

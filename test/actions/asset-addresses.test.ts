@@ -1,4 +1,7 @@
-/** Tests the URL of a dependency's script after PUBLIC_URL has changed: it has the current value, not the value at the time of the save. */
+/**
+ * Tests the URL of a dependency's script after PUBLIC_URL has changed: the URL starts with the current value, not with the value at the
+ * time of the save.
+ */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { readConfig } from "../../src/config.js";

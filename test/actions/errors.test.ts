@@ -1,4 +1,4 @@
-/** Every row of the specification's two tables of errors, over REST and GraphQL; one test checks that no row is missing. */
+/** Tests every row of the specification's two tables of errors over REST and GraphQL, and that no row is missing. */
 import { expect } from "chai";
 import { STATUS, type Status } from "../../src/errors.js";
 import { sampleOf } from "../harness/samples.js";
@@ -49,7 +49,10 @@ const VALIDATION_ERRORS: [Status, string, Record<string, unknown>][] = [
   ["DEPENDENCY_UNRESOLVED", "an unknown package", { dependencies: ["svc-nothing"] }],
 ];
 
-/** Status of the conditions whose invalid field has the wrong GraphQL type: GraphQL rejects them before a rule of the service runs. */
+/**
+ * Expected status over GraphQL of the conditions whose field has the wrong GraphQL type. GraphQL rejects most of them before a rule of the
+ * service runs.
+ */
 const STATUS_OF_TYPE_FAULTS: Record<string, Status> = {
   "description not a string": "REQUEST_INVALID",
   "no environment of the three": "REQUEST_INVALID",
@@ -61,7 +64,6 @@ const STATUS_OF_TYPE_FAULTS: Record<string, Status> = {
 const UNKNOWN_ID = 2_000_000_000;
 const MANUAL_TRIGGERS = [{ trigger: "manual" }];
 
-/** All operations that take the ID of one action. */
 const OPERATIONS_ON_ONE_ACTION: Record<string, (apiClient: ApiClient, id: number) => Promise<Outcome>> = {
   getById: (apiClient, id) => apiClient.get(id),
   update: (apiClient, id) => apiClient.update(id, { active: true }),
@@ -223,7 +225,7 @@ async function production(apiClient: ApiClient): Promise<number> {
   return (await apiClient.publish((await make(apiClient)).id)).value.action.id;
 }
 
-/** Makes the database fail at the audit entry, the last write of each operation. All earlier writes must then be rolled back. */
+/** Runs `work` while the database rejects each audit entry, the last write of an operation. All earlier writes must then be rolled back. */
 async function whileWritesFail({ db }: TestService, work: () => Promise<Outcome>): Promise<Outcome> {
   const rowsOf = async () => db.query("SELECT * FROM action ORDER BY id");
   const versions = async () => db.query("SELECT id FROM action_version ORDER BY id");

@@ -1,4 +1,4 @@
-/** Two editors of one action: neither overwrites changes that it has not seen, and each receives the other's changes. */
+/** Tests two editors of one action: neither overwrites changes that it has not seen, and each receives the other's changes. */
 import { expect } from "chai";
 import type { TestService } from "../harness/service.js";
 import { useSharedService } from "../harness/shared-service.js";
@@ -50,7 +50,10 @@ describe("a change of an action with If-Match or ifUpdatedAt", () => {
     restore: " { restoredFromVersionId }",
   };
 
-  /** Sends an update over REST or GraphQL. Returns the status of a refusal with the current action, or null if the update succeeded. */
+  /**
+   * Functions that send the change `name` over REST or GraphQL. They return the error with the current action, or null if the change
+   * succeeded.
+   */
   const EXITS = {
     async REST(name: string, id: number, versionId: number, updatedAt: string) {
       const { method, rest = "", body } = CHANGE_CALLS[name]!;
@@ -139,7 +142,7 @@ describe("a change of an action with If-Match or ifUpdatedAt", () => {
       .body;
     const { id, updatedAt } = await make(createRestApiClient(service));
     const known = { reset: false, id, removed: false };
-    // Changes that were made before the subscription may still arrive, so other IDs are skipped. Changes of the other app must not arrive.
+    // Changes that were made before the subscription may still arrive, so `next` skips other IDs. Changes of the other app must not arrive.
     const next = async (): Promise<Record<string, unknown>> => {
       const change = (await events.next()).value!.data!.actionChanged;
       expect(change["id"]).to.be.a("number").and.not.equal(theirs.action.id);
@@ -156,7 +159,7 @@ describe("a change of an action with If-Match or ifUpdatedAt", () => {
     await service.rest("POST", path(id, "/publish"));
     expect(await next()).to.deep.include({ ...known, type: "appAction.v3.publish", updatedAt: action.updatedAt });
     await service.rest("DELETE", path(id));
-    // Deleting the action removes its draft and its live version together, so two removals arrive.
+    // The deletion of the action also removes its live version, so two events arrive. Only one of them has `removed`.
     const removals = [await next(), await next()].filter(({ removed }) => removed);
     expect(removals).to.have.length(1);
     expect(removals[0]).to.deep.include({ id, type: "appAction.v3.remove", updatedAt: null });

@@ -24,7 +24,7 @@ const oddText = fc.oneof(
   fc.integer({ min: 250, max: 1_100 }).map((length) => "x".repeat(length)),
 );
 
-/** Usually a valid value for the field, otherwise any value. */
+/** Generates values of a field: usually a value of `right`, otherwise an unusual text or any JSON. */
 const mostlyValid = (right: fc.Arbitrary<unknown>) =>
   fc.oneof({ weight: 8, arbitrary: right }, { weight: 1, arbitrary: oddText }, { weight: 1, arbitrary: json });
 
@@ -86,7 +86,7 @@ const FIELDS = {
   timezone: mostlyValid(fc.constantFrom(null, "Europe/Paris", "UTC", "utc", "EST", "+05:00")),
 };
 
-/** Any value as a filter. Its JSON may contain characters that a text column cannot store. */
+/** Generates filters with any names and values. Their JSON may contain characters that a text column cannot store. */
 const filter = fc.dictionary(fc.string({ unit: "binary", maxLength: 10 }), json, { maxKeys: 3 });
 const validBody = fc.record(
   {
@@ -128,9 +128,7 @@ const body = fc.oneof(
   },
 );
 
-/**
- * Expects that the service returns the fields of an accepted body as they were sent. It returns an empty frequency or time zone as null.
- */
+/** Checks that the service returned the fields of an accepted body unchanged. An empty frequency or time zone becomes null. */
 function kept(sent: Record<string, unknown>, received: Record<string, unknown>): void {
   for (const field of ["name", "code", "active", "environment", "dependencies", "frequency", "timezone"]) {
     const cleared = (field === "frequency" || field === "timezone") && sent[field] === "";

@@ -272,7 +272,7 @@ describe("versions of an action", () => {
     longTest("keeps the newest 100 of each action, also with many concurrent writers", async () => {
       const apiClient = createRestApiClient(service);
       const [one, other] = [await make(apiClient), await make(apiClient)];
-      // Sends 20 requests at a time: a service under load rejects some of 180 requests that arrive at once.
+      // Sends at most 40 requests at a time: a service under load rejects some of 180 requests that arrive at once.
       for (let first = 0; first < 120; first += 20) {
         const turns = Array.from({ length: 20 }, (_, at) => first + at);
         const updates = turns.flatMap((turn) => [

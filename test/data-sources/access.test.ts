@@ -43,7 +43,7 @@ describe("access rules", () => {
         const rules = rule === null ? [] : [{ type: [verb], ...rule }];
         const outcomes: Record<string, unknown[]> = {};
         const expected: Record<string, unknown[]> = {};
-        // Requests that are refused or only read share this data source, because they do not change it.
+        // Requests that only read, or that the service must refuse, share this data source, because they do not change it.
         const untouched = await sample(rules);
         for (const who of PAGES) {
           for (const [at, call] of CALLS_OF_VERBS[verb].entries()) {

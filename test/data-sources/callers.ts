@@ -8,8 +8,8 @@ import type { TestService } from "../harness/service.js";
 const HOOKS = [{ type: "operations", runOn: ["insert", "update"], fields: { Password: ["hash"] } }];
 
 /**
- * Callers under access rules (anonymous, a page, a page with a signed-in user of either office), and callers that access rules do not
- * restrict.
+ * PAGES need an access rule: anonymous callers, pages without an app user, and pages with an app user of either office. The callers in
+ * TRUSTED need no access rule.
  */
 export const PAGES = ["nobody", "live", "viewer", "london", "paris"] as const;
 export const TRUSTED = ["editor", "admin", "api", "task"] as const;

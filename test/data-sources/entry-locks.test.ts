@@ -27,8 +27,10 @@ describe("data sources under locks", () => {
     const remove = (path: string, tag = "*") => service.rest("DELETE", path, { headers: { "if-match": tag } });
 
     /**
-     * Sends the requests in order, each as soon as all earlier ones wait for a lock or have their response.
-     * @param locked number of the oldest entries that are locked
+     * Locks entries of the data source `name`, and sends the requests in order: each one when all earlier ones wait for a lock or have a
+     * response.
+     * @param last statement that the locking transaction executes at its end
+     * @param locked number of locked entries, the oldest first
      */
     async function whileLocked(
       name: string,
@@ -65,7 +67,7 @@ describe("data sources under locks", () => {
       return () => service.rest("POST", `${base}/${name}/versions/${versions[0].id}/restore`);
     }
 
-    /** Ends the lifetime of the stage, and deletes expired stages as the scheduler does, on a connection of its own. */
+    /** Ends the lifetime of the stage, and deletes expired stages as the scheduler does, on a separate connection. */
     async function expireStages(stageId: number): Promise<void> {
       const db = await openDatabase(service.databaseUrl, 1);
       const sql = "UPDATE app_stage SET expires_at = least(expires_at, now() - interval '1 minute') WHERE app_id = $1";
@@ -147,7 +149,7 @@ describe("data sources under locks", () => {
         await manager.query("SELECT FROM data_source WHERE id = $1 FOR UPDATE", [id]);
         const answer = service.rest("POST", `${base}/Held/commit`, { body });
         await untilLockWait(manager, answer);
-        // Locks the counts of the data source. A removal deletes them after it has locked the row of the data source.
+        // Locks the counts of the data source, as a removal does after it has locked the row of the data source.
         await manager.query("SELECT FROM data_source_tally WHERE data_source_id = $1 FOR UPDATE", [id]);
         return { answer };
       });
@@ -244,7 +246,7 @@ describe("data sources under locks", () => {
       const { http, body: changed } = await sent.commit;
       expect(http, JSON.stringify(changed)).to.equal(200);
       await sent.expiry;
-      // The expiry skips a stage that is in use. The next expiry deletes it.
+      // The first expiry skipped the stage, because it was in use. The next expiry deletes the stage.
       await expireStages(stage);
       expect(await rows(service.db, "SELECT FROM app WHERE id = $1", [stage])).to.have.length(0);
     });

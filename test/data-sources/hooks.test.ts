@@ -213,7 +213,8 @@ describe("hooks of data sources that send", () => {
         const call = { as: "live" as const, body: { data: { Email: `v${n}@example.com` } } };
         answers.push((await limited.rest("POST", `${path}/Open/entries`, call)).http);
       }
-      // Visitors of the app can use the whole limit. The app itself may exceed it by as much as visitors used beyond two thirds of it.
+      // Visitors can use the whole limit of 3 messages. The app itself may send one more: as many as the visitors sent beyond two thirds of
+      // the limit.
       expect(answers).to.deep.equal([201, 201, 201, 429]);
       expect((await limited.rest("POST", `${path}/Open/entries`, { body: { data: {} } })).http).to.equal(201);
       expect((await limited.rest("POST", `${path}/Open/entries`, { body: { data: {} } })).http).to.equal(429);
@@ -229,7 +230,7 @@ describe("hooks of data sources that send", () => {
     const manifestPath = `/v1/apps/${service.appId}/manifest`;
     const manifest = (await service.rest("GET", manifestPath, { as: "admin" })).body;
     const put = (hooks: object[]) => service.rest("PUT", `${base}/${id}`, { body: { hooks, accessRules: [] } });
-    // This change removes the data source from the service's cache, so that the service reads the hook.
+    // This change removes the data source from the service's cache, so that the service reads the changed hook from the database.
     expect((await service.rest("PUT", `${base}/${id}`, { body: { isUsers: false } })).http).to.equal(200);
     expect((await put(stored)).http).to.equal(200);
     expect(await service.rest("PUT", manifestPath, { as: "admin", body: manifest })).to.include({ http: 200 });

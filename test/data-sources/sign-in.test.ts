@@ -246,7 +246,7 @@ describe("users of an app", () => {
     expect((await ask({ Password: user.password }, "10.0.0.2")).http).to.equal(200);
     const refused = await ask({ Password: user.password }, "10.0.0.1");
     expect([refused.http, refused.body.status]).to.deep.equal([429, "RATE_LIMIT_EXCEEDED"]);
-    // The wait ends ten minutes after the first failure, however long the attempts since then took.
+    // The wait ends ten minutes after the first failure, and not after a later one.
     const waitEndsAt = new Date(refused.body.nextValidRequestDate).getTime();
     expect(waitEndsAt).to.be.within(startedAt + 599_000, Date.now() + 601_000);
   });

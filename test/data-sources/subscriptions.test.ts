@@ -168,8 +168,8 @@ describe("a subscription to a data source", () => {
   });
 
   const OWN_ENTRY = { n: -1, Owner: "me" };
-  /** Changes of many entries at once. `ids` has the IDs of the data source's entries. */
   const MANY_ENTRIES = Array.from({ length: 1_500 }, (_, n) => ({ n, Owner: "other" }));
+  /** Changes of many entries at once. `ids` has the IDs of the data source's entries. */
   const BULK_CHANGES: Record<string, (path: string, ids: number[]) => Promise<void>> = {
     "an import that adds": async (path) => {
       await service.rest("POST", `${path}/import?append=true`, { body: MANY_ENTRIES });
@@ -287,7 +287,7 @@ describe("a subscription to a data source", () => {
     }
     await insert(path, { Owner: "you" });
     starts.push((await follow(path, OWN_ENTRIES_QUERY, "live")()).position);
-    // All cursors differ, whether or not a change lies between them, and have the same length.
+    // All four positions differ and have the same length, although an entry was inserted only before the last one.
     expect(new Set(starts).size).to.equal(4);
     expect(new Set(starts.map(({ length }) => length)).size).to.equal(1);
     const mine = await insert(path, { Owner: "me", Name: "m" });

@@ -147,7 +147,7 @@ describe("a unique index of a data source", () => {
       await manager.query("SELECT FROM data_source WHERE id = $1 FOR NO KEY UPDATE", [id]);
       const hashed = service.rest("PUT", `${base}/${id}`, { body: { hooks } });
       await untilLockWait(manager, hashed);
-      // Stores the index as another request does after it has built it.
+      // Stores the definition of the index, as another request does after it has built the index.
       await manager.query("UPDATE data_source SET indexes = $2 WHERE id = $1", [id, JSON.stringify(UNIQUE_EMAIL)]);
       return { hashed };
     });

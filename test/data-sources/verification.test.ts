@@ -69,7 +69,7 @@ describe("verification by code", () => {
       expect([asked.http, asked.body.status], JSON.stringify(asked.body)).to.deep.equal([200, "CODE_SENT"]);
       expect(Date.parse(asked.body.expiresAt)).to.be.within(Date.now() + 500_000, Date.now() + 610_000);
       const code = (await codeFor(address))!;
-      // Only the page that requested a code can use it.
+      // Only the page that requested a code can use the code.
       expect(refusal(await verify(other, { [by]: address, code }))).to.equal("401 UNAUTHORIZED");
       const { http, body } = await verify(page, { [by]: address, code });
       expect(http, JSON.stringify(body)).to.equal(200);
@@ -165,7 +165,7 @@ describe("verification by code", () => {
 
   longTest("leaves each of many addresses one attempt with wrong codes for one user", async () => {
     const user = await newUser();
-    // Requests two codes for each address, up to the total limit and beyond.
+    // Sends two wrong codes from each address: 120 codes, which are more than the total limit of 100.
     const addresses = Array.from({ length: 60 }, (_, at) => `203.0.114.${at + 1}`);
     const answers: string[] = [];
     for (const address of addresses) {

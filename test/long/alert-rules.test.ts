@@ -12,7 +12,7 @@ const PROMTOOL_PATH = process.env["PROMTOOL"] ?? "/usr/bin/promtool";
 const RULES = fileURLToPath(new URL("../../../deploy/alerts.yaml", import.meta.url));
 const run = promisify(execFile);
 
-/** Without promtool, the last line of the output says that these tests did not run. */
+/** Without promtool, these tests are skipped. The process prints this when it exits. */
 const describeIfInstalled = (title: string, body: () => void) => {
   if (existsSync(PROMTOOL_PATH)) describe(title, body);
   else
@@ -30,7 +30,7 @@ interface Case {
 const UP = { svc_database_up: "1x15" };
 const failedRuns = (values: string) => ({ ...UP, 'svc_app_runs_total{app="1",outcome="failed"}': values });
 
-/** Series of each rule that it fires for, and series that it does not fire for. Rules are evaluated after 14 minutes. */
+/** Series for which a rule fires, and series for which the rule does not fire. promtool evaluates the rules after 14 minutes. */
 const CASES: readonly Case[] = [
   { alert: "SvcNoProcess", series: {}, firing: [{}] },
   { alert: "SvcNoProcess", series: { svc_database_up: "1 1 stale _x13" }, firing: [{}] },
@@ -43,7 +43,7 @@ const CASES: readonly Case[] = [
   { alert: "SvcRunnerNotTaking", series: { ...UP, svc_runner_taking: "1x15" }, firing: [] },
   { alert: "SvcQueueOld", series: { ...UP, svc_runs_oldest_queued_seconds: "301x15" }, firing: [{}] },
   { alert: "SvcQueueOld", series: { ...UP, svc_runs_oldest_queued_seconds: "300x15" }, firing: [] },
-  // The first run of an app fails. The rule sees it, because the series of the app started at 0.
+  // The first run of an app fails. The rule detects this failure, because the series of the app already existed with the value 0.
   { alert: "SvcRunsFail", series: failedRuns("0x4 1x10"), firing: [{ app: "1" }] },
   {
     alert: "SvcRunsFail",
@@ -53,7 +53,7 @@ const CASES: readonly Case[] = [
   { alert: "SvcRunsFail", series: failedRuns("0x15"), firing: [] },
   { alert: "SvcRunsLost", series: { ...UP, svc_runs_lost_total: "0 0 0 0 0 0 0 2x8" }, firing: [{}] },
   { alert: "SvcRunsLost", series: { ...UP, svc_runs_lost_total: "2x15" }, firing: [] },
-  // A scheduler restarts and claims the late ticks at once. The scrape sees a counter that starts at 0 again.
+  // A scheduler claims seven late ticks at once.
   {
     alert: "SvcTicksSkipped",
     series: { ...UP, 'svc_ticks_total{fate="late"}': "0 0 0 0 0 0 0 7x8" },

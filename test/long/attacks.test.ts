@@ -16,7 +16,8 @@ const PAUSE_MAX_MS = 100;
 const WAIT_MAX_MS = 2_000;
 const SLOWDOWN_MAX = 3;
 /**
- * Lower bound in milliseconds for the p95 without an attack, to which the p95 during an attack is compared. Smaller differences are noise.
+ * Minimum in milliseconds of the p95 without an attack. The test compares the p95 during an attack with the larger value, because smaller
+ * differences are noise.
  */
 const QUIET_FLOOR_MS = 15;
 
@@ -62,7 +63,7 @@ describe("an attack by one app, or without a credential, beside a neighbour", ()
     return { http: response.status, text: await response.text() };
   }
 
-  /** Creates an app for the attacker, with the token of an administrator. This token has more rights than an unauthorized client. */
+  /** Creates an app for the attacker. Its requests have the token of an administrator. */
   async function hostile(actions: Record<string, string> = {}): Promise<HostileApp> {
     const { admin } = service.credentials().tokens;
     apps += 1;
@@ -81,7 +82,7 @@ describe("an attack by one app, or without a credential, beside a neighbour", ()
 
   const createThreeApps = (actions: Record<string, string>) => Promise.all([1, 2, 3].map(() => hostile(actions)));
 
-  /** Cancels all runs that an attack has left unfinished. */
+  /** Cancels all unfinished runs. */
   async function cancelAll(): Promise<void> {
     const { admin } = service.credentials().tokens;
     await until(async () => {
@@ -91,7 +92,7 @@ describe("an attack by one app, or without a credential, beside a neighbour", ()
     }, 60_000);
   }
 
-  /** Runs `callers` callers in parallel. Each repeats its request until the attack has lasted for ATTACK_MS. */
+  /** Runs `callers` callers in parallel. Each repeats `once` until ATTACK_MS have passed. */
   async function again(callers: number, once: (n: number) => Promise<unknown>): Promise<void> {
     const end = Date.now() + ATTACK_MS;
     let n = 0;
@@ -101,7 +102,7 @@ describe("an attack by one app, or without a credential, beside a neighbour", ()
     await Promise.all(Array.from({ length: callers }, caller));
   }
 
-  /** Attacks by title. Each function prepares its attack and returns the function that executes it. The effects may last for a while. */
+  /** Attacks by title. Each function prepares its attack and returns the function that executes it. */
   const ATTACKS: Record<string, () => Promise<() => Promise<unknown>>> = {
     "settings of 9,000 like strings, and a result": async () => {
       const app = await hostile({ one: body("return 1") });

@@ -9,11 +9,14 @@ const HOLDER_ID = "00000000-0000-4000-8000-000000000001";
 const ROUNDS = 300;
 const BACKLOG = 100_000;
 /**
- * Maximum number of runs that may start before a run of another app that was queued after them. The service starts fewer while it answers
- * one request, and the queue contains far more.
+ * Maximum number of runs of one app that may start while a later run of another app waits. If the order were not fair, all runs of the deep
+ * queue would start first.
  */
 const AHEAD_MAX = 100;
-/** For each run in $1, counts the runs of the app $2 that started while it was queued. Selects the highest count and the longest wait. */
+/**
+ * For each run in $1, counts the runs of the app $2 that started while the run in $1 was queued. Selects the highest count and the longest
+ * wait in seconds.
+ */
 const SELECT_RUNS_AHEAD = `
   SELECT max(ahead)::int AS ahead, max(seconds)::float8 AS seconds
     FROM (SELECT (SELECT count(*) FROM run WHERE app_id = $2 AND started_at BETWEEN later.queued_at AND later.started_at) AS ahead,

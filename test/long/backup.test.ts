@@ -25,7 +25,7 @@ const MB = 2 ** 20;
 const ROWS_MB = 700;
 const FILES_MB = 300;
 const FILE_MB = 50;
-/** Memory limit of the backup process in MB. Node needs half of it to load the service's code. */
+/** Memory limit of the backup process in MB. Node needs about half of this limit to load the service's code. */
 const MEMORY_MAX_MB = 320;
 
 /** Runs a command of the service. Returns the last line of its output, and its maximum memory in MB. */
@@ -86,7 +86,7 @@ describe("a backup of a gigabyte", function () {
     writeFileSync(join(folder, "key"), (KEY as { bytes: Buffer }).bytes.toString("base64"));
     service = await startTestService({ ROLES: "api", INTAKE_QUOTA_MB: "0", LOG_MAX_MB: "0", DISK_FREE_MIN_MB: "0" });
     await fillService(service);
-    // Each row has a kilobyte, compressible to a quarter. A separate client inserts them, because it has no time limit.
+    // Each row has about a kilobyte. A separate client inserts the rows, because it has no time limit.
     const client = new Client({ connectionString: service.databaseUrl });
     await client.connect();
     await client.query(`

@@ -1,6 +1,6 @@
 /**
- * Marks each object of a page separately, and each member of those objects whose marks end the page. Apart from that, the checks are those
- * of test/attacks/browser-marks.test.ts.
+ * Runs the checks of test/attacks/browser-marks.test.ts with marks on one object of a page at a time. If the mark ends the page, the test
+ * marks the members of the object.
  */
 import { expect } from "chai";
 import { SANDBOX_MODES } from "../../src/engine/browser/run.js";
@@ -16,8 +16,8 @@ for (const mode of SANDBOX_MODES) {
     after(() => page.stop());
 
     /**
-     * Halves the list of marked objects until it has found those that end a page, down to single members. @returns the marks that it has
-     * checked in a page that survived
+     * Marks the objects, and adds the marks that the next run sees to `left`. If the marks end the page, it tests each half of the list,
+     * down to single members. Returns the marks of pages that survived.
      */
     async function look(marks: string[], left: string[]): Promise<string[]> {
       const found = await page.leftBy(marks);

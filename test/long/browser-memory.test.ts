@@ -9,7 +9,8 @@ import { resultOf, runOf, testBrowsers } from "../engine/browser/support.js";
 
 const MB = 1024 * 1024;
 /**
- * Maximum memory of a browser's own processes: the service's limit, plus what a run can allocate on a busy machine before the next check.
+ * Maximum memory in MB of a browser's processes except renderers: the service's limit, plus what a run can allocate on a busy machine
+ * before the next check.
  */
 const PEAK_MAX_MB = 1_800;
 
@@ -33,7 +34,7 @@ function ownMegabytes(group: number): number {
 const MEMORY_SINKS: Record<string, string> = {
   blobs:
     "const kept = []; for (let i = 0; i < 300; i += 1) { kept.push(new Blob([new Uint8Array(1e7).fill(i)])); await wait(2) }",
-  // The code allocates slowly enough for the garbage collector. So the page itself stays small, and 12,000 blobs of 240 KB are in the
+  // The code pauses, so that the garbage collector can run. So the page itself stays small, while 12,000 blobs of 240 KB are in the
   // browser's memory.
   "small blobs": `const kept = [];
     for (let i = 0; i < 12_000; i += 1) { kept.push(new Blob([new Uint8Array(240_000).fill(i)])); if (i % 4 === 0) await wait(5) }`,

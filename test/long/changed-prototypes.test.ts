@@ -1,6 +1,6 @@
 /**
- * Checks that a run's code can change all objects that the language shares. The harness in the same scope reads the changed names too, and
- * must work as if nothing had changed.
+ * Checks that a run's code can change the language's own objects, such as Object.prototype. The harness runs in the same scope and reads
+ * the changed objects, but must work as if nothing had changed.
  */
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
@@ -37,8 +37,8 @@ const REPLACEMENTS: Record<string, string> = {
 };
 
 /**
- * Code that returns the objects to change. On Object.prototype, the test replaces only the names in NAMES; on the other objects, also their
- * own members.
+ * Code that returns the objects to change. The test replaces the properties in NAMES on each object. Except on Object.prototype, it also
+ * replaces the object's own properties.
  */
 const CHANGED_OBJECTS: Record<string, string> = {
   "what all objects have": "[Object.prototype]",
@@ -49,7 +49,7 @@ const CHANGED_OBJECTS: Record<string, string> = {
   ]`,
 };
 
-/** Code that uses functions that a realm borrows from its thread, both synchronous and asynchronous. */
+/** Synchronous and asynchronous calls of functions that a realm borrows from its thread. */
 const BORROWED_CALLS = [
   "new Headers({ __proto__: null, name: 'one' }).get('name')",
   "new Blob(['one']).size",
@@ -60,7 +60,7 @@ const BORROWED_CALLS = [
   "await new Promise((resolve) => { setTimeout(resolve, 1) })",
 ];
 
-/** Returns code that replaces the listed properties of the objects, and then executes `end`. */
+/** Returns code that replaces properties of the objects `holders` by the descriptor `instead`. Its `execute` ends with the code `end`. */
 const source = (holders: string, instead: string, end: string) => `
   const { defineProperty, ownKeys } = Reflect;
   const { log } = console;
@@ -126,8 +126,8 @@ describe("changes of the language's own objects by a run", function () {
           const said: string[] = [];
           const onConsole = ({ text }: ConsoleLine) => void said.push(text);
           const end = `log("before"); try { ${use} } catch {} log("after"); return 1`;
-          // When a promise resolves to an object, the language reads the property `then` of the object. So the code defines `then` as
-          // undefined on these two objects.
+          // When a promise resolves to an object, the language reads the object's property `then`. So the code sets `then` to undefined on
+          // the prototypes of Response and ArrayBuffer.
           const own = "Response.prototype.then = ArrayBuffer.prototype.then = undefined";
           const code = `const url = ${JSON.stringify(host.url)}; ${own}; ${source(holders, instead, end)}`;
           const run = runOf(code, { mode: "network-isolate", timeoutMs: 10_000, onConsole });

@@ -10,7 +10,7 @@ import { text } from "node:stream/consumers";
 import { expect } from "chai";
 import { SVC } from "../harness/svc-projects.js";
 
-/** Typed text before Tab, and the command line that must be there after it. */
+/** Text that is typed before Tab, and the arguments that the completed command must have. */
 const TYPED: readonly [string, string][] = [
   ["svc rollb", "rollback"],
   ["svc push --for", "push --force"],
@@ -28,7 +28,7 @@ type Shell = (typeof SHELLS)[number];
 /** Command of each shell that loads no configuration of the machine. */
 const COMMANDS: Record<Shell, string> = { bash: "bash --norc --noprofile -i", zsh: "zsh -f -i", fish: "fish -N -i" };
 
-/** Lines that replace `svc` by a function that prints its arguments in brackets. */
+/** Lines that load the completion script, and replace `svc` by a function that prints its arguments in brackets. */
 const SETUPS: Record<Shell, readonly string[]> = {
   bash: ['svc() { echo "[$*]"; }', "source ./script"],
   zsh: ["autoload -U compinit", "compinit -D", 'svc() { print -r -- "[$*]" }', "source ./script"],

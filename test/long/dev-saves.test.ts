@@ -63,7 +63,7 @@ describe("svc dev on each save", function () {
     // The service runs in this process.
     const [before, serviceBefore] = [processorTime(dev.child.pid!), processorTime(process.pid)];
     for (let save = 1; save <= SAVES; save += 1) {
-      // A separate process checks the types after each push. It ends before the next save, as it does when a person saves.
+      // A separate process checks the types after each push. The pause of a second gives this check time to end.
       const number = 1 + (save % ACTIONS);
       const start = performance.now();
       writeProjectFile(folder, `actions/report${number}/action.ts`, actionText(number, `Sum ${save}`));

@@ -19,7 +19,7 @@ import { until } from "../harness/until.js";
 
 const silent = pino({ level: "silent" });
 
-/** Kills the watchdog, so that nothing stops the server when its owner dies. */
+/** Kills the watchdog of this PostgreSQL server, so that nothing stops the server when its owner dies. */
 async function killWatchdogOf(postmaster: number): Promise<void> {
   const marks = ["svc-watchdog", String(postmaster)];
   const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));

@@ -41,7 +41,7 @@ async function* copied(appId: number, id: number): AsyncGenerator<string> {
 const megabytes = (pid: number, field: string): number =>
   Number(new RegExp(`${field}:\\s+(\\d+) kB`).exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]) / 1024;
 
-/** Sends an import. Unlike fetch, it waits for the response without a limit. */
+/** Sends an import. Unlike fetch, this function waits for the response without a limit. */
 async function post(url: string, headers: Record<string, string>): Promise<unknown> {
   const sent = request(url, { method: "POST", headers });
   const answered = once(sent, "response") as Promise<[IncomingMessage]>;

@@ -1,6 +1,6 @@
 /**
  * Compares the cost of a data source call inside a server action with that of the same call over HTTP. The measurements alternate between
- * the two in one run.
+ * the two.
  */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";

@@ -85,7 +85,7 @@ describe("imports and commits under kill -9 of the service and of PostgreSQL", (
           ),
           request(url, tokens.editor, `${path}/${ids[1]}/commit`, { entries }),
         ].map((answer) => answer.catch(() => 0));
-        // Waits for a time that grows with the round, from before the first row to after the last one.
+        // Waits longer in each round, up to 1.5 s, so that the kills happen at different moments of the writes.
         await new Promise((resolve) => setTimeout(resolve, (round / (2 * ROUNDS)) * 1_500));
         if (round % 2 === 0) {
           service.signal("SIGKILL");

@@ -1,6 +1,4 @@
-/**
- * Tests PostgreSQL on a disk that is really full: a small file system with the service's database, which needs root or sudo to be mounted.
- */
+/** Tests PostgreSQL on a full disk: a small file system with the service's database. Mounting this file system needs root or sudo. */
 import { execFile, execFileSync } from "node:child_process";
 import {
   chmodSync,
@@ -33,7 +31,7 @@ const ENVIRONMENT = { ROLES: "api,scheduler", DISK_FREE_MIN_MB: "0" };
 const runAsRoot = (command: string, ...args: string[]) =>
   process.getuid?.() === 0 ? execFileSync(command, args) : execFileSync("sudo", [command, ...args]);
 
-/** Fills the file system up to less than a page. Returns a function that frees it again. */
+/** Writes a file until the disk is full. Returns a function that removes the file. */
 function fill(folder: string): () => void {
   const file = join(folder, "filler");
   const handle = openSync(file, "w");

@@ -14,8 +14,8 @@ const ROUNDS = 3;
 const ANSWER_MAX_MS = 100;
 const GROWTH_MAX_BYTES = 50 * 1024 * 1024;
 /**
- * Time in milliseconds after which memory is measured. V8 collects old garbage about eight seconds after the load has ended, and frees its
- * memory about eight seconds later.
+ * Time in milliseconds for which the memory must not decrease before the test uses its value. V8 collects old garbage about eight seconds
+ * after the load has ended, and frees its memory about eight seconds later.
  */
 const SETTLED_MS = 20_000;
 
@@ -25,7 +25,7 @@ const times = (count: number, write: (at: number) => string): string =>
   Array.from({ length: count }, (_, at) => write(at)).join(" ");
 const nested = (depth: number, inner: string): string =>
   "{ __schema { types { fields ".repeat(depth) + inner + "} } }".repeat(depth);
-/** Returns the end of an operation, with fragments of which each uses the next one twice. */
+/** Returns a selection set and its fragments. Each fragment uses the next one twice. */
 const bomb = (count: number): string =>
   `{ __schema { types { ...f0 } } } ${times(count, (at) => `fragment f${at} on __Type { name ${at + 1 < count ? `a: ofType { ...f${at + 1} } b: ofType { ...f${at + 1} }` : ""} }`)}`;
 
@@ -104,7 +104,7 @@ function memoryOf({ pid }: ServiceProcess): number {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]) * 1024;
 }
 
-/** Waits until the memory has not decreased for so long that no garbage collection is due. Returns the memory. */
+/** Waits until the memory has not decreased by a megabyte for SETTLED_MS. Returns the memory in bytes. */
 async function settledMemoryOf(service: ServiceProcess): Promise<number> {
   let least = memoryOf(service);
   let since = performance.now();
@@ -155,7 +155,7 @@ describe("five hundred hostile documents", function () {
       });
     });
 
-  /** Sends requests of another caller every few milliseconds until the work is over. Returns the longest duration. */
+  /** Sends requests of another caller every few milliseconds until `over` returns true. Returns the longest duration. */
   async function neighbour(over: () => boolean): Promise<number> {
     let longest = 0;
     while (!over()) {

@@ -53,7 +53,7 @@ describe("the package of this repository", function () {
     expect((await svc(`init --url ${service.url} --app ${app}`)).files).to.include("actions/hello/action.ts");
     expect((await svc("push")).plan.created).to.deep.equal([{ kind: "action", name: "hello" }]);
     expect((await svc("check")).errors).to.deep.equal([]);
-    // The package also has the service itself, which runs these tests.
+    // `svc test --service` runs the tests with the service, which the package also contains.
     expect((await svc("test --service")).tests).to.deep.equal([
       { action: "hello", name: "greets by name", passed: true },
     ]);

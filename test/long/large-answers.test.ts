@@ -14,10 +14,7 @@ import { until } from "../harness/until.js";
 const ENTRIES = 40;
 /** JSON result of 6 MB with two million objects. */
 const RESULT = `[${"{},".repeat(1_999_999)}{}]`;
-/**
- * Memory limit of the service's process in MB: twice the measured value. When the service still parsed rejected documents, it used four
- * times this limit.
- */
+/** Memory limit of the service's process in MB: about twice the measured value. */
 const PEAK_MAX_MB = 900;
 const LOGS_PATH = "/v3/apps/1/actions/logs";
 const RETURNING_CODE = "async function execute() { return Array.from({ length: 1_900_000 }, () => ({})) }";

@@ -7,7 +7,6 @@ import { expect } from "chai";
 import { type ReachableHost, reachableHost } from "../engine/browser/host.js";
 import { resultOf } from "../engine/browser/support.js";
 
-/** Returns the memory of a browser's renderers in megabytes. */
 function renderersMegabytes(group: number): number {
   const pages = readdirSync("/proc").map((pid) => {
     try {

@@ -203,7 +203,7 @@ describe(`a log of ${LARGE_LOG_ENTRIES} entries beside one of ${SMALL_LOG_ENTRIE
     await until(() => runs.length > ended + QUIET_RUNS, 300_000);
     await beside.stop();
     const during = runs.filter((run) => run.ended > start && run.startedAt < end);
-    // The comparison uses runs before and after the deletion, because the speed of the machine varies as much as the effect to measure.
+    // The comparison uses runs before and after the deletion, because the speed of the machine varies over time.
     const quiet = runs.slice(QUIET_RUNS / 5).filter((run) => run.ended <= start || run.startedAt >= end);
     const timesOf = (some: typeof runs) => some.map((run) => run.ended - run.startedAt);
     const [otherwise, meanwhile] = [p95(timesOf(quiet)), p95(timesOf(during))];

@@ -21,7 +21,6 @@ const KILLED_UPLOADS = 6;
 const S3_KEYS = { AWS_ACCESS_KEY_ID: "S3RVER", AWS_SECRET_ACCESS_KEY: "S3RVER" };
 const UPLOAD_LOAD_PROGRAM = fileURLToPath(new URL("../harness/upload-load.js", import.meta.url));
 
-/** Returns the private memory of a process in megabytes. */
 const privateMegabytes = (pid: number): number =>
   Number(/RssAnon:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]) / 1024;
 
@@ -117,7 +116,7 @@ describe("media under load", () => {
     };
     await measure(50);
     const alone = await measure(300);
-    // Uploads from a separate process: otherwise the process that measures the runs would also have to send.
+    // A separate process sends the uploads, because this process measures the runs.
     const load = fork(UPLOAD_LOAD_PROGRAM, [`${url}/v1/apps/${appId}/media/files`, "5", "200"], {
       env: { TOKEN: token },
     });
@@ -168,7 +167,7 @@ describe("media under load", () => {
         db,
         "SELECT id, blob_key AS key, bytes, checksum FROM media_file",
       );
-      // A killed service may lose a response, but a file that it acknowledged must exist.
+      // A killed service loses responses, so only a third of the files must have one. Each file with a response must exist.
       expect(taken, "files that were answered").to.be.at.least(KILLED_UPLOADS / 3);
       expect(files.length, "files that are there").to.be.within(taken, 20 * KILLED_UPLOADS - 1);
       const [used] = await rows<{ same: boolean; space: string }>(

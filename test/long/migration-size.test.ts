@@ -130,7 +130,7 @@ describe(`the schema of a database with ${ROWS} runs`, function () {
       `      changed in ${(durationMs / 1000).toFixed(1)} s; longest answer ${longest.toFixed(0)} ms; runs ${JSON.stringify(runs.counts)}, others ${JSON.stringify(others.counts)}\n`,
     );
     expect(Object.keys(others.counts).filter((status) => !status.startsWith("2"))).to.deep.equal([]);
-    // After the partitioning, a process of the previous release starts no runs, as docs/operate/upgrading.md says.
+    // After the partitioning, a process of the previous release starts no runs and responds with 500, as docs/operate/upgrading.md says.
     expect(Object.keys(runs.counts).filter((status) => !/^2|^500 INTERNAL_ERROR$/.test(status))).to.deep.equal([]);
     expect(longest).to.be.below(WAIT_MAX_MS);
     const acknowledged = [...new Set(runs.acknowledged)];

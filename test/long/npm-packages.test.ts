@@ -11,7 +11,9 @@ import type { Browser, Page } from "puppeteer";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium } from "../web/chromium.js";
 
-/** A dependency, a body of `execute` that uses it, and the expected result. In the body, `url` is the URL of {@link startHost}. */
+/**
+ * A dependency, a body of `execute` that uses the dependency, and the expected result. In the body, `url` is the URL of {@link startHost}.
+ */
 type Work = readonly [dependency: string, body: string, expected: unknown];
 
 /** Workbook of Excel in base64. Its sheet "Stock" has one row, with a text and a number. */

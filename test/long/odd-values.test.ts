@@ -32,7 +32,7 @@ describe("odd values in every place of a request, at length", function () {
 
   it(`cause no 5xx in ${REQUESTS} requests, and no pause of the event loop over ${PAUSE_MAX_MS} ms`, async () => {
     const draw = numbersFrom(20_000);
-    /** Longest pause of each round of requests, in milliseconds. */
+    /** Longest pause of the service's event loop in each round of requests, in milliseconds. */
     const pauses: number[] = [];
     await longestPause(service.url);
     for (let sent = 0; sent < REQUESTS; ) {

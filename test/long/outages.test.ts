@@ -17,7 +17,7 @@ const CASES_PER_REPORT = 10;
 const GENERATED_OUTAGE: fc.Arbitrary<DatabaseOutage> = fc.record({
   loss: fc.constantFrom<DatabaseLoss>("SIGINT", "SIGQUIT", "SIGKILL", "cut off", "failed over"),
   awayMs: fc.integer({ min: 1_000, max: 60_000 }),
-  // Some runs end before the database is back, some after.
+  // Some runs end during the outage, others after it.
   runDurationsMs: fc.array(fc.integer({ min: 0, max: 75_000 }), { minLength: 1, maxLength: 8 }),
   after: fc.array(fc.integer({ min: 0, max: 2_000 }), { minLength: 1, maxLength: 8 }),
 });

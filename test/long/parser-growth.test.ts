@@ -162,9 +162,9 @@ const GROWTH_PER_DOUBLING_MAX = 2.5;
 /** Maximum ratio of the time for the whole text to the time for its pieces. A linear parser takes the same for both. */
 const GROWTH_MAX = (GROWTH_PER_DOUBLING_MAX / 2) ** Math.log2(PIECE_COUNT);
 const ROUNDS = 2;
-/** Processor time in milliseconds below which a comparison is too imprecise, because the system counts ticks of about 8 ms. */
+/** Processor time in milliseconds below which a comparison is too imprecise. */
 const MEASURED_MIN_MS = 30;
-/** Processor time of one piece in milliseconds. If a piece takes longer, the test does not double the text any more. */
+/** Maximum processor time of one piece in milliseconds. If a piece takes longer, the test fails without parsing the whole text. */
 const PIECE_MAX_MS = 1_000;
 
 /** Measures the processor time of this thread, so that other work does not count. Returns the shorter of two rounds. */

@@ -15,8 +15,8 @@ const PAUSE_MAX_MS = 1_000;
 const STOP_MAX_MS = 5_000;
 const WAIT_MAX_MS = 5_000;
 /**
- * Relative number of kills of each kind of process. Browsers and zygotes have fewer, because otherwise each kill would happen while the
- * previous one is restarted.
+ * Relative number of kills of each kind of process. Browsers and zygotes are killed less often, so that the browser has time to restart
+ * between kills.
  */
 const SHARES = { renderer: 6, utility: 3, browser: 1, zygote: 1 } as const;
 type Kind = keyof typeof SHARES;
@@ -165,7 +165,7 @@ describe("a service whose browser's processes die", function () {
           const seen: AnswerCounts = { answers: 0, failures: 0, longestMs: 0, unexplained: [] };
           return load(editor, names, seen, () => isOver);
         })
-        // The service closes its port before the callers notice the stop.
+        // The service stops during the calls, so a call may fail.
         .catch(() => undefined);
       await own.listening();
       await delay(Math.random() * 3_000);

@@ -8,7 +8,6 @@ const SOAK_RUNS = 5_000;
 const SETTLED_RUNS = 500;
 const GROWTH_MAX_MB = 100;
 
-/** Returns the memory of a browser's renderers in megabytes. */
 function renderersMegabytes(group: number): number {
   let sum = 0;
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {

@@ -4,7 +4,7 @@ import { SecretScan } from "../../src/engine/secret-scan/scan.js";
 import { findSecretsOfSetting } from "../../src/rules/secrets.js";
 import { KB, numbered, SECRETS, textsOf } from "../attacks/scan-worst-cases.js";
 
-/** Maximum steps of the scan for each byte of text: two in each layer, and escapes can make nine layers. */
+/** Maximum number of steps of the scan for each byte of text. */
 const STEPS_PER_BYTE = 24;
 
 describe("the time of a scan", () => {

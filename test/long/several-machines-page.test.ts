@@ -201,7 +201,7 @@ describe("the page on several machines", function () {
       const after = await scrape();
       expect(rules.length).to.be.above(10);
       const firing = rules.filter(({ expr }) => evaluate(expr, before, after).length > 0);
-      // On a busy machine, the event loop is late, and its rule fires for this reason.
+      // On a busy machine, the event loop is late. So the rule SvcEventLoopLate may fire.
       expect(firing.map(({ alert }) => alert).filter((alert) => alert !== "SvcEventLoopLate")).to.deep.equal([]);
     });
 

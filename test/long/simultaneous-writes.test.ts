@@ -1,6 +1,6 @@
 /**
- * Sends many changes of one app at once: each route with a body, and deletions. None causes a 5xx, except the two that tell the caller a
- * condition of the app, and no transaction deadlocks. WRITES sets the number of changes (6,000 by default), SEED their order.
+ * Sends many changes of one app at once: each route with a body, and deletions. None causes a 5xx, except those in EXPECTED_STATUSES, and
+ * no transaction deadlocks. WRITES sets the number of changes (6,000 by default), SEED their order.
  */
 import { expect } from "chai";
 import fc from "fast-check";
@@ -11,7 +11,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 const WRITE_COUNT = Number(process.env["WRITES"] ?? 6_000);
 const SEED = Number(process.env["SEED"] ?? 1);
 const CONCURRENT_WRITES = 16;
-/** Routes that the test skips, because their response waits for a run or for another service. */
+/** Routes that the test skips. Most of them wait for a run or for another service. */
 const SKIPPED_ROUTES = /runWithResult|\/ai\/|secret-bindings\/test|sign-in|\/auth\/reset|communicate/;
 
 /**
@@ -20,7 +20,7 @@ const SKIPPED_ROUTES = /runWithResult|\/ai\/|secret-bindings\/test|sign-in|\/aut
  */
 const EXPECTED_STATUSES = ["OVERLOADED", "RESTORE_FAILED"];
 
-/** Changes without a body that the test skips, because they would end it: they concern the whole app, the caller, or all schedules. */
+/** Changes without a body that the test skips, because later requests need what they would end, such as the app or the caller's session. */
 const TEST_ENDING_ROUTES = /\/auth\/|DELETE \/v1\/(admin\/)?apps\/\{appId\}$|editors|unpublish|oauth|hooks/;
 
 /** Table in which the test finds the IDs for each parameter of the samples. */
@@ -80,8 +80,8 @@ describe("concurrent changes of one app", function () {
       const triggers = "triggers" in body && number % 2 === 0 && { triggers: [{ trigger: "http", where }] };
       return { ...body, ...name, ...email, ...triggers };
     };
-    // IDs of existing rows, the newest first. The test reads them again after every fifty requests, because half of the requests delete and
-    // create rows.
+    // IDs of existing rows, the newest first. The test reads the IDs again after every fifty requests, because requests delete and create
+    // rows.
     let present: Record<string, number[]> = {};
     const near = (): Ids =>
       Object.fromEntries(

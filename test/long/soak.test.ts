@@ -17,7 +17,7 @@ const codeWith = (statement: string) => `async function execute({ payload }) {
   await new Promise((resolve) => setTimeout(resolve, payload.ms));
   return { n: payload.n, text: "x".repeat(1000) };
 }`;
-/** Code for each kind of sandbox: a document whose context is discarded, a renewed document, and both isolates. */
+/** Code of actions, each with the mode in which the service usually runs it. */
 const CODES: [RunMode, string][] = [
   ["document", codeWith('document.body.append(document.createElement("iframe"));')],
   ["document", codeWith("document.title = 'n';")],
@@ -136,8 +136,8 @@ describe("a service that runs for a long time", () => {
     const counted = await readRunCounts();
     for (const [index, app] of apps.entries()) {
       const [room] = CODES[index % CODES.length]!;
-      // On a busy machine, some isolates are not ready in time, and their runs start again in another mode. So the test expects only half
-      // of the runs in the usual mode.
+      // On a busy machine, some runs take longer in an isolate than TRIAL_MAX_MS, and start again in a document. So the test expects only
+      // half of the runs in the usual mode.
       expect(counted(app, room), `${room}, of ${counted(app)}`).to.be.above(counted(app) / 2);
     }
   });
@@ -157,7 +157,7 @@ describe("a service that runs for a long time", () => {
     );
     for (let kill = 0; kill < KILLS; kill += 1) {
       const before = answered;
-      // Kills a renderer each time, except that each tenth kill hits the browser itself.
+      // Each tenth kill hits the browser itself. All other kills hit a renderer.
       const victims = chromium().filter(
         (line) => line.includes("--type=renderer") === (kill % 10 !== 0) && !/--type=(?!renderer)/.test(line),
       );

@@ -1,4 +1,4 @@
-/** Tests a browser on an overloaded machine: it answers late, because it gets almost no processor time. Its run continues. */
+/** Tests a browser on an overloaded machine: the browser responds late, because it gets almost no processor time. Its run continues. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { availableParallelism, setPriority } from "node:os";
@@ -7,7 +7,7 @@ import { expect } from "chai";
 import { groupMembers } from "../engine/browser/process-group.js";
 import { resultOf, testBrowsers } from "../engine/browser/support.js";
 
-/** Duration of the load in milliseconds. The service replaces a browser that does not respond for a third of this time. */
+/** Duration of the load in milliseconds: longer than the time after which the service replaces a browser that does not respond. */
 const LOAD_MS = 15_000;
 const LOWEST_PRIORITY = 19;
 const LOOPS_PER_CORE = 4;

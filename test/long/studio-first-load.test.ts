@@ -81,8 +81,8 @@ describe("Studio on a slow connection", () => {
       console.log(`    ${usable} after ${Math.round(ms)} ms`);
       expect(ms, usable).to.be.below(bound);
     }
-    // Prints when Monaco is ready, without a limit: until then, a person can change, save and run the code as plain text. Loading Monaco's
-    // files takes 3 s of the printed time; test/web/web-assets.test.ts limits their size.
+    // Prints when Monaco is ready, without a limit, because a person can change, save and run the code as plain text until then.
+    // test/web/web-assets.test.ts limits the size of Monaco's files.
     console.log(`    Monaco after ${Math.round(await timed(".code-editor .view-line .mtk6", action))} ms`);
   });
 

@@ -1,4 +1,4 @@
-/** Puts an attacker's text into every name in Studio: each page shows it as text, and it makes no page wider. */
+/** Puts an attacker's text into every name in Studio. Each page shows the name as text, and no name makes a page wider. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { VIEW_NAMES } from "../../src/web/studio/shell/views.js";

@@ -1,4 +1,4 @@
-/** Tests data that Studio has read before: it is shown while it is read again, and never in another app or session. */
+/** Tests data that Studio has read before: Studio shows the data while it reads the data again, but never in another app or session. */
 import { expect } from "chai";
 import type { Browser, HTTPRequest, Page } from "puppeteer";
 import { type PrefixProxy, startPrefixProxy } from "../harness/prefix-proxy.js";
@@ -10,7 +10,7 @@ import { type StudioPage, studioPage } from "../web/studio-page.js";
 describe("data that Studio has read before", () => {
   let tab: Page;
   let other: StudioPage;
-  /** Requests for the list of tokens that the test holds back while `isHolding`. */
+  /** Requests for the list of tokens. The test holds them back while `isHolding` is true. */
   const held: HTTPRequest[] = [];
   let isHolding = false;
 

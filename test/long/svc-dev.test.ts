@@ -145,7 +145,7 @@ describe("svc dev without a server", function () {
     await isLive("Bye world");
     await svc(["rollback", "hello", "--yes"]);
     await isLive("Hi world");
-    // The first developer saves the same file meanwhile: nothing of either is lost.
+    // The first developer changes the file that the second one has changed. Neither change is lost.
     change(first, "lib/greeting.ts", "Hello", "Welcome");
     await until(async () => firstDev.printed().includes("the server has changed since the last pull"));
     expect(firstDev.printed()).to.include("action hello was changed on the server");

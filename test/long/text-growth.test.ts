@@ -12,7 +12,7 @@ import { isEmailAddress } from "../../src/rules/message-fields.js";
 const LENGTH_RATIO = 4;
 /** Maximum ratio of processor times for four times the text: 2.5 for each doubling. A linear function has 4, a quadratic one 16. */
 const RATIO_MAX = 6.25;
-/** Minimum time in milliseconds of a measurement. A shorter one is too imprecise. */
+/** Minimum time of a measurement in milliseconds. A shorter measurement is too imprecise. */
 const TIME_MIN_MS = 10;
 const CHARACTERS_MAX = 2 ** 19;
 const ROUNDS = 7;
@@ -41,8 +41,8 @@ const PARTS = [
 ];
 
 /**
- * Builds a text whose last character differs, so that a search for the end fails. V8 joins a repeated string only when code first reads it,
- * so this function already reads it.
+ * Builds a text of repetitions of `part` that ends with another character, so that a search for the end fails. V8 joins the repetitions
+ * only when code reads them, so the conversion to a buffer already reads them here.
  */
 const textOf = (part: string, characters: number) =>
   Buffer.from(`${part.repeat(Math.ceil(characters / part.length))}!`).toString();
@@ -54,7 +54,7 @@ async function timeOf(read: (text: string) => unknown, text: string): Promise<nu
   return (user + system) / 1_000;
 }
 
-/** Returns the minimum of several rounds, because other load only adds time. */
+/** Returns the shortest processor time of several rounds, because other load only adds time. */
 async function least(read: (text: string) => unknown, text: string): Promise<number> {
   let best = Number.POSITIVE_INFINITY;
   for (let round = 0; round < ROUNDS; round += 1) best = Math.min(best, await timeOf(read, text));

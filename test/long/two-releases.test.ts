@@ -20,7 +20,7 @@ import { sendRequestsUntil } from "../harness/unrest.js";
 import { until } from "../harness/until.js";
 
 const THIS_RELEASE = fileURLToPath(new URL("../../../", import.meta.url));
-/** Rate of the test's clock, at which schedules fire each second. */
+/** The test's clock runs 60 times as fast, so that a schedule of every minute fires each second. */
 const CLOCK_RATE = 60;
 const SERVED_TOGETHER_MS = 20_000;
 const SERVED_ALONE_MS = 4_000;

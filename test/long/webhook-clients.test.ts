@@ -43,7 +43,7 @@ interface Client {
   key: string;
   /** True if the scheme signs a time. */
   isTimed: boolean;
-  /** Name of the header with the signature. Like the body, it is changed by mutations. */
+  /** Name of the header with the signature. */
   header: string;
   sign(event: Event): Promise<Signed> | Signed;
   /** True if the client's library accepts the request. */
@@ -215,7 +215,7 @@ describe("webhooks of the senders' libraries", () => {
 
       it("are accepted, and the action gets the unchanged body", async () => {
         for (const text of TEXTS) {
-          // A form encoding has three to nine characters for one character of the text, so the text is shorter.
+          // Form encoding makes this text up to nine times as long, so the test shortens the text.
           const signed = await client.sign(
             event({ text: client.name === "twilio, form" ? text.slice(0, 90_000) : text }),
           );

@@ -15,12 +15,9 @@ import { type ServiceProcess, startProcess } from "../harness/process.js";
 
 const MB = 1024 * 1024;
 const FLOOD_MS = 6_000;
-/** Time in milliseconds for which the neighbour continues after a flood, so that its later effects are measured too. */
+/** Time in milliseconds for which the neighbour continues after a flood, so that the later effects of the flood are measured too. */
 const BESIDE_MS = 10_000;
-/**
- * Maximum duration of a neighbour's call in milliseconds. Before the service limited requests in progress, calls took up to 18 s during a
- * flood.
- */
+/** Maximum duration of a neighbour's call in milliseconds. */
 const WAIT_MAX_MS = 5_000;
 const GROWTH_MAX_BYTES = 500 * MB;
 
@@ -61,7 +58,10 @@ describe("a flood over few connections", () => {
     expect(peak - before).to.be.below(GROWTH_MAX_BYTES);
   }
 
-  /** Opens connections that send 500 requests ahead, and reconnects when they are cut. */
+  /**
+   * Opens connections that each send 500 requests without waiting for a response. Reconnects when the service closes one, or after a
+   * second.
+   */
   async function floodPipelines(connections: number, token: () => string): Promise<void> {
     const { hostname, port } = new URL(url);
     const end = Date.now() + FLOOD_MS;

@@ -20,7 +20,7 @@ import {
 
 const LOCK_APP = "SELECT FROM app WHERE id = $1 FOR NO KEY UPDATE";
 
-/** Sends one request for each permission on media, for a file in a folder, without lasting changes. */
+/** Functions that each send a request for one permission on media, and return its HTTP status. */
 const CALLS: Record<MediaRight, (media: Media, at: { folderId: number; fileId: number }) => Promise<number>> = {
   read: async (media, { fileId }) => (await media.contents(fileId)).status,
   create: async (media, { folderId }) =>

@@ -112,7 +112,7 @@ describe("media: the store", () => {
         await store.remove(await keyOf(lost.id));
         await service.db.query("UPDATE media_file SET created_at = created_at - interval '1 minute'");
 
-        // A backup that is running may read the file.
+        // While a backup runs, the sweep counts no orphan, because the backup may read the file.
         const duringBackup = await service.db.transaction(async (manager) => {
           await manager.query("SELECT pg_advisory_xact_lock($1)", [BACKUP_LOCK_KEY]);
           return sweep.compare();
@@ -176,7 +176,7 @@ describe("media: the store", () => {
         blobs.stop();
       });
 
-      /** Sets the file's time to two hours ago. In a bucket, the server sets the times itself, so this does nothing. */
+      /** Sets the file's time to two hours ago. In a bucket, the server sets the times itself, so this function does nothing. */
       function age(key: string): void {
         const [path] = filesUnder(join(service.dataDir, "media", space)).filter((one) => one.endsWith(key));
         if (path) utimesSync(path, new Date(Date.now() - 7_200_000), new Date(Date.now() - 7_200_000));

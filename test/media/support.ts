@@ -65,7 +65,7 @@ export type MediaCaller = CredentialKind | "unnamed live" | "no token";
 /** Token of each caller; null for a caller without one. */
 export type MediaTokens = ReadonlyMap<MediaCaller, string | null>;
 
-/** Callers that need a rule for each right. */
+/** Callers that have a right only if a rule gives it. */
 export const CALLERS_WITH_RULES: readonly MediaCaller[] = ["viewer", "live", "unnamed live", "no token"];
 
 /** Returns the HTTP status with which the service refuses a request of this caller. */
@@ -96,11 +96,10 @@ export async function createFolderWithRules(
   return { folderId, fileId: (await editor.upload("f.txt", "x", { folderId: String(folderId) })).id };
 }
 
-/** Returns the files in a folder by path. Files of uploads in progress may disappear meanwhile. */
+/** Returns the paths of all files in a folder and its subfolders, except `store-id`, with which the store identifies itself. */
 export function filesUnder(folder: string): string[] {
   if (!existsSync(folder)) return [];
   const all = readdirSync(folder, { recursive: true, withFileTypes: true });
-  // Leaves out `store-id`, with which the store identifies itself.
   return all
     .filter((one) => one.isFile() && one.name !== "store-id")
     .map(({ parentPath, name }) => join(parentPath, name));

@@ -7,7 +7,7 @@ import { signedInPerson } from "../harness/people.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 import { createMemberCalls, type Person, stated } from "./support.js";
 
-/** Stops a removal at its last statement: it has deleted the rights, and has not committed. */
+/** Lock that stops a removal at its last statement: the removal has deleted the rights, but has not committed. */
 const STOP_REMOVAL = "LOCK TABLE access_event IN ACCESS EXCLUSIVE MODE";
 
 describe("removals while a request grants something", () => {

@@ -20,7 +20,7 @@ interface ReceivedAlert {
   body: Record<string, unknown> & { text: string };
 }
 
-/** A webhook with scripted responses. It stores what it receives. */
+/** Starts a webhook that returns scripted responses and stores the requests that it receives. */
 async function startHook() {
   const received: ReceivedAlert[] = [];
   const answers: number[] = [];
@@ -240,7 +240,8 @@ describe("alerts", function () {
     for (let count = 0; count < 2; count += 1) await service.db.query(sql, [service.appId, other!.id]);
     await service.db
       .transaction(async (manager) => {
-        // The timeout is shorter than the check's, so that at a deadlock PostgreSQL would end this transaction, and the test would fail.
+        // The timeout is shorter than the deadlock_timeout of the check. So at a deadlock, PostgreSQL would end this transaction, and the
+        // test would fail.
         await manager.query("SET LOCAL deadlock_timeout = '10ms'");
         await rows(manager, "SELECT FROM alert_rule WHERE id = $1 FOR NO KEY UPDATE", [id]);
         const check = look();

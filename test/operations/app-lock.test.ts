@@ -9,7 +9,7 @@ import type { TestService } from "../harness/service.js";
 import { useSharedService } from "../harness/shared-service.js";
 import { until } from "../harness/until.js";
 
-/** Maximum number of transactions of one app that wait for its lock: in the database, and in memory. */
+/** Maximum number of transactions of one app that wait for its lock in the database. WAITING_IN_MEMORY more can wait in the process. */
 const WAITING_IN_DATABASE = 2;
 const WAITING_IN_MEMORY = 100;
 

@@ -92,7 +92,7 @@ describe("a backlog", () => {
     const room = new QueueLimits(db, { ...BOUNDS, maxPayloadBytes: 100_000 });
     expect(await room.reserveCapacity(1, 1_000)).to.equal(false);
     expect(await room.reserveCapacity(2, 9_000)).to.equal(true);
-    // App 2 is above its limit of bytes here, but below its limit of runs.
+    // With this run, app 2 is above its limit of bytes, but below the number of runs that each app can always queue.
     expect(await room.reserveCapacity(2, 9_000)).to.equal(true);
   });
 

@@ -15,7 +15,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 
 const ignoreEnd = () => undefined;
 
-/** Creates a feed without a database. The test ends each read of the list itself. */
+/** Creates a feed without a database. The test resolves each read of the list in `reads`. */
 function feedOf() {
   const reads: ((actions: ClientAction[]) => void)[] = [];
   const list = () => new Promise<ClientAction[]>((resolve) => reads.push(resolve));
@@ -27,7 +27,7 @@ function feedOf() {
   return { feed, reads };
 }
 
-/** Resolves after all promises that can settle without another event have settled. */
+/** Resolves after all pending promise callbacks have run. */
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 describe("subscribers to client actions", () => {
@@ -69,7 +69,7 @@ describe("the list of client actions", () => {
   after(() => service.stop());
   const { create, update } = clientActions(() => service);
 
-  /** Creates a database that adds the sizes of the codes in each of its results to `statements`. */
+  /** Creates a database that adds the total size of the code in each of its results to `statements`. */
   function countingDatabase(statements: number[]): Db {
     const query = async (sql: string, parameters: unknown[]) => {
       const found: { code?: string }[] = await service.db.query(sql, parameters);

@@ -24,7 +24,10 @@ describe("limits of an app with concurrent requests", () => {
   });
   after(() => service.stop());
 
-  /** Sends requests that all count before one commits: none can write its audit entry, which is last. Returns the sorted HTTP codes. */
+  /**
+   * Sends requests that all check the limit before one of them commits: none can write its audit entry, its last write. Returns the sorted
+   * HTTP codes.
+   */
   async function send(...requests: (() => Promise<Answer>)[]): Promise<number[]> {
     const { sent } = await service.db.transaction(async (manager) => {
       await manager.query("LOCK TABLE audit_entry IN SHARE MODE");
@@ -65,7 +68,7 @@ describe("limits of an app with concurrent requests", () => {
       ]),
     );
 
-    /** Adds a legacy action of such a size that the app has only BYTES_LEFT bytes left. */
+    /** Adds a legacy action that leaves only BYTES_LEFT bytes in the app. */
     const fill = () =>
       service.db.query(
         `INSERT INTO action (app_id, name, code, environment, action_version)

@@ -95,7 +95,7 @@ describe("the connection that renews the lease", () => {
       const cut = await withheld;
       mock.timers.tick(3_000);
       await settled();
-      // Ends the wait of a client that has no time limit.
+      // Without a warning, the client has no time limit. The cut ends its wait, so that the test fails.
       if (warnings.length === 0) cut();
       expect(warnings).to.deep.equal(["Query read timeout"]);
       const renewedAgain = nextRenewal();
@@ -119,11 +119,11 @@ describe("the lease of a process", () => {
   let statements: { text: string; values: unknown[] }[];
   let events: unknown[];
   let fails: boolean;
-  /** Promise that ends the statement in progress; null if each statement ends at once. */
+  /** Promise for which statements wait; null if each statement ends at once. */
   let held: Promise<void> | null;
-  /** True if the database executes a statement when `held` resolves; false if it executes it at once, and then delays the response. */
+  /** True if the database executes a statement after `held` has resolved; false if only the response waits for `held`. */
   let isDelayed: boolean;
-  /** Promise that ends the work after a late renewal; null if it ends at once. */
+  /** Promise for which the work after a late renewal waits; null if the work ends at once. */
   let lateWork: Promise<void> | null;
   /** Milliseconds by which the clock of the database is ahead of the clock of the process. */
   let aheadMs: number;

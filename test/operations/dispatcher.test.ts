@@ -27,7 +27,7 @@ const settled = async () => {
   for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 };
 
-/** Creates a dispatcher whose queue is a list. Its runs end when the test ends them. `queued` has the app ID of each queued run. */
+/** Creates a dispatcher whose queue is a list. The test ends each run itself. `queued` has the app ID of each queued run. */
 function startDispatcher(concurrency: number, queued: number[] = []) {
   let lastId = 0;
   let statements = 0;
@@ -40,7 +40,7 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
     asked: [] as number[][],
   };
   const signals: AbortSignal[] = [];
-  /** Hooks that a test can set. The fake repository calls them after it has read the queue and before it returns the result. */
+  /** Hooks that a test can set. The fake repository calls a hook after it has read the queue, and before it returns the result. */
   const moment = { isLooking: () => {}, isClaiming: () => {} };
   const rows = queued.map((appId) => runOf(++lastId, appId));
   const executed: number[] = [];

@@ -109,7 +109,7 @@ describe("runs that end together", () => {
     const [alone, together] = [await start(0), await start(1)];
     const [{ version }] = await db.query("SELECT secrets_version AS version FROM app WHERE id = $1", [appId]);
     await db.query("DELETE FROM app WHERE id = $1", [appId]);
-    // The run has neither code nor secrets, so the executor ends it: its action was removed.
+    // The claimed runs have neither code nor secrets, because their app was deleted.
     const first = await repository.claim(HOLDER, new Map(), 9);
     const second = await repository.claimById(HOLDER, awaited);
     for (const run of [first, second]) expect([run?.code, run?.secretsVersion]).to.deep.equal([undefined, null]);

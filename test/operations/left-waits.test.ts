@@ -40,7 +40,7 @@ describe("a wait for a run whose reader leaves", () => {
     await database?.stop();
   });
 
-  /** Last statement of the connection for notifications. The service soon unsubscribes from unused channels. */
+  /** Returns the last statement of the connection that receives notifications. */
   const lastAsked = async (): Promise<string> => {
     const text =
       "SELECT query FROM pg_stat_activity WHERE application_name = 'svc-app-actions notices' AND datname = current_database()";

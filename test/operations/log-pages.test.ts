@@ -8,7 +8,7 @@ import { createRowCursor } from "../../src/rules/page.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 import { countReadings } from "../harness/plans.js";
 
-/** Number of entries of another app in each partition. A good query plan need not read them. */
+/** Number of entries of another app in each partition. A good query plan does not read these entries. */
 const NEIGHBOUR_ENTRIES = 100;
 
 describe("pages of a log", () => {

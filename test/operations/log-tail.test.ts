@@ -118,7 +118,7 @@ describe("followers of execution logs after gaps", () => {
       await db.query("INSERT INTO organization (name) VALUES ('o')");
       await db.query("INSERT INTO app (organization_id, name) VALUES (1, 'a')");
       let run = 0;
-      /** Writes an entry. Other transactions see it when `ready` has resolved. */
+      /** Writes an entry. Other transactions see the entry after `ready` has resolved. */
       const write = (ready: Promise<unknown>, isKept = true) => {
         const written = Promise.withResolvers<number>();
         const done = db

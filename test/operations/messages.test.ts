@@ -49,7 +49,7 @@ describe("messages", () => {
       const sql = "SELECT FROM message WHERE id = $1 AND attempts >= $2 AND holder IS NULL";
       return (await rows(service.db, sql, [id, attempts])).length > 0 ? message(id) : null;
     });
-  /** Sets the clock to just after this time, and lets the sender send what is due. */
+  /** Sets the clock to just after this time, and notifies the sender, which then sends the messages that are due. */
   async function moveTo(iso: string): Promise<void> {
     moved = Date.parse(iso) - Date.now() + 1;
     await service.db.query("SELECT pg_notify('svc_message', '')");

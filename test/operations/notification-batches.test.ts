@@ -110,7 +110,7 @@ describe("notifications for many users", () => {
     });
     const titles: unknown[] = [];
     const all = Promise.withResolvers<void>();
-    // The first subscription reads the database for the second, which waits for the gate.
+    // The first subscription starts the read of the database, which waits for the gate. The second subscription uses the same read.
     const caller = { credentialId: 1 } as Caller;
     const stops = [
       (await feed.follow(2, caller, null)).listen(

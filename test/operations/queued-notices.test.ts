@@ -35,7 +35,7 @@ describe("a queued run", () => {
     await database.stop();
   });
 
-  /** Returns the notifications that `work` sends. The test then sends another one; when that arrives, all of them have arrived. */
+  /** Returns the notifications that `work` sends. Waits for a last notification, which arrives after all others. */
   async function noticesOf(work: () => Promise<unknown>): Promise<string[]> {
     received = [];
     await work();

@@ -11,7 +11,7 @@ describe("requests in progress", () => {
   const limiter = createRequestLimiter({ credential: 3, visitor: 2, address: 4 });
   const present = () => new AbortController().signal;
 
-  /** Starts `times` requests. @returns a function for each request in progress, which ends it */
+  /** Starts `times` requests. Returns a function for each request that got a slot; the function ends the request. */
   async function enter(times: number, visitor: Parameters<typeof limiter.acquireSlot>[0], gone = present) {
     const leaves: (() => void)[] = [];
     for (let time = 0; time < times; time += 1) {

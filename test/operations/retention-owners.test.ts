@@ -1,4 +1,7 @@
-/** Tests that the deletion of old data treats each app separately, and that a statement that takes too long has smaller batches. */
+/**
+ * Tests that the deletion of old data treats each app separately, and that the batches become smaller after a statement that takes too
+ * long.
+ */
 import { expect } from "chai";
 import type { Db } from "../../src/data/database.js";
 import {

@@ -1,4 +1,6 @@
-/** Tests the end of a run: it is scanned for all secrets that were valid until then, however they change meanwhile. */
+/**
+ * Tests the end of a run: the service scans the outcome for all secrets that were valid until then, even if secrets change during the scan.
+ */
 import { syncBuiltinESMExports } from "node:module";
 import { mock } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
@@ -224,7 +226,7 @@ describe("the check of a long result", () => {
   let time: number;
   let attempts: number;
 
-  /** Replaces the work of threads. Pauses and the time limit of a check end at once, and the clock shows their time. */
+  /** Calls `work` for each message to a thread. Pauses end at once, and advance the test's clock by their duration. */
   function replaceThreads(work: (thread: Worker) => void): void {
     const { postMessage } = Worker.prototype;
     mock.method(Worker.prototype, "postMessage", function post(this: Worker, message: unknown) {

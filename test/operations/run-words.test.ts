@@ -204,7 +204,7 @@ describe("the search for words of runs", () => {
                 return work({ query } as EntityManager);
               });
             } finally {
-              // This run has ended before the run that could not be indexed.
+              // Adds a run that ended before the run that cannot be indexed.
               if (isSingle && late === 0) late = await end(1, { data: { result: "late" }, minutesAgo: 0.5 });
             }
           },

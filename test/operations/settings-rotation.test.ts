@@ -47,7 +47,7 @@ describe("rotation of the settings' key", () => {
       return answer;
     };
     for (const app of apps) await call("POST", app, { _secret: `of ${app}` });
-    // This process has read the key file before the rotation, but has not decrypted a data key yet.
+    // Keys of a process that has read the key file before the rotation, but has not decrypted a data key yet.
     const oldRing = createKeyRing({ keys: null, path });
     const ids = apps.map((app) => Number(app.split("/")[3]));
     const dataKeys = () => new DataKeys({ db: service.db, ring: oldRing });

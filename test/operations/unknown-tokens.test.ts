@@ -60,8 +60,8 @@ describe("an unknown token", () => {
   after(() => database.stop());
 
   /**
-   * Creates a service's credentials. Its queries run one after the other, because many waiting ones would reach a time limit on a slow
-   * machine. For the same reason, the limit of unknown tokens regains tokens only when the test moves `clock`.
+   * Creates the credentials of a service. The queries run one after the other, because many waiting queries would reach a time limit on a
+   * slow machine. For the same reason, the limit of unknown tokens regains tokens only when the test moves `clock`.
    */
   function counted() {
     let queries = 0;

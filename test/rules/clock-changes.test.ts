@@ -213,7 +213,7 @@ const offsets = new Map<string, number>();
 
 /**
  * Returns the milliseconds by which the zone's clock is ahead of UTC. Caches the value of each quarter of an hour, because formatting is
- * slow, and no clock changes within one.
+ * slow, and no clock changes within a quarter of an hour.
  */
 function offsetAt(zone: string, at: number): number {
   const quarter = Math.floor(at / QUARTER_MS) * QUARTER_MS;

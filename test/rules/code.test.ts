@@ -6,7 +6,7 @@ import { refusal } from "./refusal.js";
 
 const wrapInExecute = (body: string) => `async function execute(context) {\n  ${body}\n}`;
 
-/** Returns a template literal with `${expression}`, as source text. Written directly, this file would evaluate it. */
+/** Returns, as source text, a statement that returns a template literal with `${expression}`. */
 const wrapInTemplate = (expression: string) => ["return `a$", "{", expression, "}`"].join("");
 
 describe("code: accepted forms of execute", () => {

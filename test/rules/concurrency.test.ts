@@ -4,7 +4,7 @@ import fc from "fast-check";
 import type { ConcurrencyPolicy } from "../../src/data/action-types.js";
 import { type ContendingRun, decideRunAdmission } from "../../src/rules/concurrency.js";
 
-/** Describes runs with one letter each. Upper case stands for runs with a slot. */
+/** Policies by letter. In the test cases, each letter is a run, and an upper-case letter is a run that was admitted before. */
 const POLICIES: Record<string, ConcurrencyPolicy> = { q: "queue", s: "skip", c: "cancel" };
 const runsOf = (text: string): ContendingRun[] =>
   [...text].map((letter, at) => ({

@@ -13,7 +13,7 @@ function rowsOf(parts: readonly string[], delimiter: string): string[][] {
   return [...parts.flatMap((part) => parser.write(part)), ...parser.finish()];
 }
 
-/** Parses a text with Papa Parse. Delimiter and line break are given, because the test does not compare their detection. */
+/** Parses a text with Papa Parse. The caller passes the delimiter and the line break, because the test does not compare their detection. */
 function oracle(text: string, delimiter: string, newline: "\r\n" | "\n" | "\r"): string[][] {
   return Papa.parse<string[]>(text, { delimiter, newline, skipEmptyLines: true }).data;
 }

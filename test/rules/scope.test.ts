@@ -136,7 +136,8 @@ describe("the scope of a notification", () => {
     });
     expect(isUserInScope(scope, many)).to.equal(false);
     expect(isUserInScope(scope, { ...ANN, tags: [1, 2] })).to.equal(true);
-    // The cost of a check counts each value of the user's list once, and once more for each value that it is compared with.
+    // Each value of the user's list counts as one test. If the condition has a list, each item of that list counts as one more test. The
+    // lookup of the user's list, and the test of the list as a whole, count too.
     const fits = (where: object, length: number) =>
       isUserInScope(parseNotificationScope(where), { ...ANN, tags: Array(length).fill(1) });
     for (const [where, most] of [

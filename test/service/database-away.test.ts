@@ -144,7 +144,7 @@ describe("a service whose database is not available", () => {
     const busy = async () => (await slots("total")) - (await slots("free"));
     await until(async () => (await busy()) === 1);
     await service.db.query("UPDATE run SET holder = gen_random_uuid() WHERE id = $1", [runId]);
-    // Simulates a process that was stopped for longer than its lease: for the database, the next renewal is 15 s later.
+    // Simulates a process that was stopped for longer than its lease: at its next renewal, the trigger makes the lease end 15 s later.
     await service.db.query(`
       CREATE FUNCTION renew_later() RETURNS trigger LANGUAGE plpgsql AS
         $$ BEGIN NEW.lease_until := NEW.lease_until + interval '15 seconds'; RETURN NEW; END $$;

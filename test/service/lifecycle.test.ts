@@ -88,7 +88,7 @@ describe("the life of a service on its own data", () => {
     return client.query(sql).finally(() => client.end());
   }
 
-  /** Starts the service again in the folder of the first start. */
+  /** Starts the service: the first time in a new folder, then again in this folder. */
   function start(environment: Record<string, string> = {}): void {
     const [first] = started;
     const folder = first && { DATA_DIR: first.dataDir };
@@ -230,7 +230,7 @@ describe("the life of a service on its own data", () => {
     const taskId = await editor.create("lost", WAITING_CODE);
     const lost = editor.call("POST", "/lost/runWithResult", { wait: 100_000 }).catch(() => null);
     await waitForRuns(service);
-    // At the kill, one pull of this repository is in progress, and another one waits for it.
+    // When the process is killed, one pull of this repository is in progress, and another pull waits for it.
     repository = await startGitServer();
     commit = repository.commit({ "actions/pulled/action.ts": "export async function execute() {}" });
     repository.tag("v1", commit);
@@ -300,7 +300,7 @@ describe("the life of a service on its own data", () => {
   longTest(
     "ends the run itself after the grace period, also while git servers hang, and leaves no process of this start nor of the killed one",
     async () => {
-      // One server never answers. The other one sends the first bytes of its first response only.
+      // Both proxies pass requests on. One returns no byte, the other one only the first 120 bytes of each connection.
       proxies = await Promise.all([0, 120].map((bytes) => startStallingProxy(repository.url, bytes)));
       stages = await Promise.all(
         proxies.map(async ({ url, stalled }, at) => {

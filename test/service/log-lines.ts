@@ -17,7 +17,7 @@ export const LOGGING = {
   OTEL_BSP_SCHEDULE_DELAY: "50",
 };
 
-/** Checks the log and the messages of a process that has ended. */
+/** Checks that the log and the error output of a process that has ended contain no secret. */
 export function expectNoSecrets(service: ServiceProcess): void {
   const text = JSON.stringify(service.log) + service.stderr();
   expect(text).to.include("ready");

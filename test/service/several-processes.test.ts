@@ -12,7 +12,7 @@ import { firstCredentials } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { createEditor, ENDLESS_RUN_CODE, QUICK } from "./support.js";
 
-/** Maximum time from the end of a dead process's lease to the end of its run: several renewals of the other processes. */
+/** Maximum time in milliseconds from the end of a dead process's lease to the end of its run. */
 const LOST_RUN_MAX_MS = 30_000;
 
 /** In the long tests, each instance is a separate process. */

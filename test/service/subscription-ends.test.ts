@@ -256,7 +256,7 @@ describe("a subscription whose caller loses the right to it, over two instances"
     expect(Object.keys(schema.getSubscriptionType()!.getFields()).sort()).to.deep.equal(Object.keys(SUBJECTS).sort());
   });
 
-  // Revoked and expired credentials take the same path in the service, so `npm test` tests only some of these combinations.
+  // The service handles revoked and expired credentials in the same way, so `npm test` tests only some of these combinations.
   const endsCredential = ({ rightLoss }: { rightLoss: RightLoss }) =>
     rightLoss === "token revoked" || rightLoss === "token expired";
   const ending = subscriptionCases.filter(({ outcome }) => outcome !== "goes on");

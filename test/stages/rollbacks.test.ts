@@ -36,7 +36,7 @@ describe("rollbacks of promotions", () => {
     return { from, to, promotionId: body.promotion.id as number };
   }
 
-  /** Sends requests that wait for the app's lock, each after the previous one waits. Then calls `last`, and releases the lock. */
+  /** Sends requests that wait for the app's lock, each one when the previous one waits. Then calls `last`, and releases the lock. */
   async function queue(
     app: number,
     requests: readonly (() => Promise<Answer>)[],

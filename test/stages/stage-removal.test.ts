@@ -98,7 +98,7 @@ describe("removed previews", () => {
     expect(await requests()).to.deep.equal([[200, undefined], [200, undefined], 202]);
     expect([await scheduled(), await logTriggers()]).to.deep.equal([1, 1]);
     expect([await isListed("admin"), await isListed("editor")]).to.deep.equal([true, true]);
-    // The removal does not wait for rows that many other transactions lock.
+    // The removal must not wait for the rows that this transaction locks.
     await service.db.transaction(async (manager) => {
       for (const table of ["action", "credential", "data_source"])
         await manager.query(`SELECT FROM ${table} WHERE app_id = $1 FOR UPDATE`, [id]);
@@ -190,7 +190,7 @@ describe("removed previews", () => {
   });
 
   it("have only few and small rows in the tables that are not deleted in batches", async () => {
-    // Their rows are deleted when the stage is closed, with the app, or with one batch of the rows to which they refer.
+    // The rows of these tables are deleted when the stage is closed, with the app, or with one batch of the rows to which they refer.
     const small = [
       ["ai_usage", "app", "app_editor", "app_git", "app_member", "app_stage", "app_user_session", "data_source"],
       ["data_source_tally", "declared_setting", "git_webhook", "http_secret", "integration_token", "invitation"],

@@ -1,4 +1,4 @@
-/** Tests that unfinished stages, and removed stages whose data is not deleted yet, are not stages of the app. The service has no scheduler. */
+/** Tests that unfinished stages, and removed stages whose data still exists, are not stages of the app. The service has no scheduler. */
 import { expect } from "chai";
 import type { EntityManager } from "typeorm";
 import { rows } from "../../src/data/database.js";
@@ -42,7 +42,10 @@ describe("stages that are not finished or are removed", () => {
     );
   const namesOfStages = async (): Promise<string[]> =>
     (await send("GET", `/v1/apps/${service.appId}/stages`)).body.stages.map(({ name }: { name: string }) => name);
-  /** Starts to create a stage of the app. Calls `work` with its ID before its definitions are written. Returns the answer. */
+  /**
+   * Starts to create a stage of the app. Calls `work` with the stage's ID before the service writes the stage's definitions. Returns the
+   * response of the creation.
+   */
   async function whileUnfinished(
     name: string,
     work: (id: number, manager: EntityManager) => Promise<void>,

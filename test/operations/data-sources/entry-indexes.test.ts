@@ -134,7 +134,7 @@ describe("indexes on entries", () => {
     await fixture.db.transaction(async (manager) => {
       await manager.query("SELECT 1 FROM data_source_entry LIMIT 1");
       removed = fixture.indexes.drop({ appId: 1, id });
-      // The attempt fails at its lock timeout, and its failed transaction must not block the next attempt.
+      // The first attempt fails at its lock timeout. Its failed transaction must not block the next attempt.
       await until(async () => (await waitingLocks()) > 0);
     });
     await removed;

@@ -26,7 +26,7 @@ export interface Fixture {
   indexes: EntryIndexes;
   /** Adds a data source with these entries. A string is an entry's JSON text. */
   fill(name: string, data: readonly (object | string)[], appId?: number): Promise<DataSourceKey>;
-  /** Returns limits for reads of entries, with the same scope for joined data sources. */
+  /** Returns the access for reads of entries, with the same scope for joined data sources. */
   readAccess(scope?: VisibleEntryScope): EntryReadAccess<DataSourceKey>;
   stop(): Promise<void>;
 }
@@ -79,6 +79,5 @@ export async function startFixture({ timeoutMs }: { timeoutMs?: number } = {}): 
 // biome-ignore lint/suspicious/noExplicitAny: each read returns another type
 export const answered = (found: unknown): any => JSON.parse(serializeJson(found));
 
-/** Returns only the data of the entries that a read found. */
 export const dataOf = (found: FindEntriesResult): unknown[] =>
   answered(found).entries.map((entry: { data: unknown }) => entry.data);

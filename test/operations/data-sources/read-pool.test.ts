@@ -5,7 +5,7 @@ import { ReadPool } from "../../../src/operations/data-sources/read-pool.js";
 import { answered, type Fixture, startFixture } from "./fixture.js";
 
 const SLOW = "SELECT pg_sleep(60)";
-/** Time limit of a query in milliseconds that no query of these tests reaches, however slow the machine is. */
+/** Time limit of a query in milliseconds. No query of these tests reaches this limit, even on a slow machine. */
 const LONG_MS = 60_000;
 
 describe("connections for reads", () => {

@@ -24,7 +24,7 @@ const leafValue: fc.Arbitrary<Json> = fc.oneof(
 const items: fc.Arbitrary<Json> = fc.array(fc.oneof(scalar, object(leafValue)), { maxLength: 3 });
 export const value: fc.Arbitrary<Json> = fc.oneof({ weight: 4, arbitrary: scalar }, object(leafValue), items);
 
-/** Has no lists in lists: see the table of differences in docs/reference/data-sources.md. */
+/** Generates documents without lists in lists: see the table of differences in docs/reference/data-sources.md. */
 export const document = fc.dictionary(fc.constantFrom(...NAMES, "tags"), value, {
   maxKeys: 4,
   noNullPrototype: true,
@@ -141,8 +141,8 @@ const accumulator = fc
   .tuple(fc.constantFrom("$sum", "$avg", "$min", "$max", "$first", "$push"), expression)
   .map(([operator, operand]) => ({ [operator]: operand }));
 /**
- * Avoids operators that mingo implements in another way: it converts null and false to numbers for $mod, and does not support $all for a
- * value that is no list. See the table of differences.
+ * Generates conditions without $mod and $all, which mingo implements in another way. It converts null and false to numbers for $mod, and
+ * does not support $all for a value that is no list.
  */
 const simpleMatch = fc
   .tuple(
@@ -165,7 +165,7 @@ const project = fc
   .map(([one, two, made]) => ({ $project: { [one]: 1, [two]: 1, made } }));
 const sort = fc.tuple(column, fc.constantFrom(1, -1)).map(([name, sign]) => ({ $sort: { [name]: sign } }));
 
-/** Has only scalars, because MongoDB has special rules for lists in sums and sorts. */
+/** Generates documents with only scalars, because MongoDB has special rules for lists in sums and sorts. */
 export const flatDocument = fc.dictionary(fc.constantFrom("a", "b", "c", "tags"), scalar, {
   maxKeys: 4,
   noNullPrototype: true,

@@ -16,15 +16,12 @@ const plainSift = siftModule as unknown as Sift;
 /** $mod by MongoDB's rule that only numbers have a remainder. sift and mingo convert null, false and lists to numbers. */
 const $mod = ([by, rest]: [number, number], owner: unknown, options: unknown) =>
   plainSift.createEqualsOperation((value: unknown) => typeof value === "number" && value % by === rest, owner, options);
-/**
- * Equality in which null only equals null, as in the service's query language. sift itself finds {"c": 1} by {"a": null}, because it treats
- * a missing name as null.
- */
+/** Compares values deeply. sift's own comparison finds the object {"c": 1} by {"a": null}, because it treats a missing name as null. */
 const compare = (one: unknown, two: unknown) => (one ?? null) === (two ?? null) || isDeepStrictEqual(one, two);
 const sift = (query: Query) => plainSift(query, { compare, operations: { $mod } });
 const sees = () => true;
 
-/** Returns the documents that each query finds by the service's SQL. */
+/** Returns a list for each query: true for each document that the service's SQL finds. */
 export async function foundBySql(
   client: Client,
   documents: readonly Json[],
@@ -65,7 +62,7 @@ function valuesAt(value: Json | undefined, path: readonly string[]): (Json | und
   return typeof value === "object" && value !== null ? valuesAt((value as Record<string, Json>)[name], rest) : [];
 }
 
-/** True for a query that the test does not send to sift: for `a.2`, sift would read the third letter of a text. */
+/** True if the test ignores sift's result for this document and query: for `a.2`, sift would read the third letter of a text. */
 function readsLetterInSift(document: Json, query: Query): boolean {
   const paths = [...JSON.stringify(query).matchAll(/"((?:\w+\.)+)\d"/g)].map(([, prefix]) =>
     prefix!.slice(0, -1).split("."),
@@ -73,7 +70,10 @@ function readsLetterInSift(document: Json, query: Query): boolean {
   return paths.some((path) => valuesAt(document, path).some((one) => typeof one === "string"));
 }
 
-/** Returns the queries whose result equals neither that of sift nor, where sift differs, that of mingo. */
+/**
+ * Returns the results of the service's SQL that differ from sift's: `likeMingo` if mingo agrees with the SQL on a numbered path, otherwise
+ * `wrong`.
+ */
 export async function disagreements(client: Client, documents: readonly Json[], queries: readonly Query[]) {
   const ours = await foundBySql(client, documents, queries);
   const wrong: Disagreement[] = [];

@@ -159,7 +159,7 @@ const pattern = fc
   .array(fc.tuple(fc.constantFrom(...REGEX_ATOMS), fc.constantFrom(...REGEX_JOINS)), { minLength: 1, maxLength: 4 })
   .map((parts) => parts.flat().join(""));
 
-/** Matches characters outside the BMP, whose two surrogates JavaScript matches separately: see the table of differences. */
+/** Matches a half of a surrogate pair. JavaScript matches the two halves of a character separately: see the table of differences. */
 const ASTRAL_CHARACTER = /[\ud800-\udfff]/;
 
 describe("regular expressions", () => {
