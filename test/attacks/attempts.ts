@@ -1,14 +1,14 @@
-/** Script with the attacks of a malicious author's code on the page that runs it. */
+/** Creates a script with the attacks that a malicious author's code tries on the page that executes it. */
 
-/** Prefix of the console line that reports the result of each attempt. */
+/** Prefix of the console line in which the attack script reports its results. */
 export const REPORT = "ATTEMPTS";
 
 /** Result of an attempt that the service or the browser refused. */
 export const REFUSED = "refused";
 
 /**
- * Returns a script with attacks of a malicious author, for a page whose browser may have an administrator's cookie. Each attack reports
- * REFUSED, or what it obtained.
+ * Returns a script for a page whose browser may have an administrator's cookie. For each attack, the script reports REFUSED or the data
+ * that the attack obtained.
  * @param origins origin of the service, and the origin of its pages if they have another one
  */
 export function createAttackScript({
@@ -77,7 +77,7 @@ export function createAttackScript({
         script.onload = () => {
           const included = window.ENV;
           window.ENV = before;
-          // Everyone may read the public settings of a published app. But a session or a token in the script would be the administrator's.
+          // Everyone may read the public settings of a published app. The attack succeeds if the script has a session or a token.
           if (included === before || !("session" in included || "token" in included)) reject();
           else resolve("included");
         };
@@ -92,7 +92,7 @@ export function createAttackScript({
         form.submit();
         setTimeout(resolve, 100);
       }));
-      // This attempt is the last one, because the other attempts need the cookie.
+      // The sign-out is the last attempt, because it ends the session that the other attempts use.
       await attempt(of("signs out"), () => answered(origin + "/v1/session", { method: "DELETE" }));
     }
     console.log(${JSON.stringify(REPORT)}, JSON.stringify(outcomes));

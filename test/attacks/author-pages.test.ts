@@ -33,7 +33,6 @@ const PAGES_WITHOUT_AUTHORS_CODE = [
   "/oauth/programs",
 ];
 
-/** Returns the addresses of every registered GET route, with and without `?html`. */
 async function addresses(): Promise<string[]> {
   const nothing = {} as never;
   const stubs = {
@@ -57,13 +56,14 @@ function testAttackedPages(runtimeHost: string | null): void {
   let browser: Browser;
   let page: Page;
   let actionId: number;
-  /** Number of requests for the attacker's script from a page of another origin. */
+  /** Number of requests for FOREIGN_SCRIPT_URL. The test answers each of them with the attack script. */
   let loads: number;
   /** Proxy that connects every host name of this machine to the service. */
   let network: Network;
   let runtimeUrl: string;
   const reports: Record<string, string>[] = [];
-  // `npm test` tests the pages on the service's own origin. test/api/runtime-url.test.ts tests over HTTP what each of two origins serves.
+  // `npm test` opens the pages only on the service's own origin. test/api/runtime-url.test.ts tests by HTTP requests what each of two
+  // origins serves.
   const test = runtimeHost === null ? it : longTest;
 
   const fill = (path: string) =>
@@ -73,7 +73,7 @@ function testAttackedPages(runtimeHost: string | null): void {
   const attack = () =>
     createAttackScript({ origins: [...new Set([network.url, runtimeUrl])], appId: service.appId, actionId });
 
-  /** Returns all data that an attack could change, except data that the pages themselves change. */
+  /** Returns data that an attack could change, as text. Leaves out data that the pages change themselves. */
   const state = async () => {
     const [found] = await service.db.query(
       `SELECT (SELECT json_agg(p ORDER BY id) FROM person p) AS people, (SELECT json_agg(a ORDER BY id) FROM app a) AS apps,
@@ -187,7 +187,7 @@ function testAttackedPages(runtimeHost: string | null): void {
     });
   }
 
-  // All pages of Studio are one program, and so are those of OAuth. So `npm test` opens only a sample of them.
+  // Studio's pages are one program, and OAuth's pages are another one. So `npm test` opens only a sample of the pages.
   for (const address of sampleOf(PAGES_WITHOUT_AUTHORS_CODE, 1, 6)) {
     test(`runs no author's code in ${address}`, async () => {
       await page.goto(`${network.url}${address}#/${service.appId}/actions/${actionId}`, { waitUntil: "networkidle0" });

@@ -1,4 +1,4 @@
-/** Checks the error of a request that is blocked because of its URL: it contains no part of the URL, not even its host in lower case. */
+/** Checks the error of a request that the service blocks because of its URL. The error contains no part of the URL, not even the host. */
 import { EventEmitter } from "node:events";
 import { expect } from "chai";
 import type { CDPSession } from "puppeteer";

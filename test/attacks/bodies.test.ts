@@ -1,4 +1,4 @@
-/** Tests request bodies that never end, or that arrive by the thousand: the capacity that they use, and the requests that wait for it. */
+/** Tests request bodies that never end, or that arrive by the thousand: how much memory they reserve, and when other requests must wait. */
 import { once } from "node:events";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
@@ -11,7 +11,7 @@ import type { ActionError } from "../../src/errors.js";
 import { until } from "../harness/until.js";
 
 const MB = 1_000_000;
-/** Path and content type of a request whose route reads the body itself. */
+/** Path and content type of a request whose route handler reads the body itself. */
 const STREAMED_REQUEST: [string, string] = ["/streamed", "application/x-stream"];
 const settled = () => new Promise(setImmediate);
 
@@ -113,7 +113,7 @@ describe("uploads that stall", () => {
       let bytes = 0;
       for await (const chunk of raw) {
         bytes += (chunk as Buffer).length;
-        // Reads large bodies slowly, so that the sender is always faster than the reader.
+        // The delay makes the service read a large body more slowly than the client sends it.
         if (bytes > MB) await delay(10);
       }
       return { bytes };
@@ -125,7 +125,10 @@ describe("uploads that stall", () => {
     return (app.server.address() as AddressInfo).port;
   }
 
-  /** Sends the header and the beginning of a body. @returns the whole response, when the connection has ended */
+  /**
+   * Sends the header of a request with a body of `bytes` bytes, but only `sent` of this body.
+   * @returns the connection, and the whole response as soon as the connection has ended
+   */
   function upload(
     port: number,
     bytes: number,
@@ -169,15 +172,16 @@ describe("uploads that stall", () => {
     const port = await listen(60_000, 50);
     const trickling = upload(port, MB, "some", STREAMED_REQUEST);
     const sending = setInterval(() => trickling.socket.write("more"), 10);
-    // If the service ends the connection while bytes arrive, the system may reset it, and the client then loses the response.
+    // If the service closes the connection while bytes arrive, the operating system may reset the connection. The client then loses the
+    // response.
     const answer = await trickling.answer.catch((error: NodeJS.ErrnoException) => error.code);
     clearInterval(sending);
     expect(answer).to.match(/^HTTP\/1\.1 408 |^ECONNRESET$|^EPIPE$/);
   });
 
   it("are not ended when the service reads slowly", async () => {
-    // The service ends a body without progress within 1 s here. With 50 ms, a busy machine would be too slow, because the sender shares
-    // this process.
+    // The service ends a request if its body makes no progress for 1 s. A shorter limit fails on a busy machine, because the client runs in
+    // the same process.
     const port = await listen(60_000, 1_000);
     const whole = upload(port, 20 * MB, "x".repeat(20 * MB), STREAMED_REQUEST);
     expect(await whole.answer).to.contain(`"bytes":${20 * MB}`);
@@ -196,8 +200,8 @@ describe("uploads that stall", () => {
     const answers: string[] = [];
     for (const [at, path] of paths.entries())
       void announce(path, `198.51.100.${at + 10}`).then((answer) => answers.push(answer));
-    // All requests for unknown apps together may use half of the 4 MB, whatever their client addresses. So the service accepts two of these
-    // 1 MB bodies and refuses the others.
+    // Requests for unknown apps may together reserve half of the 4 MB, from any number of addresses. So the service accepts two of these 1
+    // MB bodies.
     await until(() => answers.length === paths.length - 2);
     const existing = announce("/apps/1", "198.51.100.9");
     expect(await Promise.race([existing, delay(500, "held")])).to.equal("held");

@@ -1,4 +1,4 @@
-/** Checks that a run cannot cause requests after its end. Each request of the run itself must reach the network. */
+/** Checks that a run causes no requests after its end. Also checks that its requests reach the host before its end. */
 import { once } from "node:events";
 import { type IncomingMessage, request, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -9,7 +9,7 @@ import { type ReachableHost, reachableHost } from "../engine/browser/host.js";
 import { resultOf, runOf } from "../engine/browser/support.js";
 import { sampleOf } from "../harness/samples.js";
 
-/** Events after the end of a run during which a document, or a worker or timer that it started, may still act. */
+/** Code that calls `send` in an event, timer or worker that may still run after the end of the run. */
 const MOMENTS_AFTER_END: Record<string, (send: string) => string> = {
   "as the page is hidden": (send) => `addEventListener("pagehide", () => { ${send} });`,
   "as the page is unloaded": (send) => `addEventListener("unload", () => { ${send} });`,
@@ -31,7 +31,7 @@ const MOMENTS_AFTER_END: Record<string, (send: string) => string> = {
      document.body.append(document.createElement("x-late"));`,
 };
 
-/** APIs that send a request to a host and do not wait for the response. `at` is a URL of the host. */
+/** Code that sends a request with one API each, without waiting for the response. `at` is a URL of the host. */
 const REQUEST_APIS: Record<string, (at: string) => string> = {
   "a fetch that outlives the page": (at) => `fetch("${at}", { keepalive: true, mode: "no-cors" }).catch(() => {})`,
   "a fetch that is asked for first": (at) =>
@@ -79,8 +79,8 @@ describe("after the end of a run", () => {
   after(() => host.stop());
 
   /**
-   * Returns the requests that the host has received. The server reports connections in the order in which they were made, so the test's own
-   * request is the last one.
+   * Returns the requests that the host has received. The function sends a request of its own, which the host receives after all earlier
+   * ones.
    */
   async function receivedSoFar(): Promise<string[]> {
     const { port } = server.address() as AddressInfo;
@@ -92,7 +92,10 @@ describe("after the end of a run", () => {
     return received;
   }
 
-  /** Returns the requests that reached the host after the run had ended. It waits until two more runs of the same app have ended. */
+  /**
+   * Executes a run with this code, and then two more runs of the same app.
+   * @returns requests that the host received before and after the end of the first run; `told` is true if this run has used a host
+   */
   async function late(
     code: string,
     mode: SandboxMode = "document",
@@ -119,7 +122,7 @@ describe("after the end of a run", () => {
       for (const [what, send] of sampleOf(Object.entries(REQUEST_APIS), index, 12)) {
         const { after, before, told } = await late(at(send(`${url}/late`)));
         expect(after, what).to.deep.equal([]);
-        // Requests that the host received before the run's end belong to the run.
+        // If a request arrives before the end of the run, the run must have reported the host.
         if (before.length > 0) expect(told, what).to.equal(true);
       }
     });
@@ -136,7 +139,7 @@ describe("after the end of a run", () => {
     });
   }
 
-  // Two APIs send nothing during the run: submitting a form leaves the page, and this build of Chromium opens no speculative connections.
+  // These two APIs send nothing during the run. A form leaves the page, and this build of Chromium opens no speculative connections.
   const unseen = ["a form", "a connection ahead of need"];
   const seenApis = Object.entries(REQUEST_APIS).filter(([way]) => !unseen.includes(way));
   for (const [what, send] of seenApis) {
@@ -181,7 +184,7 @@ describe("after the end of a run", () => {
         arrived.resolve();
       } else void arrived.promise.then(() => response.end());
     });
-    // The host responds to the second request when it has received the first one. Only then does the run end.
+    // The code awaits only the request for /arrived. The host responds to it as soon as the host has received the request for /slow.
     const send = (path: string) => `fetch("${url}${path}", { mode: "no-cors" })`;
     const code = `const execute = async () => { ${send("/slow")}.catch(() => {}); await ${send("/arrived")}; }`;
     await resultOf(browsers, code);

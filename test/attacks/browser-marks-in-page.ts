@@ -1,16 +1,19 @@
-/** Leaves a mark in each writable part of a global scope, and reads the whole state again. Runs inside the browser as source text. */
+/**
+ * Marks each writable part of a global scope, and reads the whole scope again. The tests send these functions to the browser as source
+ * text.
+ */
 
 // biome-ignore lint/suspicious/noExplicitAny: browser globals have no types here
 type Any = any;
 
 /**
- * Finds the objects that are reachable from a global scope, and marks or reads them. A path identifies each object. `mark` is a unique
- * text.
+ * Creates functions that mark and read all objects that are reachable from a global scope. A path identifies each object.
+ * @param mark unique text that the functions write
  */
 export function createStateMarker(scope: Any, mark: string) {
   const { ownKeys, getOwnPropertyDescriptor, getPrototypeOf, apply } = Reflect;
   const MAX_DEPTH = 3;
-  /** Functions that the script does not call: they wait for a person, or they end the run or the page in ways that other tests cover. */
+  /** Functions that the script does not call, because they wait for a person, or end the run or the page. */
   const UNCALLED_FUNCTIONS =
     /^(close|stop|alert|confirm|prompt|print|assign|replace|reload|navigate|open|write|writeln|debug|leaveMark)$/;
   const READING =
@@ -46,7 +49,7 @@ export function createStateMarker(scope: Any, mark: string) {
     return [...members.values()];
   }
 
-  /** Returns the reachable objects by path, the nearest first, without frames and without JavaScript's built-in objects. */
+  /** Returns the reachable objects by path, those with the shortest paths first. Leaves out frames and JavaScript's built-in objects. */
   function objects(): Map<string, Any> {
     const found = new Map<string, Any>([["scope", scope]]);
     const seen = new Set([scope]);
@@ -91,7 +94,7 @@ export function createStateMarker(scope: Any, mark: string) {
 
   async function textOf(read: () => Any): Promise<string | undefined> {
     try {
-      // Some functions return a promise that never settles, so the code waits for at most half a second.
+      // Some functions return a promise that never settles, so the code waits at most 500 ms.
       const late = new Promise((resolve) => setTimeout(resolve, 500));
       const value = await Promise.race([read(), late]);
       if (typeof value === "function" || value === undefined) return undefined;
@@ -102,7 +105,7 @@ export function createStateMarker(scope: Any, mark: string) {
     }
   }
 
-  /** Of the page's URL, only the fragment may be changed, because navigating away ends the run. */
+  /** False for functions that must not be called, and for all parts of the page's URL except the fragment. A navigation ends the run. */
   const mayMark = ({ key, owner }: Member) =>
     !UNCALLED_FUNCTIONS.test(key) && !(owner === scope.location && key !== "hash");
 
@@ -124,7 +127,7 @@ export function createStateMarker(scope: Any, mark: string) {
       describe(objects().get(path), path)
         .filter(mayMark)
         .map(({ key }) => `${path}#${key}`),
-    /** Sets, adds and calls every member of the objects at these paths. `path#member` limits this to one member. */
+    /** Writes to, adds to and calls the members of the objects at these paths. A path with `#member` selects one member. */
     leave(marked: string[]): void {
       const found = objects();
       for (const one of marked) {
@@ -132,7 +135,7 @@ export function createStateMarker(scope: Any, mark: string) {
         if (found.has(path)) leaveOn(found.get(path), path, only);
       }
     },
-    /** Returns everything that can be read, by path. */
+    /** Returns all readable values by path. */
     async read(): Promise<Record<string, string>> {
       const state: Record<string, string> = {};
       const reads: [string, () => Any][] = [];

@@ -1,9 +1,12 @@
-/** Checks that the next run in the same page sees nothing that a run set, added or called on any reachable object. */
+/** Checks that the next run in the same page sees no mark that a run has left on any reachable object. */
 import { expect } from "chai";
 import { SANDBOX_MODES } from "../../src/engine/browser/run.js";
 import { MarkedPage } from "./marked-page.js";
 
-/** Objects on which a mark ends the page. test/long/browser-marks.test.ts marks the members of these objects one by one. */
+/**
+ * Objects that this test does not mark, because a mark on some of their members ends the page. test/long/browser-marks.test.ts marks their
+ * members one by one.
+ */
 const PAGE_ENDING_OBJECTS = ["document", "history", "indexedDB", "cookieStore", "navigator.serviceWorker"].map(
   (path) => `scope.${path}`,
 );
@@ -20,7 +23,7 @@ for (const mode of SANDBOX_MODES) {
     it("are not visible to the next run in the same page", async () => {
       const paths = (await page.objects()).filter((path) => !PAGE_ENDING_OBJECTS.includes(path));
       expect(paths).to.include("scope");
-      // On a busy machine, the reset of a page may take too long. Another page then replaces it, in which no run has left anything.
+      // `leftBy` returns null if a busy machine could not reset the page in time. A new page then replaces it, which proves nothing.
       let differences: string[] | null = null;
       while (differences === null) differences = await page.leftBy(paths);
       expect(differences).to.deep.equal([]);

@@ -1,4 +1,4 @@
-/** Checks that no run reaches an unsandboxed process of the browser, whatever API it uses. */
+/** Checks that no API lets a run reach a process of the browser that has no sandbox. */
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ const GRAPHICS_CODE = `
     return found;
   };`;
 
-/** APIs that start or wake a process in an unrestricted browser. Each call gets half a second. */
+/** Code that starts or uses another process in a browser without restrictions. The test waits at most 500 ms for each code. */
 const PROCESS_STARTERS: Record<string, string> = {
   sound: `const context = new AudioContext(); const tone = context.createOscillator(); tone.connect(context.destination);
     tone.start(); await context.resume();`,

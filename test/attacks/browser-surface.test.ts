@@ -1,7 +1,4 @@
-/**
- * Checks the table that states, for each name that a run can reach, how it is reset after the run. The test fails for a browser with a new
- * name.
- */
+/** Checks the table in browser-surface.txt. For each name that a run can reach, the table states how it is reset after the run. */
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
@@ -15,7 +12,7 @@ import { walkSurface } from "./browser-walk.js";
 
 const TABLE_FILE = new URL("../../../test/attacks/browser-surface.txt", import.meta.url);
 const ISOLATE_MODES = SANDBOX_MODES.filter((mode) => mode !== "document");
-/** True for names that send requests. renewal.test.ts checks that the state of their responses is cleared. */
+/** True for names that send requests. renewal.test.ts tests the state that their responses leave in the browser. */
 const isRequestName = (key: string) =>
   /^worker: (Request|Response) |(GlobalScope|EventTarget) (fetch|Request|Response)$/.test(key);
 const CLASSES = ["ended", "cleared", "forbidden", "same"];
@@ -48,7 +45,7 @@ function readTable(): Entry[] {
     else {
       const [, holder, scopes, names] = /^(\S+) ([dw]+):(.*)$/.exec(line)!;
       for (const scope of scopes! as Iterable<"d" | "w">) {
-        // An interface without members gives one entry, whose name is empty.
+        // For an interface without members, `names` is empty. The table then gets one entry with an empty name.
         for (const name of names!.trim().split(" ")) entries.push({ holder: holder!, scope, name, fate });
       }
     }
@@ -109,8 +106,8 @@ describe("the features of the browser", () => {
   for (const mode of ISOLATE_MODES)
     it(`in mode ${mode} include only those of a worker, without cleared and forbidden ones`, () => {
       const fates = new Map(table.filter(({ scope }) => scope === "w").map((entry) => [keyOf(entry), entry.fate]));
-      // Variants of a key under which the table may contain a name. Brackets mark names that only instances have, because the browser
-      // removed the interface. In the isolate, one object has all globals.
+      // Returns the keys under which the table may contain a name. Brackets mark an interface that the browser has removed from the global
+      // scope. In an isolate, one object has all global names.
       const ways = (key: string) => [
         key,
         key.replace(/[()]/g, ""),

@@ -1,11 +1,12 @@
-/** Lists the names of a global scope for the tests of the browser's surface. Runs inside the browser as source text. */
+/** Lists the names of a global scope for the tests of the browser's surface. The tests send this function to the browser as source text. */
 
 // biome-ignore lint/suspicious/noExplicitAny: browser globals have no types here
 type Any = any;
 
 /**
- * Returns each name of a global scope with its holder. A holder is a global object, an interface or a namespace; brackets mark names that
- * only instances have. `global` is the name of the global object.
+ * Returns the names in a global scope by their holder. A holder is a global object, an interface or a namespace. Brackets mark an interface
+ * that has no global name of its own.
+ * @param global name of the global object
  */
 export function walkSurface(scope: Any, global: string): Record<string, string[]> {
   const { ownKeys, getOwnPropertyDescriptor, getPrototypeOf, apply } = Reflect;
@@ -31,7 +32,6 @@ export function walkSurface(scope: Any, global: string): Record<string, string[]
     }
   }
 
-  /** Adds the names of an interface or of a namespace. */
   function visit(path: string, value: Any): void {
     if (typeof value === "function") {
       note(path, value, ".", FUNCTION_MEMBERS);
@@ -40,11 +40,10 @@ export function walkSurface(scope: Any, global: string): Record<string, string[]
     } else if (getPrototypeOf(value) === Object.prototype || tagOf(value)) note(path, value, ".");
   }
 
-  /** Adds the names of an object's prototype and of its properties. */
   function follow(object: Any, depth: number): void {
     const tag = tagOf(object);
     if (typeof tag === "string" && object !== scope) {
-      // Adds own properties that code cannot remove, such as those of Location. Other own properties are data.
+      // Of the object's own properties, only those count that code cannot remove, such as the properties of Location. The others are data.
       const fixed = ownKeys(object).filter((key) => getOwnPropertyDescriptor(object, key)?.configurable === false);
       found[tag] ??= new Set();
       for (const key of fixed) if (typeof key === "string" && !/^\d+$/.test(key)) found[tag].add(key);

@@ -1,4 +1,4 @@
-/** Generates every GraphQL call with numeric IDs from the schema, so that new operations are included. Sends nothing. */
+/** Generates GraphQL calls with numeric IDs from the schema, so that new operations are included. Sends nothing. */
 import {
   type GraphQLArgument,
   type GraphQLField,
@@ -17,11 +17,11 @@ import {
 
 export interface CallByNumber {
   operation: "query" | "mutation" | "subscription";
-  /** Name of the operation and of its arguments that contain a number. */
+  /** Name of the operation, and the names of its arguments that contain a number. */
   name: string;
   /** Number of arguments that contain a number. */
   numbers: number;
-  /** Builds the document for an app and these numbers. */
+  /** Returns the GraphQL document with this app ID and these numbers. */
   document(appId: number, numbers: readonly number[]): string;
 }
 
@@ -31,13 +31,10 @@ type InputPosition = GraphQLArgument | GraphQLInputField;
 /** Placeholder for a number. */
 const NUMBER = "<number>";
 const DEPTH = 4;
-/** Arguments with a number that is a count or a time, not an ID. */
+/** Names of arguments whose number is a count or a time instead of an ID. */
 const COUNTS =
   /^(limit|offset|count|expiresIn|failures|of|minutes|delayMs|maxWaitMs|timeoutMs|toleranceSeconds|createdAt|before|after)$/;
-/**
- * Input fields that the schema makes optional but an operation requires. The operation checks them itself, because its error explains more
- * than GraphQL's.
- */
+/** Input fields that the schema makes optional, although the operation requires them. */
 const REQUIRED_BY_OPERATION: readonly string[] = ["TriggerWhereInput.type", "AccessTrialInput.user"];
 const TEXTS: Readonly<Record<string, string>> = {
   DateTime: '"2026-01-01T00:00:00Z"',
@@ -46,10 +43,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   Float: "1",
 };
 
-/**
- * Returns the values that the calls use for an argument, as GraphQL text. An input object has several values, with different optional
- * fields.
- */
+/** Returns values for an argument, as GraphQL text. Returns several values for an input object, with different optional fields. */
 function valuesOf(given: InputPosition, type: GraphQLInputType = given.type): string[] {
   if (isNonNullType(type)) return valuesOf(given, type.ofType);
   if (isListType(type)) return valuesOf(given, type.ofType).map((value) => `[${value}]`);
@@ -61,7 +55,8 @@ function valuesOf(given: InputPosition, type: GraphQLInputType = given.type): st
 }
 
 /**
- * Returns lists of arguments: only the required ones, the required ones and one optional argument, or the required ones and all numbers.
+ * Returns lists of arguments. Each list has the required ones, and either no optional one, one optional one, or all optional ones that
+ * contain a number.
  */
 function argumentLists(all: readonly InputPosition[], inside = ""): string[][] {
   const isNeeded = ({ name, type }: InputPosition) =>
@@ -78,7 +73,7 @@ function argumentLists(all: readonly InputPosition[], inside = ""): string[][] {
   return [...crossed, ...one.flat().map((text) => [...crossed[0]!, text]), [...crossed[0]!, ...numbers]];
 }
 
-/** Returns a selection of all fields without required arguments, up to a depth. */
+/** Returns a selection of all fields that need no arguments, nested up to `depth` levels. */
 export function selectionOf(type: GraphQLOutputType, depth = DEPTH): string {
   const named = getNamedType(type);
   if (!isObjectType(named)) return "";
@@ -112,7 +107,7 @@ function callsOf(operation: Operation, field: GraphQLField<unknown, unknown>): C
     });
 }
 
-/** Returns each operation of an app, once for each combination of arguments that have a number. */
+/** Returns calls of all operations whose first argument is an app ID: one for each combination of arguments that contain a number. */
 export function callsByNumber(schema: GraphQLSchema): CallByNumber[] {
   const types = [
     ["query", schema.getQueryType()!],

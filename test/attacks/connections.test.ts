@@ -30,7 +30,6 @@ describe("connections that waste the port", () => {
 
   async function listen(limits: Partial<HttpServerLimits> = {}): Promise<number> {
     const door = createHttpEntryPoint({});
-    // The server responds only when it has read the whole body.
     door.forwardRequestsTo((request, response) => request.resume().once("end", () => response.end()));
     const server = createHttpServer(door, { ...SHORT, ...limits });
     server.listen(0, "127.0.0.1");
@@ -120,7 +119,7 @@ describe("every response", () => {
 });
 
 describe("the address of a visitor", () => {
-  /** Values of TRUST_PROXY: none, a proxy that is not on the path of the request, and the actual proxy by its address and by count. */
+  /** Values of TRUST_PROXY: none, a proxy that the requests do not pass, the actual proxy by its address, and one proxy. */
   const PROXIES = {
     none: {},
     elsewhere: { TRUST_PROXY: "10.0.0.0/8" },
@@ -148,7 +147,7 @@ describe("the address of a visitor", () => {
       const instance =
         "SELECT ignored_proxy, lease_until > $1::timestamptz + interval '1 second' AS renewed, lease_until FROM instance WHERE roles <> '{}'";
       let [row] = await db.query(instance, [new Date(0)]);
-      // The current renewal of the lease may have started before the request, but the next one has not. So the test waits for two renewals.
+      // A renewal of the lease may have started before the request. The renewal after it starts later, so the test waits for two renewals.
       for (let renewal = 0; renewal < 2; renewal += 1) {
         const last = row.lease_until;
         row = await until(async () => {
@@ -175,8 +174,9 @@ describe("the address of a visitor", () => {
   });
 
   /**
-   * Sends an event from each of three visitors, over websockets. The limit of one network address allows only one of these events. Returns
-   * the statuses.
+   * Records three large events over one websocket for each X-Forwarded-For header. The limit of one network address allows only one such
+   * group of events.
+   * @returns for each header "sent", or the status of the error
    */
   async function sendOverSockets(proxy: Proxy, headers: string[]): Promise<string[]> {
     const service = services[proxy];
@@ -216,7 +216,7 @@ describe("the address of a visitor", () => {
       expect(await sendOverSockets(proxy, [mine, other, claimed])).to.deep.equal(["sent", "sent", full]);
   });
 
-  /** Opens a page as new visitors, each with its own header. Returns the statuses. */
+  /** Requests an app's page `length` times at once, each with another X-Forwarded-For header. Returns the HTTP statuses. */
   async function visit(proxy: Proxy, header: (at: number) => string, from = 0, length = 20): Promise<number[]> {
     const visits = Array.from({ length }, async (_, at) => {
       const headers = { accept: "text/html", "x-forwarded-for": header(from + at) };
@@ -224,7 +224,7 @@ describe("the address of a visitor", () => {
     });
     return Promise.all(visits);
   }
-  /** Repeats `visit` until the service refuses one visit, because an address regains visits over time. */
+  /** Repeats `visit` until the service refuses a request. The limit of an address refills over time, so the number of requests varies. */
   async function visitUntilRefused(proxy: Proxy, header: (at: number) => string): Promise<void> {
     let statuses: number[] = [];
     for (let from = 0; !statuses.includes(429); from = (from + 20) % 240) statuses = await visit(proxy, header, from);

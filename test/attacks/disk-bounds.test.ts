@@ -47,8 +47,8 @@ describe("the disk space of an app", () => {
   afterEach(() => database.stop());
 
   /**
-   * Adds finished runs, each with log entries of `bytes` incompressible bytes. The runs are a visitor's if `visitor` is true, otherwise the
-   * app's own.
+   * Adds finished runs. Each run has log entries of `bytes` random bytes, which cannot be compressed.
+   * @param visitor true if the runs belong to a visitor instead of the app
    */
   async function finish(appId: number, runs: number, bytes: number, visitor = false): Promise<void> {
     for (let made = 0; made < runs; made += 1) {
@@ -262,7 +262,7 @@ describe("data that an app's authors can store", () => {
     );
     const answers = [];
     for (let at = 0; at < 11; at += 1) answers.push((await service.rest("POST", path, { body: { kind: "api" } })).http);
-    // The app's limit also counts the tokens that the set-up created, so only seven more fit.
+    // An app can have 1,000 valid tokens. 990 of the inserted ones are valid, and the set-up has created three, so seven more fit.
     expect(answers).to.deep.equal([...Array(7).fill(201), ...Array(4).fill(400)]);
   });
 

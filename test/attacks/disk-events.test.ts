@@ -11,7 +11,7 @@ const MB = 2 ** 20;
 const noise = (bytes: number) => randomBytes(bytes / 2).toString("hex");
 const pageView = (data: object) => ({ createdAt: 1, type: "analytics.pageView", data });
 
-/** Returns the event with a `text` that makes its JSON exactly `bytes` long, in two-byte characters. */
+/** Returns the event with a new `text` that makes its JSON exactly `bytes` bytes long. Almost all characters of the text have two bytes. */
 function sized<T extends { data: object }>(event: T, bytes: number): T {
   const left = bytes - Buffer.byteLength(JSON.stringify({ ...event, data: { text: "" } }));
   return { ...event, data: { text: "é".repeat(Math.floor(left / 2)) + "e".repeat(left % 2) } };
@@ -23,8 +23,8 @@ describe("events and the disk", () => {
   let analytics: string;
 
   /**
-   * Starts a service whose apps can store `megabytes` per minute. All visitors of an app together can store half of that amount, and one
-   * network address an eighth.
+   * Starts a service. INTAKE_QUOTA_MB is the amount that an app can store in a minute. All its visitors together can store half of this
+   * amount, and one network address an eighth.
    */
   async function start(environment: Record<string, string>): Promise<void> {
     service = await startTestService(environment);
@@ -113,7 +113,7 @@ describe("events and the disk", () => {
     }
     expect(reports).to.deep.equal([201, 429, 429]);
     const writes: number[] = [];
-    // The quota regains bytes while a slow machine writes. So the test continues until one event is refused.
+    // The quota refills while a slow machine writes, so the number of accepted writes varies.
     while (!writes.includes(429)) {
       const body = { big: noise(900_000) };
       writes.push((await service.rest("POST", `/v1/apps/${service.appId}/settings`, { as: "api", body })).http);

@@ -14,7 +14,7 @@ const STUDIO_DOCUMENTS_FILE = fileURLToPath(new URL("../../../src/web/studio/doc
 const times = (count: number, write: (at: number) => string): string =>
   Array.from({ length: count }, (_, at) => write(at)).join(" ");
 
-/** Returns the fragment `f0` and its descendants. Each fragment uses the next one twice, under two names. */
+/** Returns `count` fragments. Each one uses the next fragment twice, under two names, so that the result doubles at each level. */
 const bomb = (count: number, type: string, field: string) =>
   times(count, (at) => {
     const next = at + 1 < count ? `a: ${field} { ...f${at + 1} } b: ${field} { ...f${at + 1} }` : "";
@@ -58,7 +58,6 @@ const HOSTILE_DOCUMENTS: [what: string, query: string, variables?: object][] = [
   ["900 fields that are not there", `{ ${times(900, (at) => `x${at}`)} }`],
 ];
 
-/** Creates a document check for a schema whose operations do nothing. */
 async function documents() {
   return createGraphqlDocumentChecker(await loadSchema());
 }
@@ -131,13 +130,13 @@ describe("a service that gets GraphQL documents", () => {
       const variables = { appId: 1, id: 1, actionId: 1, runId: 1, versionId: 1, limit: 1000, options: { limit: 1000 } };
       const refused: unknown[] = [];
       let seen = 0;
-      // Studio sends each of its operations separately. GraphiQL sends the whole text of its editor.
+      // Studio sends each of its operations separately, so the test splits the document that contains all of them.
       const sent = Object.values(separateOperations(parse(studio))).map(print);
       for (const query of [...sent, FIRST_VISIT_QUERY]) {
         for (const operation of parse(query).definitions as readonly OperationDefinitionNode[]) {
           if (operation.kind !== "OperationDefinition") continue;
           const asked = check({ query, operationName: operation.name!.value, variables });
-          // The test sends no values for some variables, so it ignores errors about variables.
+          // The test passes no values for some variables, so it ignores the errors about variables.
           if (!("kind" in asked)) refused.push(...asked.filter(({ message }) => !message.startsWith("Variable ")));
           seen += 1;
         }

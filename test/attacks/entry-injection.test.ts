@@ -1,4 +1,7 @@
-/** Checks that no part of a query becomes SQL: two thousand attempts in each position where callers can put text. */
+/**
+ * Checks that no part of a query becomes SQL. The test sends 2,000 generated texts, and `npm test` sends 500. Each text is in one of the
+ * positions where callers can put text.
+ */
 import { expect } from "chai";
 import fc from "fast-check";
 import { rows } from "../../src/data/database.js";
@@ -90,7 +93,7 @@ const payload = fc
   })
   .map((parts) => parts.join(""));
 
-/** Functions that put a text into one position of a query each. */
+/** Functions that each put a text into another position of a query. */
 const QUERY_POSITIONS: readonly ((text: string) => object)[] = [
   (text) => ({ where: { [text]: 1 } }),
   (text) => ({ where: { [`Name.${text}`]: { $exists: true } } }),
@@ -165,7 +168,7 @@ describe("SQL in a query", () => {
         expect(JSON.stringify(answered(answer)), JSON.stringify(query)).not.to.include(CANARY);
         return;
       }
-      // Any error other than these would mean an SQL syntax error.
+      // An error of the database, such as an SQL syntax error, would not be an ActionError.
       expect(answer, JSON.stringify(query)).to.be.instanceOf(ActionError);
       expect((answer as ActionError).status).to.be.oneOf(["REQUEST_INVALID", "DATA_SOURCE_NOT_FOUND"]);
       expect((answer as ActionError).message).not.to.include(CANARY);

@@ -1,4 +1,4 @@
-/** Checks that no query makes the database use much memory. The test reads each connection's maximum from the operating system. */
+/** Checks that no query makes the database use much memory. The test reads the peak memory of the database's processes in /proc. */
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
@@ -81,7 +81,7 @@ describe("the memory of the database", () => {
   });
   after(() => fixture.stop());
 
-  /** Returns the maximum memory that any connection for reading has used so far. */
+  /** Returns the peak memory in bytes of the database process that has used the most. Counts only connections that read entries. */
   async function held(): Promise<number> {
     const found = await rows<{ pid: number }>(
       fixture.db,

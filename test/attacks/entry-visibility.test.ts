@@ -27,10 +27,7 @@ describe("a column that the caller may not read", () => {
   });
   after(() => fixture.stop());
 
-  /**
-   * Returns two results of the query: that of a caller who cannot see the column, and that of a data source whose entries never had the
-   * column.
-   */
+  /** Returns two results of the query: for a caller who cannot see the column, and for a data source without this column. */
   async function both(query: object): Promise<[unknown, unknown]> {
     const answer = (key: DataSourceKey, seen: VisibleEntryScope) =>
       fixture.entryReader.find(key, query, fixture.readAccess(seen)).then(
@@ -43,7 +40,7 @@ describe("a column that the caller may not read", () => {
     ];
   }
 
-  /** Replaces IDs, times, positions and cursors by the names of their types, because they differ between the two data sources. */
+  /** Replaces values that differ between the two data sources, such as IDs and times, by the names of their types. */
   function stripVolatileValues(found: unknown): unknown {
     return JSON.parse(
       JSON.stringify(found, (key, value) =>

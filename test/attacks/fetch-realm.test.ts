@@ -1,6 +1,6 @@
 /**
- * Tests consecutive runs of one app on one thread, from which they borrow platform functions such as `fetch`. No run may reach the thread's
- * own objects, end the page, or leave data for the next run.
+ * Tests consecutive runs of one app on one thread. They borrow platform functions such as `fetch` from this thread. No run may reach the
+ * thread's own objects, end the page, or leave data for the next run.
  */
 import { expect } from "chai";
 import type { SandboxMode } from "../../src/engine/browser/run.js";
@@ -9,9 +9,8 @@ import { longTest, sampleOf } from "../harness/samples.js";
 import { fetchRealm } from "./fetch-realm.js";
 import { tryNatives } from "./realm-natives.js";
 
-/** Number of runs. A thread executes fewer runs before another thread replaces it, so several threads take part. */
+/** Number of runs. It is higher than the number of runs that one thread executes, so several threads take part. */
 const RUN_COUNT = 120;
-/** Number of platform functions that one run calls. */
 const CALLS_PER_RUN = 30;
 describe("consecutive runs on a thread with fetch", () => {
   const { browsers, here, execute, service, ASK, next, lost, arrived } = fetchRealm();

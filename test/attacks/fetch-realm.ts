@@ -5,8 +5,8 @@ import { type ReachableHost, reachableHost } from "../engine/browser/host.js";
 import { resultOf } from "../engine/browser/support.js";
 
 /**
- * Starts browsers and a local host for the enclosing suite. `arrived` has the URLs that the test's runs requested. `lost` has the sandbox
- * modes of pages that ended.
+ * Starts browsers and a local host for the enclosing suite. `arrived` has the URLs that the host received. `lost` has the sandbox modes of
+ * pages that ended.
  */
 export function fetchRealm() {
   const here: Partial<PageRunRequest> = { mode: "network-isolate", timeoutMs: 120_000 };
@@ -14,7 +14,7 @@ export function fetchRealm() {
   const arrived: string[] = [];
   const lost: string[] = [];
 
-  /** Handles a request to the local host: responds at once, except to URLs with `late`, and redirects `moved` after a moment. */
+  /** Handles a request to the local host. URLs with `late` get no response, and URLs with `moved` get a redirect after 100 ms. */
   function answer(request: IncomingMessage, response: ServerResponse): void {
     const { url = "" } = request;
     arrived.push(url);
@@ -26,7 +26,6 @@ export function fetchRealm() {
 
   const execute = (body: string, before = "") =>
     `const url = ${JSON.stringify(host.url)}; ${before}; const execute = async () => { ${body} }`;
-  /** Service that handles the calls of a run's library. */
   const service: PageRunRequest["service"] = {
     base: "http://service.example/",
     async send({ url }) {

@@ -65,7 +65,9 @@ describe("the cookie of a signed-in person", () => {
 
 const OWN_ORIGIN = "https://actions.example.com";
 
-/** Sources of a request, each with the verdict of section 7 of the contract: by Origin if present, otherwise by Sec-Fetch-Site. */
+/**
+ * Headers that state the source of a request, each with the expected verdict. Origin decides if it is present, otherwise Sec-Fetch-Site.
+ */
 const SOURCES: readonly [name: string, headers: Record<string, string>, verdict: "own" | "foreign" | "unknown"][] = [
   ["the own origin", { origin: OWN_ORIGIN }, "own"],
   [
@@ -90,7 +92,7 @@ const SOURCES: readonly [name: string, headers: Record<string, string>, verdict:
   ["nothing", {}, "unknown"],
 ];
 
-/** Requests that change data, each with a valid body. The test sends sign-in requests with each credential and without one. */
+/** Requests that change data. If `isSignIn` is true, the service checks the source of the request even without a cookie. */
 const CHANGES: readonly [method: string, path: string, isSignIn: boolean][] = [
   ["POST", "/v1/auth/setup", true],
   ["POST", "/v1/auth/sign-in", true],
@@ -181,7 +183,7 @@ describe("a request of another site (CROSS_SITE_REQUEST)", () => {
       ["a sub-domain of it", { origin: "https://x.shop.example" }, "foreign"],
       ["a server run", { origin: "https://app-1.actions.internal" }, "foreign"],
     ];
-    // Origins from which a token may open a websocket, although they are not the service's own. Sandboxed pages of apps send the origin
+    // Origins other than the service's own from which a page may open a websocket with a token. Sandboxed pages of apps send the origin
     // `null`.
     const open = ["null", LISTED_ORIGIN, "https://app-1.actions.internal"];
     for (const [credential, own] of Object.entries(credentials())) {

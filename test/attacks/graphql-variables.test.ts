@@ -1,4 +1,4 @@
-/** Sends variables of maximum size in which each part is faulty: the refusal must be as cheap and as short as that of one fault. */
+/** Sends large GraphQL variables with many faults. Their rejection must be as cheap and as short as the rejection of one fault. */
 import { expect } from "chai";
 import { sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";

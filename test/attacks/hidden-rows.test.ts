@@ -1,6 +1,6 @@
 /**
- * Checks that rows that access rules hide affect no response of a list: neither rows nor totals, cursors, `hasMore` or errors. The test
- * sends each request twice, with the hidden rows and without them, and compares the responses.
+ * Checks that rows that access rules hide change no response of a list, such as its rows, totals and cursors. The test sends each request
+ * with and without the hidden rows, and compares the responses.
  */
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
@@ -26,19 +26,22 @@ const PAGES = sampleOf(
 );
 const ALL = [{ type: ["read"], allow: "all" }];
 
-/** Patterns for times, and for the last use of a token, session or person. The service writes the last use some time after a request. */
+/**
+ * Patterns of times and of fields about the last use of a token, session or person. The test removes them, because they differ between two
+ * requests.
+ */
 const TIME = /\d{4}-\d\d-\d\dT[\d:.]+Z/g;
 const LAST_USE = /"(lastUsedAt|lastUsedAddress|lastSeenAt|address)":(null|"[^"]*")/g;
 const HIDDEN_ROW = new RegExp(`${HIDDEN_TEXT}|\\b${HIDDEN_ID}\\b`);
 
-/** Routes and queries whose responses differ between any two requests, each with the reason. */
+/** Routes and queries that this test leaves out, each with the reason. */
 const UNSTABLE: Readonly<Record<string, string>> = {
   "GET /v1/apps/{appId}/data-sources/{ds}/queries": "lists the queries of this test; visitors have no access",
   "query mediaLink": "is no list; its signature contains the time at which the link expires",
   "query dataSourceQueries": "lists the queries of this test; visitors have no access",
 };
 
-/** Lists without hidden rows, each with the reason. The test compares their replies too. */
+/** Lists that have no hidden rows, each with the reason. The test compares their responses too. */
 const WITHOUT_HIDDEN_ROWS: Readonly<Record<string, string>> = {
   "GET /v1/admin/administrators": "only administrators have access, who see all rows",
   "query administrators": "only administrators have access, who see all rows",
@@ -57,7 +60,7 @@ type Replies = ReadonlyMap<string, (Reply & { request: string })[]>;
 
 interface Difference {
   endpoint: string;
-  /** Text for the message of a failed test: endpoint, request, and the responses before and after the rows have changed. */
+  /** Message of a failed test: the endpoint, the request, and the two responses. */
   text: string;
 }
 
@@ -73,7 +76,7 @@ const differences = (before: Replies, after: Replies): Difference[] =>
 
 const textOf = (all: readonly Difference[]): string => all.map(({ text }) => text).join("\n");
 
-/** Returns the endpoints that accept a request of at least one caller. The others refuse all requests, so they cannot reveal rows. */
+/** Returns the endpoints that accept at least one request. */
 const openEndpoints = (endpoints: readonly ListEndpoint[], replies: Replies): ListEndpoint[] =>
   endpoints.filter(({ name }) => replies.get(name)!.some(({ succeeded }) => succeeded));
 
@@ -92,7 +95,7 @@ describe("hidden rows", () => {
     return [answer.http, answer.body];
   };
 
-  /** Sends each request as a visitor and without a credential, before and after it calls `remove`. Expects equal responses. */
+  /** Sends each request with a page token and without a credential. Then calls `remove` and expects the same responses again. */
   async function expectSameWithout(requests: readonly Request[], remove: () => Promise<void>): Promise<void> {
     const answers = async () => {
       const all: [name: string, answer: string][] = [];
@@ -107,8 +110,9 @@ describe("hidden rows", () => {
   }
 
   /**
-   * Sends all plain requests of the endpoints as each caller. If an endpoint accepts one of them, also sends its filtered requests; with
-   * `sampled`, only a quarter of these. Removes times from the replies.
+   * Sends all plain requests of the endpoints as each caller. If an endpoint accepts one of them, also sends the caller's filtered
+   * requests. Returns the responses without times.
+   * @param sampled true if `npm test` sends only a quarter of the filtered requests
    */
   async function repliesTo(
     endpoints: readonly ListEndpoint[],
@@ -237,7 +241,7 @@ describe("hidden rows", () => {
       const { body: made } = await service.rest("POST", `${app}/notifications`, { body });
       if (scope) ids.push(made.id ?? made.notification.id);
     }
-    // Adds more hidden notifications than one query reads, all newer than the visible ones.
+    // The hidden notifications are newer than the visible ones, and more than one query reads.
     await publishNotifications(service.db, service.appId, 1_000, { email: "nobody@example.com" });
     const paths = [
       ...PAGES.map(({ limit, offset }) => `/notifications?limit=${limit}&offset=${offset}`),

@@ -1,4 +1,4 @@
-/** Tests hosts that respond to the service's requests in arbitrary ways: each request ends, and other requests do not wait for it. */
+/** Tests hosts that send invalid or endless responses to the service. Each request must end, and must not delay other requests. */
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { expect } from "chai";
@@ -15,7 +15,7 @@ const LIMIT_MS = 300;
 const SWITCHING_RESPONSE = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: other\r\nConnection: Upgrade\r\n\r\n";
 const EMPTY = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
-/** Responses, each with the HTTP status that the request then reports, or null if it reports none. */
+/** Responses by title, each with the HTTP status that the sender of the request gets. The status is null if the request fails. */
 const HOSTILE_RESPONSES: Readonly<Record<string, readonly [text: string, status: number | null]>> = {
   "a switch to another protocol": [SWITCHING_RESPONSE, 101],
   "a switch, and an answer behind it": [SWITCHING_RESPONSE + EMPTY, 101],
@@ -28,10 +28,13 @@ const HOSTILE_RESPONSES: Readonly<Record<string, readonly [text: string, status:
   nothing: ["", null],
 };
 
-/** Maximum concurrent requests of one app: the same numbers as in alert-delivery.ts and push-sender.ts. */
+/** Maximum concurrent requests of one app, the same as in alert-delivery.ts and push-sender.ts. */
 const REQUESTS_PER_APP = { alerts: 4, pushes: 10 };
 
-/** Starts a host that responds after the first received byte, and then reads nothing more. */
+/**
+ * Starts a host that sends `text` to each connection as soon as it has received data there.
+ * @param thenEnds true if the host then closes the connection
+ */
 async function startHost(text: string, thenEnds: boolean) {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
@@ -64,7 +67,7 @@ describe("hosts that respond with anything to the service", () => {
             (answer) => answer.status,
             () => null,
           );
-        // Only a response that never ends needs the short time limit. On a busy machine, the others may take longer.
+        // A request whose response never ends needs the short time limit. A valid response may take longer on a busy machine.
         const limitMs = status === null ? LIMIT_MS : 60_000;
         const connections = connectionsOf(limitMs);
         const sent = connections.request(host.url, { method: "POST", headers: {}, body: "{}" });
@@ -100,7 +103,10 @@ describe("hosts that respond with anything to the service", () => {
       return host;
     }
 
-    /** Creates an alert rule of an app that sends its alerts to a host. @returns the path of the alert rule */
+    /**
+     * Creates an alert rule of an app that sends its alerts to this URL.
+     * @returns path of the alert rule
+     */
     async function createAlertRule(appId: number, url: string): Promise<string> {
       const path = `/v1/apps/${appId}`;
       const as = "admin";
@@ -113,7 +119,10 @@ describe("hosts that respond with anything to the service", () => {
 
     const sendTestAlert = (path: string) => service.rest("POST", `${path}/test`, { as: "admin" });
 
-    /** Makes an app send an alert to a host. @returns the path of the alert rule */
+    /**
+     * Makes an app send an alert to this URL.
+     * @returns path of the alert rule
+     */
     async function sendAlert(appId: number, url: string): Promise<string> {
       const path = await createAlertRule(appId, url);
       await sendTestAlert(path);
@@ -133,7 +142,7 @@ describe("hosts that respond with anything to the service", () => {
 
     it("a host that never responds to one app's alerts does not delay those of other apps", async () => {
       const silent = await startHttpHost("");
-      // The service ends a request after 20 s, so all rules exist before the first alert is sent.
+      // All rules exist before the first alert is sent, because requests to the silent host end at their time limit.
       const rules: string[] = [];
       for (let rule = 0; rule < 20; rule += 1) rules.push(await createAlertRule(service.appId, silent.url.href));
       const otherRule = await createAlertRule(otherAppId, hook.url);
@@ -142,7 +151,7 @@ describe("hosts that respond with anything to the service", () => {
       await until(() => silent.sockets.size >= REQUESTS_PER_APP.alerts);
       await sendTestAlert(otherRule);
       await until(() => hook.heard.length > received);
-      // No request has ended. Otherwise, the next one would have opened another socket.
+      // None of these requests has ended, because the app's next request would have opened another connection.
       expect(silent.sockets.size).to.equal(REQUESTS_PER_APP.alerts);
     });
 

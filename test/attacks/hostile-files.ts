@@ -1,11 +1,11 @@
-/** Malicious files for code that stores, decodes or shows files: some are built byte by byte, others are changed real files. */
+/** Creates malicious files for the tests of code that stores, decodes or shows files. */
 import { crc32, deflateSync } from "node:zlib";
 import sharp from "sharp";
 
 export interface HostileFile {
   name: string;
   bytes: Uint8Array<ArrayBuffer>;
-  /** Content type that the form declares for the file. */
+  /** Content type in the upload form. */
   type?: string;
 }
 
@@ -21,7 +21,7 @@ export function pngChunk(type: string, content: Uint8Array): Buffer {
   return whole;
 }
 
-/** Builds a PNG that declares this size. Its pixel data is `pixels` zero bytes, which compress to a few bytes. */
+/** Builds a PNG whose header declares this width and height. Its pixel data consists of `pixels` zero bytes, compressed. */
 export function pngOf(width: number, height: number, pixels: number, interlaced = false): Uint8Array<ArrayBuffer> {
   const header = Buffer.alloc(13);
   header.writeUInt32BE(width, 0);
@@ -46,7 +46,7 @@ export async function hostileFiles(): Promise<HostileFile[]> {
   const jpeg = await real.jpeg().toBuffer();
   const tiff = await real.tiff().toBuffer();
   const endless = Buffer.from(tiff);
-  // The first directory of this TIFF names itself as the next one, so that a decoder may loop.
+  // The first directory of this TIFF refers to itself as the next directory, so a careless decoder loops.
   const first = endless.readUInt32LE(4);
   endless.writeUInt32LE(first, first + 2 + endless.readUInt16LE(first) * 12);
   return [
@@ -89,7 +89,7 @@ export async function hostileFiles(): Promise<HostileFile[]> {
   ];
 }
 
-/** Changes some bytes of real pictures of every kind, or truncates them. The same seed creates the same files. */
+/** Returns `count` real pictures with some changed bytes. Some of them are also truncated. The same seed gives the same files. */
 export async function damagedFiles(count: number, seed: number): Promise<HostileFile[]> {
   let state = seed;
   const random = (below: number) => {
@@ -104,7 +104,7 @@ export async function damagedFiles(count: number, seed: number): Promise<Hostile
   const pictures = await Promise.all(formats.map((format) => real.clone().toFormat(format).toBuffer()));
   return Array.from({ length: count }, (_, at) => {
     const bytes = new Uint8Array(pictures[at % pictures.length]!);
-    // Most changes are near the beginning of the file, which contains lengths and offsets.
+    // Half of the changes are in the first 200 bytes, which contain lengths and offsets.
     for (let change = 0; change < 1 + random(8); change += 1) {
       bytes[random(2) === 0 ? random(Math.min(200, bytes.length)) : random(bytes.length)] = random(256);
     }

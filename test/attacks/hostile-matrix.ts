@@ -1,15 +1,12 @@
-/**
- * Generates about 130 malicious files: each container with each payload, each kind of picture truncated at each part, and unusual file
- * names. Each call returns the same files.
- */
+/** Generates malicious files: kinds of files with malicious content, truncated pictures, and unusual file names. */
 import { deflateSync, gzipSync } from "node:zlib";
 import sharp from "sharp";
 import { bytesOf, type HostileFile, pngChunk, pngOf } from "./hostile-files.js";
 
-/** Code that leaves a mark if a browser executes it. */
+/** Code that sets a global and the title of the page if a browser executes it. */
 const RUNS = "parent.pwned=1;document.title='pwned'";
 const SCRIPT = `<script>${RUNS}</script>`;
-/** Metadata that names the camera. The service must remove it. */
+/** Camera in the pictures' metadata, which the service must remove. */
 export const CAMERA_MAKER = "Somebody's camera";
 
 type Format = "jpeg" | "png" | "webp" | "gif" | "tiff" | "avif";
@@ -30,7 +27,7 @@ const PAYLOADS: Readonly<Record<string, string>> = {
   php: "<?php system($_GET['c']); ?>",
 };
 
-/** Builds files of one kind, followed by a file of another kind. Also puts a web page before them. */
+/** Appends files of other kinds to pictures, a PDF and a ZIP file. Also puts a web page before each of them. */
 function polyglots(real: Map<Format, Buffer>): HostileFile[] {
   const carriers = new Map<string, Buffer>([...real, ["pdf", PDF], ["zip", ZIP]]);
   return [...carriers].flatMap(([carrier, file]) =>
@@ -122,7 +119,7 @@ function pictureBombs(real: Map<Format, Buffer>): HostileFile[] {
   ];
 }
 
-/** Builds files with the content of one kind, but the name and content type of another. */
+/** Builds files whose name and content type do not match their content. */
 function disguisedFiles(real: Map<Format, Buffer>): HostileFile[] {
   const page = `<html>${SCRIPT}`;
   const files: [string, string | Uint8Array, string][] = [

@@ -6,7 +6,7 @@ import { text } from "node:stream/consumers";
 import { expect } from "chai";
 import { createEgressProxy, type EgressProxy } from "../../src/engine/egress-proxy.js";
 
-/** Script for a separate process: sends a request through the proxy and prints the status. */
+/** Program of a separate process: sends a request through a proxy and prints the HTTP status. */
 const ASK = `
   const [proxy, url] = process.argv.slice(1);
   const { port, hostname } = new URL(proxy);

@@ -12,7 +12,7 @@ import { until } from "../harness/until.js";
 const ENTRIES = 6;
 const MB = 1024 * 1024;
 
-/** JSON of three million characters with a million objects. */
+/** JSON text of an array of a million empty objects, about 3 MB long. */
 const LARGE_RESULT_JSON = `[${"{},".repeat(1_000_000)}{}]`;
 
 describe("responses that would be too large", () => {
@@ -28,7 +28,7 @@ describe("responses that would be too large", () => {
   });
   after(() => service.stop());
 
-  /** Sends the request and returns the response as bytes, because parsing would slow the test down. */
+  /** Returns the response as text, because it is too long to parse it for each request. */
   async function page(offset: number, limit: number): Promise<string> {
     const response = await fetch(`${service.url}/v3/apps/1/actions/logs`, {
       method: "POST",
@@ -122,7 +122,7 @@ describe("responses that would be too large", () => {
       client.subscribe({ query }, { next: resolve, error: reject, complete: () => undefined }),
     );
     await client.dispose();
-    // Compares the lengths first, because chai would compare a million objects one by one.
+    // The test compares texts, because chai would compare the million objects one by one.
     const text = JSON.stringify(socketResult);
     expect(text.length).to.be.above(LARGE_RESULT_JSON.length);
     expect(text === JSON.stringify(httpResult)).to.equal(true);
@@ -286,7 +286,6 @@ describe("the count of bytes in progress", () => {
       return { done, end: () => resolve(new JsonText("x".repeat(bytes))) };
     };
     const runs = [run(1, 4 * MB), run(1, 4 * MB), run(1, 4 * MB), run(1, 100), run(2, 4 * MB)];
-    // Waits until all requests have started, before the first one ends.
     await new Promise(setImmediate);
     for (const { end } of runs) end();
     const settled = await Promise.allSettled(runs.map(({ done }) => done));

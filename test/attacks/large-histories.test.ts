@@ -48,7 +48,7 @@ describe("large histories", () => {
       code: code(`//${id} `),
     });
     const [master, production] = [row(1, null), row(2, 1)];
-    // The fake database responds at once, so that other work can only run while the comparison itself yields.
+    // The fake database responds immediately. So other work can only run when the comparison itself pauses.
     const findOne = async (_row: unknown, { where }: { where: object }) => ("masterId" in where ? production : master);
     const db = { manager: { findOne } };
     let turns = 0;

@@ -1,6 +1,6 @@
 /**
- * Generates the requests of every REST route with GET and every GraphQL query: each filter with several pages. The requests come from the
- * OpenAPI document and the schema, so that new routes, queries and parameters are included. A parameter without a value is an error.
+ * Generates requests for every REST route with GET and every GraphQL query, with filters and pages. The OpenAPI document and the schema
+ * list them, so that new ones are included. A parameter that has no test values causes an error.
  */
 import {
   type GraphQLArgument,
@@ -22,14 +22,14 @@ type Json = Record<string, any>;
 type Values = Readonly<Record<string, unknown>>;
 
 export interface ListEndpoint {
-  /** The route or query, such as `GET /v1/apps` or `query apps`. */
+  /** Name of the route or query, such as `GET /v1/apps` or `query apps`. */
   name: string;
   returnsList: boolean;
   /** Requests with only the required parameters. */
   plainRequests: readonly Values[];
   /** Requests with filters and pages. */
   filteredRequests: readonly Values[];
-  /** Sends a request. The IDs of the app, the organization and their resources are all `id`. */
+  /** Sends a request as the caller `as`. The app, the organization and all resources have the ID `id`. */
   send(service: TestService, as: string | null, id: number, values: Values): Promise<Reply>;
 }
 
@@ -38,11 +38,11 @@ export interface Reply {
   text: string;
 }
 
-/** Texts that the names of visible and hidden rows contain. */
+/** Texts in the names of visible rows and of hidden rows. */
 export const VISIBLE_TEXT = "kept-by-its-own";
 export const HIDDEN_TEXT = "never-to-be-shown";
 
-/** Placeholder that is replaced by the ID when a request is sent. */
+/** Placeholder in a request for the ID. */
 const ID = Symbol("ID");
 const WHERE = { Owner: "all" };
 const ENTRY_QUERIES = [
@@ -55,16 +55,14 @@ const ENTRY_QUERIES = [
   { where: WHERE, aggregate: [{ $group: { _id: "$Secret", n: { $count: {} } } }] },
   { where: WHERE, aggregate: [{ $count: "n" }] },
 ];
-/** The text "own" is part of both other texts. */
 const TEXTS = [HIDDEN_TEXT, VISIBLE_TEXT, "own"];
 const DAY_MS = 86_400_000;
 const inDays = (days: number) => new Date(Date.now() + days * DAY_MS).toISOString();
-/** Name of a data source whose access rules hide a column and no entry. */
+/** Name of a data source whose access rules hide a column but no entry. */
 export const COLUMN_SOURCE = "Columns";
 
 /**
- * Values of parameters that are neither IDs, enums nor booleans. A cursor has none, because cursors come from responses, which the test
- * compares.
+ * Test values of parameters that are neither IDs, enums nor booleans. Cursors have no test values, because each one comes from a response.
  */
 const VALUES: Readonly<Record<string, readonly unknown[]>> = {
   search: TEXTS,
@@ -89,7 +87,7 @@ const VALUES: Readonly<Record<string, readonly unknown[]>> = {
   to: [inDays(1)],
   against: ["production"],
   cursor: [],
-  // The GraphQL schema lists the allowed values of these parameters; the OpenAPI document does not.
+  // Only the GraphQL schema lists the allowed values of these parameters.
   state: ["queued", "completed"],
   trigger: ["manual", "schedule"],
   copy: ["master", "production"],
@@ -98,7 +96,7 @@ const VALUES: Readonly<Record<string, readonly unknown[]>> = {
   by: ["id", "name", "hour", "day"],
 };
 const LIMITS = [0, 1, 2, 100];
-/** Parameters that an operation requires although the document makes them optional. */
+/** Parameters that an operation requires although its description makes them optional. */
 const REQUIRED_BY_OPERATION: Readonly<Record<string, string>> = {
   "GET /v3/apps/{appId}/schedule/preview": "frequency",
   "GET /v3/apps/{appId}/packages/declarations": "integrity",
@@ -123,7 +121,7 @@ interface Parameter {
   values: readonly unknown[];
 }
 
-/** Returns requests with the required parameters, and requests with each other value and with different pages. */
+/** Plain requests have only the required parameters. Filtered requests have one more parameter, or another page. */
 function requestsOf(
   endpoint: string,
   parameters: readonly Parameter[],
@@ -149,7 +147,7 @@ function requestsOf(
 const replaceIds = (values: Values, id: number): Values =>
   Object.fromEntries(Object.entries(values).map(([name, value]) => [name, value === ID ? id : value]));
 
-/** True if the schema is an array, has an array, or does not describe its fields. */
+/** True if the schema is an array, has an array as a field, or has no type. */
 function hasArray(schema: Json, components: Json): boolean {
   const resolve = (one: Json): Json => (one["$ref"] ? components[one["$ref"].split("/").at(-1)] : one);
   const variants = (resolve(schema)["anyOf"] as Json[] | undefined) ?? [schema];

@@ -6,12 +6,12 @@ import { mediaOf } from "../media/support.js";
 import { COLUMN_SOURCE, HIDDEN_TEXT, VISIBLE_TEXT } from "./list-requests.js";
 import { addNumberedApp, PUSH_KEYS } from "./numbered-app.js";
 
-/** IDs of an app and all its resources: of the app of the callers, and of an app in which they have no role. */
+/** ID of the callers' app and of all its resources, and the same for an app in which the callers have no role. */
 export const OWN_ID = 4001;
 export const HIDDEN_ID = 5001;
 
 const READABLE = [{ type: ["read"], allow: "all" }];
-/** Rule that shows only the entries of one owner, without one column. */
+/** Rule that shows only the entries with the owner "all", without the column Secret. */
 const ENTRY_RULES = [{ type: ["select"], allow: "all", exclude: ["Secret"], require: [{ Owner: { equals: "all" } }] }];
 const USER_HOOKS = [{ type: "operations", runOn: ["insert", "update"], fields: { Password: ["hash"] } }];
 const USER = { Email: "ada@example.org", Password: "seven lamps of the harbour" };
@@ -38,7 +38,7 @@ export function createHiddenRows(service: TestService) {
     return answer.body;
   }
 
-  /** Adds a session, a passkey and an account at a provider to the person of a token. */
+  /** Adds a session, a passkey and an account of an external provider for the owner of a token. */
   async function addAccount(token: string, mark: string): Promise<void> {
     const [{ id, personId }] = (await rows<{ id: number; personId: number }>(
       db,
@@ -60,7 +60,10 @@ export function createHiddenRows(service: TestService) {
     );
   }
 
-  /** Adds a person with a role on an app, or as the owner of its organization. @returns token of a session */
+  /**
+   * Adds a person with a role on an app, or an owner of the organization.
+   * @returns token of a session of this person
+   */
   async function addMember(
     role: "reader" | "operator" | "editor" | "owner",
     id: number,
@@ -87,7 +90,7 @@ export function createHiddenRows(service: TestService) {
     return token;
   }
 
-  /** Adds rows that the API lists without an ID: an origin, a secret binding, a rejected request, a queued run and a schedule. */
+  /** Adds rows that the API returns without an ID. */
   async function addRowsWithoutId(admin: string, id: number, mark: string): Promise<void> {
     const app = `/v1/apps/${id}`;
     await send(admin, "PUT", `${app}/origins`, { origins: [`https://${mark}.example`] });
@@ -180,12 +183,12 @@ export function createHiddenRows(service: TestService) {
       return { admin, owner: await addMember("owner", HIDDEN_ID, HIDDEN_TEXT) };
     },
 
-    /** Adds an app to the organization of the callers. Only the owner of the organization sees it. */
+    /** Adds a hidden app to the callers' organization. Of the callers, only the owner of the organization sees it. */
     async addSiblingApp(): Promise<void> {
       await db.query("INSERT INTO app (organization_id, name) VALUES ($1, $2)", [OWN_ID, HIDDEN_TEXT]);
     },
 
-    /** Adds rows to the app of the callers that its access rules hide. */
+    /** Adds rows to the callers' app that its access rules hide. */
     async addHiddenContent(admin: string): Promise<void> {
       for (const [at, name] of ["a", "c", "e"].entries()) {
         const scope = { email: "x@example.org" };

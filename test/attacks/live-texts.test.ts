@@ -23,7 +23,7 @@ describe("one event to sockets that each request it with a different document", 
   interface Received {
     results: (string | Buffer)[];
     missed: number;
-    /** Simulates that the socket has sent the text that it holds. */
+    /** Completes all writes to the socket. */
     send(): void;
   }
 

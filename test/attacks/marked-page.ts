@@ -1,4 +1,4 @@
-/** Page whose runs leave marks and search for them. Used by test/attacks and test/long. */
+/** Page whose runs leave marks and read them. Used by test/attacks and test/long. */
 import type { Chromium } from "../../src/engine/browser/browser-source.js";
 import { Page } from "../../src/engine/browser/pages/page.js";
 import { startChromium } from "../../src/engine/browser/processes/chromium.js";
@@ -21,7 +21,7 @@ export class MarkedPage {
     private readonly mode: SandboxMode,
   ) {}
 
-  /** Opens a page and records its state without marks, both new and after a renewal. */
+  /** Opens a page, and reads its state four times before any run leaves a mark. */
   static async open(mode: SandboxMode): Promise<MarkedPage> {
     const marked = new MarkedPage(await startChromium({ chromePath: chromePath(), sandbox: true }), mode);
     await marked.replace();
@@ -55,7 +55,10 @@ export class MarkedPage {
     return members;
   }
 
-  /** Marks these objects or members in one run. Returns the differences that the next run sees, or null if the page ended. */
+  /**
+   * Marks these objects or members in one run. Returns what the next run sees of the marks and other changes, or null if the page was
+   * replaced.
+   */
   async leftBy(paths: readonly string[]): Promise<string[] | null> {
     await this.ask(`tool.leave(${JSON.stringify(paths)})`);
     if (!(await this.renew())) return null;
@@ -69,7 +72,7 @@ export class MarkedPage {
       .map(([at, value]) => `${at} is ${value}, not ${quiet![at]}`);
   }
 
-  /** Returns the value of the expression in a separate run; null if the run ended the page. */
+  /** Returns the value of the expression in a separate run, or null if this run fails. */
   private async ask(expression: string): Promise<unknown> {
     const tool = `const tool = (${createStateMarker})(globalThis, "${MARK}");`;
     const source = `const execute = async () => { ${tool} return ${expression} }`;
@@ -77,7 +80,10 @@ export class MarkedPage {
     return outcome.ok ? JSON.parse(String(outcome.data ?? "null")) : null;
   }
 
-  /** Prepares the page for another run. @returns false if another page replaced it */
+  /**
+   * Prepares the page for the next run.
+   * @returns false if another page has replaced it
+   */
   private async renew(): Promise<boolean> {
     if (await this.page.resetSandbox()) return true;
     await this.page.discard();
@@ -86,7 +92,7 @@ export class MarkedPage {
   }
 
   private async replace(): Promise<void> {
-    // On a busy machine, opening or preparing a page may time out. The loop then opens another page.
+    // On a busy machine, a page may fail to open in time. The loop then opens another one.
     for (;;) {
       const page = await Page.open(this.chromium.connection, null, () => null).catch(() => null);
       if (await page?.setUp(runOf("").origin, this.mode)) {

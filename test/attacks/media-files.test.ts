@@ -1,4 +1,4 @@
-/** Tests malicious files: none ends the process, leaves files behind, or runs in a viewer. */
+/** Tests malicious files. No file may end the process, leave temporary files behind, or run code in a viewer. */
 import { expect } from "chai";
 import sharp from "sharp";
 import { childProcesses } from "../harness/global.js";
@@ -8,7 +8,7 @@ import { type Media, mediaOf } from "../media/support.js";
 import { launchChromium } from "../web/chromium.js";
 import { type HostileFile, hostileFiles } from "./hostile-files.js";
 
-/** Files on which a decoder works until its time limit. This test sends one of them; test/long sends all. */
+/** Files that make a decoder reach its time limit. `npm test` sends one of them, and test/long sends all. */
 const SLOW_FILES = ["bomb.png", "interlaced.png", "frames.gif"];
 
 describe("malicious files", () => {
@@ -29,7 +29,7 @@ describe("malicious files", () => {
       const { http, body } = await media.send([{ name, bytes }]);
       expect([201, 400], `${name}: ${JSON.stringify(body)}`).to.include(http);
       if (http === 400) expect(body.error, name).to.match(/but cannot be read:/);
-      // The service stores no size for a picture that it cannot decode, and browsers download it instead of showing it.
+      // A picture that cannot be decoded has no stored size. Browsers download it instead of showing it.
       else if (/bomb|huge|largest|heic|polyglot/.test(name)) {
         const [file] = body.files;
         expect([name, file.size, file.thumbnail]).to.deep.equal([name, null, null]);

@@ -1,4 +1,4 @@
-/** Tests forbidden messages: header injection, floods, internal hosts. */
+/** Tests messages that the service must refuse: header injection, floods, and internal hosts. */
 import { expect } from "chai";
 import { type MailServer, startMailServer } from "../harness/mail-server.js";
 import { startTestService, type TestService } from "../harness/service.js";

@@ -55,7 +55,7 @@ describe("an app with few runs", () => {
     await service.stop();
   });
 
-  /** Expects that the normal app gets responses while runs of the other apps still run or wait. */
+  /** Expects that runs of the normal app succeed, and that no run of the other apps has finished. */
   async function expectNeighbourServed(): Promise<void> {
     for (let call = 0; call < 3; call += 1) {
       const { http, body } = await ask(service, neighbour, "quick/runWithResult");
@@ -85,7 +85,7 @@ describe("an app with few runs", () => {
       const accepted = async (app: number) =>
         (await count(service, app, "queued")) + (await count(service, app, "running"));
       for (const app of hostile) await until(async () => (await accepted(app)) === 46);
-      // A hostile app has its share of the ordinary slots, and one nested slot for each of its runs.
+      // Of the 46 runs of each app, only a few run at the same time. The others wait.
       for (const app of hostile) expect(await count(service, app, "running")).to.be.within(1, 6);
       await expectNeighbourServed();
     },

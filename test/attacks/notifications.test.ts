@@ -1,4 +1,4 @@
-/** Tests invalid devices: endpoints on internal hosts, faulty keys, and payloads above the limit of push services. */
+/** Tests invalid push subscriptions: endpoints on internal hosts, faulty keys, and messages above the limit of push services. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 

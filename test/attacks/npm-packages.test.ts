@@ -1,5 +1,5 @@
 /**
- * Tests attacks by a malicious package or registry while an action is saved: its code does not run or stay, and no internal host is
+ * Tests malicious packages and registries while an action is saved. The package's code must not be executed, and no internal host may be
  * reached.
  */
 import { execFileSync } from "node:child_process";
@@ -23,7 +23,6 @@ const MARK = join(tmpdir(), `svc-package-mark-${randomBytes(6).toString("hex")}`
 
 const link = (path: string, linkpath: string, type: "SymbolicLink" | "Link"): Entry => ({ path, linkpath, type });
 
-/** Returns the command lines of the bundler processes that this process has started. */
 const bundlerProcesses = () =>
   execFileSync("ps", ["-o", "args", "--ppid", String(process.pid)], { encoding: "utf8" })
     .split("\n")

@@ -1,4 +1,4 @@
-/** A service with a registry that the test fills with malicious packages, all named `evil`. */
+/** Starts a service with a package registry that the tests fill with malicious packages, all named `evil`. */
 import { randomBytes } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import { expect } from "chai";
@@ -26,7 +26,7 @@ export const evilPackage = (...entries: Entry[]): PublishedPackage => ({
 export const evilPackageWithCode = (content: string): PublishedPackage =>
   evilPackage({ path: "package/index.js", content });
 
-/** Builds an archive that starts with `megabytes` MB of zeros, as concatenated gzip members. */
+/** Builds a compressed archive that starts with `megabytes` MB of zeros. */
 export function zeros(megabytes: number): Buffer {
   const some = gzipSync(Buffer.alloc(16 * 2 ** 20), { level: 9 });
   return Buffer.concat([...Array.from({ length: megabytes / 16 }, () => some), archiveOf([MANIFEST, INDEX])]);
@@ -38,9 +38,9 @@ export const many = (count: number): Entry[] =>
 export interface Saves {
   registry: TestRegistry;
   service: TestService;
-  /** Saves an action with the dependency, by default the package `evil`. */
+  /** Saves an action with this dependency. The default is the package `evil`. */
   save(dependency?: string): Promise<{ http: number; status: string; error: string }>;
-  /** Expects that a save is refused with a matching message, and that it stores nothing. */
+  /** Saves an action with the package `evil`. Expects an error that matches `words`, and that nothing was stored. */
   refused(words: RegExp, http?: number): Promise<void>;
   /** Deletes all saved actions and packages. */
   clear(): Promise<void>;

@@ -1,16 +1,16 @@
-/** Creates an app with one resource of each kind. All resources, the app and its organization have the same number as ID. */
+/** Creates an app with resources of many kinds. All resources, the app and its organization have the same ID. */
 import type { Db } from "../../src/data/database.js";
 import { generateToken, hashToken } from "../../src/operations/access/tokens.js";
 import { createLogData } from "../harness/log-entries.js";
 import type { TestService } from "../harness/service.js";
 
-/** Valid keys of a browser that subscribes to push notifications. */
+/** Keys of a valid push subscription. */
 export const PUSH_KEYS = {
   p256dh: "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
   auth: "BTBZMqHH6r4Tts7J_aSIgg",
 };
 
-/** Sets the ID sequences of these tables, so that the next row has the ID `number`. */
+/** Makes the next row of each of these tables get the ID `number`. */
 async function setNextIds(db: Db, number: number, tables: readonly string[]): Promise<void> {
   for (const table of tables) {
     const sequence = `coalesce(pg_get_serial_sequence('${table}', 'id'), '${table}_id_seq')`;
@@ -23,7 +23,6 @@ async function insert(db: Db, table: string, values: object): Promise<void> {
   await db.query(`INSERT INTO ${table} (${Object.keys(values)}) VALUES (${places})`, Object.values(values));
 }
 
-/** Adds a finished run with its console, log entry and event, a sent alert, and a recorded change. */
 async function addHistory(db: Db, number: number, mark: string): Promise<void> {
   const app = { app_id: number };
   await setNextIds(db, number, ["run", "execution_log", "log_event", "alert_delivery", "data_source_change"]);
@@ -41,7 +40,6 @@ async function addHistory(db: Db, number: number, mark: string): Promise<void> {
   await insert(db, "data_source_change", { ...app, ...change });
 }
 
-/** Adds an invitation, a program's grant, and a promotion. */
 async function addAccess(db: Db, number: number, mark: string): Promise<void> {
   await setNextIds(db, number, ["one_time_link", "invitation", "oauth_grant", "promotion"]);
   const app = { app_id: number };
@@ -63,8 +61,9 @@ async function addAccess(db: Db, number: number, mark: string): Promise<void> {
 }
 
 /**
- * Creates the app. @param mark text that every text of the app contains
- * @param number ID of the app and its resources; larger than any ID so far
+ * Creates the app.
+ * @param number ID of the app and its resources; larger than any existing ID
+ * @param mark text that is a part of all texts of the app
  * @returns token of the app's administrator
  */
 export async function addNumberedApp(service: TestService, number: number, mark: string): Promise<string> {
@@ -89,7 +88,7 @@ export async function addNumberedApp(service: TestService, number: number, mark:
   await send("v1/:app/tokens", { kind: "api", name: mark }, "credential");
   await send("v1/:app/settings", { [mark]: mark, [`_${mark}`]: `a secret of ${mark}` }, "audit_entry");
   const source = { name: mark, columns: ["Name"], entries: [{ Name: mark }] };
-  // The import replaces the first entry, and thereby stores a version of the data source.
+  // The import below creates another entry, which gets the ID `number`. So the first entry gets the ID before it.
   await setNextIds(db, number - 1, ["data_source_entry"]);
   await send("v1/:app/data-sources", source, "data_source");
   await send(`v1/:app/data-sources/${number}/import`, [{ Name: mark }], "data_source_version");

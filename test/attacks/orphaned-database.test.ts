@@ -6,7 +6,7 @@ import { endOwner, isRunning, type Owner, postmasterPid, query, startOwner } fro
 import { sampleOf } from "../harness/samples.js";
 import { until } from "../harness/until.js";
 
-/** Options of Node with which a script runs out of memory after a short time. */
+/** Limit of Node's heap in MB, so that a script runs out of memory soon. */
 const SMALL_HEAP_OPTIONS = ["--max-old-space-size=64"];
 
 describe("a service that is killed", () => {

@@ -1,5 +1,6 @@
 /**
- * Checks that members of one app cannot use the numeric IDs of another app's resources: sends each operation of the schema with such IDs.
+ * Checks that members of one app cannot use another app's resources by their numeric IDs. The test calls all GraphQL operations that take
+ * such IDs.
  */
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
@@ -12,7 +13,7 @@ import { until } from "../harness/until.js";
 import { type CallByNumber, callsByNumber } from "./calls-by-number.js";
 import { addNumberedApp } from "./numbered-app.js";
 
-/** IDs that the calls use. All resources of an app have the same ID, so that one call covers every kind. No resource has UNUSED. */
+/** IDs in the calls: of the caller's app and all its resources, of another app and all its resources, and of no resource. */
 const OWN_ID = 4001;
 const FOREIGN_ID = 5001;
 const UNUSED_ID = 6001;
@@ -21,7 +22,7 @@ const MARK = "kept-by-the-other";
 const CALLS = callsByNumber(buildSchema(readFileSync("schema/schema.graphql", "utf8")));
 const callsOf = (operation: CallByNumber["operation"]) => CALLS.filter((call) => call.operation === operation);
 
-/** Tables of an app's rows that have an ID. The table of received git webhooks is left out, because the API has no IDs of them. */
+/** Query of all tables with the columns `id` and `app_id`. Leaves out received git webhooks, because the API does not return their IDs. */
 const TABLES = `
   SELECT relname AS name FROM pg_class
    WHERE relkind IN ('r', 'p') AND NOT relispartition AND relnamespace = 'public'::regnamespace
@@ -32,14 +33,16 @@ describe("resources of another app, requested by their IDs", () => {
   let service: TestService;
   let admin: string;
 
-  /** Sends the call and returns the response, without values that differ by time and ID. */
+  /** Returns the response to the call. Replaces all numbers and UUIDs in it by 0. */
   async function answerTo(call: CallByNumber, numbers: readonly number[]): Promise<string> {
     const text = JSON.stringify(await service.graphql(call.document(OWN_ID, numbers), {}, { as: admin }));
     expect(text, call.name).to.not.include(MARK);
     return text.replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[\d.]+/g, "0");
   }
 
-  /** Sends the call with the other app's ID and with an unused one. Returns the calls whose two responses differ. */
+  /**
+   * Makes the call with another app's ID and with an unused ID, for each number in the call. Returns the differences between the responses.
+   */
   async function differences(call: CallByNumber): Promise<string[]> {
     const found: string[] = [];
     for (let place = 0; place < call.numbers; place += 1) {
@@ -115,7 +118,7 @@ describe("resources of another app, requested by their IDs", () => {
       for (const app of [FOREIGN_ID, OWN_ID]) await addLogEntry(db, app, { mark: MARK }, app);
       return received.get(own)!.length > 0;
     });
-    // The service answers the two subscriptions of an operation separately. The test waits until both have the same number of responses.
+    // Each query has two subscriptions, for FOREIGN_ID and for UNUSED_ID. The test waits until both have the same number of messages.
     const count = (name: string, id: number) => received.get(`${name} of ${id}`)!.length;
     await until(() =>
       callsOf("subscription").every(({ name }) => count(name, FOREIGN_ID) === count(name, UNUSED_ID)),

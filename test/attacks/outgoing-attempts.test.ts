@@ -1,6 +1,6 @@
 /**
- * Generates attempts of code and servers to redirect a request to another host, or to reveal a bound secret: redirects, echoes, split
- * headers, HTTP/2 and private addresses. The hosts are local TLS servers. outgoing-origins.test.ts covers the URL itself.
+ * Tests attempts of code and servers to redirect a request to another host, or to reveal a bound secret. The hosts are local TLS servers.
+ * outgoing-origins.test.ts covers the URL itself.
  */
 import { once } from "node:events";
 import type { IncomingMessage, RequestListener } from "node:http";
@@ -40,7 +40,7 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
   let receivedElsewhere: IncomingMessage[] = [];
   let printed: string[] = [];
 
-  /** Sender that connects every request to a local server, and records the host and port to which the request was addressed. */
+  /** Connects every request to a local server. Records the host and port that the request has addressed. */
   const sender = new OutgoingRequestSender(async (host, port) => {
     contacted.add(`${host}:${port}`);
     if (host !== "localhost" && host !== "127.0.0.1") throw Object.assign(new Error(), { code: "ECONNREFUSED" });
@@ -63,7 +63,7 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
     scanFor: async () => ({ scan: known, version: 1 }),
   };
 
-  /** Sends one request as if a separate run sent it. */
+  /** Sends one request in a run of its own. */
   async function send(options: object, origins = [origin], by = sender) {
     const run = new RunRequestSender({ sender: by, bindings }).beginRun({
       appId: 1,
@@ -238,7 +238,7 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
       response.end("ok");
     });
     const port = await listen(server);
-    // The certificate is valid for both names at one address, so a client may use the connection for both (RFC 9113, 9.1.1).
+    // The certificate is valid for both host names. So HTTP/2 allows a client to use one connection for both (RFC 9113, 9.1.1).
     const [named, numbered] = [`https://localhost:${port}`, `https://127.0.0.1:${port}`];
     server.on("session", (session: ServerHttp2Session) => {
       sessions.push(session);
@@ -294,7 +294,7 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
         const plain = v4[next!(v4.length)]!();
         const address = next!(2) === 0 ? plain : v6[next!(v6.length)]!(plain);
         const literal = address.includes(":") ? `[${address}]` : address;
-        // In some attempts, the host name also resolves to a public address.
+        // In about half of the attempts, the host name resolves to a public address too.
         resolved = next!(2) === 0 ? [address] : ["93.184.215.14", address];
         const url = next!(2) === 0 ? `https://${literal}` : "https://rebound.example";
         const { code } = await send({ url, auth: undefined }, [new URL(url).origin], strict);

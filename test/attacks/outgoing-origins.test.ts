@@ -1,4 +1,4 @@
-/** Generates 2,000 URLs that try to leave the origins of an action: no connection goes anywhere else. */
+/** Generates 2,000 URLs that try to reach hosts outside the allowed origins of an action. The service must open no such connection. */
 import { expect } from "chai";
 import { OutgoingRequestSender } from "../../src/engine/outgoing.js";
 import { RunRequestSender } from "../../src/operations/requests/run-requests.js";
@@ -10,7 +10,7 @@ const ALLOWED_HOSTS = new Set(["api.example.com:443", "xn--bcher-kva.example:844
 describe("requests that try to leave the origins of an action", () => {
   const contacted: string[] = [];
 
-  /** Sender that refuses each connection, and records the host and port to which the request was addressed. */
+  /** Refuses each connection. Records the host and port that the request has addressed. */
   const sender = new OutgoingRequestSender(async (host, port) => {
     contacted.push(`${host}:${port}`);
     throw Object.assign(new Error(), { code: "ECONNREFUSED" });
@@ -21,7 +21,7 @@ describe("requests that try to leave the origins of an action", () => {
     },
     scanFor: async () => ({ scan: null, version: 1 }),
   };
-  /** Sends each request as if a separate run sent it, because one run can send at most 100 requests. */
+  /** Each request belongs to a separate run, because one run can send at most 100 requests. */
   const send = (options: object) =>
     new RunRequestSender({ sender, bindings })
       .beginRun({

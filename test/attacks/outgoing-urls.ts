@@ -1,4 +1,4 @@
-/** Parts of URLs that try to leave an origin, and a repeatable sequence of numbers to combine them. */
+/** Parts of URLs that try to reach hosts outside the allowed origins, and a generator of pseudo-random numbers to combine the parts. */
 
 export const SCHEMES = [
   "https://",
@@ -67,7 +67,7 @@ export const PATHS = [
   "/%2e%2e/x",
 ];
 
-/** Returns repeatable pseudo-random numbers. Each is below the `most` that its caller passes. */
+/** Generates functions that return a pseudo-random integer from 0 to below `most`. The same seed gives the same numbers. */
 export function* numbers(seed: number): Generator<(most: number) => number> {
   let state = seed;
   for (;;) {

@@ -5,7 +5,7 @@ import type { RuntimeEnv } from "../../src/rules/env-script.js";
 
 const POLICY = "content-security-policy";
 const NONCE = /'nonce-[^']*'/;
-/** Directive that a script URL tries to add: it would let other sites frame the page. */
+/** Directive that a script URL tries to add to the policy. It controls which sites can embed the page in a frame. */
 const ADDED_DIRECTIVE = "frame-ancestors";
 const ENV: RuntimeEnv & { token: string } = {
   appId: 1,

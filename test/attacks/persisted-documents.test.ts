@@ -1,4 +1,4 @@
-/** Tests registered GraphQL documents, and an instance on which app users can send only registered ones. */
+/** Tests registered GraphQL documents, and an instance on which app users can send only registered documents. */
 import { createHash } from "node:crypto";
 import { expect } from "chai";
 import { ClientTriggers } from "../../src/web/runtime/documents.js";

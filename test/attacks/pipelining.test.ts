@@ -1,5 +1,5 @@
 /**
- * Tests requests that a client sends on one connection before it has the earlier responses: how many are in progress at once, and that the
+ * Tests a client that sends several requests on one connection without waiting for responses. Few of them are processed at once, and the
  * responses keep the order.
  */
 import { once } from "node:events";
@@ -28,7 +28,7 @@ describe("pipelined requests", () => {
     for (const close of closings.splice(0)) close();
   });
 
-  /** Starts a server that leaves each request open until the test responds to it. */
+  /** Starts a server that responds to a request only when the test says so. */
   async function listen(): Promise<{
     port: number;
     open: { request: IncomingMessage; response: ServerResponse }[];

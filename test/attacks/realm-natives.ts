@@ -1,11 +1,14 @@
-/** Calls the native functions of a realm (the globals of an isolate). Runs inside the realm as source text. */
+/**
+ * Calls the native functions of a realm, which is the global scope of an isolate. The tests send this function to the browser as source
+ * text.
+ */
 
 // biome-ignore lint/suspicious/noExplicitAny: browser globals have no types here
 type Any = any;
 
 /**
- * Calls and constructs the reachable functions of the platform with all available objects, and with callbacks that throw. Returns the
- * number of calls. If `from` is null, returns the names of the functions.
+ * Calls `count` of the platform's functions, beginning with the function at index `from`, on many objects and with many arguments.
+ * @returns number of calls; the paths of all functions if `from` is null
  */
 export async function tryNatives(url: string, from: number | null, count: number): Promise<string[] | number> {
   const { apply, construct, ownKeys, getOwnPropertyDescriptor, getPrototypeOf } = Reflect;
@@ -41,10 +44,10 @@ export async function tryNatives(url: string, from: number | null, count: number
   ];
   const hooks = (hook: Any, names: readonly PropertyKey[] = [...HOOKS, Symbol.iterator, Symbol.asyncIterator]): Any =>
     Object.fromEntries(names.map((name) => [name, hook]));
-  /** Returns the methods of a stream source that throws after the stream has started. */
+  /** Returns the methods of a stream source or sink that throw. There is no `start`, so that the stream can start. */
   const broken = (): Any => hooks(throwError, HOOKS.slice(1, 9));
 
-  /** Returns one object of each kind that code can have. */
+  /** Returns objects of the platform's classes. */
   function createPlatformObjects(): Any[] {
     const made: Any[] = [];
     const addObject = (make: () => unknown) => {
@@ -175,7 +178,7 @@ export async function tryNatives(url: string, from: number | null, count: number
       const values = has(object, work) ? VALUES : VALUES.filter((_, place) => place % 16 === at % 16);
       for (const make of values) callQuietly(() => apply(work, object, make()));
     }
-    // Triggers the listeners and timers that these calls registered, before it tries the next function.
+    // The calls may have registered listeners and timers. Before the next function, these run too: events are sent, and timers get 1 ms.
     const { constructor: OwnEvent } = objects.find((one) => "isTrusted" in one);
     for (const one of objects) {
       if (one instanceof AbortController) callQuietly(() => one.abort());

@@ -1,4 +1,7 @@
-/** Tests repeated refusals: responses to callers without a credential are delayed more each time, those to other callers are not. */
+/**
+ * Tests repeated rejections. The service delays its responses to callers without a credential after some rejections, but not to other
+ * callers.
+ */
 import { expect } from "chai";
 import { RejectionDelay } from "../../src/operations/access/refusal-delay.js";
 import { longTest } from "../harness/samples.js";

@@ -1,6 +1,6 @@
 /**
- * Tests requests that the service refuses while their bodies still arrive: the sender receives the response, and the connection ends
- * cleanly.
+ * Tests requests that the service rejects while their bodies still arrive. The client receives the response, and the connection ends
+ * without an error.
  */
 import { connect } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
@@ -11,8 +11,8 @@ import { startTestService, type TestService } from "../harness/service.js";
 const MB = 1024 * 1024;
 
 /**
- * Sends a whole body, even if the response arrives earlier, and then a second request. @returns everything that the server sent, or the
- * socket's error
+ * Sends a whole body, even if the response arrives before its end, and then a second request.
+ * @returns all data from the server, or the error of the connection
  */
 function send(url: string, head: string, body: Buffer): Promise<string> {
   const { hostname, port } = new URL(url);
@@ -117,7 +117,7 @@ describe("commits and imports", () => {
     expect(imported.http).to.be.oneOf([400, 413]);
   });
 
-  // `npm test` tests only "text/plain", whose request inserts no entries.
+  // `npm test` sends only "text/plain". Such a request inserts no entries.
   for (const type of sampleOf(["application/json", "text/plain"], 1, 2)) {
     it(`count the bytes of a chunked body towards the same limits, with the type ${type}`, async () => {
       const head = (token: string) =>

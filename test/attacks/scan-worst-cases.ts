@@ -1,10 +1,10 @@
-/** Secrets and texts that are expensive for the secret scan: shared prefixes, repetition, nested escapes, large numbers. */
+/** Secrets and texts that are slow to scan: shared prefixes, repetition, nested escapes, and large numbers. */
 
 export const KB = 1024;
 export const numbered = (count: number, before: string): string[] =>
   Array.from({ length: count }, (_, i) => before + String(i).padStart(7, "0"));
 
-/** Returns a text in which each word of four letters occurs once, so that it has as many different prefixes as possible. */
+/** Returns a text in which each word of four letters occurs once. Such a text has very many different prefixes. */
 function deBruijn(letters: string, length: number): string {
   let text = letters[0]!.repeat(3);
   const seen = new Set<string>();
@@ -27,7 +27,7 @@ function random(bytes: number): Buffer {
   );
 }
 
-/** Secrets by name: texts of 100 KB, in many expensive forms. */
+/** Secrets by name, in forms that are slow to scan. */
 export const SECRETS: Record<string, unknown> = {
   "9,000 strings AAAA0000…": numbered(9000, "AAAA"),
   "100 KB of A": "A".repeat(100 * KB),
@@ -44,7 +44,7 @@ export const SECRETS: Record<string, unknown> = {
 
 export function textsOf(bytes: number): Record<string, string> {
   const fill = (unit: string) => unit.repeat(Math.ceil(bytes / unit.length)).slice(0, bytes);
-  // One escape with the maximum nesting. Each decoded layer is another text that must be scanned.
+  // An escape with the maximum number of layers. The scan must search each decoded layer.
   const nested = `%${"25".repeat(8)}41`;
   const nestedAtEnd = (text: string) => text.slice(nested.length) + nested;
   const noise = random(3 * KB).toString("base64");

@@ -1,12 +1,12 @@
 /**
- * A slow and simple implementation of the secret scan. It decodes each layer byte by byte and searches each pattern at each position. Tests
- * compare the real scan with it. Both share only the patterns.
+ * A slow and simple implementation of the secret scan, with which tests compare the real one. The two share only the patterns of a secret.
  */
 import { createSecretPatterns } from "../../src/engine/secret-scan/patterns.js";
 
 const SEPARATOR = 0xff;
 /**
- * Separators between decoded groups of digits. They are so many that the check of cut patterns never reaches back into an earlier group.
+ * Separator bytes between decoded groups of digits. They are more than `endsInPattern` skips at the end, so that it never reads the group
+ * before them.
  */
 const GROUP_SEPARATORS = Array<number>(6).fill(SEPARATOR);
 const ESCAPE_DEPTH_MAX = 8;
@@ -18,8 +18,8 @@ const HEX = /[\da-f]{16,}/gi;
 const withoutBreaks = (bytes: number[]): number[] => bytes.filter((byte) => byte !== 10 && byte !== 13);
 
 /**
- * Appends a UTF-16 code unit as UTF-8. If the unit completes a surrogate pair, the character of the pair replaces the bytes of its first
- * half.
+ * Appends a UTF-16 code unit as UTF-8. If the unit is the second half of a surrogate pair, the pair's character replaces the bytes of the
+ * first half.
  */
 function appendCodeUnit(out: number[], unit: number): void {
   const [a, b, c] = out.slice(-3);
@@ -33,7 +33,7 @@ function appendCodeUnit(out: number[], unit: number): void {
 }
 
 const NAMED: Record<string, string> = { b: "\b", t: "\t", n: "\n", f: "\f", r: "\r", '"': '"', "\\": "\\", "/": "/" };
-/** Escapes in a text in which each character stands for one byte (Latin-1). */
+/** Matches an escape in a text whose characters stand for one byte each (Latin-1). */
 const ESCAPE = /%([\da-f]{2})|\\(?:u([\da-f]{4})|x([\da-f]{2})|([btnfr"\\/]))/giy;
 
 function decodeEscapes(bytes: number[]): number[] {
@@ -42,7 +42,7 @@ function decodeEscapes(bytes: number[]): number[] {
   for (let at = 0; at < text.length; ) {
     ESCAPE.lastIndex = at;
     const [all, percent, unit, code, name] = ESCAPE.exec(text) ?? [];
-    // In an escape, the letter after the backslash is lower case; its digits may be upper case.
+    // The letter of a backslash escape must be in lower case. Hexadecimal digits may also be in upper case.
     const isEscape = all !== undefined && !/^\\[A-Z]/.test(all);
     if (!isEscape) out.push(bytes[at]!);
     else if (percent !== undefined) out.push(...withoutBreaks([Number.parseInt(percent, 16)]));
@@ -93,8 +93,8 @@ function layersOf(text: string): number[][] {
 }
 
 /**
- * True if the text may have been cut within the pattern: at least eight first bytes of the pattern are at the end, or up to five bytes
- * follow them.
+ * True if the text may have been cut off within the pattern. The text then ends with the first bytes of the pattern (at least eight),
+ * followed by up to five other bytes.
  */
 function endsInPattern(layer: Buffer, pattern: Uint8Array): boolean {
   for (let length = PATTERN_MIN_BYTES; length <= Math.min(pattern.length, layer.length); length += 1) {
@@ -106,7 +106,10 @@ function endsInPattern(layer: Buffer, pattern: Uint8Array): boolean {
   return false;
 }
 
-/** Returns the names of all secrets that the text contains, except those that count only as whole strings. */
+/**
+ * Returns the names of the secrets that the text contains.
+ * @param cut true if the text may have been cut off
+ */
 export function secretsInText(
   secrets: readonly { name: string; value: string }[],
   text: string,

@@ -1,4 +1,4 @@
-/** Generated secrets, and texts that contain them, parts of them or none, in nested encodings. */
+/** Generates secrets, and texts that contain secrets, parts of secrets or neither, in nested encodings. */
 import { expect } from "chai";
 import fc from "fast-check";
 import { SecretScan } from "../../src/engine/secret-scan/scan.js";
@@ -24,7 +24,7 @@ const ALPHABETS = [
   "\0\u0007a%\\",
 ];
 
-/** Generates words of up to `max` letters from one alphabet. Small alphabets give many shared prefixes and digits of every kind. */
+/** Generates words of at most `max` letters from one alphabet. Words from a small alphabet often share a prefix. */
 const word = (max: number) =>
   fc
     .constantFrom(...ALPHABETS)
@@ -42,7 +42,7 @@ const escapeMiddle = (text: string): string =>
     at === text.length >> 1 ? `%${character.charCodeAt(0).toString(16)}` : character,
   );
 
-/** Functions that change a text. Some of them also alter a secret. */
+/** Functions that encode or change a text. Some of them change a secret so that the text no longer contains it. */
 const CHANGES: ((text: string) => string)[] = [
   (text) => text,
   (text) => JSON.stringify(text).slice(1, -1),
@@ -75,7 +75,7 @@ function changed(text: string, changes: readonly number[]): string {
 }
 
 const changes = fc.array(fc.nat(CHANGES.length - 1), { maxLength: 3 });
-/** Generates one part of a text: a random word, or the secret with the index `secret` if it is set. */
+/** Generates one part of a text: a random word, or the secret with the index `secret` if this number is set. */
 const part = fc.record({ secret: fc.option(fc.nat()), word: word(40), changes });
 
 export const cases: fc.Arbitrary<Case> = fc
@@ -94,8 +94,7 @@ export const cases: fc.Arbitrary<Case> = fc
   .filter(({ secrets }) => secrets.length > 0);
 
 /**
- * Generates `count` texts and expects that the scan agrees with the oracle: it reports a secret that the oracle finds, or none if the
- * oracle finds none. Expects that the masked text contains no secret.
+ * Generates `count` texts. Expects that the scan finds a secret if and only if the oracle finds one, and that masking removes all secrets.
  */
 export function expectSameVerdicts(count: number): void {
   const property = fc.property(cases, ({ secrets, text, cut }) => {

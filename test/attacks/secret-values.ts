@@ -1,4 +1,4 @@
-/** Kinds of secret values, each of which is difficult to detect for a different reason. */
+/** Secret values that are difficult to detect, each for another reason. */
 
 const LINE = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQDLx7+/aKq5sB3c";
 export const PEM = `-----BEGIN PRIVATE KEY-----\n${LINE}\n${LINE.split("").reverse().join("")}\nq9Zk4w==\n-----END PRIVATE KEY-----\n`;

@@ -1,7 +1,4 @@
-/**
- * Tests each place where a real run can output a secret, including the code around the secret scan. secrets-forms.test.ts tests the scan
- * itself.
- */
+/** Tests each output of a run that could contain a secret. secrets-forms.test.ts tests the secret scan itself. */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
@@ -154,7 +151,7 @@ describe("secrets in the output of a run", () => {
 
     it("fails a run if the service no longer has a value that was replaced during the run", async () => {
       await set({ _key: "the value at the start" });
-      // Simulates that the service has already deleted all values that it remembers, including the one that this run will replace.
+      // The statement marks all earlier values of settings as deleted, including the value that this run will replace.
       await service.db.query("UPDATE app SET secrets_forgotten = secrets_version + 1 WHERE id = 1");
       const { http, body } = await run(code("await write('set meanwhile'); return 1"));
       expect([http, body.status]).to.deep.equal([500, "EXECUTION_FAILED"]);

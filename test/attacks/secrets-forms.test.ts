@@ -1,4 +1,4 @@
-/** Checks that the scan finds and masks each kind of value in each encoding. The pairs are generated, so that the test covers all. */
+/** Checks that the scan finds and masks each kind of value in each encoding. */
 import { expect } from "chai";
 import { SecretScan } from "../../src/engine/secret-scan/scan.js";
 import { findSecretsOfSetting } from "../../src/rules/secrets.js";
@@ -73,7 +73,7 @@ const ENCODING_FORMS: Record<string, Encode> = {
   "CRLF between lines, in hex": (text) => Buffer.from(breaks("\r\n")(text)).toString("hex"),
 };
 
-/** Texts before and after the secret. Some look like the beginning of an escape. */
+/** Texts before and after the secret. Some of them look like the beginning or the end of an escape. */
 const SURROUNDINGS: [string, string][] = [
   ["before ", " after"],
   ["", ""],
@@ -86,13 +86,13 @@ const SURROUNDINGS: [string, string][] = [
 const URL_BEGINNINGS = ["http://h.example/x?", "http://h.example/x?n=", "http://h.example/x#", "http://h.example/"];
 
 /**
- * Returns the texts between which a value of this length is tested. A backslash before the value can change its first escape. The rest of
- * the shortest values is then too short to be detected.
+ * Returns the pairs of texts around a value of this length. After a backslash, the value's first letter can become part of an escape. The
+ * rest of a short value is then too short to be detected.
  */
 const surroundingsFor = ({ length }: string) =>
   SURROUNDINGS.slice(0, length > 10_000 ? 1 : length < 12 ? 2 : SURROUNDINGS.length);
 
-/** Returns all forms for a short value. `npm test` gets a fifth of the forms for a long value. */
+/** Returns all forms, but for a long value `npm test` tests only a fifth of them. */
 const formsFor = ({ length }: string) => {
   const forms = Object.entries(ENCODING_FORMS);
   return length > 10_000 ? sampleOf(forms, 0, 5) : forms;
@@ -122,7 +122,7 @@ describe("secrets in every form", () => {
     it(`finds ${kind} in ${formsFor(value).length} forms in a URL, after its normalization`, () => {
       for (const [at, [form, encode]] of formsFor(value).entries()) {
         for (const begin of sampleOf(URL_BEGINNINGS, at, 2)) {
-          // The test skips URLs that the value makes invalid.
+          // With some values, the text is not a valid URL.
           const address = URL.parse(begin + encode(value))?.href;
           if (address) expect(scan.findInUrl(address), `${form} behind ${begin}`).to.equal("_key");
         }

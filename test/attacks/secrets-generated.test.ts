@@ -1,4 +1,4 @@
-/** Checks that the scan agrees with its oracle in generated texts. A test in test/long runs many more. */
+/** Compares the scan with its oracle on generated texts. A test in test/long uses many more texts. */
 import { expectSameVerdicts } from "./secret-texts.js";
 
 const TEXTS = 60;

@@ -1,4 +1,4 @@
-/** Checks that code that imitates a run's library reaches no more of the service than `fetch` in a page does. */
+/** Checks that code that sends the messages of the run's library itself can request no more than `fetch` in a page can. */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
@@ -10,7 +10,7 @@ const BASE = "http://service.internal:4000/under/";
 const call = (id: number, ...[method, url, headers = {}, body = null]: unknown[]) =>
   `${id}:${JSON.stringify([method, url, headers, body])}`;
 
-/** Creates the service's handler of a run's calls, with a service that responds when the test allows it. */
+/** Creates the handler of a run's calls to the service. The fake service responds when the test allows it. */
 function createServiceCalls() {
   const sent: ServiceRequest[] = [];
   const replies: Parameters<SendResponsePart>[] = [];
@@ -88,7 +88,7 @@ describe("forged calls of the service", () => {
     await new Promise((resolve) => setImmediate(resolve));
     for (const other of ["7:cancel", "99:cancel", "3:cancelled", '3:"cancel"', "3:CANCEL"]) await calls.receive(other);
     await calls.receive(call(4, "GET", `${BASE}again`));
-    // Three messages are not valid cancellations, and one call uses an ID that is already in use. Each of them is refused.
+    // Three of the messages for call 3 are not valid cancellations, and the ID 4 is already in use. Each of these four gets an error.
     expect(replies).to.deep.equal([3, 3, 3, 4].map((id) => [id, null, null, true]));
     replies.length = 0;
     await calls.receive("3:cancel");

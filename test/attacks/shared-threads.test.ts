@@ -1,12 +1,12 @@
-/** Tests consecutive runs of code without platform functions on one thread: each run has a fresh scope and the full memory. */
+/** Tests consecutive runs of code that uses no platform functions, on one thread. Each run has fresh globals and the full memory. */
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
 import { resultOf, sharedBrowsers } from "../engine/browser/support.js";
 import { longTest } from "../harness/samples.js";
 
-/** Number of runs. A thread executes fewer runs before another thread replaces it, so several threads take part. */
+/** Number of runs. It is higher than the number of runs that one thread executes, so several threads take part. */
 const RUN_COUNT = 60;
-/** Code that leaves data behind. The data of all runs together would exceed the heap limit. */
+/** Code that leaves 8 MiB behind. The data of RUN_COUNT runs together is larger than the heap of a thread. */
 const LEAVING_CODE =
   "globalThis.left = []; for (let i = 0; i < 8; i += 1) left.push(new Array(131_072).fill(i + 0.5));";
 

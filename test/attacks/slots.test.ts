@@ -1,4 +1,4 @@
-/** Tests the slots of a dispatcher: how many malicious apps can hold, and how many remain for others. */
+/** Tests the slots of a dispatcher: how many slots malicious apps can hold, and how many remain for other apps. */
 import { expect } from "chai";
 import fc from "fast-check";
 import { RUN_CHAIN_DEPTH_MAX } from "../../src/limits.js";
@@ -9,14 +9,14 @@ const SLOTS_PER_APP_MAX = ORDINARY_SLOTS - 1;
 
 const createSlots = (ordinary: number) => new Slots(ordinary, () => {});
 
-/** Acquires all slots that an app can get while none is freed. */
+/** Acquires slots for the app until the dispatcher refuses one. */
 function acquireAll(slots: Slots, appId: number): Slot[] {
   const all: Slot[] = [];
   for (let next = slots.tryAcquire(appId); next; next = slots.tryAcquire(appId)) all.push(next);
   return all;
 }
 
-/** Acquires all slots that an app can get through the queue, which contains only runs of this app. */
+/** Acquires slots for queued runs of the app until the app has reached its limit. The queue contains no other runs. */
 function acquireAllQueued(slots: Slots, appId: number): void {
   let reserved = slots.reserve();
   for (; reserved && (slots.perApp().get(appId) ?? 0) < reserved.slotLimitOfApp; reserved = slots.reserve())
@@ -24,7 +24,7 @@ function acquireAllQueued(slots: Slots, appId: number): void {
   reserved?.free();
 }
 
-/** Acquires nested slots for the app's runs in each way that a run can request them: forty for each run. */
+/** Tries to acquire 40 nested slots for each slot of the app, and 40 for each nested slot too. */
 function acquireAllNested(slots: Slots, appId: number, from: readonly Slot[]): Slot[] {
   const nested: Slot[] = [];
   const all = [...from];
@@ -78,7 +78,7 @@ describe("the slots of a dispatcher", () => {
         const slots = createSlots(2);
         const own = slots.tryAcquire(1)!;
         let ended = 0;
-        // Each run holds its slot while it waits for the next run in its chain.
+        // Each run holds its slot until the next run of its chain has ended.
         const run = async (slot: Slot, left: number): Promise<void> => {
           if (left > 0) await run(await slots.acquireNested(1, slot), left - 1);
           slot.free();

@@ -1,4 +1,4 @@
-/** Tests thousands of messages and sockets: their limits are separate for each sender. */
+/** Tests thousands of messages and sockets from one sender. Each sender has its own limits. */
 import { expect } from "chai";
 import { SocketOperations, SocketsPerAddressLimiter } from "../../src/api/live/operations.js";
 import { MessageRateLimiter } from "../../src/operations/access/message-rate.js";

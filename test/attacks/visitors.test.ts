@@ -1,4 +1,4 @@
-/** Tests what a visitor of an app's page can read and change with the page's token, at the expense of the app's owners. */
+/** Tests a visitor who has the token of an app's page: what this visitor can read and change. */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { createTokenBucket } from "../../src/engine/token-bucket.js";
@@ -16,7 +16,7 @@ describe("a visitor", () => {
   });
   after(() => service.stop());
 
-  /** Sends `requests` requests for runs of a missing action. Returns how many pass the rate limit. */
+  /** Sends requests for runs of an action that does not exist. Returns the number of requests below the rate limit, which get 404. */
   async function countAllowedRuns(as: string, requests: number): Promise<number> {
     const answers = [];
     for (let sent = 0; sent < requests; sent += 1) {

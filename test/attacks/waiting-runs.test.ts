@@ -1,4 +1,4 @@
-/** Tests calls for which no slot is free: the rows of their runs, and calls behind sleeping runs. */
+/** Tests calls that must wait for a slot: the rows of their runs, and calls that wait for sleeping runs. */
 import { expect } from "chai";
 import { type Call, startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -35,7 +35,6 @@ describe("callers of one app beyond its slots", () => {
       expect((await request("POST", "/actions", { body })).http).to.equal(201);
     }
   });
-  // Cancels all runs, because the next test needs all slots.
   afterEach(async () => {
     for (const id of [...(await queued()), ...(await idsIn("running"))]) await cancel(id);
     await until(async () => (await idsIn("running")).length === 0);

@@ -1,4 +1,4 @@
-/** Tests the file of a backup: reading it returns what was written, or fails with a reason. */
+/** Tests backup files. Reading a file returns the data that was written, or fails with a reason. */
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -23,7 +23,7 @@ async function read(path: string, secret: BackupSecret | null): Promise<ArchiveF
   return parts;
 }
 
-/** Reads a backup that must be rejected. Returns the error's message. */
+/** Reads a backup and expects that it is rejected. Returns the error's message. */
 async function refusal(path: string, secret: BackupSecret | null): Promise<string> {
   return read(path, secret).then(
     () => "nothing is wrong",
@@ -115,7 +115,7 @@ describe("an archive", () => {
   it("is rejected if any bit is changed", async () => {
     for (const bytes of [sealed, plain]) {
       const secret = bytes === sealed ? KEY : null;
-      // Bytes 4 to 9 of a gzip header (time, system) do not affect the content. A change of any later byte must be noticed.
+      // Bytes 4 to 9 of a gzip header (time and system) do not affect the content, so the test starts at byte 10.
       const first = bytes === sealed ? 0 : 10;
       for (let n = 0; n < 16; n += 1) {
         const at = first + Math.floor((n / 15) * (bytes.length - 1 - first));

@@ -1,4 +1,4 @@
-/** Tests batches: items that arrive together are processed together, each with its own outcome. */
+/** Tests batches. Items that arrive together are processed together, but each item has its own result. */
 import { expect } from "chai";
 import { createBatchProcessor } from "../../src/engine/batches.js";
 
@@ -6,8 +6,8 @@ class AwayError extends Error {}
 class SlowError extends Error {}
 
 /**
- * Creates batches that double numbers. The key of a number is its tens, its cost is the number. A batch waits until the test releases it,
- * and fails if one of its numbers is negative.
+ * Creates batches that double numbers. The key of a number is a tenth of it, and its cost is the number itself. Each batch waits until the
+ * test releases it. A batch with a negative number fails.
  */
 function createDoublingBatches({ most = 10, atOnce = 1, maxCost = 1_000 } = {}) {
   const calls: { items: readonly number[]; go: (error?: Error) => void }[] = [];

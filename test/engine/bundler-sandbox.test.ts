@@ -1,4 +1,4 @@
-/** Tests the sandbox of the bundler: operations that a script cannot perform in it, and how packages are bundled without a sandbox. */
+/** Tests the bundler's sandbox: which operations it blocks, and how packages are bundled without it. */
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -38,7 +38,7 @@ const errorOf = (bundling: Promise<unknown>): Promise<Error> =>
     (error: Error) => error,
   );
 
-/** Bundles a package whose archive contains a task for the test's script. Returns the error. */
+/** Starts a bundler that executes PROBE (sandbox-probe.ts) with this task. Returns the error. */
 async function refusalOf(task: ProbeTask, options: Options = {}): Promise<Error> {
   const { bundler } = bundlerWith({ script: PROBE, ...options });
   const archive = Buffer.from(JSON.stringify(task));
@@ -76,7 +76,7 @@ describe("the process in which packages are bundled", () => {
 
   it("can write, create or remove nothing, not even where everyone may", async () => {
     const { isSealedByLandlock, account } = await bundlerWith({}).bundler.findSandbox();
-    // Without Landlock, only the bundler's separate account protects files. Without both, there is nothing to test.
+    // Without Landlock, only a separate account of the bundler protects files. Without both, nothing protects them.
     if (!isSealedByLandlock && account === null) return;
     if (isSealedByLandlock) {
       chmodSync(folder, 0o777);

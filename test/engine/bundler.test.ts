@@ -1,4 +1,4 @@
-/** Tests how the bundler parses code to find the names of packages and the globals that a script uses. */
+/** Tests how the bundler finds the names of packages and globals in code, and the limits of its process. */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { runInNewContext } from "node:vm";
@@ -136,7 +136,10 @@ describe("globals that a script uses", () => {
 });
 
 describe("a package that is bundled", () => {
-  /** Bundles with a time limit of 1 ms. Returns the error. @param seconds processor time that the process reports */
+  /**
+   * Bundles with a time limit of 1 ms, and returns the error.
+   * @param seconds processor time that the bundler measures
+   */
   async function faultAfter(seconds: number): Promise<unknown> {
     const log = pino({ level: "silent" });
     const bounds = { ms: 1, bytes: 2 ** 30 };
@@ -172,7 +175,7 @@ describe("a package that is bundled", () => {
       expect(ofChild).to.be.above(20 * 2 ** 20);
       expect(await readProcessTreeMemory(parent.pid!)).to.be.within(ofChild + 20 * 2 ** 20, ofChild + 200 * 2 ** 20);
     } finally {
-      // The child ends when its input is closed, and the parent ends after the child.
+      // The child ends when its input is closed, and then the parent ends too.
       parent.stdin.end();
       await once(parent, "close");
     }

@@ -1,4 +1,7 @@
-/** Tests how outgoing requests decode the bodies of responses: each content encoding, its limit, and incomplete or damaged bodies. */
+/**
+ * Defines tests of how outgoing requests decode the bodies of responses: each content encoding, its limit, and incomplete or damaged
+ * bodies.
+ */
 import type { RequestListener } from "node:http";
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { expect } from "chai";
@@ -6,7 +9,7 @@ import type { OutgoingError } from "../../src/engine/outgoing.js";
 import { OUTGOING_RESPONSE_BODY_MAX_BYTES } from "../../src/limits.js";
 import { longTest } from "../harness/samples.js";
 
-/** Content encodings that the service can decode in responses of other services, each with its encoder. */
+/** Content encodings that the service can decode, each with a function that encodes a text. */
 const ENCODINGS: [string, (text: string) => Buffer][] = [
   ["gzip", gzipSync],
   ["x-gzip", gzipSync],
@@ -19,15 +22,12 @@ const ENCODINGS: [string, (text: string) => Buffer][] = [
 ];
 
 interface Target {
-  /** Sends a GET request to the test's server. */
   send: () => Promise<{ body: Buffer }>;
-  /** Sends a HEAD request to the test's server. */
   sendHead: () => Promise<{ body: Buffer }>;
-  /** Returns the error of a request, and expects that it failed. */
+  /** Expects that a request fails, and returns its error. */
   failure: (sent: Promise<unknown>) => Promise<OutgoingError>;
-  /** Sets the listener that answers the next requests. */
   answerWith: (listener: RequestListener) => void;
-  /** Returns the origin of the test's server, as soon as the server listens. */
+  /** Returns the origin of the test's server. The server must be listening. */
   origin: () => string;
 }
 

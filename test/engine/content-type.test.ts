@@ -1,6 +1,4 @@
-/**
- * Tests how the service determines the type of an upload from its bytes. Uploads are untrusted, so no bytes may cost more than one reading.
- */
+/** Tests how the service detects the type of an upload from its bytes. Uploads are untrusted, so no content may make the detection slow. */
 import { expect } from "chai";
 import { detectContentType } from "../../src/engine/content-type.js";
 

@@ -20,7 +20,6 @@ describe("the embedded PostgreSQL", () => {
         () => "let in",
         (error: Error) => error.message,
       );
-    // The server stores a commit on disk before it acknowledges it.
     expect(
       await query(
         postgres.url,
@@ -32,11 +31,11 @@ describe("the embedded PostgreSQL", () => {
     ).to.deep.equal([
       { encoding: "UTF8", collate: "C", name: "svc", sync: "on", fsync: "on", sockets: ".", listen: "127.0.0.1" },
     ]);
-    // The URL is in a file that only the owner can read.
+    // The file with the URL is readable only by its owner, because the URL contains the password.
     const file = join(cluster.dataDir, "database-url");
     expect(readFileSync(file, "utf8").trim()).to.equal(postgres.url);
     expect(statSync(file).mode & 0o777).to.equal(0o600);
-    // The socket is in a folder that only the owner can enter, and it requires the same password.
+    // Only the owner can enter the folder of the socket. The socket requires the same password.
     expect(statSync(join(cluster.dataDir, "postgres")).mode & 0o077).to.equal(0);
     expect(
       await query(postgres.socketUrl, "SELECT inet_server_addr() AS address, current_database() AS name"),

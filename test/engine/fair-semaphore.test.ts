@@ -1,8 +1,7 @@
-/** Tests the fair semaphore: it gives free slots to the waiting keys in turn. */
+/** Tests the fair semaphore. It gives free slots to the waiting keys in turn. */
 import { expect } from "chai";
 import { FairSemaphore } from "../../src/engine/fair-semaphore.js";
 
-/** Waits until the callbacks of settled promises have run. */
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 describe("a fair semaphore", () => {

@@ -1,4 +1,4 @@
-/** Tests the compile check: it returns V8's result for a source within limits, and does not execute the source. */
+/** Tests the compile check. Within its limits, it returns V8's result for a source, and it does not execute the source. */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { expect } from "chai";
@@ -8,7 +8,7 @@ import { OVERLOADED_RETRY_SECONDS } from "../../src/limits.js";
 import { CodeChecker } from "../../src/operations/actions/code-checker.js";
 import { longTest } from "../harness/samples.js";
 
-/** Checker whose time limit only ends a check that hangs: on a slow machine, a large source takes longer than the service allows. */
+/** The time limit is longer than the service's, because a slow machine needs long for a large source. */
 const { check, close } = createCompileChecker({ timeoutMs: 60_000 });
 const MODULE_URL = new URL("../../src/engine/isolate-check.js", import.meta.url).href;
 
@@ -30,15 +30,15 @@ const LARGE_SOURCES: [string, string][] = [
   ["240,000 regular expressions", `x=[${"/a/,".repeat(240_000)}]`],
 ];
 
-/** Program with a WebAssembly function that counts down from its argument. V8 compiles it again when it has run for a while. */
+/** Program that calls a WebAssembly function 1,000 times. Its many iterations make V8 compile the function again. */
 const WASM_PROGRAM = `
   const bytes = "AGFzbQEAAAABBgFgAX8BfwMCAQAHBQEBZgAAChIBEAADQCAAQQFrIgANAAsgAAs=";
   const { instance } = await WebAssembly.instantiate(Buffer.from(bytes, "base64"));
   for (let n = 0; n < 1e3; n += 1) instance.exports.f(1e4);`;
 
 /**
- * Program that exits right after its checks have exceeded their time limit, while V8 still compiles. The last check
- * waits until `close` rejects it.
+ * Program that exits while V8 still compiles, right after two checks have exceeded their time limit. The third check waits until `close`
+ * rejects it.
  */
 const EXITING_PROGRAM = `
   const { createCompileChecker } = await import("${MODULE_URL}");
@@ -50,13 +50,13 @@ const EXITING_PROGRAM = `
   await closed;
   process.exit(0);`;
 
-/** Runs a program in another process. Resolves to its standard output. Rejects unless the program exits with 0. */
+/** Runs a program in another process. Returns its standard output. Rejects if the exit code is not 0. */
 async function runProgram(program: string, flags: readonly string[] = []): Promise<string> {
   const args = ["--no-node-snapshot", ...flags, "--input-type=module", "--eval", program];
   return (await promisify(execFile)(process.execPath, args)).stdout;
 }
 
-/** Runs WASM_PROGRAM with an import of `url`. Resolves to V8's messages about the collection of WebAssembly code. */
+/** Runs WASM_PROGRAM after an import of `url`. Returns V8's messages about the collection of WebAssembly code. */
 function collectWasmCode(url: string): Promise<string> {
   const flags = ["--stress-wasm-code-gc", "--wasm-tiering-budget=1000", "--wasm-sync-tier-up", "--trace-wasm-code-gc"];
   return runProgram(`await import("${url}");${WASM_PROGRAM}`, flags);

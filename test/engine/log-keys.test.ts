@@ -1,4 +1,4 @@
-/** Checks that no log line sets a key that pino writes itself, because programs read a line with a duplicate key in different ways. */
+/** Checks that no log line sets a key that pino writes itself. Programs differ in how they read duplicate keys. */
 import { globSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { type AnyNode, parse } from "acorn";
@@ -10,20 +10,20 @@ const SOURCES = fileURLToPath(new URL("../../../src", import.meta.url));
 const RESERVED = ["level", "time", "pid", "hostname", "msg"];
 const LEVELS = ["trace", "debug", "info", "warn", "error", "fatal"];
 
-/** True for `log`, `plainLog`, `this.options.log` and the like. */
+/** True for an expression such as `log`, `plainLog` or `this.options.log`. */
 function isLog(node: AnyNode): boolean {
   if (node.type === "MemberExpression") return isLog(node.property);
   return (node.type === "Identifier" || node.type === "PrivateIdentifier") && /log$/i.test(node.name);
 }
 
-/** True for `log.warn`, `log[level]` and `log.child`. */
+/** True for an expression such as `log.warn`, `log[level]` or `log.child`. */
 function isLogMethod(node: AnyNode): boolean {
   if (node.type !== "MemberExpression" || !isLog(node.object)) return false;
   const { computed, property } = node;
   return computed || (property.type === "Identifier" && [...LEVELS, "child"].includes(property.name));
 }
 
-/** Returns the keys that an expression adds to a log line, including those of spread objects. Excludes keys of nested objects. */
+/** Returns the keys that an expression adds to a log line, including keys of spread objects but not of nested ones. */
 function keysOf(node: AnyNode | undefined): string[] {
   switch (node?.type) {
     case "ObjectExpression":
@@ -42,7 +42,7 @@ function keysOf(node: AnyNode | undefined): string[] {
   }
 }
 
-/** Returns the keys of all log lines in a source. */
+/** Returns the keys that all log lines in a source set. */
 async function loggedKeys(source: string): Promise<string[]> {
   const tsconfigRaw = { compilerOptions: { experimentalDecorators: true } };
   const { code } = await transform(source, { loader: "ts", tsconfigRaw });

@@ -6,7 +6,7 @@ import { freshDatabase } from "../harness/postgres.js";
 import { until } from "../harness/until.js";
 
 const LINGER_MS = 100;
-/** SQL condition for the connections of this test, because other tests use the same server. */
+/** SQL condition for connections of this test. Other tests use the same server with other databases. */
 const OWN_CONNECTIONS = "datname = current_database() AND application_name = 'svc-app-actions notices'";
 
 describe("a PostgreSQL channel that is followed", () => {
@@ -33,7 +33,7 @@ describe("a PostgreSQL channel that is followed", () => {
     received = [];
   });
 
-  /** Follows the channel `name`: adds its notifications to `received`. */
+  /** Subscribes to the channel `name`, and adds its notifications to `received`. */
   const follow = (name: string) =>
     notifications.follow(
       "now_and_then",

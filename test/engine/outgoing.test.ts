@@ -1,4 +1,4 @@
-/** Tests requests to other services against local servers: connections, decoding, redirects, retries, and each failure with its code. */
+/** Tests requests to other services with local servers: connections, decoding, redirects, retries, and the error code of each failure. */
 import { once } from "node:events";
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { Http2SecureServer } from "node:http2";
@@ -105,7 +105,7 @@ describe("outgoing requests", () => {
       expect(headers).to.include({ "x-two": "1, 2" }).and.not.have.property("set-cookie");
       expect(body.toString()).to.equal([204, 304].includes(status) ? "" : "text");
     }
-    // The pool may open a second connection while the first one is still in use.
+    // The pool may open a second connection before the first one is free again.
     expect(sockets.size).to.be.below(3);
   });
 

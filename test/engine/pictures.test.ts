@@ -1,4 +1,4 @@
-/** Tests the account of the processes that decode pictures, and their stop. */
+/** Tests the processes that decode pictures: the account under which they run, and how they end. */
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -26,7 +26,7 @@ describe("the process that decodes a picture", () => {
   });
   after(() => rmSync(folder, { recursive: true }));
 
-  /** Creates a processor whose picture processes run `code` first, and collects its log. */
+  /** Creates a processor whose processes execute `code` before they decode pictures. Collects the messages of its log. */
   function processorWith(name: string, code: string) {
     const lines: string[] = [];
     const log = pino({ level: "warn" }, { write: (line: string) => void lines.push(JSON.parse(line).msg) });
@@ -60,13 +60,13 @@ describe("the process that decodes a picture", () => {
         `let isFirst = true; try { mkdirSync(${mark}) } catch { isFirst = false } if (isFirst) ${failure}`,
       );
       const source = Readable.from([GIF]);
-      // Only a service that runs as root has another account to check.
+      // Only a service that runs as root decodes pictures under another account, which it tests first.
       if (process.getuid?.() === 0) {
         expect(await errorOf(convert(processor, source))).to.be.instanceOf(PictureProcessBusyError);
         expect(source.destroyed).to.equal(true);
       }
       expect((await convert(processor)).subarray(1, 4).toString()).to.equal("PNG");
-      // Without this failure, there is a warning too if another account cannot reach the folder of this installation.
+      // If another account cannot read the folder of this installation, the log has a warning even without the failure.
       const undisturbed = processorWith("undisturbed", "");
       await convert(undisturbed.processor);
       expect(lines).to.deep.equal(undisturbed.lines);

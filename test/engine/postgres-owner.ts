@@ -1,6 +1,6 @@
 /**
- * Process that owns an embedded PostgreSQL until SIGTERM. SIGUSR2 aborts it, and SIGHUP exhausts its memory. Tests start it, kill it, and
- * read the one line that it prints.
+ * Program that owns an embedded PostgreSQL until SIGTERM. SIGUSR2 aborts it, and SIGHUP makes it run out of memory. It prints one line with
+ * the database URL or an error.
  */
 import { pino } from "pino";
 import { startEmbeddedPostgres } from "../../src/engine/embedded-postgres.js";

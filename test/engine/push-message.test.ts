@@ -1,4 +1,4 @@
-/** Tests the encryption of Web Push messages with the examples of the standards. */
+/** Tests the encryption of Web Push messages with the examples of the RFCs. */
 import { createECDH, createPublicKey, createVerify } from "node:crypto";
 import { createRequire } from "node:module";
 import { expect } from "chai";

@@ -1,4 +1,4 @@
-/** Tests the sliding window of a rate limit without waiting: the test moves stored requests back in time. */
+/** Tests the sliding window of a rate limit. Instead of waiting, the test moves stored requests back in time. */
 import { expect } from "chai";
 import { type Db, openDatabase } from "../../src/data/database.js";
 import { createRateWindow, type RateLimitDecision, type RateWindow } from "../../src/engine/rate-window.js";
@@ -15,7 +15,7 @@ describe("the rate window", () => {
 
   before(async () => {
     database = await freshDatabase();
-    // Two windows with separate pools stand for two processes.
+    // Each connection pool stands for one process of the service.
     sources = await Promise.all([openDatabase(database.url, 4), openDatabase(database.url, 4)]);
     windows = sources.map(createRateWindow);
   });

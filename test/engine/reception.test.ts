@@ -1,4 +1,4 @@
-/** Tests concurrent uploads: the service reads them in turn, and an upload that sends nothing does not delay others. */
+/** Tests concurrent uploads. The service reads them in turn, and an upload that sends nothing does not delay others. */
 import { createHash } from "node:crypto";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,14 +1,17 @@
-/** Script that the test puts in place of the package reader: it tries forbidden operations, and returns their outcomes. */
+/**
+ * Script that a test runs instead of the script that reads packages. It tries operations that the sandbox must block, and reports the
+ * results.
+ */
 import { spawnSync } from "node:child_process";
 import { createWriteStream, mkdirSync, readFileSync, readlinkSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 
-/** Task of this script, which the test sends in place of an archive. */
+/** Task for this script. The test sends it instead of a package's archive. */
 export interface ProbeTask {
   /** Port of a server on loopback. */
   port: number;
-  /** Folder that contains `kept`, a file of another user. */
+  /** Folder with the file `kept`. */
   folder: string;
   /** True if the script must never answer. */
   stays?: boolean;
@@ -19,7 +22,7 @@ export interface ProbeTask {
 export interface Report {
   network: string;
   environment: string[];
-  /** Error code of each forbidden operation, or "done" if it succeeded. */
+  /** Result of each operation: "done" if it succeeded, otherwise an error code or "refused". */
   outcomes: Record<"connect" | "environ" | "write" | "truncate" | "create" | "folder" | "remove" | "shell", string>;
 }
 
@@ -47,7 +50,6 @@ async function reportOf({ port, folder }: ProbeTask): Promise<Report> {
     create: attempt(() => writeFileSync(join(folder, "made"), "")),
     folder: attempt(() => mkdirSync(join(folder, "made"))),
     remove: attempt(() => rmSync(kept)),
-    // Tries to remove the file with a process that this script starts.
     shell: spawnSync("/bin/sh", ["-c", `rm ${kept}`]).status === 0 ? "done" : "refused",
   };
   return { network: readlinkSync("/proc/self/ns/net"), environment: Object.keys(process.env), outcomes };

@@ -6,10 +6,10 @@ import { ENTIRE_TEXT_SPANS } from "../../src/engine/secret-scan/spans.js";
 import { viewAsInt32Words, viewAsUint16Numbers } from "../../src/engine/secret-scan/words.js";
 
 const SECRET = "a secret of several words";
-/** Digits before the scanned part of the buffer. The scan's result would change if it read them. */
+/** Base64 digits before the scanned bytes in the same buffer. The scan must not read them. */
 const LEADING_DIGITS = "zzzz";
 
-/** Returns the text as bytes that begin at this offset of their memory, as in a slice of a small buffer. */
+/** Returns the bytes of the text as a view that begins at this offset of its buffer. */
 function layerOf(text: string, offset: number): DecodedLayer {
   const bytes = new TextEncoder().encode(LEADING_DIGITS.slice(0, offset) + text).subarray(offset);
   return { bytes, textIndexes: null, newSpans: ENTIRE_TEXT_SPANS, changedSpans: [] };
@@ -31,7 +31,7 @@ describe("the secret scan, for bytes at any offset in memory", () => {
       it(`decodes ${encoding} at offset ${offset}`, () => {
         const layer = layerOf(`${Buffer.from(SECRET.repeat(4)).toString(encoding)} and more`, offset);
         const found: boolean[] = [];
-        // The scan reuses the memory of a layer for the next one, so each must be read before the next is requested.
+        // The scan uses the memory of a decoded layer again for the next layer. So the test reads each layer at once.
         for (const one of decodeDigitLayers(layer, ENTIRE_TEXT_SPANS, SECRET.length))
           found.push(textOf(one).includes(SECRET));
         expect(found).to.include(true);

@@ -42,7 +42,7 @@ describe("the secret scan", () => {
     });
   }
 
-  /** Sends the text in parts of `size` characters. Returns the text that the stream passes on after each part. */
+  /** Sends the text in parts of `size` characters to a stream that masks secrets. Returns the parts that the stream passes on. */
   async function passedOn(text: string, size: number, by = scan): Promise<string[]> {
     const passed: string[] = [];
     const stream = { push: (event: unknown) => event as string, characterCount: () => 0, finish: () => null as never };
@@ -73,7 +73,7 @@ describe("the secret scan", () => {
     });
   }
 
-  /** Nests a text in JSON, in as many layers as the scan decodes. */
+  /** Encodes the text as JSON eight times, which is the maximum that the scan decodes. */
   const nested = (text: string) => {
     let json = text;
     for (let times = 0; times < 8; times += 1) json = JSON.stringify(json).slice(1, -1);
@@ -113,8 +113,7 @@ describe("the secret scan", () => {
   }
 
   it("keeps the state of escapes when it passes on a part of a text", async () => {
-    // The two secrets overlap in the text. A scan that starts between the two backslashes would read the second one and the n as the escape
-    // of a line break.
+    // The text contains both secrets, and they overlap. A scan that starts between the two backslashes would read `\n` as a line break.
     const two = new SecretScan([
       { name: "_one", value: '\\nab"cdefgh', whole: false },
       { name: "_two", value: 'nab"cdefghij', whole: false },
@@ -151,7 +150,8 @@ describe("the secret scan", () => {
       const passed = await passedOn(text, size);
       expect(passed.join("")).to.equal(text);
       const held = text.split(/(?<=[.])/).length;
-      // The stream passes text on word by word if the parts are small enough.
+      // The stream must pass on the text in many parts. Their minimum number depends on the sentences, or on the size of the received
+      // parts.
       expect(passed.length, `${size}`).to.be.at.least(Math.min(10 * held, text.length / size / 4));
     }
   });

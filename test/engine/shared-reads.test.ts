@@ -5,7 +5,7 @@ import { shareConcurrentReads } from "../../src/engine/shared-reads.js";
 describe("shared reads", () => {
   let stands = 0;
   const started: string[] = [];
-  /** Reads the variable `stands`, and returns its value from the start of the read. A key that begins with - makes the read fail. */
+  /** Returns the value that `stands` had at the start of the read. The read fails if its key begins with "-". */
   const read = shareConcurrentReads(async (key: string) => {
     started.push(key);
     const found = stands;

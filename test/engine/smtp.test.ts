@@ -1,6 +1,4 @@
-/**
- * Tests the outcome that the sender reports for each attempt to send a message, whatever the server does: accepted, refused, or unknown.
- */
+/** Tests the result that the SMTP client reports for each delivery: accepted, refused, or unknown. */
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { expect } from "chai";
 import { createAddressCheckedConnections } from "../../src/engine/checked-connections.js";
@@ -32,7 +30,7 @@ const to = (port: number, more: Partial<SmtpServer> = {}): SmtpServer => ({
 
 describe("smtp", () => {
   let smtp: Smtp;
-  /** Sender with a short time limit, for servers that do not respond. */
+  /** Client with a short time limit, for servers that do not respond. */
   let hasty: Smtp;
   let server: MailServer;
   const others: { server: Server; sockets: Set<Socket> }[] = [];
@@ -68,7 +66,7 @@ describe("smtp", () => {
     return (one.address() as { port: number }).port;
   }
 
-  /** Returns a script of a server that accepts the envelope, and calls `onContent` at the end of the content. */
+  /** Returns the connection handler of a server that accepts sender and recipients. It calls `onContent` at the end of the message. */
   const acceptUpToContent = (onContent: (socket: Socket) => void) => (socket: Socket) => {
     socket.write("220 here\r\n");
     let inContent = false;
@@ -118,8 +116,8 @@ describe("smtp", () => {
   it("reports an unknown result if the content was sent and no reply arrived", async () => {
     const hangsUp = await startScriptedServer(acceptUpToContent((socket) => socket.destroy()));
     expect((await smtp.deliver(to(hangsUp), OUTGOING_MAIL)).kind).to.equal("unsure");
-    // On a busy machine, the attempt may time out before the content, and then proves nothing. The test repeats it until the server has
-    // received the content.
+    // On a busy machine, the delivery may time out before the message is sent. The test repeats it until the server has received the
+    // message.
     const kind = await until(async () => {
       let hasContent = false;
       const silent = await startScriptedServer(
@@ -154,7 +152,6 @@ describe("smtp", () => {
       connections.push(socket);
       acceptUpToContent((one) => one.write("250 taken\r\n"))(socket);
     });
-    // The server accepts the first message, and reads further data as commands again.
     const first = await smtp.deliver(to(port), OUTGOING_MAIL);
     expect(first.kind).to.equal("taken");
     connections[0]!.destroy();

@@ -1,8 +1,8 @@
-/** Tests a function that is called on another thread: its result, its failure, and its limits on time and memory. */
+/** Tests functions that run on another thread: results, errors, and limits of time and memory. */
 import { expect } from "chai";
 import { createThreadPool } from "../../src/engine/threads.js";
 
-/** Returns the URL of a module with one function, given as text. */
+/** Returns the URL of a module that exports the function `work` with this source. */
 const moduleOf = (body: string) => new URL(`data:text/javascript,${encodeURIComponent(`export const work = ${body}`)}`);
 
 function threadsOf<I, O>(body: string, changes: { timeoutMs?: number; memoryMb?: number } = {}) {

@@ -1,4 +1,4 @@
-/** Tests what needs a process of another account, in a container in which only root has an ID. */
+/** Tests picture decoding and package bundling in a container in which only root has a user ID. */
 import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
@@ -8,7 +8,7 @@ const moduleUrl = (name: string) => JSON.stringify(new URL(`../../src/engine/${n
 const HARNESS = JSON.stringify(new URL("../harness/npm-registry.js", import.meta.url).href);
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 
-/** Decodes a picture and bundles a package. Prints the type of the picture, the global of the package, and the warnings. */
+/** Program that decodes a picture and bundles a package. It prints the picture's type, the package's global, and the warnings. */
 const PROGRAM = `
   import { Readable } from "node:stream";
   import pino from "pino";

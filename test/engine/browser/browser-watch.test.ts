@@ -1,4 +1,4 @@
-/** Tests that the service measures the browser's processes only if a run is active before and after a short delay. */
+/** Tests when the service measures the browser's processes: only if a run is active both before and after a short delay. */
 import { expect } from "chai";
 import { isStillActiveAfterDelay } from "../../../src/engine/browser/watch/browser-watch.js";
 

@@ -1,4 +1,4 @@
-/** Checks that the console of a run prints the same in every mode and in a worker: values, format specifiers, counts and timers. */
+/** Checks that a run's console prints the same in every mode and in a worker: values, format specifiers, counts and timers. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { type PageRunRequest, SANDBOX_MODES } from "../../../src/engine/browser/run.js";

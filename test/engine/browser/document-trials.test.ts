@@ -1,6 +1,6 @@
 /**
- * Tests code that names globals of a document, as libraries do. The service tries the code in an isolate, and runs it again in a document
- * as soon as it uses such a global.
+ * Tests code that contains names of a document's globals, as libraries do. The service first executes the code in an isolate. If the code
+ * uses such a global, the service executes it again in a document.
  */
 import { createContext, runInContext } from "node:vm";
 import { expect } from "chai";
@@ -25,7 +25,7 @@ const library = (source: string) => ({
   defines: "library",
 });
 
-/** Code that returns the names of all globals of a document, without those that every object has. */
+/** Code that returns the names of all globals of a document. Leaves out names that every object has. */
 const EVERY_NAME_CODE = `const execute = async () => {
   const names = [];
   for (let holder = globalThis; holder !== Object.prototype; holder = Object.getPrototypeOf(holder))
@@ -149,8 +149,7 @@ describe("a run whose library names a document", () => {
     const standing = listDocumentStandIns([]).map(([name]) => name);
     const names = every.filter((name) => /^[\w$]+$/.test(name) && ![...ISOLATE_GLOBALS, ...standing].includes(name));
     expect(names).to.have.lengthOf.greaterThan(500);
-    // The service must recognize each of these names. Otherwise, the name would be undefined in the isolate, and the service would not run
-    // the code in a document.
+    // A name that the service does not recognize would be undefined in the isolate, and the service would not use a document.
     expect(findDocumentGlobalNames(names.join(" "))).to.include.members(names);
     const known = new Set([...Object.keys(globals.browser), ...NETWORK_ISOLATE_GLOBALS]);
     const held = listDocumentStandIns([...known]).filter(([, kind]) => kind !== "refused");

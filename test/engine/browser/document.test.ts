@@ -1,4 +1,4 @@
-/** Tests the document sandbox when calls of the DevTools protocol fail. */
+/** Tests the document sandbox if calls of the DevTools protocol fail. */
 import { EventEmitter } from "node:events";
 import { setImmediate as turn } from "node:timers/promises";
 import { expect } from "chai";

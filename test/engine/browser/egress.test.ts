@@ -15,7 +15,7 @@ const outerAddress = Object.values(networkInterfaces())
   .flatMap((list) => list ?? [])
   .find((one) => !one.internal && one.family === "IPv4")?.address;
 
-/** Names and numeric addresses of this machine. The test's own resolver resolves `*.test`. */
+/** Names and numeric forms of this machine's addresses. The test resolves the names that end with `.test`. */
 const HOSTS = [
   ..."127.0.0.1 localhost LOCALHOST localhost. a.localhost 127.1 127.0.1 0 0.0.0.0 0x7f000001 0x7f.0.0.1".split(" "),
   ..."2130706433 017700000001 0177.0.0.1 127.0.0.1. 127.255.255.254 [::1] [::] [0:0:0:0:0:0:0:1]".split(" "),
@@ -24,7 +24,7 @@ const HOSTS = [
   ...(outerAddress === undefined ? [] : [outerAddress]),
 ];
 
-/** Code that tries to reach URL_ (http), WS (ws), or HOST and PORT. Each entry uses another API. */
+/** Title and code of each API. The code tries to reach URL_ (an HTTP URL), WS (a WebSocket URL), or HOST and PORT. */
 const EGRESS_APIS: [string, string][] = [
   ["fetch", "await fetch(URL_)"],
   ["fetch without cors", "await fetch(URL_, { mode: 'no-cors' })"],
@@ -127,7 +127,7 @@ const EGRESS_APIS: [string, string][] = [
   ["a deferred fetch", "fetchLater(URL_, { activateAfter: 0 }); await late()"],
 ];
 
-/** APIs that cover each protocol and each kind of request. `npm test` tests these, and a sample of the others. */
+/** APIs that `npm test` always tests, because they cover each protocol and each kind of request. Of the other APIs, it tests a sample. */
 const ALWAYS_TESTED: Partial<Record<SandboxMode, readonly string[]>> = {
   "network-isolate": ["fetch", "fetch without cors", "a redirect"],
   document: [
@@ -175,8 +175,8 @@ describe("network access of a run", () => {
         { address: "127.0.0.1", family },
       ];
     if (name === "mapped.test") return [{ address: "::ffff:127.0.0.1", family: 6 }];
-    // The first lookup returns a public address and the second a private one. A proxy that resolves twice would connect to the unchecked
-    // address.
+    // The first lookup returns a public address, and the second a private one. A proxy with two lookups could check one address and connect
+    // to the other.
     if (name === "rebind.test") return [{ address: asked % 2 === 1 ? "192.0.2.1" : "127.0.0.1", family }];
     return [{ address: "127.0.0.1", family }];
   }
@@ -262,8 +262,7 @@ describe("network access of a run", () => {
   const reachingApis = EGRESS_APIS.filter(([name]) => reaching.split("|").includes(name));
   for (const [title, way] of sampleOf(reachingApis, 0, 12)) {
     it(`is counted by ${title} if private addresses are allowed`, async () => {
-      // The end of a run may interrupt a request that its code does not await. So the test repeats the run until the host receives a
-      // request.
+      // Some of these APIs do not wait for their request, so the end of the run may cancel it. The test then repeats the run.
       while (!arrived.includes("tcp")) await open.run(runOf(codeFor("127.0.0.1", way)));
     });
   }

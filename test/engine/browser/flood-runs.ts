@@ -1,11 +1,11 @@
-/** Runs that flood the browser's own process, and a neighbour app that runs code at the same time. */
+/** Executes runs that flood the browser's main process, while another app runs code. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import type { PageOutcome } from "../../../src/engine/browser/run.js";
 import { runOf } from "./support.js";
 
 const QUIET_RUNS = 20;
-/** Time limit of a run in milliseconds. It only ends a run that hangs: slow machines need long for a flood. */
+/** Time limit of a run in milliseconds. It is long, because a flood takes long on a slow machine. */
 const LIMIT_MS = 240_000;
 
 const inWorker = (code: string) =>
@@ -19,7 +19,10 @@ export const PLACES: [string, (code: string) => string][] = [
   ["a worker", inWorker],
 ];
 
-/** Floods of messages to the browser's processes that wait for no response: title, code, and where in a page the code can run. */
+/**
+ * Floods of messages to the browser's processes: title, code, and names of the PLACES where the code can run. The code does not wait for
+ * responses.
+ */
 export const FLOODS: [string, string, string[]][] = [
   ["requests", "for (;;) fetch(`https://host.example/`).catch(() => {});", ["a worker"]],
   ["requests that are blocked", "for (;;) fetch('/x').catch(() => {});", ["the page", "a frame"]],
@@ -27,20 +30,20 @@ export const FLOODS: [string, string, string[]][] = [
   ["reported errors", "for (;;) reportError(new Error('x'));", ["the page", "a frame", "a worker"]],
 ];
 
-/** Errors with which a flood may end. Data that waits to be sent counts as the run's memory. */
+/** Error messages with which a flood may end. Messages that wait to be sent count as the run's memory. */
 export const FLOOD_ENDED =
   /caused so much work in the browser that other runs had to wait|used more than 512 MB of memory/;
 
 export interface FloodOutcome {
   outcome: PageOutcome;
-  /** Number of the neighbour's runs that failed during the flood. */
+  /** Number of the other app's runs that failed. */
   lost: number;
-  /** Longest run of the neighbour during the flood, and without a flood (`quiet`), in milliseconds. */
+  /** Duration of the other app's longest run in milliseconds: `longest` during the flood, and `quiet` before it. */
   longest: number;
   quiet: number;
 }
 
-/** Executes `code` until it ends. The neighbour runs code before it, repeatedly during it, and once after it. */
+/** Executes `code` as a run of one app. Another app executes runs before, during and after this run. */
 export async function runNeighbourDuringFlood(browsers: Browsers, code: string): Promise<FloodOutcome> {
   const other = { isolationKey: "2:master", origin: "https://app-2.actions.internal", timeoutMs: LIMIT_MS };
   let longest = 0;
@@ -63,7 +66,7 @@ export async function runNeighbourDuringFlood(browsers: Browsers, code: string):
   return { outcome: await flood, lost, longest, quiet };
 }
 
-/** Code that floods with BroadcastChannels. A limit of channels or of messages ends each flood. */
+/** Code that floods the browser with BroadcastChannels or their messages, until it exceeds a limit. */
 export const CHANNEL_FLOODS = [
   "for (;;) new BroadcastChannel('x').postMessage(1);",
   "const c = new BroadcastChannel('x'); for (;;) c.postMessage(1);",
@@ -71,7 +74,7 @@ export const CHANNEL_FLOODS = [
   "for (;;) Reflect.construct(BroadcastChannel, ['x'], Object).close?.();",
 ] as const;
 export const LOCK_FLOOD = "for (;;) navigator.locks.request('a' + Math.random(), () => {});";
-/** Contexts in a page where the flood can run, such as a worker. An error of the flood ends the run. */
+/** Title of a context in a page, and a function that returns code to run a flood there. An error of the flood ends the run. */
 export const CHANNEL_PLACES: [string, (code: string) => string][] = [
   ...PLACES.slice(0, 2),
   [
@@ -81,7 +84,7 @@ export const CHANNEL_PLACES: [string, (code: string) => string][] = [
   ],
 ];
 
-/** Expects that the flood fails with an error that names the limit, and that no run of the neighbour fails. */
+/** Expects that the flood ends with an error about a limit, and that all runs of the other app succeed. */
 export async function expectFloodRefused(browsers: Browsers, code: string): Promise<void> {
   const { outcome, lost } = await runNeighbourDuringFlood(browsers, code);
   expect(lost).to.equal(0);

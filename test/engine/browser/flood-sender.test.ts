@@ -1,4 +1,4 @@
-/** Tests which process the browser watch blames for a flood: it compares processor times while the browser did not respond. */
+/** Tests which process the service blames when the browser does not respond. The service compares the processor times of all processes. */
 import { expect } from "chai";
 import {
   type CpuUsageSample,
@@ -9,7 +9,7 @@ import {
 const BROWSER = 1;
 const WINDOW_MS = 150;
 
-/** Processor time in milliseconds: all of it, and the part in the kernel. */
+/** Processor time in milliseconds: in total, and in the kernel. */
 type ProcessorTime = readonly [all: number, kernel: number];
 
 const noted = (at: number, usages: Record<number, ProcessorTime>): CpuUsageSample => ({
@@ -31,8 +31,8 @@ const noted = (at: number, usages: Record<number, ProcessorTime>): CpuUsageSampl
 });
 
 /**
- * Returns the process that the watch blames if processes use these times within the window. Each process used a second before the window,
- * half of it in the kernel. That second must not count.
+ * Returns the process that the watch blames if processes use these times within the window. Before the window, each process had already
+ * used 1,000 ms of processor time, of these 500 ms in the kernel. These earlier times must not count.
  */
 function sender(spent: Record<number, ProcessorTime>): number | null {
   const before = Object.fromEntries(Object.keys(spent).map((pid) => [pid, [1_000, 500] as const]));

@@ -1,4 +1,4 @@
-/** Tests the limits of a run that would keep the browser's own process busy, and the use that these limits allow. */
+/** Tests the limits that stop a run from keeping the browser's main process busy. Also tests that normal use stays within them. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { longTest } from "../../harness/samples.js";
@@ -55,8 +55,7 @@ describe("a flood of the browser's main process", function () {
       await heard();
       const channel = new BroadcastChannel("x");
       const answer = heard();
-      // The browser may register the worker's channel after the worker's first message has arrived here. So the code repeats its message
-      // until the worker receives it.
+      // The browser may connect the worker's channel late, and the worker then misses the first messages. So the code repeats the message.
       const again = setInterval(() => channel.postMessage({ a: 1 }), 50);
       const data = await answer;
       clearInterval(again);

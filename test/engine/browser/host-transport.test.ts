@@ -1,4 +1,4 @@
-/** Tests HSTS headers of a host: they apply in the run that received them, and not in the next run of the same page. */
+/** Tests HSTS headers of a host. They apply to the run that received them, but not to the next run in the same page. */
 import { createServer, type Server } from "node:http";
 import type { Server as TlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
@@ -10,7 +10,7 @@ import { KEY_HASH, tlsServer } from "../../harness/localhost-tls.js";
 import { type RemoteChromium, startRemoteChromium } from "../../harness/remote-chromium.js";
 import { createRemoteSource, runOf } from "./support.js";
 
-/** A host name that is not local, because Chromium ignores HSTS headers of local names. */
+/** A host name that is not local. Chromium ignores HSTS headers of local names. */
 const HOST = "strict.test";
 const TLS_FIRST_BYTE = 0x16;
 
@@ -19,8 +19,8 @@ const listening = (server: Server | TlsServer): Promise<number> =>
     server.listen(0, "127.0.0.1", () => resolve((server.address() as AddressInfo).port));
   });
 
-// A page of https loads resources by https or not at all. So only a navigation of the whole document shows the effect of HSTS, and only the
-// document sandbox can navigate.
+// A page of https cannot load resources by http. So HSTS only has a visible effect when a whole document navigates to an http URL. Only a
+// document can navigate.
 describe("a host that requires https (HSTS)", () => {
   let plain: Server;
   let strict: TlsServer;
@@ -74,7 +74,7 @@ describe("a host that requires https (HSTS)", () => {
     } while (!page?.isUsable || !(await page.setUp(runOf("").origin, "document")));
   }
 
-  /** Navigates a document to the host's http URL in the middle of a run. Returns the protocol with which the request arrived. */
+  /** Executes `before` in a document, and then navigates to the host's http URL. Returns the protocol of the request that arrives. */
   async function navigateToHttp(before: string): Promise<string> {
     received = [];
     const first = new Promise<void>((resolve) => {
@@ -97,7 +97,7 @@ describe("a host that requires https (HSTS)", () => {
 
   it("gets the next run's request like a first one", async () => {
     await open();
-    // If a busy machine was late and the page was replaced, the attempt proves nothing about renewal. The loop then tries again.
+    // The loop repeats the run until the page was reset. A new page would not show whether a reset removes HSTS.
     for (;;) {
       const received = await page.run(
         runOf(`const execute = async () => { ${urls} return (await fetch(strict)).status }`),

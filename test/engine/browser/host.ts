@@ -1,4 +1,4 @@
-/** Starts a host on loopback, and browsers whose proxy allows connections to it. */
+/** Starts a host on loopback, and browsers that may connect to it. */
 import { once } from "node:events";
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -1,4 +1,4 @@
-/** Tests the Linux control group into which the service moves processes with the lowest priority. */
+/** Tests the Linux control group (cgroup) into which the service moves the processes with the lowest priority. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -12,7 +12,7 @@ import {
 import { RendererPriorities } from "../../../src/engine/browser/watch/priorities.js";
 import { until } from "../../harness/until.js";
 
-/** Duration in milliseconds of several windows in which the service measures processor time. */
+/** Minimum time in milliseconds for which the test reports processor use. It covers several measurements of the service. */
 const SETTLE_MS = 600;
 
 describe("the group of processes with the lowest priority", () => {
@@ -81,7 +81,8 @@ describe("the group of processes with the lowest priority", () => {
 
     /**
      * Reports the processor use of two renderers, as shares of a core, until the first renderer is in the expected control group.
-     * @param more number of additional threads of the first renderer from the second report on
+     * @param isIdle true if the idle group is expected
+     * @param more number of threads that each renderer has in addition from the second report on
      */
     async function reportSharesUntil(shares: readonly [number, number], isIdle: boolean, more = 0): Promise<void> {
       const priorities = new RendererPriorities();
@@ -100,7 +101,7 @@ describe("the group of processes with the lowest priority", () => {
       });
     }
 
-    /** True if this account and kernel support control groups. */
+    /** True if this account may use control groups, and the kernel has them. */
     async function hasControlGroups(): Promise<boolean> {
       const probe = spawn("sleep", ["60"]);
       children.push(probe);

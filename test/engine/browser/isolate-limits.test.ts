@@ -1,7 +1,4 @@
-/**
- * Tests code that a network isolate cannot run: the service runs it in a document or rejects it at once. It never hangs, and never ends the
- * page.
- */
+/** Tests code that a network isolate cannot run. The service runs it in a document or rejects it, and the page survives. */
 import { expect } from "chai";
 import { createCodeNeedsFinder } from "../../../src/engine/browser/mode.js";
 import type { SandboxMode } from "../../../src/engine/browser/run.js";
@@ -49,7 +46,7 @@ describe("code that is too much for a network isolate", () => {
     it(`includes: ${body}`, () => expect(modeOf(body)).to.equal("document"));
 });
 
-/** Harmless code that once ended the page of a network isolate, or exceeded its memory limit. Each sample runs after a request. */
+/** Harmless code that must run, although it needs many objects or much memory. Each sample runs after a request. */
 const HEAVY_SAMPLES: [string, string][] = [
   [
     "25,000 streams",
@@ -83,7 +80,7 @@ const VIEWS =
   "Int8Array Uint8Array Uint8ClampedArray Int16Array Uint16Array Int32Array Uint32Array Float16Array Float32Array " +
   "Float64Array BigInt64Array BigUint64Array DataView";
 /**
- * Returns code that creates a response with a stream as its body, reads the only chunk of this stream as `value`, and returns `seen`.
+ * Returns code that streams one chunk as the body of a response, and reads it again as `value`. The code returns `seen`.
  * @param chunk expression of the chunk
  * @param seen expression that can use `value`
  */

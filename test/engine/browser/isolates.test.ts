@@ -1,6 +1,6 @@
 /**
- * Tests a run in an isolate: it has only the listed globals, reaches nothing else, and leaves nothing behind, even if its code hides names
- * from the search.
+ * Tests a run in an isolate. It has only the listed globals, reaches nothing else, and leaves nothing behind. This also applies to code
+ * that hides the names of globals.
  */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -22,10 +22,10 @@ import { failureOf, resultOf, runOf, sharedBrowsers } from "./support.js";
 const GLOBALS = { isolate: ISOLATE_GLOBALS, "network-isolate": NETWORK_ISOLATE_GLOBALS } as const;
 const ISOLATES = Object.keys(GLOBALS) as (keyof typeof GLOBALS)[];
 
-/** Code of a helper that evaluates text, which the search for names cannot analyse. */
+/** Code that defines `made`, which evaluates a text. The service cannot find the names of globals in this text. */
 const DYNAMIC = "const made = (text) => (() => {}).constructor(text)();";
 
-/** Code that returns its result, and then keeps the thread busy. */
+/** Code that returns a result first, and then blocks its thread with an endless loop. */
 const ENDLESS_CODE = `const execute = async () => {
   (function next(n) { if (n > 50) for (;;); Promise.resolve(n + 1).then(next) })(0);
   return 1;
@@ -43,7 +43,7 @@ const PROBE_CODE = `const execute = async () => {
   return found;
 }`;
 
-/** Leftovers of a run: their name, the code that leaves them, and a global that this code needs. */
+/** Title, code that leaves something behind, and a global that the code needs. */
 const LEFTOVER_SAMPLES: [string, string, string?][] = [
   ["globals", "globalThis.left = 1; var leftVar = 1; made('leftMade = 1')"],
   ["lexical bindings", "made('return eval')('let leftLexical = 1')"],
@@ -193,7 +193,7 @@ describe("a run without a document", function () {
     const fewer = names.filter(
       (name) => computeCodeNeedsFromGlobals([name]).mode !== "document" && !NETWORK_ISOLATE_GLOBALS.includes(name),
     );
-    // Leaves out the names that every object has.
+    // Leaves out the names of properties that every object has.
     expect(fewer.filter((name) => !(name in {}) && name !== "execute")).to.deep.equal([]);
   });
 
@@ -241,9 +241,9 @@ describe("a run without a document", function () {
           const ends = [Object.prototype, globalThis.EventTarget?.prototype];
           for (let scope = globalThis; !ends.includes(scope); scope = Object.getPrototypeOf(scope)) own.push(...Reflect.ownKeys(scope).map(String))`;
         const found = (await resultOf(browsers, source, here)) as string[];
-        // A worker's global object has two constants that cannot be removed, and the tag that names its class.
+        // The global object of a worker has two constants that code cannot remove, and a tag with the name of its class.
         const also = ["own", "ends", "TEMPORARY", "PERSISTENT", "Symbol(Symbol.toStringTag)"];
-        // Only in this mode, the global object has `performance`. No list of names contains it.
+        // In this mode, the global object also has `performance`, which GLOBALS does not list.
         if (mode === "network-isolate") also.push("performance");
         expect(found.filter((name) => !GLOBALS[mode].includes(name) && !also.includes(name))).to.deep.equal([]);
         expect(GLOBALS[mode].filter((name) => !found.includes(name))).to.deep.equal([]);
@@ -259,8 +259,8 @@ describe("a run without a document", function () {
         let key = "";
         const seen = (which: string, content: string, changes = {}) =>
           resultOf(browsers, source, { ...here, isolationKey: key, packages: [textOf(which, content)], ...changes });
-        // A page stores scripts by their content hash, and ignores another source with the same hash. If a busy machine has replaced the
-        // page meanwhile, the test tries again.
+        // A page stores scripts by their content hash, and ignores a second source with the same hash. The test tries again if another page
+        // has replaced the first one.
         const both: unknown[] = [];
         while (both.length < 5 && both.at(-1) !== "first,1,first,1") {
           key = `kept ${both.length}`;
@@ -299,8 +299,8 @@ describe("a run without a document", function () {
       }
 
       it("loses none of its time to a previous run that continues after its result", async () => {
-        // The time limit is shorter than the time that the service waits for a busy thread, and far longer than a run needs. On a busy
-        // machine, some attempts may still exceed it.
+        // The limit is shorter than the time that the service waits for a busy thread, but long enough for a run. On a busy machine, some
+        // attempts may exceed it.
         const timeoutMs = ISOLATE_READY_TIMEOUT_MS - 50;
         const outcomes: boolean[] = [];
         while (outcomes.length < 20 && !outcomes.includes(true)) {
@@ -359,7 +359,7 @@ describe("a run without a document", function () {
           }`;
           await browsers.run(runOf(source, here));
           expect(arrived).to.deep.equal([]);
-          // Proves that the listener works: a request from a document of the same app arrives.
+          // This request from a document of the same app must arrive. Otherwise, the listener would not prove anything.
           await resultOf(browsers, `const execute = async () => { await fetch("${url}/seen") }`);
           expect(arrived).to.deep.equal(["/seen"]);
         });

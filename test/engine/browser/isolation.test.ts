@@ -1,4 +1,4 @@
-/** Tests that every run starts in a fresh document, without anything of an earlier run of the same or another isolation key. */
+/** Tests that every run starts in a fresh document. Nothing of an earlier run remains, with the same or another isolation key. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { modeHasNetwork, SANDBOX_MODES } from "../../../src/engine/browser/run.js";
@@ -7,7 +7,7 @@ import { until } from "../../harness/until.js";
 import { type ReachableHost, reachableHost } from "./host.js";
 import { failureOf, resultOf, runOf } from "./support.js";
 
-/** Code that returns everything that an earlier run may have left behind; `{}` if there is nothing. */
+/** Code that returns everything that an earlier run has left behind, or `{}`. */
 const PROBE = `const execute = async () => {
   const found = {};
   const note = (name, value) => { if (value) found[name] = value; };
@@ -158,7 +158,7 @@ describe("isolation", () => {
   for (const [title, code] of sampleOf(LEFTOVERS, 0, 12)) {
     it(`leaves nothing for the next run of ${title}`, async () => {
       const outcome = await browsers.run(runOf(`const execute = async () => { ${code} }`));
-      // Only a run that leaves its page may fail. All others must have left their data, otherwise the test would prove nothing.
+      // A run fails if its code leaves the page. All other code must succeed, because otherwise it would have left nothing behind.
       if (!outcome.ok) expect(outcome.error.message).to.include("left its page");
       expect(await resultOf(browsers, PROBE)).to.deep.equal({});
     });

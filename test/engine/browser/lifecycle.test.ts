@@ -1,4 +1,4 @@
-/** Tests the life of the browser: its sandbox, its time limits for runs, its failure and its end. */
+/** Tests the browser's life cycle: its sandbox, its time limits for runs, its failure and its end. */
 
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -15,24 +15,20 @@ import { until } from "../../harness/until.js";
 import { groupMembers, largestRenderer, runWhileRenderersDie, startHangingRun } from "./process-group.js";
 import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
 
-/**
- * Period in milliseconds in which the test measures processor time. An endless loop would use 50 ticks of 10 ms, or 10 if it shares the
- * processor. An idle Chromium only answers ten requests of the service per second.
- */
+/** Period in milliseconds in which the test measures processor time. An endless loop can use up to 50 ticks of 10 ms in this time. */
 const QUIET_WINDOW_MS = 500;
 const QUIET_TICKS = 4;
 
 /** Returns the folders of this process's browsers. */
 const allFolders = () => readdirSync(tmpdir()).filter((name) => name.startsWith(`svc-chromium-${process.pid}-`));
-/** Folders that existed before these tests. In the long tests, services of other files run in this process. */
+/** Folders of browsers that other test files have started in this process. */
 let earlierFolders: readonly string[] = [];
 const recordEarlierFolders = () => {
   earlierFolders = allFolders();
 };
-/** Returns the folders of browsers that these tests have started. */
 const folders = () => allFolders().filter((name) => !earlierFolders.includes(name));
 
-/** Starts a process with the browser's folder on its command line. Resolves when the process has printed a line. */
+/** Starts an idle process with the browser's folder on its command line. Resolves as soon as the process runs. */
 async function idleProcessOn(folder: string): Promise<ChildProcess> {
   const script = "setInterval(() => {}, 1e6); console.log('on')";
   const child = spawn(process.execPath, ["-e", script, "--", `--user-data-dir=${folder}`]);
@@ -41,13 +37,12 @@ async function idleProcessOn(folder: string): Promise<ChildProcess> {
 }
 
 /**
- * Calls `body` with a temporary folder of its own, because each service that starts on this machine removes leftovers from the common
- * folder.
+ * Calls `body` with a temporary folder that no other service uses. A service removes leftovers from its temporary folder when it starts.
  */
 async function useTemporaryFolder(body: (place: string) => Promise<void>): Promise<void> {
   const { TMPDIR } = process.env;
   const place = mkdtempSync(join(tmpdir(), "swept-"));
-  // Lets the browser's account pass through this folder.
+  // The browser may run under another account, which must be able to enter this folder.
   chmodSync(place, 0o711);
   process.env["TMPDIR"] = place;
   try {
@@ -237,7 +232,7 @@ describe("a run that does not end", () => {
     });
   }
 
-  // In a document, code that never pauses also delays its own result until the time limit. So this test leaves documents out.
+  // In a document, code that never pauses also delays its own result until the time limit.
   for (const mode of SANDBOX_MODES.filter((one) => one !== "document")) {
     const testMode = mode === "isolate" ? it : longTest;
     testMode(`has its work in mode ${mode} ended that continues after its result`, async () => {

@@ -1,4 +1,4 @@
-/** Checks that a result that is too long for one message arrives complete, in parts, even if the run has changed its globals. */
+/** Checks that a result that is too long for one message arrives completely, even if the run has changed its globals. */
 import { expect } from "chai";
 import { LongTextBuffer } from "../../../src/engine/browser/pages/long-text.js";
 import { SANDBOX_MODES } from "../../../src/engine/browser/run.js";

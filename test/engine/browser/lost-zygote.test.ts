@@ -1,6 +1,6 @@
 /**
- * Tests a browser that cannot start renderers but stays connected: the service replaces it.
- * Rarer losses are in test/long/browser-losses.test.ts.
+ * Tests a browser that can no longer start renderers but is still connected. The service replaces it. Rarer failures are in
+ * test/long/browser-losses.test.ts.
  */
 import { mock } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
@@ -36,14 +36,14 @@ describe("the check of a zygote process", () => {
   });
 });
 
-/** Numbers of the pages in which the test executes runs, one page after the other. */
+/** Numbers from which the test creates isolation keys, so that each run gets its own page. */
 const PAGES = sampleOf(
   Array.from({ length: 20 }, (_, page) => page),
   0,
   4,
 );
 
-/** Executes runs one after the other, each in its own page. */
+/** Executes one run after the other. Each one needs another page. */
 async function runOnPages(browsers: Browsers): Promise<void> {
   for (const page of PAGES) {
     expect(await resultOf(browsers, "const execute = async () => 1", { isolationKey: `${page}:master` })).to.equal(1);
@@ -88,10 +88,10 @@ describe("the zygotes of a browser", () => {
 describe("a browser whose zygote process is killed", () => {
   let browsers: Browsers;
   const losses: string[] = [];
-  /** Kills the zygotes of the current browser. Returns the pid of that browser. */
+  /** Kills the zygotes of the current browser, which start its renderers. Returns the PID of the browser. */
   function killZygotes(): number {
     const browser = browsers.getBrowserPid()!;
-    // Both zygotes end shortly after each other, so the second one may not exist any more.
+    // If one zygote ends, the other one ends too, so it may not exist any more.
     for (const pid of zygotesOf(browser)) signalProcess(pid, "SIGKILL");
     return browser;
   }
@@ -103,7 +103,7 @@ describe("a browser whose zygote process is killed", () => {
 
   longTest("is replaced when the next run needs a page", async () => {
     const killed = killZygotes();
-    // This run makes the service notice the loss and replace the browser. It fails if it gets a page that was prepared before the loss.
+    // During this run, the service notices the loss and starts another browser. The run may fail in a page that was opened before the loss.
     await browsers.run(runOf("const execute = async () => 1", { isolationKey: "2:master" }));
     expect(await resultOf(browsers, "const execute = async () => 1", { isolationKey: "3:master" })).to.equal(1);
     expect([losses.includes("browser"), browsers.getBrowserPid() !== killed]).to.deep.equal([true, true]);
@@ -129,7 +129,7 @@ describe("the time until a browser without a zygote is stopped", () => {
   beforeEach(() => mock.timers.enable({ apis: ["setInterval"] }));
   afterEach(() => mock.timers.reset());
 
-  /** Moves the clock of a browser's checks until `broken` is called. Returns the time in milliseconds that this took. */
+  /** Moves the clock until the watch reports a broken browser, but for at most 60 s. Returns the time in milliseconds. */
   async function timeUntilBroken(readProcessTypes: (check: number) => string[]): Promise<number> {
     let checks = 0;
     let isBroken = false;
@@ -153,7 +153,7 @@ describe("the time until a browser without a zygote is stopped", () => {
 
   it("is below 5 s for a remote browser, which reports no renderer, by the clock of the checks", async () => {
     expect(await timeUntilBroken(() => ["browser"])).to.be.below(5_000);
-    // A renderer at one of the checks starts the count again.
+    // Every sixth check finds a renderer, so the watch never reports the browser as broken.
     expect(await timeUntilBroken((check) => (check % 6 === 0 ? ["renderer"] : []))).to.equal(60_000);
   });
 
@@ -165,7 +165,7 @@ describe("the time until a browser without a zygote is stopped", () => {
       const zygotes = zygotesOf(chromium.pid!);
       for (const pid of zygotes) signalProcess(pid, "SIGKILL");
       await until(() => zygotes.every((pid) => hasProcessEnded(pid)));
-      // The checks do not run, because their clock stands still.
+      // The clock stands still, so no check has run yet.
       expect(chromium.isAlive()).to.equal(true);
       mock.timers.tick(1_000);
       await until(() => !chromium.isAlive());
@@ -183,7 +183,7 @@ describe("a browser whose network service is killed", () => {
       expect(await resultOf(browsers, "const execute = async () => 5")).to.equal(5);
       const group = browsers.getBrowserPid()!;
       const isNetworkService = (pid: number) => procFile(pid, "cmdline").includes("NetworkService");
-      // The service watches the processes that exist at its first check, so the test waits for this check.
+      // The service watches the processes that its first check finds. The test waits for this check.
       await delay(2 * LAUNCH_CHECK_INTERVAL_MS);
       const pages = renderersOf(group);
       expect(pages).not.to.deep.equal([]);
@@ -208,7 +208,7 @@ describe("a browser that is lost", () => {
   longTest("is replaced after its main process was killed below the process that was started", async () => {
     const started = browsers.getBrowserPid()!;
     const isMain = (pid: number) => !procFile(pid, "cmdline").includes("--type=");
-    // Takes the last main process. If the service starts the browser through a wrapper, the first one is the wrapper.
+    // If the browser was started through a wrapper, the wrapper comes first, and the last process is the browser itself.
     const main = groupMembers(started).filter(isMain).at(-1)!;
     process.kill(main, "SIGKILL");
     await until(() => browsers.isReady() && browsers.getBrowserPid() !== started);

@@ -1,11 +1,11 @@
-/** Checks that code has the same meaning in every mode: the names that it declares never collide with a page's globals. */
+/** Checks that code can declare any name in every mode. The declared names never collide with the globals of a page. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { SANDBOX_MODES } from "../../../src/engine/browser/run.js";
 import { sampleOf } from "../../harness/samples.js";
 import { failureOf, resultOf, sharedBrowsers } from "./support.js";
 
-/** Code that returns every name of a document's globals that is a valid identifier. */
+/** Code that returns the names of a document's globals that are valid identifiers. */
 const NAMES_CODE = `const execute = async () => {
   const names = [];
   for (let holder = globalThis; holder !== null; holder = Object.getPrototypeOf(holder)) names.push(...Object.getOwnPropertyNames(holder));
@@ -51,7 +51,7 @@ describe("the result of code", () => {
   for (const [index, mode] of SANDBOX_MODES.entries()) {
     for (const [kind, declare] of Object.entries(DECLARATIONS)) {
       it(`uses its own names in mode ${mode}: ${kind}`, async () => {
-        // Class bodies are in strict mode, where these names are not valid.
+        // `class eval {}` is a syntax error, because a class is always in strict mode.
         const declared = names.filter((name) => kind !== "class" || name !== "eval");
         const pairs = declared.map((name) => `["${name}", ${name}]`).join();
         const source = `${declared.map(declare).join("\n")}

@@ -1,10 +1,10 @@
-/** Executes a run that fills its memory, beside a run of a neighbour app. */
+/** Executes a run that uses more memory than its limit, at the same time as a run of another app. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import type { SandboxMode } from "../../../src/engine/browser/run.js";
 import { failureOf, runOf } from "./support.js";
 
-/** Expects that the run fails with a memory error, and that the neighbour's run succeeds. */
+/** Expects that the run ends with a memory error, and that a simultaneous run of another app succeeds. */
 export async function expectEndedByMemory(
   browsers: Browsers,
   code: string,

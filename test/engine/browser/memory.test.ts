@@ -1,4 +1,4 @@
-/** Checks that no run exceeds its memory limit, whatever it allocates, and that none fills the memory of the service's process. */
+/** Checks that no run exceeds its memory limit, and that no run fills the memory of the service's process. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { CONSOLE_MAX_CHARACTERS, CONSOLE_MAX_LINES } from "../../../src/engine/browser/pages/harness.js";
@@ -17,8 +17,8 @@ describe("the memory of a run", function () {
   });
   after(() => browsers.stop());
 
-  // This code allocates data that contains no references, because references would keep the garbage collector busy.
-  // test/long/browser-memory.test.ts tests all APIs and modes.
+  // The data contains no references, which would keep the garbage collector busy. test/long/browser-memory.test.ts tests all APIs and
+  // modes.
   const allocations = [
     ["numbers", "const kept = []; for (;;) kept.push(new Array(1e6).fill(0.5));"],
     ["array buffers", "const kept = []; for (;;) { kept.push(new Uint8Array(1e7).fill(1)); await 0; }"],

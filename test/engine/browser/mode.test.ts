@@ -1,4 +1,4 @@
-/** Tests the choice of the mode: code runs in an isolate only if the isolate has every global that the code names. */
+/** Tests the choice of a run's mode. The service chooses an isolate only if this isolate has every global that the code names. */
 import { expect } from "chai";
 import { computeCodeNeedsFromGlobals, createCodeNeedsFinder } from "../../../src/engine/browser/mode.js";
 import type { SandboxMode } from "../../../src/engine/browser/run.js";

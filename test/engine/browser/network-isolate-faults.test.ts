@@ -1,4 +1,4 @@
-/** Tests the network isolate when calls of the DevTools protocol fail. */
+/** Tests the network isolate if calls of the DevTools protocol fail. */
 import { EventEmitter } from "node:events";
 import { setImmediate as turn } from "node:timers/promises";
 import { expect } from "chai";

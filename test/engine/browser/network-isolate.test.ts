@@ -1,4 +1,4 @@
-/** Checks that the same code has the same results in a worker, which has the real platform, and in a network isolate. */
+/** Checks that code has the same results in a network isolate and in a web worker, which has the browser's own APIs. */
 
 import { longTest, sampleOf } from "../../harness/samples.js";
 import { BODY_STATES, STREAM_SAMPLES } from "./alike/bodies.js";
@@ -8,7 +8,7 @@ import { REQUEST_SAMPLES, TIMES } from "./alike/requests.js";
 import { SHAPES, SHAPES_BEFORE } from "./alike/shapes.js";
 import { matrixOf, VALUE_SAMPLES } from "./alike/values.js";
 
-/** This file runs one in SAMPLE_STEP samples. test/long/network-isolate.test.ts runs all of them. */
+/** This file runs every 30th sample. test/long/network-isolate.test.ts runs all samples. */
 const SAMPLE_STEP = 30;
 const partOf = <T>(samples: readonly T[]): T[] => samples.filter((_, at) => at % SAMPLE_STEP === 0);
 

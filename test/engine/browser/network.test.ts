@@ -1,4 +1,4 @@
-/** Tests runs with network access: scripts from other hosts, and reasons of failed requests. */
+/** Tests runs with network access: scripts from other hosts, and the reasons of failed requests. */
 
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";

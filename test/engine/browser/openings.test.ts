@@ -1,4 +1,4 @@
-/** Tests that new contexts and documents do not remove pages that are ready for other runs. */
+/** Tests that opening new contexts and documents does not remove pages that are ready for other runs. */
 import { expect } from "chai";
 import { ADVANCE_OPENING_QUEUE_KEY, findOldestOfLargestOrigin } from "../../../src/engine/browser/pages/pool.js";
 import { resultOf, sharedBrowsers } from "./support.js";

@@ -1,4 +1,4 @@
-/** Tests requests that a run's library sends to other services, in each sandbox that supports them: input, output, and end. */
+/** Tests requests to other services that a run's library sends through the service: options, responses, and the end of the run. */
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
@@ -58,7 +58,7 @@ for (const mode of MODES) {
       );
       for (const expected of [8, 8, 4]) {
         await until(() => open.length >= expected);
-        // A ninth request would arrive in this time.
+        // If the run could send a ninth request at once, it would arrive in these 50 ms.
         await delay(50);
         expect(open.length).to.equal(expected);
         for (const answer of open.splice(0)) answer();

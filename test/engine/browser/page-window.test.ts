@@ -1,4 +1,4 @@
-/** Tests that a document's window stays hidden until a run has lasted longer than one frame. */
+/** Tests that a document's window is hidden until a run has lasted longer than one display frame (16 ms). */
 import { expect } from "chai";
 import type { Connection } from "puppeteer";
 import type { Chromium } from "../../../src/engine/browser/browser-source.js";
@@ -10,15 +10,18 @@ import { runOf } from "./support.js";
 
 const { origin: ORIGIN } = runOf("");
 
-/** Expression for the visibility that the browser recorded in the page's timeline. */
+/** Code that is true if the browser's last recorded state of the page is hidden. */
 const IS_HIDDEN_CODE = `performance.getEntriesByType("visibility-state").at(-1).name === "hidden"`;
-/** Expression for whether the browser has hidden the page, and the time in milliseconds at which it then showed the page, or null. */
+/**
+ * Code of an array: true if the browser has ever hidden the page, and the time at which it showed the page again. The time is in
+ * milliseconds, or null.
+ */
 const SHOWN_CODE = `(() => {
   const all = performance.getEntriesByType("visibility-state");
   const shown = all.slice(all.findIndex(({ name }) => name === "hidden")).find(({ name }) => name === "visible");
   return [all.some(({ name }) => name === "hidden"), shown ? performance.timeOrigin + shown.startTime : null];
 })()`;
-/** Shortest time in milliseconds from the start of a run until its page is shown: a frame, less the inaccuracy of two clocks. */
+/** Minimum time in milliseconds from the start of a run until its page is shown: a frame of 16 ms, minus 2 ms because two clocks differ. */
 const SHOWN_AFTER_MS = 14;
 const VISIBILITY_CODE = `[
   document.visibilityState, document.hidden, document.webkitVisibilityState, document.webkitHidden, document.hasFocus(),
@@ -28,7 +31,7 @@ const VISIBILITY_CODE = `[
 ]`;
 const PIXEL = "data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw==";
 
-/** Code of promises, by title. Each promise resolves when the page has drawn a frame. */
+/** Code by title. Each code creates a promise that resolves only after the page has drawn a frame. */
 const AWAIT_FRAMES: Record<string, string> = {
   requestAnimationFrame: "new Promise(requestAnimationFrame)",
   "requestAnimationFrame of a frame":
@@ -68,7 +71,7 @@ describe("the window of a document", () => {
   after(() => chromium.stop());
   afterEach(() => page.discard());
 
-  /** Opens pages until one is ready, because on a busy machine opening or preparing a page may time out. */
+  /** Opens a page. Tries again if a busy machine takes too long. */
   async function open(connection = chromium.connection): Promise<void> {
     do {
       await page?.discard();
@@ -82,7 +85,7 @@ describe("the window of a document", () => {
     return JSON.parse(String(outcome.data ?? "null"));
   }
 
-  /** Returns the result of the code in a page that is never hidden. */
+  /** Evaluates VISIBILITY_CODE in a page that is never hidden. */
   async function visibilityInPlainPage(): Promise<unknown> {
     const { connection } = chromium;
     const context = await connection.send("Target.createBrowserContext");
@@ -99,8 +102,8 @@ describe("the window of a document", () => {
   }
 
   /**
-   * Expects that the page was hidden when a run began, and was not shown before the run had lasted a frame. On a slow machine, every run
-   * may last that long. Returns true if the page was shown.
+   * Expects that the page was hidden at the start of a run, and stayed hidden for at least a frame. Returns true if the page was shown
+   * later in the run.
    */
   async function expectHiddenAtStart(code = ""): Promise<boolean> {
     const startedAt = Date.now();
@@ -178,7 +181,7 @@ describe("the window of a document", () => {
     await open();
     const body =
       "const begun = performance.now(); for (let n = 0; n < 70; n += 1) await new Promise(requestAnimationFrame); return performance.now() - begun";
-    // A visible page draws up to 60 frames per second, so this takes a second or more. A hidden page draws none.
+    // A visible page draws up to 60 frames a second, so 70 frames take more than a second. A hidden page draws no frames.
     expect(await result(body)).to.be.at.least(1_000);
   });
 

@@ -1,4 +1,4 @@
-/** Tests when a used page is renewed: after the end of a run, and before the next run needs the page. */
+/** Tests when the pool renews a used page: after the end of a run, or when the next run needs the page. */
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import { runInBackground } from "../../../src/background.js";
@@ -47,7 +47,7 @@ describe("an origin whose run exceeded the memory limit", () => {
     const otherEntered = Promise.withResolvers<void>();
     const other = "https://app-2.actions.internal";
     const pool = new PagePool({
-      // No turn is granted, so that the pool never uses the browser.
+      // The queue never lets the pool open a page, so the pool never uses this browser.
       chromium: { ended: new Promise(() => {}) } as unknown as Chromium,
       getCrashCause: () => null,
       openProxyPort: null,
@@ -64,7 +64,7 @@ describe("an origin whose run exceeded the memory limit", () => {
     pool.delayNextPage(origin);
     for (const one of [SLOT, { key: "other", origin: other, mode: "isolate" } as const])
       runInBackground(pool.acquire(one));
-    // This promise settles without a timer. So the delay of the first origin is not over yet, even on a busy machine.
+    // The promise resolves without a timer. So the first origin's delay has not ended yet, even on a busy machine.
     await otherEntered.promise;
     expect(entered).to.deep.equal([other]);
   });
@@ -114,7 +114,7 @@ describe("a page after a run", () => {
   });
 
   it("is renewed at once if a run waits for it", async () => {
-    // After this delay, the pool expects no further run soon. It then renews the page only when a run waits for it.
+    // After this pause, the pool does not expect another run soon. So it renews the page at once only because a run waits for it.
     await delay(50);
     expect(await pool.acquire(SLOT)).to.equal(page);
     await runIt();
@@ -126,7 +126,7 @@ describe("a page after a run", () => {
   });
 
   it("is renewed at once if runs follow each other closely", async () => {
-    // The clock stands still, because on a slow machine the renewal alone takes longer than the pause between such runs.
+    // The clock stands still, because a renewal on a slow machine takes longer than the pause between such runs.
     const now = performance.now();
     performance.now = () => now;
     try {
@@ -142,7 +142,7 @@ describe("a page after a run", () => {
   });
 
   it("serves a waiting run, which gives back its turn to open a page", async () => {
-    // The page is still in use by a run of the previous test.
+    // The previous test has not released the page yet.
     const { promise: turn, resolve: grant } = Promise.withResolvers<void>();
     let left = 0;
     enter = async () => {

@@ -1,4 +1,4 @@
-/** Tests priorities when processor time is scarce: first the service, then runs that compute little, then runs that compute much. */
+/** Tests priorities if processor time is scarce. The service comes first, then runs that compute little, then runs that compute much. */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -17,7 +17,7 @@ import { readSharedProcessThreads, readStatFields } from "../../../src/engine/br
 import { until } from "../../harness/until.js";
 import { resultOf, runOf, testBrowsers } from "./support.js";
 
-/** Time in milliseconds of several measuring periods of the watch. */
+/** Time in milliseconds that covers several measurements of the service. */
 const SETTLE_MS = 600;
 const LOWEST_PRIORITY = 19;
 const BUSY_CORES = 2;
@@ -36,7 +36,7 @@ describe("the priority of a thread", () => {
     }
   });
 
-  /** Reports a renderer that keeps several cores busy, during several measuring periods and until it has the lowest priority. */
+  /** Reports a renderer that uses several cores, for at least SETTLE_MS and until it has the lowest priority. */
   async function reportBusyRenderer(pid: number, listThreads: () => number[]): Promise<void> {
     const priorities = new RendererPriorities(listThreads);
     const startedAt = performance.now();
@@ -82,7 +82,7 @@ describe("the priority of a thread", () => {
 });
 
 describe("the priority of a browser's session", () => {
-  /** Returns the number of attempts to set the priority if each fails with this error. */
+  /** Makes each attempt to set the priority fail with this error code. Returns the number of attempts. */
   async function countAttempts(code: string): Promise<number> {
     const attempts: unknown[][] = [];
     setBrowserSessionPriority(7, (...args) => {
@@ -142,7 +142,7 @@ describe("the priority of renderers", () => {
 
   if (existsSync("/proc/self/autogroup")) {
     it("is below that of the service's session, because the kernel divides processor time between sessions first", () => {
-      // The file `autogroup` of a process is empty as long as neither the process nor its ancestors have started a session.
+      // The file is empty for a process without a group of its own (autogroup). Its priority then counts as 0.
       const readNice = (pid: number) =>
         Number(/ nice (-?\d+)$/m.exec(readFileSync(`/proc/${pid}/autogroup`, "utf8"))?.[1] ?? 0);
       expect(readNice(browsers.getBrowserPid()!)).to.equal(BROWSER_SESSION_PRIORITY);

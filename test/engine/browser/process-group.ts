@@ -1,11 +1,11 @@
-/** Lists the browser's processes as the operating system reports them, and executes runs while these processes end. */
+/** Lists the browser's processes, and executes runs while the test kills some of them. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import type { PageRunRequest } from "../../../src/engine/browser/run.js";
 import { until } from "../../harness/until.js";
 import { runOf } from "./support.js";
 
-/** Returns the live processes of the browser's process group, without zombies. */
+/** Returns the PIDs in this process group, without zombies. */
 export function groupMembers(group: number): number[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name) && existsSync(`/proc/${name}/stat`))
@@ -22,7 +22,7 @@ export function groupMembers(group: number): number[] {
     .map(Number);
 }
 
-/** Reads the file `what` of the process in /proc. Returns "" if the process has ended. */
+/** Reads the file `what` in the folder of this process in /proc. Returns "" if the process has ended. */
 export function procFile(pid: number, what: "cmdline" | "statm"): string {
   try {
     return readFileSync(`/proc/${pid}/${what}`, "utf8");
@@ -31,7 +31,7 @@ export function procFile(pid: number, what: "cmdline" | "statm"): string {
   }
 }
 
-/** Returns the zygote that starts the renderers, and its parent in the browser's namespace. */
+/** Returns the PIDs of the sandboxed zygotes, one of which starts the renderers. */
 export function zygotesOf(group: number): number[] {
   return groupMembers(group).filter((pid) => {
     const command = procFile(pid, "cmdline");
@@ -42,13 +42,13 @@ export function zygotesOf(group: number): number[] {
 export const renderersOf = (group: number) =>
   groupMembers(group).filter((pid) => procFile(pid, "cmdline").includes("--type=renderer"));
 
-/** Returns the process of the group that uses the most memory. */
+/** Returns the renderer of the group that uses the most memory. */
 export function largestRenderer(group: number): number {
   const resident = (pid: number) => Number(procFile(pid, "statm").split(" ")[1] ?? 0);
   return renderersOf(group).reduce((largest, pid) => (resident(pid) > resident(largest) ? pid : largest));
 }
 
-/** Starts a run that never ends by itself. Resolves when its code runs. */
+/** Starts a run that never ends by itself. The promise `started` resolves when its code runs. */
 export function startHangingRun(browsers: Browsers, changes: Partial<PageRunRequest> = {}, code = "") {
   const source = `async function execute() { ${code} console.log("on"); await new Promise(() => {}) }`;
   let onConsole = () => {};
@@ -58,7 +58,7 @@ export function startHangingRun(browsers: Browsers, changes: Partial<PageRunRequ
   return { run: browsers.run(runOf(source, { onConsole: () => onConsole(), ...changes })), started };
 }
 
-/** Lets four callers run code continuously and kills renderers meanwhile: the next one each time the callers have recovered. */
+/** Lets four callers execute runs continuously. Meanwhile, kills renderers, one after each two completed runs. */
 export async function runWhileRenderersDie(
   browsers: Browsers,
   kills: number,
@@ -67,7 +67,7 @@ export async function runWhileRenderersDie(
   const outcomes: string[] = [];
   let over = false;
   let longestMs = 0;
-  // Each run stores data, so that its context is replaced and the pool creates pages all the time.
+  // The code stores data, so the browser context cannot be used again, and the pool always opens new pages.
   const code = "const execute = async () => { localStorage.n = 1; return 1 }";
   const caller = async (key: number) => {
     while (!over) {

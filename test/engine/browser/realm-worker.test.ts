@@ -1,6 +1,6 @@
 /**
- * Tests the thread that executes each run in a new ShadowRealm (a separate set of globals): when it creates the next realm, and what it
- * reports before that.
+ * Tests the thread that executes each run in a new ShadowRealm (a separate set of globals). The tests cover when it creates the next realm,
+ * and its messages.
  */
 import { setImmediate as turn } from "node:timers/promises";
 import { createContext, runInContext } from "node:vm";
@@ -24,7 +24,7 @@ interface RealmThread {
   part(from: number, to: number): string;
 }
 
-/** Simulates the worker thread, with a clock that the test moves. */
+/** Creates the thread's code in a fake worker, with a clock that the test moves. */
 function createRealmThread() {
   const timers = new Map<object, { then: () => void; ms: number }>();
   const printed: string[] = [];
@@ -77,7 +77,7 @@ function createRealmThread() {
         const refusal = thread.run("{}", "{}", [], [["action.js", "", "", false]], null, "");
         if (refusal !== "") resolve(refusal);
       }),
-    /** Starts a run, and reports this answer as its result. */
+    /** Starts a run and reports `answer` as its result. */
     async answered(answer: string) {
       const run = this.begin();
       heard.at(-1)?.(`answer 1 ${answer}`);

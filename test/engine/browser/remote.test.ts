@@ -1,6 +1,5 @@
 /**
- * Tests browsers that another process started: they work like the service's own browsers, appear and disappear one by one, and are
- * unchanged after the service has used them.
+ * Tests browsers that another process has started. They work like the service's own browsers, can come and go, and are unchanged after use.
  */
 
 import { createServer, type Server } from "node:http";
@@ -25,7 +24,7 @@ const outerAddress =
     .flatMap((list) => list ?? [])
     .find((one) => !one.internal && one.family === "IPv4")?.address ?? "127.0.0.2";
 
-/** Starts a broker that requires a token, connects each client to the browser, and does not reveal the browser's command line. */
+/** Starts a broker that connects clients with the right token to the browser. It hides the browser's command line. */
 async function startBroker(socketUrl: string): Promise<{ endpoint: string; stop(): void }> {
   const server = new WebSocketServer({
     port: 0,
@@ -86,7 +85,7 @@ describe("browsers that were started elsewhere", () => {
     }
   }
 
-  /** Starts a run that prints its browser's name and never ends. */
+  /** Starts a run that prints the user agent of its browser and never ends. */
   function startHangingRun(browsers: Browsers, key: string, signal?: AbortSignal) {
     const source = "async function execute() { console.log(navigator.userAgent); await new Promise(() => {}) }";
     let onConsole = (_line: { text: string }) => {};

@@ -1,4 +1,7 @@
-/** Checks each kind of state that a run's requests leave in the browser: the next run of the same app in the same page finds none of it. */
+/**
+ * Checks the state that a run's requests leave in the browser, such as caches and credentials. The next run in the same page must find none
+ * of it.
+ */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
@@ -17,7 +20,7 @@ import { runOf } from "./support.js";
 
 const ORIGIN = runOf("").origin;
 
-/** Title, code that uses `url`, and the requests that the host receives from each of two runs. */
+/** Title, code that uses `url`, and the requests that the host must receive from each of two runs. */
 const LEFTOVERS: [string, string, string[], SandboxMode?][] = [
   ["a cached answer", "await (await fetch(url + '/cached')).text()", ["GET /cached"]],
   [
@@ -44,8 +47,8 @@ const LEFTOVERS: [string, string, string[], SandboxMode?][] = [
 ];
 
 /**
- * Title, code and modes. The code requests `named`, a URL with a user name and password, or `/in`, which redirects to such a URL. No
- * request with credentials may reach the host.
+ * Title, code and modes. The code requests `named`, a URL with user name and password, or `/in`, which redirects to such a URL. The
+ * credentials must never reach the host.
  */
 const NEVER_SENT_CREDENTIALS: [string, string, SandboxMode[]][] = [
   ["a request", "await fetch(named + '/auth', hidden)", ["network-isolate", "document"]],
@@ -56,7 +59,7 @@ const NEVER_SENT_CREDENTIALS: [string, string, SandboxMode[]][] = [
   ["a picture's redirect", "const i = new Image(); i.src = url + '/in'; await i.decode()", ["document"]],
   ["a script's redirect", "await import(url + '/in')", ["document"]],
 ];
-/** Title, code and modes. The request with credentials reaches the host once, and the document can be used again. */
+/** Title, code and modes. The credentials reach the host, and so the page is replaced after the run. */
 const CREDENTIALS_SENT_ONCE: [string, string, SandboxMode[]][] = [
   ["a redirect of what may go on", "fetch(url + '/in', { ...hidden, keepalive: true }).catch(() => {})", ["document"]],
   ["a beacon's redirect", "navigator.sendBeacon(url + '/in', 'x')", ["document"]],
@@ -108,7 +111,8 @@ describe("after the requests of a run", () => {
       const { authorization, cookie } = request.headers;
       const who = authorization ? ` as ${Buffer.from(authorization.slice(6), "base64").toString().split(":")[0]}` : "";
       asked.push(`${request.method} ${request.url}${who}${cookie ? ` with ${cookie}` : ""}`);
-      // Without a request that contains the user name, the server closes the request for /told, and the run fails.
+      // The response to /told waits for a request with the user name. Without such a request, the host closes the connection, and the run
+      // fails.
       if (request.url === "/told") await until(() => asked.some(hasName)).catch(() => request.destroy());
       answer(request, response);
     });
@@ -131,7 +135,7 @@ describe("after the requests of a run", () => {
     describe(`in mode ${mode}`, () => {
       const slot = { key: "key", origin: ORIGIN, mode };
       let page: Page;
-      /** Opens pages until one is ready, because on a busy machine opening or preparing a page may time out. */
+      /** Opens a page. Tries again if a busy machine takes too long. */
       async function open(): Promise<void> {
         do {
           await page?.discard();
@@ -156,7 +160,7 @@ describe("after the requests of a run", () => {
       const leftovers = LEFTOVERS.filter(([, , , only = mode]) => only === mode);
       for (const [title, code, expected] of sampleOf(leftovers, index, 4)) {
         it(`nothing of ${title} remains, and the page serves the next run`, async () => {
-          // If a busy machine replaced the page, this run proves nothing about renewal, and the loop continues.
+          // A page that was replaced proves nothing about renewal, so only renewed pages count.
           for (let renewed = 0; renewed < 2; ) {
             expect(await requestsOf(code)).to.deep.equal(expected);
             if (await page.resetSandbox()) renewed += 1;
@@ -192,7 +196,7 @@ describe("after the requests of a run", () => {
       it("no storage remains, and no service worker that would answer for the host", async () => {
         const store = `localStorage.setItem("left", "1"); indexedDB.open("left"); await caches.open("left");
           await navigator.serviceWorker.register("/worker.js");`;
-        // The outcome does not matter, because a service worker may end the page immediately.
+        // The result does not matter, because a service worker may end the page.
         await page.run(
           runOf(`const execute = async () => { try { ${store} } catch {} await fetch("${url}/data") }`, { mode }),
         );
@@ -232,7 +236,7 @@ describe("after the requests of a run", () => {
         expect(next).to.not.equal(first);
         expect(first.isUsable).to.equal(false);
         pool.release(next, slot, false);
-        // The pool renews the page before a caller asks for it, so the next caller gets it at once.
+        // The pool renews an idle page in advance, so the next caller gets a ready page.
         await until(() => pool.countIdlePages().warm === 1);
         expect((await pool.acquire(slot)).isReady).to.equal(true);
         expect(pool.countIdlePages().warm).to.equal(0);
@@ -241,7 +245,7 @@ describe("after the requests of a run", () => {
       if (mode === "network-isolate")
         it("no request after the result remains, and the page serves the next run", async () => {
           let kept = false;
-          // On a busy machine, a renewal may be too late, so the test makes five attempts.
+          // On a busy machine, a renewal may take too long, so the test makes up to five attempts.
           for (let tries = 0; tries < 5 && !kept; tries += 1) {
             expect(await requestsOf("setInterval(() => fetch(url + '/late').catch(() => {}), 0)")).to.deep.equal([]);
             kept = await page.resetSandbox();
@@ -279,14 +283,15 @@ describe("after the requests of a run", () => {
       if (mode === "network-isolate")
         it("no request of an isolate is sent after the end of its run", async () => {
           let kept = false;
-          // Requests that the run had sent before its end may arrive late. Then the page is replaced, and the test tries again.
+          // If a request of the run arrives late, the page is replaced, and the test tries again.
           for (let tries = 0; tries < 5 && !kept; tries += 1) {
             await requestsOf(endless);
             kept = await page.resetSandbox();
             if (!kept) await open();
           }
           expect(kept).to.equal(true);
-          // Requests that were sent before may still arrive now. Code that is still running would send another one within a millisecond.
+          // Earlier requests may still arrive. Code that still ran would send requests all the time, so that no second would be without
+          // one.
           await until(async () => {
             const before = asked.length;
             await delay(1_000);

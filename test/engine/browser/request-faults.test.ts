@@ -1,4 +1,4 @@
-/** Tests the reasons of failed requests: no error describes a failure of the network as a refusal by the host. */
+/** Tests the reasons of failed requests. No error may describe a failure of the network as a refusal by the host. */
 import { spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
@@ -11,10 +11,10 @@ import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-
 import { sampleOf } from "../../harness/samples.js";
 import { failureOf, resultOf, sharedBrowsers } from "./support.js";
 
-/** Time limits of a connection: for the silent host, and for all others, whose connections may take long on a slow machine. */
+/** Time limits of a connection in milliseconds: for the silent host, and for all other hosts. */
 const [SHORT_CONNECT_TIMEOUT_MS, LONG_CONNECT_TIMEOUT_MS] = [400, 60_000];
 
-/** Starts a host whose queue of connections is full. Further connections wait forever. */
+/** Starts a host that accepts no connections. Its queue is full, so further connections wait forever. */
 async function startSilentHost(): Promise<{ port: number; stop(): void }> {
   const code = `const server = require("node:net").createServer();
     server.listen({ port: 0, host: "127.0.0.1", backlog: 1 }, () => {
@@ -36,7 +36,7 @@ async function startSilentHost(): Promise<{ port: number; stop(): void }> {
   };
 }
 
-/** Returns a port without a listener, below the range from which the system assigns ports to other tests. */
+/** Returns a free port below 32,000, because the operating system gives higher ports to other tests. */
 async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(12_000, 32_000);

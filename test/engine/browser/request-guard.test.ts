@@ -1,4 +1,6 @@
-/** Checks that a URL that must not be sent leaves a page through no API and in no encoding. A listener records the requests that arrive. */
+/**
+ * Checks that a page cannot send a URL that contains a secret, with any API and in any encoding. A server records the requests that arrive.
+ */
 
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -16,7 +18,7 @@ import { failureOf, resultOf, runOf, sharedBrowsers } from "./support.js";
 /** Modes with network access. */
 const NETWORK_MODES = SANDBOX_MODES.filter(modeHasNetwork);
 
-/** Code that sends U, or TEXT as a part of a URL under BASE. Each uses another API, and all modes have these APIs. */
+/** Title and code of APIs that all modes have. The code requests the URL U, or a URL that it builds from BASE and TEXT. */
 const REQUEST_APIS: [string, string][] = [
   ["fetch", "await fetch(U)"],
   ["fetch without cors", "await fetch(U, { mode: 'no-cors' })"],
@@ -32,13 +34,13 @@ const REQUEST_APIS: [string, string][] = [
   ["a Request of another", "await fetch(new Request(new Request(U), { method: 'POST' }))"],
   ["a clone of a Request", "await fetch(new Request(U).clone())"],
 ];
-/** Title and code of a request that the run's library sends. Outside of a document, such requests do not use the browser's network. */
+/** Title and code of a request that the run's library sends to the service. */
 const LIBRARY_REQUEST = [
   "the library's way to the service",
   "await globalThis.__svcService.call('GET', U, {}, null)",
 ] as const;
 
-/** Code that sends U (http) or W (ws). Each uses another API of a document. */
+/** Title and code of APIs that only a document has. The code requests U (an HTTP URL) or W (a WebSocket URL). */
 const DOCUMENT_APIS: [string, string][] = [
   ["fetch that goes on", "fetch(U, { keepalive: true })"],
   ["XMLHttpRequest", "const x = new XMLHttpRequest(); x.open('GET', U); x.send()"],
@@ -81,7 +83,7 @@ const DOCUMENT_APIS: [string, string][] = [
   ["a frame's WebSocket", "frame('new WebSocket(' + JSON.stringify(W) + ')')"],
   [
     "a data frame's WebSocket",
-    // With another charset, the decoded text would differ from the secret.
+    // With another charset, the text of the page would differ from the secret.
     "element('iframe', 'src', {}, 'data:text/html;charset=utf-8,' + encodeURIComponent(script('new WebSocket(' + JSON.stringify(W) + ')')))",
   ],
   ["a worker's fetch", "worker('fetch(' + JSON.stringify(U) + ')')"],
@@ -107,17 +109,18 @@ describe("URLs that a run may not request", () => {
   let server: Server;
   let port: number;
   let arrived: string[] = [];
-  /** Pattern of the requests that must have arrived before the host takes the harmless one. */
+  /** Pattern of the requests that must arrive before the server responds to /harmless. */
   let awaitedBefore = /^/;
   const scan = new SecretScan([SECRET, MULTILINE_SECRET].map((value) => ({ name: "_secret", value, whole: false })));
-  /** Returns the received URLs, except three that contain no data of the run: each other URL may have leaked the secret. */
+  /** Returns the received URLs, without three that contain no data of the run. Any other URL may contain the secret. */
   const received = () => arrived.filter((url) => !["/", "/x", "/harmless"].includes(url));
 
   const FORMS = `const bytes = [...new TextEncoder().encode(s)];
     const base64 = (before) => btoa(before + String.fromCharCode(...bytes));`;
   /**
-   * Code that sends each text of the expression `texts` through one API, waits, and then sends a harmless request.
-   * @param limitCode a promise after which the code no longer waits for the API
+   * Returns code of a run that sends each text of `texts` with one API, and then sends a harmless request.
+   * @param texts code of an array
+   * @param limitCode code of a promise; when it resolves, the run no longer waits for the API
    */
   const codeFor = (
     way: string,
@@ -133,7 +136,7 @@ describe("URLs that a run may not request", () => {
     await new Promise((r) => setTimeout(r, 100));
     return fetch("http://127.0.0.1:${port}/harmless").then((answer) => answer.text(), String);
   }`;
-  /** Like `codeFor`, but waits until the API's own promise settles, without a time limit. */
+  /** Like `codeFor`, but the run waits for the API without a limit. */
   const patientCodeFor = (way: string) => codeFor(way, "['plain']", "new Promise(() => {})");
 
   before(async () => {
@@ -166,7 +169,7 @@ describe("URLs that a run may not request", () => {
     server.close();
   });
 
-  /** Returns code that sends each encoding of each secret. Its result has the outcomes by the name of the encoding. */
+  /** Returns code of a run that sends each encoding of each secret. The run returns "sent" or the error for each encoding. */
   const codeOf = (way: string) => `const execute = async ({ payload: { secrets } }) => {
     const outcomes = {};
     for (const s of secrets) {
@@ -184,7 +187,7 @@ describe("URLs that a run may not request", () => {
   const payload = JSON.stringify({ s: SECRET });
   const mayRequest = (url: string) => scan.findInUrl(url) === null;
 
-  /** Client of the service that records each request: the guard must refuse all of them. */
+  /** Records requests to the service. The guard must refuse all of them. */
   const service: PageRunRequest["service"] = {
     base: "http://127.0.0.1",
     async send({ url }) {
@@ -193,7 +196,7 @@ describe("URLs that a run may not request", () => {
     },
   };
 
-  /** Returns the requests that arrive from a run that can use one API. The run lasts until the request of this API has arrived. */
+  /** Executes a run without blocked URLs, which waits until its request has arrived. Returns the requests that arrived. */
   async function arrivedFrom(way: string, changes: Partial<PageRunRequest> = {}): Promise<string> {
     awaitedBefore = /plain/;
     await browsers.run(runOf(patientCodeFor(way), { ...changes, payload, mayRequest: () => true }));
@@ -324,7 +327,7 @@ describe("URLs that a run may not request", () => {
         expect(received(), title).to.deep.equal([]);
       }
       for (const [at, mode] of NETWORK_MODES.entries()) {
-        // A run that starts before the guard is set can still send requests.
+        // The page first executes a run without `mayRequest`, whose requests are not checked. The next runs must be checked.
         const unguardedRun = { payload, mode, isolationKey: `judged late in ${mode}` };
         await trusting.run(runOf(codeFor("", "[]"), unguardedRun));
         for (const [title, way] of sampleOf(REQUEST_APIS, at, 16)) {

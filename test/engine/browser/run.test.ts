@@ -1,4 +1,4 @@
-/** Tests one run: the values that its code receives, and its result or error. */
+/** Tests a single run: the values that its code gets, and its result or error. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { type PageRunRequest, SANDBOX_MODES } from "../../../src/engine/browser/run.js";
@@ -8,12 +8,11 @@ import { createRemoteSource, failureOf, resultOf, testBrowsers } from "./support
 
 let browsers: Browsers;
 
-/** Defines the tests that apply in every mode. */
 function testEachMode(kind: Partial<PageRunRequest>): void {
   const result = (source: string, changes: Partial<PageRunRequest> = {}) =>
     resultOf(browsers, source, { ...kind, ...changes });
   const failure = (source: string) => failureOf(browsers, source, kind);
-  /** Declares a test that needs much processor time, so that `npm test` runs it in one mode only. */
+  /** Declares a test that needs much processor time. `npm test` executes it only in mode "network-isolate". */
   const testInOneMode = kind.mode === "network-isolate" ? it : longTest;
 
   describe("what code sees", () => {

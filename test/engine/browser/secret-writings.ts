@@ -1,10 +1,10 @@
-/** A secret, and every encoding of it in a URL (specified in settings.md). */
+/** Two secrets, and the encodings of a secret in a URL that the service must find (docs/reference/settings.md). */
 
 export const SECRET = "Canary/äß +value&of=a?setting";
-/** A secret with all characters that a URL drops or converts, and that JSON escapes. */
+/** A secret with characters that a URL drops or converts, and that JSON escapes. */
 export const MULTILINE_SECRET = 'Its first line,\r\n"the\tsecond" \\ and a third';
 
-/** Title and JavaScript expression of each encoding. The expression encodes the secret `s` for a part of a URL. */
+/** Title of each encoding, and code of an expression that encodes the secret `s` for a URL. */
 export const ENCODINGS: [string, string][] = [
   ["plain", "s"],
   ["reversed", "[...s].reverse().join('')"],
@@ -45,5 +45,5 @@ export const ENCODINGS: [string, string][] = [
   ["lines joined by a space", "s.replaceAll('\\r\\n', ' ')"],
 ];
 
-/** Expression of an array with all encodings of `s`. */
+/** Code of an array with all encodings of `s`. */
 export const ALL_TEXTS = `[${ENCODINGS.map(([, expression]) => expression).join(", ")}]`;

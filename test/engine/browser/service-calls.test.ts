@@ -1,4 +1,4 @@
-/** Tests requests that a run's library sends to the service without the browser's network: they have the same results as `fetch`. */
+/** Tests requests to the service that a run's library sends without the browser's network. They must have the same results as `fetch`. */
 
 import { createServer, type RequestListener, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -13,7 +13,7 @@ import { failureOf, resultOf, runOf, sharedBrowsers } from "./support.js";
 const ORIGIN = "https://app-1.actions.internal";
 const LONG = "ä€😀".repeat(150_000);
 
-/** Code that sends the same request by `fetch` and by the library, and returns both results. */
+/** Code that sends the same request with `fetch` and with the library, and returns both results. */
 const BOTH_WAYS_CODE = `
   const way = globalThis.__svcService;
   const heard = async (sent) => {
@@ -244,7 +244,7 @@ describe("calls of the service from a network isolate", () => {
         now += 1;
         most = Math.max(most, now);
         if (now === 6) six.resolve();
-        // The first six requests wait for each other, because the service could respond to each before the next one arrives.
+        // Each request waits until six have arrived. Otherwise, the service could respond to the first one before the next one arrives.
         await six.promise;
         const response = await service.send(request, signal);
         now -= 1;
@@ -298,7 +298,7 @@ describe("calls of the service from a network isolate", () => {
     };
     for (let n = 0; n < 3; n += 1) {
       await run(source, { service: counted });
-      // Requests of the previous run may still arrive. The check counts only those of the next run.
+      // Late requests of the previous run must not count.
       sent = [];
       const next = `${BOTH_WAYS_CODE} const execute = async () => (await direct("fine"))[0]`;
       expect(await run(next, { service: counted })).to.equal(200);

@@ -1,4 +1,4 @@
-/** Tests the socket to a remote browser: it ends when the other side has disconnected, and not before. */
+/** Tests the connection to a remote browser. It ends when the remote side has disconnected, and not before. */
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";

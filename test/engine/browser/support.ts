@@ -1,4 +1,4 @@
-/** Helpers for tests of the browser: one browser for each file, and runs with defaults for all fields that a test does not set. */
+/** Helpers for tests of the browser: shared browsers, and runs with default values. */
 import pino from "pino";
 import type { BrowserSource } from "../../../src/engine/browser/browser-source.js";
 import { Browsers, type BrowsersOptions } from "../../../src/engine/browser/browsers.js";
@@ -14,14 +14,13 @@ import { chromePath } from "../../harness/remote-chromium.js";
 import { runsAll } from "../../harness/samples.js";
 import { sharedBrowserEndpoint } from "../../harness/shared-chromium.js";
 
-/** Starts browsers on this machine, or uses those of `sources`. */
+/** Creates browsers on this machine, or browsers of `sources` if this option is set. */
 export function testBrowsers(options: Partial<BrowsersOptions & ChromiumOptions> = {}): Browsers {
   const { log = pino({ level: "silent" }), sandbox = true, ...others } = options;
   const local = createLocalBrowserSource({ chromePath: options.chromePath ?? chromePath(), sandbox, log });
   return new Browsers({ sources: [local], openProxyPort: null, log, ...others });
 }
 
-/** Describes a remote browser, which another process has started. */
 export function createRemoteSource(endpoint: string, changes: Partial<RemoteBrowserOptions> = {}): RemoteBrowser {
   return createRemoteBrowserSource({
     endpoint,
@@ -32,7 +31,7 @@ export function createRemoteSource(endpoint: string, changes: Partial<RemoteBrow
   });
 }
 
-/** Describes the Chromium that all test files of this process share. */
+/** Returns the source of the Chromium that all test files of this process share. */
 function sharedSource(): BrowserSource {
   const remote = sharedBrowserEndpoint().then(createRemoteSource);
   return {
@@ -44,14 +43,14 @@ function sharedSource(): BrowserSource {
 }
 
 /**
- * Opens contexts in the Chromium that all test files of this process share, because a start takes about a second of processor time. In the
- * long tests, starts a browser on this machine.
+ * Returns browsers that share one Chromium with all test files of this process, because a start takes about a second of processor time. In
+ * the long tests, returns browsers of their own.
  */
 export function sharedBrowsers(options: Partial<BrowsersOptions> = {}): Browsers {
   return runsAll() ? testBrowsers(options) : testBrowsers({ sources: [sharedSource()], ...options });
 }
 
-/** Describes a run of the given source in a document, with defaults for everything else. */
+/** Returns a run of this source in a document. `changes` replaces default values. */
 export function runOf(source: string, changes: Partial<PageRunRequest> = {}): PageRunRequest {
   return {
     isolationKey: "1:master",
@@ -60,14 +59,14 @@ export function runOf(source: string, changes: Partial<PageRunRequest> = {}): Pa
     packages: [],
     payload: "{}",
     settings: "{}",
-    // Time limit that ends a run that hangs before the test's own limit does.
+    // A run that hangs ends before the time limit of its test.
     timeoutMs: 50_000,
     mode: "document",
     ...changes,
   };
 }
 
-/** Executes a run and returns the value that `execute` returned. Throws the run's error if it failed. */
+/** Executes a run and returns its result. Throws the run's error if it fails. */
 export async function resultOf(
   browsers: Browsers,
   source: string,
@@ -78,7 +77,7 @@ export async function resultOf(
   return outcome.data === undefined ? undefined : JSON.parse(String(outcome.data));
 }
 
-/** Executes a run and returns its error. Throws if it succeeded. */
+/** Executes a run and returns its error. Throws if the run succeeds. */
 export async function failureOf(
   browsers: Browsers,
   source: string,
@@ -89,7 +88,7 @@ export async function failureOf(
   return outcome;
 }
 
-/** Executes a run with this body of `execute`. Returns its result, mode and console. */
+/** Executes a run whose function `execute` has this body. Returns its result, mode and console. */
 export async function runBody(browsers: Browsers, body: string, changes: Partial<PageRunRequest>) {
   const seen: string[] = [];
   const result = await resultOf(browsers, `async function execute({ payload }) { ${body} }`, {

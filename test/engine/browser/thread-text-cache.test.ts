@@ -1,6 +1,6 @@
 /**
- * Checks that the service and a page agree about the texts that the page has stored. For any list of texts in a run, both drop the oldest
- * texts first.
+ * Checks that the service knows which texts a page has stored. The service sends a text only if the page lacks it, and tells the page which
+ * texts to drop.
  */
 import { expect } from "chai";
 import { wrapInFunction } from "../../../src/engine/browser/pages/action-script.js";
@@ -8,13 +8,13 @@ import type { SentScript } from "../../../src/engine/browser/pages/in-page/page-
 import { ThreadTextCache } from "../../../src/engine/browser/pages/thread-text-cache.js";
 import { runOf } from "./support.js";
 
-/** Returns the text as the page evaluates it. */
+/** Returns the text of a script as the service sends it. */
 const named = (name: string, text: string) => `${text}\n//# sourceURL=${name}`;
 const textOf = (content: string) => named(`${content}.js`, content.repeat(4));
 const CHARACTERS_PER_TEXT = textOf("a").length;
 const OWN = wrapInFunction({ name: "action.js", source: "own" });
 
-/** Simulates a page's stored texts by the rules of the service. */
+/** Creates the service's cache and a simulated page. Returns a function that sends a run's texts from one to the other. */
 function createStoredTextPair(maxCharacters: number) {
   const kept = new ThreadTextCache(maxCharacters);
   const page = new Map<string, string>();

@@ -1,6 +1,6 @@
 /**
- * Tests a run with a library that contains names of a document's globals: the service tries it in an isolate, and the result is the same as
- * in a document.
+ * Tests a run whose library contains names of a document's globals. The service first executes the run in an isolate, and the result must
+ * be the same as in a document.
  */
 import type { RequestListener } from "node:http";
 import { createContext, runInContext, runInNewContext } from "node:vm";
@@ -54,7 +54,7 @@ describe("a stand-in", () => {
   it("reports everything that can be done with an object, but not a check of its type", () => {
     for (const kind of KINDS) {
       for (const operation of runInNewContext("Object.getOwnPropertyNames(Reflect)") as string[]) {
-        // JavaScript itself rejects these operations for an object that is not a function.
+        // JavaScript itself allows these operations only on functions.
         if (kind === "object" && (operation === "apply" || operation === "construct")) continue;
         const call = `Reflect.${operation}(${ARGUMENTS[operation] ?? "it, 'name', {}"})`;
         expect(touches(kind, call), `${kind} ${operation}`).to.equal(1);
@@ -218,7 +218,7 @@ describe("a trial", function () {
   });
 
   longTest("is remembered to need more only in its own app", async () => {
-    // The code runs for 1.8 s: longer than a trial may take (1 s), and longer than the page of the previous run can stay in use.
+    // The code runs for 1.8 s, which is longer than a trial may take (1 s).
     const code = "const end = Date.now() + payload.ms; while (Date.now() < end); return 1";
     const run = (app: number) =>
       ran("", code, {
@@ -248,7 +248,7 @@ describe("a trial", function () {
   });
 });
 
-/** Creates a browser whose pages first evaluate the source. `taken` counts these pages. */
+/** Returns the source of a browser whose pages first evaluate this script. `taken` returns the number of these pages. */
 function browserAfterScript(source: string) {
   const local = createLocalBrowserSource({ chromePath: chromePath(), sandbox: true, log });
   let taken = 0;

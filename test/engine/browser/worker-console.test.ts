@@ -1,4 +1,4 @@
-/** Tests console lines of a run's workers: the run gets all of them, in order and within its limits, and no other lines. */
+/** Tests console lines of a run's workers. The run gets all of these lines, in order and within its limits, and no others. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import {
@@ -10,7 +10,7 @@ import type { ConsoleLine, PageRunRequest } from "../../../src/engine/browser/ru
 import { longTest, sampleOf } from "../../harness/samples.js";
 import { resultOf, runOf, sharedBrowsers } from "./support.js";
 
-/** Returns a body of `execute` that starts a worker with this code and waits for its first message. */
+/** Returns a body of `execute` that starts a worker with this code, and waits for the worker's first message. */
 const workerBody = (code: string) => `
   const worker = new Worker(URL.createObjectURL(new Blob([${JSON.stringify(code)}])));
   const answer = await new Promise((resolve, reject) => {

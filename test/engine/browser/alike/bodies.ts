@@ -1,4 +1,4 @@
-/** Code samples that read each kind of body, in each of its states, with each method. */
+/** Code samples that read each kind of body with each method, before and after the body was read. */
 import type { Sample } from "./outcomes.js";
 
 const BODIES: Readonly<Record<string, string>> = {

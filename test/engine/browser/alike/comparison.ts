@@ -1,4 +1,4 @@
-/** Compares the results of code samples in a web worker, which has the browser's own APIs, and in a network isolate (a sandbox mode). */
+/** Compares results of code samples in a network isolate (a sandbox mode) and in a web worker, which has the browser's own APIs. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { expect } from "chai";
 import { type ReachableHost, reachableHost } from "../host.js";
@@ -7,7 +7,7 @@ import { findDifferences } from "./differences.js";
 import { KNOWN_DIFFERENCES } from "./known.js";
 import type { Sample } from "./outcomes.js";
 
-/** Number of samples in one run, so that the result stays below its maximum size. */
+/** Number of samples in one run. With more samples, the result could exceed its maximum size. */
 const AT_ONCE = 500;
 
 async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -42,7 +42,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   else response.writeHead(status).end(status === 204 || status === 304 ? undefined : `status ${status}`);
 }
 
-/** Starts the browsers and the host for the tests of the enclosing suite. */
+/** Starts a host and browsers for the enclosing suite. */
 export function networkIsolateComparison() {
   let host: ReachableHost;
 
@@ -51,7 +51,7 @@ export function networkIsolateComparison() {
   });
   after(() => host.stop());
 
-  /** Expects that the samples have exactly the known differences. */
+  /** Expects that the results differ only for the samples in KNOWN_DIFFERENCES, and for all of these. */
   async function expectAlike(samples: readonly Sample[], before = ""): Promise<void> {
     const found: Record<string, string[]> = {};
     for (let at = 0; at < samples.length; at += AT_ONCE) {

@@ -2,7 +2,7 @@
 import type { Sample } from "./outcomes.js";
 
 /**
- * Code that the samples share. `told` returns the readable properties of a key. Random bytes and keys differ between runs, so samples
+ * Code that runs before the samples. `told` returns the readable properties of a key. Random bytes and keys differ between runs, so samples
  * return only facts about them.
  */
 export const CRYPTO_BEFORE = `
@@ -210,7 +210,7 @@ const RANDOM_SAMPLES: Sample[] = [
   ],
 ];
 
-/** Samples that record which properties the platform reads from its arguments. */
+/** Samples that record which properties of the arguments the platform reads. */
 const READING_SAMPLES: Sample[] = [
   [
     "an algorithm that notes",
@@ -276,10 +276,9 @@ export const CRYPTO_SAMPLES: readonly Sample[] = [
   ...READING_SAMPLES,
 ];
 
-/** Returns the code of an encryption with `data` as its input. */
 const ENCRYPT = (algorithm: string, data = "bytes(4)") =>
   `subtle.encrypt(${algorithm}, await keyOf('AES-GCM'), ${data})`;
-/** Calls of WebCrypto by title. In the code of each, V (values.ts) stands in place of one argument. */
+/** Calls of WebCrypto by title. Their code contains V, which values.ts replaces by many values. */
 export const CRYPTO_CALLS_OF_VALUE: Readonly<Record<string, string>> = {
   "random values": "{ const given = V; return crypto.getRandomValues(given) === given }",
   "a digest's algorithm": "subtle.digest(V, bytes(4))",

@@ -1,26 +1,26 @@
-/** Returns code samples with different results in a web worker, which has the browser's own APIs, and in a network isolate. */
+/** Finds code samples whose results differ between a network isolate and a web worker, which has the browser's own APIs. */
 import type { Browsers } from "../../../../src/engine/browser/browsers.js";
 import { NETWORK_ISOLATE_NON_GLOBAL_CLASSES } from "../../../../src/engine/browser/globals.js";
 import { wrapInFunction } from "../../../../src/engine/browser/pages/action-script.js";
 import { resultOf } from "../support.js";
 import { type Sample, sourceOf } from "./outcomes.js";
 
-/** Title of a sample that differs, with its result in the worker and in the isolate. */
+/** Title of a sample, its result in the worker, and its different result in the isolate. */
 export type Difference = readonly [title: string, inWorker: string, inIsolate: string];
 
-/** Returns the code of a document that starts a worker, evaluates the code there as an isolate does, and returns its result. */
+/** Returns code for a document. The code evaluates the source in a worker, in the same way as an isolate does, and returns the result. */
 const workerDocumentCode = (source: string) => {
   const text = wrapInFunction({ name: "action.js", source });
   const worker = `for (const name of ${JSON.stringify(NETWORK_ISOLATE_NON_GLOBAL_CLASSES)}) delete self[name];
     (0, eval)(${JSON.stringify(text)})()().then((result) => postMessage({ result }), (error) => postMessage({ error: String(error) }))`;
-  // Errors that a sample does not handle are part of its result.
+  // The worker has no `onerror` listener, because an unhandled error belongs to the result of a sample.
   return `const execute = () => new Promise((resolve, reject) => {
     const worker = new Worker(URL.createObjectURL(new Blob([${JSON.stringify(worker)}])));
     worker.onmessage = ({ data }) => (data.error ? reject(new Error(data.error)) : resolve(data.result));
   })`;
 };
 
-/** Matches error messages of functions that the isolate implements itself, and whose messages do not name the method. */
+/** Matches error messages of functions that the isolate implements itself. Its own messages do not name the method. */
 const METHOD_IN_MESSAGE = /Failed to execute '(json|(set|clear)(Timeout|Interval))' on '\w+': /g;
 
 export async function findDifferences(

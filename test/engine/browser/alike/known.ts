@@ -3,7 +3,7 @@
 const any = (titles: readonly string[]): RegExp =>
   new RegExp(`^(${titles.map((title) => title.replaceAll(/[{}()'[\]/.?*+|]/g, "\\$&")).join("|")})$`);
 
-/** Patterns with the reason of each. Every sample whose title matches a pattern must differ. */
+/** Each pattern has a reason. All samples whose title matches a pattern must have different results. */
 export const KNOWN_DIFFERENCES: readonly { of: RegExp; why: string }[] = [
   {
     of: /^(the text of (Headers|Request|Response|Blob|File|FormData|fetch|setTimeout|clearTimeout|setInterval|clearInterval|queueMicrotask)|the texts of functions)$/,

@@ -1,15 +1,11 @@
-/**
- * Evaluates code samples and describes their results as text that can be compared. The function `outcomes` runs inside the browser, in the
- * same scope as the samples.
- */
+/** Executes code samples and describes their results as text. The tests send the function `outcomes` to the browser as source text. */
 
 // biome-ignore lint/suspicious/noExplicitAny: samples return values of any type, from browser globals without types here
 type Any = any;
 
-/** Title of a sample, and its code: an expression, or a block that returns a value. */
+/** Title of a sample, and its code, which is an expression or a block that returns a value. */
 export type Sample = readonly [title: string, code: string];
 
-/** Evaluates the samples. The test sends this function to the browser as source text. */
 function outcomes() {
   const scope = globalThis as Any;
   const CLASSES = (
@@ -51,7 +47,7 @@ function outcomes() {
     if (name === "Headers" || name === "URLSearchParams")
       return [...value].map(([key, text]) => `${key}: ${show(text)}`);
     if (name === "Blob") return [value.type, value.size, show(await value.text())];
-    // A file without a given time has the current time. The samples compare it only roughly, because it differs between runs.
+    // Without a specified time, a file has the current time, which differs between runs.
     if (name === "File") {
       const age = Math.abs(Date.now() - value.lastModified) < 100_000 ? "now" : value.lastModified;
       return [value.name, age, value.type, value.size, show(await value.text())];
@@ -84,7 +80,7 @@ function outcomes() {
     }
   }
 
-  /** Evaluates a sample. Returns the result, or what its promise resolves to, and the notes that the sample made meanwhile. */
+  /** Executes a sample. Returns how it ended, a description of its result, and the notes that the sample made. */
   async function outcome(work: () => unknown, depth = 0): Promise<Any> {
     const later = (value: unknown) => value instanceof Promise;
     try {
@@ -99,7 +95,7 @@ function outcomes() {
     }
   }
 
-  /** Returns "never" if the promise does not settle in time. */
+  /** Returns "never" if the promise does not settle within 30 s. */
   async function inTime(received: Promise<unknown>): Promise<unknown> {
     let late: unknown;
     const never = new Promise((resolve) => {
@@ -126,7 +122,7 @@ function outcomes() {
   };
 }
 
-/** Returns code whose `execute` returns the outcome of each sample. `before` is code that the samples share. */
+/** Returns code whose function `execute` returns the results of the samples. `before` is code that runs before the samples. */
 export function sourceOf(samples: readonly Sample[], before = ""): string {
   const works = samples.map(([title, code]) => {
     const head = /\bawait\b/.test(code) ? "async () =>" : "() =>";

@@ -143,7 +143,7 @@ export const REQUEST_SAMPLES: readonly Sample[] = [
 export const TIMES: readonly Sample[] = [
   [
     "the order of timers",
-    // A pause between two statements must not change the order. So a longer timer is always set after a shorter one, or it is cleared.
+    // Longer timers are set before shorter ones only if the sample clears them. So a pause between two statements cannot change the order.
     "{ const long = [setTimeout(() => note('long'), 60000), setTimeout(() => note('long'), '60000')]; for (const ms of [0, -1, NaN, undefined, null, 1, '2', 5]) setTimeout(() => note(ms), ms); await new Promise((r) => setTimeout(r, 9)); long.forEach((id) => clearTimeout(id)); return 1 }",
   ],
   [

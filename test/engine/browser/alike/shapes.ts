@@ -1,7 +1,4 @@
-/**
- * Code samples of the properties of classes and functions that code can inspect without calling them, and of calls with invalid receivers
- * or arguments.
- */
+/** Code samples that list the properties of classes and functions, and call functions on wrong objects or with too few arguments. */
 import { ISOLATE_GLOBALS, NETWORK_ISOLATE_GLOBALS } from "../../../../src/engine/browser/globals.js";
 import type { Sample } from "./outcomes.js";
 
@@ -13,7 +10,7 @@ const HIDDEN = [
   "Object.getPrototypeOf(Object.getPrototypeOf(new Headers().entries()))",
 ];
 
-/** Code that lists the members of an object and, for functions, the members of these members. */
+/** Code that describes the members of an object, and the members of its functions. */
 const WALK_CODE = `
   const shapeOf = (value) => {
     if (typeof value === "function") return ["function", value.name, value.length, Object.hasOwn(value, "prototype"), Reflect.ownKeys(value).map(String).join()];
@@ -64,7 +61,7 @@ const WALK_SAMPLES: Sample[] = [
   ["an attribute cannot be set", "{ 'use strict'; const r = new Response('x'); r.status = 3; return r.status }"],
 ];
 
-/** Calls each member of each class on an object of another class, and with fewer arguments than required. */
+/** Calls the members of each class on objects of other classes, or with fewer arguments than required. */
 const MISUSE_SAMPLES: Sample[] = ["Headers", "Response", "Blob", "File", "FormData"].flatMap((name): Sample[] => {
   const each = (work: string) => `{
     const found = [];

@@ -1,7 +1,7 @@
-/** Generates code samples that pass values of every kind to every function that takes a value. */
+/** Generates code samples that pass many kinds of values to functions. */
 import type { Sample } from "./outcomes.js";
 
-/** Values by title, each as the code that creates it. */
+/** Code of each value, by title. */
 const VALUES: Readonly<Record<string, string>> = {
   undefined: "undefined",
   null: "null",
@@ -144,7 +144,7 @@ const FORM_CODE = "(() => { const f = new FormData(); f.append('a', 'b'); f.appe
 const BLOB_CODE = "new Blob(['0123456789'], { type: 'a/b' })";
 const after = (made: string, use: string) => `{ const made = ${made}; made.${use}; return made }`;
 
-/** Calls by title. In the code of each, V stands for the value. */
+/** Code of calls, by title. The code contains V in place of a value. */
 const CALLS_OF_VALUE: Readonly<Record<string, string>> = {
   "new Headers": "new Headers(V)",
   "Headers of a value": "new Headers({ a: V })",
@@ -219,7 +219,6 @@ const CALLS_OF_VALUE: Readonly<Record<string, string>> = {
   "an interval's id": "clearInterval(V)",
 };
 
-/** Returns samples that combine each call with each value. */
 export const matrixOf = (takers: Readonly<Record<string, string>>): Sample[] =>
   Object.entries(takers).flatMap(([taker, code]) =>
     Object.entries(VALUES).map(
