@@ -1,6 +1,6 @@
 /**
- * Bundles src/web into dist/web. Pages get hashed file names; the client library and the packages get fixed names. With `--smallest`, as in
- * the image, Brotli compresses as well as it can.
+ * Bundles src/web into dist/web. Pages get hashed file names; the client library and the packages get fixed names. `--smallest`, which the
+ * image uses, selects Brotli's highest level.
  */
 import { existsSync, globSync, statSync } from "node:fs";
 import { readFile, rename, writeFile } from "node:fs/promises";
@@ -19,7 +19,7 @@ const isSmallest = process.argv.includes("--smallest");
 const bundles = new WebBundles(ROOT, "dist/web", isSmallest);
 /** Brotli's highest level takes as long as all other work of this build. Level 9 takes a twentieth of that time. Its files are 7 % larger. */
 const BROTLI_QUALITY = isSmallest ? constants.BROTLI_MAX_QUALITY : 9;
-/** Brotli takes little time for files up to this size, so it compresses all of them, even those that no page waits for. */
+/** Files up to this size are always compressed with Brotli, because this takes little time. Larger ones only if a page waits for them. */
 const SMALL_FILE_MAX_BYTES = 64_000;
 
 /**
@@ -157,8 +157,8 @@ const USE_STRICT = '"use strict";';
 const FUNCTION_START = "(()=>{";
 
 /**
- * Moves a script's leading "use strict" into the script's outer function. With "use strict" in front of it, V8 would compile this function
- * again for each global scope.
+ * Moves a script's leading "use strict" into the script's outer function. With "use strict" in front of the function, V8 would compile
+ * this function again for each global scope.
  */
 const moveUseStrict = {
   name: "strict-within",
@@ -261,7 +261,7 @@ async function buildMonacoStyle() {
   return assetPath(Object.keys(outputs).find((file) => file.endsWith(".css")));
 }
 
-/** Returns a script and the files that it imports statically, with the script first. The browser needs them to render the page. */
+/** Returns a script and all files that it imports statically, directly or through other files. The script is first. */
 function staticImportsOf(outputs, file, found = []) {
   if (found.includes(file)) return found;
   found.push(file);
@@ -310,7 +310,7 @@ async function buildPage(name, workerFiles, monacoStyle) {
   return [name, page];
 }
 
-/** Writes a file that never exists in part, because later builds keep existing files. */
+/** Writes a file atomically. Later builds keep existing files, so an incomplete file would never be replaced. */
 async function writeWhole(file, content) {
   await writeFile(`${file}.new`, content);
   await rename(`${file}.new`, file);

@@ -13,7 +13,7 @@ import { withLock } from "./setup/lock.mjs";
 import { ensureNode, ensurePackages } from "./setup/packages.mjs";
 import { ROOT, SetupError } from "./setup/steps.mjs";
 
-/** Wait after a change, because editors save a file in several steps. */
+/** Delay of a build after a change, in milliseconds, because editors save a file in several steps. */
 const BUILD_DELAY_MS = 100;
 const WATCHED_FOLDERS = ["src", "migrations"];
 const SERVICE_ARGUMENTS = ["--no-node-snapshot", "--enable-source-maps", "scripts/setup/dev-service.mjs"];
@@ -84,7 +84,7 @@ async function succeeds(step, consequence) {
 
 const buildChangedFiles = () => succeeds(() => withLock(ROOT, () => build(ROOT, true)), "the service is not restarted");
 
-/** Returns a function that runs `work`, once at a time. A call during the work makes it run once more afterwards. */
+/** Returns a function that calls `work`, but never twice at the same time. Calls during `work` cause one more call afterwards. */
 function oneAtATime(work) {
   const state = { isRunning: false, isRequested: false };
   return async () => {

@@ -56,7 +56,7 @@ function operationConstants(document) {
 
 const ROOT_TYPES = ["Query", "Mutation", "Subscription"];
 
-/** Returns the schema with root fields that are never null, because the generated clients reject responses with errors. */
+/** Returns the schema with non-null root fields. A root field is null only in a response with errors, which the clients reject. */
 function withoutNullRoots(schema) {
   return visit(schema, {
     ObjectTypeDefinition: (node) => (ROOT_TYPES.includes(node.name.value) ? undefined : false),

@@ -1,6 +1,6 @@
 /**
- * Command `npm test`: set-up, `biome check` and tests, then a line with the totals. `npm test -- test/x.test.ts --grep text` runs only these files,
- * with options of mocha. `TEST_SHARD=2/4` runs the second quarter of all files.
+ * Command `npm test`: set-up, `biome check` and tests, then a line with the totals. `npm test -- test/x.test.ts --grep text` runs only this
+ * file, with options of mocha. `TEST_SHARD=2/4` runs the second of every four files.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -26,8 +26,8 @@ const LONG_FOLDERS = [
 ];
 
 /**
- * Returns the path of the project's Node in node_modules. The current process may have another Node, because node_modules may have been
- * empty when npm started it.
+ * Returns the path of Node in node_modules, or else of the current Node. They can differ, because node_modules may have been empty when npm
+ * started this process.
  */
 function ownNode() {
   const path = join(ROOT, "node_modules/.bin/node");

@@ -223,7 +223,7 @@ describe("the source code", () => {
     const makers = (source: string) =>
       /\bnew\s+(?:pg\s*\.\s*)?(?:Client|Pool|Connection)\b/.test(source) && /from "pg"/.test(source);
     expect(files.filter((file) => makers(read(file)))).to.deep.equal(["src/postgres.ts"]);
-    // Only src/postgres.ts opens connections. It passes them to libraries that would otherwise open their own.
+    // Libraries get open connections from src/postgres.ts. With a connection string, a library would open connections itself.
     const own = (source: string) => /\bconnectionString\b/.test(source);
     expect(files.filter((file) => own(read(file)))).to.deep.equal(["src/postgres.ts"]);
     const sources = files.filter((file) => /\bnew\s+(?:DataSource|Database)\b/.test(read(file)));

@@ -23,7 +23,7 @@ const PROVE_MODE = process.env["PROVE"];
 /** Text in place of each value that a template inserts into an expression. */
 const SAMPLE_VALUE = "sample";
 
-/** Unproven expressions that are allowed, each with the reason. Empty; read the top of this file before you add one. */
+/** Allowed expressions without a proof, each with the reason. Read the top of this file before you add an expression. */
 const UNPROVEN_EXPRESSIONS: Readonly<Record<string, string>> = {};
 
 interface Expression extends ExpressionSource {
@@ -39,7 +39,7 @@ async function programOf(file: string): Promise<Program> {
   return parse(code, { ecmaVersion: "latest", sourceType: "module" });
 }
 
-/** Returns the text of an argument, with SAMPLE_VALUE in place of its inserted values; null if the text is only known at run time. */
+/** Returns the text of a string or template, with SAMPLE_VALUE in place of each inserted value; null for other arguments. */
 function textOf(node: AnyNode | undefined): string | null {
   if (node === undefined) return "";
   if (node.type === "Literal" && typeof node.value === "string") return node.value;

@@ -28,7 +28,7 @@ import { longTest } from "./harness/samples.js";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
-/** Allowed uses of `JSON` (contract, section 5): payloads, results, values of settings, the data of events and entries, and filters. */
+/** Allowed uses of `JSON`: payloads, results, values of settings, the data of events and entries, and filters. */
 const JSON_INPUTS = [
   "AccessTrialInput.where",
   "AccessTrialUserInput.data",
@@ -107,10 +107,9 @@ const JSON_OUTPUTS = [
   "TriggerWhere.data",
 ];
 
-/** Functions of scripts/graphql-documents.mjs, which has no types of its own. */
+/** Types of scripts/graphql-documents.mjs, which is plain JavaScript. */
 interface Documents {
   generateDocumentFiles(root: string): Promise<Record<string, string>>;
-  /** Returns the TypeScript types of one GraphQL document. */
   generateTypedDocuments(root: string, text: string): Promise<string>;
 }
 
@@ -153,7 +152,7 @@ describe("the committed contracts, which npm run schema writes", () => {
       const { properties, schema } = schemaOf(route);
       expect(Array.isArray(body), route).to.equal(schema.type === "array");
       const fields = Object.keys([body].flat()[0] as object);
-      // The schema of a query lists only some of its fields, because the operation checks the others itself.
+      // For the routes of queries, the schema lists only some fields of the body. The operation checks the other fields.
       const isPartial = route.endsWith("/query");
       if (properties && !isPartial) expect(Object.keys(properties), route).to.include.members(fields);
     }

@@ -1,6 +1,6 @@
 /**
- * Checks each list of the kinds of triggers in code, schemas and docs: it must state which kinds the specification defines. The test finds
- * the lists itself.
+ * Finds the lists of all kinds of triggers in code, schemas and docs. Each list must state which kinds the product's specification
+ * defines.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -36,7 +36,7 @@ const namesAllKinds = (text: string): boolean => KINDS.every((kind) => kind.test
 /** Returns the number of lists, and the first lines of those that do not name the specification. */
 function silentLists(text: string, most = SCHEMA_LINES): { lists: number; silent: number[] } {
   if (!namesAllKinds(text)) return { lists: 0, silent: [] };
-  // Numbers the lines before it removes empty ones.
+  // Removes empty lines, but keeps the line numbers of the whole text.
   const lines = text.split("\n").flatMap((line, at) => (line.trim() === "" ? [] : [{ line, number: at + 1 }]));
   const between = (from: number, to: number): string =>
     lines

@@ -1,4 +1,4 @@
-/** A scripted coding agent. It changes an app only through the MCP tools and the command line `svc`, and counts its calls. */
+/** A scripted coding agent. The agent changes an app only by MCP tools and the command line `svc`, and counts its calls. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";

@@ -73,7 +73,6 @@ async function readCounters({ service, postmaster, database }: MeasuredSystem): 
   return { ...rows[0], ...readProcessorTime(service.pid, postmaster) };
 }
 
-/** Resources that the service used in one period. */
 interface PeriodUsage {
   line: string;
   counters: Counters;

@@ -19,8 +19,8 @@ const WARM_UP_MS = 1_000;
 const SERVICE_ENVIRONMENT = { ALLOW_PRIVATE_NETWORK: "1" };
 
 /**
- * Measures runs per second of two services. The second one has more cores or runners, and the first one is the baseline. Both services
- * are running, but only one is called at a time.
+ * Measures runs per second of two services. The first service is the baseline; the second one has more cores or runners. Both services
+ * run all the time, but only one of them gets calls at a time.
  */
 async function measureGrowth(
   rounds: number,

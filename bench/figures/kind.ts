@@ -13,7 +13,7 @@ import {
 } from "../harness/kinds.js";
 import { type BenchService, startBenchService } from "../harness/service.js";
 
-/** Number of runs that one app can execute at the same time on two cores. */
+/** Number of callers whose rate is the baseline for the rates of 64 callers and more. */
 const FEW_CALLERS = 3;
 const MANY_CALLERS = 64;
 const CALLER_COUNTS = [1, FEW_CALLERS, 8, MANY_CALLERS];

@@ -1,6 +1,6 @@
 /**
- * Measures log events per second over HTTP while 10, 100 and 1,000 actions have a log trigger, compared with a bare insert over HTTP. Each
- * event starts no run or one run.
+ * Measures log events per second over HTTP while 10, 100 and 1,000 actions have a log trigger. Each event starts no run or one run. The
+ * baseline is a bare insert over HTTP.
  */
 import { openDatabase } from "../../src/data/database.js";
 import { insertPublishedActions } from "../../test/harness/published-actions.js";
@@ -14,7 +14,7 @@ export const title = "log events over HTTP, by the number of actions with a log 
 const ACTION_COUNTS = [10, 100, 1_000];
 const CALLER_COUNT = 20;
 const MEASURED_SECONDS = 2;
-/** Number of events that start runs in one round. It is small, so that the queued runs cost little. */
+/** Number of events that start runs in one round. The number is small, so that the queued runs cost little. */
 const RUN_STARTING_EVENTS = 980;
 const EVENT_TYPE = "dataSource.entry.create";
 const EVENT_DATA = { columns: { status: "open", amount: 12.5 }, note: "an entry as it is usually made" };

@@ -15,7 +15,7 @@ export const title = "log entries of one app to 1,000 websockets of one process"
 
 const SOCKET_COUNT = 1_000;
 const LOG_SUBSCRIPTION = "subscription { actionLogAdded(appId: 1) { id type createdAt data } }";
-/** Number of events in flight while throughput is measured. It is so high that the server never waits for the next event. */
+/** Maximum number of events in flight while throughput is measured. With this number, the server never waits for an event. */
 const EVENTS_IN_FLIGHT = 8;
 const ROUND_MS = 2_000;
 /** Number of events in a round that measures the delay. They are sent at an interval at which both servers can deliver them. */
@@ -70,7 +70,7 @@ async function subscribe(
   };
 }
 
-/** Measures deliveries per second, with EVENTS_IN_FLIGHT events in flight at any time. */
+/** Measures deliveries per second, with at most EVENTS_IN_FLIGHT events in flight. */
 async function measureThroughput({ emit, delivered, progress }: SubscribedServer): Promise<number> {
   const before = delivered();
   const startedAt = performance.now();

@@ -1,4 +1,7 @@
-/** Measures how long a page of the execution log takes over HTTP as the log grows, compared with a bare query of the same rows by pg. */
+/**
+ * Measures how long a page of the execution log takes over HTTP, for several sizes of the log. The baseline is a bare query by pg of the
+ * same rows.
+ */
 import { Client } from "pg";
 import { type FigureRow, median, timeCalls } from "../harness/figure.js";
 import { type BenchService, startBenchService } from "../harness/service.js";

@@ -1,5 +1,5 @@
 /**
- * Measures how an action that repeatedly fills its memory slows other apps' runs and the API, compared with the same calls on an idle
+ * Measures how much an action that repeatedly fills its memory slows other apps' runs and the API. The baseline: the same calls on an idle
  * service.
  */
 import { type FigureRow, percentile, timeCalls } from "../harness/figure.js";

@@ -13,7 +13,7 @@ const MEASURED_SECONDS = 2;
 const BASELINE_NAME = "Fastify alone that reads the same rows by pg";
 const PUBLIC_SETTING = { welcome: "hello", colors: ["red", "green", "blue"], limits: { users: 100, files: 2_000 } };
 
-/** Starts a bare Fastify server that returns the settings by one prepared statement. It checks no credential and no tier. */
+/** Starts a bare Fastify server that returns the settings by one prepared statement. It checks no permissions. */
 async function startBaseline(connectionString: string, appId: number): Promise<{ url: string; stop(): Promise<void> }> {
   const pool = new pg.Pool({ connectionString, max: 10 });
   const text = "SELECT key, value FROM setting WHERE app_id = $1";

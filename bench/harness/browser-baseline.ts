@@ -17,10 +17,7 @@ const RATE_MS = 800;
 const PACE_MS = 200;
 
 export interface BrowserBaseline {
-  /**
-   * Measures how long an open page takes to evaluate a script, with one call every 200 ms. Returns the median in milliseconds. No run can
-   * be faster.
-   */
+  /** Measures how long an open page takes to evaluate a script, with one call every 200 ms. Returns the median in milliseconds. */
   pacedEvaluate(count?: number): Promise<number>;
   /** Measures rounds per second. Each round navigates to a new document and evaluates a script there. */
   navigatingLoop(): Promise<number>;

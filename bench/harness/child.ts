@@ -4,7 +4,6 @@ import { once } from "node:events";
 
 export type BenchChild = ChildProcess;
 
-/** Starts the module `file` of this folder as a child process. */
 export const startBenchChild = (file: string): BenchChild => fork(new URL(`./${file}`, import.meta.url));
 
 /** Waits for the next message of the child process. @throws Error if the process ends first */
@@ -14,7 +13,7 @@ export async function nextMessage<T>(child: BenchChild): Promise<T> {
   const exited = once(child, "exit", { signal }).then(([code]) => {
     throw new Error(`a process of the benchmark exited (got exit code ${code})`);
   });
-  // If a message arrives first, nothing else handles this rejection, and Node would report it as unhandled.
+  // Prevents an unhandled rejection of `exited` after the message has arrived.
   exited.catch(() => undefined);
   try {
     const [message] = await Promise.race([once(child, "message", { signal }), exited]);

@@ -14,7 +14,8 @@ export interface FigureRow {
 }
 
 /**
- * One figure. `run` starts what it measures, stops it, and returns the rows in the order of printing. Each value is the median of `rounds`.
+ * One figure. `run` starts the measured systems, measures, stops the systems, and returns the rows in the order of printing.
+ * Each measurement is repeated in `rounds` rounds.
  */
 export interface Figure {
   title: string;
@@ -30,8 +31,8 @@ export function percentile(samples: readonly number[], share: number): number {
 export const median = (samples: readonly number[]): number => percentile(samples, 0.5);
 
 /**
- * Repeats all measurements in alternating order and returns the median of each. Alternating spreads changes in the machine's speed over all
- * of them.
+ * Executes each measurement once per round, and returns the median of each. In this order, a change of the machine's speed affects all
+ * measurements.
  */
 export async function measureAlternating<Name extends string>(
   rounds: number,

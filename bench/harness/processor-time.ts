@@ -33,7 +33,6 @@ function readProcessUsage(pid: number): ProcessUsage | null {
   }
 }
 
-/** Returns the process and all of its descendants. */
 function readProcessFamily(pid: number): ProcessUsage[] {
   const all = readdirSync("/proc").flatMap((name) =>
     /^\d+$/.test(name) ? (readProcessUsage(Number(name)) ?? []) : [],

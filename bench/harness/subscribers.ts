@@ -5,7 +5,7 @@
 import { once } from "node:events";
 import WebSocket from "ws";
 
-/** Message from the parent process: what to subscribe to. */
+/** Message from the parent process: the subscription, and the number of sockets that open it. */
 export interface SubscribersOptions {
   url: string;
   token: string;

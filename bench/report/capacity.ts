@@ -78,7 +78,6 @@ const NEXT_STEPS = `## Next steps when one machine is full
    [OpenID provider](people.md#sign-in-at-an-openid-provider) for all of them.
 `;
 
-/** Returns the content of docs/operate/capacity.md. */
 export function createCapacityPage(measured: StoredFigure): string {
   const lines = readCosts(measured);
   const idleCosts = lines.get(IDLE_LINE)!;

@@ -14,7 +14,6 @@ export interface StoredFigure {
   rows: FigureRow[];
 }
 
-/** Default path of the file with the results. */
 export const DEFAULT_RESULTS_FILE = "bench/results.json";
 
 /** Results by the name of the figure. */

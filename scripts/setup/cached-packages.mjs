@@ -1,6 +1,6 @@
 /**
- * Installs the packages from the archives in npm's cache. This takes a third of the processor time of `npm ci`, which passes each file
- * through several streams and has no option to leave out files.
+ * Installs the packages from the archives in npm's cache. This takes a third of the processor time of `npm ci`, which cannot leave out
+ * files.
  */
 import { createHash } from "node:crypto";
 import { chmodSync, existsSync, mkdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { extractArchive } from "./archive.mjs";
 import { currentMachine, selectPackages } from "./lock-file.mjs";
 import { throwIfEnding, waitForAll } from "./steps.mjs";
 
-/** Number of archives that are read and decompressed at once. The kernel and Node's threads do this beside the writing of files. */
+/** Number of archives that are read and decompressed at the same time. */
 const CONCURRENCY = 4;
 const SHA512 = /^sha512-(\S+)$/;
 

@@ -1,6 +1,6 @@
 /**
- * Process of the service under `npm run dev`. It first loads the packages, which takes longer than loading the service's own code. When
- * dev.mjs sends a message, it starts the service.
+ * Process of the service under `npm run dev`. This process first loads the packages, which takes longer than the service's own code.
+ * When dev.mjs sends a message, this process starts the service.
  */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** Lock that allows only one set-up at a time in a checkout. The kernel releases it when its process ends, also after a crash. */
+/** Lock that allows only one set-up at a time in a checkout. The kernel releases the lock when its holder ends, also after a crash. */
 import { spawnSync } from "node:child_process";
 import { closeSync, constants, mkdirSync, openSync } from "node:fs";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ const LIMIT_MS = 15 * 60_000;
 /** Flag of `open` on macOS, which has no program `flock`: locks the opened folder. Node has no constant for it. */
 const O_EXLOCK = 0x20;
 
-/** Opens the folder and locks it. Returns null if it is locked. */
+/** Opens and locks the folder; null if it is locked. */
 function openAndLockOnMac(folder) {
   try {
     return openSync(folder, constants.O_RDONLY | constants.O_NONBLOCK | O_EXLOCK);
@@ -20,7 +20,7 @@ function openAndLockOnMac(folder) {
   }
 }
 
-/** Opens the folder and locks it. Returns null if it is locked. The lock belongs to the descriptor, so it remains when `flock` has ended. */
+/** Opens and locks the folder; null if it is locked. The lock belongs to the returned descriptor, so it outlasts the program `flock`. */
 function openAndLock(folder) {
   const descriptor = openSync(folder, "r");
   const stdio = ["ignore", "ignore", "pipe", descriptor];

@@ -19,7 +19,7 @@ import { runOrThrow, SetupError, say, step } from "./steps.mjs";
 const NODE_MAJOR = 24;
 const NODE_MINOR = 11;
 
-/** True if npm may skip the package: an optional package that does not fit the platform, or one that depends on such a package. */
+/** True if npm may skip the package: an optional package that does not fit the platform, or that may depend on such a package. */
 function mayBeAbsent(entry, machine) {
   if (!entry.optional) return false;
   return !fitsPlatform(entry, machine) || Boolean(entry.libc) || (!entry.os && !entry.cpu);
@@ -88,7 +88,7 @@ function moveAside(packages, aside) {
   }
 }
 
-/** Replaces the folder `packages` by the installed one. If one of them cannot be moved, for example a mount, the old packages remain. */
+/** Replaces the folder `packages` by the installed one. If the installed folder cannot be moved, moves the old one back. */
 function replacePackages(packages, stage) {
   const aside = join(stage, "replaced");
   if (existsSync(packages)) moveAside(packages, aside);

@@ -1,4 +1,4 @@
-/** Runs a step of the set-up. Prints a line at its start and end, and its output if it fails. */
+/** Runs the steps of the set-up. Prints a line at the start and end of each step, and the output of failed programs. */
 import { spawn } from "node:child_process";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -28,8 +28,8 @@ export function createToolEnvironment(root) {
 }
 
 /**
- * Runs a program. Resolves to `{code, output}`, with code 127 if the program cannot be started. The program also receives a signal that
- * ends this process. This process then starts no other program, and its exit code is 1.
+ * Runs a program. Resolves to `{code, output}`, with code 127 if the program cannot be started. Forwards SIGINT and SIGTERM to the program.
+ * After such a signal, this process starts no other program, and its exit code is 1.
  */
 export function run(command, args, { cwd = ROOT, env = createToolEnvironment(ROOT) } = {}) {
   return new Promise((resolve) => {
@@ -37,7 +37,7 @@ export function run(command, args, { cwd = ROOT, env = createToolEnvironment(ROO
     const forwardSignal = (signal) => {
       receivedSignal = signal;
       process.exitCode = 1;
-      // The compiler ignores signals, so this can take a minute.
+      // The compiler ignores signals, so the wait can take a minute.
       say(`received ${signal}; waiting for \`${command}\` to end`);
       child.kill(signal);
     };
@@ -91,7 +91,7 @@ export async function runOrThrow(command, args, options) {
   throw new SetupError(`\`${[command, ...args].join(" ")}\` failed with exit code ${code}; its output is above`);
 }
 
-/** Waits for all promises, also after one has failed, so that nothing runs on afterwards. Then throws the first failure. */
+/** Waits until all promises have settled, even if one has failed. Then throws the error of the first failed promise in the list. */
 export async function waitForAll(promises) {
   const results = await Promise.allSettled(promises);
   const failed = results.find(({ status }) => status === "rejected");

@@ -47,8 +47,8 @@ export class WebBundles {
   #isSmallest;
 
   /**
-   * Reads the records of the earlier build. Empties the folder if that build was interrupted, if a common source has changed, or if that
-   * build compressed less than this one with `isSmallest`.
+   * Reads the records of the earlier build. Empties the folder if that build was interrupted or a common source has changed. Also empties
+   * the folder if `isSmallest` is true and the earlier build compressed less.
    */
   constructor(root, folder, isSmallest) {
     this.#root = root;

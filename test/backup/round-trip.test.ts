@@ -27,7 +27,7 @@ interface Shape {
   indexes: string[];
 }
 
-/** Returns all database objects except rows. It leaves out the names of partitions' indexes, because PostgreSQL chooses them. */
+/** Returns the partitions, sequences, triggers and indexes. Leaves out indexes of partitions, because PostgreSQL chooses their names. */
 async function shapeOf(db: Db): Promise<Shape> {
   const [shape] = await db.query(`
     SELECT (SELECT json_agg(format('%s %s', relname, pg_get_expr(relpartbound, oid)) ORDER BY relname)

@@ -26,8 +26,8 @@ async function must(rest: SendRest, method: string, path: string, body?: object)
 }
 
 /**
- * Adds runs with their entries in several partitions. A live process executes one of them. They belong to another app, which the test does
- * not compare.
+ * Adds completed runs with log entries in several partitions. Also adds a running run of another app, whose responses the test does not
+ * compare.
  */
 async function fillPartitions({ db }: TestService): Promise<void> {
   const partitions = new Partitions({ db, days: 30 });
@@ -123,7 +123,7 @@ export function restoreTo(to: RestoreTo, path: string): Promise<BackupRestoreRep
 
 const NAMES: Record<string, string> = { ":columns": "Seat", ":name": "Seats", ":dataSource": "Seats" };
 
-/** Returns the responses of every read route for the first app, by path, without values that depend on the time. */
+/** Returns the responses of every GET route for the first app, by path. Leaves out URLs and values that depend on the time. */
 export async function allAnswers(url: string, token: string): Promise<Record<string, string>> {
   const answers: Record<string, string> = {};
   for (const { method, path } of ROUTES) {

@@ -70,8 +70,8 @@ describe("the connection of the benchmarks", () => {
         () => "an answer",
         (error: Error) => error.message,
       );
-      // Waits until the server has read the request. Destroying a socket with unread bytes would reset the connection, which is another
-      // error.
+      // Waits until the server has read the request. A socket that is destroyed with unread bytes resets the connection, which causes
+      // another error.
       await requestArrived();
       end();
       expect(await answer).to.match(new RegExp(`^${what}`));

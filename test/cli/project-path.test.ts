@@ -41,7 +41,7 @@ const names = fc
     { minLength: 1, maxLength: 4 },
   )
   .map((parts) => parts.join(""))
-  // Longer names are excluded, because their file names are shortened.
+  // Leaves out longer names, because the project shortens their file names.
   .filter((name) => name.isWellFormed() && 3 * Buffer.byteLength(name) <= 200);
 
 const segments = fc.stringMatching(/^[a-zA-Z0-9_$@-]{1,12}(?:\.[a-z]{1,4})?$/);
@@ -179,7 +179,7 @@ describe("paths of a project", () => {
         ["con", ["Name"]],
         ["A name", ["Name"]],
       ]);
-      // Adds a second file of the same action, as an earlier pull may have written it.
+      // Adds a second file of the same action under another name, as an earlier pull may have written.
       write(folder, "actions/%61ux/action.js", TEXT);
       for (const name of ["aux", "renamed"]) await project.removeItem("action", name);
       for (const name of ["con", "My Stock", "A name"]) await project.removeItem("data source", name);

@@ -1,4 +1,4 @@
-/** Test file of a project folder: `svc test` runs it. It uses each helper of `svc/test`; one of its tests fails. */
+/** Test file of a project folder, for the command `svc test`. The file uses each helper of `svc/test`, and contains one failing test. */
 export const PROJECT_TEST = `import { equal, mock, ok, rejects, test } from "svc/test";
 import { execute } from "./action";
 

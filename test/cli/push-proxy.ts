@@ -1,12 +1,13 @@
-/** A proxy between the command line and the service that can interrupt a push. */
+/** Proxy between the command line `svc` and the service. The proxy can interrupt a push. */
 import { once } from "node:events";
 import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
 
 /**
- * Starts a proxy for the service. While `state.isArmed`, it forwards half or all of the request that applies a push, and sends no response.
- * @param afterPush called before the response to a push
+ * Starts a proxy for the service. While `state.isArmed`, the proxy forwards half or all of a request that applies a push, and sends no
+ * response to this request.
+ * @param afterPush called before the proxy sends the response to a push
  */
 export async function startPushProxy(
   serviceUrl: string,

@@ -133,7 +133,7 @@ if (/\\btsc$/.test(process.argv[1] ?? "")) while (existsSync(${JSON.stringify(ho
     expect(dev.child.exitCode, dev.printed()).to.equal(1);
   });
 
-  /** Returns the apps in which `svc test` runs. A removed one is in no list, and is deleted later. */
+  /** Returns the temporary apps of `svc test`. The list contains no removed apps. */
   async function testApps(): Promise<{ id: number; name: string }[]> {
     const { apps } = (await service.rest("GET", "/v1/apps", { as: "admin" })).body;
     return apps.filter(({ name }: { name: string }) => name.includes("(test-"));
@@ -154,7 +154,7 @@ if (/\\btsc$/.test(process.argv[1] ?? "")) while (existsSync(${JSON.stringify(ho
     const lines = tests[4].error.split("\n");
     expect(lines[0]).to.match(/^TypeError: /);
     for (const [at, place] of places.entries()) expect(lines[at + 1]).to.include(place);
-    // The tests ran in a separate app, which `svc test` has removed, and they left this app unchanged.
+    // The tests ran in a separate app, which `svc test` has removed. The project's app is unchanged.
     expect((await manifestOf(app)).dataSources ?? []).to.deep.equal([]);
     const { stages } = (await service.rest("GET", `/v1/apps/${app}/stages`)).body;
     expect(stages.map(({ appId }: { appId: number }) => appId)).to.deep.equal([app]);
@@ -231,7 +231,7 @@ test("waits", () => new Promise((resolve) => setTimeout(resolve, 60_000)));
     await json(folder, ["publish", "hello"]);
     const [plain, lines] = [start(folder, ["logs", "--follow"]), start(folder, ["logs", "--follow", "--json"])];
     const { runId } = await json(folder, ["run", "hello"]);
-    // A command that reads the list of runs only after the run has ended prints this run as an earlier one.
+    // Each command prints this run: as a new run, or from the list of earlier runs that the command reads when it starts.
     await until(async () => /completed {2}hello {2}run \d+/.test(plain.printed()));
     await until(async () => lines.printed().includes(`"id":${runId}`));
     for (const line of lines.printed().trim().split("\n")) expect(JSON.parse(line)).to.include.keys("id", "state");

@@ -189,7 +189,7 @@ async function execute() {
       `Error\n${line}\n${other}`,
     );
     expect(placed).to.equal(`Error\n    at f (actions/plain/action.js:2:1)\n${other}`);
-    // Stack lines keep the positions of the code that ran, even if the code has changed since.
+    // If the file has changed since the push, the command line does not map stack lines to positions in the file.
     write(folder, "actions/plain/action.js", text.replace("limit();", "return limit();"));
     expect((await svc(folder, ["run", "plain"])).err).to.match(/execute.* \(plain\.js:\d+:3\)/);
   });

@@ -271,7 +271,7 @@ describe("the command line", () => {
       const runs = [await json(folder, ["run", "hello"]), await json(folder, ["run", "hello", "--live"])];
       expect(runs.map(({ result }) => result.text)).to.deep.equal(["Draft world", "Bye world"]);
       const { versions } = await json(folder, ["versions", "hello", "--published"]);
-      // The app still requires tests, so a draft needs passed tests. A version that was live does not.
+      // The app requires passed tests for the publication of a draft, but not for a rollback to an earlier live version.
       const refused = await svc(folder, ["publish", "--yes"]);
       expect([refused.code, refused.err]).to.match(/^1,error TESTS_REQUIRED: /);
       const rolledBack = await json(folder, ["rollback", "hello"]);
@@ -290,7 +290,7 @@ describe("the command line", () => {
       { kind: "action", name: "hello", change: "created" },
     ]);
     expect((await json(first.folder, ["pull"])).pulled).to.deep.equal([]);
-    // Only this developer has changed these files: a pull keeps them, and a forced pull lists the files that it replaces.
+    // Only this developer changes these files. A pull keeps the changed files. A forced pull replaces and lists them.
     const [action, definitions] = ["actions/hello/action.ts", "app.json"].map((name) => join(first.folder, name));
     const [before, fields] = [readFileSync(action!, "utf8"), readFileSync(definitions!, "utf8")];
     writeFileSync(action!, before.replace("Greets a person.", "Greets here."));

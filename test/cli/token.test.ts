@@ -87,7 +87,7 @@ describe("npm run token", () => {
     const listener = new Client({ connectionString: service.databaseUrl });
     await listener.connect();
     await listener.query(`LISTEN ${CREDENTIAL_CHANNEL}`);
-    // The program notifies the service at once. Without the notification, the service would read the token again only after some seconds.
+    // The program notifies the service of the change. Without the notification, the service would notice the change only after seconds.
     const notice = once(listener, "notification");
     const revoked = await runProgram(environment, "revoke", String(answer.id));
     expect(revoked.answer).to.deep.equal({ id: answer.id, revoked: true });

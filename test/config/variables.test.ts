@@ -53,7 +53,7 @@ const FAULTY: Record<string, string> = {
   OTEL_EXPORTER_OTLP_ENDPOINT: "collector:4318",
   LOG_LEVEL: "loud",
 };
-/** Variables with secret values: error messages must not show rejected values of them. */
+/** Variables with secret values, which error messages must not show. */
 const SECRET_VARIABLES = "DATABASE_URL DATABASE_DIRECT_URL BROWSER_WS_ENDPOINTS SMTP_URL SETTINGS_KEY NPM_TOKEN".split(
   " ",
 );

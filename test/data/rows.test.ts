@@ -1,6 +1,6 @@
 /**
- * Compares the entities of TypeORM with the tables that the migrations create, and checks the strength of row locks in
- * all SQL of the service.
+ * Compares the entities of TypeORM with the tables that the migrations create. Also checks that row locks in the service's SQL cannot
+ * deadlock with inserts.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -63,8 +63,8 @@ describe("rows", () => {
   }
 
   /**
-   * An insert locks the rows that it references FOR KEY SHARE. If two transactions have both done so, and then both lock the same row FOR
-   * UPDATE, each waits for the other. FOR NO KEY UPDATE excludes other changes without this deadlock.
+   * An insert locks each referenced row FOR KEY SHARE. If two transactions hold such a lock on the same row, and then both lock the row FOR
+   * UPDATE, each waits for the other. FOR NO KEY UPDATE prevents concurrent changes without this deadlock.
    */
   it("no row that others point at is locked FOR UPDATE, which deadlocks with inserts", async () => {
     const referenced = (await rows<{ name: string }>(db, REFERENCED_TABLES)).map(({ name }) => name);

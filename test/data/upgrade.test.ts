@@ -1,4 +1,4 @@
-/** Tests upgrades without downtime: the new schema works with processes of the previous release, which run until they are replaced. */
+/** Tests upgrades without downtime: processes of the previous release still run, and must work with the new schema. */
 import { expect } from "chai";
 import { type Db, migrateDatabase, migrateSchema, openDatabase } from "../../src/data/database.js";
 import { MIGRATIONS } from "../../src/data/migrations.js";
@@ -8,7 +8,7 @@ import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 import { until } from "../harness/until.js";
 import { type Catalogue, catalogueOf, removedParts } from "./schema-growth.js";
 
-/** SQL statements of the last release. At each release, replace them with the statements of the new release. */
+/** SQL statements of the previous release. At each release, replace them with the statements of the new release. */
 const STATEMENTS = [
   `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, holder, started_at, hosts)
    VALUES (1, 1, 'master', 'manual', '{"n": 1}', 'running', '00000000-0000-4000-8000-000000000001', now(), '{a}')`,
@@ -130,7 +130,7 @@ describe("the schema with the previous release", () => {
     await one.startTransaction();
     await one.query("LOCK TABLE run IN ROW EXCLUSIVE MODE");
     const migrating = migrateDatabase(database.url);
-    // Selects the lock that the migration waits for. It waits as soon as it needs the locked table.
+    // Selects the migration's lock request on `run`, which waits until transaction `one` ends.
     const waits =
       "SELECT FROM pg_locks WHERE NOT granted AND relation = 'run'::regclass AND mode = 'AccessExclusiveLock'";
     await until(async () => (await other.query(waits)).length > 0);

@@ -78,7 +78,7 @@ function process() {
       one.name === "nodejs_eventloop_lag_p99_seconds" ? { ...one, value: state.loop } : one,
     );
   };
-  // One run has been counted before the first scrape, so that the metrics of runs exist.
+  // Counts one run before the first scrape, so that the metrics of runs exist.
   measures.runEnded(RUN);
   return { measures, state, scrape };
 }

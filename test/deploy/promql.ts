@@ -43,7 +43,6 @@ export function parseExpression(text: string): SyntaxNode {
   return tree.topNode.firstChild!;
 }
 
-/** Returns the names of the metrics in an expression. */
 export function metricsIn(text: string): string[] {
   const names: string[] = [];
   parser.parse(text).iterate({

@@ -1,6 +1,6 @@
 /**
- * Pastes the commands of the docs into a shell. `npm test` uses README.md and every eighth page, the long tests use all pages. One service
- * serves all pages; each page has its own app and folder.
+ * Runs the commands of the docs in a shell. `npm test` uses ALWAYS_RUN_PAGES and every 32nd other page; the long tests use all pages. All
+ * pages use one service; each page has its own app and folder.
  */
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -135,8 +135,8 @@ describe("commands in the documentation", () => {
       seen = true;
     };
     void next.then(end, end);
-    // The API does not signal that a subscription has started, and sends no runs from before its start. So the test starts runs until one
-    // arrives.
+    // The API does not signal that a subscription has started, and then sends only later runs. So the test starts runs until the client
+    // receives one.
     await until(async () => {
       if (!seen) await service.rest("POST", `/v3/apps/${appId}/actions/welcome/runWithResult`, { body: {} });
       return seen;

@@ -114,7 +114,7 @@ describe("the reference page of limits", () => {
 
   it("names statuses that exist", () => {
     const names = rows.flatMap(({ above }) => above.match(/\b[A-Z_]{7,}\b/g) ?? []);
-    // Codes of errors of `request()` and `svc-ai`, which have no row in STATUS (contract, section 9).
+    // Codes of errors of `request()` and `svc-ai`. STATUS does not contain them.
     const codes = ["TIMEOUT", "TRANSPORT"];
     expect(names.filter((name) => !(name in STATUS) && !codes.includes(name))).to.deep.equal([]);
     expect(names.length).to.be.above(100);

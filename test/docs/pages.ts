@@ -14,8 +14,8 @@ export const PAGES: readonly string[] = [
 export const readPage = (page: string): string => readFileSync(join(ROOT, page), "utf8");
 
 /**
- * A code block of a page. The line before its fence says what a test does with it: `<!-- not run: why -->`, `<!-- file: name -->`, `<!--
- * response -->` or `<!-- output -->`.
+ * A code block of a page. A mark in the line before the block states how a test uses the block. Marks: `<!-- not run: why -->`,
+ * `<!-- file: name -->`, `<!-- response -->` and `<!-- output -->`.
  */
 export interface Block {
   line: number;
@@ -86,8 +86,8 @@ export interface Beginning {
 }
 
 /**
- * Steps that a reader of this page has done before: `<!-- begins with: page.md#section -->`, or only a page for the part before its first
- * section. `, first block` at the end names only the first block of that section.
+ * Returns the section whose steps a reader of this page has done before, from a mark such as `<!-- begins with: page.md#section -->`.
+ * Without `#section`, the mark means the part before the first section. `, first block` limits it to the first block.
  */
 export function beginningOf(text: string): Beginning | null {
   const mark = /^<!-- begins with: ([\w./-]+\.md)(?:#([\w-]+))?(, first block)? -->$/m;

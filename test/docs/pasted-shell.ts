@@ -1,13 +1,13 @@
 /**
- * A shell into which a test pastes blocks one after the other, as a reader would. An API call with an error status ends the shell, which
- * plain curl would not do, unless the page shows an error as the response.
+ * A shell into which a test pastes blocks of commands one after the other, as a reader would. This shell ends if curl receives a response
+ * with an error status. A block whose response on the page is an error is an exception.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { programEnvironment } from "../harness/program-environment.js";
 import { ROOT } from "./pages.js";
 
-/** Definitions for `npm run example` and `npx svc`, which run the scripts without set-up. Other npm commands fail. */
+/** Shell functions. `npm run example` and `npx svc` run the scripts directly; other npm and npx commands fail. */
 const PRELUDE = `
 set -eo pipefail
 curl() { command curl --fail-with-body "$@" || [ "$?" = "$EXPECTED_EXIT_CODE" ]; }
@@ -53,7 +53,7 @@ export function pastedShell(folder: string): PastedShell {
     throw new Error(`the shell ended with ${code}: ${printed}${complaints}`);
   });
   ended.catch(() => undefined);
-  // A shell that ends makes this write fail; the `close` handler reports the failure.
+  // If the shell has ended, a write fails. The promise `ended` reports the end.
   bash.stdin.on("error", () => undefined);
   bash.stdin.write(PRELUDE);
 

@@ -1,4 +1,4 @@
-/** Compares the JSON that a page shows as a response with what its commands printed. */
+/** Compares the JSON that a page shows as a response with the output of the page's commands. */
 
 /** Parses the last JSON document in a text, which is the output of the last command. @throws Error if there is none */
 export function lastJson(printed: string): unknown {

@@ -49,7 +49,7 @@ function headingsOf(markdown: string): Set<string> {
   return ids;
 }
 
-/** Counts the words of search indexes whose sections are read. MiniSearch reads them in a method that its types do not declare. */
+/** Counts the calls of MiniSearch's internal method `termResults`, which reads the sections of one word from a search index. */
 function countIndexReads(): { index: { reads: number }; restore: () => void } {
   const prototype = MiniSearch.prototype as unknown as { termResults: (...parameters: unknown[]) => unknown };
   const { termResults } = prototype;
@@ -76,7 +76,6 @@ describe("the pages of the documentation", () => {
     for (const folder of folders) rmSync(folder, { recursive: true, force: true });
   });
 
-  /** Creates a documentation site of these Markdown files. */
   function siteOf(files: Record<string, string>): FastifyInstance {
     const root = mkdtempSync(join(tmpdir(), "svc-docs-site-"));
     folders.push(root);

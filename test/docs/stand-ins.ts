@@ -1,4 +1,4 @@
-/** Servers on loopback that stand for the hosts of examples: an API over TLS, and a provider of language models. */
+/** Servers on loopback that replace the hosts of the docs' examples: an API over TLS, and a provider of language models. */
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo, Server } from "node:net";
 import { text } from "node:stream/consumers";
@@ -17,7 +17,7 @@ export interface StandIns {
 
 const API_ORIGIN = "https://api.example.com";
 
-/** Responses of the provider, by the end of their path. */
+/** Responses of the provider, by the end of the request's path. */
 const MODEL_ANSWERS: Readonly<Record<string, string>> = {
   "/chat/completions": openAiAnswerWith("Hello there"),
   "/embeddings": JSON.stringify({ data: [{ embedding: [0.5, -1] }, { embedding: [1, 2] }], usage: {} }),

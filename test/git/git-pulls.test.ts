@@ -1,4 +1,4 @@
-/** Tests pulls of git repositories beside other work: slots, changes by other requests, limits of webhooks. Needs no service. */
+/** Tests concurrent pulls of git repositories without a service: slots, changes by other requests, limits of webhooks. */
 import { expect } from "chai";
 import { pino } from "pino";
 import { ActionError } from "../../src/errors.js";
@@ -160,7 +160,7 @@ describe("webhooks of git servers", () => {
 
   const WEBHOOK = { id: 1, appId: 7, ref: "refs/heads/main" };
 
-  /** Creates git webhooks, of which one is claimed. `events` collects what the service stores and logs of a webhook that it gives up. */
+  /** Creates GitWebhooks that claim one webhook. `events` collects the stored outcomes and the log lines of webhooks that are given up. */
   function createWebhooks(find: () => Promise<never>) {
     const events: unknown[] = [];
     const add = (event: unknown) => async () => void events.push(event);

@@ -1,5 +1,5 @@
 /**
- * Tests packs and responses of git servers that are broken, hostile or too large, patterns of tags, and addresses that a pull cannot reach.
+ * Tests faults of git servers: broken, hostile or too large packs and responses, and unreachable addresses. Also tests patterns of tags.
  */
 import { createHash } from "node:crypto";
 import { deflateSync } from "node:zlib";
@@ -22,9 +22,9 @@ interface Item {
   type: keyof typeof TYPES | "difference" | "unknown";
   content: Buffer;
   base?: string;
-  /** Header of the object in the pack, if it states another kind or size than the actual one. */
+  /** Header of the object in the pack. By default, a correct header. */
   head?: Buffer;
-  /** Size that the pack states for the object, if it is not the actual one. */
+  /** Size that the pack states for the object. By default, the actual size. */
   size?: number;
 }
 
@@ -161,7 +161,6 @@ describe("git repositories", () => {
     expect(await of([["100644", "settings.json", "0".repeat(40)]])).to.match(/settings\.json is missing/);
     const { commit, items } = repository(Buffer.from([0xff, 0xfe]));
     expect(await faultOf(read(hash(commit), packOf(items)))).to.equal("settings.json is not UTF-8 text");
-    // A folder that contains itself is impossible, because its hash depends on its content. Deep folders are possible.
     let [folder, all] = [tree([["100644", "x.ts", id]]), [blob("[]")]];
     for (let depth = 0; depth < 20; depth += 1) {
       all = [...all, folder];
@@ -341,7 +340,7 @@ describe("git repositories", () => {
     ended.resolve(null);
     await patient;
     expect([order, removed]).to.deep.equal([["time is over", "pull ends", "drained"], [1]]);
-    // One pull is still in progress at the time limit. Its attempt stays counted, because the process may end before the pull does.
+    // A pull that is in progress at the time limit stays counted as an attempt, because the process may end before the pull.
     expect(returned).to.deep.equal([0]);
     await webhooks.receive(1, { networkAddress: undefined, header, body, urls: [] });
     await webhooks.deliverDue();

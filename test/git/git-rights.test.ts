@@ -59,7 +59,7 @@ describe("rights and input of git connections", () => {
     });
     expect(error).to.equal("permission denied");
     expect((await versions("first"))[0]).not.to.deep.include({ description: "value 8" });
-    // Restores the role, and revokes all credentials of the person, as a new passphrase does.
+    // Restores the role, and revokes the person's credentials of the kind `editor`, as after a new passphrase.
     await service.rest("PUT", member, { as: "admin", body: { role: "editor" } });
     const reset =
       "UPDATE credential SET revoked_at = now() WHERE person_id = $1 AND kind = 'editor' AND revoked_at IS NULL";

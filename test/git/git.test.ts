@@ -57,7 +57,7 @@ describe("git connections", () => {
     expect(first).to.deep.include({ description: "value 1" });
     expect((await service.rest("GET", path("/settings"))).body).to.deep.equal({ title: "Shop" });
     expect(server.requests.every((one) => one.endsWith("version=2"))).to.equal(true);
-    // Saves a version in Studio, which therefore has no commit.
+    // A version that is saved without a pull has no commit.
     await service.rest("PUT", `/v3/apps/${service.appId}/actions/${await idOf("second")}`, {
       body: { description: "x" },
     });
@@ -318,7 +318,7 @@ describe("git connections", () => {
     server.tag("v50", server.commit(project(50)));
     server.onRequest = async () => {
       server.status = 503;
-      // Delays the repeat until the pull by hand has ended.
+      // Delays the service's next attempt until the test has pulled v51.
       await changeClaimTime("infinity");
     };
     await webhook(webhookSecret, pushed("refs/tags/v50"));
@@ -344,7 +344,7 @@ describe("git connections", () => {
       const [{ id, holder }] = (await rows<{ id: number; holder: string }>(manager, held, [appId])) as [
         { id: number; holder: string },
       ];
-      // A process that stops normally returns the attempt, so that it does not count.
+      // A process that stops normally calls `returnAttempts`, so that its interrupted pull does not count as an attempt.
       await new GitWebhookQueue({ db: manager as never, holder }).returnAttempts([id]);
       const sql = "SELECT attempts FROM git_webhook WHERE id = $1";
       expect(await rows(manager, sql, [id])).to.deep.equal([{ attempts: 2 }]);

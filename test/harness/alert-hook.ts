@@ -1,6 +1,6 @@
 /**
- * HTTP server that stores the alerts it receives, and alert rules that report to it. Checks that the service reported each failure of an
- * action. Starts no service.
+ * Webhook server that stores the alerts of a service. Creates alert rules that report failures of actions to this server, and compares the
+ * stored alerts with the failed runs.
  */
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -28,7 +28,7 @@ export async function startAlertHook(): Promise<AlertHook> {
     let text = "";
     for await (const chunk of request.setEncoding("utf8")) text += chunk;
     const receivedAlert = JSON.parse(text) as ReceivedAlert;
-    // If the service did not receive the response, it sends the alert again with the same ID.
+    // A service that has received no response sends the same alert again, with the same ID.
     if (!received.some(({ id }) => id === receivedAlert.id)) received.push(receivedAlert);
     response.writeHead(204).end();
   }).listen(0, "127.0.0.1");
@@ -44,7 +44,11 @@ export async function startAlertHook(): Promise<AlertHook> {
   };
 }
 
-/** Compares the stored alerts of one rule with the failed runs of its action in the database. Returns null if they agree. */
+/**
+ * Returns the first fault of one rule's alerts; null if there is none. Faults: unsent alerts, no alert for failed runs, a wrong order.
+ * @param states states of the received alerts, in order
+ * @param row state of the rule and number of its action's failed runs, from the database
+ */
 function faultOf(
   states: ReceivedAlert["state"][],
   row: { failed: number; told: boolean; unsent: number },
@@ -85,7 +89,7 @@ export async function reportFailures(
   }
   const since = new Date();
   return {
-    /** Waits until the service has checked and reported all ended runs. @returns the differences between alerts and runs */
+    /** Waits until the service has checked and reported all ended runs. @returns the faults of all rules */
     async faults(db: Db): Promise<string[]> {
       const [{ now }] = await db.query("SELECT now()");
       const settled = async () =>

@@ -1,9 +1,10 @@
 /**
- * Creates content of an app through REST, and checks it: a data source, a private setting, a file, and an action that reads the setting.
+ * Creates the content of an app by REST: a data source, a private setting, a file, and an action that reads the setting. Checks later that
+ * a service still has this content.
  */
 import { expect } from "chai";
 
-/** Code of an action. It returns a sum over the private setting, because a result must not contain the setting itself. */
+/** Code of an action. The result is a sum over the letters of the private setting, because a result must not contain the setting. */
 const CODE = `async function execute({ settings, payload }) {
   return payload.n + [...settings._secret].reduce((sum, letter) => sum + letter.charCodeAt(0), 0);
 }`;

@@ -1,17 +1,17 @@
 /** Callers that send requests to a service one after the other, and count the responses. */
 
-/** Time limit of a request in milliseconds. Only a request that hangs takes this long. */
+/** Time limit of a request in milliseconds. */
 const ANSWER_LIMIT_MS = 60_000;
 
 export interface ResponseCounts {
   /**
-   * Number of responses by `code status`, such as `503 OVERLOADED`, or by `code` for bodies without a status. `unreachable` counts requests
-   * to a process that was down.
+   * Number of responses by HTTP code and the `status` in the body, such as `503 OVERLOADED`. The key is only the HTTP code if the body has
+   * no `status`. The key `unreachable` counts requests without a response.
    */
   counts: Record<string, number>;
   /** Number of 503 responses without Retry-After. */
   withoutRetryAfter: number;
-  /** IDs of the runs that the service acknowledged. */
+  /** Run IDs in the responses. */
   acknowledged: number[];
 }
 
@@ -30,7 +30,7 @@ interface Body {
   result?: unknown;
 }
 
-/** Sends a request and counts its response. @throws Error if no response arrives in time, or if the process ends during the request */
+/** Sends a request and counts its response. @throws Error if no response arrives within ANSWER_LIMIT_MS, or the connection fails */
 async function call(
   target: CallTarget,
   answers: ResponseCounts,

@@ -4,8 +4,8 @@ import type { ChaosOutcome } from "./chaos.js";
 import { WAIT_LIMIT_MS } from "./unrest.js";
 
 /**
- * Responses that callers may get. A run fails if its code cannot be read or if its process is killed. `unreachable` counts requests to a
- * killed process.
+ * Keys of ResponseCounts that a chaos test allows. EXECUTION_FAILED is the status of a run whose code could not be read, or whose process
+ * was killed.
  */
 const ALLOWED_ANSWERS = /^(20\d|503 OVERLOADED$|500 EXECUTION_FAILED$|unreachable$)/;
 
@@ -46,7 +46,7 @@ export function expectRunsAccountedFor(outcome: ChaosOutcome): void {
   expect(Object.keys(answers).filter((answer) => !ALLOWED_ANSWERS.test(answer))).to.deep.equal([]);
 }
 
-/** Checks a chaos test without kills: no run waits longer than the limit, and no instance reports READY while a run does. */
+/** Checks a chaos test without kills: no run waits longer than WAIT_LIMIT_MS, and no instance reports READY after such a wait. */
 export function expectRunsClaimed({ longestQueuedMs, readyWhileWaiting }: ChaosOutcome): void {
   expect(longestQueuedMs).to.be.below(WAIT_LIMIT_MS);
   expect(readyWhileWaiting).to.equal(0);

@@ -1,6 +1,6 @@
 /**
- * Executes a chaos test: instances on one database fire schedules each second and answer requests, while the test kills instances and makes
- * the database unavailable. Returns the state of the runs afterwards.
+ * Executes a chaos test: instances on one database execute schedules and answer requests, while the test kills instances and makes the
+ * database unavailable. Returns the state of the runs afterwards.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -29,7 +29,7 @@ export interface ChaosOptions {
   roles: readonly string[];
   schedules: number;
   callers: number;
-  /** Speed of the schedules' clock. At 60, schedules fire each second, and the service skips a tick that is a second late. */
+  /** Speed of the schedules' clock, as a multiple of real time. At 60, each schedule is due once per second of real time. */
   rate: number;
   /** Number of kills of instances, and of browsers if `pace` includes them. */
   kills: number;
@@ -45,11 +45,11 @@ export interface ChaosOutcome extends FleetObservations {
   expected: number;
   /** Ticks that no row in `run` has, as `<action ID> <tick>`. */
   missing: string[];
-  /** Number of ticks that occur twice or are not expected. */
+  /** Number of repeated ticks, plus number of ticks that are not expected. */
   surplus: number;
   /** Number of scheduled runs by their reason, or by their state if they have no reason. */
   runCountsByState: Record<string, number>;
-  /** Number of started runs that do not have exactly one log entry. */
+  /** Number of runs, except skipped ones, that do not have exactly one log entry. */
   unlogged: number;
   /** IDs of acknowledged runs that have no row in `run`. */
   unknownRuns: number[];
@@ -57,15 +57,18 @@ export interface ChaosOutcome extends FleetObservations {
   /** Differences between the sent alerts and the failed runs. */
   alertDifferences: string[];
   kills: number;
-  /** Exit codes and standard error of instances that ended without being killed. */
+  /** Exit code and standard error of each ready instance that ended without SIGKILL. */
   crashes: string[];
-  /** Failed requests that the instances logged and that the test does not expect. */
+  /** Stack of each unexpected error of a request or of an operation that the instances logged. */
   faults: string[];
-  /** Milliseconds from the start of a final restart of the database, with all instances ready, until a later scheduled run completes. */
+  /**
+   * After the faults, the test restarts the database once more. This is the time in milliseconds from the end of this restart until a
+   * scheduled run that was created later completes.
+   */
   recoveryMs: number;
 }
 
-/** Waits until a scheduled run completes that was created after this call. Returns the duration in milliseconds. */
+/** Waits until a scheduled run that was created after this call has completed. Returns the duration of the wait in milliseconds. */
 async function measureRecovery(db: Db): Promise<number> {
   const startedAt = performance.now();
   const newest = (where: string) => async () =>
@@ -86,7 +89,7 @@ interface RunRow {
 
 const keyOf = (actionId: number, tick: Date) => `${actionId} ${tick.toISOString()}`;
 
-/** Returns the ticks of a row. A row covers `tickCount` consecutive ticks of one schedule. */
+/** Returns the ticks of a scheduled run, which covers `tickCount` consecutive ticks of one schedule. */
 function ticksOf({ actionId, tick, tickCount }: RunRow): string[] {
   const more = tickCount > 1 ? computeNextTicks(SCHEDULE_FREQUENCY, "UTC", tick, tickCount - 1) : [];
   return [tick, ...more].map((one) => keyOf(actionId, one));
@@ -126,7 +129,6 @@ export async function waitUntilSettled(db: Db, now: () => number): Promise<Date>
   return to;
 }
 
-/** Returns the number of started runs that do not have exactly one log entry, and the IDs of acknowledged runs without a row. */
 export async function findRunFaults(db: Db, { acknowledged }: ResponseCounts) {
   const [{ unlogged }] = await db.query(
     `SELECT count(*) AS unlogged FROM run WHERE state <> 'skipped'
@@ -136,7 +138,7 @@ export async function findRunFaults(db: Db, { acknowledged }: ResponseCounts) {
   return { unlogged, unknownRuns: acknowledged.filter((id) => !known.has(id)) };
 }
 
-/** Starts callers that send their requests to all instances in turn. */
+/** Returns a function that starts the callers. Each caller uses one of the ready instances; a killed instance is replaced by another. */
 function callFleet(
   fleet: ServiceFleet,
   callers: number,

@@ -1,8 +1,8 @@
-/** Proxy to PostgreSQL. On request, it cuts connections after a random number of bytes, or stops forwarding data. */
+/** Proxy to PostgreSQL. A test can make the proxy cut connections, drop or withhold responses, or stop forwarding data. */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
-/** Maximum number of bytes in both directions before a cut. A cut happens during the handshake, or some statements later. */
+/** Maximum number of bytes, sum of both directions, before a cut. */
 const BYTES_BEFORE_CUT_MAX = 8_000;
 
 export interface CuttingProxy {
@@ -12,12 +12,16 @@ export interface CuttingProxy {
   cuts(): number;
   /** Number of responses of the database that the proxy has dropped. */
   answersLost(): number;
-  /** Cuts each current and new connection after a random number of bytes, from now on. */
+  /** Until `heal`, cuts each current and new connection after a random number of bytes. */
   cut(): void;
-  /** Cuts the connection before the next response to a statement whose text contains `to`, or before a response that contains `with`. */
+  /**
+   * Drops one response and cuts its connection: the response to the next statement whose text contains `to`, or the next response that
+   * contains `with`.
+   */
   loseAnswer(which: { to: string } | { with: string }): void;
   /**
-   * Withholds the response to the next statement whose text contains `to`. Resolves at that moment to a function that cuts this connection.
+   * Withholds the response to the next statement whose text contains `to`. Resolves when the proxy receives this statement, to a function
+   * that cuts the connection.
    */
   withhold(to: string): Promise<() => void>;
   /** Stops forwarding data on all connections, without an error to either side. */
@@ -48,7 +52,7 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
 
   const bytesUntilCut = () => 1 + Math.floor(Math.random() * BYTES_BEFORE_CUT_MAX);
 
-  /** Ends the connection, half of the time by a reset. Bytes that the proxy has not passed on are lost. */
+  /** Closes both sockets of the connection, each with a probability of 50 % by a reset. */
   function end(way: ProxyConnection): void {
     connections.delete(way);
     for (const socket of way.sockets) {

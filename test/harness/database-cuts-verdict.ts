@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import type { CutsOutcome } from "./database-cuts.js";
 
-/** Responses that callers may get. EXECUTION_FAILED is the status of a run whose code or settings could not be read. */
+/** Keys of ResponseCounts that the test allows. EXECUTION_FAILED is the status of a run whose code or settings could not be read. */
 const ANSWERS = /^(20\d|503 OVERLOADED$|500 EXECUTION_FAILED$)/;
 
 /** Text that a healthy service prints to standard error when it starts. */

@@ -1,4 +1,4 @@
-/** Cuts the database connections of a service process after random numbers of bytes. Returns its responses and the state of its runs. */
+/** Cuts the database connections of a service after random numbers of bytes. Returns the service's responses and the state of the runs. */
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -31,11 +31,11 @@ export interface CutsOutcome {
   unknownRuns: number[];
   /** Number of runs by state. */
   runCountsByState: Record<string, number>;
-  /** Number of runs that do not have exactly one log entry. */
+  /** Number of runs, except skipped ones, that do not have exactly one log entry. */
   unlogged: number;
-  /** Number of database sessions that stay in a transaction, plus session locks that are not released. */
+  /** Number of database sessions that stay idle in a transaction, plus number of advisory locks that are not released. */
   openTransactionsAndLocks: number;
-  /** Milliseconds from the last cut until the service was ready. */
+  /** Milliseconds from the end of the cuts until the service was ready. */
   readyMs: number;
   /** Result of a run after the cuts. */
   after: unknown;
@@ -62,7 +62,7 @@ async function judge(db: Db, acknowledged: number[]) {
                   WHERE d.datname = current_database() AND locktype = 'advisory') AS count`,
       )
     )[0].count as number;
-  // PostgreSQL ends the session of a cut connection with a delay, and the service opens transactions too. So the test waits.
+  // Waits, because PostgreSQL ends the session of a cut connection with a delay, and the service also opens transactions.
   const none = until(async () => (await left()) === 0);
   return {
     unknownRuns: acknowledged.filter((id) => !known.has(id)),

@@ -10,7 +10,7 @@ import { until } from "./until.js";
 
 const POSTGRES_FOLDER = "/usr/lib/postgresql";
 
-/** Returns the installed major versions, such as 15, the lowest first. */
+/** Returns the installed major versions of PostgreSQL in ascending order. */
 export function installedVersions(): number[] {
   if (!existsSync(POSTGRES_FOLDER)) return [];
   const found = readdirSync(POSTGRES_FOLDER).filter((name) => existsSync(join(POSTGRES_FOLDER, name, "bin/initdb")));

@@ -1,7 +1,6 @@
 /**
- * Creates the clock of a service process, which runs `rate` times as fast as real time. Processes with the same arguments have the same
- * time. The clock starts three days in the past, so that it stays behind the database's clock. Otherwise, schedules would also wait for the
- * database's clock.
+ * Creates a clock for a service process. The clock runs `rate` times as fast as real time. Processes with the same arguments have the same
+ * time. The clock starts three days in the past, so that it stays behind the database's clock.
  */
 import type { Clock } from "../../src/service/plan.js";
 

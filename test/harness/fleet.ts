@@ -12,17 +12,17 @@ const READY_LIMIT_MS = 120_000;
 
 export interface ServiceFleet {
   killOne(): void;
-  /** Kills a process of a running instance's browser: the browser itself, a renderer or a helper. */
+  /** Kills one process of an instance's browser, selected at random: the main process, a renderer or a helper. */
   killBrowser(): void;
-  /** URLs of the instances that are ready for requests. */
+  /** URLs of the ready instances with the role `api`. */
   urls(): string[];
   /** Resolves when all instances are ready. */
   ready(): Promise<unknown>;
   stop(): Promise<void>;
   kills(): number;
-  /** Exit codes and standard error of instances that ended without being killed. */
+  /** Exit code or signal, and standard error, of each ready instance that ended without SIGKILL. */
   crashes(): string[];
-  /** Failed requests that the instances logged and that the test does not expect. */
+  /** Stack of each unexpected error of a request or of an operation that the instances logged. */
   faults(): string[];
 }
 
@@ -47,7 +47,7 @@ export function createDataFolder(media: string): string {
 export async function startFleet(options: {
   roles: readonly string[];
   databaseUrl: string;
-  /** Environment variables for all instances, in addition to those of the harness. */
+  /** Additional environment variables of all instances. */
   environment?: Record<string, string>;
   startTime: number;
   rate: number;
@@ -71,7 +71,7 @@ export async function startFleet(options: {
   const lineOf = ({ log }: ServiceProcess, message: string) => log.find(({ msg }) => msg === message);
   const isUp = (instance: ServiceProcess) => lineOf(instance, "ready") !== undefined;
 
-  /** Starts instance number `at`. If it ends during its start because the database is lost, it starts again. */
+  /** Starts instance number `at`, and starts it again whenever its process ends before `stop` is called. */
   function launch(at: number): void {
     const dataDir = createDataFolder(sharedMedia);
     const instance = startProcess({ ...environment, DATA_DIR: dataDir, ROLES: roles[at]! }, [

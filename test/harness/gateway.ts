@@ -1,6 +1,5 @@
 /**
- * Proxy with a fixed port in front of a PostgreSQL server that a test stops and starts again. Clients see one server that becomes
- * unreachable and then reachable again.
+ * Proxy with a fixed port in front of a PostgreSQL server that a test can stop and start again. Clients always use the same URL.
  */
 
 import { mkdtempSync, renameSync, rmSync } from "node:fs";
@@ -13,8 +12,8 @@ import { readPostmasterPidFile } from "../../src/engine/embedded-postgres/postma
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/engine/embedded-postgres.js";
 
 /**
- * Ways to lose a database: a fast stop (SIGINT), an immediate stop (SIGQUIT), SIGKILL, or a cut network. `failed over`: SIGKILL, and
- * another server takes over the storage, as in a cluster on shared storage.
+ * Ways to lose a database: a fast stop (SIGINT), an immediate stop (SIGQUIT), SIGKILL, or a cut network. With `failed over`, the server is
+ * killed by SIGKILL, and a new server uses its data folder under another path.
  */
 export type DatabaseLoss = "SIGINT" | "SIGQUIT" | "SIGKILL" | "cut off" | "failed over";
 
@@ -36,7 +35,7 @@ export async function startRestartablePostgres(): Promise<RestartablePostgres> {
     startEmbeddedPostgres({
       dataDir: dataDir(),
       log: pino({ level: "silent" }),
-      // Committed data must survive a restart of the server, which PostgreSQL guarantees without fsync. It need not survive a power loss.
+      // Without fsync, committed data survives the end of the server's processes. Only a power loss would lose data.
       settings: { fsync: "off", max_connections: "200" },
     });
   let postgres: EmbeddedPostgres | null = await start();

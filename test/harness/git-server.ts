@@ -11,18 +11,18 @@ export interface GitServer {
   url: string;
   /** Token that the server requires, or null. */
   token: string | null;
-  /** HTTP status of each response, without content, or null for normal responses. */
+  /** HTTP status of all responses, which then have no body; null for normal responses. */
   status: number | null;
   /** Paths and `Git-Protocol` headers of the requests, in order. */
   requests: string[];
-  /** Function that the server calls before it responds to a request. */
+  /** Called before each response. */
   onRequest: () => Promise<void>;
   /**
-   * Replaces all files of the branch by these, and commits them. A text that begins with `->` makes a symbolic link. @returns the hash of
-   * the commit
+   * Commits `files` (texts by path) as the whole content of the branch. A text that begins with `->` is a symbolic link.
+   * @returns the hash of the commit
    */
   commit(files: Record<string, string>, branch?: string): string;
-  /** Sets a tag on a commit. @param message makes the tag an annotated one */
+  /** Sets a tag on a commit. @param message message of an annotated tag; without a message, the tag is lightweight */
   tag(name: string, commit: string, message?: string): void;
   stop(): Promise<void>;
 }
@@ -30,7 +30,7 @@ export interface GitServer {
 const AUTHOR = "A <a@example.com>";
 const GIT_IDENTITY_OPTIONS = ["-c", "user.name=A", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"];
 
-/** Formats a text for the `data` command of `git fast-import`, which needs only one process for a commit. */
+/** Formats a text as a `data` command of `git fast-import`. */
 const dataOf = (text: string) => `data ${Buffer.byteLength(text)}\n${text}\n`;
 
 /** Splits a CGI response into its status, its headers and its body. */

@@ -1,6 +1,6 @@
 /**
- * Starts one test server for the whole run of mocha, and checks that no process or socket of the tests remains. If several processes share
- * the test files, checks this after each file.
+ * Global hooks of mocha. They start the servers that mocha's parallel processes share, and check that the tests leave no process or socket:
+ * in parallel mode after each file, otherwise at the end.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { config } from "chai";
@@ -8,13 +8,13 @@ import { startTestServer, stopTestServer } from "./postgres.js";
 import { closeSharedProcesses, isShared, sharedCount } from "./shared-processes.js";
 import { until } from "./until.js";
 
-/** Length of values in messages of failed assertions: enough for the error in a response. */
+/** Maximum number of characters of a value in the message of a failed assertion. The error of a response fits. */
 config.truncateThreshold = 400;
 
-/** Resources that keep a process alive. They remain only if a test does not call `stop()`. */
+/** Names of resources that keep this process alive, as process.getActiveResourcesInfo() returns them. */
 const LEFTOVER_RESOURCES = ["TCPSocketWrap", "TCPServerWrap", "ProcessWrap"];
 
-/** Returns the command lines of this process's live children, except those that its test files share. */
+/** Returns the command lines of this process's running children, except the shared processes of shared-processes.ts. */
 export function childProcesses(): string[] {
   const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
   return pids.flatMap((pid) => {
@@ -38,11 +38,11 @@ function leftovers(): string[] {
   return process.platform === "linux" ? [...resources, ...childProcesses()] : resources;
 }
 
-/** Starts the server and the shared services in the first process. Other processes get their URLs from their environment. */
+/** In parallel mode, starts PostgreSQL and the shared services in the first process. The workers get the URLs by environment variables. */
 export async function mochaGlobalSetup(this: { isParallelMode(): boolean }): Promise<void> {
   if (!this.isParallelMode()) return;
   process.env["TEST_POSTGRES_URL"] = await startTestServer();
-  // Loads the whole service, which a process without shared services does not need.
+  // A static import would load the whole service in each process.
   const { startSharedServices } = await import("./shared-service.js");
   await startSharedServices();
 }

@@ -12,7 +12,7 @@ export interface Instance {
   stop(): Promise<void>;
 }
 
-/** Environment variables of an instance in this process: the defaults of `startProcess`, and silent logs. */
+/** Default environment variables of an instance in this process. */
 const DEFAULTS = {
   PORT: "0",
   LOG_LEVEL: "silent",

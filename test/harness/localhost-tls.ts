@@ -29,7 +29,7 @@ export const KEY_HASH = createHash("sha256")
   .update(publicKey.export({ type: "spki", format: "der" }))
   .digest("base64");
 
-/** Trusts the certificate in this process, in addition to the default ones. @returns a function that undoes this */
+/** Makes this process trust the certificate, besides the default certificates. @returns a function that ends the trust */
 export function trustLocalhost(): () => void {
   const before = getCACertificates("default");
   setDefaultCACertificates([...before, TEST_CERTIFICATE]);

@@ -1,14 +1,12 @@
-/**
- * Waits until the locks of a transaction block other statements. Also runs two requests so that the second waits for locks of the first.
- */
+/** Counts the database sessions that wait for locks of a transaction. Also runs two requests so that they overlap. */
 import type { EntityManager } from "typeorm";
 import { type Db, rows } from "../../src/data/database.js";
 import { until } from "./until.js";
 
 /*
- * Counts the backends that wait for a lock of this connection, directly or behind others. Reads pg_locks, because pg_stat_activity does
- * not change within a transaction. Leaves out the service's index jobs, which can run at any moment: DROP INDEX CONCURRENTLY waits until
- * this transaction ends, and DROP STATISTICS waits to lock its table.
+ * Counts the database sessions that wait for a lock of this connection, or for a session that does. Reads pg_locks, because
+ * pg_stat_activity does not change within a transaction. Leaves out the service's index jobs, which can run at any moment: DROP INDEX
+ * CONCURRENTLY (a wait for a `virtualxid`), and DROP STATISTICS (a wait for an AccessExclusiveLock).
  */
 const COUNT_LOCK_WAITS = `
   WITH RECURSIVE waiting (pid, blockers) AS (
@@ -20,7 +18,7 @@ const COUNT_LOCK_WAITS = `
     SELECT waiting.pid FROM waiting JOIN blocked ON blocked.pid = ANY (waiting.blockers))
   SELECT count(*)::int FROM blocked`;
 
-/** Returns the number of statements that wait for a lock of the transaction, directly or behind others. */
+/** Returns the number of statements that wait for a lock of the transaction, or for a statement that does. */
 export async function countLockWaits(transaction: EntityManager): Promise<number> {
   const [{ count }] = (await rows<{ count: number }>(transaction, COUNT_LOCK_WAITS)) as [{ count: number }];
   return count;
@@ -37,8 +35,8 @@ export async function untilLockWait(transaction: EntityManager, request: Promise
 }
 
 /**
- * Runs two requests at the same time, so that `first` holds its locks while `second` runs. The locks of the statement `lock` stop `first`.
- * When `second` also waits for a lock, or has ended, the locks of `lock` are released. Returns the results of the two requests.
+ * Runs two requests so that they overlap. A transaction executes the statement `lock`. Then `first` starts and waits for these locks, and
+ * then `second` starts. The transaction ends when `second` also waits for a lock, or has ended. Returns the results of both requests.
  */
 export async function overlap<First, Second>(
   db: Db,

@@ -1,7 +1,4 @@
-/**
- * Writes many entries of the execution log without runs, with the notifications that the service sends at the end of a run. This is much
- * faster than real runs.
- */
+/** Writes entries of the execution log without runs, and sends the same database notifications as the end of a run. */
 import type { Client } from "pg";
 import { LOG_CHANNEL } from "../../src/operations/records/execution-logs.js";
 
@@ -22,7 +19,7 @@ export const createLogData = (payload: object) => ({
   result: { data: { orders: [1, 2, 3], note: "as it is usually returned" }, success: true },
 });
 
-/** Writes entries. Do not call it concurrently, because all entries of concurrent calls would belong to one run. */
+/** Writes one entry. Do not call this function concurrently, because entries of concurrent calls can get the same run ID. */
 export async function addLogEntry(
   db: Pick<Client, "query">,
   appId: number,

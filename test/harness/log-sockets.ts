@@ -8,7 +8,7 @@ export interface LogSocket {
   received(): number;
   /** Payloads of the runs in these frames. */
   payloads(): Record<string, unknown>[];
-  /** Stops reading from the network, so that frames, pings and the end of the connection are not received. */
+  /** Stops reading from the network: the socket receives no frames, no pings, and no end of the connection. */
   stall(): void;
   /** Reads the remaining data. Resolves to the close code when the socket has ended. */
   drain(): Promise<number>;
@@ -19,7 +19,7 @@ export interface LogSocket {
 
 const ESTABLISHED_STATE = "01";
 
-/** Opens a socket. Resolves when the subscription has been sent; the socket receives the entries from then on. */
+/** Opens a socket, and resolves when the subscription has been sent. */
 export async function followLogs(url: string, token: string, appId: number): Promise<LogSocket> {
   const socket = new WebSocket(`${url.replace("http", "ws")}/graphql`, "graphql-transport-ws");
   const closed = once(socket, "close") as Promise<[code: number]>;
@@ -43,7 +43,7 @@ export async function followLogs(url: string, token: string, appId: number): Pro
   };
 }
 
-/** Returns the number of these sockets that the service still has open, whether or not the client has closed them. */
+/** Returns the number of these sockets whose TCP connection is still established on the service's side. */
 export function countOpenSockets(url: string, sockets: readonly LogSocket[]): number {
   const ports = new Set(sockets.map(({ port }) => port));
   const served = Number(new URL(url).port);

@@ -1,4 +1,4 @@
-/** SMTP server on loopback with scripted behaviour: it accepts, refuses, stays silent or disconnects. It stores the accepted messages. */
+/** SMTP server on loopback that stores the accepted messages. A test can make the server refuse, stay silent or disconnect. */
 import { SMTPServer, type SMTPServerOptions } from "smtp-server";
 
 export interface AcceptedMail {

@@ -1,5 +1,6 @@
 /**
- * A second app with normal use while an attack runs. Measures the duration of the app's calls, and the pauses of the service's event loop.
+ * Neighbour: a second app with normal use, while a test attacks the service. Measures the duration of the neighbour's calls, and the pauses
+ * of the service's event loop.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { ServiceProcess } from "./process.js";
@@ -9,7 +10,7 @@ const EVERY_MS = 100;
 const CODE = "async function execute({ payload }) { return payload.n * 2; }";
 
 export interface NeighbourFigures {
-  /** Number of calls, all of which have ended. */
+  /** Number of calls. */
   calls: number;
   p50: number;
   p95: number;
@@ -22,13 +23,13 @@ export interface NeighbourFigures {
 }
 
 export interface NeighbourApp {
-  /** Sends calls from now on until `during` has settled, for at least `atLeastMs`. */
+  /** Sends calls until `during` has settled, but for at least `atLeastMs` milliseconds. */
   measureDuring(during: Promise<unknown>, atLeastMs: number): Promise<NeighbourFigures>;
 }
 
 const at = (sorted: readonly number[], share: number) => sorted[Math.floor((sorted.length - 1) * share)] ?? 0;
 
-/** Returns the longest pause of the service's event loop since the last call, in milliseconds. */
+/** Returns the longest pause of the service's event loop since the previous read of the metrics, in milliseconds. */
 export async function longestPause(url: string): Promise<number> {
   const text = await (await fetch(`${url}/metrics`)).text();
   const seconds = /^nodejs_eventloop_lag_max_seconds(?:\{[^}]*\})? (\S+)$/m.exec(text)?.[1];
@@ -72,7 +73,7 @@ export async function createNeighbour(service: ServiceProcess, url: string): Pro
       let pause = 0;
       for (let n = 0; !over; n += 1) {
         calls.push(call(n, durations, failures));
-        // Each read resets the metric, so the maximum is stored here. The loop does not wait for the read, which can be slow.
+        // Each read resets the metric, so `pause` stores the maximum. The loop does not wait for the read, which can be slow.
         if (n % 10 === 0) void longestPause(url).then((ms) => (pause = Math.max(pause, ms)));
         await delay(EVERY_MS);
       }

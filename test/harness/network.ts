@@ -1,4 +1,4 @@
-/** Network path to the service that a test can cut and restore. A cut ends the connections, and new ones fail. */
+/** Network path to the service that a test can cut and restore. A cut ends all connections. During the cut, new connections fail. */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 

@@ -1,4 +1,4 @@
-/** npm registry for tests: packages are created in memory, archives may have any entries, and it records all requests. */
+/** npm registry for tests. It builds packages in memory, serves archives with any entries, and records all requests. */
 import { createHash } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -15,7 +15,7 @@ export interface OpenIdProviderServer {
   /** Allowed redirect URIs. */
   redirectUris: string[];
   postLogoutRedirectUris: string[];
-  /** Answers requests to the userinfo endpoint instead of the provider; null for none. */
+  /** Handles requests to the userinfo endpoint instead of the provider; null if the provider handles them. */
   answerUserInfo: ((response: ServerResponse) => void) | null;
   stop(): Promise<void>;
 }
@@ -50,7 +50,7 @@ function createProvider(issuer: string, state: Omit<OpenIdProviderServer, "stop"
   });
 }
 
-/** Signs in the current account and grants all scopes, as a person would with two clicks. */
+/** Signs in the current account, or grants the scopes, whichever the provider's interaction asks for. */
 async function grantAccess(
   provider: Provider,
   state: OpenIdProviderServer,

@@ -1,6 +1,6 @@
 /**
- * Loses the database while each run sends one request to an HTTP server, called the witness. The witness counts the requests of each run.
- * Returns the runs that were executed twice or never, and how runs ended.
+ * Makes the database unavailable while runs are in progress. Each run sends one request to an HTTP server, called the witness, which counts
+ * the requests of each run. Returns the runs that were executed twice or never, and how runs ended.
  */
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -55,7 +55,6 @@ export interface OutageVerdict {
   ended: string[];
 }
 
-/** Starts the witness, which counts the requests of each key. */
 async function startWitness() {
   const inserts = new Map<string, number>();
   const server = createServer((request, response) => {
@@ -86,7 +85,7 @@ export async function startOutages(roles: readonly string[]) {
   ]);
   let cases = 0;
 
-  /** Repeats the call until the run has ended, as the docs recommend. Resolves to true if the run returned its key. */
+  /** Repeats the call until the response has status 200. Resolves to true if the run's result is the key. */
   async function call(key: string, ms: number): Promise<boolean> {
     for (let attempt = 0; ; attempt += 1) {
       const urls = fleet.urls();
@@ -122,7 +121,7 @@ export async function startOutages(roles: readonly string[]) {
   }
 
   return {
-    /** Starts the runs of one outage, and waits until they have ended. */
+    /** Starts the runs of one outage, and waits until all their callers have results, at most CASE_LIMIT_MS. */
     async runOutage({ loss, awayMs, runDurationsMs, after }: DatabaseOutage): Promise<OutageVerdict> {
       cases += 1;
       const keys = new Set<string>();

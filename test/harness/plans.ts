@@ -1,4 +1,4 @@
-/** Counts the rows that PostgreSQL reads for the statements of a test, by executing their plans again. */
+/** Counts the rows that PostgreSQL reads for the statements of a test, by executing each statement also with EXPLAIN ANALYZE. */
 import pg from "pg";
 import type { Db } from "../../src/data/database.js";
 
@@ -41,8 +41,8 @@ export async function countRowsReadBy(db: Db, sql: string, values: unknown[]): P
 }
 
 /**
- * Calls `work` with a database that records each statement, and counts the rows that these statements read. Prepared statements are planned
- * without their values, as in production.
+ * Calls `work` with a database that records each SELECT statement and each prepared statement. Returns the number of rows that each of them
+ * reads.
  */
 export async function countReadings(db: Db, work: (watched: Db) => Promise<unknown>): Promise<PlanReading[]> {
   const readings: PlanReading[] = [];

@@ -37,7 +37,7 @@ export async function startOwner(dataDir: string, options: OwnerOptions = {}): P
   return { child, said: JSON.parse(line) };
 }
 
-/** Ends the process. @returns its exit code; null if a signal ended it */
+/** Sends the signal and waits for the end of the process. @returns the exit code; null if a signal ended the process */
 export async function endOwner({ child }: Owner, signal: NodeJS.Signals): Promise<number | null> {
   if (child.exitCode === null && child.signalCode === null) {
     const gone = once(child, "exit");
@@ -68,7 +68,7 @@ export function isRunning(pid: number): boolean {
 }
 
 export interface PostgresOwners {
-  /** Empty folder of the current test. If the tests run as root, its mode is 0700, so that PostgreSQL's account cannot enter it. */
+  /** Folder of the current test, with mode 0700. If the tests run as root, PostgreSQL's account cannot enter this folder. */
   readonly folder: string;
   readonly dataDir: string;
   start(dist?: string): Promise<Owner>;

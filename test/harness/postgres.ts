@@ -1,4 +1,4 @@
-/** Provides one PostgreSQL server for a whole run of mocha, and databases that are clones of one migrated template. */
+/** Provides one PostgreSQL server for a whole run of mocha. Databases of tests are clones of a migrated template. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,8 +8,8 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/engine/e
 import { until } from "./until.js";
 
 /**
- * Settings of the server. A crash may lose its data, so the server never waits for the disk. It has few buffers, because DROP DATABASE
- * searches all of them.
+ * Settings of the server. Tests need no durable data, so the server never waits for the disk. The server has few buffers, because DROP
+ * DATABASE searches all buffers.
  */
 const SETTINGS = {
   fsync: "off",
@@ -18,7 +18,7 @@ const SETTINGS = {
   max_connections: "600",
   shared_buffers: "32MB",
 };
-/** Time limit in which a connection must close, in milliseconds. A connection that closes slowly on a busy machine is not a leak. */
+/** Time in milliseconds after which a connection that is still open counts as a leak. */
 const CLOSING_LIMIT_MS = 10_000;
 const TEMPLATE = "migrated_template";
 /**
@@ -30,14 +30,14 @@ const GIVEN_SERVER_URL = process.env["TEST_POSTGRES_URL"];
 const PROCESS_NAME = process.env["MOCHA_WORKER_ID"] ?? "first";
 const DUPLICATE_DATABASE = "42P04";
 /**
- * First version of PostgreSQL with the option STRATEGY of CREATE DATABASE. Without it, PostgreSQL writes each block of the template to its
- * log, which takes three times as long.
+ * First `server_version_num` with the option STRATEGY of CREATE DATABASE. From this version on, PostgreSQL by default copies a template
+ * through its write-ahead log, which takes three times as long as `file_copy`.
  */
 const STRATEGY_SINCE_VERSION = 150_000;
 
 export interface FreshDatabase {
   url: string;
-  /** Drops the database. Fails if a connection to it is still open, because a test then has not stopped something. */
+  /** Drops the database. Rejects afterwards if a connection stayed open for CLOSING_LIMIT_MS: the test has not stopped something. */
   drop(): Promise<void>;
 }
 
@@ -83,7 +83,7 @@ async function startOwnServer(): Promise<Pick<EmbeddedPostgres, "url" | "stop">>
   return { url: postgres.url, stop: () => postgres.stop().finally(() => rm(folder, { recursive: true, force: true })) };
 }
 
-/** Adds the template to a server that has none yet. */
+/** Creates and migrates the template, unless the server has one. */
 async function ensureTemplate(base: string): Promise<void> {
   try {
     await (await connectAsAdmin(base)).query(`CREATE DATABASE ${TEMPLATE}`);
@@ -91,7 +91,7 @@ async function ensureTemplate(base: string): Promise<void> {
     if ((error as { code?: string }).code === DUPLICATE_DATABASE) return;
     throw error;
   }
-  // Loads TypeORM only when a test needs a database, so that other tests need not wait for it.
+  // A static import would load TypeORM also for tests without a database.
   const { migrateDatabase } = await import("../../src/data/database.js");
   await migrateDatabase(urlOf(base, TEMPLATE));
 }
@@ -104,7 +104,6 @@ async function start(): Promise<Pick<EmbeddedPostgres, "url" | "stop">> {
 
 async function openConnections(client: Client, database: string): Promise<string[]> {
   const found = await client.query<{ who: string }>(
-    // Selects the open connections of clients, without PostgreSQL's own background processes.
     `SELECT concat(application_name, ': ', left(query, 80)) AS who FROM pg_stat_activity
       WHERE datname = $1 AND backend_type = 'client backend'`,
     [database],
@@ -115,7 +114,7 @@ async function openConnections(client: Client, database: string): Promise<string
 async function drop(base: string, database: string): Promise<void> {
   const client = await connectAsAdmin(base);
   let open: string[] = [];
-  // PostgreSQL notices a closed socket only after a moment.
+  // PostgreSQL ends the session of a closed socket with a delay.
   const closed = await until(async () => {
     open = await openConnections(client, database);
     return open.length === 0;
@@ -135,7 +134,6 @@ async function clone(base: string, template: string, database: string): Promise<
   return urlOf(base, database);
 }
 
-/** Creates a database as a clone of `template`. */
 export async function databaseFrom(template: string): Promise<FreshDatabase> {
   const base = await startTestServer();
   databases += 1;
@@ -143,14 +141,14 @@ export async function databaseFrom(template: string): Promise<FreshDatabase> {
   return { url: await clone(base, template, database), drop: () => drop(base, database) };
 }
 
-/** Creates a migrated template of this process. `fill` writes its content, and must close its connections. Returns the template's name. */
+/** Creates a migrated template database, which `fill` fills. `fill` must close its connections. Returns the name of the template. */
 export async function createTemplate(name: string, fill: (databaseUrl: string) => Promise<void>): Promise<string> {
   const database = `${name}_${process.pid}`;
   await fill(await clone(await startTestServer(), TEMPLATE, database));
   return database;
 }
 
-/** Creates a separate migrated database, in a few tens of milliseconds. The first call starts the server. */
+/** Creates a migrated database. The first call starts the server. */
 export function freshDatabase(): Promise<FreshDatabase> {
   return databaseFrom(TEMPLATE);
 }
@@ -160,13 +158,13 @@ export function emptyDatabase(): Promise<FreshDatabase> {
   return databaseFrom("template0");
 }
 
-/** Starts the server, or uses the one in TEST_POSTGRES_URL, before a test needs it. Resolves to its URL. */
+/** Starts the server on the first call, unless TEST_POSTGRES_URL names a server. Resolves to the server's URL. */
 export async function startTestServer(): Promise<string> {
   server ??= start();
   return (await server).url;
 }
 
-/** Stops the server if this process has started it, and closes the connection to it. */
+/** Closes the connection to the server, and stops the server if this process has started it. */
 export async function stopTestServer(): Promise<void> {
   const connected = admin;
   admin = null;

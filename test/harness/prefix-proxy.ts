@@ -10,7 +10,7 @@ export interface PrefixProxy {
   /** Requested paths outside of the prefix. */
   outside: string[];
   setTarget(url: string): void;
-  /** Ends open connections and refuses new ones until `mend` is called. */
+  /** Ends open connections and refuses new ones until `restore` is called. */
   cut(): void;
   restore(): void;
   stop(): Promise<void>;
@@ -22,7 +22,7 @@ export async function startPrefixProxy(prefix: string): Promise<PrefixProxy> {
   let port = 0;
   let isCut = false;
 
-  /** Returns the path that the service gets; null for a path outside of the prefix. */
+  /** Returns the path without the prefix. For a path outside of the prefix, adds the path to `outside` and returns null. */
   function inside({ url = "" }: IncomingMessage): string | null {
     if (url === prefix || url.startsWith(`${prefix}/`)) return url.slice(prefix.length) || "/";
     outside.push(url);
@@ -39,7 +39,7 @@ export async function startPrefixProxy(prefix: string): Promise<PrefixProxy> {
       answer.pipe(reply);
     });
     onward.on("error", () => reply.destroy());
-    // Destroys the connection to the service together with the client's. Otherwise, a response that no client reads would keep it open.
+    // When the client's connection ends, ends the connection to the service. Otherwise, a response without a reader would keep it open.
     reply.on("close", () => onward.destroy());
     asked.pipe(onward);
   });

@@ -71,7 +71,10 @@ function processes(): ProcessRow[] {
   return pids.flatMap((pid) => readProcess(Number(pid)) ?? []).filter(({ state }) => state !== "Z");
 }
 
-/** Returns the children of a process, their children, and orphans that use the data folder. */
+/**
+ * Returns all descendants of a process. Includes orphans: processes in `known`, which earlier calls found, processes that run in the data
+ * folder, and processes of the service's Chromium.
+ */
 function descendantsOf(pid: number, dataDir: string, known: Set<number>): ProcessRow[] {
   const all = processes();
   const family = new Set([pid]);
@@ -91,7 +94,7 @@ function descendantsOf(pid: number, dataDir: string, known: Set<number>): Proces
   return found;
 }
 
-/** Collects the output of the process. Returns a promise for the first log line with a message, and one for the end of the process. */
+/** Collects the output of the process. `said` resolves to the first log line with a message, `ended` to the exit code and the signal. */
 function readOutput(child: ChildProcess) {
   const log: Record<string, unknown>[] = [];
   let stderrText = "";
@@ -121,8 +124,9 @@ function end(pid: number): void {
 }
 
 /**
- * Starts the service. `environment` overrides the defaults: a free port, no rate limits and a separate data folder. `entry` names another
- * module to run instead, with arguments. `root` is the folder of another release.
+ * Starts the service. `environment` overrides the defaults: a free port, no rate limits and a new data folder.
+ * @param entry module that runs instead of the service's entry point, and its arguments
+ * @param root folder of another release
  */
 export function startProcess(
   environment: Record<string, string> = {},
@@ -134,7 +138,7 @@ export function startProcess(
   const child = spawn(process.execPath, entry ? [...command.slice(0, -1), ...entry] : command, {
     cwd: root,
     env: {
-      // A start compiles 3,600 modules. With V8's compile cache in this folder, it takes a fifth of the time.
+      // The environment names V8's compile cache. With this cache, a start takes a fifth of the time.
       ...programEnvironment(),
       HOME: process.env["HOME"],
       PORT: "0",

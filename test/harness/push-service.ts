@@ -1,4 +1,4 @@
-/** A push service of browsers on loopback, and devices that are subscribed to it: they decrypt what the service sends. */
+/** A browser vendor's push service on loopback, and devices with subscriptions, which decrypt the messages of Svc App Actions. */
 import { createECDH, randomBytes } from "node:crypto";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
@@ -32,7 +32,6 @@ export interface PushService {
   stop(): void;
 }
 
-/** Creates a device with keys of its own. */
 export function pushDevice(endpoint: string): PushDevice {
   const keys = createECDH("prime256v1");
   const p256dh = keys.generateKeys("base64url");
@@ -45,7 +44,7 @@ export function pushDevice(endpoint: string): PushDevice {
 }
 
 /**
- * Script for a page that subscribes this device. It replaces the browser's push service, which Chromium lacks without Google's API keys.
+ * Returns a script that makes a page's PushManager subscribe this device. Without Google's API keys, Chromium itself has no push service.
  */
 export const pushManagerOf = ({ subscription }: PushDevice): string => `{
   let current = null;

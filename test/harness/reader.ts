@@ -1,7 +1,4 @@
-/**
- * Follows the commands of a documentation page as a reader would: in a checkout in a new folder, and in a shell with only PATH and HOME.
- * Runs the commands against real processes.
- */
+/** Runs the commands of a documentation page as a reader would: in a new folder, and in a shell with only PATH and HOME. */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
@@ -17,11 +14,9 @@ const START_LIMIT_MS = 120_000;
 
 export interface StartedService {
   log: Record<string, unknown>[];
-  /** Returns the standard error of the service so far, which the reader would see in the terminal. */
+  /** Returns the standard error of the service so far. */
   said(): string;
-  /**
-   * Sends SIGTERM to the service's own process only, as a supervisor does, and waits for its end. @throws Error if its exit code is not 0
-   */
+  /** Sends SIGTERM to the service's own process, and waits for its end. @throws Error if the exit code is not 0 */
   stop(): Promise<void>;
 }
 
@@ -43,14 +38,14 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
-/** Creates an empty folder that a service of another user can enter. */
+/** Creates an empty folder that processes of all users can enter. */
 export function freshFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "svc-reader-"));
   chmodSync(folder, 0o755);
   return folder;
 }
 
-/** Copies this checkout with its build. Keeps the times of the files, so that `npm start`, which compares them, builds nothing. */
+/** Copies this checkout with its build. The copies keep the times of the files, so that `npm start` does not build again. */
 export function freshCheckout(): string {
   const folder = freshFolder();
   const listed = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard", "-z"], { cwd: ROOT });

@@ -3,14 +3,14 @@ import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 
 /**
- * File of the regular expressions that are proven to be linear, because proving all takes a minute. test/long/proven-expressions.test.ts
- * proves them again.
+ * File that lists the regular expressions with a proof, because proving all of them takes a minute. test/long/proven-expressions.test.ts
+ * proves all of them again.
  */
 export const PROVEN_FILE = fileURLToPath(new URL("../../../test/proven-expressions.json", import.meta.url));
 /** Version of the checker. If it changes, all expressions must be proven again. */
 export const { version: VERSION } = createRequire(import.meta.url)("recheck/package.json") as { version: string };
 
-// Selects the checker's JavaScript backend, because its other backends leave processes behind. The module reads this variable when it is
+// Selects the checker's JavaScript backend, because the other backends leave processes behind. The checker reads this variable when it is
 // loaded.
 process.env["RECHECK_BACKEND"] = "pure";
 const { checkSync } = await import("recheck");

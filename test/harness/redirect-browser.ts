@@ -1,4 +1,4 @@
-/** Browser of a person who signs in at an OpenID provider: follows redirects and stores cookies. */
+/** Simulated browser of a person who signs in at an OpenID provider. It follows redirects and stores cookies. */
 import { expect } from "chai";
 
 export class RedirectBrowser {

@@ -11,7 +11,7 @@ const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 
 const git = (...args: string[]): string => execFileSync("git", args, { cwd: ROOT, encoding: "utf8" }).trim();
 
-/** Returns the last commit before the first migration that is newer than `migration`. */
+/** Returns the parent of the commit that added the first migration after `migration`. */
 function commitBefore(migration: string): string {
   const files = readdirSync(join(ROOT, "migrations")).sort();
   const newer = files.find((file) => Number.parseInt(file, 10) > getSchemaVersion(migration));
@@ -31,7 +31,7 @@ interface Packages {
   devDependencies: Record<string, string>;
 }
 
-/** Shares the packages of this release if the previous release has the same versions. Otherwise installs its packages. */
+/** Links node_modules of this checkout if package.json of the previous release names the same versions. Otherwise runs `npm ci`. */
 function installPackages(folder: string, run: (program: string, ...args: string[]) => void): void {
   const read = (root: string) => JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as Packages;
   const all = ({ dependencies, devDependencies }: Packages) => ({ ...dependencies, ...devDependencies });
@@ -44,9 +44,9 @@ function installPackages(folder: string, run: (program: string, ...args: string[
 export interface Release {
   /** Abbreviated commit hash. */
   commit: string;
-  /** Folder of the release, with the layout of this project. */
+  /** Folder with the files of the release. */
   root: string;
-  /** Creates the first app and its tokens with the release's own command, in a database with the release's schema. */
+  /** Creates the first app and its tokens, by a program of the previous release. */
   firstCredentials(databaseUrl: string, dataDir: string): FirstCredentials;
   remove(): void;
 }
@@ -59,7 +59,7 @@ export interface Release {
 export function checkOutReleaseBefore(last?: string): Release {
   const commit = last ? commitBefore(last) : commitOfReleaseBefore();
   const root = mkdtempSync(join(tmpdir(), "svc-release-"));
-  // Lets processes of another user enter the folder.
+  // Processes of another user must be able to enter the folder.
   chmodSync(root, 0o755);
   const path = `${join(root, "node_modules/.bin")}${delimiter}${process.env["PATH"]}`;
   const run = (program: string, ...args: string[]) =>

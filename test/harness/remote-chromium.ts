@@ -1,4 +1,4 @@
-/** Starts a Chromium as an operator would for other processes: on a port, with the flags that the service requires. */
+/** Starts a separate Chromium with a debugging port, to which a service can connect, and with the flags that the service requires. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { chownSync, existsSync, mkdtempSync, rmSync } from "node:fs";
@@ -8,7 +8,7 @@ import { connect } from "puppeteer";
 import { createBrowserFlags } from "../../src/engine/browser/chromium-flags.js";
 
 const CHROME_CANDIDATES = ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium", "/usr/bin/google-chrome"];
-/** Account of the browser. It is not the service's account, because Chromium has no sandbox as root. */
+/** Account that runs the browser if the tests run as root, because Chromium's sandbox does not work as root. */
 const BROWSER_ACCOUNT = { uid: 64_950, gid: 64_950 };
 
 export function chromePath(): string {

@@ -4,7 +4,7 @@ import Mocha from "mocha";
 
 /** Describes a failed test for scripts/test.mjs, which runs several checks and repeats the failures at the end. */
 function failureOf(test: Mocha.Test): { title: string; file: string; message: string } {
-  // A failed hook has no file, but its suite has one.
+  // A failed hook has no `file`, but the suite of the hook has one.
   const file = test.file ?? test.parent?.file ?? "";
   return {
     title: test.fullTitle(),
@@ -17,7 +17,7 @@ class SummaryReporter extends Mocha.reporters.Spec {
   override epilogue(): void {
     super.epilogue();
     const { passes, failures } = this.stats;
-    // A caller that runs several checks gets the numbers by IPC, and prints one line for all.
+    // scripts/test.mjs receives the totals by IPC, and prints one line for all its checks.
     if (process.send) process.send({ passes, failures, failed: this.failures.map(failureOf) });
     else process.stdout.write(`${passes} passed, ${failures} failed\n`);
   }

@@ -18,10 +18,9 @@ export async function prepareReset(service: TestService, personId: number): Prom
 }
 
 /**
- * Resets the passphrase of a person while `request` is in progress, and returns the result of `request`.
- * @param table table that `request` reads after its authorization and that a reset does not use. This function locks the table, so that
- *   the reset is complete before `request` continues. Without `table`, the function locks the person's row. The reset then waits for this
- *   lock first, and `request` after it
+ * Resets the passphrase of a person while `request` is in progress, and returns the result of `request`. With `table`, `request` waits for
+ * a lock on this table, and continues after the reset. Without `table`, the reset and then `request` wait for a lock on the person's row.
+ * @param table table that `request` reads after its authorization, and that a reset does not use
  */
 export async function resetDuring<T>(
   service: TestService,

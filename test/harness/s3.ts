@@ -9,7 +9,7 @@ interface S3Server {
   run(): Promise<AddressInfo>;
   close(): Promise<void>;
 }
-/** The package @20minutes/s3rver, which has no types. */
+// The package has no types.
 const S3rver = createRequire(import.meta.url)("@20minutes/s3rver") as new (options: object) => S3Server;
 
 /** Starts an S3 server with one bucket. Returns its URL and the folder with its content. */

@@ -1,4 +1,4 @@
-/** Stores ended runs that a search by a word finds, without executing them. */
+/** Stores completed runs that a search by a word finds. Does not execute them. */
 import type { TestService } from "./service.js";
 
 /** Stores runs of an action, queued one second apart until now. Returns the times at which they were queued, oldest first. */

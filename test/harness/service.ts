@@ -26,7 +26,7 @@ export interface Answer {
 }
 
 export interface Call {
-  /** Name of a token that the set-up created, any other token, or null for none. By default the editor's. */
+  /** Key of `tokens`, another token, or null for a request without a token. By default `editor`. */
   as?: Kind | (string & {}) | null;
   body?: unknown;
   headers?: Record<string, string>;
@@ -46,7 +46,7 @@ export interface TestService {
   graphql(query: string, variables?: object, call?: Call): Promise<{ data?: any; errors?: any[] }>;
   /** Opens a graphql-ws client. The test must dispose of it. */
   socket(as?: Kind | (string & {})): Client;
-  /** Ends all that the test has started. */
+  /** Stops the service; closes only `db` if the test files share the service. */
   stop(): Promise<void>;
 }
 
@@ -85,8 +85,8 @@ async function createFirstAppTemplate(dataDir: string): Promise<FirstAppTemplate
 }
 
 /**
- * Creates a database that contains the app and the tokens that the first start of a service creates, and writes their file to `dataDir`.
- * All databases that a test process creates on one server have the same tokens, because they are copies of one template.
+ * Creates a database with the app and the tokens that the first start of a service creates. Writes credentials.json to `dataDir`. All
+ * databases that a test process creates on one server have the same tokens, because they are clones of one template.
  */
 async function databaseWithFirstApp(dataDir: string) {
   const server = await startTestServer();
@@ -134,14 +134,14 @@ export function createCallers(
   };
 }
 
-/** Returns the variable with the shared browser if the service executes runs. In the long tests, services start their own Chromium. */
+/** Returns BROWSER_WS_ENDPOINTS with the shared browser for a runner. In the long tests, each service starts its own Chromium instead. */
 async function browserVariables({ ROLES = "runner" }: Record<string, string>): Promise<Record<string, string>> {
   return ROLES.includes("runner") && !runsAll() ? { BROWSER_WS_ENDPOINTS: await sharedBrowserEndpoint() } : {};
 }
 
 /**
- * Starts the service. `environment` overrides the test defaults: a free port, no rate limits, silent logs. `wayTo` returns the URL through
- * which the service connects to its database, so that a test can put a proxy in between. `options` may contain a clock that the test moves.
+ * Starts the service with a new database. `environment` overrides the test defaults: a free port, no rate limits, silent logs, no npm.
+ * @param wayTo returns the URL with which the service connects to the database, such as the URL of a proxy
  */
 export async function startTestService(
   environment: Record<string, string> = {},

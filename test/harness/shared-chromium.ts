@@ -1,4 +1,4 @@
-/** One Chromium for all services that the test files of this process start. Each service has its own browser contexts in it. */
+/** One Chromium for all services that the test files of this process start. Each service has its own browser contexts. */
 import { type RemoteChromium, startRemoteChromium } from "./remote-chromium.js";
 import { shareProcess, unshareProcess } from "./shared-processes.js";
 
@@ -7,7 +7,7 @@ let shared: Promise<RemoteChromium> | null = null;
 async function startShared(): Promise<RemoteChromium> {
   const chromium = await startRemoteChromium();
   shareProcess(chromium.pid, chromium.kill);
-  // A worker of mocha exits after its last file, and does not close its shared processes before.
+  // A worker of mocha does not close its shared processes before it exits.
   process.once("exit", () => void chromium.kill());
   return chromium;
 }

@@ -1,6 +1,6 @@
 /**
- * Processes that the test files of one mocha process share. The check for leftover processes ignores them. A worker of
- * mocha ends them when it exits; otherwise they are closed after the last file.
+ * Processes that the test files of one mocha process share. The check for leftover processes ignores them. Mocha's main process closes
+ * its shared processes after the last file.
  */
 const closers = new Map<number, () => Promise<void>>();
 
@@ -14,7 +14,7 @@ export const isShared = (pid: number): boolean => closers.has(pid);
 
 export const sharedCount = (): number => closers.size;
 
-/** Removes a process from the shared ones. Call it after the process has ended by itself. */
+/** Removes a process that has ended by itself from the shared processes. */
 export function unshareProcess(pid: number): void {
   closers.delete(pid);
 }

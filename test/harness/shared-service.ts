@@ -1,6 +1,6 @@
 /**
- * Provides one service for all test files that need only its default settings. Each file has an app of its own in it. In a run of several
- * processes, the first one starts the services, and the others get their addresses from the environment.
+ * Provides one service for each of SHARED_ROLES, for test files that need only default settings. Each file gets a separate app. If mocha
+ * runs several processes, the first one starts the services, and the others get the URLs by an environment variable.
  */
 import { pino } from "pino";
 import { openDatabase } from "../../src/data/database.js";
@@ -10,7 +10,7 @@ import { CREDENTIAL_CHANNEL, Credentials } from "../../src/operations/access/cre
 import { createCallers, startTestService, type TestService } from "./service.js";
 import { stopAfterLastFile } from "./shared-processes.js";
 
-/** Roles of a shared service: one that runs no actions, and one that does. */
+/** Roles of the two shared services: without and with a runner. */
 const SHARED_ROLES = ["api", "api,runner"] as const;
 type SharedRoles = (typeof SHARED_ROLES)[number];
 
@@ -29,7 +29,7 @@ function start(roles: SharedRoles): Promise<TestService> {
   return service;
 }
 
-/** Starts the shared services for the processes that this one starts. */
+/** Starts the shared services. Child processes get the URLs by an environment variable. */
 export async function startSharedServices(): Promise<void> {
   const addresses: Partial<Record<SharedRoles, SharedAddress>> = {};
   for (const roles of SHARED_ROLES) {

@@ -1,10 +1,10 @@
-/** Expires and deletes stages as a scheduler does, for tests of services without this role. */
+/** Creates the operations of stages, for tests that expire and delete stages without a scheduler. */
 import type { Db } from "../../src/data/database.js";
 import { Stages } from "../../src/operations/stages/stages.js";
 
 type StagesOptions = ConstructorParameters<typeof Stages>[0];
 
-/** Creates the operations of stages. They use only `db`, unless `options` contains other parts. */
+/** Creates the operations of stages with `db`. The other dependencies do nothing, unless `options` replaces them. */
 export function createStages(db: Db, options: Partial<StagesOptions> = {}): Stages {
   const credentials = { clearCallerCaches: async () => undefined };
   const definitions = { dropIndexes: () => undefined };

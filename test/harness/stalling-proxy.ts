@@ -1,6 +1,6 @@
 /**
- * A TCP server in front of another one. Until `release` is called, clients get only the first bytes of each response,
- * and their connections stay open.
+ * TCP proxy in front of a server. Until `release` is called, clients get only the first bytes of the server's data, and their connections
+ * stay open.
  */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
@@ -8,14 +8,14 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 export interface StallingProxy {
   /** URL of the target with the address of the proxy in place of its own. */
   url: string;
-  /** Resolves when the proxy has passed on the first bytes of a response. */
+  /** Resolves when the proxy has held back bytes of a connection. If `passedBytes` is 0, resolves when a client has sent bytes. */
   stalled: Promise<void>;
-  /** Passes on all bytes of new connections from now on. Closes the connections whose responses were held back. */
+  /** Closes all connections. For later connections, the proxy passes on all bytes. */
   release(): void;
   stop(): Promise<void>;
 }
 
-/** @param passedBytes number of bytes of each response that the proxy passes on; 0 to only accept connections */
+/** @param passedBytes number of bytes per connection that the proxy passes on from the server; with 0, the proxy does not connect */
 export async function startStallingProxy(target: string, passedBytes: number): Promise<StallingProxy> {
   const { hostname, port } = new URL(target);
   const { promise: stalled, resolve: setStalled } = Promise.withResolvers<void>();

@@ -61,7 +61,7 @@ export function createSvcProjects(serviceOf: () => TestService) {
     return folder;
   }
 
-  /** Runs a command in this process. A separate process takes 0.3 s, most of it to load modules. */
+  /** Runs a command in this process, because a separate process takes 0.3 s, mostly to load modules. */
   async function svc(cwd: string, args: readonly string[], options: Options = {}): Promise<EndedCommand> {
     const { env = {}, input = "", isTerminal = false } = options;
     const newOutput = () => Object.assign(new PassThrough(), { isTTY: isTerminal });
@@ -94,7 +94,7 @@ export function createSvcProjects(serviceOf: () => TestService) {
     return JSON.parse(out);
   }
 
-  /** Starts a command that does not end by itself. @param isGroup true to send the signal to its whole process group, like Ctrl C */
+  /** Starts a command that does not end by itself. @param isGroup true if `end` sends the signal to the command's whole process group */
   function start(
     cwd: string,
     args: readonly string[],
@@ -155,7 +155,7 @@ export function createSvcProjects(serviceOf: () => TestService) {
     async cleanUp(): Promise<void> {
       for (const command of running) await command.end("SIGKILL");
       for (const folder of folders) rmSync(folder, { recursive: true, force: true });
-      // Commands in this process read an action's config with esbuild, whose own process would outlive the tests.
+      // Commands in this process start a process of esbuild, which must not outlive the tests.
       await stopEsbuild();
     },
   };

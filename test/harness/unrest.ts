@@ -1,4 +1,4 @@
-/** Kills instances of a working fleet and loses its database. Meanwhile, observes the instances and the runs. */
+/** Kills instances of a fleet and makes its database unavailable. Meanwhile, observes the instances and the queued runs. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Db } from "../../src/data/database.js";
 import type { ResponseCounts } from "./callers.js";
@@ -11,19 +11,16 @@ export const WAIT_LIMIT_MS = 10_000;
 const READY_PROBE_LIMIT_MS = 5_000;
 
 export interface FleetObservations {
-  /**
-   * Longest time for which a run was observed in the queue. If it was queued before an outage, the time counts from the database's return.
-   */
+  /** Longest time in milliseconds that a run was queued. For a run from before an outage, the time starts when the database is back. */
   longestQueuedMs: number;
   /** Number of times that an instance reported READY without a database. */
   readyWhileAway: number;
-  /** Number of times that an instance reported READY although runs had waited for longer than UNCLAIMED_RUN_WAIT_MAX_MS. */
+  /** Number of times that an instance reported READY while a run had waited for longer than WAIT_LIMIT_MS. */
   readyWhileWaiting: number;
 }
 
 const between = (from: number, to: number) => delay(from + Math.random() * (to - from));
 
-/** Returns the number of instances that report READY. */
 async function countReady(fleet: ServiceFleet): Promise<number> {
   const asked = fleet.urls().map((url) =>
     fetch(`${url}/health/ready`, { signal: AbortSignal.timeout(READY_PROBE_LIMIT_MS) }).then(
@@ -34,7 +31,7 @@ async function countReady(fleet: ServiceFleet): Promise<number> {
   return (await Promise.all(asked)).filter(Boolean).length;
 }
 
-/** Pauses before each kind of fault: minimum and maximum in milliseconds. */
+/** Pauses before each kill and before each loss of the database: minimum and maximum in milliseconds. */
 export interface Pace {
   kill: readonly [number, number];
   loss: readonly [number, number];
@@ -44,7 +41,10 @@ export interface Pace {
 
 export const FREQUENT_FAULTS: Pace = { kill: [1_000, 1_000], loss: [500, 1_500] };
 
-/** Loses the database in each of these ways while the fleet works. After each return, observes the fleet until the next loss. */
+/**
+ * Makes the database unavailable in each of these ways, one after the other. During each outage, counts the instances that report READY.
+ * @param back called when the database is available again
+ */
 async function loseDatabase(
   options: { postgres: RestartablePostgres; fleet: ServiceFleet; losses: readonly DatabaseLoss[]; pace: Pace },
   seen: FleetObservations,
@@ -84,8 +84,8 @@ async function watchQueue(
 }
 
 /**
- * Kills instances or browsers, `kills` times in total. At the same time, loses the database in each of the ways `losses`. `work` sends the
- * callers' requests until the function that it receives returns true.
+ * Kills instances or browsers, `kills` times in total. At the same time, makes the database unavailable in each of the ways `losses`. The
+ * function `work` sends requests until its parameter `over` returns true.
  */
 export async function injectFaults(options: {
   postgres: RestartablePostgres;
@@ -124,7 +124,7 @@ export async function injectFaults(options: {
   return seen;
 }
 
-/** Sends the requests of one caller. Requests that end because their process was killed do not count. */
+/** Sends the requests of one caller until `over` returns true. Counts requests without a response as `unreachable`. */
 export async function sendRequestsUntil(
   requests: readonly (() => Promise<{ status?: string }>)[],
   answers: ResponseCounts,
@@ -135,7 +135,7 @@ export async function sendRequestsUntil(
       answers.counts["unreachable"] = (answers.counts["unreachable"] ?? 0) + 1;
       return null;
     });
-    // Retries as the header Retry-After requests, but sooner.
+    // Waits less than the header Retry-After demands, so that the callers send more requests.
     if (answer === null || answer.status === "OVERLOADED") await delay(LOOK_MS);
   }
 }

@@ -4,11 +4,11 @@ import { inspect, isDeepStrictEqual } from "node:util";
 
 const POLL_MIN_MS = 10;
 /**
- * Maximum pause between two checks in milliseconds. A check is often a request, and one every 10 ms would take the processor time that the
- * test waits for.
+ * Maximum pause between two checks in milliseconds. A check is often a request. A request every 10 ms would take processor time from the
+ * work for which the test waits.
  */
 const POLL_MAX_MS = 50;
-/** Time limit of a wait in milliseconds, far longer than a busy machine needs, so that only a wait that hangs fails. */
+/** Time limit of a wait in milliseconds. It is long, so that a busy machine does not cause failures. */
 const LIMIT_MS = 60_000;
 
 /**
@@ -27,7 +27,7 @@ export async function until<T>(condition: () => T | Promise<T>, limitMs = LIMIT_
 }
 
 /**
- * Waits until `read` returns a value that is deeply equal to `expected`, for a state that changes some time after a step of the test.
+ * Waits until `read` returns a value that is deeply equal to `expected`.
  * @throws Error with the last value, after `limitMs` without an equal one
  */
 export async function untilEqual<T>(read: () => T | Promise<T>, expected: T, limitMs = LIMIT_MS): Promise<void> {

@@ -138,7 +138,7 @@ describe("limits of requests to HTTP triggers", () => {
   it("limit one address, whatever happens to its requests", async () => {
     const startedAt = performance.now();
     const statuses: number[] = [];
-    // The limit regains a request every two seconds: on a slow machine, more are accepted before one is refused.
+    // The limit allows another request every two seconds. A slow machine thus sends more requests before the first 429.
     while (!statuses.includes(429)) statuses.push((await send(service.url, `/h/${service.appId}/nowhere`)).http);
     const limit = 3 * HTTP_TRIGGER_ADDRESS_LIMIT_FACTOR;
     const refilled = ((performance.now() - startedAt) / RATE_WINDOW_MS) * limit;

@@ -77,7 +77,7 @@ describe("signatures of webhooks", () => {
               drop: "",
             }[kind]!;
             fc.pre(after !== before);
-            // Twilio signs the form's fields, not their encoding.
+            // Twilio signs the fields of a form. A change only of the encoding of the fields keeps the signature valid.
             fc.pre(sample.name !== "twilio, form" || place !== "body" || fieldsOf(after) !== fieldsOf(before));
             const mutated =
               place === "body"
@@ -161,8 +161,7 @@ describe("signatures of webhooks", () => {
       expect(library.verifySignature(key, body, signature, time)).to.equal(true);
     });
 
-    // The packages computed these values once, because loading them takes 2 s. test/long/webhook-clients.test.ts uses the packages with a
-    // service.
+    // Constants from the packages, because a load of the packages takes 2 s. test/long/webhook-clients.test.ts loads the packages.
     it("values that stripe 23.1.0 and twilio 6.2.0 have made, and one that @slack/bolt 5.1.0 accepts", () => {
       const stripe = "t=1764115200,v1=8ec35724f83fc1494969fc976f41d9d95bec9ac97b1e589ad8e8b42190925a5b";
       const body = '{"id":"evt_1","text":"grüße\\r\\n"}\r\n';

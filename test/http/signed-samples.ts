@@ -5,15 +5,15 @@ import type { HttpAuth, SignatureScheme } from "../../src/data/action-types.js";
 export type SignatureAuth = Extract<HttpAuth, { type: "signature" }>;
 
 /**
- * `key` is the key in the setting. `headers` have lower-case names. `signed` lists those headers that the signature covers or that contain
- * it.
+ * Sample of one signature scheme. `key` is the value of the setting with the key. `signed` lists the headers that the signature covers, and
+ * the headers that contain the signature. All header names are in lower case.
  */
 export interface Sample {
   name: string;
   auth: SignatureAuth;
   key: string;
   isTimed: boolean;
-  /** Builds the request. @param url URL that the sender signs @param time time of the signature, in seconds */
+  /** Builds the request. @param url URL that the sender signs @param time time of the signature in Unix seconds */
   make(body: string, url: string, time: number): { headers: Record<string, string>; url: string; body: string };
   signed: readonly string[];
 }

@@ -99,7 +99,7 @@ describe("a package that an action has", () => {
     expect(await auditedVersions(id)).to.deep.equal(["1.0.0"]);
   });
 
-  /** Returns the script with its URL at the second process. */
+  /** Returns the script with a URL of the service `later`. */
   const moved = (asset: { path: string }) => ({ ...asset, url: later.url + asset.path });
 
   longTest("has an entry in the audit log whenever it changes: by a save, a restore or an import", async () => {
@@ -149,7 +149,7 @@ describe("the token of a registry", () => {
     const mirror = await startRegistry();
     const seen: { path: string; headers: IncomingHttpHeaders }[] = [];
     const tokens: (string | undefined)[] = [];
-    /** URL of the archives in the documents of the mirror. */
+    /** Origin of the archives that the mirror's package documents name. */
     let archives = registry.url;
     const mirrored = async (path: string) => {
       const answer = Buffer.from(await (await fetch(mirror.url + path)).arrayBuffer());

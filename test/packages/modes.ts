@@ -1,6 +1,6 @@
 /**
- * Checks that the mode of a run with an npm package depends only on the parts of the package that the run uses. Globals that only other
- * parts name do not count. The service is that of npm-choices.test.ts.
+ * Checks that the mode of a run with an npm package depends only on the parts of the package that the run uses. npm-choices.test.ts
+ * declares these tests and starts the service.
  */
 import { expect } from "chai";
 import type { TestRegistry } from "../harness/npm-registry.js";
@@ -27,12 +27,11 @@ export function testModes(started: () => Started): void {
     one("asks-for-more", "exports.sum = (a, b) => a + b; exports.more = () => import('https://example.com/x.js');");
   });
 
-  /** Returns the number of runs by mode. */
   async function runsByMode(): Promise<Record<string, number>> {
     const text = await (await fetch(`${service.url}/metrics`)).text();
     const found = [...text.matchAll(/^svc_runs_total\{[^}]*mode="([\w-]+)"[^}]*\} (\d+)$/gm)];
     const sums: Record<string, number> = {};
-    // The metric has one line for each outcome.
+    // The metric has several lines for each mode, such as one for each outcome.
     for (const [, mode, runs] of found) sums[mode!] = (sums[mode!] ?? 0) + Number(runs);
     return sums;
   }

@@ -323,7 +323,7 @@ describe("packages from npm", () => {
       });
       return { http, texts };
     };
-    /** Removes the statement that sums up the bytes of the app's scripts. A save executes it once, after it has locked the app. */
+    /** Removes the statement that sums up the bytes of the app's scripts. Expects exactly one such statement. */
     const withoutCheck = ({ http, texts }: { http: number; texts: string[] }) => {
       const otherTexts = texts.filter((text) => !text.startsWith(" SELECT (coalesce(sum(bytes"));
       expect(texts.length - otherTexts.length).to.equal(1);

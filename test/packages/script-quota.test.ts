@@ -1,4 +1,4 @@
-/** Tests the limit on the total size of the scripts of an app's actions. A save counts all of them, whichever process stored them. */
+/** Tests the limit on the total size of the scripts of an app's actions. A save also counts scripts that other processes stored. */
 import { expect } from "chai";
 import { countLockWaits } from "../harness/lock-waits.js";
 import { startRegistry, type TestRegistry } from "../harness/npm-registry.js";
@@ -34,7 +34,7 @@ describe("the size of the scripts of one app's actions", () => {
     service = await startTestService({ ROLES: "api", NPM_PACKAGES: "on", NPM_REGISTRY: registry.url });
     const app = await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "full" } });
     fullApp = app.body.app.id;
-    // This process has not yet counted the scripts of the app, whose size is close to the limit.
+    // SQL moves an action to this app, and stores a large size of its script. The service has not counted this script for the app yet.
     const { id } = (await save(["fills"], service.appId)).body.action;
     await service.db.query("UPDATE action SET app_id = $1 WHERE id = $2", [fullApp, id]);
     const sql =

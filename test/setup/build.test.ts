@@ -25,7 +25,10 @@ describe("the build of the set-up", () => {
     return file;
   }
 
-  /** Writes src/a.ts. The size is always the same, so a value with the same time is the same file for the check. */
+  /**
+   * Writes src/a.ts with a modification time in Unix milliseconds. The file always has the same size, so only another time makes the file
+   * count as changed.
+   */
   function putSource(value: number, time = value): void {
     utimesSync(put("src/a.ts", `export const value = ${value};\n`), new Date(0), new Date(time));
   }

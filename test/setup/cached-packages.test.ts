@@ -25,7 +25,7 @@ const { readFiles } = await importSetUpModule<{
 }>("archive");
 
 const PROJECT = fileURLToPath(new URL("../../../", import.meta.url));
-/** Replacement for npm, which shows that npm was started. */
+/** Replacement for npm. This program writes a file that shows that npm was started. */
 const INSTALLING_NPM = `#!/bin/sh
 mkdir node_modules
 echo npm > node_modules/installer.txt

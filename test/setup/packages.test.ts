@@ -8,7 +8,10 @@ import { importSetUpModule, urlOfSetUpModule } from "./modules.js";
 
 const { ensurePackages } = await importSetUpModule<{ ensurePackages(root: string): Promise<void> }>("packages");
 
-/** Replacement for npm. It appends its folder to a file, and installs a package without npm's record, so that the next set-up installs again. */
+/**
+ * Replacement for npm. This program records its working directory, and writes no `.package-lock.json`, so that the next set-up installs
+ * again.
+ */
 const INSTALLING_NPM = `#!/bin/sh
 pwd >> ../folders.txt
 mkdir node_modules

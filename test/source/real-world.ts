@@ -9,7 +9,7 @@ const TYPES_TEXT =
 const FAULT = '((): void => {\n  throw new Error("at fault");\n})() ? null : ';
 const BODIES = ["return ", "=> "];
 
-/** Adds a fault before the first value that a module returns, or to the action itself, below lines of types. */
+/** Adds lines of types and a fault to the first module that returns a value. The module action.ts is the last candidate. */
 export function addFault({ files }: RealAction): FaultyAction {
   const names = Object.keys(files).filter((name) => name.endsWith(".ts"));
   const ordered = [...names.filter((name) => name !== "action.ts"), "action.ts"];
