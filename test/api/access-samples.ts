@@ -1,11 +1,8 @@
-/**
- * Sample calls for the operations of the access table. The type requires one for each operation: an operation without a sample does not
- * compile.
- */
+/** One sample call for each operation of the access table. TypeScript reports an operation without a sample as an error. */
 import type { Operation } from "../../src/rules/access.js";
 import type { TestService } from "../harness/service.js";
 
-/** Caller of an operation, the app and organization of the operation, and a queued run that the caller started. */
+/** Caller of a sample call, the IDs of the app and organization that the call names, and a queued run that the caller started. */
 export interface OperationCaller {
   token: string | null;
   organizationId: number;
@@ -13,13 +10,12 @@ export interface OperationCaller {
   runId: number;
 }
 
-/** Sends a sample call. Returns the status of the refusal, or null if the service permitted the call. */
+/** Sends a sample call as `asker`. Returns the status of the error if the service refuses the call, otherwise null. */
 type Sample = (service: TestService, asker: OperationCaller) => Promise<string | null>;
 
-/** Hash of a script that no page contains. */
 const UNKNOWN_SCRIPT_HASH = `sha256-${"A".repeat(43)}=`;
 
-/** ID of no row: a permitted caller gets a not-found error, and nothing changes. */
+/** ID that no row has. A caller with permission gets a not-found error, and nothing changes. */
 const UNKNOWN_ID = 2_000_000_000;
 
 const rest =
@@ -38,10 +34,7 @@ const query =
     return errors?.[0].extensions.status ?? null;
   };
 
-/**
- * Returns the first result of a subscription. It is data, a refusal, or the code with which the server closed a socket without a
- * credential.
- */
+/** Returns a sample that starts a subscription. The sample returns the status of the refusal, or null if the subscription sends data. */
 const subscription =
   (field: string): Sample =>
   async (service, { token, appId }) => {
@@ -51,7 +44,7 @@ const subscription =
       const { value } = await received.next();
       return (value?.errors?.[0]?.extensions?.["status"] as string | undefined) ?? null;
     } catch (error) {
-      // graphql-ws returns the close event of the socket, or the errors of a refused subscription.
+      // graphql-ws throws the close event of the socket (4403: no valid credential), or the errors of a refused subscription.
       if ((error as { code?: number }).code === 4403) return "UNAUTHORIZED";
       return (error as { extensions: { status: string } }[])[0]!.extensions.status;
     } finally {
@@ -60,7 +53,7 @@ const subscription =
     }
   };
 
-/** The authorization page shows its refusal as HTML, so the test reads the HTTP status. */
+/** Returns a sample that opens a page. The page shows a refusal as HTML, so the sample derives the status from the HTTP status. */
 const page =
   (path: string): Sample =>
   async (service, { token, appId }) => {
@@ -69,10 +62,10 @@ const page =
     return ({ 401: "UNAUTHORIZED", 403: "FORBIDDEN", 404: "APP_NOT_FOUND" } as Record<number, string>)[http] ?? null;
   };
 
-/** Object to which the operation of a people route applies: an app, an organization, the service, or the caller's own session. */
+/** Scope of a route about people: an app, an organization, the service, or the account of the caller's session. */
 type PeopleScope = "app" | "organization" | "service" | "session";
 
-/** Routes about people, each with its operation. A token can read its own identity but cannot manage an account. */
+/** Routes about people, each with its operation and its scope. */
 export const PEOPLE_ROUTES: Readonly<Record<string, readonly [Operation, PeopleScope]>> = {
   "GET /v1/auth/session": ["manageOwnAccount", "service"],
   "PUT /v1/auth/account": ["manageOwnAccount", "session"],
@@ -116,7 +109,7 @@ export const PEOPLE_ROUTES: Readonly<Record<string, readonly [Operation, PeopleS
   "DELETE /v1/admin/administrators/:userId": ["manageAdministrators", "service"],
 };
 
-/** Sends the request of a route with unknown IDs and an empty body. Returns the status of the refusal; null if there is none. */
+/** Returns a sample that requests a route. All IDs in the path are unknown, except those of the app and the organization. */
 export function peopleSample(route: string): Sample {
   const [method = "", path = ""] = route.split(" ");
   return async (service, { token, organizationId, appId }) => {

@@ -1,4 +1,4 @@
-/** Checks the access table for each operation and caller through the API, and that no route is missing from the table. */
+/** Checks through the API that each operation permits the callers that the access table permits, and that the table covers all routes. */
 import { expect } from "chai";
 import {
   type GraphQLArgument,
@@ -34,7 +34,7 @@ const OPERATIONS_WITHOUT_APP: readonly Operation[] = [
   "createOrganization",
   "manageAdministrators",
 ];
-/** Operations of an organization. A role on one of its apps gives no right to them. */
+/** Operations on an organization. A role on one of the organization's apps gives no right to these operations. */
 const ORGANIZATION_OPERATIONS: readonly Operation[] = ["readOrganization", "manageOrganization"];
 
 const OPERATIONS = Object.keys(ACCESS_TABLE) as Operation[];
@@ -54,16 +54,16 @@ interface Owner {
   scopes?: readonly TokenScope[] | null;
 }
 
-/** Test caller: one for each column of the access table. */
+/** Caller of the tests. Its role and scopes are those of a column of the access table. */
 interface TestCaller {
   name: string;
-  /** The column of the access table that describes the caller; null for a person without a role. */
+  /** Role in the access table; null for a person without a role. */
   standing: CallerRole | null;
   scopes: readonly TokenScope[] | null;
-  /** Apps on which the caller has the rights of this column. */
+  /** Apps on which the caller has the rights of its role. */
   reaches: readonly CallerScope[];
   token: string;
-  /** True for a session of a signed-in person, who can manage the account. */
+  /** True for a session of a signed-in person. Only such a caller can manage an account. */
   isSession?: true;
 }
 
@@ -91,7 +91,7 @@ describe("the access matrix", () => {
     return token;
   }
 
-  /** Inserts a person of the first organization, and a session of this person. Returns the person's ID and the session's token. */
+  /** Inserts a person of the first organization and a session of this person. Returns the ID and the session's token. */
   async function person(name: string): Promise<{ personId: number; token: string }> {
     const sql =
       "INSERT INTO person (organization_id, first_name, last_name, email) VALUES ($1, $2, 'Test', $2 || '@example.com')";
@@ -99,7 +99,7 @@ describe("the access matrix", () => {
     return { personId, token: await credential("editor", { personId }) };
   }
 
-  /** Adds a queued run that this credential started, for callers that can cancel only their own runs. */
+  /** Inserts a queued run that was started with this token. Some callers can cancel only such runs. */
   async function queuedRun(token: string): Promise<number> {
     return insert(
       `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, credential_id)
@@ -108,13 +108,13 @@ describe("the access matrix", () => {
     );
   }
 
-  /** Returns "passed" if the caller passed the access check, or the status of the refusal. */
+  /** Sends the sample call of the operation. Returns "passed" if the service permits the call, otherwise the status of the refusal. */
   async function outcome(operation: Operation, token: string | null, appId: number): Promise<string> {
     const runId = token && operation === "cancelRun" ? await queuedRun(token) : 1;
     const organizationId = organizations[scopeOfApp(appId)];
     const status = await SAMPLES[operation](service, { token, organizationId, appId, runId });
     expect(status, "no fault of the service").to.not.equal("INTERNAL_ERROR");
-    // For callers that the access table refuses, the app's access rules decide. In this test, these rules grant nothing.
+    // If the access table refuses a caller, the access rules of the app decide. Here they grant nothing, so this status is a refusal.
     if (status === "DATA_SOURCE_ACCESS_DENIED") return "FORBIDDEN";
     if (appId === apps.missing && status === "APP_NOT_FOUND") return status;
     return status !== null && REFUSALS.includes(status) ? status : "passed";
@@ -190,8 +190,8 @@ describe("the access matrix", () => {
   const PLACES = ["own", "another", "foreign", "missing"] as const;
 
   /**
-   * Returns the callers with which an operation or route is tested: two thirds of them for the own app, a sixth of them for other apps. Members
-   * of the app and of the organization alternate in `callers`, so taking every second caller would leave out one of these groups.
+   * Selects callers. `npm test` tests two thirds of the callers on their own app and a sixth on other apps; the long tests use all callers.
+   * Members of the app and of the organization alternate in `callers`, so every second caller would be only one of these kinds.
    */
   function sampleOfCallers(index: number, place: CallerScope): TestCaller[] {
     const first = index + PLACES.indexOf(place);
@@ -227,10 +227,7 @@ describe("the access matrix", () => {
     expect(Object.keys(PEOPLE_ROUTES)).to.have.members(routes.map(({ method, path }) => `${method} ${path}`));
   });
 
-  /**
-   * Returns the expected outcome of a people route. A right on the organization gives no right on an app, and only a session can manage an
-   * account.
-   */
+  /** Returns the expected outcome of a route about people. Only a session can manage an account. */
   function expectedOutcome(route: string, caller: TestCaller, place: CallerScope): string {
     const [operation, on] = PEOPLE_ROUTES[route]!;
     if (on === "session") return caller.isSession ? "passed" : "FORBIDDEN";
@@ -288,7 +285,8 @@ describe("the access matrix", () => {
         const selection = isCompositeType(getNamedType(field.type)) ? "{ __typename }" : "";
         const text = `${operation} { ${field.name}${passed} ${selection} }`;
         requests += 1;
-        // The service delays refusals of requests without a credential, per client address. So each request has its own address.
+        // The service delays refusals of requests without a credential, separately for each client address. So each request has its own
+        // address.
         const headers = { "x-forwarded-for": `10.0.${requests >> 8}.${requests & 255}` };
         const { errors } = await service.graphql(text, {}, { as: null, headers });
         if (errors?.[0].extensions.status !== "UNAUTHORIZED") open.push(`${text}: ${JSON.stringify(errors?.[0])}`);

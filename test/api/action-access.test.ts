@@ -17,7 +17,7 @@ const CALLERS: readonly Caller[] = [...TRUSTED, "live", "london", "paris", ...VI
 /** Callers whose runs use the draft. */
 const CALLERS_OF_DRAFTS: readonly Caller[] = ["editor", "admin", ...VIEWERS];
 
-/** Values of `access`, each with the callers that it admits. */
+/** Values of the field `access` of an action, each with the callers that can start the action. */
 const ACCESS_KINDS: readonly { name: string; access: unknown; admits: readonly Caller[] }[] = [
   { name: "everyone", access: "everyone", admits: ["live", "viewer", ...SIGNED_IN] },
   { name: "editors", access: "editors", admits: VIEWERS },
@@ -157,7 +157,8 @@ describe("access of an action", () => {
   });
 
   /**
-   * Functions that start runs of an action. The array has one item per run: undefined if it started, otherwise the status of the refusal.
+   * Functions that start one or two runs of an action. The result has one item per run: undefined if the run started, else the error's
+   * status.
    */
   const RUN_STARTS: Record<string, (as: string, name: string | number) => Promise<(string | undefined)[]>> = {
     run: async (as, name) => {

@@ -7,7 +7,7 @@ import { longTest } from "../harness/samples.js";
 import type { TestService } from "../harness/service.js";
 import { KEY, OPENAI_CHUNKS, OPENAI_STREAM, type ProviderCall, streamedText } from "./ai-answers.js";
 
-/** Status and body of the provider's next responses, or a function that writes them. */
+/** Response of the test's provider to each request: a status and a body, or a function that writes the response. */
 export interface ProviderAnswer {
   status?: number;
   text: string;
@@ -16,7 +16,7 @@ export interface ProviderAnswer {
 
 export interface TestProvider {
   readonly service: TestService;
-  /** Requests that the provider received since the current test began. */
+  /** Requests that the provider has received since the start of the current test. */
   readonly asked: readonly ProviderCall[];
   answer: ProviderAnswer;
   /** Runs the body of a server action. @param fields of the action */
@@ -33,7 +33,7 @@ export function testAiStreams(provider: TestProvider): void {
     const parts = await provider.run(
       `const parts = []; for await (const part of ${ask({ ...HELLO, stream: true })}) parts.push(part); return parts`,
     );
-    // The service holds a word back while it could be the start of an encoded secret.
+    // The service sends a word only when the word cannot be the start of an encoded secret. So parts can differ from those of the provider.
     expect(parts.slice(0, -1)).to.deep.equal([{ type: "text", text: "Hello" }]);
     expect(parts.at(-1)).to.deep.equal({
       type: "end",
@@ -63,7 +63,7 @@ export function testAiStreams(provider: TestProvider): void {
   });
 
   it("gives the action each part of a stream before the provider sends the next one", async () => {
-    // After each part, the provider waits until the action has requested an embedding of this part.
+    // After each part of the stream, the provider sends the next part only when the action has requested an embedding of this part.
     const waiting: (() => void)[] = [];
     const texts = ["Hello ", "dear ", "you."];
     provider.answer = {
@@ -121,13 +121,13 @@ export function testAiStreams(provider: TestProvider): void {
       return heard`);
     expect(received).to.deep.equal(["Hello you.", "TRANSPORT"]);
     const [{ tokens }] = await provider.service.db.query("SELECT tokens::int FROM ai_usage");
-    // Tokens of the question (2), of the part (3) and of the embedding (1).
+    // The question counts as 2 tokens, the part as 3 and the embedding as 1.
     expect(tokens).to.equal(2 + 3 + 1);
   });
 
   /**
-   * The provider responds to the request for an embedding only after the stream's request has ended. If `leave` does not abort the stream's
-   * request, the run exceeds its time limit, which is shorter than that of the request.
+   * `leave` is code that leaves the stream early. The provider answers the embedding only after the request of the stream has ended.
+   * If `leave` did not end that request, the run would exceed its time limit.
    */
   for (const [what, leave] of [
     ["breaks out of the loop", `for await (const part of ${ask({ ...HELLO, stream: true })}) break;`],
@@ -179,7 +179,7 @@ export function testAiStreams(provider: TestProvider): void {
       .join("\n\n");
     for (const [text, tokens] of [
       ['data: {"choices":[]}\n\n', 2],
-      // The two pieces of tool arguments have ten and six characters: four tokens.
+      // The two pieces of tool arguments have ten and six characters, which count as four tokens.
       [`${toolEvents}\n\n`, 2 + 4],
       ["data: no JSON\n\n", 2],
     ] as const) {

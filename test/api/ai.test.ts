@@ -309,7 +309,7 @@ describe("Svc.AI", () => {
         if ("status" in given)
           expect(failure.message).to.include(`${url}/v1/chat/completions answered ${given.status}`);
       }
-      // The name of an error is text of the provider, which may send the key back.
+      // The provider chooses the type of its error, so the type may contain the key.
       const named = "key_of_lower_case_0123456789abcdef";
       await setAi({ key: named });
       answer = { status: 401, text: JSON.stringify({ error: { type: named } }) };
@@ -372,7 +372,8 @@ describe("Svc.AI", () => {
     await service.db.query("DELETE FROM ai_usage");
     await setAi({ dailyTokens: 20 });
     const one = async () => failing(ask({ ...HELLO, maxTokens: 1 }));
-    // Each call uses 12 tokens: the first call ends below the app's limit, so the second one may start. The third one may not.
+    // Each call uses 12 tokens of the limit of 20. The first call stays below the limit, so the second call may start. The third call may
+    // not.
     expect([await one(), await one(), (await one()).code]).to.deep.equal(["none", "none", "LIMIT"]);
     const [used] = await service.db.query("SELECT requests::int, tokens::int FROM ai_usage");
     expect(used).to.deep.equal({ requests: 2, tokens: 24 });

@@ -86,7 +86,7 @@ describe("Analytics events of clients", () => {
   longTest("have a limit for each client", async () => {
     const made = await service.rest("POST", `/v1/apps/${service.appId}/tokens`, { body: { kind: "live" } });
     let refused: Answer | undefined;
-    // The limit regains ten requests per second, which is faster than a slow machine sends them one after the other.
+    // A slow machine would send single requests so slowly that they stay below the limit. So the test sends batches.
     for (let count = 0; count < 5_000 && !refused; count += BATCH_SIZE) {
       const batch = Array.from({ length: BATCH_SIZE }, () => send({ events: [] }, made.body.token));
       refused = (await Promise.all(batch)).find(({ http }) => http !== 201);

@@ -1,4 +1,4 @@
-/** Snapshots of an app: what they contain, what they never return, and what a restore does not change. */
+/** Tests snapshots of an app: what a snapshot contains, what no response returns, and what a restore does not change. */
 import { expect } from "chai";
 import { APP_VERSIONS_MAX } from "../../src/limits.js";
 import { startTestService, type TestService } from "../harness/service.js";

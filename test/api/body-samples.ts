@@ -6,7 +6,7 @@ import type { TestService } from "../harness/service.js";
 export interface BodySample {
   /** Body of the sample. A text such as `{stage}` stands for the ID or token of this name. */
   body: unknown;
-  /** Paths of values that have no schema; "" stands for the whole body. */
+  /** Paths of values that no schema describes; "" is the whole body. */
   free?: readonly string[];
 }
 
@@ -102,7 +102,7 @@ const PUSH = {
   keys: { p256dh: "A".repeat(87), auth: "A".repeat(22) },
 };
 
-/** Sample of a route whose whole body is the caller's data, without fields of the service. */
+/** Sample of a route whose whole body is data of the caller: no field of the body has a meaning for the service. */
 const FREE_BODY: BodySample = { body: { any: 1 }, free: [""] };
 
 const APP = "/v1/apps/{appId}";
@@ -120,7 +120,7 @@ export const BODY_SAMPLES: Record<string, BodySample> = {
         { trigger: "http", where: { method: "POST", path: "other", auth: { type: "none" } } },
       ],
     },
-    // The source replaces the code, so that the value of `code` is not checked.
+    // The service takes the code from `source`, and does not check the value of `code`.
     free: ["triggers[0].where.data", "source.files", "code"],
   },
   [`POST ${V3}/actions/logs`]: { body: { where: { type: "app.task.failed", data: { taskId: 1 } }, limit: 1 } },
@@ -260,10 +260,11 @@ export function filled(body: unknown, ids: Ids): unknown {
 
 export const UNKNOWN = "unknwn";
 
-/** Value of a type that no field of the samples accepts. */
 const FAULTY_VALUE = -1;
 
-/** Returns one body for each field with a schema. The field has an invalid value, and an unknown field precedes it. */
+/**
+ * Returns one body for each field of the sample with a schema. This field has an invalid value, and an unknown field precedes all others.
+ */
 export function bodiesWithFaults({ body, free = [] }: BodySample): { field: string; body: unknown }[] {
   const isList = Array.isArray(body);
   const object = (isList ? body[0] : body) as Record<string, unknown>;
@@ -277,7 +278,7 @@ export function bodiesWithFaults({ body, free = [] }: BodySample): { field: stri
     });
 }
 
-/** Returns one body for each object with a schema: the object has an additional unknown field. */
+/** Returns one body for each object with a schema. This object has an additional unknown field. */
 export function bodiesWithUnknownField({ body, free = [] }: BodySample): { path: string; body: unknown }[] {
   const found: { path: string; body: unknown }[] = [];
   const visit = (value: unknown, path: string, put: (changed: unknown) => unknown) => {
@@ -300,8 +301,7 @@ export function bodiesWithUnknownField({ body, free = [] }: BodySample): { path:
 export type Schema = Record<string, any>;
 
 /**
- * Returns the schema of the value at the path, and the name of its type. Returns an empty schema for a value that the document does not
- * describe.
+ * Returns the schema of the value at the path, and the name of its type. The schema is empty if the document does not describe the value.
  */
 function schemaAt(path: string, schema: Schema, components: Schema): { type: string; schema: Schema } {
   const resolve = (one: Schema | undefined) => {
@@ -316,7 +316,7 @@ function schemaAt(path: string, schema: Schema, components: Schema): { type: str
   );
 }
 
-/** Returns one body for each field that the schema describes. The field is null, and an unknown field follows it. */
+/** Returns one body for each field that the schema describes. The body has null in this field, and an unknown field after it. */
 export function bodiesWithNullFields(sample: BodySample, body: Schema, components: Schema) {
   return bodiesWithUnknownField(sample).flatMap(({ path, body: unknown }) => {
     const parent = path.slice(0, -UNKNOWN.length);

@@ -10,14 +10,14 @@ export const SECRET = "sk_live_4eC39HqLyjWDarjtT1zdp7dc";
 export const OTHER = "sk_live_another_value_0123456789";
 const MANUAL = { active: true, triggers: [{ trigger: "manual" }] };
 
-/** Body of `execute` that sends one request with the options in the payload. */
+/** Body of `execute` that sends one request to `payload.origin`, with the options in `payload.options`. */
 export const REQUEST_CODE = `try { const { status, headers, body } = await request({ url: payload.origin + "/x", ...payload.options });
       return { status, headers, body: typeof body === "string" ? body : [...body] }; } catch (error) { return { code: error.code, message: error.message }; }`;
 
 export class BoundRequests {
   /** Handler of the server's next responses. */
   answer: RequestListener = (_request, response) => response.end("fine");
-  /** Requests that the server received, each with its body as `text`. */
+  /** Requests that the server received. Each has its body as `text`. */
   received: IncomingMessage[] = [];
   private made = 0;
   private readonly server = tlsServer((request, response) => {
@@ -53,7 +53,7 @@ export class BoundRequests {
     this.undoTrust();
   }
 
-  /** Removes the received requests, and sets the response to "fine" again. */
+  /** Forgets the received requests, and lets the server respond with "fine" again. */
   reset(): void {
     this.received = [];
     this.answer = (_request, response) => response.end("fine");
@@ -83,7 +83,7 @@ export class BoundRequests {
     expect(http, JSON.stringify(body)).to.equal(200);
   }
 
-  /** Runs the body of `execute` once, with `request` and the payload's `origin`. */
+  /** Creates a server action with this body of `execute` and runs it once. The body can use `request` and `payload.origin`. */
   async run(body: string, payload: object = {}, integrationOrigins = [this.origin]) {
     this.made += 1;
     const name = `bound-${this.made}`;

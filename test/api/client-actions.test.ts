@@ -23,8 +23,8 @@ describe("Client actions", () => {
   const { actions, create, update, publish } = clientActions(() => service);
 
   /**
-   * Subscribes to client actions as the given caller. `next` resolves to the next change; `known` is the list that the client has after all
-   * changes so far.
+   * Subscribes to the client actions of an app as this caller. `next` waits for the next change. `known` has the actions by ID after all
+   * changes.
    */
   function follow(as: Kind | (string & {}), appId = service.appId) {
     const client = service.socket(as);
@@ -82,7 +82,7 @@ describe("Client actions", () => {
       ]);
       await service.rest("POST", `/v1/apps/${service.appId}/publish`);
       while (!feed.known.has(production)) await feed.next();
-      // Publishing the app changes no draft, so the next event of this subscription is about this new draft.
+      // The subscription `master` follows drafts. Publishing the app changes no draft, so the next event is this new draft.
       const id = await create();
       expect((await master.next()).actions.map((one) => one.id)).to.deep.equal([id]);
     });

@@ -30,7 +30,7 @@ export function clientActions(running: () => TestService) {
 
     update: (id: number, body: object) => running().rest("PUT", `${actions()}/${id}`, { body }),
 
-    /** Publishes the action directly in the database, without a request: copies the draft's row as the service does. */
+    /** Copies the row of the draft to a live version in the database. So no request publishes the action. */
     async publish(id: number): Promise<number> {
       const [row] = await running().db.query(
         `INSERT INTO action (app_id, master_id, name, code, active, environment, triggers, assets)

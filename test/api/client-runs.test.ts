@@ -98,7 +98,7 @@ describe("client actions that ran in a browser", () => {
     const id = await create();
     const early = (await start(id, "early")).body.runId;
     const { runId } = (await start(id, "lost", { payload: { n: 2 } })).body;
-    // The other run starts so late that it does not reach the limit on a slow machine either.
+    // The start of the run `early` moves into the future, so that this run cannot reach its time limit during the test.
     const move = "UPDATE run SET started_at = now() + $2::interval WHERE id = $1";
     await service.db.query(move, [early, "2 minutes"]);
     await service.db.query(move, [runId, "-36 seconds"]);

@@ -12,10 +12,10 @@ const FORMATS: [string, (content: string) => Buffer][] = [
   ["zstd", (content) => zstdCompressSync(content, CHECKSUM)],
 ];
 
-/** Frame of zstd with 8 bytes that decoders skip. */
+/** Frame of zstd with 8 bytes of content that decoders skip. */
 const SKIPPABLE_FRAME = Buffer.from([0x50, 0x2a, 0x4d, 0x18, 8, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
 
-/** Returns text that compressors do not store uncompressed. */
+/** Returns varied text, which makes a body large even when it is compressed. */
 const variedText = (words: number) =>
   Array.from({ length: words }, (_, at) => (at * at * 7_919).toString(36)).join(" ");
 
@@ -23,10 +23,10 @@ const variedText = (words: number) =>
 const invertFrom = (bytes: Buffer, from: number) =>
   Buffer.concat([bytes.subarray(0, from), Buffer.from(bytes.subarray(from)).map((byte) => byte ^ 0xff)]);
 
-/** Returns bodies from which code can read the secret by decompressing the beginning. */
+/** Returns bodies in which the start can be decompressed. The start contains the secret. */
 function readableBodies(compress: (content: string) => Buffer, secret: string): [string, Buffer][] {
   const short = compress(`${secret} ${variedText(200)}`);
-  // zstd can only decode whole blocks of 128 KB. The secret is in the first of several blocks.
+  // A zstd decoder reads whole blocks of up to 128 KB. The secret is in the first of several blocks.
   const long = compress(`${secret} ${variedText(60_000)}`);
   const most = Math.floor(long.length * 0.7);
   return [
@@ -42,7 +42,7 @@ function readableBodies(compress: (content: string) => Buffer, secret: string): 
   ];
 }
 
-/** Returns bodies by name, each with the text that code receives instead of the body, or the code of the error. */
+/** Returns compressed bodies: a name, the body, and what the code of an action receives (the masked text, or the code of an error). */
 export function compressedBodies(secret: string, masked: string): [string, Buffer, string][] {
   const bodies = FORMATS.flatMap(([format, compress]): [string, Buffer, string][] => [
     ...readableBodies(compress, secret).map(([name, body]): [string, Buffer, string] => [

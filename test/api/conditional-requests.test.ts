@@ -20,7 +20,7 @@ const PAST = "2020-01-01T00:00:00.000Z";
 const nameOf = ({ method, path }: { method: string; path: string }) => `${method} ${path}`;
 const READS = ROUTES.filter(({ method }) => method === "GET");
 
-/** The error status of a change that is based on an outdated state (contract, section 3). */
+/** Returns the error status of a change that is based on an outdated state. */
 const statusOfChanged = (path: string): string => {
   if (
     /^(?:[A-Z]+ )?\/v3\/apps\/:appId\/actions(?!.*\/presets)/.test(path) ||
@@ -30,7 +30,7 @@ const statusOfChanged = (path: string): string => {
   return /entries\/:entryId|Entry$/.test(path) ? "ENTRY_CHANGED" : "RESOURCE_CHANGED";
 };
 
-/** Reads whose ETag is a digest of the content. The tests of manifests cover them. */
+/** Routes whose If-Match is a digest of the content. The tests of manifests cover these routes. */
 const ROUTES_WITH_CONTENT_ETAG = ["PUT /v1/apps/:appId/manifest"];
 
 describe("conditional requests", () => {
@@ -70,7 +70,7 @@ describe("conditional requests", () => {
 
     describe(name, () => {
       const sampledTest = index % 4 === 0 ? it : longTest;
-      /** Number of this route among the routes that `npm test` tests (every fourth route). */
+      /** Number of this route among the routes that `npm test` tests, which is every fourth route. */
       const sampleIndex = Math.floor(index / 4);
 
       async function sample() {
@@ -187,13 +187,13 @@ describe("conditional requests", () => {
       ids["appVersion"] = app["versionId"]!;
     });
 
-    /** Path parameters that need more than an ID, or a resource that this test does not create. */
+    /** Query strings that these routes require. */
     const QUERIES: Record<string, string> = {
       "/v3/apps/:appId/schedule/preview": "?frequency=0%205%20*%20*%20*",
       "/v3/apps/:appId/runs/statistics": "?from=2026-01-01T00:00:00.000Z&to=2026-01-02T00:00:00.000Z",
       "/v3/apps/:appId/packages/declarations": `?integrity=sha256-${"A".repeat(43)}=`,
     };
-    /** Responses that contain the current time, so that no two reads are equal. */
+    /** Routes whose responses contain the current time, so that two reads differ. */
     const TIME_DEPENDENT_ROUTES = ["/v3/apps/:appId/schedule/week"];
     const ROUTES_WITHOUT_SAMPLE = ["/runs/:runId", "/messages/:messageId", "/passkeys/:passkeyId"];
 
@@ -244,7 +244,7 @@ describe("conditional requests", () => {
     await service.db.query(fire, [ids["id"]]);
     const after = await service.rest("GET", path, { headers: { "if-none-match": before } });
     expect([after.http, after.body.alert?.firing.length]).to.deep.equal([200, 1]);
-    // The refused change must leave the state as it was.
+    // A firing alert changes the ETag but not the rule. So a change with the earlier ETag is accepted.
     const put = { body: { minutes: 5 }, headers: { "if-match": before } };
     expect((await service.rest("PUT", path, put)).http).to.equal(200);
 

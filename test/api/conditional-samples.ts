@@ -1,13 +1,13 @@
 /**
- * Samples of the REST routes and GraphQL mutations that accept a precondition: each creates the resource to change, and states the change.
+ * Sample changes for the REST routes and GraphQL mutations that accept a precondition. Each sample creates the resource that it changes.
  */
 import { randomBytes } from "node:crypto";
 import { signedInPerson } from "../harness/people.js";
 import type { TestService } from "../harness/service.js";
 
-/** Resource that a change concerns, with its IDs and the time of its last change. */
+/** Resource to change: its IDs, and the time of its last change. */
 export interface Sample {
-  /** IDs for the parameters of the path, or for the arguments. */
+  /** IDs for the parameters of the path, or for the arguments of the mutation. */
   ids: Record<string, string | number>;
   updatedAt: string;
   /** Token of the person who sends the change; by default the administrator's. */
@@ -19,15 +19,17 @@ type MakeSample = (service: TestService) => Promise<Sample>;
 export interface RestChange {
   make: MakeSample;
   body?: object | ((ids: Sample["ids"]) => object);
-  /** Path of a list whose items cannot be read individually. The ETag of the list is accepted for each item. */
+  /**
+   * Path of the list that contains the resource, if no route reads the resource by itself. The change then accepts the ETag of the list.
+   */
   list?: string;
 }
 
 export interface GraphqlChange {
   make: MakeSample;
-  /** The call without `ifUpdatedAt`. `$name` is replaced by an ID of the sample. */
+  /** Arguments of the mutation without `ifUpdatedAt`. The ID of the sample with this name replaces `$name`. */
   call: string;
-  /** Name of the argument that identifies the owner; by default the app. */
+  /** Name of the argument that identifies the parent of the resource; by default `appId`. */
   owner?: string;
   selection?: string;
 }
@@ -67,7 +69,7 @@ const published: MakeSample = async (service) => {
   return sample;
 };
 
-/** Creates an action with an HTTP trigger, whose path contains a secret. */
+/** Creates an action with an HTTP trigger. The URL of the trigger ends with a secret. */
 const makeActionWithSecret: MakeSample = async (service) => {
   const name = nextName();
   const triggers = [{ trigger: "http", where: { path: name, auth: { type: "secret" } } }];
@@ -84,7 +86,7 @@ const preset: MakeSample = async (service) => {
 const dataSource: MakeSample = async (service) => {
   const data = { name: nextName(), entries: [{ n: 1 }, { n: 2 }] };
   const { id } = (await ask(service, "POST", `${APP}/data-sources`, data)).body.dataSource;
-  // The import stores a version of the entries that it replaces.
+  // The import stores the entries that it replaces as a version.
   await ask(service, "POST", `${APP}/data-sources/${id}/import`, [{ n: 3 }]);
   const { versions } = (await ask(service, "GET", `${APP}/data-sources/${id}/versions`)).body;
   const { updatedAt } = (await ask(service, "GET", `${APP}/data-sources/${id}`)).body.dataSource;
@@ -122,7 +124,7 @@ const alert: MakeSample = async (service) => {
   return { ids: { alertId: id, id }, updatedAt };
 };
 
-/** Renames the app, and stores a version with this name, which a restore can use. */
+/** Renames the app, and stores a version of the app that a restore can use. */
 const app: MakeSample = async (service) => {
   const { updatedAt } = (await ask(service, "PUT", APP, { name: nextName() })).body.app;
   const { id } = (await ask(service, "POST", `${APP}/versions`)).body.version;
@@ -170,7 +172,7 @@ const makeAppMember: MakeSample = async (service) => {
   return { ids: { userId }, updatedAt };
 };
 
-/** Creates one of several administrators with an account, because the last administrator cannot be removed. */
+/** Creates an administrator with an account. At least one other administrator exists, because the last one cannot be removed. */
 const administrator: MakeSample = async (service) => {
   const path = "/v1/admin/administrators";
   if ((await ask(service, "GET", path)).body.administrators.length === 0) await signedInPerson(service);
@@ -192,7 +194,7 @@ const token: MakeSample = async (service) => {
   return { ids: { tokenId: id, id }, updatedAt: tokens.find((one: { id: number }) => one.id === id).updatedAt };
 };
 
-/** Creates an item of a person's account. No route reads such an item, so its state comes from the person's list of items. */
+/** Creates a session, passkey or sign-in identity of a person's account. The time of its last change comes from the list of such items. */
 const makeAccountItem =
   (list: string, key: string, make: (service: TestService, personId: number) => Promise<unknown>): MakeSample =>
   async (service) => {
@@ -372,17 +374,17 @@ export const STATELESS_MUTATIONS = [
   "pullGit",
   // Mutations that add or remove one member of a set: repeating the request changes nothing.
   ...["addEditor", "addPushSubscription", "removePushSubscription", "markNotificationsRead"],
-  // Mutations that change the caller's own account and sessions.
+  // Mutations of accounts and invitations.
   ...["updateOwnAccount", "endOtherAuthSessions", "createResetLink", "acceptInvitation"],
-  // Sets a flag of a person: repeating the request changes nothing.
+  // Mutation that sets a flag of a person: repeating the request changes nothing.
   "addAdministrator",
-  // Mutations that change the caller's own session of a page.
+  // Mutations of a page's session.
   ...["authorizeAppUser", "logoutAppUser", "setSessionLocale", "verifyAppUser"],
-  // Mutations of resources that change only once: they are revoked, cancelled or decided.
+  // Mutations that set a state: repeating the request changes nothing.
   ...["cancelRun", "cancelBacklog", "decideMessage", "pauseSchedules", "resumeSchedules"],
   // Mutations that change many resources at once. A commit states the expected state of each entry.
   ...["commitEntries", "deleteEntries", "importEntries", "importActions"],
 ];
 
-/** Mutations that create a resource, which has no earlier state. */
+/** Names of mutations that create something, or start something. No earlier state exists with which the service could compare. */
 export const CREATING_MUTATION = /^(create|insert|add|run|replay|report|record|start|send|batchSend|test)[A-Z]/;

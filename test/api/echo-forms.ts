@@ -1,10 +1,10 @@
 /** Encodings in which a server may send a received secret back in a response. */
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 
-/** Long text that follows the secret in a zstd sample. zstd stores a short text uncompressed, so the secret would be in plain text. */
+/** Text that follows the secret in a zstd sample. zstd does not compress a short text, so the secret would be readable. */
 const VARIED_TEXT = Array.from({ length: 200 }, (_, at) => (at * at * 7_919).toString(36)).join(" ");
 
-/** Encodings by name. Each is a function that encodes the value. */
+/** Encodings by name. Each function returns a response body that contains the secret in this encoding. */
 export const ECHOES: [string, (secret: string) => { body: string | Buffer; headers?: Record<string, string> }][] = [
   ["plain", (s) => ({ body: `key=${s}` })],
   ["a JSON string", (s) => ({ body: JSON.stringify({ key: `a "${s}"` }) })],

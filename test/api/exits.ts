@@ -1,4 +1,4 @@
-/** Returns the address of every route and the document of every query that returns data, from the route table and the GraphQL schema. */
+/** Returns the path of every GET route, and a document for every GraphQL query and subscription. */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import {
@@ -23,7 +23,7 @@ export interface Ids {
   runId: number;
 }
 
-/** Addresses of routes that are not in the route table. */
+/** Paths that are not in the route table. */
 const OTHER_PATHS = [
   "/v1/apps/:appId/env.js",
   "/v3/apps/:appId/actions/:id/compile",
@@ -69,7 +69,7 @@ function call(field: GraphQLField<unknown, unknown>, ids: Ids): string {
 
 const schema = (): GraphQLSchema => buildSchema(readFileSync(SCHEMA, "utf8"));
 
-/** Builds one document for each query of the schema. The document selects all fields. */
+/** Builds one document for each query of the schema. The document selects fields up to five levels deep. */
 export function queries(ids: Ids): string[] {
   return Object.values(schema().getQueryType()!.getFields()).map((field) => `{ ${call(field, ids)} }`);
 }

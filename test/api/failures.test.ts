@@ -16,11 +16,11 @@ import type { Caller } from "../../src/rules/access.js";
 import { untilLockWait } from "../harness/lock-waits.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 
-/** Texts that no response may contain: files and lines of the server, SQL statements, names of its libraries. */
+/** Internal texts that no response may contain: files and lines of the server, SQL statements, and names of its libraries. */
 const INTERNAL_TEXT =
   /node_modules|\/src\/|\.ts:\d|\.js:\d|\bat .+:\d+:\d+|SELECT |INSERT |QueryFailed|typeorm|fastify|FST_|apollo/i;
 
-/** Status and message of the error if a row is missing, for each table that a foreign key of the schema refers to. */
+/** Status and message of the error if a request refers to a missing row, for each table that a foreign key refers to. */
 const ERROR_BY_TABLE: Readonly<Record<string, string>> = {
   action: "ACTION_NOT_FOUND the app has no action with this ID or name",
   action_version: "VERSION_NOT_FOUND no such version",
@@ -59,7 +59,7 @@ describe("errors that callers get", () => {
     expect(JSON.stringify(body)).to.not.match(INTERNAL_TEXT);
   };
 
-  /** Sends raw bytes that an HTTP client would not send. */
+  /** Sends this text over TCP, because an HTTP client would not send invalid requests. Returns the response. */
   const raw = (text: string): Promise<string> =>
     new Promise((resolve, reject) => {
       const { hostname, port } = new URL(service.url);

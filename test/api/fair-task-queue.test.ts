@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { createFairTaskQueue } from "../../src/api/fair-task-queue.js";
 import type { ActionError } from "../../src/errors.js";
 
-/** Clock that advances only by the tasks' work and by waiting. */
+/** Clock whose time advances only when a task calls `pass` or the queue waits. */
 function createClock() {
   let at = 0;
   const waits: { until: number; then: () => void }[] = [];
@@ -13,7 +13,7 @@ function createClock() {
     pass: (ms: number) => {
       at += ms;
     },
-    /** Runs scheduled work until no task is waiting. */
+    /** Ends all waits in the order of their times, until the queue waits no more. */
     async run() {
       for (;;) {
         await new Promise(setImmediate);

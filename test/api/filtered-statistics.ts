@@ -1,4 +1,4 @@
-/** Tests statistics of filtered runs: they count the runs of the list with the same filters, for the same callers. */
+/** Tests statistics of runs with filters: they must count the same runs that the list of runs returns with these filters. */
 import { expect } from "chai";
 import { RUN_STATES } from "../../src/data/run.js";
 import { TRIGGER_TYPES } from "../../src/rules/trigger-input.js";
@@ -6,15 +6,14 @@ import { longTest, sampleOf } from "../harness/samples.js";
 import { deleteStoredRuns, insertSearchedRuns } from "../harness/searched-runs.js";
 import type { TestService } from "../harness/service.js";
 
-/** Number of runs: enough for many combinations of state, trigger, version and person. */
 const RUN_COUNT = 120;
 const DAY_MS = 24 * 60 * 60 * 1000;
-/** Word that a search finds in every third inserted run. */
+/** Word that a search finds in a third of the inserted runs. */
 const SEARCHED_WORD = "lima";
 
 /**
- * Stores ended and skipped runs of two actions, queued 23 minutes apart from `start` on.
- * @param personId person who started every second run
+ * Stores ended and skipped runs of two actions. The runs were queued 23 minutes apart, from `start` on.
+ * @param personId person who started about half of the runs
  */
 const insertEndedRuns = (
   { db }: TestService,
@@ -35,7 +34,6 @@ const insertEndedRuns = (
     [appId, actionIds, personId, start],
   );
 
-/** Run of a list, with the fields that statistics depend on. */
 interface CountedRun {
   state: string;
   tickCount: number;
@@ -44,7 +42,7 @@ interface CountedRun {
   finishedAt: string | null;
 }
 
-/** Returns the smallest duration that is not below this share of the durations; null if there are none. */
+/** Returns the smallest duration that is at least as long as this share of all durations; null if there are no durations. */
 const percentile = (durations: readonly number[], share: number): number | null =>
   durations.toSorted((a, b) => a - b)[Math.ceil(share * durations.length) - 1] ?? null;
 
@@ -77,7 +75,10 @@ function filterQueries(valuesByFilter: Readonly<Record<string, readonly unknown[
   return ["", ...single.map(({ text }) => text), ...pairs];
 }
 
-/** Declares the tests. @param setUp returns the service and two actions; called when the tests start */
+/**
+ * Declares the tests.
+ * @param setUp returns the service and two actions; called when the tests start
+ */
 export const describeFilteredStatistics = (setUp: () => { service: TestService; actionIds: [number, number] }) =>
   describe("the statistics of filtered runs", () => {
     let service: TestService;
@@ -149,7 +150,7 @@ export const describeFilteredStatistics = (setUp: () => { service: TestService; 
       let queries: string[];
 
       before(async () => {
-        // The service expects that later runs have higher IDs. So these runs are later than those of the other tests.
+        // The service expects that a run with a higher ID was queued later. So these runs are queued after those of all other tests.
         const start = new Date(Math.floor(Date.now() / DAY_MS + 2) * DAY_MS);
         const end = new Date(start.getTime() + 3 * DAY_MS);
         const [first, second] = [1, 2].map((days) => new Date(start.getTime() + days * DAY_MS).toISOString());
@@ -176,7 +177,7 @@ export const describeFilteredStatistics = (setUp: () => { service: TestService; 
 
       it("count the runs of the list, under each filter and under two together, and no run of another app", async () => {
         for (const query of [...queries.slice(0, 25), ...sampleOf(queries.slice(25), 0, 9)]) {
-          // If the query has a filter by time, this filter replaces one end of the range.
+          // If the query has a filter `from` or `to`, this filter replaces that end of the range.
           const url = new URLSearchParams(`${range}&${query}`);
           for (const name of ["from", "to"]) if (url.getAll(name).length > 1) url.set(name, url.getAll(name)[1]!);
           const { runs, pagination } = (await service.rest("GET", `${base}/runs?${url}&limit=1000`)).body;

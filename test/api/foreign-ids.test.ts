@@ -1,6 +1,6 @@
 /**
- * Sends IDs of another app's resources in requests to the caller's own app: each route and field that takes an ID, as each kind of caller.
- * The responses must contain nothing of the other app, and none of its data may change.
+ * Sends IDs of another app's resources in requests to the caller's own app. Tests each route and field that takes an ID, for each kind of
+ * caller. No response may contain data of the other app, and none of its data may change.
  */
 import { expect } from "chai";
 import {
@@ -135,7 +135,7 @@ describe("IDs of another app", () => {
     };
   }
 
-  /** Query that returns a digest of all rows of the other app for each table. */
+  /** SQL query that returns one digest for each table with the column `app_id`: the digest of the other app's rows. */
   let digests: string;
   async function createDigests(): Promise<string> {
     const tables = await rows<{ name: string }>(
@@ -169,7 +169,7 @@ describe("IDs of another app", () => {
   });
   after(() => service.stop());
 
-  /** Returns the IDs of the other app to which a path parameter or an argument can refer. */
+  /** Returns the IDs of the other app's resources to which a parameter or argument with this name can refer. */
   function idsOfParameter(parameter: string, where: string): number[] {
     const {
       action,

@@ -13,7 +13,7 @@ import {
 } from "graphql";
 import type { TestService } from "../harness/service.js";
 
-/** Creates a value for one position of a request. The fuzz test calls it once for each position. */
+/** Creates a value for one text, number or other value of a request. */
 export type ValueGenerator = (kind: "text" | "number" | "any") => unknown;
 
 export const NUL: ValueGenerator = (kind) => (kind === "number" ? 1 : kind === "any" ? { "a\0": "b\0" } : "a\0b");
@@ -78,7 +78,7 @@ export interface RestCall {
   body?: unknown;
 }
 
-/** Builds a request for the operation with this path and method. The IDs are those of the first app and its first resources. */
+/** Builds a request for the operation with this path and method. Numeric IDs in the path are 1; `odd` creates all other values. */
 export function restCall(document: Schema, path: string, method: string, odd: ValueGenerator): RestCall {
   const { parameters = [], requestBody } = document["paths"][path][method] as {
     parameters: Schema[];
@@ -117,14 +117,16 @@ function valueOfType(type: GraphQLInputType, odd: ValueGenerator, depth = 4): un
   return name === "String" || name === "ID" ? odd("text") : odd("any");
 }
 
-/** Truncates the number to the range of GraphQL's Int, so that GraphQL does not reject it before the operation. */
+/**
+ * Returns a valid GraphQL Int: the truncated number, or 1 if it is too large. So GraphQL does not reject the number before the operation.
+ */
 const whole = (value: unknown): number => (Math.abs(value as number) < 2 ** 31 ? Math.trunc(value as number) : 1);
 
 function selectionOf(field: GraphQLField<unknown, unknown>): string {
   return isObjectType(getNamedType(field.type)) ? " { __typename }" : "";
 }
 
-/** Builds a document with one root field and its variables, which `odd` fills. */
+/** Builds a document that calls the field of this name, and its variables, whose values `odd` creates. */
 export function graphqlCall(schema: GraphQLSchema, kind: "query" | "mutation", name: string, odd: ValueGenerator) {
   const root = kind === "query" ? schema.getQueryType() : schema.getMutationType();
   const field = root!.getFields()[name]!;
@@ -137,11 +139,11 @@ export function graphqlCall(schema: GraphQLSchema, kind: "query" | "mutation", n
   return { query, variables };
 }
 
-/** Operations that the fuzz test skips, because they would remove what other requests need. */
+/** Operations that the fuzz test skips, because they could remove the credential or the rights of the test. */
 const LEFT_OUT = /tokens\/\{|revokeToken|editors|removeEditor|addEditor/;
 
 /**
- * Sends the REST request and the GraphQL document of each operation. Returns their number, and the calls that failed with a server error.
+ * Sends one request for each REST operation and GraphQL field. Returns their number, and the requests that caused a server error (not 503).
  */
 export async function sendFuzzRequests(
   service: TestService,

@@ -43,7 +43,7 @@ describe("GraphQL clients in their released form", () => {
     });
   const run = () => service.rest("POST", "/v3/apps/1/actions/first/runWithResult", { body: {} });
 
-  /** Starts runs until the subscriber has received one. Returns its message type. */
+  /** Calls `follow` to subscribe, and starts runs until the subscriber receives a message. Returns the type of the first message. */
   async function firstMessageType(follow: (onType: (type: string) => void) => void): Promise<string> {
     let found: string | null = null;
     follow((type) => {
@@ -192,8 +192,8 @@ describe("GraphQL clients in their released form", () => {
       stopClients.push(async () => client.dispose());
       const failures: unknown[] = [];
       /**
-       * Subscribes with these variables. `take` stores the position of each event in them, and the client sends them again after a
-       * reconnect.
+       * Subscribes with these variables. `take` stores the position of each event in the variables. After a reconnect, the client sends the
+       * variables again, so that the service continues after this position.
        */
       function follow<Data>(query: string, variables: Record<string, unknown>, take: (one: Data) => void): void {
         client.subscribe<{ one: Data }>(

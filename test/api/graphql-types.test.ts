@@ -11,7 +11,7 @@ const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 const types = buildSchema(readFileSync(SCHEMA, "utf8"));
 
-/** Returns a selection of all fields of a type that are not deprecated, at any depth. */
+/** Returns a selection of all fields of the type and of their types, without deprecated fields. */
 function selectionOf(name: string): string {
   const type = types.getType(name);
   if (!isObjectType(type)) return "";
@@ -27,7 +27,7 @@ describe("GraphQL's types", () => {
   let service: TestService;
   let id: number;
 
-  /** Sends a document. Returns its data, and expects no errors. */
+  /** Sends a document, and expects no errors. Returns the data. */
   async function ask(query: string, variables: object = {}) {
     const { data, errors } = await service.graphql(query, variables);
     expect(errors, JSON.stringify(errors)).to.equal(undefined);
@@ -177,7 +177,7 @@ describe("GraphQL's types", () => {
     expect(errors![0].extensions.status).to.equal("REQUEST_INVALID");
   });
 
-  /** Fields that return a page: their arguments, with PAGE in place of the page's arguments, and the earlier name of the page's items. */
+  /** Fields that return a page of items: their arguments (PAGE stands for those of the page), and the earlier name of the field `items`. */
   const PAGES: Record<string, [args: string, earlier: string]> = {
     actions: ["appId: 1, PAGE", "actions"],
     actionLogs: ["appId: 1, options: { PAGE }", "logs"],
@@ -332,10 +332,10 @@ describe("GraphQL's types", () => {
       expect(read.actions.find(({ name }: { name: string }) => name === "built").source.fileList).to.deep.equal(
         fileList,
       );
-      // The variable `read` lacks the nulls inside a setting's value, so the settings come from WHOLE_MANIFEST.
+      // `read` lacks the nulls inside the value of a setting, so the settings come from WHOLE_MANIFEST.
       const unchanged = { ...read, settings: WHOLE_MANIFEST.settings };
       expect(await apply(unchanged)).to.deep.equal({ created: [], changed: [], removed: [] });
-      // The manifest is applied exactly as it was read, with null for absent fields.
+      // This manifest has null for absent fields, as the query returned it.
       expect(await apply(data.manifest.definitions)).to.deep.equal({ created: [], changed: [], removed: [] });
     });
 

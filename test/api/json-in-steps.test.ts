@@ -1,4 +1,4 @@
-/** A large JSON body parsed in parts: the result equals that of JSON.parse, and no step takes long. */
+/** Tests the parser that parses a large JSON body in parts: the result equals that of JSON.parse, and no part takes long. */
 import { expect } from "chai";
 import { parseJsonInSteps } from "../../src/api/json-in-steps.js";
 import type { ActionError } from "../../src/errors.js";

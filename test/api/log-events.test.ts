@@ -217,7 +217,7 @@ describe("log events", () => {
   });
 
   describe("that runs emit", () => {
-    /** Emits the event as the newest run of the action. Returns the run that the event starts. */
+    /** Emits an event with a token of the run. Returns the newest run of the action, which the event has started. */
     async function emitAs(runId: number, actionId: number, type: string): Promise<Record<string, unknown>> {
       const db = await openDatabase(service.databaseUrl, 1);
       const notifications = { listen: () => () => undefined, onGap: () => () => undefined, isHealthy: () => false };

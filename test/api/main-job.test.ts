@@ -42,7 +42,7 @@ describe("a service with one app", () => {
       const entries = client.iterate<{ actionLogAdded: { type: string; data: { payload: { name: string } } } }>({
         query: `subscription { actionLogAdded(appId: ${service.appId}) { id type data } }`,
       });
-      /** Returns the next log entry of this test. Entries from before the subscription may still arrive and are skipped. */
+      /** Returns the next log entry. Skips entries of the earlier run, whose payload has the name "you". */
       const nextLogEntry = async () => {
         for (;;) {
           const { value } = await entries.next();
@@ -52,8 +52,8 @@ describe("a service with one app", () => {
       const next = nextLogEntry();
       let seen = false;
       void next.then(() => (seen = true));
-      // The API does not signal that a subscription has started, and sends no entries from before its start. So the test starts runs until
-      // one arrives.
+      // A subscription sends no entries from before its start, and the client gets no signal at its start. So the test starts runs until an
+      // entry arrives.
       await until(async () => {
         await service.rest("POST", `/v3/apps/${service.appId}/actions/hello/runWithResult`, { body: { name: "tail" } });
         return seen;

@@ -1,8 +1,8 @@
-/** Calls the tools of /mcp. Contains valid arguments, and values that try to reach another app. */
+/** Functions that call the tools of /mcp, valid arguments of each tool, and values that try to reach another app. */
 import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { expect } from "chai";
 
-/** Longest wait for the end of a run, in seconds. */
+/** Maximum number of seconds for which a call waits for the end of a run. */
 export const LONGEST_WAIT = 50;
 
 const UNFINISHED_STATES = ["queued", "running"];
@@ -18,7 +18,7 @@ export async function call(client: Client, name: string, args: Record<string, un
   return { isError: result.isError === true, text: content.map(({ text }) => text).join("\n") };
 }
 
-/** Parses the JSON in a tool's result. The JSON may be in a frame that marks it as untrusted data. */
+/** Parses the JSON in the result of a tool. Some tools mark the JSON as untrusted data. */
 // biome-ignore lint/suspicious/noExplicitAny: each tool returns another type
 export function dataOf({ isError, text }: CalledTool): any {
   expect(isError, text).to.equal(false);
@@ -34,14 +34,14 @@ export async function waitForEnd(client: Client, runId: number): Promise<any> {
   }
 }
 
-/** Calls a tool that runs an action. Returns the result when the run has ended. */
+/** Calls a tool that runs an action, and waits for the end of the run. Returns the run and its console. */
 export async function runToEnd(client: Client, tool: string, args: Record<string, unknown>) {
   const { runId } = dataOf(await call(client, tool, { ...args, wait: LONGEST_WAIT }));
   const run = await waitForEnd(client, runId);
   return { runId, run, console: dataOf(await call(client, "read_console", { runId })) };
 }
 
-/** App that the caller may not read, and IDs of its items. */
+/** App that the caller cannot read, and IDs of the app's resources. */
 export interface OtherItems {
   appId: number;
   actionId: number;
@@ -49,7 +49,7 @@ export interface OtherItems {
   sourceId: number;
 }
 
-/** Valid arguments of each tool. The test makes one argument after the other invalid. */
+/** Valid arguments of each tool, by the tool's name. */
 export const VALID_ARGUMENTS: Record<string, Record<string, unknown>> = {
   list_actions: { search: "a", limit: 5, offset: 0 },
   read_action: { action: "greet" },
@@ -77,7 +77,7 @@ export const VALID_ARGUMENTS: Record<string, Record<string, unknown>> = {
   read_types: { of: "svc", part: 0 },
 };
 
-/** Returns values that name items of the other app, and values of types that no tool expects. */
+/** Returns invalid values for arguments: IDs and names of the other app, values of wrong types, and unusual texts. */
 export function hostileValues({ appId, actionId, runId, sourceId }: OtherItems): unknown[] {
   const ids = [actionId, runId, sourceId, String(actionId), 2 ** 53, -1];
   const paths = [

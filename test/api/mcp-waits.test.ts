@@ -17,7 +17,7 @@ describe("an agent that waits for a run", () => {
   let service: TestService;
   let agent: Client;
   let reads = 0;
-  /** Requests of runs that are in progress. A run ends when the test answers its request. */
+  /** Requests that running runs have sent to `holder`. A run ends when the test answers its request. */
   const held: ServerResponse[] = [];
   const holder = createServer((_request, response) => held.push(response));
   let hold: string;
@@ -125,7 +125,7 @@ describe("an agent that waits for a run", () => {
       await until(() => reads > 0);
       await leaving.close();
       expect(await left).to.equal("left");
-      // The wait of the other agent lasts longer than the service needs to notice the end of the connection.
+      // This wait of 2 seconds gives the service time to detect that the agent `leaving` has disconnected.
       expect((await waitForRun(idleAgent, runId, 2)).state).to.equal("queued");
       expect(reads).to.equal(3);
     });

@@ -1,6 +1,6 @@
 /**
- * Tests /mcp with the official client, as agents use it: tools by rights, access to one app only, no protected values, and all calls in the
- * audit log.
+ * Tests /mcp with the official client. Checks which tools each right permits, that no other app and no protected value is readable, and
+ * that each call is in the audit log.
  */
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
@@ -221,7 +221,7 @@ describe("agents", () => {
   });
 
   describe("that are hostile", () => {
-    /** Texts that no tool result may contain: each is in the other app, or in a protected value. */
+    /** Texts that only the other app contains. No tool result may contain such a text. */
     const CANARIES = ["other-code-canary", "other-entry-canary", "other-public-canary", "other-result-canary"];
     const PROTECTED_CANARIES = ["private-canary-1", "protected-canary-1"];
     let other: OtherItems;
@@ -245,7 +245,7 @@ describe("agents", () => {
       };
     });
 
-    /** Returns all data of the other app that a call could change. */
+    /** Returns the numbers of the other app's actions, runs, entries and audit entries. */
     const stateOf = (appId: number) =>
       service.db.query(
         `SELECT (SELECT count(*) FROM action WHERE app_id = $1) AS actions, (SELECT count(*) FROM run WHERE app_id = $1) AS runs,

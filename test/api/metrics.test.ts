@@ -64,7 +64,7 @@ describe("the metrics", () => {
     const queue = `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, queued_at)
       SELECT $1, $2, 'production', 'manual', '{}', 'queued', now() - interval '40 seconds' FROM generate_series(1, 3)`;
     await service.db.query(queue, [service.appId, copy!.id]);
-    // The service counts these rows at most once a second, so the test waits for the new count.
+    // The service counts queued runs at most once a second, so the test waits for the new number.
     const text = await until(async () => {
       const { text } = await read();
       return text.includes(`svc_queue_runs{app="${service.appId}"} 3\n`) ? text : null;
@@ -102,7 +102,8 @@ describe("the counters of a process", () => {
     const run = { trigger: "manual", mode: "isolate", outcome: "completed", durationMs: 12 } as const;
     for (let appId = 1; appId <= 1_000; appId += 1) measures.runEnded({ ...run, appId });
     const lines = (await measures.register.metrics()).split("\n").filter((line) => line.startsWith("svc_runs_total{"));
-    // Each of the 100 apps, and `other`, has a line for all four outcomes, with 0 for those that have not occurred.
+    // Each of the 100 apps, and the label `other`, has one line for each of the four outcomes. The value is 0 for an outcome that no run
+    // had.
     expect(lines).to.have.length(4 * 101);
     const labels = 'trigger="manual",mode="isolate",outcome="completed"';
     expect(lines).to.include(`svc_runs_total{app="100",${labels}} 1`);

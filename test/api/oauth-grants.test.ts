@@ -55,7 +55,7 @@ describe("access of programs that people allowed", () => {
     expect(await may(theirs.tokens.access_token)).to.equal(401);
   });
 
-  /** Sends requests of a program: a list of tools, a list of apps and a refresh. Returns the three results. */
+  /** Lists the tools and the apps, and refreshes the tokens, as this program. Returns two HTTP statuses and the error of the refresh. */
   async function requestsOf({ clientId, tokens }: Awaited<ReturnType<typeof signedIn>>) {
     const response = await fetch(`${service.url}/mcp`, {
       method: "POST",
@@ -110,7 +110,7 @@ describe("access of programs that people allowed", () => {
     expect((await as(token, "DELETE", `${appMembers(appId)}/${person.id}`)).http).to.equal(200);
     expect(await requestsOf(program)).to.deep.equal([401, 401, "invalid_grant"]);
 
-    // A grant that an older release did not end gives no access either.
+    // The SQL statement removes the role without ending the grant, as in data of an older release. This grant gives no access either.
     const second = await join(id, "reader", appId);
     const late = await signedIn(["read"], second.token, appId);
     await service.db.query("DELETE FROM app_member WHERE person_id = $1", [second.id]);
@@ -221,7 +221,7 @@ describe("access of programs that people allowed", () => {
       (await form("/oauth/device_authorization", { client_id: clientId, scope: "read" })).body;
     const pollDeviceCode = (deviceCode: string) =>
       form("/oauth/token", { grant_type: DEVICE_GRANT_TYPE, client_id: clientId, device_code: deviceCode });
-    /** Changes how long ago the program has polled, because a slow machine would need longer than the allowed interval. */
+    /** Changes the time of the program's last poll, so that the test depends neither on waiting nor on the speed of the machine. */
     const setPolled = (from: string) =>
       service.db.query(`UPDATE oauth_device SET polled_at = ${from} interval '1 minute'`);
     const started = await requestDeviceCode();

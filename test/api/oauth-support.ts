@@ -46,7 +46,7 @@ export function oauthCalls(started: () => TestService) {
       body: { allow: true, appId: started().appId, scopes: ["read", "run", "manage"], ...more },
     });
 
-  /** Signs a program in with OAuth for an app. Returns its tokens, its client ID and the data of its requests. */
+  /** Authorizes a new OAuth client for an app. Returns its ID and tokens, and the parameters with which it exchanged the code. */
   async function signedIn(scopes = ["read", "run", "manage"], as = "editor", appId = started().appId) {
     const clientId = await newClient();
     const { verifier, query } = newRequest(clientId, { scope: scopes.join(" ") });

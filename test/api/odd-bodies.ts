@@ -37,13 +37,13 @@ const json: fc.Arbitrary<unknown> = fc.letrec((tie) => ({
   ),
 })).value;
 
-/** Builds an object. `__proto__` becomes an own property too, as in JSON.parse. */
+/** Builds an object. The key `__proto__` becomes an own property, as in JSON.parse. */
 function objectOf(entries: [string, unknown][]): object {
   return JSON.parse(`{${entries.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`).join(",")}}`);
 }
 
 const settings = fc.array(fc.tuple(oddKey, json), { maxLength: 5 }).map(objectOf);
-/** Bodies that are not JSON, or that are JSON in a form that JSON.stringify never writes. */
+/** Texts of bodies: invalid JSON, or JSON in a form that JSON.stringify does not write. */
 const raw = fc.oneof(
   fc.string({ unit: "binary", maxLength: 40 }),
   fc.constantFrom('{"a":1e999}', '{"a":1,"a":2}', "{", "[1,2", '"\\ud800"', "nul", `${"[".repeat(9_000)}`, '{"a":.5}'),
@@ -98,7 +98,7 @@ async function send({ rest, appId }: TestService, { verb, body, text }: Odd): Pr
 
 const visible = (body: object): [string, unknown][] => Object.entries(body).filter(([key]) => !key.startsWith("__"));
 
-/** Checks that accepted values are read back unchanged, except that JSON has no negative zero. */
+/** Checks that the stored settings have the values of this body. Skips protected settings; the number -0 may be read as 0. */
 async function expectKept({ rest, appId }: TestService, text: string): Promise<void> {
   const { body } = await rest("GET", `/v1/apps/${appId}/settings`);
   for (const [key, value] of visible(JSON.parse(text))) {
@@ -107,7 +107,7 @@ async function expectKept({ rest, appId }: TestService, text: string): Promise<v
   }
 }
 
-/** Sends `count` unusual requests, one after the other; returns the number of accepted ones. A failure names its seed. */
+/** Sends `count` unusual requests, one after the other. Returns the number of accepted ones. The message of a failure contains the seed. */
 export async function sendOddBodies(service: TestService, count: number, seed: number): Promise<number> {
   let accepted = 0;
   const clean = async () => {

@@ -17,7 +17,7 @@ import { addressOf, type KnownIds, requestsInOrder, storeId } from "./shown-requ
 type Schema = Record<string, any>;
 
 /**
- * Returns why a value does not match the schema, and its fields that the schema does not list. Supports the keywords that the document
+ * Returns the differences between a value and its schema, such as fields that the schema lacks. Supports the keywords that the document
  * uses.
  */
 function faults(value: unknown, schema: Schema, components: Record<string, Schema>, at = "$"): string[] {
@@ -54,7 +54,7 @@ function faults(value: unknown, schema: Schema, components: Record<string, Schem
 
 type Parameters = Record<string, string | number>;
 
-/** Builds one function for each operation from the document only, as a client generator does. */
+/** Returns a function that calls an operation by its ID. The function uses only the document, as a generated client does. */
 function clientOf(document: Schema, base: string, token: string) {
   const operations = Object.entries<Schema>(document["paths"]).flatMap(([path, methods]) =>
     Object.entries<Schema>(methods).map(([method, operation]) => ({ path, method, operation })),
@@ -82,10 +82,13 @@ function clientOf(document: Schema, base: string, token: string) {
   };
 }
 
-/** Recorded responses for the reference. `RECORD_RESPONSES=1` writes this file. Then format it with biome, and run `npm run reference`. */
+/**
+ * Recorded responses of the reference. With `RECORD_RESPONSES=1`, the test writes this file. Then format it with biome, and run `npm run
+ * reference`.
+ */
 const RECORDED_FILE = `${ROOT}src/cli/reference/rest-responses.json`;
 
-/** True if the differing field is a duration. Durations differ from run to run. */
+/** True if the differing field is a duration or a percentile, which is different in each test run. */
 const isDuration = (difference: string): boolean => /(?:Ms|p50|p95): [^:]*$/.test(difference);
 
 /** Returns a sample without the marker `…`, which stands for further fields and items. */
@@ -146,7 +149,7 @@ describe("the OpenAPI document", function () {
     const shown = new Set([...page.matchAll(/^### (\S+ \S+)$/gm)].map(([, route]) => shapeOf(route!)));
     const isNamed = (path: string) =>
       named.some((one) => (one.endsWith("/*") ? `${path}/`.startsWith(one.slice(0, -1)) : path === one));
-    // Addresses of documentation files, which other documentation links to.
+    // True for files of the documentation, which rest-routes.md does not describe.
     const isFile = (path: string) => /^\/(?:[A-Z]+\.md|LICENSE|docs\.md)$/.test(path);
     const missing = api.registeredRoutes
       .map(({ method, path }) => ({ method, path: shapeOf(path) }))

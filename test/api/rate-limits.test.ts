@@ -1,4 +1,4 @@
-/** Tests the three rate limits through the API: over REST and GraphQL, with two services on one database. */
+/** Tests rate limits through REST and GraphQL, with two services on one database. */
 import { expect } from "chai";
 import { readConfig } from "../../src/config.js";
 import { type Service, startService } from "../../src/service.js";
@@ -70,7 +70,7 @@ describe("the rate limits", () => {
     }
     expect(new Set(codes)).to.deep.equal(new Set([400]));
     const startedAt = Date.now();
-    // On a slow machine, the calls could take longer than the window. The limit now counts them as sent at once.
+    // On a slow machine, the calls could take longer than the window of 30 s. So this statement sets the times of all calls to now.
     await service.db.query("UPDATE rate_window SET hits = array_fill(clock_timestamp(), ARRAY[cardinality(hits)])");
     const { http, body } = await service.rest("POST", `${communicate}/sms`, { body: {} });
     expect([http, body.error]).to.deep.equal([

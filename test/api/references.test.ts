@@ -1,4 +1,4 @@
-/** Tests IDs and names in paths and arguments: digits are an ID, and `by=name` makes them a name, on each route that accepts both. */
+/** Tests references in paths and arguments: digits are an ID, but `by=name` makes them a name, on each route that accepts both. */
 import { expect } from "chai";
 import type { FastifyRequest } from "fastify";
 import { type GraphQLArgument, getNamedType } from "graphql";
@@ -14,7 +14,7 @@ const PATH_WITH_ID_OR_NAME = /:(?:ds|nameOrId)\b/;
 describe("IDs and names", () => {
   let service: TestService;
   let base: string;
-  /** Creates two data sources and two actions. The second one of each has a name that consists of the digits of the first one's ID. */
+  /** IDs of the first data source and the first action. The name of the second one consists of the digits of this ID. */
   let sourceId: number;
   let actionId: number;
 
@@ -83,7 +83,7 @@ describe("IDs and names", () => {
 
   it("are accepted with `by` in every field of GraphQL that takes either", async () => {
     const fields = listRootFields(await loadSchema());
-    // `against` refers to a version; a version has an ID but no name.
+    // The argument `against` refers to a version, which has an ID but no name.
     const isId = ({ name, type }: GraphQLArgument) => getNamedType(type).name === "ID" && name !== "against";
     const fieldsWithReference = fields.filter(({ args }) => args.some(isId));
     expect(fieldsWithReference).to.have.length.greaterThan(15);

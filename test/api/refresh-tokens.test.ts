@@ -43,7 +43,7 @@ describe("refresh tokens of secret bindings", () => {
 
   longTest("are stored by a later attempt if the database rejects the first ones", async () => {
     const { db } = bound.service;
-    // A sequence keeps its number when a transaction fails, so exactly the first two writes fail.
+    // A rollback does not reset a sequence, so exactly the first two writes fail.
     await db.query(`CREATE SEQUENCE token_writes;
       CREATE FUNCTION reject_first_writes() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
         IF nextval('token_writes') <= 2 THEN RAISE EXCEPTION 'rejected'; END IF;

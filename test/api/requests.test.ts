@@ -78,7 +78,7 @@ describe("requests of server actions", () => {
       )
     ).result;
 
-  // The globals in the code decide whether it runs in the isolate or in a document.
+  // The service selects the sandbox of a run by the globals in the code, so this code is added to each action.
   const sandboxes = [
     ["network-isolate", ""],
     ["document", "document.title;"],
@@ -146,7 +146,7 @@ describe("requests of server actions", () => {
           if (isReleased) return response.end("x");
           held.push(() => response.end("x"));
           if (held.length < 8) return;
-          // If the limit of eight did not hold, a ninth request would arrive within this time.
+          // If the service sent more than eight requests at once, the ninth request would arrive within 100 ms.
           setTimeout(() => {
             isReleased = true;
             for (const end of held) end();
@@ -158,7 +158,7 @@ describe("requests of server actions", () => {
         expect([result, held.length]).to.deep.equal([30, 8]);
         let isOpen = false;
         const closed = new Promise<void>((resolve) => {
-          // The server answers every request but the first, which is still open when the run ends.
+          // The server answers each request except the first. That request is still open when the run ends.
           answer = (request, response) => {
             if (isOpen) return response.end("x");
             isOpen = true;
@@ -215,7 +215,7 @@ describe("requests of server actions", () => {
     expect((await code("{ url: payload.origin }"))[1]).to.equal("UNSUPPORTED");
     answer = (_request, response) => response.destroy();
     expect((await code("{ url: payload.origin }"))[1]).to.equal("TRANSPORT");
-    // The other server chooses the target of the redirect, so the error must not contain the target, just as it must not contain a body.
+    // The other server chooses the target of a redirect. So the error must not contain the target, as it must not contain a body.
     answer = (_request, response) => response.writeHead(302, { location: "https://elsewhere.example/" }).end();
     const [, refused, reason] = await code("{ url: payload.origin }");
     expect(refused).to.equal("POLICY");
@@ -239,7 +239,7 @@ describe("requests of server actions", () => {
   });
 
   it("reject private settings in URLs that were set during the run, by whichever way code received them", async () => {
-    // Chromium does not trust the certificate of the TLS server, so `fetch` uses this server without TLS.
+    // `fetch` runs in Chromium, which does not trust the certificate of the TLS server. So this server does not use TLS.
     const plainServer = createServer((request, response) => answer(request, response)).listen(0, "127.0.0.1");
     await once(plainServer, "listening");
     const plain = `http://127.0.0.1:${(plainServer.address() as AddressInfo).port}`;
@@ -247,7 +247,7 @@ describe("requests of server actions", () => {
       "(await Svc.App.V3.Actions.request({ url: payload.origin })).body",
       "await (await fetch(payload.plain)).text()",
       "(await Svc.App.V3.Actions.request({ url: payload.origin + '/redirect' })).body",
-      // The other server can also pass a value to code by failing at a certain time or in a certain way.
+      // The other server can also pass a value to the code without a body: by the time or the kind of its failure.
       "await Svc.App.V3.Actions.request({ url: payload.origin + '/failure' }).catch(() => payload.known)",
     ];
     try {
@@ -317,7 +317,7 @@ describe("requests of server actions", () => {
       expect(version.body.version.data.integrationOrigins).to.deep.equal(normal);
       const restored = await service.rest("POST", `${actions}/${id}/versions/${second!.id}/restore`);
       expect(restored.body.action.integrationOrigins).to.deep.equal(normal);
-      // Removes `integrationOrigins` from the snapshots, because those of earlier releases lack it.
+      // Removes `integrationOrigins` from the first snapshot, as in snapshots of earlier releases.
       await service.db.query(
         "UPDATE action_version SET data = (data::jsonb - 'integrationOrigins')::json WHERE id = $1",
         [first!.id],

@@ -1,6 +1,4 @@
-/**
- * Checks that a caller without permission learns nothing about a fault in the request: generates faulty bodies and queries for each route.
- */
+/** Checks that a caller without permission gets the same refusal for a faulty request as for a valid request, on each route. */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
@@ -33,7 +31,7 @@ const OTHERS: Record<string, string[]> = {
 
 const PERMISSION_REFUSAL = / (UNAUTHORIZED|FORBIDDEN|DATA_SOURCE_ACCESS_DENIED)$/;
 
-/** Returns copies of a body. In each, one field has a value of another type. */
+/** Returns faulty bodies: values that are no object, and copies of the body in which one field has another value. */
 function faulty(body: unknown): unknown[] {
   const replaced = [5, "a", [], null];
   if (Array.isArray(body)) return [{}, [5], [], ...faulty(body[0]).map((one) => [one])];
@@ -44,7 +42,7 @@ function faulty(body: unknown): unknown[] {
   return [5, true, [], [5], {}, ...fields];
 }
 
-/** True if the schema's types accept the variables, so that the request reaches the operation. */
+/** True if GraphQL accepts the variables, so that the request reaches the operation. */
 function passesTypes(schema: GraphQLSchema, { query, variables }: { query: string; variables: object }): boolean {
   const [operation] = parse(query).definitions as [OperationDefinitionNode];
   const found = getVariableValues(schema, operation.variableDefinitions ?? [], { ...variables });
@@ -82,7 +80,8 @@ describe("permission is checked before any other error", function () {
 
   async function refusal(route: string, as: string | null, query: string, body?: unknown) {
     requests += 1;
-    // The service delays refusals of requests without a credential, per client address. So each request has its own address.
+    // The service delays refusals of requests without a credential, separately for each client address. So each request has its own
+    // address.
     const address = `10.0.${requests >> 8}.${requests & 255}`;
     const headers = { "idempotency-key": "sample", "x-forwarded-for": address };
     const answer = await service.rest(route.split(" ")[0]!, `${addressOf(route, ids)}${query}`, { as, body, headers });
@@ -96,8 +95,6 @@ describe("permission is checked before any other error", function () {
   }
 
   for (const [at, [name, tokenOf]] of CALLERS.entries()) {
-    // On every route, one check refuses callers without a credential and callers of another app. Another check refuses live tokens of the
-    // same app.
     const routes = Object.entries(BODY_SAMPLES);
     it(`also for invalid bodies from ${name}`, async () => {
       let refused = 0;
@@ -138,13 +135,13 @@ describe("permission is checked before any other error", function () {
   }
 
   const PLAUSIBLE_VALUES: ValueGenerator = (kind) => (kind === "number" ? 1 : kind === "text" ? "1" : {});
-  /** Values that the schema's types accept and operations reject. */
+  /** Faulty values. The test sends only those that the types of the schema accept. */
   const FAULTY: ValueGenerator[] = [
     (kind) => (kind === "number" ? -1 : kind === "text" ? "" : "a"),
     (kind) => (kind === "number" ? 2 ** 31 - 1 : kind === "text" ? "a\0b" : null),
   ];
 
-  // The test skips the caller without a credential, because the service does not parse that caller's documents.
+  // The first caller has no credential. The test skips this caller, because the service refuses it before it parses a document.
   for (const [name, tokenOf] of sampleOf(CALLERS.slice(1), 1, 2)) {
     it(`also for invalid GraphQL arguments from ${name}, and for null in optional ones`, async () => {
       const schema = buildSchema(readFileSync(SCHEMA, "utf8"));
@@ -163,7 +160,7 @@ describe("permission is checked before any other error", function () {
           if (expected !== "FORBIDDEN" && expected !== "UNAUTHORIZED") continue;
           refused += 1;
           const { query, variables } = graphqlCall(schema, kind, field, PLAUSIBLE_VALUES);
-          // Enum arguments keep their value: a run without `copy` needs another permission.
+          // Enum arguments keep their value: without the argument `copy`, running an action needs another permission.
           const optional = args.filter(({ type }) => !isNonNullType(type) && !isEnumType(type)).map((one) => one.name);
           const nulls = { ...variables, ...Object.fromEntries(optional.map((one) => [one, null])) };
           const calls = [...FAULTY.map((odd) => graphqlCall(schema, kind, field, odd)), { query, variables: nulls }];

@@ -158,7 +158,7 @@ describe("roles and scopes", () => {
       const { http, body } = await service.rest("POST", path, { as, body: {} });
       return http === 202 ? "queued" : body.status;
     };
-    // The action is inactive, so that no run starts even if the caller has access to the draft.
+    // The action is inactive, so a caller with access to the draft gets this error, and no run starts.
     expect(await start(manage, "?copy=draft")).to.equal("ACTION_INACTIVE");
     expect(await start(manage, "")).to.equal("FORBIDDEN");
     expect(await start(manage, "?copy=live")).to.equal("FORBIDDEN");

@@ -26,7 +26,7 @@ describe("runs over REST and GraphQL", () => {
     service = await startTestService();
     base = `/v3/apps/${service.appId}`;
     await service.rest("POST", `/v1/apps/${service.appId}/publish`);
-    // The test sets the schedule's due time itself, because a scheduled run during the test would add a run.
+    // This schedule is due only once a year, because a further run would change the results. A test makes the schedule due by SQL.
     const triggers = [{ trigger: "manual" }, { trigger: "schedule" }];
     const fields = { name: "job", code: codeOf("first"), active: true, triggers, frequency: "0 0 1 1 *" };
     master = (await post("/actions", fields)).body.action.id;

@@ -311,6 +311,6 @@ describe("lists and statistics of runs", () => {
     });
   });
 
-  // These tests must be last: they insert runs that the test of the week of schedules would list.
+  // These tests must be last: they insert runs that the test of the week of schedules would otherwise list.
   describeFilteredStatistics(() => ({ service, actionIds: [action, other] }));
 });

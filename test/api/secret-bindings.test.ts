@@ -208,7 +208,8 @@ describe("secret bindings", () => {
       const stored = await service.db.query("SELECT encode(sealed, 'escape') AS sealed FROM integration_token");
       expect(stored).to.have.length(1);
       expect(stored[0].sealed).to.not.include("token-1");
-      // The access token is cached. A new client secret makes it invalid.
+      // A new client secret makes the cached access token invalid. New tokens expire after 20 seconds, so the service requests one for each
+      // run.
       seconds = 20;
       await bound.set({ __oauth: OTHER });
       await bound.run(REQUEST_CODE, { options });
@@ -239,13 +240,13 @@ describe("secret bindings", () => {
       const options = { auth: "__rejected", method: "POST", json: { amount: 1 } };
       expect((await bound.run(REQUEST_CODE, { options })).result).to.deep.include({ status: 200 });
       expect([tokens, bodies]).to.deep.equal([2, ["POST", "POST"]]);
-      // After an origin has rejected every token, the service requests no new token for a while.
+      // The origin has rejected a new token too. For a while, the service then requests no further token.
       accepted = 0;
       for (let turn = 0; turn < 3; turn += 1) {
         expect((await bound.run(REQUEST_CODE, { options })).result).to.deep.include({ status: 401 });
       }
       expect(tokens).to.equal(2);
-      // A key that is sent as a header has no access token that the service could replace, so the action receives the 401.
+      // The service sends this key as a header and has no access token to replace. So the action receives the status 401.
       await bound.bind([{ key: "__rejected", origin, in: "header" }]);
       const before = bodies.length;
       expect((await bound.run(REQUEST_CODE, { options })).result).to.deep.include({ status: 401 });

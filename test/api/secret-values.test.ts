@@ -53,7 +53,7 @@ describe("values of secret bindings", () => {
     it("are removed as a whole if the value has several forms, and only the value if it is plain text", async () => {
       const wide = Buffer.from(SECRET, "utf16le");
       const packed = gzipSync(SECRET);
-      // The header of gzip can contain the name of a file, as plain text.
+      // The header of gzip data can contain a file name as plain text. Here, the file name is the secret.
       const named = Buffer.concat([
         Buffer.from([...packed.subarray(0, 3), 8, ...packed.subarray(4, 10)]),
         Buffer.from(`${SECRET}\0`),
@@ -147,7 +147,7 @@ describe("values of secret bindings", () => {
         const bindings = change.map((one) => ({ ...destination(), ...one }));
         const refused = await bound.put(bindings);
         expect([refused.http, refused.body.status]).to.deep.equal([403, "FORBIDDEN"]);
-        // The key stays sealed after its last binding is removed.
+        // After its last binding is removed, the key is still sealed.
         await bound.bind([]);
         expect(await isVisible()).to.deep.equal([false, false]);
         expect((await bound.put(bindings)).http).to.equal(403);

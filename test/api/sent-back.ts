@@ -1,4 +1,4 @@
-/** Reads the resource of each PUT route and sends it back as it was read. */
+/** Reads the resource of a PUT route, and sends the response back as the body of the PUT request. */
 import { ROUTES } from "../../src/api/rest/routes.js";
 import type { TestService } from "../harness/service.js";
 import { BODY_SAMPLES, filled, type Ids } from "./body-samples.js";
@@ -11,12 +11,12 @@ export const PUT_ROUTES: readonly string[] = ROUTES.filter(({ method }) => metho
   ({ path }) => `PUT ${path}`,
 );
 
-/** Routes whose resource cannot be sent back as it was read. Each has the reason. */
+/** Routes whose resource cannot be sent back as it was read, each with the reason. */
 export const NEVER_SENT_BACK: Readonly<Record<string, string>> = {
   "PUT /v1/apps/:appId/settings/secrecy": "The body marks keys as secret. A read returns the values of settings.",
 };
 
-/** Paths that return the resource of a route, if neither the route's path nor a path above it does. */
+/** Paths that return the resource of a PUT route, if neither the path of the route nor a parent path returns the resource. */
 const READ_PATHS: Readonly<Record<string, string>> = {
   "PUT /v1/admin/apps/:appId": "/v1/apps",
   "PUT /v1/auth/account": "/v1/auth/session",
@@ -24,11 +24,11 @@ const READ_PATHS: Readonly<Record<string, string>> = {
 
 /** Functions that change the read resource before it is sent back, by route. Other resources are sent back unchanged. */
 const CHANGED_BODIES: Readonly<Record<string, (read: Json) => Json>> = {
-  // The service ignores settings in this body (contract, section 3).
+  // The service ignores the field `settings` in this body.
   "PUT /v1/apps/:appId": (app) => ({ ...app, settings: { a: 1 } }),
-  // The body is the payload itself, whose fields are free.
+  // The body is the payload of the preset, without the other fields of the preset.
   "PUT /v3/apps/:appId/actions/:actionId/presets/:name": ({ payload }) => payload,
-  // The body must contain the language, which a session does not return.
+  // The body must contain the field `locale`, which a session does not return.
   "PUT /v1/apps/:appId/session": (session) => ({ ...session, locale: "en" }),
 };
 
@@ -41,7 +41,7 @@ function withoutTimes(value: Json): Json {
   return Object.fromEntries(fields.map(([name, inner]) => [name, withoutTimes(inner)]));
 }
 
-/** Returns the path of the route that reads the resource: the same path, or the next path above it that has a GET route. */
+/** Returns the path of the GET route that reads the resource: the same path, or the nearest parent path with a GET route. */
 function readPathOf(route: string): string {
   let path = READ_PATHS[route] ?? route.slice("PUT ".length);
   while (path !== "" && !ROUTES.some((read) => read.method === "GET" && read.path === path)) {
@@ -50,7 +50,7 @@ function readPathOf(route: string): string {
   return path;
 }
 
-/** Returns the resource in a response: the item of a list that has the ID or name, the value of the only field, or the response itself. */
+/** Returns the resource in a response: the item of a list with this ID or name, the value of the only field, or all fields. */
 function resourceIn({ status: _, ...answer }: Json, isInList: boolean, key: string): Json {
   const items = Object.values<Json>(answer).filter(Array.isArray).flat();
   if (isInList) return items.find(({ id, name, user }) => [id, name, user?.id].some((one) => String(one) === key));
@@ -59,8 +59,8 @@ function resourceIn({ status: _, ...answer }: Json, isInList: boolean, key: stri
 }
 
 /**
- * Creates the resource of the route with all fields of the sample body, and sends it back as it was read. Returns the response, and the
- * resource before and after it, without times.
+ * Creates the resource of the route by the sample body, and sends the resource back as the service returned it.
+ * Returns the response, and the resource before and after that request, without times.
  */
 export async function sendBackRead(service: TestService, route: string, sampleIds: Ids) {
   const sample = await (REST_CHANGES[route] ?? REST_CHANGES[route.replace("PUT", "DELETE")])?.make(service);

@@ -1,6 +1,6 @@
 /**
- * Puts a canary value into each kind of setting, and reads every route with every kind of credential: a response may contain only the
- * canaries that its reader can see.
+ * Puts a test value into each kind of setting, and reads routes with each kind of credential. No response may contain a value that the
+ * caller cannot read.
  */
 import { expect } from "chai";
 import { sampleOf } from "../harness/samples.js";
@@ -14,7 +14,7 @@ const CANARY = { public: "canary-public-7f3a", private: "canary-private-91bc", p
 const ACTION = { name: "quiet", environment: "server", active: true, triggers: [{ trigger: "manual" }] };
 const CODE = "async function execute(context) { console.log('at work'); return Object.keys(context.settings).length; }";
 
-/** Credentials that can read a private setting, and the routes and queries that return it. */
+/** Credentials that can read a private setting. PRIVATE_READ matches the routes and queries that return such a setting. */
 const READERS = ["editor", "admin", "api", "task"];
 const PRIVATE_READ = /\/settings$|\/versions\/\d+$|\{ settings\(|\{ appVersion\(/;
 
@@ -81,7 +81,7 @@ describe("settings in every response", () => {
   it("are read by every GET and every query", async () => {
     for (const [index, [kind, as]] of Object.entries(tokens).entries()) {
       const sampledPaths = sampleOf(getPaths(ids), index, 6);
-      // Adds the paths whose responses contain settings, because the last tests expect these responses.
+      // Always reads the paths whose responses contain settings, because the last tests expect these values.
       const paths = getPaths(ids).filter(
         (path) => sampledPaths.includes(path) || /settings|env\.js|versions/.test(path),
       );
@@ -138,12 +138,12 @@ describe("settings in every response", () => {
       const client = service.socket(as ?? "none");
       const ended = subscriptions(ids).map(async (query) => {
         const frames = client.iterate({ query });
-        // The client closes the stream below, which ends this loop.
+        // The loop ends when the test disposes the client.
         for await (const frame of frames) note(kind, query, frame);
       });
       const settled = Promise.allSettled(ended);
       await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { turn: kind } });
-      // The service sends no events from before the start of a subscription. So the test starts runs until one arrives.
+      // A subscription sends no events from before its start. So the test starts runs until an event arrives.
       await until(async () => {
         await service.rest("POST", `/v3/apps/${service.appId}/actions/quiet/runWithResult`);
         return !SUBSCRIBING_CREDENTIALS.includes(kind) || left.some((one) => one.kind === kind && isFrame(one));

@@ -1,4 +1,6 @@
-/** Tests what editors can read about settings besides the values: used space, which actions read a setting, and who can edit the app. */
+/**
+ * Tests data about settings that editors can read: the used space, the actions that read a setting, and the people who can edit the app.
+ */
 import { expect } from "chai";
 import type { TestService } from "../harness/service.js";
 import { useSharedService } from "../harness/shared-service.js";

@@ -1,4 +1,4 @@
-/** The five settings endpoints over REST and GraphQL, and their audit entries. */
+/** Tests the settings endpoints over REST and GraphQL, and their audit entries. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 import { issueTaskToken } from "../harness/task-token.js";
@@ -46,7 +46,7 @@ describe("settings", () => {
 
   it("accept keys of 512 characters of any kind, and reject longer ones", async () => {
     const keys = ["🗝", "\ud800", "\u0000", "\\", "\u0001", "ÿ"].map((character) => character.repeat(512));
-    // The characters vary, so that the value cannot be compressed.
+    // These 512 characters are all different, so that the key can hardly be compressed.
     keys.push(Array.from({ length: 512 }, (_, index) => String.fromCodePoint(0x1f300 + index)).join(""));
     keys.push(Array.from({ length: 512 }, (_, index) => `${String.fromCharCode(0xd800 + index)}`).join(""));
     for (const key of keys) {

@@ -1,4 +1,4 @@
-/** The requests that docs/reference/rest-routes.md shows, in an order in which they succeed, with the IDs of earlier responses. */
+/** Reads the requests in docs/reference/rest-routes.md, and orders them so that each can succeed after the earlier ones. */
 import { readPage } from "../docs/pages.js";
 
 export interface ShownRequest {
@@ -15,7 +15,7 @@ const MEDIA = "/v1/apps/{appId}/media/files/{id}";
 const AUTH = "/v1/auth";
 const SESSION = "/v1/apps/{appId}/session";
 
-/** Routes of the page that this test cannot request, by what their requests would need. */
+/** Routes of the page that this test does not request, grouped by what a request to them needs. */
 const UNSENT_ROUTES: Readonly<Record<string, readonly string[]>> = {
   "a process that runs actions, as in test/docs": [
     "POST /v3/apps/{appId}/actions/{nameOrId}/runWithResult",
@@ -71,7 +71,7 @@ const UNSENT_ROUTES: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** Returns the position of a request in the order: later requests need what earlier ones create or publish. */
+/** Returns a rank for the order of requests: later requests need what earlier requests create or publish. */
 const rankOf = ({ method, path }: ShownRequest): number => {
   if (method === "DELETE") return path.startsWith("/v1/organizations") ? 7 : 6;
   if (path.endsWith("/unpublish")) return 5;
@@ -96,7 +96,7 @@ function readRequests(): ShownRequest[] {
 }
 
 /**
- * Returns all requests that can be sent to one app one after the other. Deletions are last, the deepest paths first.
+ * Returns the requests in an order in which they can be sent to one app. Deletions are last, those of the deepest paths first.
  * @throws Error if UNSENT_ROUTES contains a route that the page does not show
  */
 export function requestsInOrder(): ShownRequest[] {
@@ -115,16 +115,16 @@ const NAMED_PARAMETERS: Readonly<Record<string, string>> = {
   columns: "Title",
 };
 
-/** IDs from earlier responses, by the path of their collection or by the name of a parameter. */
+/** IDs from earlier responses, by the path of the request or by the name of a parameter. */
 export type KnownIds = Map<string, number>;
 
-/** Returns the address of a request, with IDs of earlier responses in place of its parameters. */
+/** Returns the URL path of a request, with IDs of earlier responses in place of its parameters. */
 export const addressOf = ({ path, query }: ShownRequest, ids: KnownIds): string =>
   path.replaceAll(/\{(\w+)\}/g, (_, name: string, at: number) =>
     String(NAMED_PARAMETERS[name] ?? ids.get(name) ?? ids.get(path.slice(0, at - 1)) ?? 0),
   ) + query;
 
-/** Stores the first ID of a response, for later addresses below this path. */
+/** Stores the first ID in a response, for later requests whose paths begin with this path. */
 export function storeId(ids: KnownIds, { path }: ShownRequest, body: Record<string, unknown> | null): void {
   const runId = body?.["runId"];
   if (typeof runId === "number") ids.set("runId", runId);

@@ -17,7 +17,7 @@ describe("pings on a websocket", () => {
   let allowed: PromiseWithResolvers<void>;
   let received: number;
 
-  /** Starts a server whose rate limiter delays each message until `allowed` resolves. The server pings when the test moves the clock. */
+  /** Starts a server that handles no message until `allowed` resolves. The server sends pings when the test advances the mocked timers. */
   beforeEach(async () => {
     mock.timers.enable({ apis: ["setInterval"] });
     received = 0;
@@ -54,7 +54,7 @@ describe("pings on a websocket", () => {
     return socket;
   }
 
-  /** Opens a socket that answers no ping, and waits until the server has terminated it, which it does after two pings. */
+  /** Opens a socket that answers no ping, and waits until the server terminates it after two ping intervals. */
   async function waitForTermination(): Promise<void> {
     const closed = once(await connect(false), "close");
     mock.timers.tick(2 * PING_MS);

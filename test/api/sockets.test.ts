@@ -9,7 +9,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
 const FOLLOW = "subscription { actionLogAdded(appId: 1) { id } }";
-/** Time limit in milliseconds of a wait for a message, far longer than a busy machine needs. */
+/** Maximum wait for a message, in milliseconds. A busy machine needs far less. */
 const MESSAGE_LIMIT_MS = 60_000;
 
 interface Message {
@@ -26,7 +26,7 @@ describe("the websocket", () => {
   });
   after(() => service.stop());
 
-  /** Opens a raw socket, because client libraries would hide the protocol. */
+  /** Opens a websocket without a GraphQL client, because such a client would hide the messages of the protocol. */
   function open(headers: Record<string, string> = {}, protocol = "graphql-transport-ws") {
     const socket = new WebSocket(`${service.url.replace("http", "ws")}/graphql`, protocol, { headers });
     const messages: Message[] = [];
@@ -49,7 +49,7 @@ describe("the websocket", () => {
     return { socket, closed, next, send, init };
   }
 
-  /** Returns the credentials of another process: the service does not cache the task tokens that these issue. */
+  /** Returns a second `Credentials` object. The service has not cached the task tokens that this object issues. */
   function credentialsOfOtherProcess(): Credentials {
     const log = pino({ level: "silent" });
     const notifications = createDatabaseNotifications({
@@ -122,7 +122,8 @@ describe("the websocket", () => {
     await next();
     const received: Message[] = [];
     socket.on("message", (text) => received.push(JSON.parse(String(text))));
-    // Without a notification, only the start of an operation and the regular check find the expired token.
+    // This statement sends no notification. So the service detects the expired token only when an operation starts, or at its regular
+    // check.
     await service.db.query("UPDATE credential SET expires_at = now() WHERE id = $1", [id]);
     send({ id: "1", type: "subscribe", payload: { query: "{ __typename }" } });
     expect((await closed).code).to.equal(4403);
@@ -134,7 +135,7 @@ describe("the websocket", () => {
     const { user, token } = (await service.rest("POST", "/v1/admin/users", { as: "admin", body })).body;
     const change = { body: { userId: user.id } };
     await service.rest("POST", "/v1/apps/1/editors", change);
-    // With a role on another app, the session stays valid.
+    // The role on another app keeps the session valid when the person loses the role on app 1.
     const { body: other } = await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "other" } });
     await service.rest("POST", `/v1/apps/${other.app.id}/editors`, { as: "admin", ...change });
     const { init, next, send, socket } = open();
@@ -248,18 +249,18 @@ describe("the websocket", () => {
     await init({ authToken: service.tokens.editor });
     await next();
     await service.db.transaction(async (manager) => {
-      // Each subscription reads this table when it starts, so all of them wait for this lock.
+      // Each subscription reads this table when it starts, so this lock blocks all of them.
       await manager.query("LOCK TABLE data_source IN ACCESS EXCLUSIVE MODE");
       const query = "subscription { dataSourceChanged(appId: 1, dataSourceId: 1) { __typename } }";
       for (let id = 1; id <= 100; id += 1) send({ id: String(id), type: "subscribe", payload: { query } });
-      // A client can complete a subscription before it waits for the database. So the test first waits until the number of waiting
-      // statements stops growing.
+      // The test must not complete a subscription before its query waits for the lock. So it waits until the number of waiting queries
+      // stays the same.
       let looks: number[] = [];
       await until(async () => {
         looks = [...looks, await countLockWaits(manager)].slice(-10);
         return looks.length === 10 && looks[0]! > 0 && new Set(looks).size === 1;
       });
-      // The server handles messages in order: all operations have started when the pong arrives.
+      // The server handles messages in order. So all subscriptions have started when the pong arrives.
       send({ type: "ping" });
       expect((await next()).type).to.equal("pong");
       for (let id = 1; id <= 100; id += 1) send({ id: String(id), type: "complete" });

@@ -1,4 +1,4 @@
-/** Unknown fields of a body are rejected by name; a response can be sent back as a body. */
+/** Tests that the service rejects unknown fields of a body by name, and that a response can be sent back as a body. */
 
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -100,7 +100,7 @@ const SAMPLES: Sample[] = [
   { method: "DELETE", path: "/v1/apps/1/settings", body: { keys: [] }, unknown: [[{ key: "x" }, '"keys"']] },
 ];
 
-/** Columns that every request writes (times of last use, counted requests), or that the service writes in the background. */
+/** Tables that the service writes at every request (times of last use, counted requests) or in the background. */
 const ALWAYS_WRITTEN_COLUMNS = [
   "credential",
   "person_session",
@@ -111,7 +111,7 @@ const ALWAYS_WRITTEN_COLUMNS = [
   "media_orphan",
 ];
 
-/** Returns a digest of the rows of each table. */
+/** Returns a digest of the rows of each table, without ALWAYS_WRITTEN_COLUMNS. */
 async function tableStates({ db }: TestService): Promise<Map<string, string>> {
   const tables = await rows<{ name: string }>(
     db,
@@ -179,7 +179,7 @@ describe("unknown fields of a body", () => {
       it(`${route} rejects ${path}`, async () => {
         const answer = await send(route, body, path);
         expect([answer.http, answer.body.status], JSON.stringify(answer.body)).to.deep.equal([400, "REQUEST_INVALID"]);
-        // The error of an import names the action that contains the unknown field.
+        // The error of an import contains the name of the action, so the test expects only the path inside the action.
         const named = route.endsWith("/import") ? path.replace("actions[0].", "") : path;
         expect(answer.body.error).to.contain(`${named} is not a known field; the nearest known field is "`);
       });
@@ -199,8 +199,8 @@ describe("unknown fields of a body", () => {
 
     longTest("do not include any field that OpenAPI describes", async () => {
       const { paths, components } = (await service.rest("GET", "/v1/openapi.json", { as: null })).body;
-      // A trigger of one kind refuses the fields of another kind. So a field counts as known if at least one sample body with its type may
-      // have it.
+      // A trigger of one kind rejects the fields of other kinds. So the test expects that at least one sample body accepts a field of a
+      // type.
       const known = new Map<string, boolean>();
       for (const [route, sample] of Object.entries(BODY_SAMPLES)) {
         const [method, path] = route.split(" ") as [string, string];

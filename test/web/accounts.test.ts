@@ -25,7 +25,7 @@ describe("accounts in Studio", () => {
   let context: BrowserContext;
   let page: Page;
   let studio: StudioPage;
-  /** URL of the service with a host name, because passkeys do not work with an IP address. */
+  /** URL of the service with the host name localhost, because passkeys do not work with an IP address. */
   let base: string;
 
   before(async () => {
@@ -106,7 +106,7 @@ describe("accounts in Studio", () => {
 
   it("the first link creates an administrator by passphrase, and its token is in no address after it was read", async () => {
     const requested: string[] = [];
-    // Puppeteer adds the fragment of the page's URL to the request, which browsers do not send.
+    // Removes the fragment, which Puppeteer adds to the URL of a request. Browsers do not send it to the server.
     page.on("request", (request) => requested.push(request.url().split("#")[0]!));
     const email = await openSetupLink();
     expect(await page.evaluate("location.href")).to.equal(`${base}/studio/setup`);
@@ -347,9 +347,9 @@ describe("accounts in Studio", () => {
       const name = 'input[aria-label="Name of the app"]';
       await studio.replace(name, "Renamed after a break");
       await accounts.sessions.endAllSessions(user.id);
-      // Waits until the service has read the notification of the ended session, because the test acted like another instance.
+      // The test has ended the session without a request. So it waits until the service has read the notification of this change.
       await until(async () => (await service.rest("GET", "/v1/apps", { as: token })).http === 401);
-      // A script clicks, because a background request may already have opened the dialog, which would receive a click of the mouse.
+      // A background request may already have opened the dialog over the button. A click of the mouse would then hit the dialog.
       await page.$eval(studio.withText("button[not(@disabled)]", "Rename"), (one) =>
         (one as unknown as { click(): void }).click(),
       );

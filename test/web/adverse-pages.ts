@@ -1,13 +1,13 @@
 /**
- * Slows all pages of the tests if ADVERSE_PAGES is set: the processor, each response and each message of a WebSocket. The value of the
- * variable, a number, seeds the random delays.
+ * Slows the pages of all tests if ADVERSE_PAGES is set: their processor, each response and each message of a WebSocket. The value is a
+ * number that seeds the random delays.
  */
 import type { Browser, BrowserContext } from "puppeteer";
 
 const SLOWDOWN = 6;
 const DELAY_MAX_MS = 400;
 
-/** Script that delays responses and messages. It must run before the page's own scripts. */
+/** Script that delays responses and messages. It must run before the scripts of the page. */
 const delayScript = (seed: number) => `{
   const { fetch, setTimeout } = globalThis;
   let state = ${seed};
@@ -20,7 +20,7 @@ const delayScript = (seed: number) => `{
     await delay();
     return response;
   };
-  // Delayed events of a socket must keep their order.
+  // Waits for the earlier event of the socket, because delayed events must keep their order.
   const lastEvents = new WeakMap();
   for (const name of ["onmessage", "onclose"]) {
     const property = Object.getOwnPropertyDescriptor(WebSocket.prototype, name);

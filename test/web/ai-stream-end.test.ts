@@ -1,4 +1,4 @@
-/** Tests that the request to the service ends when an action stops reading a stream of `Svc.AI`. Runs the package without a browser. */
+/** Tests that the request for a stream of `Svc.AI` ends when an action stops reading the stream. Runs the package without a browser. */
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { build, stop } from "esbuild";

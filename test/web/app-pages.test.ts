@@ -9,7 +9,7 @@ import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 
 const ON_PAGE_VIEW = [{ trigger: "analytics", where: { type: "analytics.pageView" } }];
 
-/** Returns action code that writes a text into the example page, like the action of the guide. */
+/** Returns code of an action that writes a text and the number of the page view into the example page. */
 const greetingCode = (text: string) =>
   `async function execute({ payload, settings }) {
      document.querySelector("#greeting").textContent = ${JSON.stringify(text)} + " on page " + payload.data._pageId;
@@ -21,7 +21,7 @@ describe("the app's own pages", () => {
   let browser: Browser;
   let page: Page;
   let watch: PageWatch;
-  /** Network path from the pages to the service, which the test can cut. Requests of the test go to the service directly. */
+  /** Network between the pages and the service, which the test can cut. The test itself sends requests to the service directly. */
   let network: Network;
   let actionCount = 0;
 
@@ -291,7 +291,7 @@ describe("the app's own pages", () => {
     it("in the viewer for the session of a person: it runs drafts, and ends with the session or the role", async () => {
       const [owner, other] = [await signedInPerson(service), await signedInPerson(service)];
       const ids = [owner.user.id, other.user.id];
-      // Both users stay owners of the organization, but are no longer administrators of the service.
+      // Removes the rights of administrators, so that both users have only their roles.
       await service.db.query("UPDATE person SET is_administrator = false WHERE id = ANY ($1::bigint[])", [ids]);
       await createAction(greetingCode("a draft"), { access: "editors" });
       await page.setCookie({ name: "auth_token", value: owner.token, url: network.url });

@@ -6,14 +6,14 @@ import { runsAll } from "../harness/samples.js";
 import { shareProcess, unshareProcess } from "../harness/shared-processes.js";
 import { slowPages } from "./adverse-pages.js";
 
-/** Time limit for a page. Puppeteer's default is 30 s, which a page sometimes exceeds on a busy machine. */
+/** Time limit for each wait of a page, in milliseconds. A page sometimes exceeds Puppeteer's default of 30 s on a busy machine. */
 const PAGE_TIMEOUT_MS = 120_000;
 
-/** Starts a separate Chromium. Its first profile is not incognito: an incognito profile cannot subscribe to push messages. */
+/** Starts another Chromium. Its first profile is not incognito, because an incognito profile cannot subscribe to push messages. */
 export async function launchOwnChromium(): Promise<Browser> {
   const executablePath = findChromium(readConfig().chromePath, defaultChromiumPaths(null));
   if (!executablePath) throw new Error("no Chromium found: set CHROME_PATH");
-  // Chromium refuses to run its sandbox as root. These pages are trusted, so the tests turn the sandbox off.
+  // Chromium cannot run its sandbox as root. The tests turn the sandbox off, because they open only trusted pages.
   const rootArguments = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
   const browser = await launch({
     ...{ executablePath, pipe: true, protocolTimeout: 2 * PAGE_TIMEOUT_MS },
@@ -42,7 +42,7 @@ async function launchShared(): Promise<Browser> {
   return browser;
 }
 
-/** Returns a view of the browser with a profile of its own. `close` closes its profiles only. */
+/** Returns the shared browser as a browser with a new profile. Its `close` closes only the profiles that it has created. */
 async function profileOf(browser: Browser): Promise<Browser> {
   const first = await browser.createBrowserContext();
   const profiles = [first];
@@ -68,8 +68,9 @@ async function profileOf(browser: Browser): Promise<Browser> {
 }
 
 /**
- * Opens a browser with a profile of its own. In `npm test`, the files of this process share one Chromium, and their profiles are incognito:
- * they block third-party cookies and have a smaller storage quota. In the long tests, each file has the first profile of its own Chromium.
+ * Opens a browser with its own profile. In `npm test`, the test files of a process share one Chromium. Their profiles are incognito: these
+ * block third-party cookies and have a smaller storage quota. In the long tests, each file starts its own Chromium and uses its first
+ * profile.
  */
 export async function launchChromium(): Promise<Browser> {
   if (runsAll()) return launchOwnChromium();
@@ -80,9 +81,9 @@ export async function launchChromium(): Promise<Browser> {
   return profileOf(await shared);
 }
 
-/** Faults of a page. Tests expect that both lists are empty. */
+/** Faults of a page. Both lists are empty if the page has no fault. */
 export interface PageWatch {
-  /** URLs outside of the page's origin that the page has requested. */
+  /** URLs of other origins that the page has requested. */
   foreign: string[];
   /** Uncaught errors, console errors and violations of the content security policy. */
   errors: string[];
@@ -101,7 +102,7 @@ export function watchPage(page: Page, origin: string): PageWatch {
   return watch;
 }
 
-/** Records the URLs of the page's sockets on which GraphQL has accepted a connection. */
+/** Returns a list to which each WebSocket of the page adds its URL when GraphQL has accepted its connection. */
 export async function watchSockets(page: Page): Promise<string[]> {
   const accepted: string[] = [];
   const urls = new Map<string, string>();

@@ -1,4 +1,4 @@
-/** Test server for the `clientTriggers` subscription: adds and removes client actions, and interrupts connections. */
+/** Test server of the subscription `clientTriggers`: adds and removes client actions, and interrupts connections. */
 import { createHash } from "node:crypto";
 import type { Server } from "node:http";
 import { buildSchema, GraphQLError } from "graphql";
@@ -10,7 +10,7 @@ export interface TestAction {
   id: number;
   name: string;
   code: string;
-  /** Conditions of the action's analytics trigger on the event. */
+  /** Conditions of the action's trigger: the analytics events that start the action. */
   where: object;
   assets?: { name: string; url: string; path: string; integrity?: string }[];
 }
@@ -76,11 +76,11 @@ export function createFeed(httpServer: Server) {
       actions.delete(id);
       publishChange([], [id]);
     },
-    /** Stops reading from all sockets but leaves them open, as when a network fails without an error. */
+    /** Stops reading from all sockets but leaves them open, as when a network loses all packets. */
     silence() {
       for (const socket of sockets) socket.pause();
     },
-    /** Ends all sockets without a close frame, as when a network connection is cut. */
+    /** Ends all sockets without a close frame, as when a network connection breaks. */
     cut() {
       for (const socket of sockets) socket.terminate();
     },

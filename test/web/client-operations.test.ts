@@ -10,7 +10,7 @@ interface OperationCase {
 
 const action = { id: 5, name: "hello" };
 
-/** Calls of the client library, each with the request that it must send and the value that it must return. */
+/** Calls of the client library, each with the request that it must send, the response, and the value that it must return. */
 const OPERATION_CASES: OperationCase[] = [
   {
     call: "get()",

@@ -1,4 +1,4 @@
-/** Opens a page with the client library for each test of a suite, with a scripted service and a second host. */
+/** Opens pages with the client library for the tests of a suite. Test servers take the place of the service and of another host. */
 import type { Browser, Page } from "puppeteer";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type ClientService, startClientService } from "./client-service.js";
@@ -10,14 +10,16 @@ export interface ClientPage {
   page: Page;
   watch: PageWatch;
   run(code: string): Promise<unknown>;
-  /** Opens the page again with these scripts, after a test has changed the service's responses. */
+  /** Loads the page again, with these scripts. */
   open(...scripts: string[]): Promise<void>;
 }
 
 /**
- * Registers the hooks of a suite that open the page. The returned object has its values only inside tests. By default, each test has a
- * profile of its own. With `isReloaded`, all tests share one page, which is loaded again for each test. This takes a third of the time; use
- * it if the suite stores nothing in the page. Without `isOpened`, each test opens its page itself.
+ * Registers hooks that open a page for each test. The returned object has its fields only while a test or hook runs. By default, each test
+ * has its own profile.
+ * With `isReloaded`, all tests share one page, which is loaded again for each test. This is faster; use it if the tests store nothing in
+ * the page.
+ * With `isOpened: false`, each test opens its page itself.
  */
 export function useClientPage({ isReloaded = false, isOpened = true } = {}): ClientPage {
   let browser: Browser;
@@ -60,7 +62,7 @@ export function useClientPage({ isReloaded = false, isOpened = true } = {}): Cli
   return clientPage;
 }
 
-/** Returns code that evaluates to the reason with which the promise is rejected, as plain JSON. */
+/** Returns code that evaluates to a description of the error with which the promise rejects, or to "resolved". */
 export const rejectionCode = (promise: string) =>
   `(${promise}).then(() => "resolved", (error) =>
     ({ isError: error instanceof Error, name: error.name, message: error.message, own: { ...error },

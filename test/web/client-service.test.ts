@@ -12,7 +12,6 @@ interface SettledCall {
 
 const ECHO_CODE = "async function execute({ payload }) { return [payload, 1]; }";
 
-/** Tests the client library in Chromium with the real service. */
 describe("Svc.App.V3.Actions in a browser, against the service", () => {
   let service: TestService;
   let browser: Browser;
@@ -28,7 +27,7 @@ describe("Svc.App.V3.Actions in a browser, against the service", () => {
     page = await browser.newPage();
     await browser.setCookie({ name: "auth_token", value: service.tokens.editor, domain: "127.0.0.1" });
     await page.goto(`${service.url}${actions}/${body.action.id}/compile?html`);
-    // The page has a viewer's token, but these operations need an editor's token.
+    // Replaces the viewer's token of the page, because these operations need an editor's token.
     await page.evaluate(`Svc.configure({ token: "${service.tokens.editor}" })`);
   });
   after(async () => {

@@ -1,4 +1,4 @@
-/** Test server for the client library: serves pages, returns scripted REST responses, publishes client actions, and records requests. */
+/** Test server of the client library: serves pages, returns the responses that a test has set, and records requests. */
 import type { AddressInfo } from "node:net";
 import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
 import { buildDebugPage } from "../../src/api/debug-page.js";
@@ -18,14 +18,14 @@ export interface ScriptedAnswer {
   status?: number;
   body?: unknown;
   headers?: Record<string, string>;
-  /** Point at which the server closes the connection. */
+  /** If set, the server closes the connection before it has sent the whole response. */
   cut?: "before the headers" | "after the headers";
 }
 
-/** The strictest content security policy under which the library works. */
+/** Content security policy of the page. The library must work under it. */
 const pagePolicy = (scripts: string) => `default-src 'none'; img-src data:; connect-src *; script-src ${scripts}`;
 
-/** Handles all other routes: records each request, and returns the scripted response, by default 200 with {}. */
+/** Handles all other routes: records each request, and returns the response that the test has set, by default 200 with {}. */
 function createRequestRecorder(app: FastifyInstance) {
   const received: ReceivedRequest[] = [];
   const answers = new Map<string, ScriptedAnswer>();
@@ -56,7 +56,7 @@ function createRequestRecorder(app: FastifyInstance) {
 }
 
 interface PageRoute {
-  /** `with` lists scripts to load, separated by commas. `policy` lists the script sources that the page allows. */
+  /** `with` lists the scripts to load, separated by commas. `policy` lists the allowed sources of scripts. */
   Querystring: { with?: string; policy?: string; nonce?: string };
 }
 
@@ -88,7 +88,7 @@ export async function startClientService() {
   const serveScript = (path: string, source: () => string) =>
     app.get(path, (_request, reply) => reply.type("text/javascript").send(source()));
   serveScript("/env.js", () => `window.ENV = ${JSON.stringify(page.env)};`);
-  // The service sends the same headers, so that pages with an opaque origin can load stored scripts.
+  // The service sends this header too, so that pages with an opaque origin can load stored scripts.
   app.get("/dependency.js", (_request, reply) =>
     reply
       .headers({ "content-type": "text/javascript", "access-control-allow-origin": "*" })
@@ -116,7 +116,7 @@ export async function startClientService() {
     feed,
     page,
     origin: `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`,
-    /** Removes all recorded requests, scripted responses and client actions. */
+    /** Removes all recorded requests, responses of the test and client actions. */
     reset() {
       recorder.received.length = 0;
       recorder.answers.clear();

@@ -31,7 +31,7 @@ function useTriggerPage({ isOpened = false } = {}) {
   const client = useClientPage({ isOpened });
   return {
     client,
-    /** Opens a live page of an app with these client actions. */
+    /** Opens a page of the published app, which has these client actions. */
     async openWith(...actions: TestAction[]): Promise<void> {
       for (const action of actions) client.service.feed.actions.set(action.id, action);
       client.service.page.env = { appId: 1, environment: "live", ...client.service.page.env };
@@ -149,7 +149,8 @@ describe("a client action that changes while a page is open", () => {
   });
 
   longTest("is updated after the connection became silent", async () => {
-    // Makes timers ten times faster, because the library's timeout is 20 seconds. A slow machine still answers each ping in time.
+    // The library's timeout is 20 seconds. Timers that are ten times faster shorten the test, and still leave a slow machine enough time
+    // for a ping.
     await client.page.evaluateOnNewDocument(
       `const wait = setTimeout; window.setTimeout = (then, ms) => wait(then, ms / 10);
        const each = setInterval; window.setInterval = (then, ms) => each(then, ms / 10);`,
@@ -277,7 +278,7 @@ describe("a client action that fails", () => {
     await openWith(action);
     await view();
     expect((await report()).result).to.equal(1);
-    // At the next request, the script's server returns another script (with 2 instead of 1), which the page must not execute.
+    // The server now returns another script (with 2 instead of 1), which the page must not execute.
     await openWith(action);
     await view();
     expect((await report(2)).error?.message).to.contain(url);

@@ -1,4 +1,4 @@
-/** Changes access rules, hooks and indexes in the forms of Studio's Rules tab, and reads and edits shown entries, for tests. */
+/** Test steps for data sources in Studio: change access rules, hooks and indexes in their forms, and read and edit entries. */
 import { expect } from "chai";
 import type { Page } from "puppeteer";
 import type { TestService } from "../harness/service.js";
@@ -23,7 +23,7 @@ export async function editRules({ page, studio }: StudioSession, definition: Rea
   expect(await studio.textOf(fault)).to.match(/^accessRules\[1\]\.require\[0\]\./);
   await studio.replace(`${rules} [aria-label="Rule 2"] input[aria-label="Value 1"]`, "{{user.Row}}");
   await page.waitForSelector(fault, { hidden: true });
-  // The form does not save a value that does not have the chosen type.
+  // A value that does not have the chosen type is not saved.
   const ruleField = (name: string) => `${rules} [aria-label="Rule 2"] [aria-label="${name}"]`;
   await studio.button("Add a condition", '//*[@aria-label="Rule 2"]');
   await studio.replace(ruleField("Column 2"), "Seat");
@@ -31,7 +31,7 @@ export async function editRules({ page, studio }: StudioSession, definition: Rea
   await studio.replace(ruleField("Value 2"), "three");
   const notANumberText = 'Value 2 must be a number (got "three"). Your change is not saved until you correct it.';
   await page.waitForSelector(`::-p-xpath(//*[@role='alert'][.='${notANumberText}'])`);
-  // The draft does not contain the new condition yet, because its value is invalid.
+  // The button is disabled, because the draft does not contain the invalid condition.
   await page.waitForSelector(`${rules} > .row > button.primary:disabled`);
   await studio.replace(ruleField("Value 2"), "3");
   await studio.button("Add a condition", '//*[@aria-label="Rule 2"]');
@@ -60,7 +60,7 @@ export async function editRules({ page, studio }: StudioSession, definition: Rea
 
 export async function editHooksAndIndexes({ page, studio }: StudioSession, definition: ReadDefinition): Promise<void> {
   await page.select('select[aria-label="Add a hook"]', "operations");
-  // A second row for the same column must not replace the first row.
+  // Adds a second row for the same column, which must not replace the first row.
   const hooksField = (path: string) => `::-p-xpath(//*[@data-field="hooks"]//${path})`;
   await studio.button("Add a column");
   await studio.replace(hooksField("input[@aria-label='Column 2']"), "Row");
@@ -80,7 +80,10 @@ export async function editHooksAndIndexes({ page, studio }: StudioSession, defin
   expect(indexes).to.deep.equal(["Row"]);
 }
 
-/** Tries an unsaved rule as a user of a new data source, and discards it. The data source Seats has three entries whose Row is "theirs". */
+/**
+ * Tries an unsaved rule as a user from a new data source, and discards the rule. The data source Seats must have three entries whose Row is
+ * "theirs".
+ */
 export async function tryRules({ page, studio }: StudioSession, service: TestService): Promise<void> {
   const body = { name: "Guests", entries: [{ Email: "ada@example.org", Row: "theirs" }] };
   const made = (await service.rest("POST", `/v1/apps/${service.appId}/data-sources`, { body })).body.dataSource;
@@ -119,7 +122,7 @@ export async function tryRules({ page, studio }: StudioSession, service: TestSer
   await studio.button("Discard changes", "//dialog");
 }
 
-/** Changes entries of a new data source while a person edits a cell of it. */
+/** Changes entries of a new data source while a person edits one of its cells. */
 export async function followEntries({ page, studio }: StudioSession, service: TestService): Promise<void> {
   const write = async (method: "POST" | "PUT" | "DELETE", path: string, body?: object) => {
     const answer = await service.rest(method, `/v1/apps/${service.appId}/data-sources${path}`, body && { body });
@@ -154,7 +157,7 @@ export async function followEntries({ page, studio }: StudioSession, service: Te
   await shows("Basel");
 }
 
-/** Returns the shown entries, each as its values separated by bars. */
+/** Returns the visible entries. The values of an entry are separated by bars. */
 export const readCells = (page: Page): Promise<string[]> =>
   page.$$eval(".grid-rows .grid-row", (all) =>
     all.map((row) =>

@@ -1,7 +1,4 @@
-/**
- * Tests the walk-through of docs/reference/data-sources.md: pastes its commands into a shell and opens the resulting page in a
- * browser.
- */
+/** Tests the steps in docs/reference/data-sources.md: pastes their commands into a shell, and opens the resulting page in a browser. */
 import { mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,7 +16,7 @@ const GUIDE_TEXT = readFileSync(
 );
 const WALK_HEADING = "## From a file to a page";
 
-/** Returns the texts to paste: the commands of the page's beginning, then one text for each step. */
+/** Returns the commands to paste: those before the first section, then those of each step. */
 function readSteps(): string[] {
   const commandsIn = (text: string) => [...text.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, commands]) => commands!);
   const [beginning = "", ...sections] = GUIDE_TEXT.split(/^(?=## )/m);

@@ -23,7 +23,7 @@ describe("the debug page", () => {
   it("leaves every other action to the service", async () => {
     await openDebugPage("async function execute() {}");
     const path = "/v3/apps/1/actions/other/runWithResult?by=name";
-    // The service sends the same headers, so that a document with an opaque origin can read the response.
+    // The service sends these headers too, so that a document with an opaque origin can read the response.
     const headers = { "access-control-allow-origin": "*", "access-control-allow-headers": "auth-token, content-type" };
     client.service.answers.set(`OPTIONS ${path}`, { headers });
     client.service.answers.set(`POST ${path}`, { headers, body: { result: "from the service" } });
@@ -51,7 +51,7 @@ describe("the debug page", () => {
     const url = `${client.service.origin}/dependency.js`;
     const assets = [{ name: url, url, path: "/dependency.js", integrity: `sha256-${kept}` }];
     const values = [];
-    // At the second request, the script's server returns another script (with 2 instead of 1), which the page must not execute.
+    // For the second page, the server returns another script (with 2 instead of 1), which the page must not execute.
     for (const _ of [1, 2]) {
       await openDebugPage("async function execute() { return window.dependencyValue ?? null; }", "greet", { assets });
       values.push(await client.run("Svc.App.V3.Actions.runWithResult(5)"));

@@ -12,7 +12,7 @@ import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 
 const REPOSITORY_ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const EXAMPLE_FOLDER = `${REPOSITORY_ROOT}examples/bookings/`;
-/** Time limit in milliseconds after which the test stops a command and shows its output. */
+/** Time in milliseconds after which the test stops a command and shows its output. */
 const COMMAND_TIMEOUT_MS = 150_000;
 const GUEST_EMAILS = ["ann@example.com", "bob@example.com"];
 
@@ -53,7 +53,7 @@ describe("the example app", () => {
     runExample({}, "--url", service.url, "--app", String(service.appId), ...args);
   const get = async (path: string) => (await service.rest("GET", path.replace(":id", String(service.appId)))).body;
 
-  /** Reads all parts of the app that the example may change. */
+  /** Reads all data of the app that the example may change. */
   async function readAppState() {
     const [{ actions }, { dataSources }, settings, { apps }] = await Promise.all([
       get("/v3/apps/:id/actions"),
@@ -76,7 +76,7 @@ describe("the example app", () => {
 
   describe("in a browser", () => {
     const watches: PageWatch[] = [];
-    /** URLs of the open WebSockets of each page. */
+    /** Protocol IDs of the open WebSockets, as one set for each page. */
     const sockets: Set<string>[] = [];
     let pages: Page[];
 

@@ -4,15 +4,12 @@ import { longTest } from "../harness/samples.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type GraphqlService, startGraphqlService } from "./graphql-service.js";
 
-/** Part of Monaco's API that these tests use. */
+/** Part of the Monaco editor's API that these tests use. */
 interface MonacoGlobal {
   __MONACO: { editor: { getModels(): { uri: { path: string }; setValue(text: string): void }[] } };
 }
 
-/**
- * Returns code that waits for the result of the operation with this name. It is a string, because the tests are compiled without DOM types.
- * Monaco writes spaces as no-break spaces.
- */
+/** Returns code that reads the shown result if it contains this name, otherwise null. Monaco shows spaces as no-break spaces. */
 const waitForAnswerCode = (name: string) => `(() => {
   const text = document.querySelector(".result-window")?.textContent?.replaceAll("\\u00a0", " ") ?? "";
   return text.includes("${name}") ? text : null;
@@ -29,11 +26,11 @@ async function fillEditor(page: Page, file: string, text: string): Promise<void>
   );
 }
 
-/** Code that returns the first word of each visible suggestion. */
+/** Code that returns the suggested word of each visible suggestion. */
 const READ_SUGGESTIONS = `[...document.querySelectorAll(".graphiql-query-editor .suggest-widget.visible .monaco-list-row")]
   .map((row) => row.getAttribute("aria-label").split(",")[0])`;
 
-/** Types a text key by key. Resolves when GraphiQL suggests all of these words after it. */
+/** Types a text and requests suggestions. Resolves when GraphiQL suggests all of the wanted words. */
 async function expectSuggestions(page: Page, text: string, wanted: readonly string[]): Promise<void> {
   await fillEditor(page, "operation.graphql", "");
   await page.click(".graphiql-query-editor .view-lines");
@@ -51,8 +48,8 @@ async function expectSuggestions(page: Page, text: string, wanted: readonly stri
 let operationCount = 0;
 
 /**
- * Writes an operation with a new name into the editor and returns its result. Runs it only when the tab's name shows that GraphiQL has
- * parsed the operation.
+ * Writes an operation with a new name into the editor, runs the operation and returns its result. GraphiQL has parsed the operation when
+ * the tab shows the name.
  */
 async function runOperation(page: Page, kind: "query" | "subscription", headers: object): Promise<string> {
   const name = `Operation${++operationCount}`;
@@ -116,7 +113,7 @@ describe("GraphiQL at GET /graphql", () => {
 
   longTest("completes a createAction: its fields, and the values of its enums", async () => {
     const start = "mutation { createAction(appId: 1, data: { ";
-    // Expects only some suggestions, because the list shows about twelve at once.
+    // The list shows only about twelve suggestions at once, so the test expects only some of them.
     await expectSuggestions(page, start, ["name", "code", "environment"]);
     await expectSuggestions(page, `${start}tri`, ["triggers"]);
     await expectSuggestions(page, `${start}environment: `, ["server", "client", "any"]);

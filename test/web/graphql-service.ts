@@ -1,4 +1,4 @@
-/** Minimal service for tests of GraphiQL: serves the service's pages, and GraphQL over HTTP and WebSocket on one path. */
+/** Minimal service for tests of GraphiQL: serves GraphiQL and the files of the service's pages, and GraphQL over HTTP and WebSocket. */
 import { readFileSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
@@ -12,7 +12,7 @@ import { acceptsHtml, registerWebAssets } from "../../src/api/web-assets.js";
 
 const SCHEMA_FILE = fileURLToPath(new URL("../../../schema/schema.graphql", import.meta.url));
 
-/** The service's schema. Only the fields that are added here return values. */
+/** Schema of the service with an additional field `token`. Only this field returns a value. */
 const schema = buildSchema(
   `${readFileSync(SCHEMA_FILE, "utf8")} extend type Query { token: String } extend type Subscription { token: String }`,
 );
@@ -30,9 +30,7 @@ export interface GraphqlService {
   close(): Promise<void>;
 }
 
-/**
- * Starts the service. Its field `token` returns the received credential: the header of an HTTP request, or the parameter of a WebSocket.
- */
+/** Starts the service. The field `token` returns the credential from the header of a request, or from the parameters of a WebSocket. */
 export async function startGraphqlService(): Promise<GraphqlService> {
   const app = Fastify({ forceCloseConnections: true });
   const apolloServer = new ApolloServer<RequestContext>({

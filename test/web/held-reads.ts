@@ -1,16 +1,16 @@
-/** Holds the responses to a page's reads, so that a test decides when each of them arrives. */
+/** Holds the responses to a page's queries, so that a test decides when the page receives each of them. */
 import type { Page } from "puppeteer";
 
 export interface HeldReads {
-  /** Resolves when the page has sent this many reads. */
+  /** Resolves when the responses to this many queries are held. */
   waitForCount(count: number): Promise<void>;
-  /** Lets the response to this read arrive. Resolves when the page has rendered it. */
+  /** Delivers the response to the query with this index. Resolves when the page has rendered it. */
   end(index: number): Promise<void>;
-  /** Lets all responses arrive, and holds no further ones. */
+  /** Delivers all responses, and holds no further ones. */
   endAll(): Promise<void>;
 }
 
-/** Holds the responses to the GraphQL query with this name. A mutation with the name in `failing` gets no response. */
+/** Holds the responses to the GraphQL query with this name. The mutation named `failing` fails without being sent. */
 export async function holdReads(page: Page, query: string, failing = ""): Promise<HeldReads> {
   await page.evaluate(`{
     const send = window.fetch;

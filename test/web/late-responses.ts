@@ -1,8 +1,8 @@
-/** Finds typed text that a late response replaces: holds all responses of a page, types into its fields, and lets the responses arrive. */
+/** Finds fields whose typed text is replaced by a late response: holds all responses of a page, types, and then delivers the responses. */
 import type { Page } from "puppeteer";
 import { COUNT_FETCHES, reopen, settle } from "./studio-crawl.js";
 
-/** Code for the page: adds functions that hold responses, and that type into fields. Responses are counted while they are held. */
+/** Code for the page: adds functions that hold responses, and functions that type into fields. */
 const PREPARE_PAGE = `if (!globalThis.holdResponses) {
   const { fetch } = globalThis;
   let held = null;
@@ -15,7 +15,7 @@ const PREPARE_PAGE = `if (!globalThis.holdResponses) {
   };
   const FIELDS = "input:not([type=checkbox], [type=radio], [type=file]), textarea, form select";
   const nameOf = (field) => field.getAttribute("aria-label") ?? field.labels?.[0]?.textContent ?? field.name;
-  /** Fields by a name that stays when React replaces the element. */
+  /** Returns the visible fields by names that stay the same when React replaces an element. */
   const fieldsNow = () => {
     const fields = new Map();
     for (const field of document.querySelectorAll("#content :is(" + FIELDS + ")")) {
@@ -36,7 +36,7 @@ const PREPARE_PAGE = `if (!globalThis.holdResponses) {
     return "late" + number;
   };
   let typedCount = 0;
-  /** Types into all fields that take text now, or chooses in all selects. Returns the texts by the names of the fields. */
+  /** Types into all enabled fields, or chooses an option in all selects. Returns the new values by the names of the fields. */
   globalThis.typeIntoFields = async (isSelect) => {
     const typed = {};
     for (const [name, field] of fieldsNow()) {
@@ -47,7 +47,7 @@ const PREPARE_PAGE = `if (!globalThis.holdResponses) {
       Object.getOwnPropertyDescriptor(Object.getPrototypeOf(field), "value").set.call(field, text);
       field.dispatchEvent(new Event(field.tagName === "SELECT" ? "change" : "input", { bubbles: true }));
       typed[name] = text;
-      // Waits until the text is rendered, before it types the next one.
+      // Lets React render the text before the next one.
       await new Promise((rendered) => setTimeout(rendered));
     }
     return typed;
@@ -56,7 +56,7 @@ const PREPARE_PAGE = `if (!globalThis.holdResponses) {
     const fields = fieldsNow();
     return Object.fromEntries(Object.entries(typed).filter(([name, text]) => fields.get(name)?.value === text));
   };
-  /** Returns a sentence for each typed text that is not in its field any more. */
+  /** Returns a sentence for each field that no longer has the typed text. */
   globalThis.findLostTexts = (typed) => {
     const fields = fieldsNow();
     return Object.entries(typed).filter(([name, text]) => fields.get(name)?.value !== text)
@@ -77,13 +77,10 @@ type Texts = Record<string, string>;
 const drawn = (page: Page) =>
   page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))");
 
-/**
- * Types into all fields. Returns only texts that are still in their fields, because some fields change others, such as a cron expression
- * and its builder.
- */
+/** Types into all fields. Leaves out texts that another field has replaced, such as those of a cron expression and its builder. */
 async function typeIntoFields(page: Page): Promise<Texts> {
   const typed: Texts = {};
-  // Chooses in selects first, because this can add fields to the form.
+  // Chooses in selects first, because a choice can add fields to the form.
   for (const isSelect of [true, false]) {
     Object.assign(typed, await page.evaluate(`typeIntoFields(${isSelect})`));
     await drawn(page);
@@ -91,14 +88,14 @@ async function typeIntoFields(page: Page): Promise<Texts> {
   return page.evaluate(`keepShownTexts(${JSON.stringify(typed)})`) as Promise<Texts>;
 }
 
-/** Lets all responses arrive, and returns the typed texts that the page does not show any more. */
+/** Delivers all responses. Returns a sentence for each typed text that the page then no longer shows. */
 async function release(page: Page, typed: Texts): Promise<string[]> {
   await page.evaluate("releaseResponses()");
   await settle(page);
   return page.evaluate(`findLostTexts(${JSON.stringify(typed)})`) as Promise<string[]>;
 }
 
-/** Opens a page of Studio while all responses are held. Resolves when the page's own code is loaded. */
+/** Opens a page of Studio while all responses are held. Resolves when the code of this page is loaded. */
 async function openHeld(page: Page, place: string): Promise<void> {
   await reopen(page, "#/apps");
   await page.evaluate("holdResponses()");
@@ -114,9 +111,9 @@ async function preparePage(page: Page): Promise<void> {
 }
 
 /**
- * Types while the first responses are held, then while those of a second read are held.
- * @param place the page's URL in the fragment
- * @returns a sentence for each text that a response has replaced
+ * Types while the responses to the first reads are held, and again while those to the second reads are held.
+ * @param place fragment of the page's URL
+ * @returns a sentence for each typed text that a response has replaced
  */
 export async function findTextsLostByReads(page: Page, place: string): Promise<string[]> {
   await preparePage(page);
@@ -129,7 +126,7 @@ export async function findTextsLostByReads(page: Page, place: string): Promise<s
   return [...first.map((lost) => `first read: ${lost}`), ...second.map((lost) => `second read: ${lost}`)];
 }
 
-/** Types, presses a button that saves, and types again while the response is held. */
+/** Types, clicks the save button with this name, and types again while the responses are held. */
 async function findTextsLostBySave(page: Page, place: string, button: string): Promise<string[]> {
   await reopen(page, place);
   await typeIntoFields(page);
@@ -140,7 +137,7 @@ async function findTextsLostBySave(page: Page, place: string, button: string): P
   return lost.map((text) => `${button}: ${text}`);
 }
 
-/** Returns a sentence for each text that a response to a read or to a save has replaced on this page of Studio. */
+/** Returns a sentence for each typed text that a response to a read or to a save has replaced on this page of Studio. */
 export async function findLostTexts(page: Page, place: string): Promise<string[]> {
   const lost = await findTextsLostByReads(page, place);
   const buttons = new Set((await page.evaluate("saveButtonNames()")) as string[]);

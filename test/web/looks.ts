@@ -1,9 +1,8 @@
-/** Checks that a page does not overflow horizontally, at two widths. Stores screenshots if ACCOUNT_PICTURES names a folder. */
+/** Checks that a page does not overflow horizontally at two widths. Saves screenshots if ACCOUNT_PICTURES names a folder. */
 import { mkdirSync } from "node:fs";
 import { expect } from "chai";
 import type { Page } from "puppeteer";
 
-/** Folder for the screenshots; undefined if none are stored. */
 export const PICTURES_FOLDER = process.env["ACCOUNT_PICTURES"];
 
 const VIEWPORTS = [

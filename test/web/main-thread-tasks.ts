@@ -7,17 +7,16 @@ interface TraceEvent {
   pid: number;
   tid: number;
   args: { name?: string };
-  /** Microseconds of processor time of the event's thread. */
+  /** Processor time of the event's thread in microseconds. */
   tdur?: number;
 }
 
-/** Minimum number of tasks in a complete trace: a page that stays responsive runs hundreds of short tasks. */
+/** Minimum number of tasks in a complete trace. Pages run hundreds of short tasks. */
 const TASKS_MIN = 100;
 
 /**
- * Returns the processor time of the longest task during `act`, in milliseconds. A `longtask` entry would include the time in which the
- * operating system ran other processes: at a load of 26 on two cores, a task of 42 ms took 481 ms. For a person whose browser has a core to
- * itself, a task takes only its processor time.
+ * Returns the processor time of the longest task during `act`, in milliseconds. A `longtask` entry would include the time in which other
+ * processes ran. At a load average of 26 on two cores, such an entry had 481 ms for a task of 42 ms.
  */
 export async function longestTaskDuring(page: Page, act: () => Promise<unknown>): Promise<number> {
   await page.tracing.start({ categories: ["-*", "toplevel"] });

@@ -70,7 +70,7 @@ describe("Svc.Media", function () {
       launchChromium(),
     ]);
     page = await browser.newPage();
-    // For this test, any page that loads the library is enough.
+    // The test needs only a page of the service's origin, into which it loads the library.
     await page.goto(`${service.url}/health/live`);
     for (const path of ["/client/packages/svc-media.js", "/client/svc.js"])
       await page.addScriptTag({ url: service.url + path });

@@ -40,7 +40,7 @@ describe("notifications in pages and Studio", function () {
       window.stop = Svc.Notifications.init().stream(({ data, readStatus }) => came.push(data.title + " " + readStatus));
     }`);
     const received = () => page.evaluate("came") as Promise<string[]>;
-    // A page receives no notifications before its subscription has started, so the test inserts some until one arrives.
+    // A page receives no notifications from before the start of its subscription. So the test inserts notifications until one arrives.
     for (let n = 0; (await received()).length === 0; n += 1) {
       await insert(`first ${n}`);
       await until(async () => (await received()).length > 0, 300).catch(() => undefined);

@@ -1,8 +1,8 @@
-/** Sample origins of an app's own pages, and invalid values. */
+/** Sample origins of pages that may use an app, and invalid values. */
 
 export const SHOP_ORIGIN = "https://shop.example";
 
-/** Origins in different forms, some of them twice. */
+/** Origins in different notations, some of them twice. */
 export const GIVEN_ORIGINS = [
   "https://Shop.Example/",
   SHOP_ORIGIN,

@@ -1,4 +1,7 @@
-/** Tests pages on other origins: the list of allowed origins, the visitors' sessions and limits, and the example page of the docs. */
+/**
+ * Tests an app's pages on other origins: the list of allowed origins, the sessions and limits of visitors, and the example page of the
+ * docs.
+ */
 import { createServer, type Server } from "node:http";
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
@@ -40,7 +43,7 @@ describe("pages on other origins", () => {
   const setOrigins = (origins: unknown, as?: string) =>
     service.rest("PUT", `${app}/origins`, { body: { origins }, ...(as && { as }) });
   const createAddress = () => `203.0.113.${++addresses}`;
-  /** Requests a visitor's session, as a page of this origin does. */
+  /** Requests a session of a visitor, as a page of this origin would. */
   const requestVisitorSession = (
     origin: string | null = SHOP_ORIGIN,
     as: string | null = null,
@@ -51,7 +54,7 @@ describe("pages on other origins", () => {
       as,
       headers: { ...(origin !== null && { origin }), "x-forwarded-for": address },
     });
-  /** Puts this service's URL, app ID and token into a text of the docs. */
+  /** Inserts the URL, the app ID and a token of this service into a text of the docs. */
   const fillIn = (text: string) => filledIn(text, { ...service, token: service.tokens.editor });
   const statusOf = ({ http, body }: { http: number; body: { status?: string } }) => `${http} ${body.status}`;
   const countCredentials = async (address: string) => {
@@ -182,7 +185,7 @@ describe("pages on other origins", () => {
       const address = createAddress();
       const began = performance.now();
       const answers: Answer[] = [];
-      // The limit regains requests while a slow machine sends, so the test sends batches until one request is rejected.
+      // While a slow machine sends requests, the limit allows further ones. So the test sends batches until the service rejects a request.
       while (!answers.some(({ http }) => http === 429)) {
         const requests = Array.from({ length: 40 }, () => requestVisitorSession(SHOP_ORIGIN, null, address));
         answers.push(...(await Promise.all(requests)));
@@ -326,7 +329,7 @@ describe("pages on other origins", () => {
       await ada.reload();
       await waitForText(ada, "Hello ada@example.org");
       expect(await readPageToken(ada)).to.not.equal(await readPageToken(bob));
-      // The script env.js has given the page the public settings but no session.
+      // The script env.js has set ENV in the page, but no session.
       expect(await ada.evaluate("[ENV.environment, ENV.appId, ENV.session]")).to.deep.equal([
         "live",
         service.appId,
@@ -350,8 +353,8 @@ describe("pages on other origins", () => {
     });
 
     /**
-     * Opens the page for a person who types the code of the newest e-mail, and allows notifications and copying. `navigations` has the URLs
-     * that code of the page opens.
+     * Opens the example page. The page may show notifications and use the clipboard, and each dialog gets the code of the newest e-mail.
+     * `navigations` receives the URLs that scripts of the page open.
      */
     async function openExamplePage() {
       const page = await (await browser.createBrowserContext()).newPage();

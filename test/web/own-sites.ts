@@ -1,14 +1,11 @@
-/**
- * Helpers for tests of sites on other origins than the service: builds their pages, starts their servers, and reads the codes that visitors
- * receive.
- */
+/** Helpers for tests of sites on other origins: build pages, start servers, and read the codes that visitors receive. */
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { build, stop } from "esbuild";
 import type { Page } from "puppeteer";
 import type { TestService } from "../harness/service.js";
 
-/** Builds a React program of the docs as a project would, with the library that the service serves. */
+/** Bundles a React program of the docs with the library that the service serves. */
 export async function buildReactPage(source: string, serviceUrl: string): Promise<string> {
   const library = await (await fetch(`${serviceUrl}/client/svc.mjs`)).text();
   const { outputFiles } = await build({
@@ -28,7 +25,7 @@ export async function buildReactPage(source: string, serviceUrl: string): Promis
   return outputFiles[0]!.text;
 }
 
-/** Starts the server of a site. Returns the site's origin. */
+/** Starts the server of a site. Returns the origin of the site, with the host localhost. */
 export async function listenAsLocalhost(site: Server): Promise<string> {
   await new Promise<void>((resolve) => site.listen(0, "127.0.0.1", resolve));
   return `http://localhost:${(site.address() as AddressInfo).port}`;
@@ -43,7 +40,7 @@ export async function readSentCode({ db }: TestService, address: string): Promis
   return /\d{6}/.exec(text)![0];
 }
 
-/** Waits until the page shows this text for the signed-in user. */
+/** Waits until the element #who of the page has this text. */
 export const waitForText = (page: Page, text: string) =>
   page.waitForFunction(`document.querySelector("#who").textContent === ${JSON.stringify(text)}`);
 

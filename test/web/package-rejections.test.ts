@@ -1,10 +1,10 @@
-/** Tests that each package call that reaches the service rejects wrong arguments with `{status, error}`, and that none throws or hangs. */
+/** Tests that the calls of packages reject wrong arguments with `{status, error}`, and that no call throws or hangs. */
 import { expect } from "chai";
 import { STATUS } from "../../src/errors.js";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
-/** Calls that the test skips: they return without a request, or need a page with a user. */
+/** Calls that the test skips, because they send no request, or need a page with a signed-in user. */
 const CALLS_LEFT_OUT = ["subscribe", "unsubscribe", "stream", "init", "composeEmail", "shareURL", "logout"];
 
 const WRONG_ARGUMENTS = [

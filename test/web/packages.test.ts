@@ -132,7 +132,7 @@ describe("the packages without a back end", () => {
 
   longTest("svc-audio fails soon, with an explanation, if the browser blocks sound", async () => {
     await load("audio");
-    // Evaluates by the DevTools protocol, because Puppeteer's `evaluate` counts as a user interaction.
+    // Puppeteer's `evaluate` counts as a user interaction, so the test uses the DevTools protocol.
     const session = await client.page.createCDPSession();
     const expression = rejectionCode("Svc.Audio.tone()");
     const { result } = await session.send("Runtime.evaluate", { expression, awaitPromise: true, returnByValue: true });

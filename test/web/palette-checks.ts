@@ -5,7 +5,7 @@ import type { StudioPage } from "./studio-page.js";
 
 const FOCUSED_INPUT = ".palette[open] input:focus";
 
-/** Checks the arrow keys and Enter, the selection for screen readers, and the message if nothing matches. */
+/** Checks the arrow keys, the selection for screen readers, Enter, and the message if nothing matches. */
 export async function checkPaletteKeys(page: Page, studio: StudioPage): Promise<void> {
   await studio.press("k");
   await page.waitForSelector(FOCUSED_INPUT);
@@ -25,7 +25,7 @@ export async function checkPaletteKeys(page: Page, studio: StudioPage): Promise<
   await selects("isSelected(options[1])");
   await page.keyboard.sendCharacter("go to");
   await selects("isSelected(options[0])");
-  // Simulates the Enter that completes a word in an input method, such as one for Japanese.
+  // Simulates the key Enter that completes a word in an input method (for Japanese, for example). The palette must stay open.
   await page.evaluate(`document.activeElement.dispatchEvent(
     new KeyboardEvent("keydown", { key: "Enter", isComposing: true, bubbles: true, cancelable: true }),
   ); new Promise((done) => requestAnimationFrame(() => setTimeout(done)))`);

@@ -1,4 +1,4 @@
-/** Tests the service behind a proxy with a path prefix: every page, script, socket, redirect, cookie and package uses the prefix. */
+/** Tests the service behind a proxy with a path prefix: pages, scripts, sockets, redirects, cookies and packages use the prefix. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { type PrefixProxy, startPrefixProxy } from "../harness/prefix-proxy.js";
@@ -9,7 +9,7 @@ import { launchChromium, type PageWatch, watchPage, watchSockets } from "./chrom
 
 const ON_PAGE_VIEW = [{ trigger: "analytics", where: { type: "analytics.pageView" } }, { trigger: "manual" }];
 
-/** Code of an action that uses a package of the service, and writes the result into the example page. */
+/** Code of an action that calls a package of the service and writes the result into the example page. */
 const GREETING_CODE = `async function execute() {
   const { user } = await Svc.Session.get();
   const text = Svc.CSV.stringify([{ a: user?.firstName ?? "nobody" }]);

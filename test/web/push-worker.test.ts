@@ -1,6 +1,6 @@
 /**
- * Tests the service worker for push messages in a real browser, on a customer's origin. There is no push service: Chromium's debugging
- * protocol delivers decrypted messages. A headless Chromium shows no notifications, so the test records them.
+ * Tests the service worker for push messages on the origin of a customer. Chromium's debugging protocol delivers the decrypted messages. A
+ * headless Chromium shows no notifications, so the test records them.
  */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -137,7 +137,7 @@ describe("push messages in a browser", () => {
     await init();
     await until(async () => (await owner()) !== firstSession);
     const secondSession = await owner();
-    // The next assignment reads another key, like that of a subscription to another app or push service.
+    // The page reads another key at first, as if the subscription were for another app or another push service.
     await page.evaluate(`navigator.serviceWorker.getRegistration().then(({ pushManager }) => pushManager.getSubscription())
       .then(({ options }) => {
         const key = options.applicationServerKey;

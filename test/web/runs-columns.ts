@@ -18,7 +18,7 @@ async function toggleColumns(page: Page, studio: StudioPage, columns: string[]):
   await page.keyboard.press("Escape");
 }
 
-/** Reloads the page with these stored columns; null for a browser that has stored none. */
+/** Reloads the page with this stored choice of columns; null is no choice. */
 async function reloadWith(page: Page, stored: object | null): Promise<void> {
   const text = JSON.stringify(JSON.stringify(stored));
   await page.evaluate(`localStorage.setItem("studio.runs.hidden-columns", ${text})`);
@@ -42,7 +42,7 @@ export async function chooseColumnsInMediumWindow(page: Page, studio: StudioPage
   await waitForHeads(page, withQueued(MEDIUM_HEADS));
   await page.setViewport({ width: 1280, height: 800 });
   await waitForHeads(page, withQueued(WIDE_HEADS));
-  // Earlier releases stored a list of all hidden columns.
+  // Earlier releases stored the choice as a list of the hidden columns.
   await reloadWith(page, ["trigger"]);
   await waitForHeads(
     page,

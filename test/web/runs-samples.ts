@@ -12,14 +12,14 @@ export const BOOKING_CODE = `async function execute(context) {
 }`;
 export const ENDLESS_CODE = "async function execute() { console.log('begun'); await new Promise(() => {}) }";
 
-/** ID that no action has. */
+/** ID of no action. */
 const ABSENT_ACTION = 999_999;
 
 /** Returns the links to runs in the list, without their search parameters. */
 export const listedLinks = (page: Page): Promise<string[]> =>
   page.$$eval(".runs-box .run-link", (all) => all.map((one) => one.getAttribute("href")!.split("?")[0]!));
 
-/** Waits until the chart of runs counts exactly this, and the list has the same number of runs. */
+/** Waits until the chart shows these numbers, and the list has the same number of runs. */
 export function waitForChart(page: Page, runs: number, failed: number) {
   const label = `: ${runs} ${runs === 1 ? "run" : "runs"}, ${failed} failed`;
   const count = runs === 0 ? "" : `${runs} found`;
@@ -29,10 +29,7 @@ export function waitForChart(page: Page, runs: number, failed: number) {
   );
 }
 
-/**
- * Checks the chart of runs. The chart follows filters under which the list is empty, and shows when it does not count all runs. The error
- * of an invalid filter is shown once.
- */
+/** Checks the chart of runs: with filters that match no run, with an invalid filter (one error), and with more runs than it counts. */
 export async function checkCharts(
   service: TestService,
   page: Page,
@@ -54,7 +51,7 @@ export async function checkCharts(
   await deleteStoredRuns(service, ABSENT_ACTION);
 }
 
-/** Waits until the list has exactly these links in this order. Cancelled runs are ignored. */
+/** Waits until the list has exactly these links in this order. Ignores cancelled runs. */
 export function waitForLinks(page: Page, links: readonly string[]) {
   const shown =
     '[...document.querySelectorAll(".runs-box .run-row:not(.cancelled) .run-link")].map((one) => one.getAttribute("href").split("?")[0])';

@@ -1,4 +1,4 @@
-/** A sample of a schedule, and test steps that pause and resume it in Studio's list while one response of the service is lost. */
+/** A sample of an action with a schedule, and test steps that pause and resume schedules in Studio. */
 import { expect } from "chai";
 import type { Page } from "puppeteer";
 import type { TestService } from "../harness/service.js";
@@ -11,11 +11,11 @@ export const SCHEDULED_ACTION = {
   active: true,
   triggers: [{ trigger: "manual" }, { trigger: "schedule" }],
   frequency: "0 3 * * *",
-  // A run that does not end would delay the end of the service by its grace period.
+  // The code ends at once. A run without an end would delay the stop of the service.
   code: "async function execute() {}",
 };
 
-/** Stores a skipped scheduled run of the live version, which was due an hour ago. */
+/** Stores a skipped run of the live version, which was due an hour ago. */
 export const insertSkippedTick = ({ db, appId }: TestService, actionId: number) =>
   db.query(
     `INSERT INTO run (app_id, action_id, copy, trigger, payload, tick, reason, state, finished_at)
@@ -23,7 +23,7 @@ export const insertSkippedTick = ({ db, appId }: TestService, actionId: number) 
     [appId, actionId],
   );
 
-/** Stores 200 published actions whose next scheduled run is due before that of the live version. The page lists no more actions. */
+/** Stores 200 published actions whose next run is due before the next run of this action. The page lists at most 200 actions. */
 const insertEarlierSchedules = ({ db }: TestService, actionId: number) =>
   db.query(
     `WITH draft AS (
@@ -39,7 +39,7 @@ const insertEarlierSchedules = ({ db }: TestService, actionId: number) =>
     [actionId],
   );
 
-/** Pauses all schedules of the app in Studio, checks that the service stored the pause, and resumes them. */
+/** Pauses all schedules of the app in Studio, checks that the service has stored the pause, and resumes the schedules. */
 async function pauseAllSchedules({ service, page, studio }: StudioSession): Promise<void> {
   await studio.button("Pause all schedules");
   await studio.button("Pause", "//dialog");
@@ -50,7 +50,7 @@ async function pauseAllSchedules({ service, page, studio }: StudioSession): Prom
   await page.waitForSelector(studio.withText("span", "on"));
 }
 
-/** Checks that a page with more schedules than it lists says so, and does not describe the live version as one without a schedule. */
+/** Checks that the page says that it does not list all schedules, and does not claim that the action has no live schedule. */
 export async function checkUnlistedSchedule({ service, page, studio }: StudioSession, actionId: number): Promise<void> {
   await insertEarlierSchedules(service, actionId);
   await page.reload();
@@ -65,10 +65,7 @@ interface StudioSession {
   studio: StudioPage;
 }
 
-/**
- * Pauses and resumes the schedule of the action "nightly". The page must already show the opened list of schedules, which includes this
- * one.
- */
+/** Pauses and resumes the schedule of the action "nightly". The page must already show this schedule in its list. */
 async function pauseOneSchedule(
   { service, page, studio }: StudioSession,
   { id, copy }: { id: number; copy: number },
@@ -83,8 +80,8 @@ async function pauseOneSchedule(
     await (await page.waitForSelector('button[aria-label="Pause: nightly"]:not(:disabled)'))!.click();
     await studio.button("Pause", "//dialog");
   };
-  // The service saves the draft, but the response to the next request is lost. The page then reads the list of actions twice: after the
-  // error, and because the draft has changed. The second read ends last.
+  // The service saves the draft, but the next request, to publish the draft, fails. The page then reads the list of actions twice: after
+  // the error, and because the draft has changed.
   const reads = await holdReads(page, "ListActions", "PublishAction");
   await clickPause();
   await page.waitForSelector(
@@ -92,14 +89,14 @@ async function pauseOneSchedule(
   );
   expect(await isLive()).to.deep.equal([false, true]);
   await reads.waitForCount(2);
-  // The page still shows the list from before the change. The button is disabled, because the service would reject another click.
+  // The page still shows the list from before the change. The button is disabled, because the service would reject a change of that state.
   expect(await page.$('button[aria-label="Pause: nightly"]:disabled')).to.not.equal(null);
   await reads.endAll();
   await clickPause();
   await waitForState("inactive");
   expect(await isLive()).to.deep.equal([false, false]);
   await page.waitForSelector(".week .due", { hidden: true });
-  // Pausing must not publish other changes of the draft.
+  // Changes the draft. Resuming must not publish this change.
   const update = (timezone: string) =>
     service.rest("PUT", `/v3/apps/${service.appId}/actions/${id}`, { body: { timezone } }).then(({ http }) => http);
   expect(await update("Asia/Tokyo")).to.equal(200);
@@ -107,7 +104,7 @@ async function pauseOneSchedule(
   await page.waitForSelector("::-p-xpath(//*[@role='alert'][starts-with(., 'The draft has other changes')])");
   expect(await isLive()).to.deep.equal([false, false]);
   expect(await update("")).to.equal(200);
-  // The page may have read the action before the change, so it is reloaded.
+  // Reloads the page, because it may have read the action before this change.
   await page.reload();
   await (await page.waitForSelector('button[aria-label="Resume: nightly"]'))!.click();
   await waitForState("on");
@@ -115,7 +112,7 @@ async function pauseOneSchedule(
   await page.waitForSelector(".week .due");
 }
 
-/** Pauses and resumes all schedules of the app, then only that of one action. */
+/** Pauses and resumes all schedules of the app, and then the schedule of one action. */
 export async function pauseSchedules(...walk: Parameters<typeof pauseOneSchedule>): Promise<void> {
   await pauseAllSchedules(walk[0]);
   await pauseOneSchedule(...walk);

@@ -1,6 +1,6 @@
 /**
- * Opens every address of Studio, as bookmarks, e-mails and the documentation name them. Checks which page it shows, that each control has a
- * name for screen readers, and that no time has AM or PM.
+ * Opens the addresses of Studio, as bookmarks, e-mails and the docs contain them. Checks which page appears, that controls have names for
+ * screen readers, and that no time has AM or PM.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,11 +12,11 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
-/** Options of the wait for each page. The timeout is far below the time limit of a test, so that the test lists all faults. */
+/** Options of each wait for a page. A page that does not appear must not exceed the time limit of the test, which lists all faults. */
 const PAGE_WAIT = { timeout: 60_000 };
 const CODE = "async function execute() {\n  return 1;\n}\n";
 
-/** Items of the pages, for addresses that name one. */
+/** IDs of the items that addresses contain. */
 interface Items {
   app: number;
   action: number;
@@ -35,15 +35,15 @@ interface Shown {
   address: string;
   /** Heading of the page. */
   head: string;
-  /** First part of the title, if it is not the heading. */
+  /** First part of the title; by default the heading. */
   title?: string;
-  /** Selector of the element that shows the item or the effect of the search parameters. */
+  /** Selector of an element that only the item or the search parameters cause. */
   part?: string;
-  /** Address that the page writes in place of the opened one. Without this field, the test does not check the address. */
+  /** Address to which the page changes the URL. Without this field, the test does not check the URL. */
   becomes?: string;
 }
 
-/** Addresses with an item or with search parameters, by page. */
+/** Rest of the address, selector and heading of addresses with an item or with search parameters, by page. */
 const ADDRESSES_OF_ITEMS: Record<
   View,
   (items: Items) => readonly (readonly [rest: string, part: string, head?: string])[]
@@ -108,7 +108,7 @@ const ADDRESSES_OF_ITEMS: Record<
 
 const headOf = (view: View) => (view === "app" ? APP_SUBPAGES.general : VIEW_DETAILS[view].label);
 
-/** Returns the heading of a page without an item, and the title of the page. */
+/** Returns the heading and the title of a page without an item. */
 const headsOf = (view: View) => ({ head: headOf(view), title: VIEW_DETAILS[view].label });
 
 function listAddresses(items: Items): Shown[] {
@@ -116,7 +116,7 @@ function listAddresses(items: Items): Shown[] {
   const pages = VIEW_NAMES.flatMap((view): Shown[] => [
     { address: `/${app}/${view}`, ...headsOf(view) },
     { address: `/${app}/${view}/`, ...headsOf(view) },
-    // Without an app, the address leads to the first app.
+    // An address without an app ID opens the first app.
     { address: `/${view}`, ...headsOf(view) },
     // An unknown parameter changes nothing.
     { address: `/${app}/${view}?nonsense=1`, ...headsOf(view) },
@@ -135,10 +135,10 @@ function listAddresses(items: Items): Shown[] {
     { address: `/${app}/nonsense`, head: "Home" },
     { address: `/${app}/nonsense/5`, head: "Home" },
     { address: "/nonsense", head: "Home" },
-    // `log` is the name of the page in an earlier release.
+    // In an earlier release, the page of runs had the name `log`.
     { address: `/${app}/log`, head: "Runs" },
     { address: `/${app}/log?state=completed`, head: "Runs", part: 'select[name="state"][data-set="true"]' },
-    // The editor jumps to the line once, and its address then names the action only.
+    // The editor moves to the line once. The page then removes the line from its address.
     {
       address: `/${app}/actions/${items.action}?line=2&column=3`,
       head: "first",
@@ -188,7 +188,7 @@ async function fillItems({ appId, rest, url, tokens }: TestService): Promise<Ite
   };
 }
 
-/** Roles of controls that a screen reader announces by their name. */
+/** Accessibility roles for which the test expects a name. */
 const NAMED_ROLES = new Set(
   "button,link,textbox,searchbox,combobox,checkbox,radio,switch,spinbutton,slider,tab,menuitem,dialog,alertdialog".split(
     ",",
@@ -207,7 +207,7 @@ async function findUnnamedControls(page: Page): Promise<string[]> {
 const findTwelveHourTimes = async (page: Page): Promise<string[]> =>
   (await page.$eval("#content", (content) => content.textContent)).match(/\d\s[AP]M\b/g) ?? [];
 
-/** Returns the addresses in the documentation, with the IDs of this test's items in place of the examples'. */
+/** Returns the addresses in the docs. IDs of this test's items replace those of the examples. */
 function listDocumentedAddresses({ app, action, run, source }: Items): string[] {
   const pages = readdirSync("docs", { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".md"));
   const addresses = pages.flatMap((name) => readFileSync(join("docs", name), "utf8").match(/#\/[\w/?=&-]+/g) ?? []);
@@ -243,7 +243,7 @@ describe("the addresses of Studio", () => {
     await service?.stop();
   });
 
-  /** Opens an address, and waits for the page that it names. */
+  /** Opens an address, and waits until the expected page is visible. */
   async function show({ address, head, title = head, part, becomes }: Shown): Promise<void> {
     const isShown = `document.title.startsWith(${JSON.stringify(`${title} · `)}) &&
       document.querySelector(".breadcrumbs h1")?.textContent === ${JSON.stringify(head)} &&
@@ -263,13 +263,13 @@ describe("the addresses of Studio", () => {
     });
   }
 
-  /** Leaves the page, so that the test of the next address does not find this page on the screen. */
+  /** Opens another page, so that the next test does not find the page of this test. */
   async function leave({ head }: Shown): Promise<void> {
     const view = head === VIEW_DETAILS.account.label ? "settings" : "account";
     await show({ address: `/${items.app}/${view}`, head: VIEW_DETAILS[view].label });
   }
 
-  /** Opens an address from another page. Adds a fault to `faults` if the page does not show what it should. */
+  /** Opens an address from another page. Adds a message to `faults` if the result is not the expected page. */
   async function open(shown: Shown, faults: string[]): Promise<void> {
     try {
       await leave(shown);

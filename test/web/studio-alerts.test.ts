@@ -1,4 +1,6 @@
-/** Tests Studio's page of alerts, and that it asks before unsaved changes of alerts, notifications and settings are left. */
+/**
+ * Tests Studio's page of alerts. Also tests that Studio asks before a person leaves unsaved changes of alerts, notifications and settings.
+ */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import type { TestService } from "../harness/service.js";
@@ -38,7 +40,7 @@ describe("alerts in Studio", function () {
     await studio.replace(field("Addresses"), "ann@example");
     await studio.button("Create");
     await page.waitForSelector("::-p-xpath(//*[@role='alert'][contains(., 'to[0] must be an e-mail address')])");
-    // Enters an invalid value for Minutes. Another condition hides the field, but the service still rejects its value.
+    // Enters an invalid value for Minutes, and selects a condition that hides this field. The service still rejects the value.
     await page.select(field("Condition"), "silent");
     await studio.replace(field("Minutes"), "0");
     await page.select(field("Condition"), "failed");

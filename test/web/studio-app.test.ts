@@ -1,7 +1,4 @@
-/**
- * Tests Studio's pages of an app: tokens, audit log, versions, import and export, list of apps, stages and git; and the warnings for
- * settings.
- */
+/** Tests Studio's pages of an app: tokens, audit log, versions, import and export, apps, stages, Git, and warnings about settings. */
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -27,7 +24,7 @@ describe("Studio's pages of an app", () => {
   let watch: PageWatch;
   let studio: StudioPage;
   const folder = mkdtempSync(join(tmpdir(), "svc-studio-app-"));
-  /** Server for the requests with which Studio tests a binding. */
+  /** Server that receives the requests with which Studio tests a secret binding. */
   const target = createServer(({ method, url, headers }, response) => {
     response.end(`${method} ${url} ${headers.authorization}`);
   });
@@ -175,7 +172,7 @@ describe("Studio's pages of an app", () => {
       expect((await service.rest("GET", app("/settings"))).body.shared).to.equal("mine");
 
       await studio.replace('[aria-label="shared"]', "mine again");
-      // A hidden page does not check for changes, so that only saving detects this one.
+      // A hidden page does not read the settings again. So only the save can detect the change of the other person.
       await page.evaluate(
         'Object.defineProperty(document, "visibilityState", { value: "hidden", configurable: true })',
       );
@@ -230,7 +227,7 @@ describe("Studio's pages of an app", () => {
     expect(href).to.equal(`${service.url}/v1/apps/${service.appId}/manifest`);
     await choose("faulty.json", JSON.stringify({ version: 1, actions: [{ name: "a b", code: "x" }] }));
     await page.waitForFunction('/actions\\[0\\].name: /.test(document.querySelector(".app-part .fault").textContent)');
-    // Chromium logs each failed request as an error; the two faulty files caused these.
+    // Chromium logs each failed request as an error. The imports of the two faulty files failed.
     expect(watch.errors.splice(0)).to.deep.equal(
       Array(2).fill("Failed to load resource: the server responded with a status of 400 (Bad Request)"),
     );
@@ -261,7 +258,7 @@ describe("Studio's pages of an app", () => {
     await shows("Changes of the promotion", "createdaction on-branch");
     await studio.button("Difference of on-branch");
     await page.waitForFunction('/\\+  return 1;/.test(document.querySelector(".app-part .diff")?.textContent)');
-    // Changes the app between review and promotion: adds another action, and later changes the reviewed action.
+    // Changes the stage after the review: adds an action, and later changes the reviewed action.
     const later = { name: "after-review", code: body.code, triggers: [] };
     await service.rest("POST", `/v3/apps/${branch}/actions`, { body: later });
     const isRefused = 'document.querySelector(".app-part .fault").textContent.startsWith("Not promoted: ")';
@@ -368,7 +365,7 @@ describe("Studio's pages of an app", () => {
     expect(await origins()).to.deep.equal(["https://shop.example", "http://localhost:5173"]);
   });
 
-  // The long tests check this on all pages, and also for saves.
+  // test/long/studio-late-responses.test.ts checks all pages, and also saves.
   it("keeps what a person types before it has read the stored values", async () => {
     expect(await findTextsLostByReads(page, `#/${service.appId}/app`)).to.deep.equal([]);
   });

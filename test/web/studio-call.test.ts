@@ -1,4 +1,4 @@
-/** Tests an HTTP trigger in Studio: created in the form, called by its URL, its request used as a payload, and its secret replaced. */
+/** Tests an HTTP trigger in Studio: creates it in the form, requests its URL, uses the request as a payload, and replaces its secret. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { longTest } from "../harness/samples.js";

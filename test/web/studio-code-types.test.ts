@@ -1,4 +1,4 @@
-/** Tests TypeScript in Studio's editor for actions: completions and diagnostics. All code samples of the docs must have no diagnostics. */
+/** Tests the completions and diagnostics of Studio's editor for actions. The code samples of the docs must have no diagnostics. */
 import { globSync, readFileSync } from "node:fs";
 import { expect } from "chai";
 import { collectDeclarations } from "../../src/engine/bundler/declarations.js";
@@ -46,7 +46,7 @@ describe("TypeScript of an action's code", () => {
   const library = replaceUnknownByAny(readFileSync("dist/web/client/svc.d.ts", "utf8"));
 
   before(async () => {
-    // Monaco's worker expects a browser: it listens on `self` and must not detect Node.
+    // Monaco's worker expects a browser: it uses `self`, and must not detect Node.
     Object.assign(globalThis, { self: globalThis });
     Object.assign(process, { browser: true });
     const path = "monaco-editor/esm/vs/language/typescript/ts.worker.js";
@@ -200,11 +200,11 @@ describe("TypeScript of an action's code", () => {
     files: Record<string, string>;
     manifest?: object;
     namespace?: boolean;
-    /** Files of other packages, by the package's folder and the path in it. */
+    /** Files of other packages, by the folder of the package and the path in this folder. */
     beside?: Record<string, Record<string, string>>;
   }
 
-  /** Returns the types that the editor has if the package `p` is installed with the global name `p`. */
+  /** Returns the types that the editor uses if the package `p` is a dependency with the global name `p`. */
   async function typesWithPackage({
     files,
     manifest = {},
@@ -380,18 +380,18 @@ describe("TypeScript of an action's code", () => {
         ...[...text.matchAll(/^```js\n(.*?)^```/gms)].map(([, block]) => [path, block!] as const),
         ...[...text.matchAll(/"code": ("(?:[^"\\]|\\.)*")/g)].map(([, json]) => [path, JSON.parse(json!)] as const),
       ]);
-      // Leaves out files of a project, which import modules and which test/docs/commands.test.ts builds. Also leaves out code of pages,
-      // which contains `execute` only in a string.
+      // Leaves out code that imports modules, which test/docs/commands.test.ts builds. Also leaves out code of pages, which contains
+      // `execute` only in a string.
       const isAction = (text: string) => /^(?:async )?function execute\b/m.test(text) && !/^import /m.test(text);
       const documents = written.filter(([, text]) => isAction(text));
-      // The editor checks the code that the service receives, which lacks `config`.
+      // The service receives the code without `config`, and the editor checks that code.
       const examples = globSync("examples/*/actions/*/action.js").map(
         (path) => [path, removeConfigBlock(readFileSync(path, "utf8"))] as const,
       );
       const templates = Object.entries(ACTION_TEMPLATES).map(([name, { draft }]) => [name, draft.code ?? ""] as const);
       expect([documents.length > 7, examples.length, templates.length > 3]).to.deep.equal([true, 5, true]);
       for (const [where, text] of [...documents, ...examples, ...templates]) {
-        // Types of npm packages are only known when the action has been saved.
+        // The types of npm packages are known only after a save. This test has none, and the dependency "npm" stands for such a package.
         expect(await faults(text, { dependencies: [...ALL, "npm"] }), `${where}\n${text}`).to.deep.equal([]);
       }
     },

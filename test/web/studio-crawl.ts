@@ -1,15 +1,15 @@
-/** Finds the controls on a screen of Studio, one of each kind, and opens the screens that they lead to, by the keyboard only. */
+/** Finds the controls on a screen of Studio, one of each kind, and uses them by the keyboard to open further screens. */
 import type { Page } from "puppeteer";
 
-/** Maximum number of clicks from a page's URL to a screen. */
+/** Maximum number of controls that the crawler uses from a URL to a screen. */
 const STEPS_MAX = 3;
 const OPTIONS_PER_CONTROL_MAX = 8;
-/** Address of a page that runs nothing in the background. The crawler opens it between two pages. */
+/** Page that the crawler opens between two pages. */
 const QUIET_PAGE = "#/apps";
 
 /**
- * Code for the page: returns the controls by a key that is equal for all rows of a list. If a dialog is open, only its controls count.
- * Destructive controls, sign-out and the code editor are left out.
+ * Code for the page: finds the controls, by a key that is equal for all rows of a list. If a dialog is open, only its controls count.
+ * Leaves out dangerous buttons in dialogs, sign-out and the code editor.
  */
 const CONTROLS_CODE = `
   const root = [...document.querySelectorAll("dialog[open]")].at(-1) ?? document.body;
@@ -32,15 +32,17 @@ const CONTROLS_CODE = `
   }
 `;
 
-/** Roles of groups in which Tab reaches one control and the arrow keys reach the others. */
+/** Groups in which Tab reaches one control, and the arrow keys reach the others. */
 const ARROW_KEY_GROUPS = ["tablist", "menu", "menubar", "listbox", "grid", "radiogroup", "toolbar"]
   .map((role) => `[role=${role}]`)
   .join();
 
 /**
- * Returns code for the page that types into a field, selects an option, or gives another control the focus. React receives the events.
- * Results of the code: `absent` if there is no such control, `changed` for a field, `unreachable` if the keyboard cannot reach the control,
- * otherwise the key that presses it.
+ * Returns code for the page that types into a field, selects an option, or focuses another control. The result of the code is:
+ * - "absent" if the control does not exist
+ * - "unreachable" if the keyboard cannot reach the control
+ * - "changed" for a field or an option
+ * - the key that presses the control, for all other controls
  */
 const focusCode = (key: string) => `(() => {
   ${CONTROLS_CODE}
@@ -58,8 +60,8 @@ const focusCode = (key: string) => `(() => {
 })()`;
 
 /**
- * Uses a control by the keyboard only.
- * @returns false if there is no such control
+ * Uses a control by the keyboard.
+ * @returns false if the control does not exist
  * @throws if the keyboard cannot reach the control
  */
 async function operate(page: Page, key: string): Promise<boolean> {
@@ -67,7 +69,7 @@ async function operate(page: Page, key: string): Promise<boolean> {
     page.evaluate(focusCode(key)) as Promise<"absent" | "changed" | "unreachable" | "Space" | "Enter">;
   let result = await focus();
   if (result === "unreachable") {
-    // Closes an open menu, which would keep the focus otherwise.
+    // An open menu would keep the focus, so Escape closes it.
     await page.keyboard.press("Escape");
     result = await focus();
   }
@@ -81,9 +83,9 @@ const keysOn = (page: Page) =>
 
 const readPlace = (page: Page) => page.evaluate("location.hash") as Promise<string>;
 
-/** Returns the URL with its numbers replaced: URLs that differ only in numbers show the same screen. */
+/** Replaces the numbers in a URL. URLs that differ only in numbers show the same kind of screen. */
 export const kindOfPlace = (href: string): string =>
-  // The filters in the URL of a run's page do not change the page.
+  // A run's page shows the same with all filters of the list.
   href.replace(/\d+/g, "#").replace(/(\/runs\/#)\?.*$/, "$1");
 
 /** Returns the URLs that the screen links to. */
@@ -92,7 +94,7 @@ export const linksOn = (page: Page) =>
     `[...document.querySelectorAll('a[href^="#/"]')].filter((link) => link.checkVisibility()).map((link) => link.getAttribute("href"))`,
   ) as Promise<string[]>;
 
-/** Script that counts pending requests. It must run before the page's own scripts. */
+/** Script that counts the pending requests of a page. Counts only requests that begin after the script has run. */
 export const COUNT_FETCHES = `{
   const { fetch } = globalThis;
   globalThis.fetching = 0;
@@ -118,13 +120,13 @@ async function closeDialogs(page: Page): Promise<void> {
   }
 }
 
-/** Closes the documentation panel, which otherwise stays open on the next page. */
+/** Closes the documentation panel, which stays open when the page changes. */
 async function closeDocs(page: Page): Promise<void> {
   await page.evaluate(`document.querySelector('[aria-label="Close the docs"]')?.click()`);
   await page.waitForSelector(".docs-panel", { hidden: true });
 }
 
-/** Reloads a URL. Discards unsaved changes and open dialogs. */
+/** Opens a URL from another page. Discards unsaved changes, and closes dialogs and the documentation. */
 export async function reopen(page: Page, place: string): Promise<void> {
   await closeDialogs(page);
   await closeDocs(page);
@@ -139,10 +141,10 @@ export async function reopen(page: Page, place: string): Promise<void> {
 }
 
 /**
- * Opens every screen that the controls of a URL lead to.
- * @param tried controls that the crawler has already used on URLs of this kind
- * @param look called on each screen with the steps that lead to it
- * @returns other URLs that the screens link to
+ * Opens the screens that the controls of a URL lead to.
+ * @param tried keys of the controls that the crawler has used on URLs of this kind
+ * @param look called on each screen, with the keys of the controls that led to it
+ * @returns URLs of the screens, and the URLs that they link to
  */
 export async function crawl(
   page: Page,
@@ -170,7 +172,7 @@ export async function crawl(
           await settle(page);
         }
       }
-      // An earlier step may have removed this control.
+      // An earlier step may have removed this control. The screen is then unchanged.
       isHere = !(await operate(page, key));
       if (isHere) continue;
       await arrive([...steps, key]);

@@ -13,7 +13,7 @@ import { editHooksAndIndexes, editRules, followEntries, readCells, tryRules } fr
 import { holdReads } from "./held-reads.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
-/** Expression in the page: true if the grid has the cell of the last of 100,000 entries. */
+/** Code for the page: true if the grid contains a cell of the last of 100,000 entries. */
 const SHOWS_LAST_ENTRY = 'document.querySelector(`.grid-rows button[aria-label="N: 99999"]`) !== null';
 
 describe("Studio's page of data sources", () => {
@@ -62,7 +62,7 @@ describe("Studio's page of data sources", () => {
     await page.waitForSelector(".data-import td");
     const heads = await page.$$eval(".data-import th", (all) => all.map((head) => head.firstChild!.textContent));
     expect(heads).to.deep.equal(["Row", "Seat"]);
-    // A text must stay a text unless the person chooses a type: otherwise 00123 would lose its zeros.
+    // All columns are texts until the person chooses types: as a number, 00123 would lose its zeros.
     expect(await typesShown()).to.deep.equal(["text", "text"]);
     await studio.button("Use suggested types");
     expect(await typesShown()).to.deep.equal(["text", "number"]);
@@ -164,7 +164,7 @@ describe("Studio's page of data sources", () => {
     await page.keyboard.press("Enter");
     await (await page.waitForSelector(".grid-rows button.cell"))!.click();
     await studio.replace(".grid-rows input.cell", "ada@example.com");
-    // The page reads the entries twice: after its own change, and because the service reports the change.
+    // The page reads the entries twice: after it has changed them, and because the service reports this change.
     const reads = await holdReads(page, "FindEntries");
     await page.keyboard.press("Enter");
     await reads.waitForCount(2);
@@ -209,7 +209,7 @@ describe("Studio's page of data sources", () => {
   it("replaces the entries by a file and restores the earlier ones", async () => {
     await studio.button("Import", '//*[@role="tablist"]');
     await choose("new.csv", "Row,Seat\nZ,9\n");
-    // For added entries, the form suggests the types of the existing columns.
+    // For entries to add, the form suggests the types of the existing columns.
     await page.waitForSelector(".data-import td");
     expect(await typesShown()).to.deep.equal(["text", "text"]);
     expect(await page.$(studio.withText("button", "Use suggested types"))).to.equal(null);
@@ -346,9 +346,7 @@ describe("Studio's page of data sources", () => {
 
   const cellWith = (text: string) => page.waitForSelector(studio.withText("button", text, '//*[@class="grid-rows"]'));
   const focused = () => page.evaluate("document.activeElement.textContent");
-  /**
-   * Resolves when the page has read entries that it requested after its update was saved. The page may also read entries at other times.
-   */
+  /** Resolves when the page has received a read of entries that it requested after its update was saved. Ignores earlier reads. */
   async function readAfterUpdate(): Promise<void> {
     let isUpdated = false;
     const reads = new Set<HTTPRequest>();

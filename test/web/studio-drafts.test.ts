@@ -1,4 +1,4 @@
-/** Tests that the values typed into Studio's forms are stored exactly, and that nothing else changes. */
+/** Tests that Studio stores the values of its forms exactly, and changes nothing else. */
 import { expect } from "chai";
 import { buildEventsPage } from "../../src/cli/reference/events.js";
 import { highlightCode } from "../../src/web/studio/actions/highlight-code.js";
@@ -61,7 +61,7 @@ describe("entries of audit logs", () => {
 });
 
 describe("the keys of the plain text for code", () => {
-  /** Applies an edit to a text whose selection is marked by "|". */
+  /** Applies an edit to a text in which one "|" is the cursor, or two mark the selection. */
   function edited(marked: string, edit: (code: string, start: number, end: number) => TextEdit): string {
     const [before = "", selected = "", after = ""] = marked.split("|");
     const hasSelection = marked.split("|").length === 3;
@@ -227,7 +227,7 @@ describe("values of Studio's forms", () => {
     const limited: Refusal = { status: "RATE_LIMIT_EXCEEDED", message: "too many", details: { retryAfter: 7 } };
     const denied: Refusal = { status: "FORBIDDEN", message: "not allowed", details: {} };
 
-    /** @param refusals responses to each run's cancellation, in this order */
+    /** @param refusals errors for each run's ID, which its next requests get in this order */
     async function cancelled(refusals: Record<number, Refusal[]>) {
       const asked: number[] = [];
       const waits: number[] = [];

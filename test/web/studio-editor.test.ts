@@ -1,4 +1,4 @@
-/** Tests Studio's editor while a person writes an action: diagnostics of a save, completions after a dot, and payload presets. */
+/** Tests Studio's editor of an action: diagnostics, completions after a dot, and payload presets. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { longTest } from "../harness/samples.js";
@@ -55,7 +55,7 @@ describe("Studio's editor", () => {
     await service?.stop();
   });
 
-  /** Types a text at the end of an action's body. Returns the completions that the editor suggests. */
+  /** Writes this text into the body of an action, and types its last character. Returns the suggested completions. */
   async function suggestedAfter(text: string): Promise<string[]> {
     await studio.write(`async function execute(context) {\n  const one = 1;\n  ${text.slice(0, -1)}`);
     await page.keyboard.down("Control");
@@ -93,7 +93,7 @@ describe("Studio's editor", () => {
   const MARKED_FAULT = ".code-editor .squiggly-error";
   const marked = () => page.waitForSelector(MARKED_FAULT);
   const unmarked = () => page.waitForFunction(`!document.querySelector("${MARKED_FAULT}")`);
-  /** Returns the message of the first diagnostic. The key F8 opens it. */
+  /** Returns the message of the first diagnostic, which the key F8 shows. */
   async function readFirstDiagnostic(): Promise<string> {
     await page.focus(".code-editor textarea");
     await page.keyboard.press("F8");
@@ -134,7 +134,7 @@ describe("Studio's editor", () => {
   longTest(
     "marks code that a save would reject while it is typed, with the service's message, and removes the mark",
     async () => {
-      // The compiler also reports an error in this line, but with another message.
+      // The compiler reports another error in the same code.
       const code = "async function execute(context) {\n  Svc.Media;\n  return Svc.CSV.prase();\n}";
       const answered = page.waitForResponse((answer) => {
         const sent = answer.request().postData() ?? "";
@@ -186,7 +186,7 @@ describe("Studio's editor", () => {
     expect(body.presets.map(({ name }: { name: string }) => name)).to.deep.equal(["by the window"]);
     await page.click("::-p-xpath(//button[contains(., 'Delete “by the window”')])");
     await page.waitForFunction("!document.querySelector(\".presets optgroup[label='Sample payloads']\")");
-    // Saves the code, because the page would otherwise ask about unsaved changes before it opens another action.
+    // Saves the code. Otherwise, the page would ask about unsaved changes before it opens another action.
     await studio.write(`${CODE}\n// with a payload`);
     await studio.save();
     await studio.saved();
@@ -229,7 +229,7 @@ describe("Studio's editor", () => {
     ]);
     await studio.write("async function execute({ payload }) {\n  return { guests: payload.guests || 1 };\n}");
     await page.waitForSelector(studio.withText("span", "before your last change"));
-    // Simulates a rate limit that rejects one run, and a lost response to a request for a run's state.
+    // Simulates a rate limit that rejects one run, and a request for the state of a run that fails.
     await page.evaluate(`{
       const send = window.fetch;
       const limited = [{ message: "too many", extensions: { status: "RATE_LIMIT_EXCEEDED", retryAfter: 0 } }];

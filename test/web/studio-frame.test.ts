@@ -1,6 +1,6 @@
 /**
- * Tests behaviour that all pages of Studio share: keyboard, focus, Back, title, command palette, and the notice of a lost connection. Uses
- * a proxy with a path prefix.
+ * Tests what all pages of Studio share: keyboard, focus, Back, title, command palette, and the notice of a lost connection. The pages come
+ * through a proxy with a path prefix.
  */
 import { expect } from "chai";
 import type { Browser, HTTPRequest, Page, SerializedAXNode } from "puppeteer";
@@ -26,7 +26,7 @@ describe("the frame of Studio", () => {
 
   before(async () => {
     proxy = await startPrefixProxy("/svc");
-    // Only the long tests execute runs, for which the service needs the role `runner`.
+    // Only the long tests run actions, for which the service needs the role `runner`.
     const environment = { PUBLIC_URL: `${proxy.url}/`, ROLES: runsAll() ? "api,runner" : "api" };
     [service, browser] = await Promise.all([startTestService(environment), launchChromium()]);
     proxy.setTarget(service.url);
@@ -149,7 +149,7 @@ describe("the frame of Studio", () => {
     await focused(".palette input");
     await page.goBack();
     await title("quick · First app · Studio");
-    // The palette must not show commands of the previous page.
+    // The palette closes, so it shows no commands of the page that was left.
     await page.waitForSelector(".palette", { hidden: true });
   });
 
@@ -336,7 +336,7 @@ describe("the frame of Studio", () => {
   longTest("formats the code, and explains if it cannot", async () => {
     await page.waitForSelector(".code-editor .view-line");
     await studio.write("async function execute(){return   {a:0}}");
-    // The formatter is loaded at its first use. Code that is typed while it loads must not be replaced.
+    // The page loads the formatter at its first use. The formatter must not replace code that a person types during the load.
     const held: HTTPRequest[] = [];
     const hold = (request: HTTPRequest) => void held.push(request);
     page.on("request", hold);
@@ -389,7 +389,7 @@ describe("the frame of Studio", () => {
     proxy.restore();
     await page.waitForSelector(".connection:empty");
     await studio.button("Cancel the run");
-    // The last event of a console stream says that it has ended.
+    // Studio shows this state when it has received the end of the run.
     await page.waitForSelector('.outcome[data-state="cancelled"]');
     expect(
       await page.$$eval(".console li span:last-child", (lines) => lines.map((line) => line.textContent)),

@@ -48,7 +48,7 @@ describe("Studio's pages while other people change the app", () => {
   const hasValue = (selector: string, value: string) =>
     page.waitForFunction(`document.querySelector(${JSON.stringify(selector)})?.value === ${JSON.stringify(value)}`);
   const cell = (text: string) => `::-p-xpath(//button[contains(@class, "cell") and normalize-space(.)="${text}"])`;
-  /** Waits until this page of the app has read its list: it has rows, or a text that says that there are none. */
+  /** Waits until this page of the app shows its list: rows, or a text that says that the list is empty. */
   const showsList = (name: string) =>
     page.waitForFunction(`(() => {
       const part = document.querySelector(".app-page");
@@ -94,7 +94,7 @@ describe("Studio's pages while other people change the app", () => {
     await page.waitForSelector(".data-source.new");
     await write("POST", "data-sources", { name: "rooms" });
     await page.waitForSelector(studio.withText("b", "rooms"));
-    // The form stays, so that nothing that the person has typed is lost.
+    // The form stays, so that the person loses no typed text.
     expect(await page.$(".data-source.new")).not.to.equal(null);
     await studio.follow("Tokens");
     await showsList("tokens");
@@ -143,7 +143,7 @@ describe("Studio's pages while other people change the app", () => {
     await page.waitForSelector(user);
     await page.focus(user);
     await studio.press("a");
-    // Sends the text as one input event. Each further event would change the draft again, which this test does not cover.
+    // Sends the text as one input event. Further events would change the draft again.
     await page.keyboard.sendCharacter("City");
     await shows("Two rows are for");
     await write("PUT", `data-sources/${dataSource.id}`, { accessRules: [] });
@@ -178,7 +178,7 @@ describe("Studio's pages while other people change the app", () => {
       await reads.endAll();
       await shows("Nothing has that name");
       expect(await textIn("dialog.media-details input[aria-label=Name]")).to.equal("typed name");
-      // The rename must find the deletion by itself, before the list is read again.
+      // Holds the next read of the list, so only the request to rename can detect that the file is deleted.
       const laterReads = await holdReads(page, "ListMedia");
       await write("DELETE", `media/files/${id}`);
       await studio.button("Rename", "//dialog");

@@ -158,7 +158,7 @@ describe("Studio's media page", () => {
       if (step === "details") await page.click(tile("notes.txt"));
       if (step === "details") await page.waitForSelector(".media-details .preview pre");
       const wide = await page.evaluate(`[...document.querySelectorAll("body *")].filter((one) =>
-        // Leaves out the navigation bar, which can scroll horizontally by itself.
+        // Leaves out the navigation bar, which can scroll horizontally.
         !one.closest(".top-bar nav") &&
         one.getBoundingClientRect().right > innerWidth + 1 && getComputedStyle(one).position !== "absolute").map((one) => one.className || one.tagName)`);
       expect(wide, step).to.deep.equal([]);
@@ -166,7 +166,7 @@ describe("Studio's media page", () => {
   });
 
   it("loads only from the service, without an error", () => {
-    // Leaves out the errors that the test has caused itself.
+    // Leaves out the errors of requests that this test has sent to be rejected.
     const errors = watch.errors.filter((text) => !/status of 400/.test(text));
     expect({ ...watch, errors }).to.deep.equal({ foreign: [], errors: [] });
   });

@@ -1,11 +1,11 @@
-/** Performs a person's steps in Studio: clicks buttons and links by their text, fills fields by selector, and presses keys. */
+/** Performs the steps of a person in Studio: clicks buttons and links by their text, fills fields by selector, and presses keys. */
 import type { Page, SerializedAXNode } from "puppeteer";
 import { runsAll } from "../harness/samples.js";
 
 const withText = (tag: string, text: string, inside = "") =>
   `::-p-xpath(${inside}//${tag}[normalize-space(.)="${text}"])`;
 
-/** Script for a page: no worker loads the code editor's TypeScript compiler, and requests to the compiler get no answer. */
+/** Script for a page: replaces the worker of the TypeScript compiler by one that does nothing. */
 const WITHOUT_COMPILER = `globalThis.Worker = new Proxy(Worker, {
   construct(target, [url, options]) {
     if (options?.name !== "javascript") return new target(url, options);
@@ -14,8 +14,8 @@ const WITHOUT_COMPILER = `globalThis.Worker = new Proxy(Worker, {
 });`;
 
 /**
- * Prevents this page from loading the TypeScript compiler, which takes two seconds of processor time at each load. For tests that do not
- * check types. The long tests load the compiler.
+ * Prevents this page from loading the TypeScript compiler, for tests that do not check types. Each load takes about two seconds of
+ * processor time. In the long tests, pages load the compiler.
  */
 export async function leaveOutCompiler(page: Page): Promise<void> {
   if (!runsAll()) await page.evaluateOnNewDocument(WITHOUT_COMPILER);
@@ -38,7 +38,7 @@ export function studioPage(page: Page) {
     await page.keyboard.sendCharacter(text);
   }
 
-  /** Clicks the button as soon as it is enabled. */
+  /** Clicks the button or link with this text when it exists and is enabled. */
   async function button(name: string, inside?: string): Promise<void> {
     const found = await page.waitForSelector(withText("*[self::button[not(@disabled)] or self::a]", name, inside));
     await found!.click();
@@ -51,7 +51,7 @@ export function studioPage(page: Page) {
     button,
     textOf: async (selector: string) => (await page.waitForSelector(selector))!.evaluate((e) => e.textContent),
 
-    /** Pastes code into the editor, because the editor would indent and complete typed code. */
+    /** Replaces the code in the editor. Pastes the text, because the editor would indent and complete typed code. */
     async write(code: string): Promise<void> {
       await replace(".code-editor textarea", " ");
       await press("a");
@@ -63,7 +63,7 @@ export function studioPage(page: Page) {
           document.activeElement.dispatchEvent(paste);
         }`,
       );
-      // Compares only the last lines, because the editor scrolls to the cursor at the end of the text.
+      // Compares only the end of the code, because the editor renders only the visible lines, which are the last ones.
       const end = JSON.stringify(code.trimEnd().split("\n").slice(-100).join("\n"));
       await page.waitForFunction(`(() => {
         const topOf = (line) => Number.parseFloat(line.style.top);
@@ -71,28 +71,28 @@ export function studioPage(page: Page) {
         const shown = lines.map((line) => line.textContent.replaceAll("\\u00a0", " ").trimEnd()).join("\\n");
         return shown.trim() !== "" && ${end}.endsWith(shown.trimEnd());
       })()`);
-      // The editor has the text before the page's state does. The page's status is "saved" until then.
+      // The editor shows the text before the page has it. Until then, the status of the page is "saved".
       await page.waitForFunction('document.querySelector(".workspace-head [role=status]").textContent !== "saved"');
     },
 
-    /** Saves by the keyboard shortcut, as soon as there are unsaved changes. */
+    /** Waits for unsaved changes, and saves them by the keyboard shortcut. */
     async save(): Promise<void> {
       await page.waitForSelector(".workspace-head .primary:enabled");
       await press("s");
     },
 
-    /** Waits until the page's status is "saved". The selector excludes a list of versions, which contains the same word. */
+    /** Waits until the status of the page is "saved". */
     async saved(): Promise<void> {
       await page.waitForFunction('document.querySelector(".workspace-head [role=status]")?.textContent === "saved"');
     },
 
-    /** Starts a run by the keyboard shortcut, as soon as the page allows it. */
+    /** Starts a run by the keyboard shortcut when the page allows a run. */
     async run(): Promise<void> {
       await page.waitForSelector(".payload .primary:enabled");
       await press("Enter");
     },
 
-    /** Returns the rows of a table with their cells, from the accessibility tree. */
+    /** Returns the cells of each row of a table, from the accessibility tree. */
     async rowsOf(name: string): Promise<{ role: string; name: string }[][]> {
       const table = await page.waitForSelector(`::-p-aria([name="${name}"][role="table"])`);
       const tree = await page.accessibility.snapshot({ root: table!, interestingOnly: false });
@@ -105,23 +105,22 @@ export function studioPage(page: Page) {
       return rows;
     },
 
-    /** Switches a part of a data source's definition from the form to JSON. */
+    /** Switches this field of a data source's definition from the form to JSON. */
     async showJson(field: string): Promise<void> {
       await (await page.waitForSelector(`[data-field="${field}"] .segments label:last-child`))!.click();
     },
 
-    /** Opens a path of Studio by changing the URL's fragment, as a link does. */
+    /** Opens this path of Studio by the fragment of the URL, as a link does. */
     async open(place: string): Promise<void> {
       await page.evaluate(`location.hash = ${JSON.stringify(`#/${place}`)}`);
     },
 
-    /** Signs out by the account menu at the bottom of the sidebar. */
     async signOut(): Promise<void> {
       await (await page.waitForSelector(".account-button"))!.click();
       await (await page.waitForSelector(withText("*[@role='menuitem']", "Sign out")))!.click();
     },
 
-    /** Clicks a link of the sidebar. In a narrow window, the sidebar must be opened first. */
+    /** Clicks a link of the sidebar. In a narrow window, opens the sidebar first. */
     async follow(name: string): Promise<void> {
       const opener = await page.$('button[aria-label="Open the navigation"]');
       if (opener) {
@@ -132,7 +131,7 @@ export function studioPage(page: Page) {
       if (opener) await page.waitForSelector(".sidebar.drawer", { hidden: true });
     },
 
-    /** Signs in with a token. The list of actions opens unless the URL names another page. */
+    /** Signs in with a token. Opens the list of actions if the URL names no page. */
     async signIn(token: string): Promise<void> {
       await page.waitForSelector('form[aria-busy="false"]');
       if (!(await page.$('input[name="token"]'))) await button("Use a token");

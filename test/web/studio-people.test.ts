@@ -44,7 +44,7 @@ describe("Studio's pages of people", () => {
     page.evaluate(
       `[...document.querySelectorAll('nav[aria-label="Views"] a')].map((tab) => tab.textContent)`,
     ) as Promise<string[]>;
-  /** Waits until the navigation has these names. Each check makes the window visible again, because Studio then reads the roles. */
+  /** Waits until the navigation has these names. Each check sends a `focus` event, because Studio then reads the roles again. */
   async function hasTabs(page: Page, names: readonly string[]): Promise<void> {
     await page.waitForFunction(
       `(() => {
@@ -122,10 +122,10 @@ describe("Studio's pages of people", () => {
     const sql = "SELECT id FROM person WHERE email = 'grace@example.com'";
     const [{ id }] = await service.db.query(sql);
     const path = `/v1/organizations/1/members/${id}`;
-    // Waits until a read of the list is held. All earlier reads have ended by then.
+    // Waits until a read of the list is held.
     const reads = await holdReads(admin.page, "ListOrganizationPeople");
     await admin.page.waitForFunction('dispatchEvent(new Event("focus")), heldReads.length > 0', { polling: 300 });
-    // A hidden page does not read the list every ten seconds, so that only the service can detect the conflict.
+    // A hidden page does not read the list every ten seconds. So only the service can detect the conflict.
     await admin.page.evaluate(
       'Object.defineProperty(document, "visibilityState", { value: "hidden", configurable: true })',
     );
@@ -148,7 +148,7 @@ describe("Studio's pages of people", () => {
     const reads = await holdReads(admin.page, "ListOrganizationPeople");
     await choose(admin.page, "Role of Grace Hopper", "editor");
     await reads.waitForCount(1);
-    // Until the list shows the new role, the service would reject a removal, because it would be of the earlier state.
+    // Until the list has been read again, the button is disabled: the service would reject a removal that is based on the earlier role.
     expect(await admin.page.$('[aria-label="Remove Grace Hopper"]:enabled')).to.equal(null);
     await reads.endAll();
     await hasTabs(guest.page, [
@@ -178,7 +178,7 @@ describe("Studio's pages of people", () => {
     await admin.page.waitForSelector('[aria-label="Remove Grace Hopper"]', { hidden: true });
     await guest.studio.open(`${service.appId}/settings`);
     await guest.page.waitForSelector("dialog[open]");
-    // The service closes the connections of the ended session. Studio must not report this as a network failure.
+    // The service closes the connections of an ended session. Studio must not report that as a lost connection.
     expect(await guest.page.$eval(".notice.connection", (banner) => banner.textContent)).to.equal("");
     await checkWidths(guest.page, "removed");
   });

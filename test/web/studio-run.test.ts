@@ -1,6 +1,6 @@
 /**
- * Tests a run in Studio: hundreds and thousands of console lines, a result of megabytes, a cancellation, and a single slot. Also tests what
- * Studio reads again at a rate limit, and data that another person changes meanwhile.
+ * Tests runs in Studio: many console lines, a large result, and a cancellation. Also tests which data Studio reads again, and data that
+ * another person changes.
  */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
@@ -13,14 +13,12 @@ import { COUNT_FETCHES, settle } from "./studio-crawl.js";
 import { leaveOutCompiler, type StudioPage, studioPage } from "./studio-page.js";
 
 const RUN_RATE_LIMIT = 20;
-/** Limit of one rate class. No other class has the same number, so that it identifies the class of a response. */
+/** Rate limit of the class MANAGE. No other class has this number, so the number in a response identifies the class. */
 const MANAGE_RATE_LIMIT = 977;
-/**
- * Time limit of a run in milliseconds. On a machine without a graphics card, the page and other tests leave little processor time to runs.
- */
+/** Maximum wait for the end of a run in milliseconds. Without a graphics card, drawing the page leaves little processor time for runs. */
 const RUN_TIMEOUT_MS = 120_000;
 
-/** Environment of the service. The run with many lines lasts until it is cancelled, even on a slow machine. */
+/** The long time limit of server actions lets the run with many lines last until the test cancels it. */
 const ENVIRONMENT = {
   ROLES: "api,runner",
   RATE_LIMIT_RUN: String(RUN_RATE_LIMIT),
@@ -28,7 +26,7 @@ const ENVIRONMENT = {
   SERVER_TIMEOUT_MS: "3600000",
 };
 
-/** Returns the body of an action that prints numbered lines, and then continues until it is cancelled. */
+/** Returns the body of an action that prints numbered lines and then does not end by itself. */
 const printingCode = (count: number) =>
   `for (let at = 0; at < ${count}; at += 1) console.log("line " + at); await new Promise(() => {});`;
 
@@ -46,7 +44,7 @@ describe("a run in Studio", () => {
   let watch: PageWatch;
   let studio: StudioPage;
   const ids: Record<string, number> = {};
-  /** Requests of the page that count towards the rate limit of runs. The service stops counting a request after a minute. */
+  /** Requests of the page that the service counts towards the rate limit of runs. */
   const counted: string[] = [];
 
   before(async () => {
@@ -84,7 +82,7 @@ describe("a run in Studio", () => {
   const waitForOutcome = (state: string) =>
     page.waitForSelector(`.outcome[data-state="${state}"]`, { timeout: RUN_TIMEOUT_MS });
 
-  /** Runs the open action. Checks that its console has this number of lines, and shows the last one. */
+  /** Runs the open action. Checks that the console has this number of lines and shows the last line. */
   async function runAndReadConsole(count: number, lastLine: RegExp): Promise<void> {
     await studio.run();
     await page.waitForSelector(`.console[aria-label="Console, ${count} lines"]`);
@@ -126,7 +124,7 @@ describe("a run in Studio", () => {
     await waitForOutcome("completed");
     expect(await studio.textOf(".result-view .hint")).to.match(/The beginning of \d\.\d MB/);
     expect(await page.$eval(".result", (result) => result.textContent!.length)).to.be.lessThan(30_000);
-    // Reads the content of the file that the page creates for the person to save.
+    // Resolves with the number of items in the file that the page creates for the download.
     const saved = page.evaluate(`new Promise((resolve) => {
       const { createObjectURL } = URL;
       URL.createObjectURL = (file) => {
@@ -145,7 +143,7 @@ describe("a run in Studio", () => {
   describe("and data that is read again", () => {
     let tab: Page;
     let other: StudioPage;
-    /** Paths, and texts of GraphQL queries, whose responses name the rate class of saves. */
+    /** Requests that the service counts towards the rate class MANAGE: their bodies, or their URLs if they have no body. */
     const limited: string[] = [];
     let isMediaFailing = false;
 

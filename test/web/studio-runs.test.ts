@@ -1,4 +1,4 @@
-/** Tests Studio's history of runs: search, counts, the page of a run, cancelling and replaying; and the week of schedules. */
+/** Tests Studio's history of runs: search, counts, the page of a run, cancelling and replaying. Also tests the week of schedules. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { longTest } from "../harness/samples.js";
@@ -27,7 +27,7 @@ describe("runs in Studio", () => {
   const endedRun = (payload: object) => startRun("book", payload).then((id) => waitForEnd(id).then(() => id));
   const open = (fragment: string) => studio.open(`${service.appId}/${fragment}`);
   const hrefOf = (runId: number) => `#/${service.appId}/runs/${runId}`;
-  /** Waits until the list has exactly these runs in this order. Runs that were cancelled before are ignored. */
+  /** Waits until the list has exactly these runs in this order. Ignores cancelled runs. */
   const waitForRuns = (...runs: number[]) => waitForLinks(page, runs.map(hrefOf));
 
   before(async () => {
@@ -123,7 +123,7 @@ describe("runs in Studio", () => {
 
   it("are summarized on Home: what failed, what runs and how many ran; completed steps are ticked", async () => {
     await open("home");
-    // The checklist also needs the list of actions, which can arrive later than the figures.
+    // Unlike the figures, the checklist needs the list of actions, which can arrive later.
     await page.waitForSelector(".checklist .done");
     const figures = await page.$$eval(".figure-value", (all) => all.map((one) => one.textContent));
     expect(Number(figures[0])).to.be.at.least(2);
@@ -269,7 +269,7 @@ describe("runs in Studio", () => {
       await open("runs");
       await page.waitForSelector('[aria-label="Backlog"] ::-p-text(1 run queued)');
       await page.waitForSelector(".run-row.queued");
-      // Checks that nothing above the list covers its first row.
+      // Reads the upper and lower edges of these elements. They do not overlap if the edges are in ascending order.
       const edges = (await page.evaluate(`[".backlog", ".runs-count", ".run-heads", ".run-row"].flatMap((selector) => {
         const { top, bottom } = document.querySelector(selector).getBoundingClientRect();
         return [Math.round(top), Math.round(bottom)];
@@ -304,7 +304,7 @@ describe("runs in Studio", () => {
     await page.select('[data-field="access"] select', "everyone");
     await studio.save();
     await until(async () => (await access()) === "everyone");
-    // Waits until the draft is saved, because the page would otherwise ask about unsaved changes.
+    // Waits for the save. Otherwise, the page would ask about unsaved changes.
     await studio.saved();
   });
 
@@ -378,7 +378,7 @@ describe("runs in Studio", () => {
     const copy = (await service.rest("POST", `${path()}/actions/${id}/publish`)).body.action.id;
     await insertSkippedTick(service, copy);
     await open("schedule");
-    // Reloads the page, which has read the app before it was published.
+    // Reloads the page, because the page has read the app before the test published the app.
     await page.reload();
     await page.waitForSelector(".week .due");
     expect(await page.$$eval(".week .due", (all) => all.length)).to.equal(7);

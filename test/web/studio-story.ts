@@ -1,8 +1,6 @@
 /**
- * Tests the complete story of an app at a given window width. A person makes an account by the first link, and writes an action that fails.
- * The person corrects, schedules and publishes it, and calls it by the curl command of the panel Call. The person watches the run, replays
- * a run, restores a version, and edits together with another person. Finally, the person invites a third one, writes an access rule, and
- * sets the mail server.
+ * Tests the work of a person in Studio at a given window width, from the creation of the account to an action, an access rule and the mail
+ * server.
  */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
@@ -28,7 +26,7 @@ interface StoryWindow extends StudioWindow {
   mail: MailServer;
 }
 
-/** Runs a copied command in a shell, where the person has put a token into a variable. */
+/** Runs a copied command in a shell, in which the variable TOKEN has this token. */
 async function runCommand(command: string, token: string): Promise<unknown> {
   const env = { PATH: process.env["PATH"]!, TOKEN: token };
   const { stdout } = await promisify(execFile)("sh", ["-c", command], { env });
@@ -83,7 +81,7 @@ async function publish(scene: StoryWindow): Promise<void> {
   await page.waitForSelector(studio.withText("button", "Publish again"));
 }
 
-/** Runs the command that the panel Call shows for the payload of the panel Run. The run must appear in the log without a reload. */
+/** Runs the command that the panel Call shows for the payload of the panel Run. The log must show the run without a reload. */
 async function callAndWatch(scene: StoryWindow): Promise<void> {
   const { service, page, studio } = scene;
   await openTab(scene, "Run");
@@ -99,7 +97,7 @@ async function callAndWatch(scene: StoryWindow): Promise<void> {
   expect(await studio.textOf(".entry:first-child .gist")).to.contain("GRACE!");
 }
 
-/** Replays the run that failed without a name, now with a name, and restores an earlier version of the action. */
+/** Replays a failed run with another payload, and restores an earlier version of the action. */
 async function runAgainAndRestore(scene: StoryWindow): Promise<void> {
   const { service, page, studio } = scene;
   const failed = (await service.rest("GET", `/v3/apps/${service.appId}/runs?state=failed`)).body.runs[0];
@@ -153,7 +151,7 @@ async function invitePerson({ page, studio }: StoryWindow): Promise<void> {
 
 async function writeRule({ service, page, studio }: StoryWindow): Promise<void> {
   await studio.open(`${service.appId}/data`);
-  // Waits for the list. On a phone, it is above the form and moves the form down.
+  // Waits for the list, because on a phone it appears above the form and moves the form down.
   await page.waitForSelector(".data-list .empty");
   await studio.replace(".data-source.new input", "Orders");
   await studio.button("Create empty");

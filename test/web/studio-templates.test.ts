@@ -18,7 +18,7 @@ describe("the templates of Studio", () => {
         body: draftToInput(createDraftFromTemplate(name)),
       });
       expect(made.http, JSON.stringify(made.body)).to.equal(201);
-      // Visitors may not start actions that are scheduled, that events start, or that make the service fetch a URL.
+      // The other templates have a schedule, start by events, or make the service request a URL. So only editors can start their actions.
       const forVisitors = name === "hello" || name === "client";
       expect(made.body.action.access, name).to.equal(forVisitors ? "everyone" : "editors");
     }

@@ -1,6 +1,4 @@
-/**
- * Tests every screen of Studio that its controls open: checks accessibility by axe, and the width. The pages come from the table of routes.
- */
+/** Tests the screens of Studio that its controls open: checks accessibility by axe, and that nothing is wider than the window. */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { expect } from "chai";
@@ -29,7 +27,7 @@ interface AxeViolation {
   nodes: { html: string; failureSummary: string }[];
 }
 
-/** IDs of the items that the test always opens, by page. Of the other items, it opens one of each kind. */
+/** IDs of the items that the test always opens, by page. Of all other items of a page, the test opens one. */
 const ALWAYS_OPENED_ITEMS: Partial<Record<View, (content: Content, service: TestService) => number[]>> = {
   actions: ({ actionId }) => [actionId],
   runs: ({ runIds }) => runIds,
@@ -37,21 +35,23 @@ const ALWAYS_OPENED_ITEMS: Partial<Record<View, (content: Content, service: Test
   access: (_content, { organizationId }) => [organizationId],
 };
 
-/** Pages of the table of routes. Each part of an app's page counts as a page. */
+/** Pages of the table of routes. Each part of the page of an app counts as a page. */
 const PAGES = VIEW_NAMES.flatMap((view) =>
   view === "app" ? Object.keys(APP_SUBPAGES).map((part) => `app/${part}`) : [view],
 );
 
-/** Returns the page that a URL shows, as `PAGES` contains it. */
+/** Returns the name in PAGES of the page that a URL shows. */
 function findPage(href: string): string {
   const { view, item } = parseRoute(href);
   return view === "app" ? `app/${isAppSubpage(item) ? item : Object.keys(APP_SUBPAGES)[0]}` : view;
 }
 
-/** Paths below `/studio/`: the pages that one-time links open, and an address that does not exist. */
+/** Paths below `/studio/`: three pages for one-time links, and one path that does not exist. */
 const OTHER_PATHS = ["setup", "invitation", "reset", "unknown"];
 
-/** Code for the page: returns the kinds of its elements, in order. The test checks screens with the same result only once. */
+/**
+ * Code for the page: describes the visible elements in their order. The test checks only one of several screens with equal descriptions.
+ */
 const READ_SHAPE = `(() => {
   const kinds = [...document.querySelectorAll("body *")].filter((element) => !element.closest(".monaco-editor, svg, canvas, option"))
     .filter((element) => element.checkVisibility())
@@ -89,7 +89,7 @@ export function walkStudio({ width, theme }: WalkOptions): void {
     let watch: PageWatch;
     let studio: StudioPage;
     let content: Content;
-    /** An administrator of the service, whose rights open all pages. */
+    /** Administrator of the service. This person can open all pages. */
     let person: Awaited<ReturnType<typeof signedInPerson>>;
     const shapes = new Set<string>();
     const visited = new Set<string>();
@@ -117,7 +117,7 @@ export function walkStudio({ width, theme }: WalkOptions): void {
       await registry?.close();
     });
 
-    /** Opens each URL once, including the URLs that its screens link to, until there is no new one. */
+    /** Opens these URLs, and one of each kind of the URLs that their screens link to. Returns the faults of the screens. */
     async function walkUrls(first: string[], isHere: (href: string) => boolean): Promise<string[]> {
       const faults: string[] = [];
       const queue = [...first];
@@ -140,7 +140,7 @@ export function walkStudio({ width, theme }: WalkOptions): void {
       return faults;
     }
 
-    // Evaluates axe through the DevTools protocol, because the page's policy allows only the service's own scripts.
+    // Puppeteer loads axe through the DevTools protocol, because the policy of the page allows only scripts of the service.
     const loadAxe = () => page.evaluate(readFileSync(AXE_FILE, "utf8"));
 
     it("has a sign-in without an accessibility error of axe", async () => {
@@ -195,7 +195,7 @@ export function walkStudio({ width, theme }: WalkOptions): void {
     });
 
     it("has no accessibility error of axe while the connection is lost", async () => {
-      // Uses a proxy to cut connections, because Chromium's offline mode does not close open sockets.
+      // The proxy cuts the connections, because Chromium's offline mode does not close open sockets.
       const proxy = await startPrefixProxy("");
       try {
         proxy.setTarget(service.url);
@@ -218,7 +218,7 @@ export function walkStudio({ width, theme }: WalkOptions): void {
 
     it("has no accessibility error of axe in the dialog of an ended session", async () => {
       await createAccounts(service).sessions.endAllSessions(person.user.id);
-      // Waits until the service has read the notification of the ended session, because the test acted like another instance.
+      // The test has ended the session without a request. So it waits until the service has read the notification of this change.
       await until(async () => (await service.rest("GET", "/v1/apps", { as: person.token })).http === 401);
       await studio.open(`${service.appId}/app/audit`);
       await page.waitForSelector("dialog[open] input[name=passphrase]");
@@ -249,8 +249,8 @@ export function walkStudio({ width, theme }: WalkOptions): void {
       await service.db.query("DELETE FROM app");
       for (const isAdministrator of [true, false]) {
         await service.db.query("UPDATE person SET is_administrator = $1", [isAdministrator]);
-        // The service caches rights for some seconds, and this statement sends no notification. So the test waits until the service has
-        // read the rights again.
+        // The service caches rights, and this statement sends no notification. So the test waits until the service has read the rights
+        // again.
         const readKind = () =>
           page.evaluate('fetch("/v1/session").then((answer) => answer.json()).then(({ kind }) => kind)');
         await until(async () => ((await readKind()) === "admin") === isAdministrator);

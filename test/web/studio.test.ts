@@ -63,7 +63,7 @@ describe("Studio at GET /studio", () => {
     await studio.button("Go to Studio");
     await page.waitForSelector('form[aria-busy="false"]');
     expect((await service.rest("GET", "/studio/nowhere", { as: null })).body.status).to.equal("NOT_FOUND");
-    // The HTTP status of the page causes one error.
+    // Chromium logs the status 404 of the page as an error.
     expect(watch.errors.splice(0)).to.have.length(1);
   });
 

@@ -7,7 +7,7 @@ import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium } from "./chromium.js";
 
-/** Code that calls every operation once. Its results must be equal in a page and in a server action. */
+/** Code that calls each operation once. Its results must be equal in a page and in a server action. */
 const EVERY_OPERATION = `
   const made = await Svc.DataSources.create({ name: NAME, columns: ["Row"], entries: [{ Row: "A", Seat: 1 }, { Row: "A", Seat: 2 }] });
   const all = (await Svc.DataSources.get()).map(({ name }) => name).includes(NAME);
@@ -104,13 +104,13 @@ describe("Svc.DataSources", () => {
   let service: TestService;
   let browser: Browser;
   let page: Page;
-  /** Site of a customer, which serves no part of the service. */
+  /** Site of a customer, on another origin than the service. */
   const customerSite = createServer((_request, response) =>
     response.setHeader("content-type", "text/html").end("<!doctype html>"),
   );
   let customerUrl: string;
 
-  /** Opens a page of another origin that loads svc.js, as a customer's page does. */
+  /** Opens a page of the customer's site and loads svc.js into it. */
   async function openCustomerPage(token: string): Promise<Page> {
     const opened = await (await browser.createBrowserContext()).newPage();
     await opened.goto(customerUrl);

@@ -5,7 +5,10 @@ import { type GraphqlService, startGraphqlService } from "./graphql-service.js";
 
 const BUILT = fileURLToPath(new URL("../../web", import.meta.url));
 const FIRST_LOAD_MAX_BYTES = 250 * 1024;
-/** Maximum size of the editor's files in bytes, compressed fast. test/long/service-build.test.ts tests those of the image. */
+/**
+ * Maximum size in bytes of the editor's files in this build, which compresses fast. test/long/service-build.test.ts checks those of the
+ * image.
+ */
 const EDITOR_MAX_BYTES = 650 * 1000;
 
 describe("the built files of Studio", () => {
