@@ -1,7 +1,4 @@
-/**
- * Tests an app's pages on other origins: the list of allowed origins, the sessions and limits of visitors, and the example page of the
- * docs.
- */
+/** Tests pages on other origins: the list of allowed origins, sessions and limits of visitors, and the example page of the docs. */
 import { createServer, type Server } from "node:http";
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
