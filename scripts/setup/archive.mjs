@@ -29,25 +29,31 @@ function readName(tar, header) {
   return prefix ? `${prefix}/${name}` : name;
 }
 
+/** Returns the path and the size in bytes that an extended header gives for the next entry. */
+function readExtendedHeader(content) {
+  const text = content.toString();
+  const path = /^\d+ path=(.*)$/m.exec(text)?.[1];
+  const size = /^\d+ size=(\d+)$/m.exec(text)?.[1];
+  return { ...(path && { path }), ...(size && { size: Number(size) }) };
+}
+
 /** Yields the files of a tar file as `{name, mode, content}`. */
 export function* readFiles(tar) {
-  let longName = null;
+  let extended = {};
   let header = 0;
   while (header + BLOCK_BYTES <= tar.length && tar[header] !== 0) {
-    const size = readOctal(tar, header + 124, 12);
+    const size = extended.size ?? readOctal(tar, header + 124, 12);
     const start = header + BLOCK_BYTES;
     if (!Number.isInteger(size) || start + size > tar.length) throw new Error("the archive is damaged");
     const content = tar.subarray(start, start + size);
     const type = String.fromCharCode(tar[header + 156]);
-    if (type === EXTENDED_HEADER) {
-      if (/^\d+ size=/m.test(content.toString())) throw new Error("the archive has a size in an extended header");
-      longName = /^\d+ path=(.*)$/m.exec(content.toString())?.[1] ?? longName;
-    } else if (type === LONG_NAME) longName = readText(tar, start, size);
+    if (type === EXTENDED_HEADER) extended = { ...extended, ...readExtendedHeader(content) };
+    else if (type === LONG_NAME) extended.path = readText(tar, start, size);
     else if (type === FILE || type === OLD_FILE) {
-      yield { name: longName ?? readName(tar, header), mode: readOctal(tar, header + 100, 8), content };
-      longName = null;
+      yield { name: extended.path ?? readName(tar, header), mode: readOctal(tar, header + 100, 8), content };
+      extended = {};
     } else if (!IGNORED.includes(type)) throw new Error(`the archive has an entry of the unknown type ${type}`);
-    else if (type !== "g" && type !== "K") longName = null;
+    else if (type !== "g" && type !== "K") extended = {};
     header = start + Math.ceil(size / BLOCK_BYTES) * BLOCK_BYTES;
   }
 }

@@ -136,6 +136,20 @@ describe("the installation of packages from npm's cache", () => {
     expect([wasNpmStarted(), existsSync(join(root, "outside.txt"))]).to.deep.equal([true, false]);
   });
 
+  it("reads the size of a file from an extended header", () => {
+    put("a/package/x.txt", "x".repeat(2000));
+    const plain = tar.create({ cwd: join(root, "a"), sync: true, portable: true }, ["package/x.txt"]).read() as Buffer;
+    const extended = Buffer.alloc(1024);
+    const records = "13 size=2000\n".concat("19 path=package/y\n");
+    plain.copy(extended, 0, 0, 512);
+    extended.write("x", 156);
+    extended.write(`${records.length.toString(8).padStart(11, "0")}\0`, 124);
+    extended.write(records, 512);
+    plain.write("00000000000\0", 124);
+    const [file, ...others] = readFiles(Buffer.concat([extended, plain]));
+    expect([file!.name, file!.content.length, others.length]).to.deep.equal(["package/y", 2000, 0]);
+  });
+
   it("rejects an archive that ends within a file", () => {
     put("a/package/x.txt", "x".repeat(2000));
     const whole = tar.create({ cwd: join(root, "a"), sync: true, portable: true }, ["package"]).read() as Buffer;
