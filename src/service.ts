@@ -219,7 +219,9 @@ export async function startService(config: Config, options: ServiceStartOptions 
     await stop({ now: true });
     // Reports one line instead of a stack trace: an unavailable database is not a bug, and a supervisor will start this process again.
     if (isDatabaseUnavailable(error))
-      throw new StartError(`the connection to the database was lost: ${describeDatabaseStartError(error, config)}`);
+      throw new StartError(
+        `the database became unavailable while the service started: ${describeDatabaseStartError(error, config)}`,
+      );
     throw error;
   }
 }

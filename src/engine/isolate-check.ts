@@ -25,8 +25,9 @@ interface IsolateLimits {
   timeoutMs: number;
 }
 
-// V8 collects unused WebAssembly code under a lock of the whole process, and queries each isolate meanwhile. If isolated-vm then frees an
-// isolate, the same thread needs the lock again: a deadlock. The service's only WebAssembly code, of its HTTP client, needs no collection.
+// To collect unused WebAssembly code, V8 holds a lock of the whole process while it queries each isolate. If isolated-vm frees an isolate
+// during this query, the thread waits for a lock that it holds itself: a deadlock. The service's only WebAssembly code, of its HTTP client,
+// needs no collection.
 setFlagsFromString("--no-wasm-code-gc");
 
 /** isolated-vm frees an isolate in another thread, and does not report the end. Measured: 30 to 100 ms on a slow machine. */

@@ -5,8 +5,8 @@
 import { createHash } from "node:crypto";
 import { computeNextTicks } from "./schedule.js";
 
-/** Maximum delay in milliseconds with which a due tick still starts a run. */
-export const TICK_MAX_DELAY_MS = 60_000;
+/** Milliseconds by which a due tick may be late and still start a run. */
+export const TICK_MAX_LATENESS_MS = 60_000;
 
 /**
  * Maximum number of missed ticks of a schedule that get a separate log entry. All other missed ticks share one entry.
@@ -55,7 +55,7 @@ export function computeJitterDelayMs(actionId: number, jitterSeconds: number | n
 /** Returns the due ticks of a schedule, from the stored next tick up to `now`. */
 export function computeDueTicks(frequency: string, timezone: string, storedTick: Date, now: Date): DueTicks {
   const tickAfter = (tick: Date) => computeNextTick(frequency, timezone, tick);
-  const inTime = now.getTime() - TICK_MAX_DELAY_MS;
+  const inTime = now.getTime() - TICK_MAX_LATENESS_MS;
   const missed: MissedTicks[] = [];
   let tick = storedTick;
   for (; tick.getTime() < inTime && missed.length < LISTED_MISSED_TICKS_MAX; tick = tickAfter(tick)) {

@@ -75,7 +75,7 @@ function changed(text: string, changes: readonly number[]): string {
 }
 
 const changes = fc.array(fc.nat(CHANGES.length - 1), { maxLength: 3 });
-/** Generates one part of a text: a random word, or the secret with the index `secret` if this number is set. */
+/** Generates one part of a text: the secret with the index `secret` or, if `secret` is null, `word`. `changes` are indexes of CHANGES. */
 const part = fc.record({ secret: fc.option(fc.nat()), word: word(40), changes });
 
 export const cases: fc.Arbitrary<Case> = fc

@@ -18,7 +18,7 @@ import {
   AccessTrialType,
   CreateDataSourceInput,
   DataSourceType,
-  EntryVersionType,
+  DataSourceVersionType,
   ImportResultType,
   RecentQueryType,
   UpdateDataSourceInput,
@@ -103,7 +103,7 @@ export class DataSourceResolver {
     return this.entries.listQueries({ appId, ref });
   }
 
-  @Query(() => [EntryVersionType], { description: "Lists the snapshots of a data source, newest first." })
+  @Query(() => [DataSourceVersionType], { description: "Lists the snapshots of a data source, newest first." })
   async dataSourceVersions(
     @Ctx() context: RequestContext,
     @AppId() appId: number,

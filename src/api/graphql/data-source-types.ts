@@ -157,7 +157,7 @@ export class DeletedEntriesType {
 @ObjectType("DataSourceVersion", {
   description: "Snapshot of a data source's entries, taken before an operation that changed many of them.",
 })
-export class EntryVersionType {
+export class DataSourceVersionType {
   @Field(() => Int, { description: "ID of the snapshot." }) id: number;
   @Field(() => Int, { description: "ID of the data source." }) dataSourceId: number;
   @Field(() => String, { description: "Operation that followed the snapshot, for example import." }) operation: string;

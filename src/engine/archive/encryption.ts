@@ -21,7 +21,9 @@ export type BackupSecret = { kind: "passphrase"; text: string } | { kind: "key";
 export const ENCRYPTED_FILE_MAGIC = Buffer.from("svc-backup-seal1");
 const SALT_BYTES = 32;
 const HEADER_CHECKSUM_BYTES = 16;
-export const ENCRYPTION_HEADER_BYTES = ENCRYPTED_FILE_MAGIC.length + 1 + SALT_BYTES + HEADER_CHECKSUM_BYTES;
+const SECRET_KIND_BYTES = 1;
+export const ENCRYPTION_HEADER_BYTES =
+  ENCRYPTED_FILE_MAGIC.length + SECRET_KIND_BYTES + SALT_BYTES + HEADER_CHECKSUM_BYTES;
 
 const SECRET_KIND_CODES = { passphrase: 1, key: 2 } as const;
 const SECRET_DESCRIPTIONS = { passphrase: "a passphrase", key: "a key file" } as const;
@@ -86,7 +88,7 @@ export async function* encryptStream(plain: AsyncIterable<Buffer>, secret: Backu
     Buffer.from([SECRET_KIND_CODES[secret.kind]]),
     randomBytes(SALT_BYTES),
   ]);
-  const keys = await deriveKeys(secret, head.subarray(ENCRYPTED_FILE_MAGIC.length + 1));
+  const keys = await deriveKeys(secret, head.subarray(ENCRYPTED_FILE_MAGIC.length + SECRET_KIND_BYTES));
   yield Buffer.concat([head, computeHeaderChecksum(keys, head)]);
   let number = 0;
   for await (const { piece, last } of splitIntoPieces(plain, CHUNK_BYTES)) {
@@ -104,7 +106,7 @@ async function verifyHeader(header: Buffer, secret: BackupSecret | null): Promis
   if (header.length < ENCRYPTION_HEADER_BYTES || !kind) throw createDamagedFileError("the header is incomplete");
   if (secret?.kind !== kind)
     throw new ArchiveError(`the backup file is encrypted; to decrypt the file, pass ${SECRET_DESCRIPTIONS[kind]}`);
-  const keys = await deriveKeys(secret, head.subarray(ENCRYPTED_FILE_MAGIC.length + 1));
+  const keys = await deriveKeys(secret, head.subarray(ENCRYPTED_FILE_MAGIC.length + SECRET_KIND_BYTES));
   if (
     !timingSafeEqual(
       computeHeaderChecksum(keys, head),

@@ -39,7 +39,10 @@ const REALM_FLAG = "--harmony-shadow-realm";
  */
 const REALM_SAFETY_FLAGS = ["--no-incremental-marking", "--no-concurrent-sweeping", "--initial-heap-size=96"];
 
-/** `RenderDocument` creates a frame host at each navigation, a third of its time. New documents and globals do not need the feature. */
+/**
+ * `RenderDocument` creates a new frame host at each navigation, which takes a third of the navigation's time. Without this feature, a
+ * navigation still creates a new document and new globals.
+ */
 const DISABLED_SLOW_FEATURES = ["RenderDocument"];
 
 const HOST_RULES_FLAG = "--host-resolver-rules";

@@ -31,7 +31,7 @@ export interface OpenIdFlow {
   linkedBy: number | null;
 }
 
-/** Result of a sign-in at a provider. The page that the browser opens next shows this result. */
+/** Result of a sign-in at a provider, or of linking an identity. The page that the browser opens next shows this result. */
 export type OpenIdOutcome =
   | { kind: "signed-in"; signedIn: SignInResult; next: string }
   | { kind: "linked"; next: string }

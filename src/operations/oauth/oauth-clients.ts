@@ -41,7 +41,7 @@ const REGISTRATION_SCHEMA = z.object({
 
 /**
  * True if the service may send an authorization code to this redirect URL. Allowed are https URLs, http URLs of the
- * person's own computer, and URLs with a program's private scheme.
+ * person's own computer, and URLs whose scheme contains a dot (such as `com.example.app:`) or is in DESKTOP_SCHEMES.
  */
 export function isAllowedRedirectUrl(text: string): boolean {
   const url = URL.parse(text);

@@ -84,7 +84,7 @@ export function createStoreEventsParameters(
   return [...EVENT_COLUMNS.map((column) => events.map((event) => event[column])), share, queuedCounts];
 }
 
-/** Below this number of queued runs at the last count, the statement counts an app's queued runs itself. */
+/** If an app had fewer queued runs than this at the last count, the statement counts them again. Otherwise it uses the last count. */
 const EXACT_COUNT_MAX = 1_000;
 
 /**

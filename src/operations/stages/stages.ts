@@ -35,7 +35,7 @@ const STAGES_MAX = 50;
 /** Maximum lifetime of a preview in hours (31 days). A preview is a stage that is deleted when its time is over. */
 const PREVIEW_HOURS_MAX = 744;
 const STAGE_NAME_PATTERN = /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}$/;
-/** Minutes after which a stage without definitions expires. It remains if the process dies while it creates the stage. */
+/** Minutes after which an unfinished stage expires: a stage whose creation was interrupted, for example because the process died. */
 const UNFINISHED_STAGE_MINUTES = 15;
 /** Interval in milliseconds at which expired stages are closed and deleted. */
 const EXPIRY_INTERVAL_MS = 60_000;

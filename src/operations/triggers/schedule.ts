@@ -10,7 +10,7 @@ import {
   computeDueTicks,
   computeNextTick,
   type DueTicks,
-  TICK_MAX_DELAY_MS,
+  TICK_MAX_LATENESS_MS,
 } from "../../rules/ticks.js";
 import { formatLocalTime } from "../../rules/zone-clock.js";
 import { QUEUED_RUN_CHANNEL } from "../records/queue-limits.js";
@@ -25,7 +25,7 @@ const CLAIM_RETRY_DELAY_MS = 50;
 const SKIP_REASONS = {
   running: "still running",
   down: "down at that time",
-  late: `late by more than ${TICK_MAX_DELAY_MS / 1000} s`,
+  late: `late by more than ${TICK_MAX_LATENESS_MS / 1000} s`,
   unpublished: "app unpublished",
   paused: "schedules paused",
 } as const;

@@ -4,8 +4,8 @@ import { ClientTriggers, type ClientTriggersSubscription } from "./documents.js"
 import type { SubscriptionSocket } from "./socket.js";
 
 /**
- * Change of the app's client actions. The first change has `reset: true` and contains all actions. Later changes
- * contain only the difference.
+ * Change of the app's client actions, from the subscription `clientTriggers`: each action has its triggers. The first
+ * change has `reset: true` and contains all actions. Later changes contain only the difference.
  */
 export type ClientActionsChange = ClientTriggersSubscription["clientTriggers"];
 
