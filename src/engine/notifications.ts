@@ -86,8 +86,10 @@ export function createDatabaseNotifications(options: {
       if (channelState.followers.size > 0) runInBackground(notifyListeners(channel, channelState));
   }
 
-  function runStatement(whom: pg.Client, text: string): Promise<unknown> {
-    lastCommand = lastCommand.then(() => whom.query(text)).catch((error: Error) => handleLostConnection(whom, error));
+  function runStatement(connection: pg.Client, text: string): Promise<unknown> {
+    lastCommand = lastCommand
+      .then(() => connection.query(text))
+      .catch((error: Error) => handleLostConnection(connection, error));
     return lastCommand;
   }
 

@@ -94,12 +94,12 @@ describe("after the end of a run", () => {
 
   /**
    * Executes a run with this code, and then two more runs of the same app.
-   * @returns requests that the host received before and after the end of the first run; `told` is true if this run has used a host
+   * @returns requests that the host received before and after the end of the first run; `hadHost` is true if this run has reported a host
    */
   async function late(
     code: string,
     mode: SandboxMode = "document",
-  ): Promise<{ after: string[]; told: boolean; before: string[] }> {
+  ): Promise<{ after: string[]; hadHost: boolean; before: string[] }> {
     let received = false;
     const outcome = await browsers.run(
       runOf(`const execute = async () => { ${code} }`, {
@@ -114,16 +114,16 @@ describe("after the end of a run", () => {
     seen = [];
     await resultOf(browsers, "const execute = async () => 1", { mode });
     await resultOf(browsers, "const execute = async () => 2", { mode });
-    return { before, after: seen, told: received };
+    return { before, after: seen, hadHost: received };
   }
 
   for (const [index, [when, at]] of Object.entries(MOMENTS_AFTER_END).entries()) {
     it(`nothing is sent ${when}`, async () => {
       for (const [what, send] of sampleOf(Object.entries(REQUEST_APIS), index, 12)) {
-        const { after, before, told } = await late(at(send(`${url}/late`)));
+        const { after, before, hadHost } = await late(at(send(`${url}/late`)));
         expect(after, what).to.deep.equal([]);
         // If a request arrives before the end of the run, the run must have reported the host.
-        if (before.length > 0) expect(told, what).to.equal(true);
+        if (before.length > 0) expect(hadHost, what).to.equal(true);
       }
     });
   }
@@ -132,9 +132,9 @@ describe("after the end of a run", () => {
   for (const when of tasks) {
     it(`nothing is sent ${when} from a network isolate`, async () => {
       for (const [what, send] of Object.entries(REQUEST_APIS).filter(([, way]) => /^fetch/.test(way("")))) {
-        const { after, before, told } = await late(MOMENTS_AFTER_END[when]!(send(`${url}/late`)), "network-isolate");
+        const { after, before, hadHost } = await late(MOMENTS_AFTER_END[when]!(send(`${url}/late`)), "network-isolate");
         expect(after, what).to.deep.equal([]);
-        if (before.length > 0) expect(told, what).to.equal(true);
+        if (before.length > 0) expect(hadHost, what).to.equal(true);
       }
     });
   }

@@ -65,9 +65,9 @@ describe("consecutive runs on a thread with fetch that fill memory", () => {
       "const row = []; for (let at = 0; at < 3e6; at += 1) Object.defineProperty(row, at, { value: {} }); return row.length",
     );
     expect(await resultOf(browsers(), long, here)).to.equal(3e6);
-    const rooms: SandboxMode[] = [];
-    const onMode = (mode: SandboxMode) => void rooms.push(mode);
+    const modes: SandboxMode[] = [];
+    const onMode = (mode: SandboxMode) => void modes.push(mode);
     await failureOf(browsers(), execute(fill, "const kept = []"), { ...here, onMode });
-    expect(rooms, "what begins anew says where").to.deep.equal(["network-isolate", "document"]);
+    expect(modes, "modes of the attempts").to.deep.equal(["network-isolate", "document"]);
   });
 });

@@ -322,7 +322,7 @@ describe("members whose roles change", () => {
     ]);
   });
 
-  it("a person whom an administrator creates, and editors who are added and removed, are in both audit logs", async () => {
+  it("a person that an administrator creates, and editors who are added and removed, are in both audit logs", async () => {
     const { id, appId } = await organization();
     const human = { firstName: "Ed", lastName: "Itor", email: address(), organizationId: id };
     const { body } = await as(administrator.token, "POST", "/v1/admin/users", human);

@@ -139,7 +139,7 @@ describe("the end of a run", () => {
     }
   });
 
-  it("masks the payload for a secret that was set in the meantime, whoever read it first", async () => {
+  it("masks the payload for a secret that was set in the meantime, also if a check of a URL has read it before", async () => {
     for (const isAskedFirst of [false, true]) {
       const { app, perform } = createApp();
       const payload = JSON.stringify({ given: SECRET });

@@ -142,8 +142,8 @@ describe("scripts at addresses of other hosts", () => {
     expect(await save({ dependencies })).to.deep.equal([{ ...assets[0], changed: true }]);
     expect(await run(id)).to.equal("kept");
     await save({ dependencies: [] });
-    const [anew] = await save({ dependencies });
-    expect(anew.integrity).to.equal(integrityOf(content));
+    const [saved] = await save({ dependencies });
+    expect(saved.integrity).to.equal(integrityOf(content));
     expect(await run(id)).to.equal("other");
   });
 

@@ -1,4 +1,4 @@
-/** Tests the scopes of notifications: the people whom a scope selects, and the cost of checking it. */
+/** Tests the scopes of notifications: the people that a scope selects, and the cost of checking it. */
 import { expect } from "chai";
 import { openDatabase, rows } from "../../src/data/database.js";
 import { SqlStatement } from "../../src/rules/entry-query/statement.js";

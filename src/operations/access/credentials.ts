@@ -1,4 +1,4 @@
-/** Issues credentials, finds the caller to whom a token belongs, and revokes credentials in all processes. */
+/** Issues credentials, finds the owner of a token, and revokes credentials in all processes. */
 import { hash } from "node:crypto";
 import { isClosedStageSql } from "../../data/app.js";
 import type { CredentialKind } from "../../data/credential.js";

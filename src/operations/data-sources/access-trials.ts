@@ -139,10 +139,10 @@ export class AccessTrials {
     reserve?: ReserveResponseBytes,
   ): Promise<AccessTrial> {
     const { sources, rights } = this.options;
-    const { user: whom, accessRules, where: testedWhere } = isObject(body) ? body : {};
+    const { user: requestedUser, accessRules, where: testedWhere } = isObject(body) ? body : {};
     const stored = await sources.find(appId, ref);
     const source = accessRules == null ? stored : { ...stored, accessRules: parseAccessRules(accessRules) };
-    const user = await this.userOf(appId, whom);
+    const user = await this.userOf(appId, requestedUser);
     refuseUnknownFields(body, TRIAL_SHAPE);
     const userRights = rights.ofPage(user);
     const triedVerbs = ENTRY_VERBS.map((verb) => triedVerb(userRights, source, user, verb));

@@ -100,7 +100,7 @@ export class EntrySearches {
       }
       return ids.length > 0;
     };
-    // Callers to whom access rules apply could guess passwords with these queries. So their failed comparisons are
+    // Callers with access rules could guess passwords with these queries. So their failed comparisons are
     // counted and limited like failed sign-ins. Trusted callers have no such limit.
     if (rights.caller.isTrusted) await compareAll();
     else {

@@ -37,7 +37,7 @@ import {
 export interface FolderListing {
   /** The listed folder; null if the top level is listed or a search is run. */
   folder: MediaFolder | null;
-  /** Folders that contain the listed folder, from the top level down. Empty for callers to whom access rules apply. */
+  /** Folders that contain the listed folder, from the top level down. Empty for callers with access rules. */
   path: { id: number; name: string }[];
   folders: MediaFolder[];
   files: MediaFile[];

@@ -47,7 +47,7 @@ export type ResolveAppUser = (caller: Caller | null) => Promise<{ data: AppUserD
 export class MediaRightsResolver {
   constructor(private readonly options: { db: Db; appUserOf: ResolveAppUser }) {}
 
-  /** Returns the app user who is signed in to the page, or the person to whom the page's token belongs. */
+  /** Returns the app user who is signed in to the page, or the person who owns the page's token. */
   private async userOf({ caller }: AdmittedRequest): Promise<AppUserData | null> {
     const { db, appUserOf } = this.options;
     const signedIn = await appUserOf(caller);

@@ -1,4 +1,4 @@
-/** Package `Svc.Session`: describes the user for whom the code runs. This file never uses the session as a credential. */
+/** Package `Svc.Session`: describes the user of the page or run. This file never uses the session as a credential. */
 import type { AppSession, Session } from "../runtime/public-types.js";
 import { getConnection } from "./connection.js";
 import { defineSvcNamespace } from "./define.js";

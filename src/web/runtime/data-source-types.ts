@@ -22,7 +22,7 @@ export interface DataSource {
   accessRules: object[];
   hooks: object[];
   indexes: (string | string[] | { columns: string[]; unique: boolean })[];
-  /** True if the entries are the app's users, whom `Svc.Session.authorize` signs in. Only editors can change this field. */
+  /** True if the entries are the app's users, who sign in with `Svc.Session.authorize`. Only editors can change this field. */
   isUsers: boolean;
   createdAt: string;
   updatedAt: string;

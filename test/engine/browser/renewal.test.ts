@@ -111,8 +111,7 @@ describe("after the requests of a run", () => {
       const { authorization, cookie } = request.headers;
       const who = authorization ? ` as ${Buffer.from(authorization.slice(6), "base64").toString().split(":")[0]}` : "";
       asked.push(`${request.method} ${request.url}${who}${cookie ? ` with ${cookie}` : ""}`);
-      // The response to /told waits for a request with the user name. Without such a request, the host closes the connection, and the run
-      // fails.
+      // The host responds to /told after it has received the user name in a request. Otherwise it closes the connection: the run fails.
       if (request.url === "/told") await until(() => asked.some(hasName)).catch(() => request.destroy());
       answer(request, response);
     });

@@ -1,6 +1,6 @@
 /**
- * Checks that the service knows which texts a page has stored. The service sends a text only if the page lacks it, and tells the page which
- * texts to drop.
+ * Checks that the service knows which texts a page has stored. The service sends a text only if the page lacks it, and sends
+ * the list of texts that the page must drop.
  */
 import { expect } from "chai";
 import { wrapInFunction } from "../../../src/engine/browser/pages/action-script.js";

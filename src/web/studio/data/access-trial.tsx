@@ -105,7 +105,7 @@ export function AccessTrialForm(props: AccessTrialFormProps) {
   const sources = value?.dataSources ?? [];
   const [usersId, setUsersId] = useState("");
   const [words, setWords] = useState("");
-  /** App user for whom the rules are tried. Stays chosen even if a later search does not find this user. */
+  /** App user that the trial of the rules uses. The choice stays even if a later search does not find this user. */
   const [user, setUser] = useState<AppUser | null>(null);
   const [trial, setTrial] = useState<AccessTrialResult | null>(null);
   const [fault, setFault] = useState<string | null>(null);

@@ -20,8 +20,8 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   response.setHeader("Access-Control-Expose-Headers", "x-shown");
   const status = Number(/^\/status\/(\d+)/.exec(url)?.[1] ?? 200);
   if (url.startsWith("/echo")) {
-    const { host: _host, connection: _connection, ...told } = headers;
-    response.end(JSON.stringify([method, url, told, Buffer.concat(chunks).toString("latin1")]));
+    const { host: _host, connection: _connection, ...otherHeaders } = headers;
+    response.end(JSON.stringify([method, url, otherHeaders, Buffer.concat(chunks).toString("latin1")]));
   } else if (url === "/reason") response.writeHead(299, "Its own reason").end("x");
   else if (url.startsWith("/moved"))
     response.writeHead(Number(url.slice(7)) || 302, { Location: "/json" }).end("moved");

@@ -2,13 +2,13 @@
 import type { Sample } from "./outcomes.js";
 
 /**
- * Code that runs before the samples. `told` returns the readable properties of a key. Random bytes and keys differ between runs, so samples
- * return only facts about them.
+ * Code that runs before the samples. Random bytes and keys differ between runs, so a sample returns only their readable properties, such as
+ * `propertiesOf(key)`.
  */
 export const CRYPTO_BEFORE = `
   const { subtle } = crypto;
   const bytes = (length, seed = 7) => Uint8Array.from({ length }, (_, at) => (at * 31 + seed) % 256);
-  const told = (key) => [key.type, key.extractable, key.algorithm, key.usages];
+  const propertiesOf = (key) => [key.type, key.extractable, key.algorithm, key.usages];
   const KEYS = {
     "AES-GCM": [{ name: "AES-GCM" }, ["encrypt", "decrypt", "wrapKey", "unwrapKey"]],
     "AES-CBC": [{ name: "AES-CBC" }, ["encrypt", "decrypt", "wrapKey", "unwrapKey"]],
@@ -105,7 +105,7 @@ const KEYS = ["AES-GCM", "AES-CBC", "AES-CTR", "AES-KW", "HMAC", "HMAC of an obj
 const PAIRS = ["RSA-OAEP", "RSASSA-PKCS1-v1_5", "RSA-PSS", "ECDSA", "ECDH", "Ed25519", "X25519"];
 
 const KEY_SAMPLES: Sample[] = KEYS.flatMap((name): Sample[] => [
-  [`a key of ${name}`, `told(await keyOf("${name}"))`],
+  [`a key of ${name}`, `propertiesOf(await keyOf("${name}"))`],
   [
     `a key of ${name}: its attributes are the same objects`,
     `{ const key = await keyOf("${name}"); return [key.algorithm === key.algorithm, key.usages === key.usages, key.algorithm.hash === key.algorithm.hash] }`,
@@ -120,7 +120,7 @@ const KEY_SAMPLES: Sample[] = KEYS.flatMap((name): Sample[] => [
   [`a key of ${name} that is not to be exported`, `subtle.exportKey("raw", await keyOf("${name}", false))`],
   [
     `a key of ${name} there and back`,
-    `{ const jwk = await subtle.exportKey("jwk", await keyOf("${name}")); return told(await subtle.importKey("jwk", jwk, KEYS["${name}"][0], true, KEYS["${name}"][1])) }`,
+    `{ const jwk = await subtle.exportKey("jwk", await keyOf("${name}")); return propertiesOf(await subtle.importKey("jwk", jwk, KEYS["${name}"][0], true, KEYS["${name}"][1])) }`,
   ],
   [`encrypt with ${name}`, `subtle.encrypt(CALLS["${name}"] ?? "${name}", await keyOf("${name}"), bytes(40))`],
   [
@@ -139,14 +139,14 @@ const KEY_SAMPLES: Sample[] = KEYS.flatMap((name): Sample[] => [
   [`derive bits with ${name}`, `subtle.deriveBits(CALLS["${name}"] ?? "${name}", await keyOf("${name}"), 256)`],
   [
     `derive a key with ${name}`,
-    `{ const key = await subtle.deriveKey(CALLS["${name}"], await keyOf("${name}"), { name: "AES-GCM", length: 256 }, true, ["encrypt"]); return [told(key), await subtle.exportKey("raw", key)] }`,
+    `{ const key = await subtle.deriveKey(CALLS["${name}"], await keyOf("${name}"), { name: "AES-GCM", length: 256 }, true, ["encrypt"]); return [propertiesOf(key), await subtle.exportKey("raw", key)] }`,
   ],
   [
     `wrap and unwrap with ${name}`,
     `{
     const [key, wrapping, call] = [await keyOf("HMAC"), await keyOf("${name}"), CALLS["${name}"] ?? "${name}"];
     const wrapped = await subtle.wrapKey("raw", key, wrapping, call);
-    return [wrapped, told(await subtle.unwrapKey("raw", wrapped, wrapping, call, KEYS.HMAC[0], true, ["sign"]))];
+    return [wrapped, propertiesOf(await subtle.unwrapKey("raw", wrapped, wrapping, call, KEYS.HMAC[0], true, ["sign"]))];
   }`,
   ],
 ]);
@@ -154,7 +154,7 @@ const KEY_SAMPLES: Sample[] = KEYS.flatMap((name): Sample[] => [
 const KEY_PAIR_SAMPLES: Sample[] = PAIRS.flatMap((name): Sample[] => [
   [
     `a pair of ${name}`,
-    `{ const pair = await pairOf("${name}"); return [Reflect.ownKeys(pair), Object.getPrototypeOf(pair) === Object.prototype, told(pair.publicKey), told(pair.privateKey)] }`,
+    `{ const pair = await pairOf("${name}"); return [Reflect.ownKeys(pair), Object.getPrototypeOf(pair) === Object.prototype, propertiesOf(pair.publicKey), propertiesOf(pair.privateKey)] }`,
   ],
   ...["raw", "jwk", "pkcs8", "spki"].map(
     (form): Sample => [
@@ -227,11 +227,11 @@ const READING_SAMPLES: Sample[] = [
   ],
   [
     "a jwk that notes",
-    "{ const jwk = await subtle.exportKey('jwk', await keyOf('HMAC')); return told(await subtle.importKey('jwk', new Proxy(jwk, { get(t, key) { note(String(key)); return t[key] } }), KEYS.HMAC[0], true, ['sign'])) }",
+    "{ const jwk = await subtle.exportKey('jwk', await keyOf('HMAC')); return propertiesOf(await subtle.importKey('jwk', new Proxy(jwk, { get(t, key) { note(String(key)); return t[key] } }), KEYS.HMAC[0], true, ['sign'])) }",
   ],
   [
     "usages by an iterator",
-    "told(await subtle.importKey('raw', bytes(32), 'AES-GCM', true, { *[Symbol.iterator]() { note('one'); yield 'encrypt'; note('two'); yield 'decrypt' } }))",
+    "propertiesOf(await subtle.importKey('raw', bytes(32), 'AES-GCM', true, { *[Symbol.iterator]() { note('one'); yield 'encrypt'; note('two'); yield 'decrypt' } }))",
   ],
   [
     "usages that throw",

@@ -36,7 +36,7 @@ export const KNOWN_DIFFERENCES: readonly { of: RegExp; why: string }[] = [
   },
   {
     of: any(["a blob's options: a proxy of a blob", "a file's options: a proxy of a blob"]),
-    why: "what the language itself throws in the realm is not told from what the author does: without the name of what failed",
+    why: "the service cannot distinguish an error of the language in the realm from one of the author, so the message lacks the name of what failed",
   },
   {
     of: any(["the body is the stream", "a body that is another's, being read"]),
