@@ -1,6 +1,6 @@
 /**
- * Command `npm test`: set-up, `biome check` and tests, then a line with the totals. `npm test -- test/x.test.ts --grep text` runs only this
- * file, with options of mocha. `TEST_SHARD=2/4` runs the second of every four files.
+ * Command `npm test`: set-up and tests, then a line with the totals. `npm test -- test/x.test.ts --grep text` runs only this file, with
+ * options of mocha. `TEST_SHARD=2/4` runs the second of every four files.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -32,21 +32,6 @@ const LONG_FOLDERS = [
 function ownNode() {
   const path = join(ROOT, "node_modules/.bin/node");
   return existsSync(path) ? path : process.execPath;
-}
-
-/**
- * Runs a check while the tests run. Resolves to its exit code and its output, which is printed later because the tests print lines
- * meanwhile.
- */
-async function runCheck(node, args) {
-  const child = spawn(node, args, { cwd: ROOT, stdio: ["ignore", "pipe", "pipe"] });
-  let output = "";
-  for (const stream of [child.stdout, child.stderr])
-    stream.setEncoding("utf8").on("data", (chunk) => {
-      output += chunk;
-    });
-  const [code] = await once(child, "close");
-  return { code: code ?? 1, output };
 }
 
 /** Runs a script by `node`. Resolves to its exit code, and to the totals if the script sends any. */
@@ -110,17 +95,11 @@ async function main() {
   // The test processes share V8's compile cache. It is in this checkout, where no other account can write.
   process.env["NODE_COMPILE_CACHE"] ??= join(ROOT, "node_modules/.cache/compiled");
   process.env["TMPDIR"] = createMemoryFolder() ?? tmpdir();
-  const biome = ["node_modules/@biomejs/biome/bin/biome", "check", "--error-on-warnings", "."];
-  const biomeCheck = runCheck(node, biome);
   const chosen = files.length > 0 ? files : gateFiles();
   const { passed, failed, failures, broken } = await runTests(node, chosen, options);
   for (const failure of failures) repeat(failure);
-  const beside = broken ? ["mocha itself"] : [];
-  const { code, output } = await biomeCheck;
-  if (code !== 0) beside.push("biome check");
-  if (code !== 0) process.stdout.write(output);
-  for (const check of beside) process.stdout.write(`failed beside the tests: ${check}, see its output above\n`);
-  return { passed, failed: failed + beside.length };
+  if (broken) process.stdout.write("failed beside the tests: mocha itself, see its output above\n");
+  return { passed, failed: failed + (broken ? 1 : 0) };
 }
 
 const { passed, failed } = await main();

@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { hashToken } from "../../src/operations/access/tokens.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
@@ -112,7 +113,7 @@ describe("runs that wait for runs", () => {
     expect(body.result).to.equal("inner");
   });
 
-  it("are rejected when they are more than eight deep", async () => {
+  longTest("are rejected when they are more than eight deep", async () => {
     await create("mirror", "return Svc.App.V3.Actions.runWithResult('mirror').catch((error) => error.error)");
     const { body } = await service.rest("POST", "/v3/apps/1/actions/mirror/runWithResult", { body: {} });
     expect(body.result).to.include("recursion");

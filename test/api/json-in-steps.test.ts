@@ -2,6 +2,7 @@
 import { expect } from "chai";
 import { parseJsonInSteps } from "../../src/api/json-in-steps.js";
 import type { ActionError } from "../../src/errors.js";
+import { caseCount } from "../harness/samples.js";
 
 const inTurn = async <T>(step: () => T) => step();
 const parse = (text: string) => parseJsonInSteps(Buffer.from(text), inTurn);
@@ -34,7 +35,7 @@ describe("a JSON body that is parsed in parts", () => {
   it("gives the same value as JSON.parse, with spaces in any place and lists of any length", async () => {
     const source = numbers(7);
     const next = () => source.next().value as number;
-    for (let round = 0; round < 200; round += 1) {
+    for (let round = 0; round < caseCount(200); round += 1) {
       const long = Array.from({ length: round % 10 === 0 ? 20_000 : round % 7 }, () => sampleValue(next, 2));
       const body = { a: sampleValue(next, 0), entries: long, "": sampleValue(next, 0), last: [sampleValue(next, 0)] };
       const text = JSON.stringify(body, null, round % 3);

@@ -80,7 +80,7 @@ describe("values of secret bindings", () => {
     });
 
     it("never give the value to code in a compressed body that is truncated, damaged or too large", async () => {
-      const bodies = sampleOf(compressedBodies(SECRET, "«__key»"), 0, 4);
+      const bodies = sampleOf(compressedBodies(SECRET, "«__key»"), 0, 10);
       bound.answer = (request, response) => response.end(bodies[Number(request.url!.slice(1))]![1]);
       const { result, error } = await bound.run(
         `const seen = [];

@@ -1,4 +1,4 @@
-/** Sends 150 unusual bodies to the settings endpoints. */
+/** Sends unusual bodies to the settings endpoints. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 import { sendOddBodies } from "./odd-bodies.js";
@@ -10,7 +10,7 @@ describe("the settings endpoints", () => {
   });
   after(() => service.stop());
 
-  it("accept or reject 150 unusual bodies without a 5xx or a polluted prototype, and keep what they accept", async () => {
-    expect(await sendOddBodies(service, 150, 1_763_600)).to.be.greaterThan(15);
+  it("accept or reject 60 unusual bodies without a 5xx or a polluted prototype, and keep what they accept", async () => {
+    expect(await sendOddBodies(service, 60, 1_763_600)).to.be.greaterThan(6);
   });
 });

@@ -4,6 +4,7 @@ import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { filesUnder, type Media, mediaOf, noise } from "./support.js";
@@ -133,7 +134,7 @@ describe("media: failing uploads", () => {
     socket.destroy();
   });
 
-  it("never exceed the app's quota, also when many arrive at once", async () => {
+  longTest("never exceed the app's quota, also when many arrive at once", async () => {
     const answers = await Promise.all(Array.from({ length: 20 }, () => media.send([{ name: "m", bytes: noise(MB) }])));
     const made = answers.filter(({ http }) => http === 201).length;
     expect(made).to.be.within(8, 10);

@@ -145,7 +145,7 @@ describe("packages from npm", () => {
     expect((await run(page.id)).result).to.deep.equal(["", "object"]);
   });
 
-  it("are marked if they use eval, because pages of client actions forbid it", async () => {
+  longTest("are marked if they use eval, because pages of client actions forbid it", async () => {
     const one = (name: string, code: string) =>
       registry.publish({ name, version: "1.0.0", files: { "index.js": code } });
     one("makes-code", "exports.compile = (text) => new Function(text)");

@@ -141,7 +141,7 @@ describe("Svc.DataSources", () => {
     expect(done).to.deep.equal(EXPECTED_RESULTS);
   });
 
-  it("works in the same way in a server action that lists the package", async () => {
+  longTest("works in the same way in a server action that lists the package", async () => {
     const code = `async function execute() { const NAME = "action seats, ä"; ${EVERY_OPERATION} }`;
     const action = {
       name: "seats",
