@@ -1,6 +1,6 @@
 /**
- * Checks each operation before it runs: the caller's rights, the existence of the app, and the rate limit. The
- * permission table is in rules/access.ts.
+ * Checks before each operation: the caller's rights, the app's rate limit and the free disk space. The permission table is in
+ * rules/access.ts.
  */
 import type { Config } from "../../config.js";
 import { type Db, rows } from "../../data/database.js";
@@ -22,7 +22,7 @@ import {
   type RateLimitClass,
 } from "../../rules/access.js";
 
-/** Data of a request that the access check reads. The check also sets `quota`, the caller's remaining requests for the response headers. */
+/** Request data for the access checks. The checks set `quota`: the remaining requests that the response headers report. */
 export interface AccessCheckInput {
   caller: Caller | null;
   /** Network address that sent the request. */
@@ -34,14 +34,12 @@ export interface AccessCheckInput {
   unknownField?: ActionError;
 }
 
-/** Throws `deferredError` if it is set: the error of an invalid request, held back until the caller's rights are checked. */
 export function throwDeferredError({ deferredError }: Pick<AccessCheckInput, "deferredError">): void {
   if (deferredError) throw deferredError;
 }
 
-/** A request that `admitAppRequest` has admitted. If `isTrusted` is false, the operation must still check the app's access rules. */
 export interface AdmittedRequest {
-  /** Caller of the request; null for anonymous callers. */
+  /** Null if the request has no credential. */
   caller: Caller | null;
   /** True if the permission table allows the operation. If false, the app's access rules decide. */
   isTrusted: boolean;
@@ -53,7 +51,6 @@ export interface AdmittedRequest {
   unknownField?: ActionError;
 }
 
-/** Copies to the caller what operations need from the request: the network address, and the error for an unknown field. */
 const addRequestToCaller = (caller: Caller, { address, unknownField }: AccessCheckInput): Caller => ({
   ...caller,
   ...(address !== undefined && { address }),
@@ -61,17 +58,17 @@ const addRequestToCaller = (caller: Caller, { address, unknownField }: AccessChe
 });
 
 export interface AccessChecks {
-  /** Returns true if the app exists. Caches a true result. */
+  /** True if the app exists. A positive result is cached for 5 seconds. */
   appExists(appId: number): Promise<boolean>;
   /**
-   * Checks that the caller may use `operation` on the app, and counts the request in the app's rate limit.
-   * @throws UNAUTHORIZED, FORBIDDEN, APP_NOT_FOUND (only for administrators), RATE_LIMIT_EXCEEDED, OVERLOADED on a full disk
+   * Checks that the caller may use `operation` on the app, and counts the request if the operation has a rate limit.
+   * @throws UNAUTHORIZED, FORBIDDEN, RATE_LIMIT_EXCEEDED; APP_NOT_FOUND for administrators; OVERLOADED if the disk is nearly full
    */
   requireAppAccess(request: AccessCheckInput, operation: Operation, appId: number): Promise<Caller>;
   /**
-   * Lets a request through, with or without a credential, to an operation that the app's access rules can allow. The
-   * operation then checks these rules.
-   * @throws FORBIDDEN, APP_NOT_FOUND, OVERLOADED
+   * Admits a request, with or without a credential, to an operation that the app's access rules can allow. If `isTrusted` of the result is
+   * false, the operation must check these rules.
+   * @throws FORBIDDEN, APP_NOT_FOUND, RATE_LIMIT_EXCEEDED, OVERLOADED
    */
   admitAppRequest(request: AccessCheckInput, operation: Operation, appId: number): Promise<AdmittedRequest>;
   /**
@@ -101,14 +98,11 @@ export interface AccessChecks {
    * @throws ActionError RATE_LIMIT_EXCEEDED
    */
   countToolCall(request: AccessCheckInput, appId: number): Promise<void>;
-  /**
-   * Checks access to an operation that belongs to no app, such as reading one's own account. A signed-in person needs
-   * no role for this operation.
-   */
+  /** Checks access to an operation that belongs to no app, such as reading one's own account. */
   requireServiceAccess(request: AccessCheckInput, operation: Operation): Caller;
   /**
-   * Checks access to an operation on an organization. If the organization's ID is null, selects the caller's first
-   * organization in which the operation is allowed.
+   * Checks access to an operation on an organization. If `organizationId` is null, the method selects the caller's organization with the
+   * lowest ID that allows the operation.
    * @throws ActionError UNAUTHORIZED, FORBIDDEN, NOT_FOUND (only for administrators)
    */
   requireOrganizationAccess(
@@ -140,13 +134,9 @@ export function createAccessChecks(options: {
   diskSpace: DiskSpace;
 }): AccessChecks {
   const { db, rateWindow, limits, diskSpace } = options;
-  /** IDs of apps that exist. Cached for EXISTING_APP_CACHE_MS. */
   const existingApps = createBoundedCache<number, true>(EXISTING_APP_CACHE_MAX_ENTRIES, { ttl: EXISTING_APP_CACHE_MS });
 
-  /**
-   * Counts one request in the app's rate limit. If visitors of pages use more than VISITORS_RATE_LIMIT_SHARE of it, the limit of editors
-   * and back ends is higher by the excess, so that visitors cannot lock them out.
-   */
+  /** Visitors' requests above VISITORS_RATE_LIMIT_SHARE of the limit do not reduce the number of requests that other callers may send. */
   async function countInBuckets(
     visitor: AccessCheckInput,
     appId: number,

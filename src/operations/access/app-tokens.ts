@@ -15,7 +15,6 @@ import type { Credentials } from "./credentials.js";
 import { requireCurrentRight } from "./current-rights.js";
 import type { People } from "./people.js";
 
-/** Kinds of token that an editor can make for an app. */
 export const APP_TOKEN_KINDS = ["api", "viewer", "live"] as const satisfies readonly CredentialKind[];
 
 /** A token of an app as responses contain it, without the token's secret. Times are ISO 8601. */
@@ -28,9 +27,9 @@ export interface TokenSummary {
   scopes: TokenScope[] | null;
   createdAt: string;
   expiresAt: string | null;
-  /** Time of the token's last use, rounded to the minute; null if the token was never used. */
+  /** Time of the token's last use, accurate to one minute; null if the token was never used. */
   lastUsedAt: string | null;
-  /** Network address from which the token was last used; null if the token was never used. */
+  /** Network address from which the token was last used; null if unknown. */
   lastUsedAddress: string | null;
 }
 
@@ -43,14 +42,16 @@ type TokenRow = Omit<TokenSummary, "createdAt" | "expiresAt" | "lastUsedAt"> & {
 /** A token summary with `updatedAt`, from which the token's ETag is computed. */
 export type VersionedTokenSummary = TokenSummary & ListItemVersion;
 
-/** A token cannot be changed, only revoked, so `updatedAt`, from which its ETag is computed, equals `createdAt`. */
+/** A token cannot be changed, only revoked. So `updatedAt` always equals `createdAt`. */
 const addUpdatedAt = (token: TokenSummary): VersionedTokenSummary => ({ ...token, updatedAt: token.createdAt });
 
 const IS_VALID_TOKEN =
   "kind <> 'task' AND NOT page_session AND grant_id IS NULL AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())";
 const COUNT_VALID_TOKENS = `SELECT count(*) FROM credential WHERE app_id = $1 AND ${IS_VALID_TOKEN}`;
 const EXPIRY_WARNING_INTERVAL = "interval '7 days'";
-/** Marks and returns the API tokens that expire soon. Each is marked once, so that only one process logs the warning. */
+/**
+ * Marks and returns the API tokens that expire within 7 days. Each token is returned only once, so that only one process logs the warning.
+ */
 const MARK_EXPIRY_WARNED = `
   UPDATE credential SET expiry_warned_at = now()
    WHERE kind = 'api' AND ${IS_VALID_TOKEN} AND expires_at < now() + ${EXPIRY_WARNING_INTERVAL} AND expiry_warned_at IS NULL
@@ -81,7 +82,7 @@ export const listTokensWithSessions = (db: Db, appId: number): Promise<TokenSumm
     appId,
   );
 
-/** Returns null if the field "scopes" is missing: an API token then has all rights. @throws REQUEST_INVALID */
+/** Returns null if the field "scopes" is missing or null. An API token without scopes has all rights. @throws REQUEST_INVALID */
 function parseScopes(value: unknown, kind: unknown): TokenScope[] | null {
   if (value === undefined || value === null) return null;
   if (kind !== "api") throw new ActionError("REQUEST_INVALID", '"scopes" is only allowed for tokens of the kind "api"');
@@ -178,7 +179,7 @@ export class AppTokens {
     await credentials.clearCallerCaches();
   }
 
-  /** Logs a warning once for each API token that expires within 7 days, except tokens with a shorter lifetime. */
+  /** Logs one warning for each API token that expires within 7 days. A token with a lifetime of less than 7 days causes no warning. */
   async warnOfExpiry(): Promise<null> {
     const { db, log } = this.options;
     type ExpiringToken = { id: number; appId: number; name: string | null; expiresAt: Date };

@@ -21,8 +21,8 @@ async function insertRow(executor: SqlClient, sql: string, parameters: unknown[]
 type AppWithTokens = Omit<FirstCredentials, "baseUrl">;
 
 /**
- * Creates an organization, an app, its people and their tokens. The people's email addresses end with `emailDomain`,
- * and must not exist yet.
+ * Creates an organization and an app with three people and five tokens. The people's email addresses start with `editor`, `admin` and
+ * `app.user`, end with `emailDomain`, and must not exist yet.
  */
 export async function createAppWithTokens(
   manager: EntityManager,
@@ -63,7 +63,7 @@ export async function createAppWithTokens(
   };
 }
 
-/** Creates the first app. Returns null if the database is not empty. */
+/** Creates the first app. Returns null if the database already contains an organization. */
 async function createFirstCredentials(db: Db, credentials: Credentials): Promise<AppWithTokens | null> {
   return db.transaction(async (manager) => {
     // Makes concurrent first starts of several processes wait for each other, so that only one of them creates the first app.
@@ -101,7 +101,7 @@ export async function createFirstAppIfEmpty(options: {
     const storedCredentials = JSON.parse(readFileSync(path, "utf8")) as FirstCredentials;
     if (storedCredentials.baseUrl !== baseUrl) writeCredentialsFile(path, { ...storedCredentials, baseUrl });
   } catch {
-    // Ignores a missing file: the operator may have removed it, and the service itself does not need it.
+    // Ignores all errors: the operator may have removed the file, and the service itself does not need it.
   }
   return null;
 }

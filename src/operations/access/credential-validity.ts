@@ -3,7 +3,7 @@ import { isClosedStageSql } from "../../data/app.js";
 import { isOperationAllowedForRole } from "../../rules/access.js";
 import { ROLES } from "../../rules/roles.js";
 
-/** Roles that may open an app's viewer and debug pages. Without them, the tokens of these pages become invalid. */
+/** Roles that may open an app's viewer and debug pages. A person who loses these roles also loses the tokens of the open pages. */
 const PREVIEW_ROLES_SQL = `ARRAY[${ROLES.filter((role) => isOperationAllowedForRole("previewApp", role)).map((role) => `'${role}'`)}]`;
 
 /** SQL condition: the OAuth grant `g` is valid. A grant that a person created with an API token ends with this token. */
@@ -11,9 +11,8 @@ export const IS_GRANT_VALID_SQL = `(g.revoked_at IS NULL AND (g.maker_id IS NULL
   SELECT FROM credential m WHERE m.id = g.maker_id AND m.revoked_at IS NULL AND (m.expires_at IS NULL OR m.expires_at > now()))))`;
 
 /**
- * SQL condition that is true if the credential `c` is valid. A credential of a closed stage is never valid. The session
- * of a live page is valid while the app is published. The session of a viewer or debug page is valid while the person
- * who opened the page is signed in. This person must also be an administrator or have a role that may open the page.
+ * SQL condition that is true if the credential `c` is valid. The session of a live page ends when the app is unpublished. The session of a
+ * viewer or debug page ends when the person who opened the page signs out, or loses the role that may open it.
  */
 export const IS_CREDENTIAL_VALID_SQL = `
      c.revoked_at IS NULL AND (c.expires_at IS NULL OR c.expires_at > now())

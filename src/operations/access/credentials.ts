@@ -1,4 +1,4 @@
-/** Issues credentials, finds the owner of a token, and revokes credentials in all processes. */
+/** Issues credentials, finds the caller to whom a token belongs, and revokes credentials in all processes of the service. */
 import { hash } from "node:crypto";
 import { isClosedStageSql } from "../../data/app.js";
 import type { CredentialKind } from "../../data/credential.js";
@@ -36,10 +36,7 @@ export interface NewCredential {
   runId?: number | null;
   name?: string | null;
   expiresAt?: Date | null;
-  /**
-   * Credential of an app page that the service serves. It ends with the session of the person who opened the page, or when the app is
-   * unpublished.
-   */
+  /** True for the credential of an app page that the service serves. IS_CREDENTIAL_VALID_SQL defines when it ends. */
   isPageSession?: boolean;
   parentId?: number | null;
   actionId?: number | null;
@@ -99,8 +96,8 @@ const SELECT_CREDENTIAL = `
    WHERE c.hash = $1 AND ${IS_CREDENTIAL_VALID_SQL}`;
 
 /**
- * Extends a session in use, up to its maximum lifetime, and stores when its person was last seen, unless the person's row is locked.
- * Waiting for it could cause a deadlock, because changes of roles lock the person first and then the credential.
+ * Extends a session in use and stores when its person was last seen. The statement skips a locked person, because waiting could cause a
+ * deadlock.
  */
 const RENEW_CREDENTIAL = `
   WITH used AS (
@@ -129,7 +126,7 @@ const EXPIRE_CREDENTIAL = `
 /** Receives the ID of a credential that has ended, or null if any credential or any person's rights may have changed. */
 type CredentialWatcher = (id: number | null) => void;
 
-/** Returns a person's role by app ID. If a person has two roles on one app, the higher role is used. */
+/** Returns the person's highest role on each app, by app ID. */
 function highestRoleByApp(roles: readonly [appId: number, role: Role][]): Map<number, Role> {
   const highestRoles = new Map<number, Role>();
   for (const [appId, role] of roles)
@@ -158,7 +155,7 @@ function callerFromRow(row: CredentialRow): Caller {
 
 const tokenCacheKey = (token: string): string => hash("sha256", token, "base64");
 
-/** Limits unknown tokens per network address. Remembers them for a moment, so that they cause no further query. */
+/** Limits unknown tokens per network address, and caches them for CALLER_CACHE_MS so that they cause no further query. */
 class UnknownTokenLimiter {
   private readonly recentlyUnknown = createBoundedCache<string, true>(CALLER_CACHE_MAX_ENTRIES, {
     ttl: CALLER_CACHE_MS,
@@ -196,7 +193,7 @@ class UnknownTokenLimiter {
     if (retryAfter > 0) throw createRateLimitError("too many unknown tokens from this address", retryAfter);
   }
 
-  /** Counts an unknown token. Do not call it during a lookup or after a failed one: the token may be valid. */
+  /** Counts an unknown token. Call this method only after a lookup found no credential: until then, the token may be valid. */
   countMiss(key: string, address: string | undefined): void {
     if (address !== undefined && !this.previouslyValidKeys.has(key))
       this.unknownTokenBucket.charge(getAddressBlock(address), 1);
@@ -206,7 +203,7 @@ class UnknownTokenLimiter {
 interface CredentialsOptions {
   db: Db;
   notifications: DatabaseNotifications;
-  /** Returns the time in milliseconds for the limit of unknown tokens. Tests pass a clock that they move. */
+  /** Clock in milliseconds for the limit of unknown tokens. Tests pass their own clock. */
   rateClock?: () => number;
 }
 
@@ -215,7 +212,7 @@ export class Credentials {
     ttl: CALLER_CACHE_MS,
   });
   private readonly unknownTokens = new UnknownTokenLimiter(this.options.rateClock);
-  /** Run tokens of this process: credential ID to the key in `callersByHash`, which is empty until the token is first used. */
+  /** Keys in `callersByHash` of the run tokens that this process issued, by credential ID. A key is "" until the token is first used. */
   private readonly runTokenKeys = createBoundedCache<number, string>(CALLER_CACHE_MAX_ENTRIES);
   private readonly watchers = new Set<CredentialWatcher>();
   private epoch = 0;
@@ -236,7 +233,7 @@ export class Credentials {
     for (const watcher of this.watchers) watcher(null);
   }
 
-  /** Extends the expiry of a session that is in use. If the database is read-only, the session keeps its old expiry. */
+  /** Extends the expiry of a session. After a database error, the session keeps its old expiry: the database may be read-only. */
   private async renewExpiry({ id, expiresAt }: CredentialRow, address: string): Promise<Date | null> {
     const values = [id, address, SESSION_IDLE_TIMEOUT_MS, SESSION_LIFETIME_MS];
     const renewedRows = await rows<{ expiresAt: Date }>(this.options.db, RENEW_CREDENTIAL, values).catch(() => []);
@@ -277,8 +274,8 @@ export class Credentials {
   }
 
   /**
-   * Returns the caller that the token belongs to, or null if the token is unknown, revoked or expired. Does not query the database for a
-   * malformed token, or for a token that was unknown in the last seconds.
+   * Returns the caller to whom the token belongs, or null if the token is unknown, revoked or expired. A malformed token, or one that was
+   * unknown within the last five seconds, causes no database query.
    * @param address network address of the sender; unknown tokens are counted per address
    * @throws ActionError RATE_LIMIT_EXCEEDED if the address sent too many unknown tokens and this token was never valid in this process
    */
@@ -302,7 +299,7 @@ export class Credentials {
     // Stores the time of the token's last use without waiting. Ignores an error, because the database may be read-only.
     if (row.needsUseUpdate) rows(db, MARK_CREDENTIAL_USED, [row.id, address ?? null]).catch(() => undefined);
     const caller = callerFromRow(row);
-    // Only the process that issued a run's token removes it from its cache when the run ends, so other processes must not cache it.
+    // When a run ends, only the process that issued the run's token removes it from its cache. So other processes must not cache the token.
     const isCacheable = row.kind !== "task" || this.runTokenKeys.has(row.id);
     // If rights changed during the query, the caller that the query returned may be outdated. So it is not cached.
     if (epochBefore !== this.epoch || !isCacheable) return caller;
@@ -311,7 +308,7 @@ export class Credentials {
     return caller;
   }
 
-  /** Ends the token of a run. Notifies only open connections that use the token; the caches of other processes never contain it. */
+  /** Ends a run's token. The notification only closes connections that use the token: no other process has the token in its cache. */
   async expire(id: number): Promise<void> {
     const key = this.runTokenKeys.get(id);
     this.runTokenKeys.delete(id);
@@ -320,8 +317,8 @@ export class Credentials {
   }
 
   /**
-   * Ends a credential at once, in every process. If `appId` is null, the credential may belong to any app (for the
-   * command line). In a transaction, call `clearCallerCaches` again after its end.
+   * Revokes a credential of the app, or a credential of any app if `appId` is null. In a transaction, call `clearCallerCaches` again after
+   * the commit.
    * @throws ActionError NOT_FOUND
    */
   async revoke(id: number, appId: number | null, executor: SqlClient = this.options.db): Promise<void> {

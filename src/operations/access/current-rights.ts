@@ -1,4 +1,4 @@
-/** Checks the rights of a caller again, in the transaction that depends on them. */
+/** Checks the rights of a caller again, inside the transaction that needs these rights. */
 import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { type Caller, isOperationAllowedForRole, type Operation } from "../../rules/access.js";
@@ -8,10 +8,8 @@ import { lockAdministratorRight } from "./administrator-right.js";
 const SELECT_ROLES = "SELECT role FROM app_role WHERE app_id = $1 AND person_id = $2";
 
 /**
- * Checks that a person may still perform the operation on the app. Another request may have removed the person's role since this request
- * was authorized. Call this function after `lockOrganizationOfApp`, so that no other request can remove a member until the transaction
- * ends. Lock the app before the call too. This function takes the lock of `lockAdministratorRight`. If the transaction waited for the app
- * while it held this lock, administrators of all organizations would have to wait.
+ * Checks again that a person may perform the operation on the app: another request may have removed the person's role since the first
+ * check. Lock the app and call `lockOrganizationOfApp` first, so that no other request can remove a member until the transaction ends.
  * @throws FORBIDDEN
  */
 export async function requireCurrentRight(

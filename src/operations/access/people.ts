@@ -4,7 +4,6 @@ import type { Person } from "../../data/person.js";
 import { ActionError } from "../../errors.js";
 import type { ReadAppSession } from "../../rules/app-session.js";
 
-/** A person, with the organization that the person belongs to. */
 export interface User extends Person {
   organizationId: number;
 }
@@ -18,7 +17,7 @@ const SELECT_PERSON = `SELECT id, first_name AS "firstName", last_name AS "lastN
 export class People {
   constructor(private readonly options: { db: Db }) {}
 
-  /** Returns the user of `Svc.Session`: the user of the page, or the user of the server run. */
+  /** Returns the data of `Svc.Session.get()` for pages and server runs. */
   readonly session: ReadAppSession = async ({ appId, personId, copy }) => {
     const personRows = personId === null ? [] : await rows<Person>(this.options.db, SELECT_PERSON, [personId]);
     return { appId, user: personRows[0] ?? null, environment: copy };

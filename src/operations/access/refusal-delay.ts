@@ -1,4 +1,7 @@
-/** Delays rejections of requests without a valid credential, except the first ones of a network address, so that guessing is slow. */
+/**
+ * Delays rejections of requests without a valid credential, so that guessing is slow. The first rejections of a network address are not
+ * delayed.
+ */
 import { setTimeout as delay } from "node:timers/promises";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 
@@ -22,7 +25,7 @@ export class RejectionDelay {
 
   constructor(private readonly bounds = REJECTION_DELAY_LIMITS) {}
 
-  /** Returns false if too many rejections wait already; then close the connection without a response. */
+  /** Returns false if too many rejections are waiting. The caller of this method must then close the connection without a response. */
   async wait(sender: string): Promise<boolean> {
     if (this.refusalBucket.takeTokens(sender) === 0) return true;
     const waitingCount = this.waitingBySender.get(sender) ?? 0;

@@ -1,6 +1,6 @@
 /**
- * Limits the requests in progress per credential and per network address. A request above the limit waits in a queue, and the service does
- * not read its body meanwhile. If the caller disconnects, the request leaves the queue. A request counts until all its work has ended.
+ * Limits the requests in progress per credential and per network address. A request above the limit waits in a queue before the service
+ * reads its body, and leaves the queue if the client disconnects.
  */
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { createClientDisconnectedError } from "../../errors.js";

@@ -23,7 +23,7 @@ function tokenChecksum(text: string): string {
   return digits;
 }
 
-/** Returns a new 256-bit random secret with a prefix. Tokens and one-time exchange codes use it. */
+/** Returns a random 256-bit secret with the prefix. */
 export const generateSecret = (prefix: string): string =>
   `${prefix}_${randomBytes(SECRET_BYTES).toString("base64url")}`;
 

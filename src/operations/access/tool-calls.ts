@@ -4,17 +4,15 @@ import type { Caller } from "../../rules/access.js";
 import { type AuditRecord, recordChange } from "../records/audit.js";
 import type { AccessCheckInput, AccessChecks } from "./access-checks.js";
 
-/** Type of the audit entry of a tool call. */
 export const TOOL_CALL_AUDIT_TYPE = "app.mcp.call";
 const NAME_MAX_CHARACTERS = 100;
 /** Maximum number of argument names in an audit entry, because a caller can send any number of unknown arguments. */
 const MAX_ARGUMENT_NAMES = 20;
-/** Arguments whose values are in the audit log. Of all others it contains only the names, because their values may be secrets. */
+/** Arguments whose values the audit log contains. Of all other arguments it contains only the names, because the values may be secrets. */
 const RESOURCE_ARGUMENTS = ["action", "name", "runId", "dataSource", "actionId", "page"];
 
 const shortenName = (name: string): string => name.slice(0, NAME_MAX_CHARACTERS).toWellFormed();
 
-/** Returns the names of all arguments, and the values of the arguments that identify a resource. */
 function describeArguments(args: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const names = RESOURCE_ARGUMENTS.filter((name) => typeof args[name] === "number" || typeof args[name] === "string");
   const values = names.map((name) => {

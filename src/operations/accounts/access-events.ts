@@ -52,8 +52,8 @@ export interface AccessLogPage {
 }
 
 /**
- * Entries of the organization $1 and of its members' accounts. If $2 (the reader administers the service), also those without an
- * organization, such as failed sign-ins, which have no person.
+ * Entries of the organization $1 and of its members' accounts. If $2 is true (the reader is an administrator), also entries of no
+ * organization.
  */
 const SELECT_ACCESS_EVENTS = `
   SELECT id, type, organization_id AS "organizationId", person_id AS "userId", subject_id AS "subjectId", address, data,

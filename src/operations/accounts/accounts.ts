@@ -36,7 +36,7 @@ export interface SignInResult {
 /** Method by which a person proved their identity. */
 export interface IdentityProof {
   by: "passphrase" | "passkey" | "openid" | "invitation";
-  /** ID of the OpenID provider; only set if the person signed in there. */
+  /** ID of the OpenID provider; set only if the person signed in at a provider. */
   provider?: string;
 }
 
@@ -51,15 +51,11 @@ const INSERT_PERSON = `
   VALUES ($1, $2, $3, $4, $5, $6) RETURNING ${USER_COLUMNS}`;
 const INSERT_OWNER = "INSERT INTO organization_member (organization_id, person_id, role) VALUES ($1, $2, 'owner')";
 const SET_PASSPHRASE = "UPDATE person SET passphrase_hash = $2 WHERE id = $1";
-/**
- * Changes names and passphrase hash; null keeps a value. The hash changes only if it is still the one with which the passphrase was
- * compared.
- */
+/** A null parameter keeps the value of its column. A new hash $4 is stored only if the current hash is still $5. */
 const UPDATE_PERSON = `
   UPDATE person SET first_name = coalesce($2, first_name), last_name = coalesce($3, last_name),
          passphrase_hash = coalesce($4, passphrase_hash)
    WHERE id = $1 AND ($4::text IS NULL OR passphrase_hash IS NOT DISTINCT FROM $5) RETURNING ${USER_COLUMNS}`;
-/* Selects a row if any administrator exists, including one who has never signed in and only uses tokens. */
 const HAS_ADMINISTRATOR = "SELECT 1 FROM person WHERE is_administrator LIMIT 1";
 const LOCK_PERSON = "SELECT id FROM person WHERE id = $1 FOR NO KEY UPDATE";
 const COUNT_RECENT_RESETS = `
@@ -153,8 +149,8 @@ export class Accounts {
   }
 
   /**
-   * Creates the one-time link with which an administrator creates an account. Revokes earlier set-up links that are
-   * unused, so that only one set-up link is valid.
+   * Creates a one-time link with which a person creates an administrator account. Revokes all earlier unused set-up links, so that only one
+   * set-up link is valid.
    */
   async createSetupLink(): Promise<IssuedOneTimeLink> {
     return this.options.db.transaction(async (manager) => {
@@ -163,7 +159,7 @@ export class Accounts {
     });
   }
 
-  /** Same as `createSetupLink`, for the first administrator. Returns null if the service has an administrator. */
+  /** Same as `createSetupLink`, for the first administrator. Returns null if the service already has an administrator. */
   async createFirstSetupLink(): Promise<IssuedOneTimeLink | null> {
     return this.options.db.transaction(async (manager) => {
       await lockAdministrators(manager);
@@ -319,8 +315,8 @@ export class Accounts {
   }
 
   /**
-   * Sets the passphrase of the person that the reset link names. Ends all sessions and tokens of the person, and
-   * the access of authorized programs. The person's passkeys and identities at OpenID providers stay valid.
+   * Sets the passphrase of the person for whom the reset link was created. Ends the person's sessions and editor tokens, and the access of
+   * authorized programs. The person's passkeys and identities at OpenID providers stay valid.
    * @throws PASSPHRASE_TOO_WEAK, LINK_EXPIRED
    */
   async confirmReset(request: SignInRequest, body: Record<string, unknown>): Promise<void> {
@@ -360,7 +356,7 @@ export class Accounts {
       );
       if (!isRight) throw currentPassphraseError();
     }
-    // Clients can send back an account that they have read, but a changed ID or e-mail address is an unknown field.
+    // Clients may send unchanged fields of the account back. A changed ID or e-mail address counts as an unknown field.
     const unchangedFields = Object.entries(user).flatMap(([field, value]) => (body[field] === value ? [field] : []));
     refuseUnknownFields(body, createFlatShape(ACCOUNT_FIELDS, unchangedFields));
     const hashed = passphrase === null ? null : await hashText(passphrase, hashQueueKeyFor(request));

@@ -22,7 +22,6 @@ export interface CallerAccess {
 
 const SELECT_USER = `
   SELECT id, organization_id AS "organizationId", first_name AS "firstName", last_name AS "lastName", email FROM person WHERE id = $1`;
-/* Selects organizations: all of them if $1 is true, otherwise those with the IDs in $2. */
 const SELECT_ORGANIZATIONS =
   "SELECT id, name FROM organization WHERE $1 OR id = ANY ($2::bigint[]) ORDER BY id LIMIT 1000";
 const SELECT_APPS = `

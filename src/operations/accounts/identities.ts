@@ -15,17 +15,17 @@ import { requireMemberCapacity } from "./member-limit.js";
 import type { SignedInRequest } from "./passkeys.js";
 import { lockSignInMethods, requireSignInMethod } from "./sign-in-methods.js";
 
-/** Identity that an OpenID provider has confirmed, with the data about the person that it sent. */
+/** Identity that an OpenID provider has confirmed, with the data that the provider sent about the person. */
 export interface ProvenIdentity {
   issuer: string;
   subject: string;
-  /** E-mail address; null if the provider sent no address, or has not verified it. */
+  /** E-mail address; null if the provider sent no address, or marked the address as not verified. */
   email: string | null;
   firstName: string;
   lastName: string;
   /** Role that the person's groups at the provider grant; null if no group grants a role. */
   role: Role | null;
-  /** Organization of the person by the provider's claim or the e-mail domain; null if neither is configured. */
+  /** Organization to which the provider's claim or the e-mail domain is mapped; null if no mapping matches. */
   organizationId: number | null;
 }
 
@@ -35,7 +35,7 @@ export interface ProviderIdentity {
   provider: string;
   issuer: string;
   createdAt: string;
-  /** Equals `createdAt`, because an identity never changes; it can only be removed. */
+  /** Equals `createdAt`: requests can remove an identity, but not change it. */
   updatedAt: string;
   lastUsedAt: string | null;
 }
@@ -58,7 +58,7 @@ const SET_ROLE = `
     updated_at = greatest(clock_timestamp(), organization_member.updated_at + interval '1 millisecond') WHERE organization_member.role <> excluded.role
   RETURNING role`;
 const REMOVE_ROLE = "DELETE FROM organization_member WHERE organization_id = $1 AND person_id = $2 RETURNING role";
-/** Locks the organization in a separate statement, because COUNT_OTHER_OWNERS takes its snapshot before it would wait for the lock. */
+/** A separate statement: COUNT_OTHER_OWNERS must start after the lock is held, because it reads the data of the time at which it starts. */
 const LOCK_ORGANIZATION = "SELECT FROM organization WHERE id = $1 FOR NO KEY UPDATE";
 const COUNT_OTHER_OWNERS = `
   SELECT (SELECT count(*) FROM organization_member WHERE organization_id = $1 AND role = 'owner' AND person_id <> $2) AS count,
@@ -94,15 +94,15 @@ export class OpenIdIdentityStore {
     await rows(executor, INSERT_IDENTITY, [personId, issuer, subject, provider, managesRoles]);
   }
 
-  /** Creates a person in the identity's organization, or in the first one that was created; null if it does not exist. */
+  /** Creates a person in the identity's organization, or in the one with the lowest ID. Returns null if the organization does not exist. */
   async createPerson(executor: SqlClient, identity: ProvenIdentity): Promise<User | null> {
     const { organizationId, firstName, lastName, email } = identity;
     return (await rows<User>(executor, INSERT_PERSON, [organizationId, firstName, lastName, email]))[0] ?? null;
   }
 
   /**
-   * Sets the person's role in their organization. Null removes the role, and ends the sessions and tokens of a person
-   * who then has no role. The last owner of an organization keeps the role owner.
+   * Sets the person's role in their organization. If `role` is null, removes the role and the access that depended on it. The last owner of
+   * an organization keeps the role owner.
    * @throws REQUEST_INVALID if the organization has the maximum number of members
    */
   async setRole(executor: SqlClient, { id, organizationId }: User, role: Role | null): Promise<void> {

@@ -10,13 +10,12 @@ export const lockPeople = (executor: SqlClient, ids: readonly (number | null)[])
   rows(executor, "SELECT FROM person WHERE id = ANY ($1::bigint[]) ORDER BY id FOR NO KEY UPDATE", [ids]);
 
 /**
- * Returns SQL that is true if the column is the ID of the app `app`, or of a stage in the group that started from this app. A new stage has
- * copies of the roles on its app. So the removal of a role on the first app of a group applies to all its stages.
+ * Returns SQL that is true if the column is the ID of the app `app` or of one of its stages. A stage is a copy of an app, including the
+ * roles. So a role that is removed from the app must also end on its stages.
  */
 export const isAppOrStageSql = (column: string, app: string): string =>
   `(${column} = ${app} OR ${column} IN (SELECT app_id FROM app_stage WHERE root_id = ${app}))`;
 
-/* Selects the links of invitations to the e-mail address of the person $1. */
 const SELECT_LINKS_OF_INVITED = `
   SELECT link_id FROM invitation JOIN person ON lower(person.email) = lower(invitation.email) WHERE person.id = $1`;
 /* Locks the unused links that the person $1 created or can use, and the link $2. */
@@ -27,9 +26,8 @@ const LOCK_LINKS = `
    ORDER BY id FOR NO KEY UPDATE`;
 
 /**
- * Locks a person, and then unused links in the order of their IDs: those that the person created or can use, and the
- * link `linkId`. Call it before a transaction changes the person and also uses or revokes a link. Such transactions
- * then lock the same rows in the same order, so they cannot deadlock.
+ * Locks a person, and then the unused links that the person created or can use, and the link `linkId`. Call this function before a
+ * transaction changes the person and uses or revokes a link: the same order of locks prevents deadlocks.
  */
 export async function lockPersonAndOneTimeLinks(
   executor: SqlClient,
@@ -73,9 +71,9 @@ export async function revokeInvalidOneTimeLinks(executor: SqlClient, personId: n
 }
 
 /**
- * Revokes pending invitations of the person to the organization and its apps, or to the app and its stages if `appId`
- * is set. Call it after a role of the person was removed or lowered, in the same transaction, which must have locked
- * the organization. Otherwise the person could regain the role with an older invitation.
+ * Revokes pending invitations of the person to the organization and its apps, or to the app and its stages if `appId` is set. Call this
+ * function after a role of the person was removed or lowered, in the same transaction, which must have locked the organization. Otherwise
+ * the person could regain the role with an older invitation.
  */
 export async function revokeReceivedInvitations(
   executor: SqlClient,

@@ -1,7 +1,6 @@
 /**
- * One-time links to set up the service, accept an invitation or reset a passphrase. The database stores a hash of the
- * link's token. The token is in the URL's fragment, which browsers do not send to servers; Studio's page sends it by
- * POST. Read this file before you add a kind of link.
+ * One-time links to set up the service, accept an invitation or reset a passphrase. The database stores only a hash of the link's token.
+ * The token is in the URL's fragment, which browsers do not send; Studio's page sends the token by POST.
  */
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -9,7 +8,6 @@ import { generateSecret, hashToken } from "../access/tokens.js";
 
 export type OneTimeLinkKind = "setup" | "invitation" | "reset";
 
-/** Path of the Studio page that each kind of link opens. */
 const PAGE_BY_LINK_KIND: Record<OneTimeLinkKind, string> = { setup: "setup", invitation: "invitation", reset: "reset" };
 
 const INSERT_LINK = `
@@ -48,7 +46,6 @@ export interface RedeemedOneTimeLink {
   personId: number | null;
 }
 
-/** Returns `row`. @throws LINK_EXPIRED if `row` is undefined */
 function requireValidLink(row: RedeemedOneTimeLink | undefined): RedeemedOneTimeLink {
   if (row) return row;
   throw new ActionError("LINK_EXPIRED");
@@ -112,9 +109,7 @@ export class OneTimeLinks {
     return (await rows(executor, REVOKE_LINKS, [id])).length > 0;
   }
 
-  /**
-   * Revokes all unused links of this kind that the person can use. If `personId` is null, revokes the links for people without an account.
-   */
+  /** Revokes all unused links of this kind for the person or, if `personId` is null, for people without an account. */
   async revokeAll(
     kind: OneTimeLinkKind,
     personId: number | null,

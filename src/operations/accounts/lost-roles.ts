@@ -9,9 +9,8 @@ import { isAppOrStageSql, revokeInvalidOneTimeLinks, revokeReceivedInvitations }
 const IS_APP_IN_SCOPE = `($2::bigint IS NULL OR ${isAppOrStageSql("app.id", "$2")})`;
 
 /**
- * Revokes the OAuth grants of the person $3 on apps where the person has no role any more: on the app $2 and its
- * stages. If $2 is null, on all apps of the organization $1; if $1 is null too, on all apps. Keeps the grants of an
- * administrator, who can use all apps without a role.
+ * Revokes grants of the person $3 on apps without a role of this person. The organization $1 and the app $2 limit the apps; null is no
+ * limit.
  */
 const REVOKE_GRANTS = `
   UPDATE oauth_grant SET revoked_at = now() FROM app
@@ -19,7 +18,10 @@ const REVOKE_GRANTS = `
      AND person_id = $3 AND revoked_at IS NULL
      AND NOT EXISTS (SELECT FROM app_role WHERE app_role.app_id = app.id AND app_role.person_id = $3)
      AND NOT EXISTS (SELECT FROM person WHERE id = $3 AND is_administrator)`;
-/** Revokes tokens of the person $3 where the person has no role: on the app $2 and its stages, or (null) in the organization $1. */
+/**
+ * Revokes tokens of the person $3 on apps without a role of this person: the app $2 and its stages or (null) all apps of the organization
+ * $1.
+ */
 const REVOKE_TOKENS = `
   UPDATE credential SET revoked_at = now() FROM app
    WHERE app.id = app_id AND app.organization_id = $1 AND ${IS_APP_IN_SCOPE}
@@ -33,14 +35,13 @@ const REVOKE_SESSIONS = `
      AND NOT EXISTS (SELECT FROM person WHERE id = $1 AND is_administrator)`;
 
 /**
- * Revokes the OAuth grants of a person who is no administrator of the service any more, on the apps where the person
- * has no role. Call it before `endSessionsIfNoRoleLeft`. When a person revokes a grant, the transaction locks grants
- * before tokens too, so the two transactions cannot deadlock.
+ * Revokes the OAuth grants of a former administrator of the service on the apps where the person has no role. Call this function before
+ * `endSessionsIfNoRoleLeft`: transactions must lock grants before tokens, so that they cannot deadlock.
  */
 export const revokeGrantsWithoutRole = (executor: SqlClient, personId: number) =>
   executor.query(REVOKE_GRANTS, [null, null, personId]);
 
-/** Ends the sessions of a person who has no role any more, and the tokens that act for this person on all apps. */
+/** Ends the sessions and editor tokens of a person who has no role any more. Does nothing if the person still has a role. */
 export const endSessionsIfNoRoleLeft = (executor: SqlClient, personId: number) =>
   executor.query(REVOKE_SESSIONS, [personId]);
 

@@ -1,7 +1,6 @@
 /**
- * Sign-in at OpenID providers (authorization code flow with PKCE, state and nonce, by openid-client). An identity consists of the issuer
- * and the claim `sub`. An identity belongs to the account that its first sign-in created, or to the account of the signed-in person who
- * linked it. An equal e-mail address alone never links an identity to an account.
+ * Sign-in at OpenID providers (authorization code flow with PKCE, state and nonce, by openid-client). The issuer and the claim `sub`
+ * identify a person. An equal e-mail address alone never links an identity to an account.
  */
 import * as client from "openid-client";
 import type { EntityManager } from "typeorm";
@@ -51,7 +50,9 @@ const REQUESTED_SCOPE = "openid email profile";
 const DISCOVERY_SECONDS = 10;
 /** Time in milliseconds for which the provider's configuration and keys are cached. */
 const PROVIDER_CACHE_MS = 3_600_000;
-/** Callbacks per network address and minute. Any client can send one, and each causes a request to the provider and an audit entry. */
+/**
+ * Callbacks per network address and minute. Any client can send a callback, which can cause a request to the provider and an audit entry.
+ */
 const CALLBACKS_PER_ADDRESS = 120;
 const CALLBACK_WINDOW_MS = 60_000;
 
@@ -105,7 +106,6 @@ export class OpenId {
 
   constructor(private readonly options: OpenIdOptions) {}
 
-  /** Returns the configured provider with this ID. @throws NOT_FOUND */
   private requireProvider(id: string): OpenIdProvider {
     const provider = this.options.providers.find((provider) => provider.id === id);
     if (!provider) throw new ActionError("NOT_FOUND", "there is no OpenID provider with this ID");
@@ -146,7 +146,7 @@ export class OpenId {
     return { url: url.href, flow };
   }
 
-  /** Exchanges the code in the callback URL for tokens, and returns their identity. @throws OpenIdSignInError */
+  /** Exchanges the code in the callback URL for tokens, and returns the identity in their claims. @throws OpenIdSignInError */
   private async proveIdentity(provider: OpenIdProvider, flow: OpenIdFlow, callback: URL): Promise<ProvenIdentity> {
     const configuration = await this.configurationOf(provider);
     const { state, nonce, verifier } = flow;
@@ -156,8 +156,8 @@ export class OpenId {
     });
     const claims: Record<string, unknown> = { ...tokens.claims() };
     const { issuer, userinfo_endpoint: endpoint } = configuration.serverMetadata();
-    // Many providers return groups and e-mail addresses only from the userinfo endpoint, not in the ID token. Without
-    // these claims, the person would lose the role, and an unverified e-mail address would count as verified.
+    // Many providers send groups only in the user info. So a sign-in without the user info must fail: without groups, the person would lose
+    // the role.
     const userInfo =
       endpoint === undefined
         ? {}
@@ -190,7 +190,6 @@ export class OpenId {
     });
   }
 
-  /** Creates the account for an identity that signs in for the first time. */
   private async createUser(manager: EntityManager, provider: OpenIdProvider, identity: ProvenIdentity): Promise<User> {
     const { identities } = this.options;
     if (!provider.autoCreate) throw new OpenIdSignInError("no-account");
@@ -231,7 +230,6 @@ export class OpenId {
     });
   }
 
-  /** Returns the providers that the sign-in page offers. */
   list(): { id: string; name: string }[] {
     return this.options.providers.map(({ id, name }) => ({ id, name }));
   }
@@ -294,7 +292,7 @@ export class OpenId {
   }
 }
 
-/** If the error says that the caller's session has ended, throws an error for a failed sign-in instead. Rethrows other errors unchanged. */
+/** Turns an ActionError, such as the error of an ended session, into a failed sign-in. Rethrows other errors unchanged. */
 function rethrowAsFailedSignIn(error: unknown): never {
   throw error instanceof ActionError ? new OpenIdSignInError("failed") : error;
 }

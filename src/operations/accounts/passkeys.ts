@@ -31,7 +31,7 @@ export interface Passkey {
   id: number;
   name: string;
   createdAt: string;
-  /** Equals `createdAt`, because a passkey never changes; it can only be removed. */
+  /** Equals `createdAt`: requests can remove a passkey, but not change it. */
   updatedAt: string;
   lastUsedAt: string | null;
 }
@@ -44,7 +44,7 @@ export interface PasskeyPageOrigin {
 /** Request of a signed-in person. */
 export type SignedInRequest = SignInRequest & { caller: Caller & { personId: number } };
 
-/** Loads the library while the database starts, because this takes 85 ms. An import at the top would delay the start. */
+/** Loading the library takes 85 ms, so the service calls this function at its start, while it connects to the database. */
 export const loadWebAuthn = () => import("@simplewebauthn/server");
 
 const SERVICE_NAME = "Svc App Actions";
@@ -141,7 +141,10 @@ export class Passkeys {
     await rows(db, INSERT_CHALLENGE, [hashChallenge(challenge), sessionId]);
   }
 
-  /** Returns a function that deletes a challenge: true if it was valid and issued to this session (null: a sign-in). */
+  /**
+   * Returns a function that deletes a challenge. The function returns true if the challenge was valid and belongs to this session or (null)
+   * a sign-in.
+   */
   private spendChallengeOf(sessionId: number | null) {
     return async (challenge: string) =>
       (await rows(this.options.db, DELETE_VALID_CHALLENGE, [hashChallenge(challenge), sessionId])).length > 0;
@@ -212,7 +215,6 @@ export class Passkeys {
     return (await rows<PasskeyRow>(this.options.db, SELECT_PASSKEYS_OF_PERSON, [personId, null])).map(toPasskey);
   }
 
-  /** Returns one passkey of the person. @throws NOT_FOUND */
   async get(personId: number, id: number): Promise<Passkey> {
     const [row] = await rows<PasskeyRow>(this.options.db, SELECT_PASSKEYS_OF_PERSON, [personId, id]);
     if (!row) throw new ActionError("NOT_FOUND", "no such passkey");
@@ -240,7 +242,7 @@ export class Passkeys {
   }
 
   /**
-   * Stores a passkey that the browser created. If the session could only register a passkey until now, it gets full rights.
+   * Stores a passkey that the browser created. A session that could only register a passkey gets full rights.
    * @throws REQUEST_INVALID
    */
   async register(request: SignedInRequest, page: PasskeyPageOrigin, body: Record<string, unknown>): Promise<Passkey> {
@@ -273,7 +275,7 @@ export class Passkeys {
   }
 
   /**
-   * Returns the WebAuthn options with which the browser signs in, by any passkey for this service on this device or on a phone.
+   * Returns the WebAuthn options for a sign-in. They name no passkey, so the browser can offer all passkeys for this service.
    * @throws RATE_LIMIT_EXCEEDED
    */
   async authenticationOptions(

@@ -25,11 +25,11 @@ export interface PersonSession {
   /** Network address from which the session was last used; null if the address is unknown. */
   address: string | null;
   createdAt: string;
-  /** Equals `createdAt`, because a session never changes; it can only be ended. */
+  /** Equals `createdAt`: requests can end a session, but not change it. */
   updatedAt: string;
   lastUsedAt: string;
   expiresAt: string;
-  /** True for the session with whose token the request was sent. */
+  /** True for the session whose token the request used. */
   isCurrent: boolean;
 }
 
@@ -79,7 +79,6 @@ const END_SESSIONS = `
     UPDATE credential SET revoked_at = now() FROM ended WHERE parent_id = ended.id AND page_session AND credential.revoked_at IS NULL)
   SELECT id FROM ended`;
 
-/* Ends all credentials that act for the person: sessions, the tokens of pages that were opened in these sessions, and editor tokens. */
 const END_SESSIONS_AND_TOKENS =
   "UPDATE credential SET revoked_at = now() WHERE person_id = $1 AND kind = 'editor' AND revoked_at IS NULL";
 
@@ -90,7 +89,7 @@ const CLEAR_PROVISIONAL_FLAG = "UPDATE person_session SET is_provisional = false
 export class PersonSessions {
   constructor(private readonly options: { db: Db; credentials: Credentials }) {}
 
-  /** Ends the session `id`, or all sessions except `except` if `id` is null. Returns their number. */
+  /** Ends the session `id`, or all sessions except `except` if `id` is null. Returns the number of ended sessions. */
   private async endSessions(
     personId: number,
     id: number | null,

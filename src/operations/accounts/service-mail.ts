@@ -12,7 +12,7 @@ export interface ServiceEmail {
   text: string;
 }
 
-/** Sends an e-mail. A failure is logged and not thrown, because the request that caused the e-mail has been answered already. */
+/** Sends an e-mail. A failure is logged, not thrown. */
 export type SendServiceMail = (mail: ServiceEmail) => Promise<void>;
 
 const SMTP_GREETING_TIMEOUT_MS = 20_000;
@@ -52,7 +52,6 @@ export function createServiceMailer(
   };
 }
 
-/** Returns a function that sends the e-mail of an invitation. */
 export const createInvitationMailer =
   (send: SendServiceMail) =>
   ({ email, role, expiresAt }: { email: string; role: string; expiresAt: string }, link: string): Promise<void> =>

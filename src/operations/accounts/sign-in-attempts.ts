@@ -68,7 +68,10 @@ async function lockAttempts(manager: EntityManager, subjects: readonly Buffer[])
 export class PersonSignInAttempts {
   constructor(private readonly options: { db: Db }) {}
 
-  /** Counts an attempt as failed at once, so that attempts in progress count. Returns its time. @throws RATE_LIMIT_EXCEEDED */
+  /**
+   * Counts an attempt as failed before its result is known, so that concurrent attempts count. Returns the time. @throws
+   * RATE_LIMIT_EXCEEDED
+   */
   private async countAttempt(subjects: readonly Buffer[]): Promise<number> {
     return this.options.db.transaction(async (manager) => {
       const lockedRows = await lockAttempts(manager, subjects);
@@ -84,7 +87,7 @@ export class PersonSignInAttempts {
     });
   }
 
-  /** Removes one attempt from the counts; after a success, all failures for this account from this network address. */
+  /** Removes one attempt from the counts. After a success, removes all failures for this account from this network address. */
   private async uncountAttempt(
     attemptedAt: number,
     ofAddress: Buffer,

@@ -45,7 +45,7 @@ export async function lockPassphrase(executor: SqlClient, personId: number, pass
 }
 
 /**
- * Checks that the person has at least one sign-in method. Call it after the removal, in the same transaction.
+ * Checks that the person has at least one sign-in method. Call this function after the removal of a method, in the same transaction.
  * @throws ActionError REQUEST_INVALID
  */
 export async function requireSignInMethod(executor: SqlClient, personId: number): Promise<void> {

@@ -15,7 +15,9 @@ export const ACTION_EDITED_CHANNEL = "svc_action_edited";
 
 /** A change of an action's draft or live version. */
 export interface ActionChange {
-  /** True if the editor must read all actions again, because notifications may be lost. All other fields are then null, false or empty. */
+  /**
+   * True if the subscriber must read all actions again, because notifications may be lost. All other fields are then null, false or empty.
+   */
   reset: boolean;
   /** ID of the draft; null if `reset` is true. */
   id: number | null;

@@ -44,7 +44,6 @@ export interface Action extends RunLimits {
   endpoints?: TriggerEndpoint[];
 }
 
-/** Converts a row of the table `action` to the form that callers receive. */
 export type ConvertActionRow = (row: ActionRow) => Action;
 
 export const createActionRowConverter =
@@ -108,7 +107,6 @@ export interface DraftTarget {
   precondition?: ExpectedETags;
 }
 
-/** Finds and locks a draft. @throws the error status `refusal` if the ID belongs to a live version */
 export type LockDraft = (manager: EntityManager, target: DraftTarget, refusal: Status) => Promise<ActionRow>;
 
 /**
@@ -129,8 +127,8 @@ export const createLockDraft =
   };
 
 /**
- * Reads a draft without a lock, for slow work before the transaction, such as requests to package registries. Returns
- * null if the transaction will reject the ID.
+ * Reads a draft without a lock, for slow work before the transaction, such as requests to package registries. Returns null if no draft has
+ * this ID.
  */
 export async function readDraft(db: Db, { appId, id }: DraftTarget): Promise<ActionRow | null> {
   const where = { id, appId, masterId: IsNull(), actionVersion: "v3" };
@@ -154,7 +152,6 @@ export async function isNameTaken(
   return (await rows(manager, sql, [appId, name, exceptId])).length > 0;
 }
 
-/** Returns the error for a name that another draft of the app already has. */
 export const createNameTakenError = (name: string) =>
   new ActionError(
     "NAME_ALREADY_EXISTS",
@@ -162,9 +159,8 @@ export const createNameTakenError = (name: string) =>
   );
 
 /**
- * Waits for `write`, and throws `refusal` if the name is a duplicate. A deadlock also counts as a duplicate name. So
- * `write` must write only one row, which is new or which the transaction has locked. Then `write` can only wait for the
- * unique index of names, and only a duplicate name can cause a deadlock.
+ * Waits for `write`, and throws `refusal` if the name is a duplicate. A deadlock also counts as a duplicate name. So `write` must write
+ * only one row, which is new or already locked: then only the unique index of names can cause a deadlock.
  */
 export async function rejectDuplicateName<T>(write: Promise<T>, refusal: ActionError): Promise<T> {
   try {
@@ -175,8 +171,8 @@ export async function rejectDuplicateName<T>(write: Promise<T>, refusal: ActionE
 }
 
 /**
- * Inserts a row or updates all its columns. TypeORM's `save` is not used, because it merges JSON key by key, and loses
- * keys that every object inherits, such as `toString`.
+ * Inserts a row, or updates all its columns except `lastRunAt` and `createdAt`. TypeORM's `save` is not used, because it merges JSON key by
+ * key, and loses keys that every object inherits, such as `toString`.
  */
 export async function writeActionRow(manager: EntityManager, row: ActionRow): Promise<void> {
   if (row.id === undefined) {
@@ -187,7 +183,6 @@ export async function writeActionRow(manager: EntityManager, row: ActionRow): Pr
   await manager.update(ActionRow, id, written as object);
 }
 
-/** Returns the fields of a row that authors can write. */
 export function pickAuthoredFields(row: ActionRow): ActionInput {
   const { name, code, description, active, environment, triggers, dependencies, frequency, timezone } = row;
   const draftFields = { name, code, description, active, environment, triggers, dependencies, frequency, timezone };
@@ -201,7 +196,7 @@ export function pickAuthoredFields(row: ActionRow): ActionInput {
   };
 }
 
-/** Copies all fields that authors can write from `input` to the row. Clears fields that are missing in `input`. */
+/** Copies `input` to the row. Clears the run limits and source files that are missing in `input`. */
 export function assignAuthoredFields(row: ActionRow, input: ActionInput): ActionRow {
   const access = input.access === DEFAULT_ACTION_ACCESS ? null : input.access;
   return Object.assign(row, NO_RUN_LIMITS, { source: null }, input, { access });

@@ -35,7 +35,6 @@ export interface ValidatedAction {
 
 const isText = (code: unknown): code is string => typeof code === "string";
 
-/** Returns the property `key` of `data`; undefined if it is missing or `data` is not an object. */
 function readProperty(data: unknown, key: string): unknown {
   return isObject(data) && Object.hasOwn(data, key) ? data[key] : undefined;
 }
@@ -48,13 +47,15 @@ interface ActionValidationOptions {
   allowPrivateNetwork: boolean;
 }
 
-/** Runs after all other checks, so that other errors take precedence. @throws ActionError REQUEST_INVALID */
+/** Call this function after all other checks, so that other errors take precedence. @throws ActionError REQUEST_INVALID */
 function requireKnownFields(data: unknown, validatedAction: ValidatedAction): ValidatedAction {
   refuseUnknownFields(data, ACTION_SHAPE);
   return validatedAction;
 }
 
-/** Runs `validate`, and checks that name and URL paths are free in the app. Throws the error that is first in the validation table. */
+/**
+ * Runs `validate` and checks that the URL paths are free. If several checks fail, throws the error that is first in the validation table.
+ */
 async function withFreeNameAndPaths(
   manager: EntityManager,
   addressScope: { appId: number; exceptId: number | null; rewritten: readonly number[] },
@@ -94,7 +95,7 @@ export class ActionValidation {
   constructor(private readonly options: ActionValidationOptions) {}
 
   /**
-   * Checks the code with V8, and validates all fields with `parse`.
+   * Checks the code, and validates all fields with `parse`.
    * @param parse validates the fields; receives a function that returns the error of the code
    * @param compiled code that is already stored; if the new code is the same, its compiler errors are ignored
    * @param buildFault error from building the code from its source files; null if the code was built
@@ -131,7 +132,7 @@ export class ActionValidation {
     return this.checkInput(current.appId, code, parse, current.code, fault);
   }
 
-  /** The code of an action with source files is built only afterwards, because the build needs the resolved packages. */
+  /** Resolves the dependencies of an action with source files before the code is built, because the build needs these packages. */
   private async resolveSourceDependencies(
     author: ScriptQuotaRequest,
     data: unknown,
@@ -156,8 +157,8 @@ export class ActionValidation {
   }
 
   /**
-   * Checks the code and resolves the dependencies. Call it before the transaction, because these steps are slow. Does
-   * not throw validation errors: the validation in the transaction finds and throws them.
+   * Checks the code and resolves the dependencies. Call this method before the transaction, because these steps are slow. It throws no
+   * validation errors: the later validation throws them.
    * @param current the current draft; null for a new action
    * @param exportedAssets scripts that the imported document lists
    */

@@ -16,7 +16,7 @@ export interface CodeCheckResult {
   compileError: ActionError | null;
 }
 
-/** Maximum number of concurrent checks, one per app, so that an app with long code does not block others. */
+/** Maximum number of concurrent checks. Each app has at most one of them, so that an app with long code does not block others. */
 const MAX_CONCURRENT_CHECKS = 4;
 /** Code up to this length is checked on the main thread, because the check takes a few milliseconds and starting a thread takes longer. */
 const MAIN_THREAD_MAX_CHARACTERS = 4_096;

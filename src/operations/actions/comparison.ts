@@ -20,9 +20,9 @@ export type ComparedVersionSelector = number | "master" | "production";
 export interface ActionComparison extends ActionDiff {
   from: ComparedVersionSelector;
   to: ComparedVersionSelector;
-  /** All fields of the state `from`, the first of the two compared states. */
+  /** All fields of the state `from`. */
   before: ActionInput;
-  /** All fields of the state `to`, the second of the two compared states. */
+  /** All fields of the state `to`. */
   after: ActionInput;
 }
 
@@ -77,7 +77,7 @@ const withoutNullSource = ({ source, ...input }: ActionInput): ActionInput => ({
 async function compareStates(appId: number, from: ActionState, to: ActionState): Promise<ActionComparison> {
   const labels = { before: sideLabel(from.side), after: sideLabel(to.side) };
   const [before, after] = [withoutNullSource(from.input), withoutNullSource(to.input)];
-  // `assets` replaces the scripts in `before` and `after`. If `assets` is undefined, the comparison ignores scripts.
+  // If `assets` is undefined, the comparison ignores the scripts of packages.
   const compared = { before: { ...before, assets: from.assets }, after: { ...after, assets: to.assets }, labels };
   return { from: from.side, to: to.side, before, after, ...(await diffInThread(appId, compared)) };
 }

@@ -24,13 +24,11 @@ import {
 import type { ValidatedAction } from "./action-validation.js";
 import { storeDraftVersion } from "./versions.js";
 
-/** Returns the names of those fields whose values differ between `before` and `after`. */
 export function findChangedFields(before: ActionInput, after: ActionInput): string[] {
   const fields = new Set([...Object.keys(before), ...Object.keys(after)]) as Set<keyof ActionInput>;
   return [...fields].filter((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]));
 }
 
-/** Returns those scripts in `assets` that are not in `before`. */
 function findAddedScripts(assets: readonly StoredAsset[], before: readonly StoredAsset[]): StoredScriptAsset[] {
   const had = new Set(before.map(({ name, sha256 }) => `${name} ${sha256}`));
   return assets.filter(isStoredScript).filter(({ name, sha256 }) => !had.has(`${name} ${sha256}`));
@@ -92,11 +90,9 @@ export class DraftWriter {
   ) {}
 
   /**
-   * Writes a validated action to its row, and its URL paths to the table of routes. Creates a secret for the action's
-   * HTTP endpoints if there is none yet. The transaction must have locked the app, so that concurrent requests cannot
-   * exceed the limits of the app. After an error, the transaction must be rolled back.
-   * @throws NAME_ALREADY_EXISTS, TRIGGERS_INVALID; REQUEST_INVALID if the app's actions together are too large;
-   *   DEPENDENCY_UNRESOLVED if the scripts of the app's actions together are too large
+   * Writes a validated action to its row, and its URL paths to the table of routes. Creates the secret of the HTTP endpoints if it is
+   * missing. The transaction must have locked the app, and must be rolled back after an error.
+   * @throws NAME_ALREADY_EXISTS, TRIGGERS_INVALID; REQUEST_INVALID or DEPENDENCY_UNRESOLVED if the app's actions or scripts are too large
    */
   async store(manager: EntityManager, row: ActionRow, { input, assets }: ValidatedAction): Promise<void> {
     await checkTotalActionSize(manager, row, input);

@@ -49,7 +49,6 @@ function toExportedAssets({ assets }: ActionRow): Pick<ExportedAction, "assets">
   return stored.length === 0 ? {} : { assets: stored };
 }
 
-/** Converts a draft to the form that an export contains. */
 export const toExportedAction = (row: ActionRow): ExportedAction => ({
   ...NO_RUN_LIMITS,
   ...pickAuthoredFields(row),
@@ -62,7 +61,6 @@ const scriptListText = (assets: readonly StoredAsset[]) =>
 const hasSameScripts = (left: readonly StoredAsset[], right: readonly StoredAsset[]) =>
   scriptListText(left) === scriptListText(right);
 
-/** Returns the property "name" of an action in a document; null if it is missing or not a text. */
 export const actionNameOrNull = (data: unknown): string | null =>
   isObject(data) && typeof data["name"] === "string" ? data["name"] : null;
 
@@ -162,7 +160,7 @@ export class ActionImporter {
     steps: readonly ActionImportStep[],
   ): Promise<void> {
     const { draftWriter } = this.options;
-    // The order of names prevents deadlocks of two imports in the index of names.
+    // Actions are written in the order of their names, so that two imports cannot deadlock in the unique index of names.
     const sortedSteps = steps.toSorted((a, b) => (a.validated.input.name < b.validated.input.name ? -1 : 1));
     const rewritten = steps.flatMap(({ current: row, fields }) => (row && fields.length > 0 ? [row.id] : []));
     await deleteRoutes(manager, rewritten);

@@ -21,8 +21,8 @@ function toCodeProblem(fault: string, dependency: string | null): CodeProblem {
 }
 
 /**
- * Returns the first syntax error in the code. If there is none, returns a problem for each package that the code uses
- * but `dependencies` does not list.
+ * Returns the first error in the code. If the code has no error, returns a problem for each package that the code uses but `dependencies`
+ * does not list.
  * @throws REQUEST_INVALID
  */
 export type CodeProblemFinder = (

@@ -38,7 +38,7 @@ const SELECT_PUBLISHING_APP = `SELECT requires_tests AS "requiresTests", publish
 
 type PublishingApp = { requiresTests: boolean; isPublished: boolean };
 
-/** While the app is locked, no other request can unpublish it or add actions that exceed its limits. */
+/** Call this function while the app is locked. Otherwise another request could unpublish the app at the same time. */
 async function readPublishingApp(manager: EntityManager, appId: number): Promise<PublishingApp> {
   return (await rows<PublishingApp>(manager, SELECT_PUBLISHING_APP, [appId]))[0]!;
 }
@@ -139,10 +139,8 @@ export class ActionPublisher {
 
   /**
    * Creates the live version of a draft, or overwrites it with the current draft. An existing live version keeps its ID.
-   * @returns the live version
-   * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION for the ID of a live version, APP_NOT_PUBLISHED, TESTS_REQUIRED,
-   *   ACTION_CHANGED, NAME_ALREADY_EXISTS if another live version has this name, DEPENDENCY_UNRESOLVED, PUBLISH_FAILED, REQUEST_INVALID if
-   *   the app's actions together are too large
+   * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION, APP_NOT_PUBLISHED, TESTS_REQUIRED, ACTION_CHANGED,
+   * NAME_ALREADY_EXISTS, DEPENDENCY_UNRESOLVED, PUBLISH_FAILED; REQUEST_INVALID if the app's actions together are too large
    */
   publish(caller: Caller, target: PublishRequest): Promise<Action> {
     return rethrowWithStatus("PUBLISH_FAILED", this.options.log, this.prepareAndPublish(caller, target));

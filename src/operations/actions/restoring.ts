@@ -42,8 +42,8 @@ export class DraftRestorer {
 
   /**
    * Validates the version with the current rules.
-   * @throws RESTORE_FAILED whose message contains the validation error, for example that a package is no longer
-   *   available. The status of the validation error would suggest that the request is invalid
+   * @throws RESTORE_FAILED with the validation error in its message. The status of the validation error itself would suggest an invalid
+   * request
    */
   private async validateVersion(
     manager: EntityManager,
@@ -92,7 +92,7 @@ export class DraftRestorer {
       const { data } = await findVersion(db.manager, id, versionId);
       return validation.prepareRestore({ caller, appId }, data, row);
     };
-    // Ignores an error here: `restore` makes the same checks again in its transaction, and throws the error.
+    // Ignores an error here: the transaction below makes the same checks again, and throws the error.
     const resolved = await resolvePackages().catch(() => NO_RESOLVED_DEPENDENCIES);
     return transactWithAppLock(db, appId, (manager) =>
       this.restoreResolved(manager, caller, target, versionId, resolved),

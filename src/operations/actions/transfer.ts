@@ -152,11 +152,10 @@ export class ActionTransfer {
   }
 
   /**
-   * Imports a document in one transaction. Creates the actions whose names are new. Updates the drafts whose names
-   * are in the document; fields that the document omits keep their values. Other drafts do not change. A dry run
-   * writes nothing and returns the validation errors.
+   * Imports a document in one transaction: creates actions with new names, and updates the drafts whose names are in the document. Fields
+   * that the document omits keep their values. A dry run writes nothing and returns the validation errors.
    * @throws REQUEST_INVALID with `faults` if an action is invalid, also with `retryAfter` if a retry may fix all faults;
-   *   NAME_ALREADY_EXISTS if another request has just used one of the names
+   * NAME_ALREADY_EXISTS if another request has just used one of the names
    */
   async import(caller: Caller, appId: number, document: unknown, dryRun: boolean): Promise<ImportReport> {
     const { db, steps } = this.options;

@@ -88,13 +88,13 @@ const INSERT_SNAPSHOT = `
     INSERT INTO kept_script_use (sha256, action_version_id) SELECT sha256, id FROM version, unnest($5::text[]) AS sha256)
   SELECT id FROM version`;
 
-/** Hash of the fields that authors can write. A draft that was restored from a version has the same hash as it. */
+/** Hash of the fields that authors can write. A draft that was restored from a version has the same hash as this version. */
 const draftStateHash = (row: ActionRow): Buffer =>
   createHash("sha256")
     .update(JSON.stringify(pickAuthoredFields(row)))
     .digest();
 
-/** Keeps the newest VERSIONS_PER_ACTION_MAX versions: those with the highest IDs, because inserts lock the draft. */
+/** Keeps the VERSIONS_PER_ACTION_MAX versions with the highest IDs. These are the newest, because each insert locks the draft. */
 const DELETE_OLD_VERSIONS = `
   DELETE FROM action_version WHERE action_id = $1 AND id <=
     (SELECT id FROM action_version WHERE action_id = $1 ORDER BY id DESC OFFSET ${VERSIONS_PER_ACTION_MAX} LIMIT 1)`;
@@ -138,7 +138,7 @@ export async function storeDraftVersion(
     return await manager.transaction((savepoint) => writeSnapshot(savepoint, row, origin));
   } catch (error) {
     const { occasion } = origin;
-    // The error object also contains parameters of the SQL statement, such as the action's code.
+    // Logs only the message, because the error object also contains parameters of the SQL statement, such as the action's code.
     log.error(
       { actionId: row.id, occasion, reason: (error as Error).message },
       "the version of a changed action could not be stored; the change was saved without it",
@@ -147,7 +147,7 @@ export async function storeDraftVersion(
   }
 }
 
-/** Sets the publishing time. Publishing stores no version: the newest version with the draft's state becomes live. */
+/** Sets the publishing time of the newest version that equals the draft. Publishing itself stores no version. */
 const MARK_PUBLISHED = `
   UPDATE action_version SET published_at = clock_timestamp() WHERE id =
     (SELECT id FROM action_version WHERE action_id = $1 AND state = $2 ORDER BY id DESC LIMIT 1)`;
@@ -200,7 +200,6 @@ export async function findVersion(executor: SqlClient, actionId: number, version
   };
 }
 
-/** SQL condition and SQL order for the list of all versions of an action. */
 const ALL_VERSIONS = ["version.action_id = $1", "version.id DESC"] as const;
 const PUBLISHED_VERSIONS = [
   `${ALL_VERSIONS[0]} AND version.published_at IS NOT NULL`,
