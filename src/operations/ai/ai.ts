@@ -28,8 +28,8 @@ import { StreamedCompletionReader } from "./completion-parts.js";
 import { AiUsageRecorder } from "./usage.js";
 
 /**
- * Reply to a request that the package svc-ai sends: the value that the action receives, or the error with which the
- * action's promise rejects. For a stream, the last line is such a reply.
+ * Reply to a request that the package svc-ai sends: the value that the action receives, or the error with which the action's promise
+ * rejects. The last line of a streamed response is an AiReply too.
  */
 export type AiReply = { answer: AiAnswer } | { failure: { code: AiErrorCode; message: string } };
 
@@ -58,14 +58,16 @@ const RUN_COUNTS_TTL_MS = 10 * 60 * 1000;
 
 const CHARACTERS_PER_TOKEN = 4;
 const ASSUMED_ANSWER_TOKENS = 1_024;
-/** Matches the name of a provider's error, such as `rate_limit`. The action does not get its message, which could repeat the request. */
+/**
+ * Matches the name of a provider's error, such as `rate_limit`. The action does not get the error's message, which could repeat the
+ * request.
+ */
 const ERROR_NAME = /^[a-z][a-z0-9_]{0,60}$/;
 
 /** Only runs on the server can read protected settings, and therefore use the AI provider. */
 const SELECT_RUN_ENVIRONMENT = `
   SELECT action.environment FROM run JOIN action ON action.id = run.action_id WHERE run.id = $1 AND run.app_id = $2`;
 
-/** Returns an estimate of the number of tokens in the input texts of a call. */
 function estimateInputTokens(options: AiOptions): number {
   if (options.call === "image" || options.call === "transcribe") return 0;
   const texts = options.call === "embeddings" ? options.input : options.messages.map(({ content }) => content);
@@ -73,14 +75,12 @@ function estimateInputTokens(options: AiOptions): number {
   return Math.ceil(characters / CHARACTERS_PER_TOKEN);
 }
 
-/** Returns an estimate of the number of tokens of a call, including its answer. */
 function estimateTotalTokens(options: AiOptions): number {
   return (
     estimateInputTokens(options) + (options.call === "completions" ? (options.maxTokens ?? ASSUMED_ANSWER_TOKENS) : 0)
   );
 }
 
-/** A request to a language model, with the run that sends it and the provider in the app's settings. */
 interface ModelRequest {
   appId: number;
   runId: number;
@@ -91,13 +91,13 @@ interface ModelRequest {
 
 const tokenUsageOf = (answer: AiAnswer): AiTokenUsage | null => ("usage" in answer ? answer.usage : null);
 
-/** Tokens that count toward the daily limit: as the provider reports, otherwise the estimate `expected`. */
+/** Returns the tokens that the provider reports or, without a report, the estimate `expected`. They count toward the daily limit. */
 function usedTokens(answer: AiAnswer, expected: number): number {
   const { inputTokens = 0, outputTokens = 0 } = tokenUsageOf(answer) ?? {};
   return inputTokens + outputTokens || expected;
 }
 
-/** Returns the input and output texts of a call, for its log event. Called only if the app's setting has `logTexts`. */
+/** Returns the texts of a call for its log event. They are logged only if the app's setting `__ai` has `logTexts`. */
 function loggedTexts(options: AiOptions, answer: AiAnswer): object {
   if (options.call === "completions") {
     return { messages: options.messages, answer: "message" in answer ? answer.message.content : "" };
@@ -107,7 +107,7 @@ function loggedTexts(options: AiOptions, answer: AiAnswer): object {
   return { answer: "text" in answer ? answer.text : "" };
 }
 
-/** The message contains the name of the provider's error, in which `mask` masks secrets. */
+/** Returns an error whose message contains the name of the provider's error. `mask` masks secrets in this name. */
 async function createProviderError(
   url: URL,
   response: OutgoingResponse,
@@ -199,7 +199,7 @@ export class Ai {
       : PROVIDER_APIS[setting.provider].readResponse(requested, model, response.body);
   }
 
-  /** A provider, or a server that imitates one, could include the received key in its answer. */
+  /** Returns a scanner that masks the app's secrets, because a provider could repeat the received key in its answer. */
   private async scanOf(appId: number): Promise<SecretScanner> {
     const { settings, scannerCache } = this.options;
     const { version, entries } = await settings.secretValues.read(appId);
@@ -241,7 +241,7 @@ export class Ai {
       return answer;
     } finally {
       parts?.stop();
-      // The provider also charges for a stream that ended early, so its input and its received text are counted.
+      // A provider also charges for a stream that ended early. So the tokens of the input and of the received text count.
       const receivedCharacters = parts?.characters ?? null;
       const spentTokens =
         receivedCharacters === null

@@ -5,7 +5,7 @@ import type { AiCompletion, CompletionEventReader } from "../../rules/ai/answer.
 import { AiError } from "../../rules/ai/failure.js";
 import { ServerSentEventReader } from "../../rules/ai/provider-json.js";
 
-/** Longer unsent text is scanned only after its length has doubled, so that the total time of all scans stays linear. */
+/** Unsent text above this length is scanned again only after its length has doubled, so that the total time of all scans stays linear. */
 const ALWAYS_SCANNED_CHARACTERS = 1_024;
 
 export class StreamedCompletionReader {
@@ -58,7 +58,7 @@ export class StreamedCompletionReader {
     if (text !== "") await this.addText(text, false);
   }
 
-  /** Characters of text and of arguments of tool calls so far; null without a successful response. */
+  /** Number of characters of text and of tool arguments received so far; null before a successful response. */
   get characters(): number | null {
     return this.hasStarted ? this.stream.characterCount() : null;
   }

@@ -10,9 +10,7 @@ const UTC_DATE_SQL = "(now() AT TIME ZONE 'UTC')::date";
 const USAGE_RETENTION_DAYS = 31;
 
 /**
- * Counts a call to a language model. $1 is the app, $2 the estimated tokens of the call, $3 and $4 the maximum requests and tokens per day
- * (null for no maximum). It is a single statement, so that the database counts concurrent calls one after the other. Returns no row if a
- * limit is reached. Also deletes the app's counts of days more than USAGE_RETENTION_DAYS days ago.
+ * Counts a call of the app $1 with $2 estimated tokens. $3 and $4 are the daily limits (null: none). Returns no row if a limit is reached.
  */
 const RESERVE_TOKENS = `
   WITH old AS (DELETE FROM ai_usage WHERE app_id = $1 AND day < ${UTC_DATE_SQL} - ${USAGE_RETENTION_DAYS})

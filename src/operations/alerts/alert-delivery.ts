@@ -1,6 +1,6 @@
 /**
- * Sends alerts to webhooks and Slack. Repeats each message for up to a day until the receiver accepts it, so a receiver can get a message
- * twice, with the same ID. Connects to public network addresses only. Stores the status of each response, but not its body.
+ * Sends alerts to webhooks and Slack. Repeats a message for up to a day, so a receiver can get a message twice, with the same ID. Stores
+ * the status of each response, but not its body.
  */
 
 import type { Logger } from "pino";
@@ -17,14 +17,13 @@ import { type AlertBody, composeSlackBody } from "./alert-texts.js";
 const DELIVERY_SLOTS = 20;
 /** Maximum number of alert messages of one app in progress, so that hosts that never respond do not occupy all slots. */
 const DELIVERIES_PER_APP = 4;
-/** Duration of the lease of a claimed alert message. It is longer than one attempt to send the message can take. */
+/** Time for which a claimed alert message is reserved for this process. One attempt to send the message never takes longer. */
 const CLAIM_DURATION = "interval '60 seconds'";
 const FIRST_RETRY_DELAY_SECONDS = 15;
 const MAX_RETRY_DELAY_SECONDS = 3_600;
 
 /**
- * Claims the oldest message of each rule, so that they arrive in order, first of apps with few messages in progress. $1 is the maximum
- * number of messages, $2 are app IDs, $3 their numbers of messages in progress.
+ * Claims the oldest message of each rule, so that messages arrive in order. $1 is the maximum, $2 app IDs, $3 their messages in progress.
  */
 const CLAIM_DELIVERIES = `
   UPDATE alert_delivery SET due_at = now() + ${CLAIM_DURATION}, attempts = attempts + 1

@@ -53,7 +53,7 @@ export interface StoredAlertRuleState extends AlertRuleState {
   ruleId: number;
   /** ID of the action to which this state of the rule belongs; 0 for the state of the whole app. */
   actionId: number;
-  /** True if the last message said that the rule is firing; false if it said that the rule has recovered, or without a message. */
+  /** True if the last message said that the rule is firing; false if it said that the rule has recovered, or if there was no message. */
   isReported: boolean;
   firedAt: Date | null;
 }
@@ -125,8 +125,8 @@ export async function readAlertDeliveries(
 }
 
 /**
- * Reads and locks all enabled alert rules until the transaction ends. A change of a rule also locks first the rule and
- * then its states, so that no deadlock can occur.
+ * Reads and locks all enabled alert rules until the transaction ends. All transactions must lock a rule before its states, so that no
+ * deadlock can occur.
  */
 export async function lockEnabledAlertRules(executor: SqlClient): Promise<WatchedAlertRule[]> {
   const sql = `SELECT ${RULE_COLUMNS}, app.name AS "appName", rule.since, rule.told_at AS "reportedAt"

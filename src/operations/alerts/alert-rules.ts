@@ -73,9 +73,8 @@ export class AlertRules {
   }
 
   /**
-   * Locks the app and runs `work`, which creates, changes, deletes or tests an alert rule and returns the rule's ID.
-   * Then writes an audit entry, unless `work` returns null. The lock prevents concurrent requests from exceeding the
-   * app's limits, and from changing rules while a manifest is applied.
+   * Runs `work` while the app is locked, so that requests cannot exceed the app's limits. Writes an audit entry, unless `work` returns
+   * null.
    */
   private async writeRule<Id extends number | null>(
     caller: Caller,
@@ -102,7 +101,6 @@ export class AlertRules {
     return readAlertRules(this.options.db, appId);
   }
 
-  /** Returns one alert rule. @throws NOT_FOUND */
   async find(appId: number, id: number): Promise<AlertRule> {
     const [rule] = await readAlertRules(this.options.db, appId, id);
     if (!rule) throw new ActionError("NOT_FOUND", "no such alert");

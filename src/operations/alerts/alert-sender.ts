@@ -1,6 +1,6 @@
 /**
- * Queues the message of an alert in the transaction that changes the rule's state: an e-mail in the app's outbox, or a
- * row in the table alert_delivery for a webhook or Slack.
+ * Queues the message of an alert in the caller's transaction. Each message has a row in the table alert_delivery. An e-mail is also in the
+ * app's outbox, which sends it.
  */
 import { rows, type SqlClient } from "../../data/database.js";
 import type { AlertChannel } from "../../rules/alert-input.js";

@@ -1,7 +1,6 @@
 /**
- * Evaluates the alert rules: with the runs that have ended since the last evaluation, and with the current state of
- * schedules and queues. Stores the states of the rules, and queues messages about changes. Every process can do this,
- * because the scheduler process may have stopped. Each evaluation locks one row, so that no run is evaluated twice.
+ * Evaluates the alert rules with the runs that have ended since the last evaluation, and with the current state of schedules and queues.
+ * Stores the rules' states, and queues messages. Any process can do this; a row lock prevents a double evaluation.
  */
 import type { Logger } from "pino";
 import type { EntityManager } from "typeorm";
@@ -38,9 +37,7 @@ const LOCK_ALERT_CURSOR = `
   SELECT FROM alert_cursor WHERE looked_at <= now() - interval '10 seconds' FOR UPDATE SKIP LOCKED`;
 
 /**
- * Computes the next time window of ended runs. The end time of a run is the start time of the transaction that ends the
- * run. So the window ends before the oldest open transaction: no run can be added to it later. Transactions that last
- * longer than the statement timeout are ignored, because they do not end runs.
+ * Selects the next window of ended runs. It ends before the oldest open transaction, which could still add a run with its own start time.
  */
 const SELECT_NEXT_WINDOW = `
   SELECT start::text AS start, least(start + ${WATCH_WINDOW}, safe)::text AS until, start + ${WATCH_WINDOW} < safe AS more
@@ -79,7 +76,9 @@ interface ScheduleState {
   oldestQueuedMs: ReadonlyMap<number, number>;
 }
 
-/** State of a rule for an action or the app. `firstFiringState` is the first state of this evaluation in which it was firing, or null. */
+/**
+ * State of a rule for an action or the app. `firstFiringState` is the first state of this evaluation in which the rule was firing, or null.
+ */
 interface RuleEvaluation {
   rule: WatchedAlertRule;
   actionId: number;
@@ -91,9 +90,7 @@ interface RuleEvaluation {
 const ruleEvaluationKey = (ruleId: number, actionId: number): string => `${ruleId}:${actionId}`;
 
 /**
- * Returns the ID of the action whose rule state a run of `actionId` changes, or WHOLE_APP_ID for the app's state.
- * Returns null if the rule belongs to another action. A rule without an action has one state per action for the
- * conditions `failed` and `skipped`, and one state for the whole app for other conditions.
+ * Returns the action whose state the run changes, WHOLE_APP_ID if the rule has one state for the app, or null if the rule ignores the run.
  */
 function affectedActionId(rule: WatchedAlertRule, actionId: number): number | null {
   if (rule.actionId !== null) return rule.actionId === actionId ? actionId : null;
@@ -263,7 +260,9 @@ export class AlertWatch {
     for (const alertCase of all) await this.storeCase(manager, alertCase, names);
   }
 
-  /** An error because of one app's settings does not affect other apps, and the next evaluation tries again. */
+  /**
+   * Stores the state of a rule. An error, for example in one app's settings, does not affect other apps: the next evaluation tries again.
+   */
   private async storeCase(
     manager: EntityManager,
     alertCase: RuleEvaluation,

@@ -16,7 +16,6 @@ export interface AppTarget {
   precondition?: ExpectedETags;
 }
 
-/** Validates the value of a field and returns the validated value. `name` is the field's name for error messages. */
 type FieldValidator = (value: unknown, name: string) => unknown;
 
 function requireBoolean(value: unknown, name: string): boolean {
@@ -47,7 +46,7 @@ const SNAPSHOT_FIELDS: Record<string, FieldValidator> = {
   dependencies: requireJsonStructure,
   icon: optionalText,
 };
-/** Includes `requiresTests`, which is not part of an app's versions, so that a restore does not change it. */
+/** Versions of an app do not contain `requiresTests`, so that a restore does not change this field. */
 const EDITOR_FIELDS: Record<string, FieldValidator> = { ...SNAPSHOT_FIELDS, requiresTests: requireBoolean };
 const ADMIN_ONLY_FIELDS = ["isSystemTemplate", "isHidden"];
 const ADMIN_FIELDS: Record<string, FieldValidator> = {
@@ -86,12 +85,10 @@ export function createIgnoredFieldWarnings(body: Record<string, unknown>, app: o
   }));
 }
 
-/** Returns those fields of an app that its versions store. */
 export function pickSnapshotFields(app: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(app).filter(([name]) => Object.hasOwn(SNAPSHOT_FIELDS, name)));
 }
 
-/** Writes the fields in `changes` to the app. Other fields keep their values. */
 export async function writeAppChanges(manager: EntityManager, appId: number, changes: AppChanges): Promise<void> {
   if (Object.keys(changes).length === 0) return;
   await manager.update(AppRow, { id: appId }, { ...changes, updatedAt: () => NEXT_UPDATED_AT_SQL } as object);

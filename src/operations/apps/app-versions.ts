@@ -1,7 +1,6 @@
 /**
- * Takes, lists and restores versions of an app. A version is a snapshot of the app's fields and of its public and
- * private settings. It never contains protected settings. Encrypted settings are copied without decrypting them;
- * operations/settings decrypts those that callers may read.
+ * Takes, lists and restores versions of an app. A version is a snapshot of the app's fields and of its public and private settings, but not
+ * of its protected settings. Encrypted settings are copied without decrypting them.
  */
 import type { EntityManager } from "typeorm";
 import { AppRow } from "../../data/app.js";
@@ -24,8 +23,8 @@ import { recordSettingsChangeTime, type Settings, type StoredSetting } from "../
 import { type AppTarget, parseAppChanges, pickSnapshotFields, writeAppChanges } from "./app-fields.js";
 
 /**
- * Reason for taking a snapshot: a request ("create"), the publishing of the app ("publish"), or a restore, before which
- * the service takes a snapshot ("pre-restore").
+ * Reason for a snapshot: a caller's request ("create"), the publishing of the app ("publish"), or a restore, which first stores the current
+ * state ("pre-restore").
  */
 export type AppVersionReason = "create" | "publish" | "pre-restore";
 
@@ -56,11 +55,7 @@ interface VersionRow extends SummaryRow {
   data: Record<string, unknown>;
 }
 
-/**
- * SQL expression for the app's name as JSON text. Takes the name from the first characters of a snapshot's data,
- * because `pickSnapshotFields` puts it first. So a list of versions does not read the whole data, which can be a
- * megabyte. The operator ->> is not used, because it fails if the data contains \u0000.
- */
+/** App's name as JSON text: the first field of the data. The operator ->> is not used, because it fails if the data contains \u0000. */
 const SNAPSHOT_APP_NAME_SQL = String.raw`substring(left(v.data::text, 2048) from '^\{"name":("(?:[^"\\]|\\.)*")')`;
 
 const SUMMARY_COLUMNS = `
@@ -101,7 +96,6 @@ function toAppVersion({ id, createdAt, userId, user, action, name }: SummaryRow)
   return { id, createdAt: createdAt.toISOString(), userId, user, action, name: name && JSON.parse(name) };
 }
 
-/** Stores a snapshot of an app, and returns the ID of the new version. */
 async function storeAppSnapshot(
   manager: EntityManager,
   caller: Caller,
@@ -124,8 +118,8 @@ async function storeAppSnapshot(
 }
 
 /**
- * Takes a snapshot of an app in the transaction that changes the app, and deletes versions that are too old. This
- * transaction must have locked the app. Returns the ID of the new version.
+ * Stores a snapshot of an app, and deletes the oldest versions above APP_VERSIONS_MAX. Call this function in the transaction that changes
+ * the app, after this transaction has locked the app. Returns the ID of the new version.
  */
 export async function createAppSnapshot(
   manager: EntityManager,
@@ -249,7 +243,7 @@ export class AppVersions {
     await this.findVersion(appId, versionId);
     await transactWithAppLock(db, appId, async (manager) => {
       await checkTag(manager, appId, precondition);
-      // Another request may have deleted the version before this transaction has locked the app.
+      // Another request may have deleted the version before this transaction locked the app. So the version is read again.
       await this.applyVersion(manager, caller, appId, await this.findVersion(appId, versionId, manager));
     });
   }

@@ -22,7 +22,7 @@ import { createAppSnapshot } from "./app-versions.js";
 /** An app without its settings. Times are ISO 8601. */
 export interface App {
   id: number;
-  /** Organization that owns the app. Null for callers who can only run its actions, like `hooks` and `dependencies`. */
+  /** Organization that owns the app. For callers who can only run the app's actions, this field, `hooks` and `dependencies` are null. */
   organizationId: number | null;
   name: string;
   isPublished: boolean;
@@ -62,7 +62,6 @@ const NEW_APP_SHAPE = createFlatShape(["name", "organizationId"], ["id", "isPubl
 /** Returns the app without the fields that are hidden from callers who can only run its actions. */
 const toVisitorView = (app: App): App => ({ ...app, organizationId: null, hooks: null, dependencies: null });
 
-/** True if the caller can read the app's configuration. These callers are people with a role on the app, and the app's back ends. */
 const canReadConfiguration = (caller: Caller, appId: number): boolean =>
   mayPerformOnApp(caller, "readDataSources", appId);
 
@@ -124,8 +123,7 @@ export class Apps {
       await recordChange(manager, caller, { appId, type: published ? "app.publish" : "app.unpublish", data: {} });
       await notifyPublicationChange(manager, appId);
     });
-    // Makes all processes clear their caches of callers. The sessions of the app's visitors then end, because the app
-    // is no longer published.
+    // The sessions of the app's visitors are valid only while the app is published. So all processes must clear their caches of callers.
     if (!published) await credentials.clearCallerCaches();
     return toApp(await this.findApp(appId));
   }
@@ -138,7 +136,7 @@ export class Apps {
     refuseUnknownFields(data, NEW_APP_SHAPE);
     const sql = "INSERT INTO app (organization_id, name) VALUES ($1, $2) RETURNING id";
     const [made] = await rows<{ id: number }>(db, sql, [organizationId, name]);
-    // Makes all processes clear their caches of callers, because members of the organization now have a role on the new app.
+    // Members of the organization now have a role on the new app. So all processes must clear their caches of callers.
     await credentials.clearCallerCaches();
     return toApp(await this.findApp(made!.id));
   }
@@ -156,7 +154,6 @@ export class Apps {
     return appRow.map((row) => (canReadConfiguration(caller, row.id) ? toApp(row) : toVisitorView(toApp(row))));
   }
 
-  /** Returns the app with this ID. @throws APP_NOT_FOUND */
   async get(appId: number): Promise<App> {
     return toApp(await this.findApp(appId));
   }

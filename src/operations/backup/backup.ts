@@ -1,7 +1,6 @@
 /**
- * Creates a backup in one file: all database rows at one moment, the media files, and on request the master keys that
- * encrypt the settings. The service continues to run. Only changes of the schema, dropping of old partitions and
- * deletion of media files wait for the end of the backup.
+ * Creates a backup in one file: the database rows of one moment, the media files and, on request, the master keys that encrypt the
+ * settings. The service keeps running. Only schema changes, drops of partitions and deletions of media files wait.
  */
 import type { Client } from "pg";
 import { to as copyTo } from "pg-copy-streams";
@@ -123,7 +122,7 @@ class BackupWriter {
     };
   }
 
-  /** Fingerprint of the key for settings; null if the database stores none, as in the first releases. */
+  /** Returns the fingerprint of the key for settings; null if the database stores none. @throws StartError if `keys` lacks this key */
   private async settingsKeyFingerprint(tables: readonly BackupTable[]): Promise<string | null> {
     if (!tables.some(({ name }) => name === "settings_key")) return null;
     const { rows } = await this.client.query<{ fingerprint: string }>("SELECT fingerprint FROM public.settings_key");

@@ -67,7 +67,7 @@ export class BackupLoader {
 
   constructor(private readonly options: BackupLoadOptions) {}
 
-  /** The backup and the schema must have the same tables and columns. Additional tables in the backup belong to other programs. */
+  /** Checks that the backup has the tables and columns of the schema. Additional tables in the backup belong to other programs. */
   private async compareTables(): Promise<void> {
     const { client, manifest, logWarning } = this.options;
     const targetTables = await readTables(client);
@@ -226,7 +226,6 @@ export class BackupLoader {
     try {
       await this.prepareDatabase();
       const summary = await this.loadParts(parts);
-      // Data after the summary means that the file is not a valid backup.
       if (!(await parts.next()).done) throw inconsistentBackup("data follows the summary");
       await this.checkSummary(summary);
       for (const { name } of this.tables)

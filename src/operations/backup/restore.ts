@@ -1,7 +1,6 @@
 /**
- * Restores a backup: reads the whole file, creates the schema of the release that made the backup, writes its rows and
- * media files, and migrates the schema to this release. If anything fails, the database stays unchanged. A lock
- * prevents other processes from changing the schema during the restore.
+ * Restores a backup: creates the schema of the release that made the backup, writes the rows and media files, and migrates the schema to
+ * this release. If anything fails, the previous tables are moved back. A lock keeps other processes from changing the schema.
  */
 import type { Client } from "pg";
 import { migrateSchema, migrateToCurrentSchema, withSchemaLock } from "../../data/database.js";
@@ -154,7 +153,7 @@ async function loadParts(
 ): Promise<BackupSummary> {
   const parts = readArchive(options.path, options.secret);
   try {
-    // Reads the backup file a second time. The digest at its end proves that the file has not changed since the first reading.
+    // Reads the backup file a second time: the first reading only checked it.
     parseBackupManifest((await parts.next()).value ?? undefined);
     if (keys !== null) await parts.next();
     return await loader.loadBackup(parts, async () => {

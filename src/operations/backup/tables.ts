@@ -15,14 +15,17 @@ export interface BackupTable {
 /** Bounds of a partition: IDs from `low` (inclusive) to `high` (exclusive). Null means that there is no bound. */
 export type PartitionBounds = [low: number | null, high: number | null];
 
-/** Matches names that can belong to the service. Others belong to other programs in the same database, and are not backed up. */
+/**
+ * Matches names that can belong to the service. Tables with other names belong to other programs in the same database, and are not backed
+ * up.
+ */
 const TABLE_NAME_PATTERN = /^[a-z][a-z0-9_]{0,62}$/;
 export const isTableName = (value: unknown): value is string =>
   typeof value === "string" && TABLE_NAME_PATTERN.test(value);
 
 export const quoteName = pg.escapeIdentifier;
 
-/** SQL that sets the session so that PostgreSQL formats each value as the same text on every machine and in every version. */
+/** Until the transaction ends, PostgreSQL formats each value as the same text on every machine and in every version. */
 export const PORTABLE_FORMAT_SETTINGS_SQL = `
   SET LOCAL client_encoding = 'UTF8'; SET LOCAL DateStyle = 'ISO, YMD'; SET LOCAL IntervalStyle = 'postgres';
   SET LOCAL TimeZone = 'UTC'; SET LOCAL bytea_output = 'hex'; SET LOCAL extra_float_digits = 1;
@@ -84,8 +87,8 @@ export const readPartitions = async (client: Client): Promise<BackupPartition[]>
   (await client.query<BackupPartition>(SELECT_PARTITIONS)).rows;
 
 /**
- * Position of a sequence. If `called` is true, `last` is the last number that the sequence returned; otherwise the
- * first number that it will return.
+ * Position of a sequence. If `called` is true, `last` is the last number that the sequence returned. Otherwise `last` is the first number
+ * that the sequence will return.
  */
 export interface BackupSequence {
   name: string;
