@@ -33,5 +33,5 @@ export const DATABASE_CHANNELS = [
   QUEUED_ALERT_CHANNEL,
 ];
 
-/** Channels with many notifications a second. A process subscribes to them only while one of its callers waits for one. */
+/** Channels with many notifications a second. A process is subscribed to a channel only while a caller waits for its notifications. */
 export const ON_DEMAND_CHANNELS = [LOG_CHANNEL, CONSOLE_CHANNEL];

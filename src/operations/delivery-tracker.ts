@@ -29,7 +29,7 @@ export class DeliveryTracker {
 
   /**
    * Counts a delivery as running until `sending` settles.
-   * @param sending promise that never rejects, because the sender reports its errors itself
+   * @param sending promise of the delivery; it must never reject, so the sender must handle its own errors
    */
   trackDelivery({ id, appId }: { id: number; appId: number }, sending: Promise<void>): void {
     const done = sending.finally(() => {

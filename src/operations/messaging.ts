@@ -59,9 +59,8 @@ export function createMessaging(
     alerts: createAlertModules({ ...sharedParts, settings, notice: communicate.notice }),
 
     /**
-     * Puts e-mails, text messages and push messages that were claimed but that no process sends back into the queue.
-     * This happens if the database's response to a claim of this process was lost. With `mayDeclareDead`, also puts
-     * back messages that were claimed by processes whose lease has expired.
+     * Releases e-mails, text messages and push messages that this process has claimed but is not sending, for example because the response
+     * to the claim was lost. With `mayDeclareDead`, also releases the messages of processes whose lease has expired.
      */
     async recover(mayDeclareDead: boolean): Promise<void> {
       await communicate.recover(mayDeclareDead);

@@ -145,7 +145,6 @@ function createTriggerModules(
   };
 }
 
-/** Creates the modules that identify callers, check their rights, and manage people. */
 function createAccessModules({ config, db, notifications, diskSpace, baseUrl, log }: ProcessDependencies) {
   const { openIdProviders: providers } = config;
   const mail = createServiceMailer(config, log);
@@ -173,7 +172,6 @@ function createAccessModules({ config, db, notifications, diskSpace, baseUrl, lo
   };
 }
 
-/** Creates the modules that handle requests to HTTP triggers and build the URLs of these triggers. */
 function createHttpTriggerModules(
   { config, db, log }: ProcessDependencies,
   parts: Omit<
@@ -206,7 +204,6 @@ const createProgramModules = (
   oauth: new OAuthServer(parts),
 });
 
-/** Creates the modules that send requests to other services and to language models. */
 function createIntegrationModules(
   { db, config }: ProcessDependencies,
   parts: Pick<ConstructorParameters<typeof Ai>[0], "settings" | "scannerCache" | "logEvents">,
@@ -215,7 +212,6 @@ function createIntegrationModules(
   return { ...integrations, ai: new Ai({ db, ...parts, ...integrations, allowHttp: config.allowPrivateNetwork }) };
 }
 
-/** Creates the modules that pull the definitions of apps from Git repositories. */
 function createGitModules(
   { config, db, baseUrl, log }: ProcessDependencies,
   parts: Pick<ConstructorParameters<typeof GitConnections>[0], "settings" | "credentials"> &
@@ -231,7 +227,6 @@ function createGitModules(
   return { connections, pulls, webhooks: new GitWebhooks({ connections, pulls, deliveries, log, ...parts }) };
 }
 
-/** Creates the modules for manifests, promotions between stages, and Git pulls. */
 function createManifestModules(
   processDependencies: ProcessDependencies,
   options: ConstructorParameters<typeof Manifests>[0] &

@@ -41,11 +41,11 @@ interface RunningParts {
   userOf: FindAppUser;
   scannerCache: SecretScannerCache;
   requests: RunRequestSender;
-  /** Called after each renewal of this process's lease. `mayDeclareDead`: processes whose lease has expired count as crashed. */
+  /** Called after each renewal of this process's lease. If `mayDeclareDead` is true, processes with an expired lease count as crashed. */
   onRenewal: (mayDeclareDead: boolean) => Promise<void>;
 }
 
-/** Ends runs that no process executes any more, or queues them again. Ends runs that exceed their time limit. */
+/** Ends (or queues again) runs that no process executes any more. Also ends browser runs that exceed their time limit. */
 async function settleRuns(
   { config, measures, log }: ProcessDependencies,
   { repository, dispatcher }: { repository: RunRepository; dispatcher: Dispatcher },

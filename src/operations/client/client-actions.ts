@@ -59,7 +59,7 @@ const CLIENT_ROW_COLUMNS = `${COLUMNS_WITHOUT_CODE}, code`;
 const IS_RUNNABLE = `app_id = $1 AND active AND environment <> 'server' AND action_version = 'v3'
   AND (master_id IS NULL) = ($2 = 'master') AND NOT (${IS_PAUSED})`;
 
-/** `version` is the time of the action's last change, for example of the code. Runs do not change it. */
+/** `version` is the time of the action's last change, for example of the code. Runs do not change `version`. */
 type ListedRow = Omit<ClientActionRow, "code"> & { version: string; codeBytes: number };
 
 /* SQL condition for actions that a client can start on analytics events. */
@@ -69,7 +69,7 @@ const SELECT_ANALYTICS_ACTIONS = `SELECT ${COLUMNS_WITHOUT_CODE}, ${VERSION_COLU
   WHERE ${IS_STARTED_BY_EVENTS} ORDER BY id`;
 const SELECT_WITH_CODE = `SELECT ${CLIENT_ROW_COLUMNS}, ${VERSION_COLUMNS} FROM action
   WHERE ${IS_STARTED_BY_EVENTS} AND id = ANY ($3::bigint[])`;
-/** Maximum bytes of code per statement, except for a single larger action. An app can have 256 MB of code. */
+/** Maximum total size in bytes of the code that one statement reads. A single larger action is read by a separate statement. */
 const CODE_BYTES_PER_STATEMENT = 2 * 1024 * 1024;
 /** Number of actions whose integrity value stays in memory, so that the service reads their code only once. */
 const CACHED_INTEGRITIES_MAX = 50_000;
@@ -146,7 +146,7 @@ export async function findActionOfReportedRun(
   return row;
 }
 
-/** Access rules do not apply to an action with an analytics trigger, because every page runs it. */
+/** Access rules do not apply to an action with an analytics trigger, because every page of the app runs this action. */
 async function accessErrorOf(
   caller: Caller,
   { access, triggers }: AccessRow,
@@ -188,8 +188,8 @@ export class ClientActions {
   }
 
   /**
-   * Returns all actions that a client can start on analytics events, sorted by ID. `copy` selects drafts or live
-   * versions. Reads the code only of actions that have changed since the last call.
+   * Returns all actions that a client can start on analytics events, sorted by ID. `copy` selects drafts or live versions. Reads the code
+   * only of those actions whose integrity value is not cached.
    */
   async list(appId: number, copy: DraftOrLive): Promise<ClientAction[]> {
     const listedRows = await rows<ListedRow>(this.options.db, SELECT_ANALYTICS_ACTIONS, [appId, copy]);

@@ -47,12 +47,14 @@ interface FeedSubscribers {
   actionsById: Map<number, ClientAction> | null;
   /** First message for new subscribers, with all actions. Created when it is first needed, and set to null when an action changes. */
   snapshot: ClientActionUpdate | null;
-  /** Resolves when the latest read has ended. Each read waits for it, so that an older result never overwrites a newer one. */
+  /** Resolves when the latest read has ended. Reads run one after the other, so that an older result never overwrites a newer one. */
   lastRead: Promise<void>;
 }
 
 export interface ClientActionFeed {
-  /** Subscribes to the app's active `client` and `any` actions with analytics triggers. `copy` selects drafts or live versions. */
+  /**
+   * Subscribes to active actions with an analytics trigger and the environment `client` or `any`. `copy` selects drafts or live versions.
+   */
   follow(appId: number, copy: DraftOrLive): LiveSource<ClientActionUpdate>;
 }
 
@@ -101,7 +103,10 @@ export function createClientActionFeed(options: {
     notifySubscribers(audience, getOrCreateSnapshot(audience, audience.actionsById));
   }
 
-  /** Removes an audience without subscribers when its read has ended. A client that subscribes before uses the result. */
+  /**
+   * Waits for running reads, and then removes `audience` if it still has no subscribers. A client that subscribes until then uses the
+   * result.
+   */
   async function removeUnused(audience: FeedSubscribers): Promise<void> {
     for (let read = null; read !== audience.lastRead; ) {
       read = audience.lastRead;

@@ -133,14 +133,17 @@ async function findAnnouncedRun(manager: SqlClient, { credentialId }: Caller, ru
 export class ClientRuns {
   constructor(private readonly options: ClientRunsOptions) {}
 
-  /** A browser may fail to stop an action in time, so a successful run that took too long becomes a timeout. */
+  /** A browser may fail to stop an action in time. So a run that succeeded, but took too long, counts as a timeout. */
   private limitOutcome(outcome: RunOutcome, duration: number): RunOutcome {
     const { timeoutMs } = this.options;
     if (!outcome.ok || duration <= timeoutMs + BROWSER_REPORT_GRACE_MS) return outcome;
     return createFailedOutcome("TimeoutError", `the action ran longer than the limit of ${timeoutMs / 1000} seconds`);
   }
 
-  /** A second report with the same idempotency key inserts nothing. @throws the errors of `findActionOfReportedRun` */
+  /**
+   * Inserts the run, unless a report with the same idempotency key has inserted the run before. @throws the errors of
+   * `findActionOfReportedRun`
+   */
   private async acceptReport(manager: SqlClient, caller: Caller, report: ClientRunReport, payload: string) {
     const { appId, actionId, idempotencyKey } = report;
     const { triggers } = await findActionOfReportedRun(manager, caller, appId, actionId);

@@ -1,6 +1,6 @@
 /**
- * Parses large reports of browser runs in a separate thread, one report per sender at a time. On the main thread,
- * parsing such a report would block all requests for 100 ms.
+ * Parses large reports of browser runs in a separate thread, one report per sender at a time. On the main thread, parsing a large report
+ * would block all requests for about 100 ms.
  */
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { createThreadPool } from "../../engine/threads.js";

@@ -1,8 +1,6 @@
 /**
- * Sessions of pages that run an app's actions: live pages of visitors, and the viewer and debug pages of editors. A
- * page never receives the session of the person who opens the page. It receives a token that is valid only for this
- * app, for drafts or for live versions. All code in the page can read this token. The token expires soon. It also
- * becomes invalid when the person signs out or may no longer open the page.
+ * Sessions of pages that run an app's actions: live pages of visitors, and the viewer and debug pages of editors. All code in a page can
+ * read the page's token. So the token is valid only for this app, and expires soon.
  */
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import type { DiskSpace } from "../../engine/disk-space.js";
@@ -73,7 +71,7 @@ export class PageSessions {
 
   constructor(private readonly options: PageSessionsOptions) {}
 
-  /** Emits the event of an opened page, unless too many pages were opened, by this viewer or in the app, or the disk is nearly full. */
+  /** Logs that a page was opened, unless too many pages were opened (by this viewer or in the app) or the disk is nearly full. */
   private async emitView(executor: SqlClient, emitter: LogEventEmitter, appId: number, viewer: string): Promise<void> {
     const { logEvents, diskSpace } = this.options;
     if (
@@ -96,7 +94,10 @@ export class PageSessions {
     if (retryAfter > 0) throw createRateLimitError("too many new sessions", retryAfter);
   }
 
-  /** Returns the page's token. `viewer` is the viewer's key in the limit of logged page views; null to log none. */
+  /**
+   * Creates the page's credential, and returns its token. `viewer` is the viewer's key in the limit of logged page views; null logs no
+   * view.
+   */
   private async mintCredential(
     session: Omit<NewCredential, "pageSession"> & { kind: "viewer" | "live"; appId: number },
     viewer: string | null,
@@ -141,7 +142,7 @@ export class PageSessions {
     return { caller, app };
   }
 
-  /** Returns the token of a viewer or debug page. `secret` is a one-time code that replaces it. */
+  /** Creates the session of a viewer or debug page. Returns its token or, if `secret` (a one-time code) is set, this code. */
   private async mintPreview(caller: Caller, { appId, actionId }: PreviewPage, secret?: string): Promise<string> {
     this.countNewSession(`credential ${caller.credentialId}`);
     const { personId, credentialId: parentId } = caller;
@@ -156,7 +157,7 @@ export class PageSessions {
 
   /**
    * Checks that the caller may open the page.
-   * @throws UNAUTHORIZED; FORBIDDEN for all callers except editors of the app; APP_NOT_FOUND (only for administrators)
+   * @throws UNAUTHORIZED; FORBIDDEN if the caller's role does not allow previews of the app; APP_NOT_FOUND (only for administrators)
    */
   async checkAccess(caller: Caller | null, preview: PreviewPage): Promise<void> {
     await this.checkPreview(caller, preview);

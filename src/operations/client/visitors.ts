@@ -48,7 +48,7 @@ const MAX_SESSIONS_PER_DELETE = 100;
 /** The number of an app's sessions is checked only at every 100th new session, because the check reads an index entry for each session. */
 const SESSIONS_PER_APP_CHECK = 100;
 
-/* SQL condition for sessions without a signed-in user. Their visitors lose nothing when they get a new session. */
+/* SQL condition for sessions without a signed-in user. Their visitors lose nothing if these sessions are replaced. */
 const HAS_NO_SIGNED_IN_USER = "NOT EXISTS (SELECT FROM app_user_session AS session WHERE session.credential_id = c.id)";
 
 /** $1 is the app, $2 the hash of the network address range, $3 the number of sessions at which counting stops. */
@@ -139,7 +139,6 @@ export class VisitorSessions {
     return isListed;
   }
 
-  /** Returns the app's list of page origins, with the time of the app's last change. */
   async listOrigins(appId: number): Promise<AllowedVisitorOrigins> {
     const [app] = await rows<StoredOrigins>(this.options.db, SELECT_ORIGINS, [appId]);
     if (!app) throw new ActionError("APP_NOT_FOUND");

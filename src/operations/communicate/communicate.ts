@@ -19,7 +19,7 @@ import { OutboxWriter } from "./outbox-writer.js";
 import { MessageSender } from "./sender.js";
 import { createSmsDelivery } from "./sms-delivery.js";
 
-/** Ports on hosts that apps choose, such as mail servers and webhooks. Others are blocked without ALLOW_PRIVATE_NETWORK. */
+/** Ports to which the service connects on hosts that apps choose, such as mail servers. ALLOW_PRIVATE_NETWORK allows all ports. */
 const ALLOWED_MESSAGE_PORTS: readonly number[] = [25, 80, 443, 465, 587, 2525];
 
 export function createMessagingModules(options: {

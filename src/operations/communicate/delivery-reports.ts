@@ -175,7 +175,7 @@ export class DeliveryReports {
     return type && providerId ? [{ id: null, providerId, type, recipient: null, detail }] : [];
   }
 
-  /** Masks secrets in "detail". Call it before the transaction, because the scan takes time and a transaction occupies a connection. */
+  /** Masks secrets in `detail`. Call this method before the transaction: the scan takes time, and a transaction occupies a connection. */
   private async maskReport(appId: number, report: DeliveryReport): Promise<DeliveryReport> {
     if (report.detail === null) return report;
     const detail = report.detail.slice(0, DETAIL_MAX_CHARACTERS).toWellFormed();

@@ -20,7 +20,6 @@ export interface OperatorMailServer {
   from: string | null;
 }
 
-/** Reads the operator's mail server from SMTP_URL and MAIL_FROM. */
 export function readOperatorMailServer({
   smtpUrl,
   mailFrom,
@@ -38,7 +37,7 @@ export type MailDestination = SmtpDestination & { isOperatorServer: boolean };
 
 /** Fields of a destination's setting whose values are masked in the replies of servers. */
 const SECRET_FIELDS = ["user", "password", "pass", "token", "sid", "secret"] as const;
-/** Shorter values are not masked in replies of servers, because they occur in most replies by chance. */
+/** Shorter values are not masked in replies of servers, because a reply can contain them by chance. */
 const SECRET_MIN_CHARACTERS = 4;
 
 /** Replaces a server's reply whose secrets cannot be masked now. */
@@ -67,7 +66,7 @@ export class MessageDestinations {
 
   /**
    * Returns the mail server for the app's e-mails, or null if none is configured.
-   * @param executor pass the transaction in which this function is called, so that it needs no other connection
+   * @param executor the caller's transaction, so that the query needs no second connection
    * @throws InvalidDestinationError that names the invalid field of the app's setting
    */
   async mail(appId: number, executor?: SqlClient): Promise<MailDestination | null> {
@@ -86,14 +85,14 @@ export class MessageDestinations {
     return parseSmsDestination(await this.readSetting(appId, "__sms"));
   }
 
-  /** Returns the secret with which the app's provider signs delivery reports; null if the app has no such secret. */
+  /** Returns the secret with which the app's provider signs delivery reports; null if the app's setting contains no secret. */
   async reportSecret(appId: number, kind: "email" | "sms", field: "secret" | "token"): Promise<string | null> {
     const value = await this.readSetting(appId, kind === "email" ? "__smtp" : "__sms");
     const secret = typeof value === "object" && value !== null ? (value as Record<string, unknown>)[field] : null;
     return typeof secret === "string" && secret !== "" ? secret : null;
   }
 
-  /** Masks the credentials of the app's destinations in a server's reply. */
+  /** Masks the credentials of the app's destinations, and of the operator's mail server, in `text`. */
   async maskSecrets(appId: number, text: string): Promise<string> {
     const { settings, scannerCache, operatorMail } = this.options;
     const all = await settings.readAll(appId);

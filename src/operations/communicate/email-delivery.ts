@@ -99,7 +99,7 @@ export function createEmailDelivery(options: {
   const { smtp, destinations, connections, host } = options;
   const domain = isIP(host.replace(/[[\]]/g, "")) !== 0 ? `[${host.replace(/[[\]]/g, "")}]` : host;
 
-  /** Makes one attempt to send an e-mail. Failures are in the returned outcome. @throws only errors of the database */
+  /** Makes one attempt to send an e-mail. Failures of the mail server and of the app's setting are in the returned outcome, not thrown. */
   return async function deliverEmail(
     message: ClaimedMessage,
     { markSending, signal }: DeliveryAttemptControl,

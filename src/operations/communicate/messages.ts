@@ -1,6 +1,6 @@
 /**
- * Operations of callers on messages: send, list, read, decide. Stores each valid message with its log event in one transaction; `sender.ts`
- * sends it later. If the service does not know whether a message was sent, a person decides whether the service sends it again.
+ * Operations of callers on messages: send, list, read, and decide whether a message counts as sent if the service does not know it. Stores
+ * each valid message with its log event in one transaction; `sender.ts` sends the message later.
  */
 
 import type { Db } from "../../data/database.js";
@@ -83,8 +83,7 @@ export class Messages {
   }
 
   /**
-   * Stores a person's decision about a message with the status `unknown`. `sent`: the message counts as sent. `again`:
-   * the service queues the message again.
+   * Stores a person's decision (UNKNOWN_DELIVERY_DECISIONS) about a message with the status `unknown`.
    * @throws REQUEST_INVALID, NOT_FOUND; MESSAGE_DECIDED if the message has another status
    */
   async decide(caller: Caller, appId: number, id: number, decision: unknown): Promise<StoredMessage> {

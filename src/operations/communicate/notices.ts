@@ -22,7 +22,7 @@ export function createAppNoticeSender(options: {
 }): SendAppNotice {
   const { outbox, destinations, now } = options;
 
-  /** Returns `queued` if a mail server is configured, otherwise `kept`, also for an invalid setting, whose error Studio shows. */
+  /** Returns `queued` if a valid mail server is configured, otherwise `kept`. An invalid setting causes no error here. */
   async function statusFor(executor: SqlClient, appId: number): Promise<"kept" | "queued"> {
     try {
       return (await destinations.mail(appId, executor)) ? "queued" : "kept";

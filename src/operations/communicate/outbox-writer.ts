@@ -33,7 +33,7 @@ function messageContentOf({ to, ...content }: ValidatedMessage): MessageContent 
   return content as MessageContent;
 }
 
-/** The subject of a verification e-mail may contain the code, so log events must not contain it. */
+/** Log events must not contain the subject of a verification e-mail, because this subject may contain the code. */
 const mayLogSubject = (purpose: MessagePurpose): boolean => purpose === "communicate" || purpose === "dataSourceHook";
 
 /** Identifies the data source entry because of which a hook sends a message. */
@@ -81,7 +81,7 @@ export class OutboxWriter {
 
   /**
    * Returns "queued" if a mail server or provider for the message is configured, otherwise "kept" (stored, not sent).
-   * @throws SETTINGS_INVALID if the app's setting for it is invalid
+   * @throws SETTINGS_INVALID if the app's setting for the mail server or provider is invalid
    */
   async statusFor(appId: number, kind: ValidatedMessage["kind"]): Promise<MessageReceipt["status"]> {
     const { destinations } = this.options;
@@ -94,7 +94,8 @@ export class OutboxWriter {
   }
 
   /**
-   * Counts new messages of one kind in the app's limits. Returns a function that stores these messages and their log events.
+   * Counts new messages of one kind (e-mail or text message) in the app's limits. Returns a function that stores these messages and their
+   * log events.
    * @throws SETTINGS_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED
    */
   async prepare(

@@ -1,6 +1,6 @@
 /**
- * The outbox: stores each message as a row before the message is sent. Each SQL statement that changes a claimed message also checks which
- * process has claimed it. After a process has started to send a message, no other process claims this message until the outcome is stored.
+ * The outbox: stores each message as a row before the message is sent. Only the process that has claimed a message may send this message
+ * and store the outcome.
  */
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import type { Email, Sms } from "../../rules/message-input.js";
@@ -77,10 +77,7 @@ const INSERT_MESSAGE = `
          $9::timestamptz + ${RETRY_PERIOD}
   RETURNING id`;
 
-/**
- * Claims due messages, first of apps with few messages in progress here. $1 is the process, $2 are app IDs, $3 their numbers of messages in
- * progress, $4 is the limit per app, $5 the total limit, $6 the current time.
- */
+/** Claims due messages. $1: process, $2: app IDs, $3: their messages in progress, $4: limit per app, $5: total limit, $6: current time. */
 const CLAIM_MESSAGES = `
   WITH RECURSIVE waiting (app_id) AS (
     (SELECT app_id FROM message WHERE status = 'queued' AND holder IS NULL ORDER BY app_id LIMIT 1)
@@ -110,10 +107,7 @@ const MARK_SENDING = `
   UPDATE message SET handed_at = now()
    WHERE id = $1 AND holder = $2 AND EXISTS (SELECT FROM instance WHERE id = $2 AND lease_until >= now()) RETURNING id`;
 
-/**
- * Stores the outcome of an attempt. $1 is the message, $2 the process that has claimed it, $3 the status, $4 the recipients, $5 the detail,
- * $6 the time of the next attempt, $7 the provider's ID. If another message already has this provider ID, the ID is not stored.
- */
+/** Stores the outcome of an attempt. $7, the provider's ID of the message, is ignored if another message of the app already has this ID. */
 const STORE_ATTEMPT_RESULT = `
   UPDATE message SET status = $3, recipients = $4, detail = $5, due_at = $6,
          provider_id = CASE WHEN EXISTS (SELECT FROM message AS other

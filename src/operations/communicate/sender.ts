@@ -18,7 +18,9 @@ const SENDER_SLOTS = 100;
 const APP_SHARE_OF_FREE_SLOTS = 1 / 10;
 const FIRST_RETRY_DELAY_MS = 30_000;
 const MAX_RETRY_DELAY_MS = 3_600_000;
-/** Attempts to store the outcome of a sent message. If all fail, `recover` (communicate.ts) later sets its status to `unknown`. */
+/**
+ * Attempts to store the outcome of a sent message. If all fail, `recover` (communicate.ts) later sets the message's status to `unknown`.
+ */
 const STORE_ATTEMPTS_MAX = 60;
 const STORE_RETRY_DELAY_MS = 500;
 

@@ -77,7 +77,7 @@ export function createSmsDelivery(options: {
   destinations: MessageDestinations;
   /** True if webhooks of apps may have http URLs (ALLOW_PRIVATE_NETWORK). */
   allowHttp: boolean;
-  /** Returns the URL to which the provider sends delivery reports; null if the service has no public URL. */
+  /** Returns the URL to which the provider sends delivery reports; null if the service's URL is not an https URL. */
   reportUrlOf: (appId: number) => string | null;
 }) {
   const { connections, destinations, allowHttp, reportUrlOf } = options;

@@ -5,7 +5,9 @@ import type { ClaimedMessage, MessageStatus, Recipient, StoredDeliveryOutcome } 
 
 const MAX_LOGGED_RECIPIENTS = 10;
 
-/** The event's cause is the run that sent the message, so that the limit on chains of runs counts the runs that it starts. */
+/**
+ * Names the run that sent the message as the event's cause, so that the limit on chains of runs includes the runs that the event starts.
+ */
 export const createMessageEventEmitter = ({
   runId,
   personId,
