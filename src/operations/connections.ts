@@ -11,7 +11,6 @@ const NOTIFICATION_CONNECTIONS = 1;
 /** A process with the role `scheduler` keeps one connection open to build the indexes of data sources. */
 const UPKEEP_CONNECTIONS = 1;
 
-/** Returns the maximum number of PostgreSQL connections that one process with these roles opens. */
 export function computeMaxConnections({ roles }: Pick<Config, "roles">): number {
   return (
     DATABASE_POOL_CONNECTIONS +

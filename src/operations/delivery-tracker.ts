@@ -8,7 +8,6 @@ export class DeliveryTracker {
   /** Signal that aborts when the running deliveries must stop. */
   readonly signal = this.stopController.signal;
 
-  /** @param maxDeliveries maximum number of deliveries that this process sends at the same time */
   constructor(private readonly maxDeliveries: number) {}
 
   ids(): number[] {

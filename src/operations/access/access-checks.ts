@@ -47,7 +47,6 @@ export interface AdmittedRequest {
   address?: string;
   /** Error of an invalid request. The operation throws it after the access rules have allowed the request. */
   deferredError?: ActionError;
-  /** Error for an unknown field of the body. The operation throws it after all its other checks have passed. */
   unknownField?: ActionError;
 }
 

@@ -4,7 +4,7 @@ import { crc32 } from "node:zlib";
 import type { CredentialKind } from "../../data/credential.js";
 
 const SECRET_BYTES = 32;
-/** Prefix of run tokens. The service issues a token for each run. */
+/** Prefix of run tokens. The client library in a run sends its requests to the service with this token. */
 export const RUN_TOKEN_PREFIX = "svc_task_";
 const CHECKSUM_CHARACTERS = 6;
 const BASE62_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -23,7 +23,6 @@ function tokenChecksum(text: string): string {
   return digits;
 }
 
-/** Returns a random 256-bit secret with the prefix. */
 export const generateSecret = (prefix: string): string =>
   `${prefix}_${randomBytes(SECRET_BYTES).toString("base64url")}`;
 

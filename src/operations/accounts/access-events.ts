@@ -1,6 +1,6 @@
 /**
- * The audit log of access to the service: sign-ins, failed sign-ins, roles, invitations, tokens. The audit log of one
- * app is in `records/audit.ts`.
+ * The audit log of access to the service, such as sign-ins, failed sign-ins, roles and invitations. The audit log of one app is in
+ * `records/audit.ts`.
  */
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { createRowCursor, parseLimitAndOffset, parseRowCursor } from "../../rules/page.js";

@@ -33,7 +33,6 @@ export interface SignInResult {
   session: NewPersonSession;
 }
 
-/** Method by which a person proved their identity. */
 export interface IdentityProof {
   by: "passphrase" | "passkey" | "openid" | "invitation";
   /** ID of the OpenID provider; set only if the person signed in at a provider. */

@@ -58,7 +58,7 @@ const SET_ROLE = `
     updated_at = greatest(clock_timestamp(), organization_member.updated_at + interval '1 millisecond') WHERE organization_member.role <> excluded.role
   RETURNING role`;
 const REMOVE_ROLE = "DELETE FROM organization_member WHERE organization_id = $1 AND person_id = $2 RETURNING role";
-/** A separate statement: COUNT_OTHER_OWNERS must start after the lock is held, because it reads the data of the time at which it starts. */
+/** COUNT_OTHER_OWNERS must start after this lock is held, because a statement reads the data of the time at which it starts. */
 const LOCK_ORGANIZATION = "SELECT FROM organization WHERE id = $1 FOR NO KEY UPDATE";
 const COUNT_OTHER_OWNERS = `
   SELECT (SELECT count(*) FROM organization_member WHERE organization_id = $1 AND role = 'owner' AND person_id <> $2) AS count,

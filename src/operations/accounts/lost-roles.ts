@@ -9,8 +9,8 @@ import { isAppOrStageSql, revokeInvalidOneTimeLinks, revokeReceivedInvitations }
 const IS_APP_IN_SCOPE = `($2::bigint IS NULL OR ${isAppOrStageSql("app.id", "$2")})`;
 
 /**
- * Revokes grants of the person $3 on apps without a role of this person. The organization $1 and the app $2 limit the apps; null is no
- * limit.
+ * Revokes OAuth grants of the person $3 where the person has no role. $1 is the organization and $2 the app with its stages; null means
+ * all.
  */
 const REVOKE_GRANTS = `
   UPDATE oauth_grant SET revoked_at = now() FROM app
@@ -19,8 +19,8 @@ const REVOKE_GRANTS = `
      AND NOT EXISTS (SELECT FROM app_role WHERE app_role.app_id = app.id AND app_role.person_id = $3)
      AND NOT EXISTS (SELECT FROM person WHERE id = $3 AND is_administrator)`;
 /**
- * Revokes tokens of the person $3 on apps without a role of this person: the app $2 and its stages or (null) all apps of the organization
- * $1.
+ * Revokes tokens of the person $3 where the person has no role. $1 is the organization and $2 the app with its stages, or null for all
+ * apps.
  */
 const REVOKE_TOKENS = `
   UPDATE credential SET revoked_at = now() FROM app

@@ -30,7 +30,7 @@ export interface OpenIdFlow {
   linkedBy: number | null;
 }
 
-/** Result of a sign-in at a provider, or of linking an identity. The page that the browser opens next shows this result. */
+/** Result of a sign-in at a provider, or of linking an identity. `next` is the path of the page that the browser opens. */
 export type OpenIdOutcome =
   | { kind: "signed-in"; signedIn: SignInResult; next: string }
   | { kind: "linked"; next: string }
@@ -156,8 +156,8 @@ export class OpenId {
     });
     const claims: Record<string, unknown> = { ...tokens.claims() };
     const { issuer, userinfo_endpoint: endpoint } = configuration.serverMetadata();
-    // Many providers send groups only in the user info. So a sign-in without the user info must fail: without groups, the person would lose
-    // the role.
+    // Many providers send groups only in the user info. If this request fails, the sign-in fails too: otherwise the person would lose the
+    // role.
     const userInfo =
       endpoint === undefined
         ? {}

@@ -1,6 +1,6 @@
 /**
- * Checks the code of actions with the service's rules and with V8's compiler. Long code is checked in a separate
- * thread, one code per app at a time. Results are cached.
+ * Checks the code of actions with the service's rules and with V8's compiler. Long code is checked in a separate thread, one action per app
+ * at a time. Results are cached.
  */
 import { createHash } from "node:crypto";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";

@@ -29,7 +29,7 @@ export interface ActionComparison extends ActionDiff {
 interface ActionState {
   side: ComparedVersionSelector;
   input: ActionInput;
-  /** Scripts of the action's npm packages; missing if the comparison ignores scripts. */
+  /** Scripts of the action's packages; missing if the comparison ignores scripts. */
   assets?: ComparedScript[];
 }
 
@@ -46,7 +46,7 @@ const fieldsAfterRestore = (version: ActionInput, { access }: ActionInput): Acti
 
 const sideLabel = (side: ComparedVersionSelector): string => (typeof side === "number" ? `version ${side}` : side);
 
-/** Longer code is compared in another thread, because comparing half a million lines takes 1.5 s. */
+/** Longer code is compared in another thread, so that the comparison does not block other requests. */
 const MAIN_THREAD_MAX_CHARACTERS = 8_192;
 /** Maximum number of concurrent comparisons in other threads of this process. Each app has at most one. */
 const MAX_CONCURRENT_COMPARISONS = 4;
@@ -101,7 +101,6 @@ export class ActionComparisons {
     return production;
   }
 
-  /** Reads one of the two states to compare. @throws VERSION_NOT_FOUND, ACTION_NOT_PUBLISHED */
   private async readState(masterId: number, master: ActionInput, side: ComparedVersionSelector): Promise<ActionState> {
     if (side === "master") return { side, input: master };
     if (side !== "production")

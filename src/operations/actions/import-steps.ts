@@ -27,13 +27,11 @@ import { type DraftWriter, findChangedFields } from "./draft-writer.js";
 export type ExportedAction = Omit<ActionInput, keyof RunLimits> &
   LimitData & { assets?: { name: string; version?: string; integrity: string }[] };
 
-/** An action in an imported document, with the scripts of its dependencies. */
 export interface ImportedAction {
   data: unknown;
   resolved: ResolvedDependencies;
 }
 
-/** A validated action of an imported document, ready to be written. */
 export interface ActionImportStep {
   /** The draft to replace; null to create a draft. */
   current: ActionRow | null;

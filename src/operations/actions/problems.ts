@@ -1,4 +1,4 @@
-/** Finds problems in code while an author edits it. Makes the same checks as saving the action. */
+/** Finds problems in code while an author edits the code. Makes the same checks of the code as saving the action. */
 
 import { BODY_MAX_BYTES } from "../../limits.js";
 import { refuseField } from "../../rules/fields.js";

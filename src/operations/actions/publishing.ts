@@ -28,7 +28,6 @@ import { checkTotalActionSize, createAddedScriptAuditRecords, type DraftWriter }
 import { rethrowWithStatus } from "./failures.js";
 import { markVersionPublished, wasDraftStatePublished } from "./versions.js";
 
-/** The draft to publish, and the caller's statement about its tests. */
 export interface PublishRequest extends DraftTarget {
   /** True if the caller states that the tests of the draft have passed. */
   tested: boolean;

@@ -19,9 +19,7 @@ import type { DependencyResolver, ResolvedDependencies } from "../packages/packa
 
 /** Maximum number of concurrent builds in this process. Each app has at most one. */
 const MAX_CONCURRENT_BUILDS = 3;
-/** Maximum total size in bytes of the builds that this process caches. */
 const CACHE_MAX_BYTES = 32 * 1024 * 1024;
-/** Maximum size of the code that one build produces, in bytes. */
 const CODE_MAX_BYTES = 2 * 1024 * 1024;
 /** Seconds after which a client should repeat a request that failed because the bundler was busy. */
 const RETRY_SECONDS = 5;

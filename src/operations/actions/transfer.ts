@@ -27,7 +27,6 @@ import {
 /** Field "format" of an exported document. Each incompatible change increases the version. */
 export const TRANSFER_FORMAT = "svc-app-actions/1";
 
-/** Maximum number of actions in an imported document. */
 const IMPORT_MAX_ACTIONS = 1_000;
 /** Fields that an imported document may have. The fields of the actions in the document are checked separately. */
 const DOCUMENT_SHAPE = createFlatShape(["format", "actions"]);

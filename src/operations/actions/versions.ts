@@ -99,7 +99,6 @@ const DELETE_OLD_VERSIONS = `
   DELETE FROM action_version WHERE action_id = $1 AND id <=
     (SELECT id FROM action_version WHERE action_id = $1 ORDER BY id DESC OFFSET ${VERSIONS_PER_ACTION_MAX} LIMIT 1)`;
 
-/** Reason for a snapshot, and the person and Git commit that caused it. */
 interface SnapshotOrigin extends Pick<Caller, "personId" | "commit"> {
   occasion: ActionVersionReason;
 }
@@ -147,13 +146,12 @@ export async function storeDraftVersion(
   }
 }
 
-/** Sets the publishing time of the newest version that equals the draft. Publishing itself stores no version. */
 const MARK_PUBLISHED = `
   UPDATE action_version SET published_at = clock_timestamp() WHERE id =
     (SELECT id FROM action_version WHERE action_id = $1 AND state = $2 ORDER BY id DESC LIMIT 1)`;
 
 /**
- * Sets the publishing time of the version that equals the draft. Call it when the draft is published.
+ * Sets the publishing time of the newest version that equals the draft. Publishing itself stores no version.
  * @param manager a transaction that has locked the draft
  */
 export async function markVersionPublished(manager: EntityManager, master: ActionRow): Promise<void> {

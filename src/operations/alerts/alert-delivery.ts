@@ -150,12 +150,10 @@ export class AlertDeliverer {
     return null;
   }
 
-  /** Sets the function to call when a running delivery has ended. */
   whenFree(listener: () => void): void {
     this.deliveries.whenFree(listener);
   }
 
-  /** Resolves when no delivery is running. When `forceStop` aborts, aborts the running deliveries. */
   drain(forceStop: AbortSignal): Promise<void> {
     return this.deliveries.drain(forceStop);
   }

@@ -38,7 +38,6 @@ export interface AlertRule extends AlertRuleFields {
   updatedAt: string;
 }
 
-/** An alert rule with the data that its evaluation needs. */
 export interface WatchedAlertRule extends AlertRuleFields {
   id: number;
   appId: number;

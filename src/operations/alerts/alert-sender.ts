@@ -8,7 +8,6 @@ import type { SendAppNotice } from "../communicate/notices.js";
 import { QUEUED_ALERT_CHANNEL } from "./alert-rows.js";
 import { type AlertFacts, composeAlertBody, composeMailText } from "./alert-texts.js";
 
-/** Channel and destination to which the service sends the messages of an alert rule. */
 export interface AlertChannelSetting {
   channel: AlertChannel;
   to: readonly string[];

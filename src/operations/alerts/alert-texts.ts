@@ -4,7 +4,6 @@
  */
 import type { WatchedAlertRule } from "./alert-rows.js";
 
-/** Data from which the texts of an alert message are built. */
 export interface AlertFacts {
   rule: Pick<WatchedAlertRule, "id" | "appId" | "appName" | "name" | "condition">;
   state: "firing" | "recovered" | "test";

@@ -161,7 +161,6 @@ export class AppVersions {
     return row;
   }
 
-  /** Takes a snapshot of the current state, and then writes the fields, the settings, the audit entry and the log event. */
   private async applyVersion(
     manager: EntityManager,
     caller: Caller,

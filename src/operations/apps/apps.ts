@@ -59,7 +59,6 @@ function toApp(row: AppRow): App {
 
 const NEW_APP_SHAPE = createFlatShape(["name", "organizationId"], ["id", "isPublished", "createdAt", "updatedAt"]);
 
-/** Returns the app without the fields that are hidden from callers who can only run its actions. */
 const toVisitorView = (app: App): App => ({ ...app, organizationId: null, hooks: null, dependencies: null });
 
 const canReadConfiguration = (caller: Caller, appId: number): boolean =>
@@ -141,7 +140,6 @@ export class Apps {
     return toApp(await this.findApp(made!.id));
   }
 
-  /** Lists the apps that the caller can access. */
   async list(caller: Caller): Promise<App[]> {
     const ids = caller.kind === "editor" ? [...caller.roles.keys()] : [caller.appId];
     const appRow = await this.options.db

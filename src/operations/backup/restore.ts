@@ -153,7 +153,7 @@ async function loadParts(
 ): Promise<BackupSummary> {
   const parts = readArchive(options.path, options.secret);
   try {
-    // Reads the backup file a second time: the first reading only checked it.
+    // The first reading only checked the backup file. This second reading writes its content to the database.
     parseBackupManifest((await parts.next()).value ?? undefined);
     if (keys !== null) await parts.next();
     return await loader.loadBackup(parts, async () => {

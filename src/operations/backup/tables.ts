@@ -15,10 +15,7 @@ export interface BackupTable {
 /** Bounds of a partition: IDs from `low` (inclusive) to `high` (exclusive). Null means that there is no bound. */
 export type PartitionBounds = [low: number | null, high: number | null];
 
-/**
- * Matches names that can belong to the service. Tables with other names belong to other programs in the same database, and are not backed
- * up.
- */
+/** Matches names that can belong to the service. Other tables belong to other programs in the same database, and are not backed up. */
 const TABLE_NAME_PATTERN = /^[a-z][a-z0-9_]{0,62}$/;
 export const isTableName = (value: unknown): value is string =>
   typeof value === "string" && TABLE_NAME_PATTERN.test(value);
@@ -43,7 +40,6 @@ const SELECT_REFERENCES = `
     FROM pg_constraint JOIN pg_class AS source ON source.oid = conrelid JOIN pg_class AS target ON target.oid = confrelid
    WHERE contype = 'f' AND source.oid <> target.oid AND source.relnamespace = 'public'::regnamespace`;
 
-/** Sorts tables so that each table comes after the tables that its foreign keys refer to. */
 function sortByReferences(
   tables: readonly BackupTable[],
   references: readonly { from: string; to: string }[],

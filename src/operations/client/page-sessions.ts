@@ -94,10 +94,7 @@ export class PageSessions {
     if (retryAfter > 0) throw createRateLimitError("too many new sessions", retryAfter);
   }
 
-  /**
-   * Creates the page's credential, and returns its token. `viewer` is the viewer's key in the limit of logged page views; null logs no
-   * view.
-   */
+  /** Creates the page's credential, and returns its token. `viewer` is the key of the limit of logged page views; null logs no view. */
   private async mintCredential(
     session: Omit<NewCredential, "pageSession"> & { kind: "viewer" | "live"; appId: number },
     viewer: string | null,
@@ -121,7 +118,6 @@ export class PageSessions {
     return { token, caller, app };
   }
 
-  /** Creates the session of a visitor's page and returns its token. */
   private mintVisit(appId: number, address: string, expiresAt: Date, viewer: string | null): Promise<string> {
     const addressBlockBytes = hashVisitorAddress(appId, address);
     return this.mintCredential(

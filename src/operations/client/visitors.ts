@@ -27,7 +27,6 @@ export interface VisitorSession {
   expiresAt: string;
 }
 
-/** Request of a page for a visitor's session. */
 export interface VisitorSessionRequest {
   appId: number;
   /** Header `Origin` of the request; undefined if the request has no such header. */

@@ -52,7 +52,6 @@ async function composeMail(
   return composer.compile().build();
 }
 
-/** Returns the recipients with their statuses after this attempt. */
 function addDeliveryOutcome(
   recipients: readonly Recipient[],
   delivery: DeliveryOutcome,

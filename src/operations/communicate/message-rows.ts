@@ -32,7 +32,6 @@ export interface MessageSummary {
   updatedAt: string;
 }
 
-/** A message of the outbox with its content. */
 export interface StoredMessage extends MessageSummary {
   fromName: string | null;
   html: string | null;

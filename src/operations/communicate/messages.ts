@@ -1,6 +1,6 @@
 /**
- * Operations of callers on messages: send, list, read, and decide whether a message counts as sent if the service does not know it. Stores
- * each valid message with its log event in one transaction; `sender.ts` sends the message later.
+ * Operations of callers on messages: send, list, read, and resolve the status `unknown`. Stores each valid message with its log event in
+ * one transaction; `sender.ts` sends the message later.
  */
 
 import type { Db } from "../../data/database.js";

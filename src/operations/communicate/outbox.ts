@@ -204,7 +204,7 @@ export class Outbox {
     return (await rows(executor, STORE_DECISION, [appId, id, status, now])).length > 0;
   }
 
-  /** Returns the time at which the next message is due; null if no message is queued. */
+  /** Returns the time at which the next message is due; null if no unclaimed message is queued. */
   async nextDue(): Promise<Date | null> {
     return (await rows<{ next: Date | null }>(this.db, SELECT_NEXT_DUE_TIME))[0]!.next;
   }

@@ -18,9 +18,7 @@ const SENDER_SLOTS = 100;
 const APP_SHARE_OF_FREE_SLOTS = 1 / 10;
 const FIRST_RETRY_DELAY_MS = 30_000;
 const MAX_RETRY_DELAY_MS = 3_600_000;
-/**
- * Attempts to store the outcome of a sent message. If all fail, `recover` (communicate.ts) later sets the message's status to `unknown`.
- */
+/** Maximum number of attempts to store a message's outcome. If all fail, `recover` (communicate.ts) releases the message later. */
 const STORE_ATTEMPTS_MAX = 60;
 const STORE_RETRY_DELAY_MS = 500;
 
@@ -103,7 +101,6 @@ export class MessageSender {
   }
 
   private startSending(message: ClaimedMessage): void {
-    // If the outcome cannot be stored, `recover` (communicate.ts) releases the message later.
     const logUnstored = (err: unknown) =>
       this.options.log.warn({ err, messageId: message.id }, "the outcome of a message could not be stored");
     this.deliveries.trackDelivery(message, this.sendMessage(message).catch(logUnstored));
@@ -128,17 +125,14 @@ export class MessageSender {
     return next && next.getTime() > now() ? next.getTime() : null;
   }
 
-  /** Returns the IDs of the messages that this process is sending. */
   idsInProgress(): number[] {
     return this.deliveries.ids();
   }
 
-  /** Sets the function to call when a running delivery has ended. */
   whenFree(listener: () => void): void {
     this.deliveries.whenFree(listener);
   }
 
-  /** Resolves when no delivery is running. When `forceStop` aborts, aborts the running deliveries. */
   drain(forceStop: AbortSignal): Promise<void> {
     return this.deliveries.drain(forceStop);
   }
