@@ -59,8 +59,8 @@ export function createMessaging(
     alerts: createAlertModules({ ...sharedParts, settings, notice: communicate.notice }),
 
     /**
-     * Releases e-mails, text messages and push messages that this process has claimed but is not sending, for example because the response
-     * to the claim was lost. With `mayDeclareDead`, also releases the messages of processes whose lease has expired.
+     * Releases messages (e-mail, text, push) that this process has claimed but is not sending, because the response to the claim was lost.
+     * With `mayDeclareDead`, also releases the messages of processes whose lease has expired.
      */
     async recover(mayDeclareDead: boolean): Promise<void> {
       await communicate.recover(mayDeclareDead);

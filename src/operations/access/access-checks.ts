@@ -93,7 +93,7 @@ export interface AccessChecks {
    */
   countGitWebhook(request: AccessCheckInput, appId: number): Promise<void>;
   /**
-   * Counts a tool call of an AI agent in the app's rate limit. The operations that the tool then runs count as further requests.
+   * Counts a tool call of an AI agent in the app's rate limit. The operations that the tool performs count as further requests.
    * @throws ActionError RATE_LIMIT_EXCEEDED
    */
   countToolCall(request: AccessCheckInput, appId: number): Promise<void>;

@@ -12,7 +12,7 @@ const IS_ADMINISTRATOR = "SELECT FROM person WHERE id = $1 AND is_administrator"
 
 /**
  * Takes a lock until the transaction ends, so that transactions that add or remove administrators run one after the other. Call this
- * function before the transaction locks people or their sign-in links.
+ * function before the transaction locks people or one-time links.
  */
 export async function lockAdministrators(executor: SqlClient): Promise<void> {
   await rows(executor, LOCK_CHANGES);

@@ -162,7 +162,7 @@ export class AppTokens {
     return transactWithAppLock(db, appId, create, (manager) => lockOrganizationOfApp(manager, appId));
   }
 
-  /** Revokes a token; every process of the service then rejects it. @throws NOT_FOUND, FORBIDDEN, RESOURCE_CHANGED */
+  /** Revokes a token in every process of the service. @throws NOT_FOUND, FORBIDDEN, RESOURCE_CHANGED */
   async revoke(caller: Caller, { appId, id, precondition }: TokenToRevoke): Promise<void> {
     const { db, credentials } = this.options;
     await db.transaction(async (manager) => {

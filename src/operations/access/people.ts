@@ -8,7 +8,7 @@ export interface User extends Person {
   organizationId: number;
 }
 
-/** SQL condition that is true if the person and the app belong to the same organization, or if the person has a role on the app. */
+/** SQL condition: the person belongs to the organization of the app, or has a role on the app. */
 export const PERSON_BELONGS_TO_APP_SQL = `(person.organization_id = app.organization_id
   OR EXISTS (SELECT FROM app_role WHERE app_role.app_id = app.id AND app_role.person_id = person.id))`;
 

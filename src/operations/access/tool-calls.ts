@@ -1,4 +1,4 @@
-/** Records the tool calls of AI agents: counts each call in the app's rate limit and writes it to the audit log before the tool runs. */
+/** Records the tool calls of AI agents. Before a tool runs, the call counts in the app's rate limit, and is written to the audit log. */
 import type { Db } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import { type AuditRecord, recordChange } from "../records/audit.js";

@@ -48,7 +48,7 @@ const REVOKE_INVITATIONS = `
                     UNION ALL SELECT role FROM app_role r WHERE r.app_id = invitation.app_id AND r.person_id = $1) AS own
         WHERE own.role = 'owner' OR own.role = 'admin' AND invitation.role <> 'owner')`;
 /**
- * Revokes pending invitations to the address of the person $1: to the app $3 and its stages, or to the organization $2 and all its apps.
+ * Revokes pending invitations to the address of the person $1: for the app $3 and its stages or, if $3 is null, for the organization $2.
  */
 const REVOKE_RECEIVED_INVITATIONS = `
   UPDATE one_time_link SET revoked_at = now() FROM invitation
@@ -60,9 +60,9 @@ const REVOKE_RESETS = `
    WHERE kind = 'reset' AND (created_by = $1 OR person_id = $1) AND used_at IS NULL AND revoked_at IS NULL`;
 
 /**
- * Revokes links that a change of the person's roles makes invalid: pending invitations that the person may no longer
- * create, and reset links by or for the person. Call it after the change, in the same transaction. Otherwise a former
- * administrator could regain a role with a link, or take over the account of a person who now has a higher role.
+ * Revokes pending invitations that the person may no longer create, and reset links by or for the person. Call this function after a change
+ * of the person's roles, in the same transaction. Otherwise a former administrator could regain a role with a link, or take over the
+ * account of a person who now has a higher role.
  */
 export async function revokeInvalidOneTimeLinks(executor: SqlClient, personId: number): Promise<void> {
   await lockPersonAndOneTimeLinks(executor, personId);

@@ -46,9 +46,9 @@ export const endSessionsIfNoRoleLeft = (executor: SqlClient, personId: number) =
   executor.query(REVOKE_SESSIONS, [personId]);
 
 /**
- * Revokes the access that a person loses by the removal of a role in the organization, or on the app if `appId` is set:
- * one-time links, OAuth grants, tokens and sessions. Call it after the removal, in the same transaction, which must
- * have locked the organization. After the commit, call `clearCallerCaches`.
+ * Revokes the access that a person loses with a role in the organization, or on the app if `appId` is set. This access includes one-time
+ * links, OAuth grants, tokens and sessions. Call this function after the removal of the role, in the same transaction, which must have
+ * locked the organization. After the commit, call `clearCallerCaches`.
  */
 export async function revokeLostAccess(executor: SqlClient, scope: RoleScope, personId: number): Promise<void> {
   const { organizationId, appId } = scope;

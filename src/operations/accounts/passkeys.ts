@@ -77,7 +77,6 @@ const SELECT_PASSKEY = `
 const MARK_PASSKEY_USED = "UPDATE passkey SET counter = $2, last_used_at = now() WHERE id = $1 RETURNING id";
 const DELETE_PASSKEY = "DELETE FROM passkey WHERE id = $1 AND person_id = $2 RETURNING id";
 
-/** Passkey with which a person has just signed a challenge. */
 interface UsedPasskey {
   id: number;
   personId: number;
@@ -275,7 +274,7 @@ export class Passkeys {
   }
 
   /**
-   * Returns the WebAuthn options for a sign-in. They name no passkey, so the browser can offer all passkeys for this service.
+   * Returns the WebAuthn options for a sign-in. The options name no passkey, so the browser can offer all passkeys for this service.
    * @throws RATE_LIMIT_EXCEEDED
    */
   async authenticationOptions(

@@ -11,7 +11,6 @@ import { type ExpectedETags, requireExpectedItemVersion } from "../../rules/prec
 import type { Credentials } from "../access/credentials.js";
 import { lockSignInMethods } from "./sign-in-methods.js";
 
-/** Network address and user agent of the request that started a session. */
 export interface SessionClientInfo {
   address?: string | undefined;
   userAgent?: string | undefined;
@@ -34,7 +33,7 @@ export interface PersonSession {
 }
 
 export interface NewPersonSessionOptions {
-  /** Caller of the sign-in request. Their previous session ends. */
+  /** Caller of the sign-in request, whose previous session ends. */
   replacedCaller?: Caller | null;
   /** True if the person can only register a passkey in the session, because the account has no passphrase. */
   isProvisional?: boolean;

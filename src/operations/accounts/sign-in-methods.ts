@@ -1,6 +1,6 @@
 /**
- * Locks the sign-in methods of a person: passphrase, passkeys, and identities at OpenID providers. A change of these methods, the start of
- * a session, and a reset then run one after the other. Also prevents people from removing their last method.
+ * Locks the sign-in methods of a person: passphrase, passkeys, and identities at OpenID providers. So a change of a method, the start of a
+ * session and a reset run one after the other. Also prevents people from removing their last method.
  */
 import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";

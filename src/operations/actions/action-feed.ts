@@ -13,7 +13,6 @@ import { createLiveSource, type LiveSource } from "../records/live-source.js";
  */
 export const ACTION_EDITED_CHANNEL = "svc_action_edited";
 
-/** A change of an action's draft or live version. */
 export interface ActionChange {
   /**
    * True if the subscriber must read all actions again, because notifications may be lost. All other fields are then null, false or empty.

@@ -20,7 +20,9 @@ export interface CodeCheckResult {
 const MAX_CONCURRENT_CHECKS = 4;
 /** Code up to this length is checked on the main thread, because the check takes a few milliseconds and starting a thread takes longer. */
 const MAIN_THREAD_MAX_CHARACTERS = 4_096;
-/** Maximum number of cached results, each a few hundred bytes. It is higher than the number of actions in one import. */
+/**
+ * Maximum number of cached results, each a few hundred bytes. One import can contain fewer actions than this, so its results stay cached.
+ */
 const MAX_CACHED_CHECKS = 5_000;
 
 /** Checks code, and caches the results. */

@@ -94,7 +94,6 @@ function parseSide(against: string): ComparedVersionSelector {
 export class ActionComparisons {
   constructor(private readonly options: { db: Db }) {}
 
-  /** Returns the live version of the draft `masterId`. @throws ACTION_NOT_PUBLISHED */
   private async readProduction(masterId: number): Promise<ActionRow> {
     const production = await findLiveVersion(this.options.db.manager, masterId);
     if (!production) throw new ActionError("ACTION_NOT_PUBLISHED");

@@ -35,8 +35,7 @@ function findAddedScripts(assets: readonly StoredAsset[], before: readonly Store
 }
 
 /**
- * Returns an audit entry for each script that the change adds to the action: the script of a new package, or of another
- * version of a package.
+ * Returns an audit entry for each script that a change of the draft adds to the action.
  * @param before scripts that the action had before the change
  */
 export function createAddedScriptAuditRecords(

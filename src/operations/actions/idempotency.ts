@@ -1,6 +1,6 @@
 /**
- * Idempotency keys of requests that write: stores the response to the first request with a key for 24 hours, and
- * returns it for later requests with the same key. The keys of run requests are stored with the run instead.
+ * Idempotency keys of requests that write. The response to the first request with a key is stored for 24 hours, and returned for later
+ * requests with the same key. The keys of run requests are stored with the run instead.
  */
 import { createHash } from "node:crypto";
 import type { EntityManager } from "typeorm";

@@ -44,7 +44,7 @@ export interface WatchedAlertRule extends AlertRuleFields {
   appName: string;
   /** Time before which ended runs are ignored when the rule is evaluated. */
   since: Date;
-  /** Times at which the service sent messages of this rule in the last hour. */
+  /** Times of this rule's messages in the hour before its last message. */
   reportedAt: Date[];
 }
 
@@ -52,7 +52,10 @@ export interface StoredAlertRuleState extends AlertRuleState {
   ruleId: number;
   /** ID of the action to which this state of the rule belongs; 0 for the state of the whole app. */
   actionId: number;
-  /** True if the last message said that the rule is firing; false if it said that the rule has recovered, or if there was no message. */
+  /**
+   * True if the last message said that the rule is firing. False if the last message said that the rule has recovered, or without a
+   * message.
+   */
   isReported: boolean;
   firedAt: Date | null;
 }

@@ -37,7 +37,7 @@ const LOCK_ALERT_CURSOR = `
   SELECT FROM alert_cursor WHERE looked_at <= now() - interval '10 seconds' FOR UPDATE SKIP LOCKED`;
 
 /**
- * Selects the next window of ended runs. It ends before the oldest open transaction, which could still add a run with its own start time.
+ * Selects the next window of ended runs. It ends before all open transactions of the last 35 s started, because they can still add runs.
  */
 const SELECT_NEXT_WINDOW = `
   SELECT start::text AS start, least(start + ${WATCH_WINDOW}, safe)::text AS until, start + ${WATCH_WINDOW} < safe AS more
@@ -77,7 +77,8 @@ interface ScheduleState {
 }
 
 /**
- * State of a rule for an action or the app. `firstFiringState` is the first state of this evaluation in which the rule was firing, or null.
+ * State of a rule for an action or the app. `firstFiringState` is the first state of this evaluation in which the rule began to fire, or
+ * null.
  */
 interface RuleEvaluation {
   rule: WatchedAlertRule;

@@ -49,7 +49,6 @@ const isRowBounds = (value: unknown): boolean =>
 const isSequence = (value: unknown): boolean =>
   isObject(value) && isTableName(value["name"]) && isId(value["last"]) && typeof value["called"] === "boolean";
 
-/** True if `value` is an object whose keys are table names and whose values all pass `isValid`. */
 const isRecordByTable = (value: unknown, isValid: (field: unknown) => boolean): boolean =>
   isObject(value) && Object.entries(value).every(([name, field]) => isTableName(name) && isValid(field));
 

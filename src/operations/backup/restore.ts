@@ -1,6 +1,6 @@
 /**
- * Restores a backup: creates the schema of the release that made the backup, writes the rows and media files, and migrates the schema to
- * this release. If anything fails, the previous tables are moved back. A lock keeps other processes from changing the schema.
+ * Restores a backup: creates the schema of the backup's release, writes the rows and media files, and migrates the schema to this release.
+ * If anything fails, the previous tables are moved back. A lock keeps other processes from changing the schema.
  */
 import type { Client } from "pg";
 import { migrateSchema, migrateToCurrentSchema, withSchemaLock } from "../../data/database.js";
@@ -205,7 +205,7 @@ async function restoreIntoDatabase(
 }
 
 /**
- * Restores a backup into an empty database. With `replace`, also into a database with content, which is then deleted.
+ * Restores a backup into an empty database. With `replace`, the database may have content, which the restore deletes.
  * @throws ArchiveError if the file is damaged, before anything has changed; StartError if the database cannot be used
  */
 export async function restoreBackup(options: BackupRestoreOptions): Promise<BackupRestoreReport> {

@@ -112,8 +112,8 @@ export async function readSequences(client: Client): Promise<BackupSequence[]> {
 }
 
 /**
- * Reads the names of the applied migrations. Returns null if the database has no table of migrations: then it does not
- * belong to the service.
+ * Reads the names of the applied migrations. Returns null if the table of migrations does not exist: the database is not one of this
+ * service.
  */
 export async function readMigrations(client: Client): Promise<string[] | null> {
   const { rows } = await client.query<{ there: boolean }>(

@@ -25,7 +25,6 @@ export interface ClientAction {
   assets: Asset[];
 }
 
-/** Code of an action, compiled to a script for browsers. */
 export interface CompiledScript {
   id: number;
   name: string;
@@ -62,7 +61,6 @@ const IS_RUNNABLE = `app_id = $1 AND active AND environment <> 'server' AND acti
 /** `version` is the time of the action's last change, for example of the code. Runs do not change `version`. */
 type ListedRow = Omit<ClientActionRow, "code"> & { version: string; codeBytes: number };
 
-/* SQL condition for actions that a client can start on analytics events. */
 const IS_STARTED_BY_EVENTS = `${IS_RUNNABLE} AND EXISTS (SELECT FROM json_array_elements(triggers) AS t WHERE t ->> 'trigger' = 'analytics')`;
 const VERSION_COLUMNS = 'updated_at::text AS version, octet_length(code) AS "codeBytes"';
 const SELECT_ANALYTICS_ACTIONS = `SELECT ${COLUMNS_WITHOUT_CODE}, ${VERSION_COLUMNS} FROM action

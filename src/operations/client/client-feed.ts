@@ -11,8 +11,8 @@ import { createLiveSource, type LiveSource } from "../records/live-source.js";
 import type { ClientAction, ClientActions } from "./client-actions.js";
 
 /**
- * PostgreSQL notification channel. A database trigger sends `appId:actionId` when a draft or live version is written or removed. The action
- * ID `0` means that the app was published or unpublished: then all live versions must be read again.
+ * PostgreSQL notification channel. A database trigger sends `appId:actionId` when an action with the environment `client` or `any` is
+ * written or removed. The action ID `0` means that the app was published or unpublished.
  */
 export const CLIENT_ACTION_CHANNEL = "svc_action";
 const ALL_ACTIONS_ID = 0;

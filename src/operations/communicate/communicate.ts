@@ -84,8 +84,8 @@ export function createMessagingModules(options: {
     reports: new DeliveryReports({ db, destinations, logEvents }),
     sender,
     /**
-     * Releases messages that this process has claimed but is not sending: the response to the claim was lost, or the outcome could not be
-     * stored. If `mayDeclareDead` is true, also releases the messages of processes that have stopped.
+     * Releases messages that this process has claimed but is not sending. If `mayDeclareDead` is true, also releases the messages of
+     * processes that have stopped.
      */
     async recover(mayDeclareDead: boolean): Promise<void> {
       const count = await outbox.releaseMessages(processId, sender.idsInProgress(), mayDeclareDead);

@@ -20,7 +20,6 @@ import { createMessageEventData, createMessageEventEmitter, EVENT_TYPE_BY_MESSAG
 
 /** Request of a provider with delivery reports. `body` is not parsed yet, because the signature covers its exact bytes. */
 export interface DeliveryReportRequest {
-  /** Network address of the client that sent the request. */
   address: string;
   body: string;
   /** URL to which the provider sent the request. Twilio's signature covers this URL. */

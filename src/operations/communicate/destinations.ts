@@ -32,7 +32,7 @@ export function readOperatorMailServer({
   return { server: { ...smtpServer, ...credentials }, from: mailFrom };
 }
 
-/** Mail server of an app. Only the operator's server (`isOperatorServer`) may have a private network address. */
+/** Mail server of an app. The service connects to the operator's server (`isOperatorServer`) without a check of its network address. */
 export type MailDestination = SmtpDestination & { isOperatorServer: boolean };
 
 /** Fields of a destination's setting whose values are masked in the replies of servers. */

@@ -13,8 +13,8 @@ import type { ClaimedMessage, Recipient } from "./outbox.js";
 import { createFailedDeliveryOutcome, type DeliveryAttemptOutcome } from "./try-outcome.js";
 
 /**
- * Controls one attempt to send a message. `markSending` marks the message as being sent. It returns false if this process no longer has its
- * lease or its claim on the message; then this process must not send the message. `signal` aborts the attempt.
+ * Controls one attempt to send a message. `markSending` marks the message as being sent. If it returns false, this process has lost its
+ * lease or its claim on the message, and must not send the message. `signal` aborts the attempt.
  */
 export type DeliveryAttemptControl = { markSending: () => Promise<boolean>; signal: AbortSignal };
 
@@ -90,7 +90,7 @@ function toAttemptOutcome(recipients: Recipient[], delivery: DeliveryOutcome, de
 export function createEmailDelivery(options: {
   smtp: Smtp;
   destinations: MessageDestinations;
-  /** `checked` connects to public addresses only, for mail servers of apps; `unchecked` to the operator's mail server. */
+  /** `checked` verifies network addresses and ports, for mail servers of apps; `unchecked` connects to the operator's mail server. */
   connections: { checked: AddressCheckedConnections; unchecked: AddressCheckedConnections };
   /** Host name for the header Message-ID. */
   host: string;

@@ -1,6 +1,6 @@
 /**
- * Queues e-mails about an app that the service itself sends, such as alerts. These e-mails use the app's outbox and
- * mail server. They cause no log events, so they start no actions.
+ * Queues e-mails about an app that the service itself sends, such as alerts. These e-mails use the app's outbox and mail server. Queuing an
+ * e-mail here causes no log event and starts no action.
  */
 import { randomUUID } from "node:crypto";
 import type { SqlClient } from "../../data/database.js";

@@ -46,7 +46,6 @@ export interface NewMessage {
   personId: number | null;
 }
 
-/** A message that this process has claimed in order to send it. */
 export interface ClaimedMessage {
   id: number;
   appId: number;
@@ -189,9 +188,8 @@ export class Outbox {
   }
 
   /**
-   * Releases messages that the process `holder` has claimed but is not sending: the response to the claim was lost, or
-   * the outcome could not be stored. If `mayDeclareDead` is true, also releases the messages of processes that have
-   * stopped. Returns the number of released messages.
+   * Releases messages that the process `holder` has claimed but is not sending, for example because the response to the claim was lost. If
+   * `mayDeclareDead` is true, also releases the messages of processes that have stopped. Returns the number of released messages.
    */
   async releaseMessages(holder: string, knownIds: readonly number[], mayDeclareDead: boolean): Promise<number> {
     const lostMessages = mayDeclareDead ? await rows(this.db, RELEASE_LOST_MESSAGES) : [];

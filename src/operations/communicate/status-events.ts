@@ -6,7 +6,7 @@ import type { ClaimedMessage, MessageStatus, Recipient, StoredDeliveryOutcome } 
 const MAX_LOGGED_RECIPIENTS = 10;
 
 /**
- * Names the run that sent the message as the event's cause, so that the limit on chains of runs includes the runs that the event starts.
+ * Names the run that sent the message as the cause of the event. So the limit on chains of runs includes the runs that the event starts.
  */
 export const createMessageEventEmitter = ({
   runId,
