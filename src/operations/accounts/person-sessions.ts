@@ -170,7 +170,7 @@ export class PersonSessions {
     await this.endSessions(personId, null, except, executor);
   }
 
-  /** Ends all sessions of the person, the person's tokens, and the access that the person has granted to programs. */
+  /** Ends the person's sessions and editor tokens, and the access that the person has granted to programs. */
   async endAllWithTokens(personId: number, executor: SqlClient): Promise<void> {
     await executor.query(END_SESSIONS_AND_TOKENS, [personId]);
     await executor.query(REVOKE_GRANTS, [personId]);

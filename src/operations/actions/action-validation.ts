@@ -266,9 +266,9 @@ export class ActionValidation {
   }
 
   /**
-   * Validates a saved version with the current rules. The restored draft gets the scripts of the version. If the
-   * version lacks the script of a dependency, the draft's script for this dependency is used.
-   * @throws the same errors as `validateCreate`, except those for names
+   * Validates a saved version with the current rules. The restored draft gets the scripts of the version. If the version lacks the script
+   * of a dependency, the draft's script for this dependency is used.
+   * @throws the same errors as `validateCreate`, except NAME_ALREADY_EXISTS
    */
   async validateRestore(
     manager: EntityManager,

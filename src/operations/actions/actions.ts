@@ -131,9 +131,8 @@ export class Actions {
   }
 
   /**
-   * Changes those fields of a draft that `data` contains.
-   * @throws the error statuses of invalid fields (rules/validation-table.ts), NAME_ALREADY_EXISTS,
-   *   CANNOT_UPDATE_PRODUCTION, ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_CHANGED
+   * Changes only those fields of a draft that `data` contains.
+   * @throws the errors of `create`; CANNOT_UPDATE_PRODUCTION, ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_CHANGED
    */
   async update(caller: Caller, target: DraftTarget, data: unknown): Promise<Action> {
     const { db, validation, draftWriter, convertRow, lockDraft } = this.options;

@@ -27,7 +27,7 @@ export interface AuthoringOptions {
   packages: DependencyResolver;
   addAssetUrls: AddAssetUrls;
   triggerIndex: TriggerIndex;
-  /** Time limit that the operator has set for each run, in milliseconds. */
+  /** Time limit that the operator has set for each run on the server, in milliseconds. */
   serverTimeoutMs: number;
   /** True if the `integrationOrigins` of an action may contain http and loopback origins. */
   allowPrivateNetwork: boolean;

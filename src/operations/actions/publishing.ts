@@ -96,7 +96,7 @@ export class ActionPublisher {
     const app = await readPublishingApp(manager, appId);
     const master = await lockDraft(manager, target, "CANNOT_UPDATE_PRODUCTION");
     await requirePublishable(manager, app, target.tested, master);
-    // Throws if a package has become unavailable since the draft was saved, because no run could load it.
+    // Throws if a package is no longer available, because a run could not load this package.
     const publishedAction = validation.validatePublish(master, resolved);
     // The draft must have the same scripts as its live version, so a new script is first saved as a new version of the draft.
     if (createAddedScriptAuditRecords(publishedAction, master.assets).length > 0)

@@ -94,7 +94,7 @@ const draftStateHash = (row: ActionRow): Buffer =>
     .update(JSON.stringify(pickAuthoredFields(row)))
     .digest();
 
-/** Keeps the VERSIONS_PER_ACTION_MAX versions with the highest IDs. These are the newest, because each insert locks the draft. */
+/** Keeps the VERSIONS_PER_ACTION_MAX newest versions. A higher ID is always newer, because each insert holds the lock of the draft. */
 const DELETE_OLD_VERSIONS = `
   DELETE FROM action_version WHERE action_id = $1 AND id <=
     (SELECT id FROM action_version WHERE action_id = $1 ORDER BY id DESC OFFSET ${VERSIONS_PER_ACTION_MAX} LIMIT 1)`;

@@ -15,7 +15,9 @@ import { type AlertBody, composeSlackBody } from "./alert-texts.js";
 
 /** Maximum number of alert messages that this process sends at the same time. */
 const DELIVERY_SLOTS = 20;
-/** Maximum number of alert messages of one app in progress, so that hosts that never respond do not occupy all slots. */
+/**
+ * Maximum number of alert messages of one app that this process sends at once, so that hosts that never respond do not occupy all slots.
+ */
 const DELIVERIES_PER_APP = 4;
 /** Time for which a claimed alert message is reserved for this process. One attempt to send the message never takes longer. */
 const CLAIM_DURATION = "interval '60 seconds'";

@@ -52,10 +52,7 @@ export interface StoredAlertRuleState extends AlertRuleState {
   ruleId: number;
   /** ID of the action to which this state of the rule belongs; 0 for the state of the whole app. */
   actionId: number;
-  /**
-   * True if the last message said that the rule is firing. False if the last message said that the rule has recovered, or without a
-   * message.
-   */
+  /** True if the rule's last message said that the rule is firing; false after a message about its recovery, and before any message. */
   isReported: boolean;
   firedAt: Date | null;
 }

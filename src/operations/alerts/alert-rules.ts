@@ -167,8 +167,8 @@ export class AlertRules {
   }
 
   /**
-   * Queues a test message of an alert rule; its text says that it is a test.
-   * @throws NOT_FOUND, REQUEST_INVALID, RATE_LIMIT_EXCEEDED
+   * Queues a test message of an alert rule. The text of the message says that it is a test.
+   * @throws NOT_FOUND, REQUEST_INVALID, RATE_LIMIT_EXCEEDED, ACTION_NOT_FOUND
    */
   async test(caller: Caller, appId: number, id: number): Promise<AlertDelivery> {
     const { db, sendAlert, now } = this.options;

@@ -92,7 +92,7 @@ class BackupWriter {
     return { rows: all, files: blobs, lostFiles: lostBlobs.length };
   }
 
-  /** First locks the tables, because a snapshot does not protect against dropped partitions and added columns. */
+  /** Locks the tables before the snapshot starts, because a snapshot does not protect against dropped partitions and added columns. */
   private async beginBackup(): Promise<BackupManifest> {
     const { client } = this;
     if ((await readMigrations(client)) === null)

@@ -44,7 +44,9 @@ const SELECT_LISTED_ORIGIN = "SELECT 1 FROM app WHERE origins @> ARRAY[$1::text]
 
 /** Maximum number of old sessions that one request deletes, so that the visitor does not wait long. */
 const MAX_SESSIONS_PER_DELETE = 100;
-/** The number of an app's sessions is checked only at every 100th new session, because the check reads an index entry for each session. */
+/**
+ * Only every 100th new session of a process checks the number of sessions of its app, because the check reads an index entry per session.
+ */
 const SESSIONS_PER_APP_CHECK = 100;
 
 /* SQL condition for sessions without a signed-in user. Their visitors lose nothing if these sessions are replaced. */

@@ -30,7 +30,7 @@ export function createMessagingModules(options: {
   receivedDataLimiter: ReceivedDataLimiter;
   operatorMail: OperatorMailServer;
   allowPrivateNetwork: boolean;
-  /** Public URL of the service, for people and for providers' delivery reports. */
+  /** Public URL of the service, to which providers send delivery reports. */
   baseUrl: string;
   processId: string;
   now: () => number;

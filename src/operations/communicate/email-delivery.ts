@@ -21,7 +21,7 @@ export type DeliveryAttemptControl = { markSending: () => Promise<boolean>; sign
 const addressesOfType = (recipients: readonly Recipient[], type: string) =>
   recipients.filter((recipient) => recipient.type === type).map(({ name, address }) => ({ name: name ?? "", address }));
 
-/** Composes the e-mail only from the database row. Attachments cannot refer to files or URLs. */
+/** Composes the e-mail. The fields of the message cannot load files or URLs into the e-mail. */
 async function composeMail(
   message: ClaimedMessage,
   email: Omit<Email, "to">,
