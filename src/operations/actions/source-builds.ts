@@ -100,7 +100,7 @@ export class SourceBuilds {
   }
 
   /**
-   * Returns `data` with `code` built from its source files, or unchanged if no build is needed.
+   * If a build is needed, returns `data` with `code` built from its source files.
    * @param current the draft that `data` changes; null for a new action
    * @param resolved scripts of the resolved dependencies
    * @throws OVERLOADED if the bundler is busy or unavailable

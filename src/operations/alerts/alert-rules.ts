@@ -73,7 +73,7 @@ export class AlertRules {
   }
 
   /**
-   * Runs `work` while the app is locked, so that requests cannot exceed the app's limits. Writes an audit entry, unless `work` returns
+   * Runs `work` while the app is locked, so that concurrent requests cannot exceed limits. Writes an audit entry unless `work` returns
    * null.
    */
   private async writeRule<Id extends number | null>(

@@ -17,8 +17,8 @@ import type { Outbox } from "./outbox.js";
 import type { MessageReceipt, OutboxWriter, ValidatedMessage } from "./outbox-writer.js";
 
 /**
- * Decisions of a person about a message with the status `unknown`, because the service does not know whether the
- * message was sent. "sent": the message counts as sent. "again": the service queues the message again.
+ * Decisions of a person about a message with the status `unknown`: the service does not know whether this message was sent. "sent": the
+ * message counts as sent. "again": the service queues the message again.
  */
 export const UNKNOWN_DELIVERY_DECISIONS = ["sent", "again"] as const;
 
