@@ -23,7 +23,6 @@ export interface ProcessDependencies {
   baseUrl: string;
   /** URL at which code in runs of this process reaches the service. */
   apiUrl: string;
-  /** True if no other process of the service uses the database. */
   isOnlyProcess: boolean;
   /** Returns the current Unix time in milliseconds, for schedules. */
   now: () => number;

@@ -96,8 +96,7 @@ const SELECT_CREDENTIAL = `
    WHERE c.hash = $1 AND ${IS_CREDENTIAL_VALID_SQL}`;
 
 /**
- * Extends a session in use and stores when its person was last seen. The statement skips a locked person, because waiting could cause a
- * deadlock.
+ * Extends a session in use and stores when its person was last seen. A locked person is skipped, because waiting could cause a deadlock.
  */
 const RENEW_CREDENTIAL = `
   WITH used AS (
@@ -126,7 +125,6 @@ const EXPIRE_CREDENTIAL = `
 /** Receives the ID of a credential that has ended, or null if any credential or any person's rights may have changed. */
 type CredentialWatcher = (id: number | null) => void;
 
-/** Returns the person's highest role on each app, by app ID. */
 function highestRoleByApp(roles: readonly [appId: number, role: Role][]): Map<number, Role> {
   const highestRoles = new Map<number, Role>();
   for (const [appId, role] of roles)

@@ -52,7 +52,7 @@ export interface AccessLogPage {
 }
 
 /**
- * Entries of the organization $1 and of its members' accounts. If $2 is true (the reader is an administrator), also entries of no
+ * Entries of the organization $1 and of its members' accounts. If $2 is true (an administrator reads), also entries without an
  * organization.
  */
 const SELECT_ACCESS_EVENTS = `

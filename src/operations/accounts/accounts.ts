@@ -140,7 +140,6 @@ export class Accounts {
     if (link !== null) await sendReset(user, link);
   }
 
-  /** Returns the person with this ID. @throws NOT_FOUND */
   async user(id: number, executor?: SqlClient): Promise<User> {
     const foundPerson = await this.personOf(SELECT_PERSON_BY_ID, id, executor);
     if (!foundPerson) throw new ActionError("NOT_FOUND", "no such person");

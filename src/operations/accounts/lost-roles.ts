@@ -9,8 +9,7 @@ import { isAppOrStageSql, revokeInvalidOneTimeLinks, revokeReceivedInvitations }
 const IS_APP_IN_SCOPE = `($2::bigint IS NULL OR ${isAppOrStageSql("app.id", "$2")})`;
 
 /**
- * Revokes OAuth grants of the person $3 where the person has no role. $1 is the organization and $2 the app with its stages; null means
- * all.
+ * Revokes OAuth grants of the person $3 where the person has no role. $1 is the organization, $2 the app with its stages; null means all.
  */
 const REVOKE_GRANTS = `
   UPDATE oauth_grant SET revoked_at = now() FROM app
@@ -18,10 +17,7 @@ const REVOKE_GRANTS = `
      AND person_id = $3 AND revoked_at IS NULL
      AND NOT EXISTS (SELECT FROM app_role WHERE app_role.app_id = app.id AND app_role.person_id = $3)
      AND NOT EXISTS (SELECT FROM person WHERE id = $3 AND is_administrator)`;
-/**
- * Revokes tokens of the person $3 where the person has no role. $1 is the organization and $2 the app with its stages, or null for all
- * apps.
- */
+/** Revokes tokens of the person $3 where the person has no role. $1 is the organization, $2 the app with its stages (null: all apps). */
 const REVOKE_TOKENS = `
   UPDATE credential SET revoked_at = now() FROM app
    WHERE app.id = app_id AND app.organization_id = $1 AND ${IS_APP_IN_SCOPE}

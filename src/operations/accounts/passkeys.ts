@@ -141,8 +141,8 @@ export class Passkeys {
   }
 
   /**
-   * Returns a function that deletes a challenge. The function returns true if the challenge was valid and belongs to this session or (null)
-   * a sign-in.
+   * Returns a function that deletes a challenge: true if it was valid and was issued to this session (null: for a sign-in without a
+   * session).
    */
   private spendChallengeOf(sessionId: number | null) {
     return async (challenge: string) =>

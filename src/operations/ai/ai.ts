@@ -58,10 +58,7 @@ const RUN_COUNTS_TTL_MS = 10 * 60 * 1000;
 
 const CHARACTERS_PER_TOKEN = 4;
 const ASSUMED_ANSWER_TOKENS = 1_024;
-/**
- * Matches the name of a provider's error, such as `rate_limit`. The action does not get the error's message, which could repeat the
- * request.
- */
+/** Matches the name of a provider's error. The action does not get the error's message, because this message could repeat the request. */
 const ERROR_NAME = /^[a-z][a-z0-9_]{0,60}$/;
 
 /** Only runs on the server can read protected settings, and therefore use the AI provider. */

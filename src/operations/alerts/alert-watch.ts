@@ -76,10 +76,7 @@ interface ScheduleState {
   oldestQueuedMs: ReadonlyMap<number, number>;
 }
 
-/**
- * State of a rule for an action or the app. `firstFiringState` is the first state of this evaluation in which the rule began to fire, or
- * null.
- */
+/** State of a rule for an action or the app. `firstFiringState` is its first state of this evaluation that began to fire, or null. */
 interface RuleEvaluation {
   rule: WatchedAlertRule;
   actionId: number;

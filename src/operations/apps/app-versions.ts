@@ -47,7 +47,6 @@ export interface AppVersionDetails extends AppVersion {
 
 interface SummaryRow extends Omit<AppVersion, "createdAt" | "name"> {
   createdAt: Date;
-  /** Name of the app as JSON text, with quotes. */
   name: string | null;
 }
 

@@ -48,7 +48,6 @@ export interface BackupOptions {
   openStore: (space: string) => Promise<BlobStore>;
 }
 
-/** Counts of rows and files in the backup, which the command line prints. */
 export interface BackupReport {
   rows: number;
   files: number;

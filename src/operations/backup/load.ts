@@ -245,7 +245,6 @@ export class BackupLoader {
     return (await this.store?.readStoreId()) ?? null;
   }
 
-  /** Deletes the media files that a failed restore has written. */
   async removeWrittenFiles(): Promise<void> {
     for (const key of this.writtenBlobKeys) await this.store?.remove(key).catch(() => undefined);
   }
@@ -255,7 +254,6 @@ export class BackupLoader {
   }
 }
 
-/** True if the partitions together cover all IDs, without gaps and overlaps. */
 function coversAllIds(archivedBounds: readonly PartitionBounds[]): boolean {
   const followsPrevious = ([low, high]: PartitionBounds, at: number) =>
     low === (at === 0 ? null : archivedBounds[at - 1]![1]) && (low === null || high === null || high > low);

@@ -15,7 +15,6 @@ export interface BackupManifest {
   /** Time at which the backup was made, ISO 8601. */
   madeAt: string;
   service: string;
-  /** Version of PostgreSQL from which the backup was made. */
   postgres: string;
   /** Names of the migrations that the backed-up database had applied. */
   migrations: string[];

@@ -46,7 +46,6 @@ export interface BackupRestoreOptions {
 export interface BackupRestoreReport {
   manifest: BackupManifest;
   summary: BackupSummary;
-  /** True if the backup contained the keys that encrypt settings. */
   hadKeys: boolean;
 }
 

@@ -40,7 +40,6 @@ const SECRET_FIELDS = ["user", "password", "pass", "token", "sid", "secret"] as 
 /** Shorter values are not masked in replies of servers, because a reply can contain them by chance. */
 const SECRET_MIN_CHARACTERS = 4;
 
-/** Replaces a server's reply whose secrets cannot be masked now. */
 const HIDDEN_REPLY = "the reply of the server is not shown, because the service could not mask secrets in it";
 
 interface MessageDestinationsOptions {

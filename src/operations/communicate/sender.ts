@@ -35,7 +35,6 @@ interface MessageSenderOptions {
   outbox: Outbox;
   deliver: Record<"email" | "sms", DeliverMessage>;
   logEvents: LogEvents;
-  /** ID of this process, which marks the messages that the process has claimed. */
   processId: string;
   now: () => number;
   log: Logger;

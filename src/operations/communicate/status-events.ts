@@ -18,7 +18,6 @@ export const createMessageEventEmitter = ({
   runId,
 });
 
-/** Type of the log event that a message's new status causes. */
 export const EVENT_TYPE_BY_MESSAGE_STATUS: Partial<Record<MessageStatus | "delayed", string>> = {
   delivered: "email.delivered",
   delayed: "email.delayed",
