@@ -4,7 +4,7 @@ import { crc32 } from "node:zlib";
 import type { CredentialKind } from "../../data/credential.js";
 
 const SECRET_BYTES = 32;
-/** Prefix of run tokens. The client library in a run sends its requests to the service with this token. */
+/** Prefix of run tokens. The client library authenticates a run's requests to the service with the run's token. */
 export const RUN_TOKEN_PREFIX = "svc_task_";
 const CHECKSUM_CHARACTERS = 6;
 const BASE62_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";

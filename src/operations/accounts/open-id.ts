@@ -156,7 +156,8 @@ export class OpenId {
     });
     const claims: Record<string, unknown> = { ...tokens.claims() };
     const { issuer, userinfo_endpoint: endpoint } = configuration.serverMetadata();
-    // Many providers send groups only in the user info. Without user info the sign-in must fail; otherwise the person would lose the role.
+    // Many providers send groups only in the user info. If this request fails, the sign-in must fail; otherwise the person would lose the
+    // role.
     const userInfo =
       endpoint === undefined
         ? {}

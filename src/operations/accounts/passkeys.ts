@@ -140,10 +140,7 @@ export class Passkeys {
     await rows(db, INSERT_CHALLENGE, [hashChallenge(challenge), sessionId]);
   }
 
-  /**
-   * Returns a function that deletes a challenge: true if it was valid and was issued to this session (null: for a sign-in without a
-   * session).
-   */
+  /** Returns a function that deletes a challenge: true if it was valid and was issued to this session (null: for a sign-in). */
   private spendChallengeOf(sessionId: number | null) {
     return async (challenge: string) =>
       (await rows(this.options.db, DELETE_VALID_CHALLENGE, [hashChallenge(challenge), sessionId])).length > 0;

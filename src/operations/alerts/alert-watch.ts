@@ -76,7 +76,9 @@ interface ScheduleState {
   oldestQueuedMs: ReadonlyMap<number, number>;
 }
 
-/** State of a rule for an action or the app. `firstFiringState` is its first state of this evaluation that began to fire, or null. */
+/**
+ * State of a rule for an action or the app. `firstFiringState` is the state when the rule first began to fire in this evaluation, or null.
+ */
 interface RuleEvaluation {
   rule: WatchedAlertRule;
   actionId: number;
