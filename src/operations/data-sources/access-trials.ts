@@ -1,7 +1,4 @@
-/**
- * Tests access rules for editors: shows what a user of the app can read and write in a data source, by stored or unsaved rules. Stores
- * nothing.
- */
+/** Tests the access rules of a data source: shows an editor what a user of the app could read and write. Stores nothing. */
 import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { AppUserData } from "../../rules/caller-rules.js";
@@ -19,7 +16,7 @@ import type { FindEntriesResult } from "./entry-reads.js";
 import { type CallerEntryRights, createHashedColumnSet, type EntryRightsResolver } from "./entry-rights.js";
 import type { EntrySearches } from "./entry-searches.js";
 
-/** Maximum number of entries that the result of a trial contains as examples. */
+/** Maximum number of entries in the result of a test of access rules. */
 const MAX_EXAMPLE_ENTRIES = 20;
 
 /** Decision of the access rules about one operation on entries (select, insert, update, delete). */
@@ -40,9 +37,9 @@ export interface AccessTrial {
   /** The tested user, without hashed columns; null for an anonymous visitor. */
   user: AppUserData | null;
   verbs: AccessRuleDecision[];
-  /** First entries that the user can read; null if the user may not read. */
+  /** First entries that the user can read; null if the read failed, for example without the right to read. */
   entries: FindEntriesResult["entries"] | null;
-  /** Reason why the user may not read entries; otherwise null. */
+  /** Message of the error with which the read of entries failed; otherwise null. */
   reason: string | null;
 }
 
@@ -86,10 +83,7 @@ function triedVerb(
 export class AccessTrials {
   constructor(private readonly options: AccessTrialsOptions) {}
 
-  /**
-   * Returns the data of the user that `input` refers to or contains; null for an anonymous visitor. @throws REQUEST_INVALID,
-   * DATA_SOURCE_NOT_FOUND, ENTRY_NOT_FOUND
-   */
+  /** Returns the data in `input`, or of the entry whose ID is in `input`; null for an anonymous visitor. */
   private async userOf(appId: number, input: unknown): Promise<AppUserData | null> {
     const { db, sources } = this.options;
     if (input === undefined || input === null) return null;
@@ -128,9 +122,8 @@ export class AccessTrials {
   }
 
   /**
-   * Returns the decision for each operation, and the first entries that the user can read.
-   * @param body `{user, accessRules, where}`. Missing fields stand for: an anonymous visitor, the stored rules, the
-   *   `where` that the rules require
+   * Returns the decision about each operation, and the first entries that the user can read.
+   * @param body `{user, accessRules, where}`. Defaults: an anonymous visitor, the stored rules, the conditions of the access rule
    * @throws ActionError REQUEST_INVALID that names the field, DATA_SOURCE_NOT_FOUND, ENTRY_NOT_FOUND
    */
   async runTrial(

@@ -1,6 +1,6 @@
 /**
- * Signs users of an app in to its pages. Each user is an entry of a data source with a hashed column, such as a password. A sign-in belongs
- * to the credential of a page, and ends when a value that it has checked changes.
+ * Signs users of an app in to its pages. Each user is an entry of a data source with a hashed column, such as a password. A sign-in ends
+ * when a value changes that was checked at the sign-in.
  */
 import { type Db, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -21,7 +21,7 @@ export interface AppUser {
   id: number;
   dataSourceId: number;
   data: EntryData;
-  /** Channels (e-mail, text message) with a correct code since the sign-in, and its time in ISO 8601. */
+  /** Channels (e-mail, text message) by which the user has confirmed this sign-in with a code, each with its time in ISO 8601. */
   verified?: Partial<Record<VerificationChannel, string>>;
 }
 
@@ -33,7 +33,7 @@ export interface VerifiedAddress {
   by: VerificationChannel;
 }
 
-/** Valid sign-ins: the data source contains users, or an address is confirmed. Older releases also stored sign-ins elsewhere. */
+/** SQL condition for valid sign-ins: the data source is marked as one of users, or the user has confirmed an address with a code. */
 const IS_USER_SIGN_IN = "(source.is_users OR session.verified <> '{}')";
 
 /** Start of a statement that selects sign-ins of the app $2. The condition on the credential must follow. */
@@ -48,10 +48,7 @@ const SELECT_SIGN_INS = `
 const SELECT_SIGN_IN = `${SELECT_SIGN_INS} = $1`;
 const SELECT_SIGN_INS_OF_CREDENTIALS = `${SELECT_SIGN_INS} = ANY ($1::bigint[])`;
 
-/**
- * Selects the first match, so that a later entry with the same address cannot take over the account. Reads all matches before, so that the
- * duration does not reveal whether an entry exists.
- */
+/** The first match wins, so that a later entry cannot take over an account. All are read, so that the time reveals no account. */
 const SELECT_CANDIDATE = `
   WITH found AS MATERIALIZED (
     SELECT id, "order" FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND doc @> $3::jsonb)
@@ -65,18 +62,14 @@ const SAVE_SIGN_IN = `
     SET data_source_id = excluded.data_source_id, entry_id = excluded.entry_id, columns = excluded.columns,
         proof = excluded.proof, verified = excluded.verified, pending = excluded.pending, created_at = clock_timestamp()`;
 
-/**
- * Adds a confirmed address to a sign-in. $1 is the credential, $2 the app, $3 the data source, $4 the entry, $5 the
- * confirmation. Changes nothing if the user who requested the code is no longer signed in.
- */
+/** Adds a confirmed address to a sign-in. Changes nothing if the user who requested the code is no longer signed in. */
 const ADD_PROOF = `
   UPDATE app_user_session SET verified = verified || $5::jsonb, pending = false
    WHERE credential_id = $1 AND app_id = $2 AND data_source_id = $3 AND entry_id = $4 RETURNING credential_id`;
 
-/* Selects an entry of a data source. $1 is the app, $2 the data source, $3 the entry. */
 const SELECT_ENTRY = "SELECT id, data FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id = $3";
 
-/** Digest of the values that a sign-in checked. The sign-in ends when it changes. */
+/** Returns a digest of the values that were checked at the sign-in. The sign-in ends when the digest changes. */
 const digestComparedValues = (data: EntryData, columns: readonly string[]): Buffer =>
   hashParts(columns.map((column) => (Object.hasOwn(data, column) ? data[column] : null)));
 
@@ -100,14 +93,14 @@ type SignInRequest = ReturnType<typeof parseSignInWhere> & { source: StoredDataS
 
 interface AppUsersOptions {
   db: Db;
-  /** Searches entries over the connections for callers' queries, because a search without an index can be slow. */
+  /** Runs a query on the database connections for queries of callers, because a search without an index can be slow. */
   read: ReadRows;
   attempts: AppUserSignInAttempts;
   /** Returns true if the app requires a second factor for each sign-in. */
   needsSecondFactor: (appId: number) => Promise<boolean>;
 }
 
-/** True if all entered secrets match the entry. Computes hashes also without an `appUser`, so that the duration does not reveal this. */
+/** Also computes the hashes if there is no such user, so that the duration does not reveal whether the user exists. */
 async function provesIdentity(
   secrets: EntryData,
   appUser: EntryData | undefined,
@@ -121,7 +114,7 @@ async function provesIdentity(
   return isProven;
 }
 
-/** Returns the user of a sign-in. Returns null if a value that the sign-in checked has changed. */
+/** Returns null if a value that was checked at the sign-in, such as the password, has changed. */
 function readSignedInUser(signIn: AppUserRow): SignedInUser | null {
   const { id, dataSourceId, data, hashed, columns, proof, verified, pending } = signIn;
   if (!proof.equals(digestComparedValues(data, columns))) return null;
@@ -161,7 +154,8 @@ export class AppUsers {
   }
 
   /**
-   * Returns the signed-in users by the ID of the page's credential, which is not checked. Leaves out users whose second factor is missing.
+   * Returns the signed-in users by the ID of their page's credential. Does not check that the credential is still valid. Leaves out users
+   * whose second factor is missing.
    */
   async usersOfCredentials(
     executor: SqlClient,
@@ -179,7 +173,7 @@ export class AppUsers {
     return users;
   }
 
-  /** Returns the user who is signed in with the page's credential; null if there is none, or the second factor is missing. */
+  /** Like `signedIn`, but also returns null if the second factor is missing. */
   async userOfCredential(credentialId: number | null, appId: number): Promise<AppUser | null> {
     const appUser = await this.signedIn(credentialId, appId);
     if (!appUser || appUser.pending) return null;

@@ -1,4 +1,4 @@
-/** Deletes changes that are too old for subscriptions to resume from, and expired counts of failed sign-ins, in small batches. */
+/** Deletes old records of changed entries, and old records of failed sign-ins, in small batches. */
 import { type Db, rows } from "../../data/database.js";
 import { SIGN_IN_WINDOW_SECONDS } from "../../limits.js";
 
@@ -8,9 +8,8 @@ const ROWS_PER_BATCH = 1_000;
 const CHANGES_KEPT_FOR = "15 minutes";
 
 /**
- * Deletes a batch of old changes. $1 and $2 are the creation time and the ID of the last change of the previous batch. Returns all changes
- * of the batch. Stores for each data source the ID of its newest deleted change. A subscription with an earlier position must read all
- * entries again. Skips data sources whose row of counts is locked, so that the statement waits for no lock and cannot deadlock.
+ * `forgotten` is the ID of the newest deleted change. Skips a data source if another transaction has locked its counts: waiting for a lock
+ * could cause a deadlock.
  */
 const DELETE_OLD_CHANGES = `
   WITH old AS MATERIALIZED (
@@ -41,7 +40,6 @@ export class EntryChangeCleanup {
 
   constructor(private readonly options: { db: Db }) {}
 
-  /** Deletes batches until no old change is left, except those of data sources that DELETE_OLD_CHANGES has skipped. */
   private async deleteOldChanges(): Promise<void> {
     let last = { id: 0, createdAt: "-infinity" };
     while (!this.isStopped) {
@@ -60,7 +58,7 @@ export class EntryChangeCleanup {
       deletedRows = (await rows(this.options.db, DELETE_OLD_FAILURES)).length;
   }
 
-  /** Deletes old changes and failed sign-ins. Returns the Unix time in milliseconds at which the next cleanup is due. */
+  /** Returns the Unix time in milliseconds at which the next cleanup is due. */
   async clean(): Promise<number> {
     await this.deleteOldChanges();
     await this.deleteOldFailures();

@@ -11,7 +11,7 @@ import type { IndexDefinition } from "./index-definitions.js";
 /** PostgreSQL notification channel. A message is the ID of an app in which a data source was changed or removed. */
 export const DATA_SOURCE_CHANNEL = "svc_data_source";
 
-/** Maximum age in milliseconds of a cached row, in case that a notification was lost. */
+/** Maximum age of a cached row. Without this limit, a lost notification would leave an outdated row in the cache. */
 const CACHE_MAX_AGE_MS = 5_000;
 const CACHE_MAX_ENTRIES = 5_000;
 
@@ -71,17 +71,16 @@ const SELECT_BY_ID = `SELECT ${DATA_SOURCE_COLUMNS_SQL} FROM data_source WHERE a
 const WHOLE_SOURCE_LOCK_KEY = "hashtextextended('svc_data_source:' || $1::bigint || ':' || $2::bigint, 0)";
 
 /**
- * Blocks other operations that remove or replace all entries, until the transaction ends. Take this lock before any row lock. Then lock
- * entries first and the data source's row last, like an update of an entry: the opposite order could cause a deadlock.
+ * Blocks other operations that remove or replace all entries of the data source, until the transaction ends. Take this lock before any row
+ * lock. Then lock entries first and the data source's row last, as an update of an entry does: the opposite order could cause a deadlock.
  */
 export async function lockEntryReplacement(executor: SqlClient, appId: number, id: number): Promise<void> {
   await rows(executor, `SELECT pg_advisory_xact_lock(${WHOLE_SOURCE_LOCK_KEY})`, [appId, id]);
 }
 
 /**
- * Blocks callers of `lockEntryReplacement` until the transaction ends, but not other callers of this function. Call it
- * before you insert entries or a snapshot. An insert locks the data source's row first, because of the foreign key.
- * Callers of `lockEntryReplacement` lock this row last, so without this lock both could deadlock.
+ * Blocks callers of `lockEntryReplacement` until the transaction ends, but not other callers of this function. Call it before you insert
+ * entries or a snapshot: an insert locks the data source's row first, so it could deadlock with a caller of `lockEntryReplacement`.
  * @throws ActionError DATA_SOURCE_NOT_FOUND if the data source was removed while this function waited for the lock
  */
 export async function lockEntryReplacementShared(executor: SqlClient, appId: number, id: number): Promise<void> {
@@ -108,9 +107,9 @@ export async function lockDataSourceForRemoval(executor: SqlClient, appId: numbe
 }
 
 /**
- * Locks the empty data sources whose names are not in `names`, so that no other transaction can insert entries into them. A manifest with
- * `prune` removes these data sources. Call this function before the transaction takes a weaker lock on their rows. If the transaction
- * replaced the weaker lock later, it could deadlock with a request that inserts an entry and then adds a column.
+ * Locks the empty data sources whose names are not in `names`, which a manifest with `prune` removes. Then no other transaction can insert
+ * entries into them. Call this function before other statements of the transaction lock their rows. Otherwise the transaction could
+ * deadlock with a request that inserts an entry.
  */
 export async function lockEmptyDataSourcesExcept(
   executor: SqlClient,

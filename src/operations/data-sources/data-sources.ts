@@ -1,4 +1,4 @@
-/** Operations of callers on data sources: list, create with first entries, change and remove. */
+/** Operations on data sources: list, create with first entries, change and remove. */
 import type { EntityManager } from "typeorm";
 import { type Db, isUniqueViolation, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -42,7 +42,7 @@ const SELECT_TOTAL_SIZE = `
   SELECT coalesce(sum(octet_length(name) + octet_length(columns::text) + octet_length(access_rules::text) + octet_length(hooks::text)), 0)::float8
          AS bytes FROM data_source WHERE app_id = $1`;
 
-/** Maximum number of checks for new entries in a removal, which would otherwise not end while other requests insert entries. */
+/** Maximum number of rounds in which a removal deletes entries. Without it, the removal might not end while others insert entries. */
 const REMOVAL_ROUNDS_MAX = 20;
 
 const UNRESTRICTED_GRANT = {
@@ -66,11 +66,8 @@ export interface DataSourceTarget {
 }
 
 /**
- * Removes all entries of a data source, and locks its row so that no other transaction can insert entries. Removes the entries in batches,
- * because one statement for millions of entries would exceed the statement timeout. Until the row is locked, other requests can insert
- * entries and lock them. If this function waited for such an entry while the row is locked, it could deadlock with the other request. So if
- * entries exist after the row is locked, unlocks the row and removes these entries first. After REMOVAL_ROUNDS_MAX rounds, keeps the row
- * locked, although a deadlock is then possible.
+ * Removes all entries, then locks the data source's row. If other requests inserted entries before the lock, unlocks the row and removes
+ * these entries first. Otherwise, waiting for a locked entry could deadlock.
  */
 async function removeAllEntries(executor: SqlClient, source: StoredDataSource): Promise<void> {
   for (let rounds = 1; ; rounds += 1) {
@@ -89,7 +86,7 @@ interface DataSourcesOptions {
   receivedDataLimiter: ReceivedDataLimiter;
 }
 
-/** Checks that the app, which the transaction has locked, can have one more data source. @throws REQUEST_INVALID */
+/** The transaction must have locked the app, so that no other request adds a data source after this check. */
 async function requireFewDataSources(executor: SqlClient, appId: number): Promise<void> {
   const sql = "SELECT count(*) FROM data_source WHERE app_id = $1";
   const [countRow] = await rows<{ count: number }>(executor, sql, [appId]);
@@ -116,7 +113,7 @@ async function validatedEntries(
 export class DataSources {
   constructor(private readonly options: DataSourcesOptions) {}
 
-  /** @param reserve reserves memory for the response of this many bytes @throws the errors of `reserve` */
+  /** @param reserve reserves memory for the response; gets its approximate size in bytes */
   async list(appId: number, reserve?: ReserveResponseBytes): Promise<DataSourceView[]> {
     const { db } = this.options;
     const [sizeRow] = await rows<{ bytes: number }>(db, SELECT_TOTAL_SIZE, [appId]);
@@ -215,7 +212,7 @@ export class DataSources {
       await lockEntryReplacement(manager, appId, source.id);
       await checkDataSource(manager, appId, source.id, precondition);
       await removeAllEntries(manager, source);
-      // Deletes the data source's row last, like an update of an entry locks it last: the opposite order could cause a deadlock.
+      // Deletes the data source's row last, because an update of an entry also locks this row last. The opposite order could deadlock.
       await deleteDataSourceRow(manager, appId, source.id, precondition);
       await recordChange(manager, caller, {
         appId,

@@ -81,8 +81,8 @@ export class Entries {
   }
 
   /**
-   * Finds the data source and the caller's rights on it, of which access rules must allow at least one of `verbs`. Without one, a caller
-   * always gets the same error, which reveals neither whether the data source exists, nor whether the request is valid.
+   * Finds the data source and the caller's rights on it. Access rules must allow at least one of the operations `verbs`. A caller without
+   * this right always gets the same error, which does not reveal whether the data source exists.
    */
   async open(visit: AdmittedRequest, { appId, ref }: DataSourceReference, ...verbs: EntryVerb[]) {
     const rights = await this.options.rights.of(visit);

@@ -26,9 +26,9 @@ import { findUniqueIndexColumns, isUniqueIndexName } from "./index-definitions.j
 /** PostgreSQL notification channel. A message is `appId:dataSourceId` of a data source whose entries have changed. */
 export const ENTRY_CHANNEL = "svc_entry";
 
-/** Maximum number of changed entries that are stored for subscribers. After a larger change, they must read all entries again. */
+/** Maximum number of entries that the record of one change lists. After a larger change, subscribers must read all entries again. */
 export const MAX_CHANGED_ENTRIES_LISTED = 10_000;
-/** Maximum size of the replaced entries (JSON) that are stored for subscribers. After a larger change, they must read all entries again. */
+/** Maximum size of the earlier states of entries in the record of one change. After a larger change, subscribers read all entries. */
 const REPLACED_MAX_BYTES = 2 * 1024 * 1024;
 
 const ADD_NEW_COLUMNS = `
@@ -38,11 +38,8 @@ const ADD_NEW_COLUMNS = `
    WHERE app_id = $1 AND id = $2 AND NOT columns @> $3::jsonb`;
 
 /**
- * Updates the counts of a data source and inserts a row for the change. $1 is the app, $2 the data source, $3 and $4 are the added entries
- * and bytes, $5 is true for a bulk change, $6 are the inserted IDs, $7 the replaced entries; $8 is the audit entry or null, $9 the person,
- * $10 the credential. Returns no row if the data source was removed. The statement locks the row with the counts before the change gets its
- * ID. So a subscriber that sees a change also sees all changes with lower IDs. The statement locks the data source before the counts, as a
- * removal does, so that no deadlock can occur.
+ * Locks the data source before the counts, as a removal does, so that no deadlock can occur. Locks the counts before the change gets its
+ * ID, so that a subscriber that sees a change also sees all changes with lower IDs.
  */
 const UPDATE_SOURCE_SIZE = `
   WITH source AS MATERIALIZED (
@@ -86,7 +83,7 @@ export class EntryChange {
   /** States of the changed entries before the change, each as JSON text. */
   readonly earlierStates: string[] = [];
   private replacedBytes = 0;
-  /** Operation, such as an import, with one log event for all entries. Null: each changed entry gets a log event. */
+  /** Name of an operation, such as an import, that gets one log event for all its entries; otherwise null. */
   operation: string | null = null;
   counts = { inserted: 0, updated: 0, deleted: 0 };
   bytes = 0;
@@ -111,7 +108,7 @@ export class EntryChange {
     return listed && inserted + updated + deleted <= MAX_CHANGED_ENTRIES_LISTED;
   }
 
-  /** Entries, and bytes of their earlier states, that can still be added. Beyond this, messages to subscribers do not list the entries. */
+  /** Number of entries, and bytes of their earlier states, that the record of the change can still list. */
   get remainingCapacity(): { entries: number; bytes: number } {
     const { inserted, updated, deleted } = this.counts;
     const entries = MAX_CHANGED_ENTRIES_LISTED - inserted - updated - deleted;
@@ -148,10 +145,7 @@ export class EntryChange {
     }
   }
 
-  /**
-   * Adds removed entries to the change: their number, their bytes, and their last states if the change has room.
-   * @param lastStates last state of each entry as JSON text; null if these exceed `remainingCapacity`
-   */
+  /** @param lastStates last state of each entry as JSON text; null if these states exceed `remainingCapacity` */
   addRemovedBatch({ count, bytes, lastStates }: DeletedEntries): void {
     this.addCounted({ deleted: count }, -bytes);
     for (const image of lastStates ?? []) {
@@ -185,7 +179,7 @@ export class EntryChange {
   }
 }
 
-/** The message never contains the value. It names the columns only if the caller can access all of them. */
+/** The message never contains the duplicate value. It names the columns only if the caller can access all of them. */
 function createDuplicateError(
   source: StoredDataSource,
   { mayNameColumn }: EntryWritingCaller,
@@ -218,7 +212,6 @@ interface EntryChangeTransactionsOptions {
   quotaBytes: number;
 }
 
-/** Runs transactions that change entries. */
 export class EntryChangeTransactions {
   constructor(private readonly options: EntryChangeTransactionsOptions) {}
 

@@ -1,4 +1,4 @@
-/** Writes a commit: a request that inserts, changes and removes many entries in one transaction. Also removes locked entries. */
+/** Writes a commit: a request that inserts, changes and removes many entries in one transaction. */
 import { ActionError } from "../../errors.js";
 import { BULK_WRITE_THRESHOLD_ENTRIES } from "../../limits.js";
 import { meetsColumnConditions } from "../../rules/caller-rules.js";
@@ -32,7 +32,7 @@ import { mergeHashedColumns, requireUnchangedEntry, toVisibleEntry } from "./ent
 /** Response to a commit: the written entries, or only the numbers of inserted, updated and deleted entries. */
 export type EntryCommitResult = { entries: Entry[] } | { inserted: number; updated: number; deleted: number };
 
-/** Bytes of entries that a commit validates, in some milliseconds, before the event loop handles other requests. */
+/** A commit validates this many bytes of entries at once. Then the event loop handles other requests before the commit continues. */
 const VALIDATED_BYTES_PER_TURN = 256 * 1024;
 const nextEventLoopTurn = () => new Promise((resolve) => setImmediate(resolve));
 
@@ -45,7 +45,7 @@ interface CommitGrants {
   delete: EntryPermissions | null;
 }
 
-/** Returns the caller's grants; null for an operation that is not in the commit. @throws DATA_SOURCE_ACCESS_DENIED */
+/** Returns the caller's permissions for each operation; null for an operation that the commit does not contain. */
 function commitGrantsOf(rights: CallerEntryRights, source: StoredDataSource, commit: ParsedEntryCommit): CommitGrants {
   const hasRemovals = commit.deletes.length > 0 || !commit.append;
   const commitGrants = {
@@ -59,11 +59,7 @@ function commitGrantsOf(rights: CallerEntryRights, source: StoredDataSource, com
   return commitGrants;
 }
 
-/**
- * Rejects removals that the access rule cannot check. If the rule requires columns in the `where`, a removal by ID is rejected. If the rule
- * tests entries, replacing all entries (`append` is false) is rejected, because it would remove entries that the caller cannot access.
- * @throws ActionError DATA_SOURCE_ACCESS_DENIED
- */
+/** Rejects a removal by ID if the rule requires columns in `where`, and a replacement of all entries if the rule tests each entry. */
 function rejectUnfilteredRemoval(grant: EntryPermissions, append: boolean): void {
   if (!maySelectEntryById(grant) || (!append && Object.keys(grant.conditions).length > 0))
     throw createAccessDeniedError();
@@ -72,7 +68,6 @@ function rejectUnfilteredRemoval(grant: EntryPermissions, append: boolean): void
 const createNotFoundError = (id: number): ActionError =>
   new ActionError("ENTRY_NOT_FOUND", `the data source has no entry with the ID ${id}`);
 
-/** @throws ENTRY_NOT_FOUND for a missing entry, and for one that the access rule hides from the caller */
 function requireAllFound(lockedEntries: ReadonlyMap<number, LockedEntry>, ids: readonly number[]): void {
   const missingId = ids.find((id) => !lockedEntries.has(id));
   if (missingId !== undefined) throw createNotFoundError(missingId);
@@ -300,7 +295,6 @@ interface ValidatedCommit {
   totalBytes: number;
 }
 
-/** Returns the values of the columns that the caller cannot access. */
 function inaccessibleColumns(grant: EntryPermissions, data: EntryData): EntryData {
   return Object.fromEntries(Object.entries(data).filter(([column]) => !grant.mayAccessColumn(column)));
 }

@@ -24,9 +24,7 @@ const SAMPLE_POSITIONS = 400;
 const ENTRIES_PER_SAMPLE_POSITION = 5;
 /** Larger entries are left out of a sample, because decompressing them is too slow for an estimate. */
 const SAMPLED_MAX_BYTES = 64 * 1024;
-/**
- * Multiples of this number have evenly spread fractions, from which positions are computed: regular patterns do not distort the estimate.
- */
+/** The fractional parts of multiples of this number are evenly spread. So a regular pattern in the entries does not distort a sample. */
 const GOLDEN_RATIO = "0.6180339887498949";
 
 interface QueryPlan {
@@ -36,7 +34,6 @@ interface QueryPlan {
 export class EntryCounter {
   constructor(private readonly read: ReadRows) {}
 
-  /** Returns the cost and the number of rows that PostgreSQL's planner estimates for a query. */
   private async explainPlan(appId: number, select: string, values: readonly unknown[]) {
     const [row] = await this.read<QueryPlan>(appId, `EXPLAIN (FORMAT JSON) ${select}`, values);
     const { "Total Cost": cost, "Plan Rows": rows } = row!["QUERY PLAN"][0]!.Plan;
@@ -60,10 +57,7 @@ export class EntryCounter {
     return row!;
   }
 
-  /**
-   * Counts the entries that match a filter.
-   * @param further returns additional SQL conditions, which name the entry by the alias `e`
-   */
+  /** @param further returns additional SQL conditions, in which `e` is the alias of the entry */
   async count(
     key: DataSourceKey,
     filter: CountFilter,

@@ -9,7 +9,7 @@ import type { StoredDataSource } from "./data-source-rows.js";
 import { createEntryDocumentSource, type EntryRow, type EntryView, rowToEntryView } from "./entry-rows.js";
 import type { ReadRows } from "./read-pool.js";
 
-/** Maximum number of entries in one message, of those that the subscriber can see and that match its `where`. */
+/** Maximum number of entries in one message. If more have changed, the subscriber must read all entries again. */
 const MAX_ENTRIES_PER_MESSAGE = 1_000;
 
 /** State of an entry before a change. */
@@ -21,7 +21,7 @@ interface EarlierEntryState {
   updatedAt: string;
 }
 
-/** A change of entries in the form in which entry-changes.ts stores it. */
+/** Record of one transaction that changed entries, as entry-changes.ts stores it. */
 export interface StoredEntryChangeSet {
   id: number;
   bulk: boolean;
@@ -38,11 +38,11 @@ export interface EntryDifferences {
 
 type DifferenceRow = EntryRow & { was: boolean; is: boolean; changed: string[] | null };
 
-/** Returns the state before the first change of each affected entry, by ID; null for an entry that did not exist then. */
+/** Returns by ID the state of each affected entry before its first change; null for an entry that did not exist before. */
 function affectedEntries(changes: readonly StoredEntryChangeSet[]): Map<number, EarlierEntryState | null> {
   const imagesById = new Map<number, EarlierEntryState | null>();
   for (const { inserted, replaced } of changes) {
-    // A restore first removes entries and then inserts them with the same IDs, so removals are handled before inserts.
+    // A restore of a snapshot first removes entries and then inserts them with the same IDs. So removals are handled before inserts.
     for (const image of replaced) if (!imagesById.has(image.id)) imagesById.set(image.id, image);
     for (const id of inserted) if (!imagesById.has(id)) imagesById.set(id, null);
   }

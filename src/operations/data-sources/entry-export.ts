@@ -83,7 +83,7 @@ const JSON_LINES_FORMATTER: ExportFormatter = {
 export class EntryExport {
   constructor(private readonly options: { read: ReadRows }) {}
 
-  /** Yields the entries in the scope, page by page in order, also those that are appended during the export. */
+  /** Yields the entries that the caller can see, page by page. Also yields entries that are appended during the export. */
   private async *readPages(key: DataSourceKey, scope: VisibleEntryScope): AsyncGenerator<string[]> {
     let last: EntryRow | undefined;
     for (;;) {

@@ -1,8 +1,6 @@
 /**
- * Sends changes of a data source's entries to subscribers. Each subscriber only receives changes that its current
- * rights allow it to read. A change that a subscriber cannot see causes neither a message nor a new position for this
- * subscriber. The subscription ends with an error when the data source is deleted, or when the subscriber loses the
- * right to read. When the subscriber's rights change otherwise, the subscriber gets a message with `reset`.
+ * Sends changes of a data source's entries to subscribers. A subscriber only receives changes that its current rights allow it to read. The
+ * subscription ends with an error when the subscriber loses the right to read, or when the data source is deleted.
  */
 import type { Logger } from "pino";
 import { type Db, rows } from "../../data/database.js";
@@ -53,11 +51,11 @@ const NO_DIFFERENCES: EntryDifferences = { inserted: [], updated: [], deleted: [
 const hasNoDifferences = ({ inserted, updated, deleted }: EntryDifferences): boolean =>
   inserted.length + updated.length + deleted.length === 0;
 
-/** Key that changes when other columns or entries become visible. @throws DATA_SOURCE_ACCESS_DENIED */
+/** Returns a key that changes when the caller can read other columns or entries than before. @throws DATA_SOURCE_ACCESS_DENIED */
 const visibilityKeyOf = (rights: CallerEntryRights, source: StoredDataSource): string =>
   JSON.stringify([rights.grant(source, "select").fingerprint, source.hashedColumns]);
 
-/** Returns an error that ends the subscription, because the subscriber has lost the right to read. @throws any other error */
+/** Returns the error if it says that the subscriber has lost the right to read. @throws any other error */
 function accessErrorOrThrow(error: unknown): ActionError {
   const isRefusal =
     error instanceof ActionError && ["DATA_SOURCE_ACCESS_DENIED", "UNAUTHORIZED"].includes(error.status);
@@ -103,7 +101,7 @@ export class EntryChangeFeed {
         if (feed.appId === appId)
           this.checkSubscribers(feed, ({ visit }) => visit.caller?.credentialId === credentialId);
     });
-    // After a gap in the connection, notifications may be lost. The changes are stored, so reads them now.
+    // Notifications may be lost while the database connection is interrupted. So reads the stored changes now.
     notifications.onGap(() => {
       for (const feed of this.feedsBySource.values()) this.checkSubscribers(feed);
     });
@@ -141,7 +139,7 @@ export class EntryChangeFeed {
     return null;
   }
 
-  /** Ends the subscription without the right to read. Sends a `reset` if other columns or entries have become visible. */
+  /** Ends the subscription if its right to read was removed. Sends a `reset` if other columns or entries have become visible. */
   private async checkAccess(feed: DataSourceFeed, source: StoredDataSource, follower: EntrySubscriber): Promise<void> {
     const rights = await this.options.rights.of(follower.visit);
     if (!feed.subscribers.has(follower)) return;
@@ -157,10 +155,7 @@ export class EntryChangeFeed {
     }
   }
 
-  /**
-   * Starts at the position `since` if later changes are still stored. Otherwise starts at the newest change, and sends its position, with
-   * `reset` if there was a `since`.
-   */
+  /** Starts the subscription after the change `since`, or after the newest change if changes after `since` are no longer stored. */
   private async startSubscriber(feed: DataSourceFeed, follower: EntrySubscriber): Promise<void> {
     const source = await this.sourceOf(feed);
     if (source) await this.checkAccess(feed, source, follower);
@@ -289,7 +284,7 @@ export class EntryChangeFeed {
     for (const feed of theirFeeds) this.checkSubscribers(feed, (follower) => chosenSubscribers.has(follower));
   }
 
-  /** Sends new positions to all subscribers, at fixed intervals, so that they do not reveal changes that a subscriber cannot see. */
+  /** Sends a new position to all subscribers at fixed intervals, so that its time does not reveal changes that they cannot see. */
   private renewPositions(feed: DataSourceFeed): void {
     this.inOrder(feed, async () => {
       const sameVisits = Map.groupBy(

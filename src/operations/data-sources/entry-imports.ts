@@ -26,7 +26,7 @@ import type { EntryVersions } from "./entry-versions.js";
 import { isUniqueIndex } from "./index-definitions.js";
 import type { CsvLayout } from "./row-streams.js";
 
-/** Maximum number of large imports in this process, one per app. Each occupies a database connection until its last row has arrived. */
+/** Maximum number of simultaneous large imports in this process. Each occupies a database connection until the file has arrived. */
 const MAX_CONCURRENT_IMPORTS = 3;
 /** Value of `retryAfter`: seconds after which a client should repeat an import that found no free slot. */
 const RETRY_SECONDS = 10;
@@ -61,7 +61,7 @@ type ReadyEntries = AsyncGenerator<StorableEntry & { bytes: number }>;
 /** The first entries of an imported file, and an iterator over the remaining entries. */
 interface ReceivedEntries {
   firstEntries: (StorableEntry & { bytes: number })[];
-  /** True if the file has more entries than a small import, so that `remainingEntries` may yield entries. */
+  /** True if the file has more than BULK_WRITE_THRESHOLD_ENTRIES entries. */
   hasMore: boolean;
   remainingEntries: ReadyEntries;
 }
@@ -218,15 +218,14 @@ export class EntryImports {
     const { keepsExisting, operation } = importOptions;
     if (!keepsExisting) await lockEntryReplacementShared(change.executor, change.source.appId, change.source.id);
     const storeVersion = () => this.options.versions.snapshot(change, rights.writer, operation);
-    // A unique index would compare new values with those of replaced entries. So these are removed first, although their rows stay locked
-    // until the file has been received.
+    // With a unique index, existing entries must be removed first, because new entries may have the same values.
     if (!keepsExisting && change.source.indexes.some(isUniqueIndex)) {
       await storeVersion();
       await removeExisting(change);
       return storeEntries(change, received);
     }
     await storeEntries(change, received);
-    // Locks existing entries only now, so that other requests that write them wait for a short time only.
+    // Locks existing entries only after the file was received, so that other requests that write them do not wait for the upload.
     if (!keepsExisting || received.hasMore) await storeVersion();
     if (!keepsExisting) await removeExisting(change);
   }

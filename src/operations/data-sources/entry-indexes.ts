@@ -1,4 +1,4 @@
-/** Creates and drops the indexes that editors define for entries, in one process at a time. */
+/** Creates and drops the indexes that editors define for entries. Only one process at a time changes indexes. */
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import type { Logger } from "pino";
@@ -22,7 +22,7 @@ export const INDEXES_PER_APP = 20;
 /** PostgreSQL's planner checks every index for each query; with 100 indexes this takes 0.8 ms. */
 export const MAX_INDEXES_OF_SERVICE = 100;
 
-/** Key of the lock for index changes. Without it, a process could drop an index of another process whose definition is not stored yet. */
+/** Key of the advisory lock for index changes. Without this lock, a process could drop an index that another process is adding. */
 const INDEX_LOCK_ID = 0x73766369;
 const LOCK_RETRY_DELAY_MS = 100;
 
@@ -35,19 +35,19 @@ export interface IndexChange {
   requestedIndexes: readonly IndexDefinition[];
 }
 
-/** Maximum wait in milliseconds for the lock to drop statistics. Meanwhile, queries on entries wait too. */
+/** Maximum wait for the table lock under which statistics are dropped. During the wait, new queries on entries wait too. */
 const STATISTICS_LOCK_TIMEOUT_MS = 50;
 /** Maximum number of attempts to drop statistics. If all attempts fail, the next call of `reconcile` drops the statistics. */
 const STATISTICS_DROP_ATTEMPTS = 100;
 
-/** Tries repeatedly, because a waiting statement would block the index build of the process that holds the lock. */
+/** Polls the lock, because a statement that waits for it would block the index build of the process that holds the lock. */
 async function lockIndexes(client: pg.Client): Promise<void> {
   const free = async () =>
     (await client.query("SELECT pg_try_advisory_lock($1) AS free", [INDEX_LOCK_ID])).rows[0].free;
   while (!(await free())) await delay(LOCK_RETRY_DELAY_MS);
 }
 
-/** Returns the indexes of a data source or of all of an app, by name; true if PostgreSQL can use the index. */
+/** Returns the indexes and statistics of a data source or an app by name; true if PostgreSQL can use the index. */
 async function existingIndexes(client: pg.Client, { appId, id }: RemovedDataSources): Promise<Map<string, boolean>> {
   const { rows } = await client.query<{ name: string; valid: boolean }>(
     `SELECT relname AS name, indisvalid AS valid FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
@@ -59,11 +59,7 @@ async function existingIndexes(client: pg.Client, { appId, id }: RemovedDataSour
   return new Map(rows.map(({ name, valid }) => [name, valid]));
 }
 
-/**
- * Checks that neither the app nor the service exceeds its maximum number of indexes.
- * @param addedCount number of indexes that the change adds
- * @throws REQUEST_INVALID
- */
+/** @param addedCount number of indexes that the change adds, minus those that it drops @throws REQUEST_INVALID for too many indexes */
 async function checkIndexCounts(client: pg.Client, key: DataSourceKey, addedCount: number): Promise<void> {
   const { rows } = await client.query<{ all: number; app: number }>(
     `SELECT count(*) AS all, count(*) FILTER (WHERE relname LIKE $1) AS app FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
@@ -86,7 +82,7 @@ async function checkIndexCounts(client: pg.Client, key: DataSourceKey, addedCoun
 }
 
 export class EntryIndexes {
-  /** Resolves after the latest index change. The next one waits for it, because each reads the whole table. */
+  /** Resolves after the latest index change. Changes run one after another, because each change reads the whole table. */
   private last: Promise<unknown> = Promise.resolve();
 
   constructor(private readonly options: { url: string; log: Logger }) {}
@@ -107,9 +103,7 @@ export class EntryIndexes {
     return turn;
   }
 
-  /**
-   * The lock excludes queries. Without it, a query of any app that is planned now fails with "cache lookup failed for statistics object".
-   */
+  /** Locks the table, because a query that is planned during the drop fails: "cache lookup failed for statistics object". */
   private async dropStatistics(client: pg.Client, names: readonly string[]): Promise<void> {
     if (names.length === 0) return;
     const statements = [
@@ -141,7 +135,7 @@ export class EntryIndexes {
     await this.dropStatistics(client, all.filter(isStatisticsName));
   }
 
-  /** A non-unique index that fails is only logged. @throws ENTRY_ALREADY_EXISTS, REQUEST_INVALID if a unique index fails */
+  /** Only logs the failure of a non-unique index. @throws ENTRY_ALREADY_EXISTS, REQUEST_INVALID if a unique index cannot be created */
   private async createIndex(client: pg.Client, { name, createSql, unique }: IndexStatements): Promise<void> {
     try {
       await client.query(createSql);
@@ -202,12 +196,9 @@ export class EntryIndexes {
   }
 
   /**
-   * Creates the requested indexes of a data source and drops its other indexes. This takes long for many entries, but
-   * blocks no request. A non-unique index that cannot be built, for example because a value is too long, is skipped.
-   * @param save stores the definitions of the requested indexes. It runs after the new indexes are built and before
-   *   other indexes are dropped
-   * @throws REQUEST_INVALID if the app or the service has too many indexes; ENTRY_ALREADY_EXISTS if entries have
-   *   equal values in a unique index; the errors of `save`. After an error, the indexes are the same as before
+   * Creates the requested indexes of a data source, and drops its other indexes. Skips a non-unique index that cannot be built.
+   * @param save stores the definitions after the new indexes are built, and before other indexes are dropped
+   * @throws REQUEST_INVALID for too many indexes; ENTRY_ALREADY_EXISTS for equal values in a unique index; the errors of `save`
    */
   apply(
     key: DataSourceKey,
@@ -228,9 +219,8 @@ export class EntryIndexes {
   }
 
   /**
-   * For all data sources, creates the indexes that are defined but missing, and drops indexes that no definition
-   * requests. Such differences remain if a process ended during an index change. Unrequested indexes also remain if
-   * an app was removed; a remaining unique index would reject new entries.
+   * For all data sources, creates indexes that are defined but missing, and drops indexes that no definition requests. Such differences
+   * remain after an app was removed, or if a process ended during an index change.
    */
   reconcile(): Promise<void> {
     return this.withIndexLock(async (client) => {

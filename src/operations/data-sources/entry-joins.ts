@@ -1,7 +1,4 @@
-/**
- * Adds entries of other data sources of the app (joins) to a page of entries. Each join is one SQL statement for the
- * whole page. A join with `required` is also a condition in the statement that reads the page.
- */
+/** Adds entries of other data sources of the app (joins) to a page of query results. Each join is one SQL statement for the whole page. */
 import { ActionError } from "../../errors.js";
 import { throwQueryLimitError } from "../../rules/entry-query/checks.js";
 import { jsonTextSql, jsonTypeSql } from "../../rules/entry-query/operators.js";
@@ -38,7 +35,7 @@ interface ReadableJoin {
 
 type JoinedRow = EntryRow & { at: number };
 
-/** Values by which entries are joined, one text per pair of columns; null for an entry without a value, which has no joined entries. */
+/** Per entry of the page: the values of its join columns as texts; null if the entry lacks a value, so that nothing is joined. */
 type JoinValues = readonly (readonly string[] | null)[];
 
 const isScalarSql = (sql: string): string => `${jsonTypeSql(sql)} IN ('string', 'number', 'boolean')`;
@@ -64,7 +61,7 @@ async function openJoin<Source extends DataSourceKey>(
   return { join, key: source, scope: await sources.scopeOf(source, join.where) };
 }
 
-/** Builds FROM and WHERE for the joined entries. The column `k.at` is an index in `keys`: the entry of the page. */
+/** Builds FROM and WHERE for the joined entries. `k.at` is the index in `keys` of the entry to which an entry is joined. */
 function matchingEntriesSql({ join, key, scope }: ReadableJoin, keys: JoinValues, statement: SqlStatement): string {
   const source = createEntryDocumentSource("j", scope.canSee);
   const fieldPath = `join.${join.name}`;
@@ -105,7 +102,6 @@ function matchingEntriesSql({ join, key, scope }: ReadableJoin, keys: JoinValues
 export class EntryJoins {
   constructor(private readonly read: ReadRows) {}
 
-  /** Returns the values by which each entry of the page is joined, as texts. */
   private async readJoinValues(
     key: DataSourceKey,
     entries: readonly EntryView[],
@@ -175,7 +171,7 @@ export class EntryJoins {
     return keys.map((_, index) => new JsonText(figures.get(index) ?? "0"));
   }
 
-  /** Returns a condition for each join with `required`: true for an entry with at least one joined entry. */
+  /** Returns an SQL condition for each join with `required`: true for an entry with at least one joined entry. */
   async requiredConditions<Source extends DataSourceKey>(
     key: DataSourceKey,
     joins: readonly JoinOptions[],

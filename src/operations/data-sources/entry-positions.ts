@@ -1,7 +1,6 @@
 /**
- * Formats and parses positions, from which a subscription to entries can resume. A position contains the ID of the last
- * change that was processed for the subscriber. Callers that are not trusted, such as pages, get an encrypted position,
- * which expires. Plain IDs would reveal to them how many changes other callers make.
+ * Formats and parses positions, from which a subscription to entries can resume. A position contains the ID of the last processed change.
+ * Callers that are not trusted, such as pages, get an encrypted position: plain IDs would reveal how many changes others make.
  */
 import type { KeyRing } from "../../engine/key-ring.js";
 import { ActionError } from "../../errors.js";
@@ -10,7 +9,7 @@ import { TextCipher } from "../records/sealed-texts.js";
 import type { DataSourceKey } from "./entry-rows.js";
 
 const POSITION_PURPOSE = "svc entry position 1";
-/** Shorter than the time for which changes are stored (change-upkeep.ts), so that an expiry reveals nothing about changes. */
+/** Must be shorter than the time for which changes are stored (change-upkeep.ts), so that an expired position reveals no changes. */
 const POSITION_VALIDITY_MS = 13 * 60_000;
 const CHANGE_ID_DIGITS = 15;
 
@@ -20,7 +19,7 @@ export interface Position {
   changeId: number | null;
 }
 
-/** Milliseconds between two positions for each subscriber. Without changes, its position would otherwise expire. */
+/** Interval at which each subscriber gets a new position. Otherwise, positions would expire while no entry changes. */
 export const POSITION_RENEWAL_INTERVAL_MS = 2 * 60_000;
 
 const boundTo = ({ appId, id }: DataSourceKey): string => `${appId}:${id}`;

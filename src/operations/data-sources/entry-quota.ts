@@ -5,9 +5,9 @@
 import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 
-/** Up to this share of the quota, transactions run in parallel, which do not see each other's entries. Above it, they check one by one. */
+/** Share of the quota up to which transactions add entries in parallel. Above this share, they check the quota one after another. */
 const PARALLEL_SHARE = 0.9;
-/** Maximum size of a parallel transaction, as a share of the quota. The rest of the quota is enough for 100 of them. */
+/** Maximum size of a parallel transaction, as a share of the quota. The last 10 % of the quota is enough for 100 such transactions. */
 const PARALLEL_CHANGE_SHARE = 0.001;
 
 const LOCK_QUOTA = "SELECT pg_advisory_xact_lock(hashtextextended('svc_entry_quota:' || $1::bigint, 0))";
@@ -17,16 +17,14 @@ export interface EntryGrowth {
   appId: number;
   /** Bytes that the transaction adds; negative if it removes more than it adds. */
   addedBytes: number;
-  /** Size of all entries of the app in bytes, with this change, as the transaction sees it. */
+  /** Size of all entries of the app in bytes including this change, as the transaction sees it. */
   totalBytes: number;
 }
 
 /**
- * Checks that the app's entries do not exceed the quota. A change that adds no bytes is always accepted. Near the quota,
- * takes an advisory lock of the app until the transaction ends. Call it after all other statements that can wait for a
- * lock. A transaction with this lock then waits for no other lock, so it causes no deadlock.
- * @param quotaBytes maximum size of all entries of the app; 0 for no limit
- * @throws REQUEST_INVALID if the entries exceed the quota
+ * Checks that the app's entries do not exceed the quota. A change that adds no bytes is always accepted. Near the quota, takes an advisory
+ * lock of the app until the transaction ends. Call this last in the transaction: code that waits for other locks afterwards could deadlock.
+ * @param quotaBytes maximum size of all entries of the app; 0 for no limit @throws REQUEST_INVALID
  */
 export async function requireEntryQuota(
   executor: SqlClient,
@@ -37,7 +35,7 @@ export async function requireEntryQuota(
   const isSmall = addedBytes <= quotaBytes * PARALLEL_CHANGE_SHARE;
   if (isSmall && totalBytes <= quotaBytes * PARALLEL_SHARE) return;
   await rows(executor, LOCK_QUOTA, [appId]);
-  // A new statement, which sees the entries of all transactions that had this lock before.
+  // This new statement sees the entries of all transactions that held this lock before.
   const [{ bytes }] = (await rows<{ bytes: number }>(executor, SUM_BYTES, [appId])) as [{ bytes: number }];
   if (bytes <= quotaBytes) return;
   const message = `the entries of one app can use at most ${quotaBytes} bytes; this change would make ${bytes}`;

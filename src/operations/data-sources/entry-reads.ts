@@ -1,7 +1,6 @@
 /**
- * Reads entries: pages by offset or cursor, single entries, counts, distinct values and aggregates. Writes nothing. The
- * caller of each function passes a scope: the entries and columns that the function may read. The functions do not
- * check the rights of the request's caller.
+ * Reads entries: pages by offset or cursor, single entries, counts, distinct values and aggregates. Each function gets a scope: the entries
+ * and columns that it may read. The functions do not check the rights of the request's caller.
  */
 import { ActionError } from "../../errors.js";
 import { ENTRY_MAX_BYTES, LIST_PAGE_MAX_BYTES } from "../../limits.js";
@@ -92,7 +91,7 @@ class TimeLimitedEntryReader {
 
   constructor(private readonly read: ReadRows) {}
 
-  /** Reads the rows of a page, and for a cursor one more that shows if another page follows. `keys` is the validated `order`. */
+  /** If the query uses a cursor, reads one more row than the limit. This row shows whether another page follows. */
   private async rowsOf<Source extends DataSourceKey>(
     key: Source,
     options: FindOptions,
@@ -245,18 +244,12 @@ export class EntryReader {
     return this.withinTime().findOne(key, query, access);
   }
 
-  /**
-   * Returns the entry with this ID.
-   * @throws ActionError ENTRY_NOT_FOUND if the entry does not exist, or if the scope excludes it
-   */
+  /** @throws ActionError ENTRY_NOT_FOUND if the entry does not exist, or if the scope excludes it */
   findById<Source extends DataSourceKey>(key: Source, id: number, access: EntryReadAccess<Source>) {
     return this.withinTime().findById(key, id, access);
   }
 
-  /**
-   * Counts the entries that match `where`. The count is exact if PostgreSQL must check at most about ten thousand
-   * entries. Otherwise it is an estimate, and `about` is true.
-   */
+  /** Counts the entries that match `where`. If an exact count is too expensive, returns an estimate, and `about` is true. */
   count(key: DataSourceKey, where: unknown, scope: VisibleEntryScope) {
     return this.withinTime().count(key, where, scope);
   }
@@ -270,14 +263,14 @@ export class EntryReader {
   }
 }
 
-/** Restores the order of `keys` in the JSON object `text`, which PostgreSQL's jsonb changes. */
+/** Writes the members of the JSON object `text` in the order of `keys`, because PostgreSQL's jsonb changes the order. */
 function orderMembers(text: string, keys: readonly string[] | null, isShown: (column: string) => boolean): string {
   const memberTextsByColumn = readJsonFieldTexts(text);
   const names = keys ?? [...memberTextsByColumn.keys()].filter(isShown);
   return `{${names.flatMap((name) => (memberTextsByColumn.has(name) ? [`${JSON.stringify(name)}:${memberTextsByColumn.get(name)}`] : [])).join(",")}}`;
 }
 
-/** Returns the total if the rows show it, because the page is the last one; null if the entries must be counted. */
+/** Returns the total number of entries if the page is the last one, so that no count is needed; otherwise null. */
 function totalFromPage({ cursor, limit, offset }: FindOptions, rows: readonly EntryRow[]): number | null {
   if (cursor !== null || rows.length >= limit || (rows.length === 0 && offset > 0)) return null;
   const bytes = rows.reduce((sum, { data }) => sum + Buffer.byteLength(data), 0);

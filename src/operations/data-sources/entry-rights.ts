@@ -31,7 +31,7 @@ export interface CallerEntryRights {
   /** Entry of the user who is signed in to the caller's page; null if there is none, or if the caller is trusted. */
   user: Pick<AppUser, "id" | "dataSourceId"> | null;
   writer: EntryWritingCaller;
-  /** Error for a missing right, and for a missing data source, so that it does not reveal which data sources exist. */
+  /** Returns the same error for a missing right and for a missing data source, so that it does not reveal which data sources exist. */
   accessError(): ActionError;
   /** True if the access rules allow the caller to use the operation on at least some entries. */
   mayUse(source: StoredDataSource, verb: EntryVerb): boolean;
@@ -41,7 +41,7 @@ export interface CallerEntryRights {
   readScope(source: StoredDataSource, where: unknown): VisibleEntryScope;
   /** Returns the entries that the caller may remove with this `where`. @throws DATA_SOURCE_ACCESS_DENIED */
   removalScope(source: StoredDataSource, where: unknown): VisibleEntryScope;
-  /** Columns that the caller may read of an entry by ID; null if it may not read single entries. */
+  /** Returns the entries and columns that the caller may read by ID; null if the caller may not read entries by ID. */
   singleEntryScope(source: StoredDataSource): VisibleEntryScope | null;
 }
 
@@ -71,11 +71,7 @@ function readUserEmail(data: Readonly<Record<string, unknown>> | undefined): str
   return typeof email === "string" ? email.slice(0, 320).toWellFormed() : null;
 }
 
-/**
- * Creates the rights of a caller, which the access rules of each data source determine.
- * @param accessError creates the error for a missing right. A missing data source causes the same error, so that the
- *   error does not reveal whether a data source exists
- */
+/** @param accessError creates the error for a missing right and for a missing data source */
 function createRights(
   as: EntryCaller,
   writer: Pick<EntryWritingCaller, "emitter" | "userEmail">,
@@ -132,7 +128,7 @@ function createRights(
       rejectWhereThatContradictsRule(accessGrant, where);
       const { canSee, filter } = createVisibleEntryScope(accessGrant, createHashedColumnSet(source));
       if (as.isTrusted) return { canSee, filter };
-      // Otherwise the number of removed entries would reveal values of columns that the caller cannot read.
+      // Ignores columns that the caller cannot read. Otherwise the number of removed entries would reveal values of these columns.
       const readableScope = scopeOfSingleEntry(source);
       return {
         canSee: (column) =>
@@ -156,10 +152,7 @@ export class EntryRightsResolver {
     return createRights(as, { emitter, userEmail: readUserEmail(user?.data) }, refused, user);
   }
 
-  /**
-   * Returns the rights of a page.
-   * @param user data of the app user who is signed in to the page; null if no user is signed in
-   */
+  /** @param user data of the app user who is signed in to the page; null if no user is signed in */
   ofPage(user: AppUserData | null): CallerEntryRights {
     return createRights(
       { isTrusted: false, user },

@@ -58,16 +58,13 @@ export function entryConditionSql(
   return conditions.join(" AND ");
 }
 
-/**
- * Up to this LIMIT, a query returns all rows and `selectRowsThatFit` drops those above LIST_PAGE_MAX_BYTES; above it, the SQL drops them.
- */
+/** Queries with a higher LIMIT bound the size of their result in SQL. For other queries, `selectRowsThatFit` bounds the size. */
 const READ_WHOLE_MAX_ROWS = 16;
 
 /**
- * Returns SQL that selects the first rows of `select` up to a total size of LIST_PAGE_MAX_BYTES, but at least one row.
- * Converts entries to text after sorting, so that PostgreSQL sorts small rows.
- * @param select SQL that selects `entryColumnsSql` and the columns in `more`, sorted
- * @param limit the LIMIT of `select`
+ * Returns SQL that selects the first rows of `select` up to LIST_PAGE_MAX_BYTES, but at least one row. For a `limit` up to
+ * READ_WHOLE_MAX_ROWS, apply `selectRowsThatFit` to the result. Converts `data` to text after sorting, so that PostgreSQL sorts small rows.
+ * @param select sorted SQL that selects `entryColumnsSql` and the columns in `more`; its LIMIT is `limit`
  */
 export function limitBySizeSql(select: string, limit: number, more: readonly string[] = []): string {
   const columns = ["id", '"order"', "created_at", "updated_at", "data::text AS data", ...more].join(", ");

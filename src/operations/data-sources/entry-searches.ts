@@ -28,10 +28,6 @@ const MAX_COMPARED_ENTRIES = 20;
 /** Maximum number of entries that one SQL statement removes. */
 const REMOVED_PER_STATEMENT = 5_000;
 
-/**
- * Converts a database error to an ActionError if the query took too long or a value in its `where` cannot be evaluated.
- * Returns other errors unchanged.
- */
 function toCallerError(error: unknown): unknown {
   const tooLong =
     isDatabaseUnavailable(error) &&
@@ -63,10 +59,7 @@ interface EntrySearchesOptions {
 export class EntrySearches {
   constructor(private readonly options: EntrySearchesOptions) {}
 
-  /**
-   * Compares the values of hashed columns in a `where` with entries. Returns the IDs of the entries that have these
-   * values and match the other conditions of the `where`.
-   */
+  /** Returns the IDs of the entries whose hashed columns have the values in `where`, and which match its other conditions. */
   private async compareHashes(
     rights: CallerEntryRights,
     source: StoredDataSource,
@@ -100,8 +93,7 @@ export class EntrySearches {
       }
       return ids.length > 0;
     };
-    // Callers with access rules could guess passwords with these queries. So their failed comparisons are
-    // counted and limited like failed sign-ins. Trusted callers have no such limit.
+    // Callers that are not trusted could guess passwords with such queries. So their failed comparisons are limited like failed sign-ins.
     if (rights.caller.isTrusted) await compareAll();
     else {
       const guessedSubjects =
@@ -113,10 +105,7 @@ export class EntrySearches {
     return ids;
   }
 
-  /**
-   * Splits a `where` into conditions that the database evaluates and conditions on hashed columns. Returns the
-   * conditions for the database, and the IDs of the entries that match the conditions on hashed columns.
-   */
+  /** The database cannot compare hashed columns. So returns the other conditions, and the IDs of entries that match the hashed columns. */
   private async narrowWhere(
     rights: CallerEntryRights,
     source: StoredDataSource,

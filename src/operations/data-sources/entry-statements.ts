@@ -37,10 +37,8 @@ const UPDATE_ENTRIES = `
 const DELETE_ENTRIES = `DELETE FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id = ANY ($3::bigint[])`;
 
 /**
- * Removes one batch of entries, so that no statement takes long. Does not remove entries that this transaction has written. First collects
- * the IDs in an array. Otherwise, PostgreSQL's planner, which has no statistics for a table that was just filled, could scan the whole
- * table for each row. Then locks all entries of the batch in the order of their IDs, as LOCK_ENTRIES does. Without these locks, DELETE
- * would lock rows in the order of storage, which could cause a deadlock.
+ * Locks the batch in the order of its IDs: DELETE alone locks rows in the order of storage, which could deadlock. The arrays prevent a scan
+ * of the whole table for each row, which PostgreSQL may plan for a table without statistics.
  */
 const REMOVE_UNWRITTEN_BATCH = `
   WITH next AS MATERIALIZED (

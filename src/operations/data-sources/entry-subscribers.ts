@@ -6,10 +6,7 @@ import type { Position } from "./entry-positions.js";
 
 /** A message with changes of entries that a subscriber receives. */
 export interface EntryChangeMessage extends EntryDifferences {
-  /**
-   * True if the subscriber must read all entries again, because the message does not list all changes or because the
-   * subscriber's position is too old.
-   */
+  /** True if the subscriber must read all entries again, because the message does not list all changes since its last position. */
   reset: boolean;
   /** Position of this message in the stream of changes. A later subscription can resume from this position. */
   position: string;
@@ -33,10 +30,7 @@ export interface DataSourceFeed {
   appId: number;
   id: number;
   subscribers: Set<EntrySubscriber>;
-  /**
-   * Promise that resolves after all reads that have been queued. Each new read is chained to this promise, so that
-   * messages are sent in order.
-   */
+  /** Resolves after all queued reads. Each new read is chained to this promise, so that messages are sent in order. */
   pendingReads: Promise<void>;
 }
 

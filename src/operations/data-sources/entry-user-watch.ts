@@ -23,7 +23,7 @@ interface WatchedSource<Follower> {
   followers: Map<Follower, number>;
   /** ID of the last change of entries that was read; null before the first read. */
   position: number | null;
-  /** Promise that resolves after all reads that have been queued. Each new read is chained to this promise. */
+  /** Resolves after all queued reads. Each new read is chained to this promise. */
   pendingReads: Promise<void>;
 }
 
@@ -35,7 +35,6 @@ interface SignedInUserWatchOptions<Follower> {
   onChanged: (followers: Follower[]) => void;
 }
 
-/** Watches the entries of signed-in users. */
 export class SignedInUserWatch<Follower> {
   /** Watched data sources of users. The keys are `appId:dataSourceId`. */
   private readonly watchedSources = new Map<string, WatchedSource<Follower>>();
@@ -80,7 +79,7 @@ export class SignedInUserWatch<Follower> {
       });
   }
 
-  /** Sets the user who is signed in for a subscriber; null if no user is signed in. */
+  /** Sets the user who is signed in on the subscriber's page; null if no user is signed in. */
   set(follower: Follower, appId: number, user: UserEntryKey | null): void {
     this.remove(follower);
     if (!user) return;

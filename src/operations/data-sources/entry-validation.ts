@@ -14,10 +14,7 @@ import { createTextHookFunction } from "../../rules/entries/hooks.js";
 import { type HashQueueKey, hashText, requireHashableText } from "../records/hashes.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 
-/**
- * Maximum number of values that one request of a trusted caller (such as an editor or an action) can write to hashed
- * columns. One hash takes 30 ms of a processor core.
- */
+/** Maximum number of values that a request can write to hashed columns if it is not from a page. One hash takes 30 ms of a core. */
 const MAX_HASHES_OF_TRUSTED_REQUEST = 2_000;
 /** Maximum number of values that one request of a page can write to hashed columns. */
 const MAX_HASHES_OF_PAGE_REQUEST = 10;

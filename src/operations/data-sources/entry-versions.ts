@@ -32,11 +32,7 @@ const INSERT_VERSION = `
   INSERT INTO data_source_version (app_id, data_source_id, user_id, operation, columns, entries, bytes)
   VALUES ($1, $2, $3, $4, $5, 0, 0) RETURNING id`;
 
-/**
- * Copies the next ENTRIES_PER_STATEMENT entries into parts of a snapshot. $1 is the app, $2 the data source, $3 and $4
- * the range of entry IDs, $5 the version, $6 the number of the first part. Skips entries that this transaction has
- * written. The column `data` has the type json, not jsonb, so that the text of an entry stays unchanged.
- */
+/** Skips entries that this transaction has written. `data` has the type json, not jsonb, so that an entry's text stays unchanged. */
 const INSERT_VERSION_PART = `
   WITH next AS (
     SELECT id, data, "order", created_at, updated_at, bytes FROM data_source_entry
@@ -55,10 +51,7 @@ const INSERT_VERSION_PART = `
 const DELETE_EMPTY_VERSION = "DELETE FROM data_source_version WHERE app_id = $1 AND id = $2";
 const SET_VERSION_COUNTS = "UPDATE data_source_version SET entries = $3, bytes = $4 WHERE app_id = $1 AND id = $2";
 
-/**
- * Deletes old snapshots. $1 is the app, $2 the data source, $3 the number of snapshots to keep, $4 the maximum total
- * size of the app's snapshots in bytes (0 for no limit). Never deletes the app's newest snapshot.
- */
+/** Deletes old snapshots: of data source $2 above the number $3, and of the app above $4 bytes. Never deletes the app's newest one. */
 const DELETE_OLD_VERSIONS = `
   DELETE FROM data_source_version WHERE app_id = $1 AND id IN (
     SELECT id FROM (
@@ -72,10 +65,7 @@ const LIST_VERSIONS = `
          created_at AS "createdAt"
     FROM data_source_version WHERE app_id = $1 AND data_source_id = $2 ORDER BY id DESC LIMIT ${VERSIONS_PER_DATA_SOURCE_MAX}`;
 
-/**
- * Restores one part of a snapshot. $1 is the app, $2 the data source, $3 the version, $4 the part. Returns the IDs of
- * the restored entries; if there are more than $5, `ids` is null.
- */
+/** Restores one part of a snapshot. Returns null as `ids` if the part has more than $5 entries. */
 const RESTORE_PART = `
   WITH made AS (
     INSERT INTO data_source_entry (id, app_id, data_source_id, data, "order", created_at, updated_at) OVERRIDING SYSTEM VALUE
@@ -125,7 +115,6 @@ async function storeVersion(change: EntryChange, writer: EntryWritingCaller, ope
   await rows(executor, SET_VERSION_COUNTS, [source.appId, head!.id, total.entries, total.bytes]);
 }
 
-/** Operations on snapshots of entries. */
 export class EntryVersions {
   constructor(private readonly options: EntryVersionsOptions) {}
 
@@ -185,11 +174,10 @@ export class EntryVersions {
         const [made] = await rows<RestoredPart>(executor, RESTORE_PART, values);
         change.addInsertedBatch(made!.ids, made!);
       }
-      // The service may have deleted this snapshot meanwhile, because a snapshot of another data source needed the space.
+      // Another transaction may have deleted this snapshot during the restore, because a snapshot of another data source needed the space.
       if (change.counts.inserted !== parts[0]!.entries) throw new ActionError("VERSION_NOT_FOUND");
       await this.deleteOldVersions(change);
-      // Locks the data source's row last. An update of an entry also locks the entry first and the data source's row
-      // second; the opposite order could cause a deadlock.
+      // Locks the data source's row last, because an update of an entry also locks this row last. The opposite order could deadlock.
       await lockDataSource(executor, source.appId, source.id, precondition);
       return change.counts.inserted;
     });

@@ -82,7 +82,6 @@ export function mergeHashedColumns(source: StoredDataSource, before: EntryData, 
     : { ...input, ...Object.fromEntries(stored.map((column) => [column, before[column]])) };
 }
 
-/** Checks that the locked entry exists, and returns it. @throws ENTRY_NOT_FOUND */
 function requireEntry(lockedEntry: LockedEntry | undefined): LockedEntry {
   if (!lockedEntry) throw new ActionError("ENTRY_NOT_FOUND");
   return lockedEntry;

@@ -21,7 +21,6 @@ export interface StoredEntry {
   updatedAt: Date;
 }
 
-/** Returns the columns of `data` that the caller can see. */
 export function pickVisibleColumns(
   data: Record<string, unknown>,
   canSee: (column: string) => boolean,
@@ -29,7 +28,6 @@ export function pickVisibleColumns(
   return Object.fromEntries(Object.entries(data).filter(([column]) => canSee(column)));
 }
 
-/** Converts a stored entry to the form that callers receive. */
 export function toEntry(entry: StoredEntry, dataSourceId: number, canSee: VisibleEntryScope["canSee"]): Entry {
   const { id, order, createdAt, updatedAt } = entry;
   const entryTimes = { createdAt: createdAt.toISOString(), updatedAt: updatedAt.toISOString() };

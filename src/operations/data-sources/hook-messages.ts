@@ -18,10 +18,7 @@ import { entryConditionSql } from "./entry-rows.js";
 
 /** Maximum number of messages that the hooks of one request can send if the caller is not a page. */
 const MAX_MESSAGES_PER_REQUEST = BULK_WRITE_THRESHOLD_ENTRIES;
-/**
- * Maximum number of messages that the hooks of one request of a page can send. This limit is low, because visitors can
- * choose the recipients.
- */
+/** Maximum number of messages for one request of a page. This limit is low, because visitors can choose the recipients. */
 const MAX_MESSAGES_PER_PAGE_REQUEST = 5;
 /** Maximum total size of the messages that the hooks of one request can send, as JSON in bytes. */
 const MESSAGES_MAX_BYTES = 8 * 1024 * 1024;
@@ -33,10 +30,7 @@ export interface HookSourceEntry {
   dataSourceEntryId: number;
 }
 
-/**
- * Status of a stored message: "queued" if the service will send it, "kept" if no mail server or provider is configured,
- * so that the message is only stored.
- */
+/** "queued": the service will send the message. "kept": the message is only stored, because no mail server or provider is configured. */
 type HookMessageStatus = "kept" | "queued";
 
 /** Functions with which hooks store messages to be sent. */
@@ -77,16 +71,11 @@ interface PendingMessage {
   entryId: number;
   /** Message to store; null if the service cannot send the message to any address. */
   delivery: { message: Email | Sms; status: HookMessageStatus } | null;
-  /**
-   * Reason why the service does not send the message to some or all of its addresses; null if the service sends the
-   * message to all addresses.
-   */
+  /** Reason why the message cannot be sent to some or all of its addresses; otherwise null. */
   fault: string | null;
 }
 
-/**
- * For each kind of message (e-mail or text message): the status that messages get, or the error because of which the app cannot send them.
- */
+/** For e-mails and text messages: the status of a new message, or the error because of which the app cannot send messages. */
 type HookStatuses = ReadonlyMap<SendingHook["type"], HookMessageStatus | ActionError>;
 
 /** Collects the messages that hooks send because of one transaction. */
@@ -99,10 +88,7 @@ export interface HookMessageCollector {
 
 const NO_HOOK_MESSAGES: HookMessageCollector = { add: () => undefined, store: async () => undefined };
 
-/**
- * Returns the message that a hook sends for an entry, and the reason if the service cannot send the message to some
- * address. Returns null if the hook sends no message for this entry.
- */
+/** Returns null if the hook sends no message for this entry. `fault` is the reason why an address gets no message. */
 function makeMessage(
   hook: SendingHook,
   data: EntryData,
@@ -122,10 +108,7 @@ function makeMessage(
 export class HookMessageBuilder {
   constructor(private readonly options: { outlet: HookMessageStore; receivedDataLimiter: ReceivedDataLimiter }) {}
 
-  /**
-   * Reads the statuses for messages before the transaction, because a read during the transaction would need a second database connection.
-   * Invalid settings do not prevent the write of entries: the error is returned and logged with the message.
-   */
+  /** Reads the statuses before the transaction, because a read during the transaction would need a second database connection. */
   private async statusesFor(appId: number, hooks: readonly SendingHook[]): Promise<HookStatuses> {
     const statusByType = new Map<SendingHook["type"], HookMessageStatus | ActionError>();
     for (const { type } of hooks) {
@@ -148,7 +131,7 @@ export class HookMessageBuilder {
     const wantedMessages: PendingMessage[] = [];
     let bytes = 0;
 
-    /** Returns the messages to send. For a hook with a `where`, includes only messages about written entries that match the `where` now. */
+    /** For a hook with a `where`, only returns messages about written entries that match this `where` now. */
     async function chooseMessages(executor: SqlClient): Promise<PendingMessage[]> {
       const messages: PendingMessage[] = [];
       for (const hook of hooks) {

@@ -38,7 +38,6 @@ class LiteralStatement extends SqlStatement {
 
 const ENTRY_SQL_SOURCE: DocumentSource = { documentSql: "doc", entryAlias: null, canSeeColumn: () => true };
 
-/** Returns the column paths of an index definition. */
 export const listIndexColumnPaths = (definition: IndexDefinition): readonly string[] => {
   if (typeof definition === "string") return [definition];
   return "columns" in definition ? definition.columns : definition;
@@ -58,7 +57,6 @@ function parseColumnPath(column: unknown, fieldPath: string): Path & { entryFiel
   return path;
 }
 
-/** Returns the top-level column of each path in an index definition. */
 export const listIndexTopColumns = (definition: IndexDefinition): string[] =>
   listIndexColumnPaths(definition).map((column) => parseColumnPath(column, "indexes").segments[0]!);
 
@@ -93,10 +91,7 @@ export function validateIndexes(requestedIndexes: unknown): IndexDefinition[] {
 
 const INDEX_NAME_PREFIX = "entry_ix_";
 
-/**
- * Returns the name that an index has in the database. The name contains a hash of the columns instead of their names,
- * so that it includes no text from a caller.
- */
+/** The name contains a hash of the columns instead of their names, so that it includes no text from a caller. */
 function databaseIndexName({ appId, id }: DataSourceKey, definition: IndexDefinition): string {
   const columns = createHash("sha256").update(JSON.stringify(listIndexColumnPaths(definition)));
   return `${INDEX_NAME_PREFIX}${appId}_${id}_${columns.digest("hex").slice(0, 16)}`;
@@ -105,10 +100,7 @@ function databaseIndexName({ appId, id }: DataSourceKey, definition: IndexDefini
 const uniqueIndexName = (key: DataSourceKey, definition: IndexDefinition): string =>
   `${databaseIndexName(key, definition)}_u`;
 
-/**
- * Returns the data source to which an index or statistics object in the database belongs, parsed from its name; null if
- * the name has another form.
- */
+/** Returns the data source of an index or statistics object in the database by its name; null if the name has another form. */
 export function parseIndexName(name: string): DataSourceKey | null {
   const nameMatch = new RegExp(`^${INDEX_NAME_PREFIX}(\\d+)_(\\d+)_`).exec(name);
   return nameMatch && { appId: Number(nameMatch[1]), id: Number(nameMatch[2]) };
@@ -126,7 +118,6 @@ export function findUniqueIndexColumns(
   return uniqueIndex ? listIndexColumnPaths(uniqueIndex) : null;
 }
 
-/** True if a unique index on entries has this name in the database. */
 export const isUniqueIndexName = (name: string): boolean => name.startsWith(INDEX_NAME_PREFIX) && name.endsWith("_u");
 
 /** Name of a database object (an index or statistics), and the SQL that creates it. */
@@ -137,24 +128,15 @@ export interface IndexStatements {
   unique?: readonly string[];
 }
 
-/** True if a statistics object has this name in the database. */
 export const isStatisticsName = (name: string): boolean => /_s\d$/.test(name);
 
-/**
- * True if the database object with this name counts toward the maximum number of indexes. Statistics, and the
- * additional index for arrays, do not count.
- */
+/** Statistics, and the additional index for arrays, do not count toward the maximum number of indexes. */
 export const isCountedIndexName = (name: string): boolean => !/_(?:a|s\d)$/.test(name);
 
 /**
- * Returns the statements that create all database objects of one index definition:
- * - An index of the values at the paths.
- * - If the first path can lead through arrays: an index of the entries with arrays on this path. A query checks these
- *   entries one by one.
- * - For a unique index: a separate unique index. In it, missing values and null are SQL's NULL, so that they can
- *   repeat.
- * - Statistics of the expressions. PostgreSQL's planner ignores the statistics of an index that covers only one data
- *   source, and would otherwise guess how many entries match.
+ * Returns the SQL statements for one index definition. If the first path can lead through arrays, a second index contains the entries with
+ * arrays. `unique` needs a separate index, in which null and missing values can repeat. Statistics are separate too, because PostgreSQL's
+ * planner ignores those of an index that covers only one data source.
  */
 export function createIndexStatements(key: DataSourceKey, definition: IndexDefinition): IndexStatements[] {
   const statement = new LiteralStatement();

@@ -9,23 +9,14 @@ import { ENTRY_QUERY_TIMEOUT_MS, OVERLOADED_RETRY_SECONDS } from "../../limits.j
 import { createPool } from "../../postgres.js";
 
 export const READ_POOL_CONNECTIONS = 6;
-/**
- * Maximum number of connections that one app can use. Each app can use at most half of the connections that the others
- * leave, rounded up. So if one app uses three of the six connections, a second app gets two, and a third app one.
- */
+/** Maximum number of connections of one app. Each app can also use at most half of the connections that others leave, rounded up. */
 const CONNECTIONS_PER_APP = 3;
 /** Maximum number of queries of one app that wait for a connection. */
 const MAX_WAITING_PER_APP = 200;
-/**
- * Maximum length of an SQL statement in characters. PostgreSQL's planner ignores the statement timeout, and uses up to
- * 2.5 KB of memory per character.
- */
+/** PostgreSQL's planner ignores the statement timeout, and uses up to 2.5 KB of memory per character of the SQL statement. */
 const STATEMENT_MAX_CHARACTERS = 100_000;
 
-/**
- * Returns SQL that configures a connection. It disables JIT compilation, which would take longer than the queries
- * themselves, and parallel plans, which would use cores that other queries need.
- */
+/** Disables JIT compilation, which would take longer than the queries, and parallel plans, which would use cores of other queries. */
 const sessionSettings = (timeoutMs: number) => `
   SET default_transaction_read_only = on; SET statement_timeout = ${timeoutMs}; SET work_mem = '8MB'; SET hash_mem_multiplier = 1;
   SET max_parallel_workers_per_gather = 0; SET jit = off; SET timezone = 'UTC'; SET extra_float_digits = 1`;
@@ -68,7 +59,6 @@ export function limitReadTime(read: ReadRows, now: () => number = performance.no
   };
 }
 
-/** Pool of connections for queries on entries. */
 export class ReadPool {
   private readonly pool = createPool(this.url, READ_POOL_CONNECTIONS, "svc-app-actions entries", async (client) => {
     await client.query(sessionSettings(this.timeoutMs));
@@ -104,8 +94,7 @@ export class ReadPool {
         isLost = false;
         return rows as Row[];
       } catch (error) {
-        // An error that the query caused does not affect the connection, which is used again. After any other error,
-        // the connection is closed, because it may be broken.
+        // Closes the connection after an error that the query did not cause, because the connection may be broken.
         isLost = !(error instanceof pg.DatabaseError) || error.severity !== "ERROR";
         throw error;
       } finally {

@@ -16,7 +16,7 @@ import { listIndexColumnPaths } from "./index-definitions.js";
 const MAX_SOURCES = 200;
 /** Maximum number of query shapes that are recorded for one data source. */
 const MAX_SHAPES_PER_SOURCE = 30;
-/** Maximum number of durations that are recorded for one query shape, the latest ones, to compute the 95th percentile. */
+/** Number of latest durations of a query shape from which the 95th percentile is computed. */
 const MAX_RECORDED_DURATIONS = 64;
 
 export interface RecentQuery extends QueryShape {
@@ -36,10 +36,7 @@ interface RecordedQuery {
   lastAt: number;
 }
 
-/**
- * Returns the value for `key` in a least-recently-used cache. If the value is missing, creates it; if the cache then
- * exceeds `max`, removes the least recently used value.
- */
+/** Cache of the `max` most recently used values. A `Map` iterates in the order of insertion, so its first key is the oldest. */
 function getOrCreateRecent<Value>(map: Map<string, Value>, key: string, max: number, makeQuery: () => Value): Value {
   const value = map.get(key) ?? makeQuery();
   map.delete(key);

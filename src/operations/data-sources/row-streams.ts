@@ -21,7 +21,7 @@ import { checkColumnName } from "../../rules/entries/columns.js";
 export const IMPORT_FORMATS = ["csv", "json", "jsonl"] as const;
 export type ImportFormat = (typeof IMPORT_FORMATS)[number];
 
-/** Maximum length of a row in characters. An entry from a longer row would exceed the maximum size of an entry. */
+/** Maximum length of a row in characters. A row can be longer than its entry, for example because of escape sequences. */
 const ROW_MAX_CHARACTERS = 4 * ENTRY_MAX_BYTES;
 
 const invalidFileError = (message: string): ActionError => new ActionError("REQUEST_INVALID", message);
@@ -45,10 +45,7 @@ class RowLengthLimit {
   }
 }
 
-/**
- * Decodes the bytes of a file as UTF-8, and drops a byte order mark.
- * @throws ActionError REQUEST_INVALID if the bytes are not valid UTF-8
- */
+/** Decodes UTF-8 and drops a byte order mark. @throws ActionError REQUEST_INVALID for invalid UTF-8 */
 async function* decodeUtf8(bytes: Readable): AsyncGenerator<string> {
   const decoder = new TextDecoder("utf-8", { fatal: true });
   try {
@@ -103,10 +100,7 @@ async function* rowsOfJson(bytes: Readable): AsyncGenerator<unknown> {
   }
 }
 
-/**
- * Yields the text of a CSV file in parts. The first part is large enough to detect the delimiter. `isWhole` is true if
- * the first part is the whole file.
- */
+/** The first part is large enough to detect the delimiter, or contains the whole file (`isWhole`). */
 async function* readWithSample(text: AsyncIterable<string>): AsyncGenerator<{ part: string; isWhole: boolean }> {
   let formatSample: string | null = "";
   for await (const part of text) {
@@ -141,10 +135,7 @@ async function* parseCsvRows(bytes: Readable, layout: CsvLayout): AsyncGenerator
   if (csvParser) yield* csvParser.finish();
 }
 
-/**
- * Validates the first row of a CSV file, which contains the column names, and returns these names.
- * @throws ActionError REQUEST_INVALID
- */
+/** Checks the column names in the first row of a CSV file. @throws ActionError REQUEST_INVALID */
 function requireValidHeader(cells: string[]): string[] {
   const names = new Set<string>();
   for (const name of cells) {
@@ -158,10 +149,7 @@ function requireValidHeader(cells: string[]): string[] {
   return cells;
 }
 
-/**
- * Returns the type of each column in the order of `columns`; a column that is not in `types` is text.
- * @throws ActionError REQUEST_INVALID
- */
+/** Returns "text" for a column that is not in `types`. @throws ActionError REQUEST_INVALID */
 function typesInColumnOrder(columns: readonly string[], types: CsvColumnTypes): CsvCellType[] {
   const unknown = Object.keys(types).find((name) => !columns.includes(name));
   if (unknown !== undefined)
@@ -270,10 +258,8 @@ async function* requireRows(rows: AsyncIterable<unknown>, hasHeader: () => boole
 }
 
 /**
- * Parses a file and yields its rows.
- * @param options.layout object whose fields are set while the rows are read. If it already contains a delimiter, this
- *   delimiter is used; otherwise the delimiter is detected
- * @param options.types types of the columns of a CSV file
+ * Yields the rows of a file. Sets the fields of `layout` while the rows are read. If `layout` already contains a delimiter, uses this
+ * delimiter instead of detecting it.
  * @param options.mayBeEmpty false to reject a file without rows and header
  * @throws (while reading) ActionError REQUEST_INVALID that names the invalid row
  */

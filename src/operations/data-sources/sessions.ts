@@ -28,7 +28,6 @@ function requireLanguageTag(value: unknown): string {
   refuseField("locale", "a language tag such as en-GB", value);
 }
 
-/** Returns the ID or name of the data source in a sign-in request. @throws REQUEST_INVALID */
 function readDataSourceReference({ dataSourceId, dataSourceName }: Record<string, unknown>): IdOrName {
   const hasDataSource = dataSourceId !== undefined && dataSourceId !== null;
   if (!hasDataSource && typeof dataSourceName === "string") return { name: dataSourceName };
@@ -61,11 +60,7 @@ export class AppUserSessions {
     return pending ? { ...session, awaits: "secondFactor" } : { ...session, entries: { dataSource } };
   };
 
-  /**
-   * Returns the data source that contains the app's users. If it does not exist, throws the same error as for a data
-   * source without users, so that a page cannot find out which data sources exist.
-   * @throws ActionError DATA_SOURCE_ACCESS_DENIED
-   */
+  /** Throws the same error for a missing data source as for one without users, so that a page cannot find out which ones exist. */
   private usersOf(appId: number, ref: IdOrName): Promise<StoredDataSource> {
     return this.options.sources.find(appId, ref).catch((error: unknown) => {
       throw error instanceof ActionError && error.status === "DATA_SOURCE_NOT_FOUND"

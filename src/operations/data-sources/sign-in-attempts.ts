@@ -41,10 +41,7 @@ interface AttemptKey {
   hash: Buffer;
   /** Number of failures within ten minutes after which further attempts are rejected. */
   failuresMax: number;
-  /**
-   * Hash of another key. This limit applies only if that other key has a failure already. So failures from other
-   * network addresses cannot lock out an address that has no failures.
-   */
+  /** If set, this limit applies only after a failure of the key with this hash. So others cannot lock out a network address. */
   appliesAfterFailureOf?: Buffer;
 }
 
@@ -55,10 +52,7 @@ export class AppUserSignInAttempts {
     return rows(this.options.db, DELETE_FAILURES, [ids]);
   }
 
-  /**
-   * Inserts a failure for each key before the outcome of the attempt is known, and returns the IDs of these failures.
-   * @throws RATE_LIMIT_EXCEEDED if a key has too many failures
-   */
+  /** Counts the attempt as failed before its result is known. @throws RATE_LIMIT_EXCEEDED if a key already has too many failures */
   private async countAttempt(subjects: readonly AttemptKey[]): Promise<number[]> {
     return this.options.db.transaction(async (manager) => {
       const hashes = subjects.map(({ hash }) => hash);
@@ -76,11 +70,9 @@ export class AppUserSignInAttempts {
   }
 
   /**
-   * Runs `attempt` and returns its result. If the result is false, counts a failure for the network address, and one for each guessed user
-   * together with the address. If `attempt` throws, for example because the service is overloaded, counts nothing.
-   * @param guessed values that each identify a guessed user; failures are counted separately for each value
-   * @param total number of failures from all network addresses together, after which each address has only one attempt. Used for secrets
-   *   that are short enough to be guessed from many addresses; null for no such limit
+   * Runs `attempt`. If its result is false, counts a failure for the network address, and one for each guessed user from this address.
+   * @param guessed values that each identify a guessed user
+   * @param total number of failures for one guessed user from all addresses, after which each address has only one attempt; null: no limit
    * @throws RATE_LIMIT_EXCEEDED after too many failures, without running `attempt`; errors of `attempt`
    */
   async runCounted(

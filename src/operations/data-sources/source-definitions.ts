@@ -1,6 +1,6 @@
 /**
- * Stores definitions of data sources (name, columns, access rules, hooks, indexes) in the caller's transaction. Builds
- * and drops the indexes of data sources outside of this transaction. Does not validate input.
+ * Stores definitions of data sources (name, columns, access rules, hooks, indexes) in the caller's transaction. Builds and drops the
+ * indexes of data sources outside of this transaction.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
@@ -43,13 +43,10 @@ const UPDATE_DATA_SOURCE = `
 const RESERVE_IDS = `
   SELECT nextval(pg_get_serial_sequence('data_source', 'id'))::int AS id FROM generate_series(1, $1::int)`;
 
-/** Returns a value as JSON text for an SQL parameter. Returns null for undefined, so that the SQL keeps the old value of the column. */
+/** Returns null for undefined, so that the SQL keeps the old value of the column. */
 const toJsonParameter = (value: unknown): string | null => (value === undefined ? null : JSON.stringify(value));
 
-/**
- * Maximum time in milliseconds for which a request waits for the builds of its indexes, so that it can return their
- * errors. An index on millions of entries takes minutes; its build then continues in the background.
- */
+/** Maximum wait of a request for the build of its indexes. A longer build continues in the background: millions of entries take minutes. */
 const INDEX_WAIT_MS = 3_000;
 
 /** Fields with which a data source is created. */
@@ -100,10 +97,7 @@ interface DataSourceDefinitionStoreOptions {
 export class DataSourceDefinitionStore {
   constructor(private readonly options: DataSourceDefinitionStoreOptions) {}
 
-  /**
-   * Starts to build the indexes, and waits for at most INDEX_WAIT_MS. A longer build continues in the background; its
-   * failure is only logged.
-   */
+  /** Waits for at most INDEX_WAIT_MS. A longer build continues in the background; its failure is only logged. */
   private async buildFirst(changes: readonly IndexChange[]): Promise<void> {
     const { indexes, log } = this.options;
     const indexesApplied = indexes.applyAll(changes, async () => undefined);

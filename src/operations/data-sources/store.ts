@@ -45,10 +45,7 @@ export function createDataSourceModules(options: {
   notifications: DatabaseNotifications;
   logEvents: LogEvents;
   receivedDataLimiter: ReceivedDataLimiter;
-  /**
-   * `dataSourceQuotaMb` is the maximum size of one app's entries in MB. The same limit applies to the app's snapshots
-   * of entries. 0 means no limit.
-   */
+  /** `dataSourceQuotaMb` is the maximum size of one app's entries, and separately of its snapshots, in MB. 0 means no limit. */
   config: Pick<Config, "dataSourceQuotaMb">;
   /** Returns the session of a page or a run, without the app user who is signed in. */
   readSession: ReadAppSession;
@@ -112,10 +109,7 @@ export function createDataSourceModules(options: {
     stopLimit.abort();
     await pool.end();
   };
-  /**
-   * Creates missing indexes and drops indexes that no definition requests. Does not delay the start of the service,
-   * because it runs in the background.
-   */
+  /** Repairs indexes in the background, so that a long index build does not delay the start of the service. */
   const startStore = () => {
     indexes
       .reconcile()

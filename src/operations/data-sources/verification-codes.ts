@@ -24,23 +24,14 @@ interface CodeLimit {
   count: number;
   seconds: number;
   limitKeyOf: (request: VerificationCodeRequest) => readonly unknown[];
-  /**
-   * Returns another limit key. This limit applies only if a request with that other key was sent within `seconds`. So
-   * requests from other network addresses cannot lock out a user.
-   */
+  /** If set, this limit applies only after a request with this other key. So requests from other addresses cannot lock out a user. */
   appliesAfterRequestOf?: (request: VerificationCodeRequest) => readonly unknown[];
 }
 
 const recipientAndSenderKey = ({ appId, to, sender }: VerificationCodeRequest) => ["address", appId, ...to, sender];
 const senderKey = ({ appId, sender }: VerificationCodeRequest) => ["from", appId, sender];
 
-/**
- * Limits on requests for codes, in this order:
- * - From one network address for one recipient: in ten minutes, and in a day.
- * - From one network address for all recipients.
- * - From all addresses for one recipient: in ten minutes, and in a day.
- * - Of one app in total.
- */
+/** Limits per recipient and network address, per network address, per recipient from all addresses, and per app. */
 const CODE_LIMITS: readonly CodeLimit[] = [
   { count: 5, seconds: 600, limitKeyOf: recipientAndSenderKey },
   { count: 20, seconds: 86_400, limitKeyOf: (request) => ["today", ...recipientAndSenderKey(request)] },
@@ -72,17 +63,11 @@ export interface VerificationCodeTarget {
   address: string;
 }
 
-/**
- * Locks the limit keys of a request for a code, so that concurrent requests are counted one after the other. Locks them
- * in a fixed order, so that no deadlock can occur.
- */
+/** Locks the limit keys in a fixed order: concurrent requests are counted one after the other, and no deadlock can occur. */
 const LOCK_LIMIT_KEYS = `
   SELECT pg_advisory_xact_lock(key) FROM (
     SELECT hashtextextended(encode(subject, 'hex'), 1) AS key FROM unnest($1::bytea[]) AS subject ORDER BY 1) AS ordered`;
-/**
- * Selects the number of seconds until a code can be requested again; null if it can be requested now. $1 are the hashes of the limit keys,
- * $2 their maximum counts, $3 the periods in seconds, $4 the hashes of the keys of `appliesAfterRequestOf` (null: none).
- */
+/** Selects the seconds until a code can be requested again; null for now. $4 are the hashes of the keys of `appliesAfterRequestOf`. */
 const SELECT_WAIT_SECONDS = `
   SELECT max(wait) AS wait FROM unnest($1::bytea[], $2::int[], $3::int[], $4::bytea[]) AS bound (subject, most, seconds, known)
    CROSS JOIN LATERAL (
@@ -105,10 +90,7 @@ const INSERT_VERIFICATION_CODE = `
   ON CONFLICT (credential_id) DO UPDATE
     SET app_id = excluded.app_id, subject = excluded.subject, data_source_id = excluded.data_source_id, entry_id = excluded.entry_id,
         address = excluded.address, code = excluded.code, failures = 0, expires_at = excluded.expires_at`;
-/*
- * Counts an attempt as a failure, and compares the code. After a correct code, DELETE_VERIFICATION_CODE removes the
- * row, so that the code works only once.
- */
+/** Counts each attempt as failed. After a correct code, DELETE_VERIFICATION_CODE deletes the row, so that the code works only once. */
 const COUNT_CODE_ATTEMPT = `
   UPDATE verification_code SET failures = failures + 1
    WHERE credential_id = $1 AND subject = $2 AND failures < ${MAX_WRONG_ATTEMPTS} AND expires_at > now()
@@ -121,7 +103,6 @@ export const createVerificationCode = (): string => String(randomInt(1_000_000))
 const hashOf = (credentialId: number, code: string) => hashParts("code", credentialId, code);
 
 export class VerificationCodes {
-  /** Number of seconds for which a code is valid. */
   readonly validSeconds = CODE_VALIDITY_SECONDS;
 
   constructor(private readonly options: { db: Db }) {}
@@ -168,10 +149,7 @@ export class VerificationCodes {
     ]);
   }
 
-  /**
-   * Checks a code, and deletes it if it is correct. Returns the ID of the user's entry and the address. Returns null
-   * for a wrong, used or expired code.
-   */
+  /** Checks a code, and deletes it if it is correct. Returns null for a wrong, used or expired code, and if no user has the address. */
   async use(credentialId: number, subject: Buffer, code: string): Promise<{ entryId: number; address: string } | null> {
     const { db } = this.options;
     const hash = hashOf(credentialId, code);

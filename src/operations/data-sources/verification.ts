@@ -35,10 +35,7 @@ export interface VerificationCodeSentResponse {
   expiresAt: string;
 }
 
-/**
- * Number of wrong codes for one recipient within ten minutes, from all network addresses together. When this number is
- * reached, each network address has only one attempt.
- */
+/** Number of wrong codes for one recipient from all addresses in ten minutes, after which each address has only one attempt. */
 const CODE_FAILURES_TOTAL = 100;
 
 /* Selects the first entry with the address, as a sign-in with a password does. */
@@ -61,7 +58,7 @@ interface CodeRecipient {
 
 interface AppUserVerificationOptions {
   db: Db;
-  /** Searches entries over the connections for callers' queries. */
+  /** Runs a query on the database connections for queries of callers. */
   read: ReadRows;
   sources: DataSourceRows;
   appUsers: AppUsers;
@@ -99,10 +96,7 @@ export class AppUserVerification {
     return { source, column, by: channel, entryId: entry?.id ?? null, address, purpose: "validate", hash };
   }
 
-  /**
-   * Returns the recipient of a code for the second factor: the phone number of the user who is signed in to the page.
-   * @throws UNAUTHORIZED if no user is signed in, REQUEST_INVALID if this user has no phone number
-   */
+  /** @throws UNAUTHORIZED if no user is signed in, REQUEST_INVALID if this user has no phone number */
   private async findSignedInRecipient(
     caller: Caller,
     source: StoredDataSource,
@@ -142,10 +136,7 @@ export class AppUserVerification {
       : this.findRecipientByAddress(source, column, by, address);
   }
 
-  /**
-   * Stores a code and the message with the code. If no user has the address, rolls the message back, so that the
-   * service does the same work as for a user's address.
-   */
+  /** If no user has the address, rolls the message back. So the response time does not reveal which addresses exist. */
   private async storeCode(caller: Caller, rules: VerificationRules, recipient: CodeRecipient): Promise<void> {
     const { db, outboxWriter } = this.options;
     const { source, by, entryId, address, purpose, hash } = recipient;
@@ -179,10 +170,7 @@ export class AppUserVerification {
     return { status: "CODE_SENT", expiresAt: new Date(Date.now() + this.codes.validSeconds * 1_000).toISOString() };
   }
 
-  /**
-   * If the code is correct, signs the user in or completes the sign-in with the second factor.
-   * @throws UNAUTHORIZED for a wrong, used or expired code and for an unknown address; RATE_LIMIT_EXCEEDED
-   */
+  /** @throws UNAUTHORIZED for a wrong, used or expired code and for an unknown address; RATE_LIMIT_EXCEEDED */
   private async redeemCode(
     caller: Caller,
     { source, column, by, purpose, hash }: CodeRecipient,
@@ -218,10 +206,10 @@ export class AppUserVerification {
   }
 
   /**
-   * Handles a request of a page. A request without `code` sends a code. A request with `code` checks the code. The
-   * correct code signs the user in, or completes the sign-in with the second factor; the result is then null.
-   * @throws ActionError REQUEST_INVALID if the app does not use verification; UNAUTHORIZED, RATE_LIMIT_EXCEEDED,
-   *   SETTINGS_INVALID, DATA_SOURCE_NOT_FOUND, OVERLOADED
+   * Without `code`, sends a code. With the correct `code`, signs the user in or completes the sign-in with the second factor, and returns
+   * null.
+   * @throws ActionError REQUEST_INVALID if the app does not use verification; UNAUTHORIZED, RATE_LIMIT_EXCEEDED, SETTINGS_INVALID,
+   * DATA_SOURCE_NOT_FOUND, OVERLOADED
    */
   async verify(caller: Caller, appId: number, body: unknown): Promise<VerificationCodeSentResponse | null> {
     const request = parseVerificationRequest(body);

@@ -21,9 +21,8 @@ import { recordChange } from "../records/audit.js";
 import { lockOrganizationOfApp, transactWithAppLock } from "../settings/app-lock.js";
 import type { Settings } from "../settings/settings.js";
 
-/** Number of random bytes in a webhook's secret. */
 const SECRET_BYTES = 32;
-/** Labels of the encryption. A value that was encrypted with one label cannot replace the other value in its row. */
+/** Purposes of the encryption: an encrypted token cannot be stored in the place of an encrypted webhook secret, and vice versa. */
 const [TOKEN, SECRET] = ["git token", "git webhook"];
 
 /** Result of the last pull from the connected repository. */
@@ -88,7 +87,7 @@ const UPSERT_CONNECTION = `
     credential_id = excluded.credential_id,
     updated_at = ${NEXT_UPDATED_AT_SQL.replaceAll("updated_at", "app_git.updated_at")}`;
 
-/** Rights of the person $1 on the app $2. No row if the credential $3 is revoked, as after a new passphrase: then pulls fail. */
+/** Returns no row if the credential $3 is revoked, for example because the person has set a new passphrase. Then pulls fail. */
 const SELECT_CREDENTIAL_RIGHTS = `
   SELECT is_administrator AS "isAdministrator", ARRAY(
            SELECT role FROM app_role WHERE app_role.person_id = person.id AND app_role.app_id = $2) AS roles
@@ -132,7 +131,7 @@ export class GitConnections {
       throw new ActionError("RESOURCE_CHANGED", "no Git repository is connected to this app any more");
   }
 
-  /** Reuses the stored token only for an unchanged URL: otherwise an editor could make the service send it to another server. */
+  /** Reuses the stored token only for an unchanged URL. Otherwise an editor could make the service send the token to another server. */
   private async sealedTokenFor(
     manager: EntityManager,
     appId: number,
@@ -149,18 +148,16 @@ export class GitConnections {
     );
   }
 
-  /** Creates a credential for the audit entries of pulls. Discards its secret, so that it cannot be used to sign in. */
+  /** Creates the credential that the audit log names for pulls. Its secret is discarded, so that it cannot be used to sign in. */
   private async createCredential(manager: EntityManager, { personId }: Caller): Promise<number> {
     return (await this.options.credentials.issue({ kind: "editor", personId, name: "git" }, manager)).id;
   }
 
-  /** Returns the connection of an app; null if no repository is connected. */
   async get(appId: number): Promise<GitConnection | null> {
     const row = await find(this.options.db.manager, appId);
     return row && this.viewOf(appId, row);
   }
 
-  /** Returns the app's row of the table app_git; null if no repository is connected. */
   findRow(appId: number): Promise<GitConnectionRow | null> {
     return find(this.options.db.manager, appId);
   }
