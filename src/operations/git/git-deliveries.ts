@@ -1,20 +1,19 @@
 /**
- * Queue of accepted webhooks of Git servers, stored in the table git_webhook. A webhook keeps its row until its pull
- * has ended, so that another process can repeat the pull after a crash. A process claims a row before it runs the pull.
- * Each app runs one pull at a time, in the order of its webhooks.
+ * Queue of accepted webhooks of Git servers, in the table git_webhook. A process claims a webhook before it runs the pull, and removes the
+ * webhook after the pull has ended. So another process can repeat the pull after a crash.
  */
 import { type Db, rows } from "../../data/database.js";
 import { createLastGitPullJsonSql } from "./git-pull-order.js";
 
 /** Maximum number of webhooks of one app that wait for their pull. Further webhooks are rejected. */
 export const WAITING_GIT_WEBHOOKS_MAX = 20;
-/** Maximum number of attempts of a webhook's pull: those that a crash interrupts, or that fail with a temporary error. */
+/** Maximum number of attempts of a webhook's pull. The service tries again after a crash or a temporary error. */
 const PULL_ATTEMPTS_MAX = 3;
 
 const GIVEN_UP_ERROR =
   "every attempt of this pull was interrupted, so the service does not repeat it; start a pull by hand";
 
-/** Adds a webhook of the app $1 for the ref $2, unless one already waits, or the repository was disconnected. */
+/** Adds a webhook of the app $1 for the ref $2, unless one already waits for this ref, or the repository was disconnected. */
 const ADD_WEBHOOK = `
   WITH waiting AS (SELECT ref FROM git_webhook WHERE app_id = $1 AND holder IS NULL),
   connected AS (SELECT app_id FROM app_git WHERE app_id = $1 AND (SELECT count(*) FROM waiting) < ${WAITING_GIT_WEBHOOKS_MAX} FOR KEY SHARE),
@@ -34,14 +33,9 @@ const CLAIM_WEBHOOKS = `
       ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED)
   RETURNING id, app_id AS "appId", ref`;
 
-/*
- * Releases claimed webhooks whose pulls no process runs (lost webhooks), so that their pulls are repeated:
- * - Webhooks that this process ($1) has claimed, except those whose pulls are in progress ($2).
- * - If $3 is true: webhooks that were claimed by processes with an expired lease.
- *
- * Deletes lost webhooks with too many attempts, and those whose ref has a newer webhook in the queue. The error of a
- * webhook with too many attempts is stored as the connection's last pull. It is not stored if another pull has ended
- * since the last attempt began, by the database's clock.
+/**
+ * Releases claimed webhooks whose pull no process runs. Deletes webhooks without further attempts, or with a newer webhook for the ref.
+ * Stores the error of a deleted webhook's pull, unless another pull has ended since its last attempt began.
  */
 const RELEASE_WEBHOOKS = `
   WITH lost AS (
@@ -79,11 +73,10 @@ export interface ReleasedGitWebhook {
 
 interface GitWebhookQueueOptions {
   db: Db;
-  /** ID of this process, with which it marks the webhooks that it claims. */
+  /** ID of this process, which is stored in the webhooks that the process claims. */
   holder: string;
 }
 
-/** Queue of webhooks whose pulls have not ended. */
 export class GitWebhookQueue {
   constructor(private readonly options: GitWebhookQueueOptions) {}
 
@@ -99,7 +92,6 @@ export class GitWebhookQueue {
     return rows<ClaimedGitWebhook>(db, CLAIM_WEBHOOKS, [holder, count]);
   }
 
-  /** Removes a webhook from the queue after its pull has ended. */
   async remove({ id }: ClaimedGitWebhook): Promise<void> {
     const { db, holder } = this.options;
     await rows(db, "DELETE FROM git_webhook WHERE id = $1 AND holder = $2", [id, holder]);
@@ -117,8 +109,8 @@ export class GitWebhookQueue {
   }
 
   /**
-   * Subtracts the current attempt from the number of attempts of webhooks whose pulls this process interrupts because
-   * it stops. Other processes cannot claim these webhooks until the lease of this process has expired.
+   * Uncounts the current attempt of webhooks whose pulls this process interrupts because it stops. Other processes cannot claim these
+   * webhooks until the lease of this process has expired.
    */
   async returnAttempts(interrupted: readonly number[]): Promise<void> {
     const { db, holder } = this.options;

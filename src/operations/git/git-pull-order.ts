@@ -24,7 +24,7 @@ export const createLastGitPullJsonSql = (pull: string): string => {
 /** Identifies a pull and its position in the order of the app's pulls. */
 export interface GitPullPosition {
   appId: number;
-  /** Credential of the Git connection. Each change creates a new one, so another ID shows that the connection was changed. */
+  /** ID of the Git connection's credential. Each change of the connection creates a new credential. */
   credentialId: number | null;
   /** True for the pull of a tag, which also publishes actions. Pulls of tags and pulls of branches are numbered separately. */
   isTag: boolean;
@@ -34,13 +34,9 @@ export interface GitPullPosition {
   number: number | null;
 }
 
-/** Returns the column that counts the pulls of tags or of branches. */
 const pullCounterColumn = ({ isTag: publishes }: GitPullPosition): string => (publishes ? "tag_pulls" : "branch_pulls");
 
-/**
- * Returns an SQL condition that is false if a later pull has started, and the value of its parameter. Before the pull
- * has a number, a later pull is one that has started since the last attempt to run the pull of the same webhook.
- */
+/** The SQL condition is false if a later pull has started. For a pull without a number: since the last attempt of its webhook. */
 function newestPullCondition(position: GitPullPosition, parameter: string): { sql: string; value: number | null } {
   const counter = pullCounterColumn(position);
   if (position.number !== null) return { sql: `${counter} = ${parameter}`, value: position.number };
@@ -71,8 +67,7 @@ export class GitPullOrder {
 
   /**
    * Gives the pull the next number in the order of the app's pulls, and stores this number in `position` and for the webhook.
-   * @throws ActionError MANIFEST_CHANGED if the Git connection was changed, or if the pull repeats that of a webhook and a later pull has
-   *   started meanwhile
+   * @throws ActionError MANIFEST_CHANGED if the Git connection was changed, or if a later pull has started since the webhook's last attempt
    */
   async start(position: GitPullPosition): Promise<void> {
     const counter = pullCounterColumn(position);

@@ -23,7 +23,7 @@ import type { GitRepository } from "./git-repository.js";
 export const CONCURRENT_GIT_PULLS_MAX = 16;
 /** Maximum number of pulls of this process that unpack a commit or apply a manifest at the same time. */
 const CONCURRENT_APPLIES_MAX = 2;
-/** Maximum number of attempts to apply a manifest. One fails if another request changes the app at the same time. */
+/** Maximum number of attempts to apply a manifest. An attempt fails if another request changes the app at the same time. */
 const APPLY_ATTEMPTS_MAX = 3;
 /** Value of `Retry-After` in seconds for a pull whose attempts to apply the manifest all failed. */
 const APPLY_RETRY_SECONDS = 5;
@@ -46,31 +46,21 @@ export interface GitPull {
 export interface QueuedGitPull {
   appId: number;
   isPlan: boolean;
-  /**
-   * ID of the webhook that starts the pull; null for a pull by hand. A Git server may send a webhook twice. So the
-   * pull of a webhook skips a tag that an earlier pull has already published with the same target (commit or tag
-   * object). A repeat of the pull fails if a later pull has started since the last attempt.
-   */
+  /** ID of the webhook that starts the pull; null for a pull by hand. After a webhook, an already published tag is not pulled again. */
   webhookId: number | null;
-  /** Commit that the caller has reviewed. The pull fails if the ref has another one. Null accepts any commit. */
+  /** Commit that the caller has reviewed. The pull fails if the branch or tag has another commit. Null accepts any commit. */
   reviewedCommit: string | null;
   /** Returns the branch or tag to pull; null if there is nothing to pull. */
   resolveRef: (row: GitConnectionRow | null) => PulledRef | null;
-  /**
-   * Returns the caller who is recorded as the author of the pull's changes, with this caller's current rights.
-   * @throws ActionError FORBIDDEN if the author has lost access to the app
-   */
+  /** Returns the author of the changes, with current rights. @throws ActionError FORBIDDEN if the author has lost access to the app */
   resolveAuthor: (row: GitConnectionRow) => Promise<Caller>;
   /** Checks that `caller` may run `operation`. @throws ActionError FORBIDDEN if the caller may not */
   checkPermission: (caller: Caller, operation: Operation) => void;
-  /**
-   * Signal that aborts when the process stops. The error of a pull that fails afterwards is not stored as the last
-   * pull, because another process repeats the pull.
-   */
+  /** Aborts when the process stops. A later error is not stored as the result of the pull, because another process repeats the pull. */
   stopping?: AbortSignal;
 }
 
-/** Branch or tag, and the reviewed commit. They come from a request and are not validated yet. */
+/** Branch or tag, and the reviewed commit, as a request contains them (not yet validated). */
 export interface GitPullInput {
   ref: unknown;
   commit: unknown;
@@ -83,7 +73,7 @@ export interface GitPullOptions {
   checkPermission: (operation: Operation) => void;
 }
 
-/** A draft to publish. It is not published if it was changed after the version `updatedAt`. */
+/** A draft to publish, unless it has changed since the time `updatedAt`. */
 interface DraftToPublish {
   id: number;
   name: string;
@@ -105,9 +95,7 @@ const readActionNames = (document: unknown): Set<string> => {
   return new Set((actions ?? []).map(({ name }) => String(name)));
 };
 
-/**
- * Returns drafts that differ from their live versions. Call it in the transaction that has applied the manifest, to read the new drafts.
- */
+/** Returns drafts that differ from their live versions. Reads them in the transaction that has applied the manifest. */
 async function changedDrafts(manager: EntityManager, appId: number, document: unknown): Promise<DraftToPublish[]> {
   const drafts: DraftToPublish[] = [];
   for (const name of readActionNames(document)) {
@@ -144,11 +132,7 @@ export class GitPulls {
 
   constructor(private readonly options: GitPullsOptions) {}
 
-  /**
-   * Tries once to apply a manifest, in one transaction.
-   * @returns the changes that the manifest makes (`plan`) and the drafts to publish; `plan` is null if another request
-   *   changed the app at the same time
-   */
+  /** The result has `plan: null` if another request changed the app at the same time. */
   private async applyOnce(pull: RunningPull, author: Caller, commit: string, document: unknown) {
     const { order, manifests, publishing } = this.options;
     const { request, row, pulledRef, position } = pull;
@@ -191,10 +175,7 @@ export class GitPulls {
     }
   }
 
-  /**
-   * Applies a manifest. Tries up to APPLY_ATTEMPTS_MAX times if other requests change the app at the same time.
-   * @throws ActionError MANIFEST_CHANGED with `retryAfter` if the last attempt also failed
-   */
+  /** @throws ActionError MANIFEST_CHANGED with `retryAfter` if other requests changed the app during each attempt */
   private async applyManifest(pull: RunningPull, author: Caller, commit: string, document: unknown) {
     for (let attempt = 1; attempt <= APPLY_ATTEMPTS_MAX; attempt += 1) {
       const { plan, drafts } = await this.applyOnce(pull, author, commit, document);
@@ -297,9 +278,8 @@ export class GitPulls {
 
   /**
    * Pulls the branch that the app's Git connection names, or the tag in `ref`.
-   * @throws NOT_FOUND if no repository is connected; MANIFEST_CHANGED if the branch or tag has another commit than
-   *   the reviewed one; REQUEST_INVALID, GIT_PULL_FAILED, OVERLOADED; errors of applying a manifest and of
-   *   `checkPermission`; for a tag also errors of publishing
+   * @throws NOT_FOUND if no repository is connected; MANIFEST_CHANGED if the branch or tag has another commit than the reviewed one;
+   * REQUEST_INVALID, GIT_PULL_FAILED, OVERLOADED; errors of `Manifests.apply`, of publishing and of `checkPermission`
    */
   async pull(
     caller: Caller,

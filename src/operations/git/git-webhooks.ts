@@ -41,9 +41,7 @@ export class GitWebhooks {
 
   constructor(private readonly options: GitWebhooksOptions) {}
 
-  /**
-   * Runs a webhook's pull. Rejects if the pull should be repeated, because the error is temporary, or the service failed or is stopping.
-   */
+  /** Rejects if the pull must be repeated: after a temporary error or a failure of the service, or because the process stops. */
   private async tryPull({ id, appId, ref }: ClaimedGitWebhook): Promise<void> {
     const { connections, pulls, accessChecks, log } = this.options;
     try {
@@ -65,7 +63,7 @@ export class GitWebhooks {
   private startPull(webhook: ClaimedGitWebhook): void {
     const { deliveries, log } = this.options;
     const pulling = this.tryPull(webhook).then(() => deliveries.remove(webhook));
-    // Leaves the webhook in the queue. `recover` later releases it, and a process then repeats the pull.
+    // After an error, the webhook stays in the queue. `recover` releases the webhook, and a process then repeats the pull.
     const logFailure = (err: unknown) =>
       log.warn(
         { err, appId: webhook.appId, ref: webhook.ref },
@@ -92,7 +90,7 @@ export class GitWebhooks {
     this.runningPulls.whenFree(listener);
   }
 
-  /** Starts pulls while slots are free. Returns null, so that no next call is scheduled: the next webhook or a pull's end causes it. */
+  /** Starts pulls while slots are free. Returns null, because the next webhook or the end of a pull causes the next call. */
   async deliverDue(): Promise<null> {
     for (let free = this.runningPulls.countFree(); free > 0; free = this.runningPulls.countFree()) {
       const claimed = await this.options.deliveries.claim(free);

@@ -16,7 +16,8 @@ const BATCH_SIZE = 1_000;
 const CANCEL_TIMEOUT_MS = 15_000;
 
 /**
- * `oldestAt` is when the oldest queued run was queued, as ISO 8601 text; null if none is queued. `bytes` is the size of all their payloads.
+ * `bytes` is the total size of the payloads. `oldestAt` is the time (ISO 8601) at which the oldest run was queued; null without queued
+ * runs.
  */
 export interface QueuedRunsSummary {
   runs: number;
@@ -48,8 +49,9 @@ const SELECT_QUEUED_RUNS = `
    ORDER BY id LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED`;
 
 /**
- * Cancels the queued runs of the app or of one action, and writes a log entry for each. Skips runs that a process is claiming. `payload` is
- * the payload text of the log entries; null: each refers to the run's stored payload. No further batch starts when `isOver` returns true.
+ * Cancels the queued runs of the app or of one action, and writes a log entry for each. Skips runs that a process is claiming. No further
+ * batch starts after `isOver` has returned true.
+ * @param options.payload payload text of the log entries; null if each entry must refer to the stored payload of its run
  */
 export async function cancelQueuedRuns(
   db: Db,

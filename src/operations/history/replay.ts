@@ -36,7 +36,7 @@ interface ReplayedRow {
   version: { environment: Environment } | null;
 }
 
-/** `versionId` selects an older version and cannot be combined with `copy: "production"`. `payload` replaces that of the earlier run. */
+/** `versionId` selects an older version, and cannot be combined with `copy: "production"`. `payload` replaces the earlier payload. */
 interface ReplayOptions {
   copy?: unknown;
   versionId?: unknown;

@@ -39,7 +39,7 @@ const SEARCH_MAX_CHARACTERS = 200;
 const SEARCH_WORDS_MAX = 5;
 /** Maximum number of runs that a search by words returns. If more runs match, the newest are returned. */
 const SEARCH_RESULTS_MAX = 1_000;
-/** Within this interval, runs can have another order by ID than by time, because their transactions overlap. */
+/** Runs that were queued within this interval can have IDs in another order, because their transactions overlap. */
 const OUT_OF_ORDER_INTERVAL = "interval '1 minute'";
 /** Run states that are rare and for which there is a separate index. */
 const INDEXED_STATES: readonly RunState[] = ["failed", "skipped", "cancelled"];
@@ -51,7 +51,7 @@ export function parseOptionalChoice<T extends string>(value: unknown, name: stri
   refuseField(name, `one of ${allowed.join(", ")}`, value);
 }
 
-/** Returns "master" (draft) or "production" (live version) for its name in the API or database; null for none. @throws REQUEST_INVALID */
+/** Returns "master" for the draft ("draft" or "master"), "production" for the live version ("live" or "production"), or null. */
 export function parseOptionalDraftOrLive(value: unknown): DraftOrLive | null {
   const name = parseOptionalChoice(value, "copy", Object.keys(COPY_BY_NAME) as (keyof typeof COPY_BY_NAME)[]);
   return name === null ? null : COPY_BY_NAME[name];
@@ -71,7 +71,6 @@ export function parseOptionalTime(value: unknown, name: string): Date | null {
   refuseField(name, `a time such as ${example}`, value);
 }
 
-/** Validates the text of a search. Returns null if it is missing. @throws REQUEST_INVALID */
 function parseSearch(value: unknown): string | null {
   if (value === undefined || value === null) return null;
   const text = typeof value === "string" ? value.trim() : "";
@@ -136,9 +135,7 @@ export function toRunSqlConditions(appId: number, filter: RunListOptions): RunSq
   };
 }
 
-/**
- * Adds conditions for a range of time, and for the IDs of all runs in it, because lists of runs are sorted by ID. @throws REQUEST_INVALID
- */
+/** Also limits the IDs of the runs, because lists of runs are sorted by ID. @throws REQUEST_INVALID if `from` is not before `to` */
 function addTimeConditions(
   from: Date | null,
   to: Date | null,
@@ -200,7 +197,8 @@ export async function searchRuns(
 }
 
 /**
- * SQL for the IDs of an action's draft and live version. `app` and `action` are SQL parameters such as `$1`; `action` is one of both IDs.
+ * Returns SQL for the IDs of an action's draft and live version.
+ * @param app SQL parameter for the app's ID, such as `$1` @param action SQL parameter for the ID of the draft or live version
  */
 export const createSelectDraftAndLiveIdsSql = (app: string, action: string) => `
   SELECT kin.id FROM action self JOIN action kin ON coalesce(kin.master_id, kin.id) = coalesce(self.master_id, self.id)

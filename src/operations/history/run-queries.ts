@@ -23,11 +23,11 @@ export interface RunSummary {
   state: RunState;
   /** Scheduled time for which the run was started; null for runs of other triggers. */
   tick: string | null;
-  /** Number of scheduled times that this row represents, the first of which is `tick`. It is above 1 only after a long pause. */
+  /** Number of consecutive scheduled times that this row represents. The first of them is `tick`. */
   tickCount: number;
   /** Reason why the run was skipped; null if the run was not skipped. */
   reason: string | null;
-  /** Condition other than a free slot for which a queued run waits; null if there is none. */
+  /** Condition, other than a free slot, for which a queued run waits; null if there is no such condition. */
   waitsFor: RunWait | null;
   /** Name of the error and the beginning of its message; null if the run did not fail. */
   failure: string | null;
@@ -45,18 +45,18 @@ export interface RunSummary {
   /** ID of the older version whose code ran; null if the draft or live version ran. */
   versionId: number | null;
   personId: number | null;
-  /** The person who started the run; null if no person has started it. */
+  /** The person who started the run; null if no person has started it, or if the reader of the list is not a person. */
   person: { firstName: string; lastName: string } | null;
   /** `host:port` of each host that the run contacted. */
   hosts: string[];
-  /** Mode in which the code ran on the server: `isolate`, `network-isolate` or `document`; null if no code ran there, and for old runs. */
+  /** Mode in which the code ran on the server: `isolate`, `network-isolate` or `document`; null if no code ran or no mode was stored. */
   sandbox: string | null;
 }
 
-/** `total` is the number of matching runs, exact up to TOTAL_MAX. */
+/** `total` is at most TOTAL_MAX. */
 export interface RunPagination {
   total: number;
-  /** False if more runs match the filters than `total` says. */
+  /** False if more runs may match the filters than `total` says. */
   totalIsExact: boolean;
   hasMore: boolean;
   /** Value of the parameter `before` for the next page; null on the last page. */
@@ -100,7 +100,6 @@ const SUMMARY_JOINS = `LEFT JOIN action ON action.id = run.action_id LEFT JOIN e
 
 const toIsoText = (date: Date | null): string | null => date?.toISOString() ?? null;
 
-/** Returns the name and message of the error in a log entry. */
 function errorTextIn(entry: string): string | null {
   const error = readJsonFieldText(entry, "error");
   if (error === undefined) return null;
@@ -194,7 +193,6 @@ export class RunQueries {
     return run;
   }
 
-  /** Returns the requests that a run has sent to other services. */
   async requestsOf(runId: number): Promise<OutgoingRequestRecord[]> {
     const runs = await rows<{ requests: OutgoingRequestRecord[] | null }>(
       this.db,
@@ -212,8 +210,8 @@ export class RunQueries {
   }
 
   /**
-   * Returns up to 100 unfinished runs of the app: the running ones first, each group from the newest. Also returns the number of running
-   * and of queued runs, counted up to 10,000.
+   * Returns up to 100 unfinished runs of the app: first the running runs, then the queued runs, each from the newest. Also returns the
+   * numbers of queued and of running runs, each counted up to 10,000.
    */
   async listUnfinished(
     caller: Caller,

@@ -52,10 +52,7 @@ const DAYS_BY_PERIOD: Record<PeriodLength, { maxDays: number; defaultDays: numbe
 /** Maximum number of runs, the newest ones, that are compared with filters without an index. Reading them takes a tenth of a second. */
 const CHECKED_RUNS_MAX = 100_000;
 
-/**
- * Returns SQL whose rows all have `countedFrom`; one row without a period if no run matches. `unindexed` are conditions without an index,
- * or null. `period` (hour or day) and `zone` (the time zone in which they start) are SQL parameters such as `$1`.
- */
+/** Each row contains `countedFrom`; if no run matches, there is one row without a period. `period` and `zone` are SQL parameters. */
 const selectPeriods = (newest: NewestRunsSqlBuilder, unindexed: string | null, period: string, zone: string) => `
   WITH checked AS MATERIALIZED (
     SELECT state, queued_at, tick_count, ${unindexed ?? "true"} AS matches, CASE WHEN state IN ('completed', 'failed')
@@ -83,7 +80,6 @@ const toPeriod = (start: Date, { p50, p95, ...counts }: Omit<StatisticsPeriod, "
   p95: p95 === null ? null : Math.round(p95),
 });
 
-/** Returns the time range of the request and the length of its periods. @throws REQUEST_INVALID */
 function parseTimeRange(options: RunStatisticsOptions, now: number): { by: PeriodLength; from: Date; to: Date } {
   const by = parseOptionalChoice(options.by, "by", PERIOD_LENGTHS) ?? "hour";
   const to = parseOptionalTime(options.to, "to") ?? new Date(now);

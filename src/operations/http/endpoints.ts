@@ -96,7 +96,7 @@ export class TriggerEndpoints {
     );
   }
 
-  /** Adds the URLs for callers who can edit all these actions. Others get none, because some URLs contain secrets. */
+  /** Adds the URLs if the caller can edit all these actions. Other callers get no URLs, because some contain secrets. */
   async addUrls<A extends ActionWithTriggers>(caller: Caller, actions: readonly A[]): Promise<A[]> {
     return actions.every(({ appId }) => mayPerformOnApp(caller, "updateAction", appId))
       ? this.withEndpoints(actions)
@@ -114,7 +114,7 @@ export class TriggerEndpoints {
     if (secretRows.length === 0) await this.writeSecret(manager, appId, masterId, false);
   }
 
-  /** True if the URL segment equals the trigger's secret. The comparison takes constant time, so that it reveals nothing. */
+  /** Compares in constant time, so that the duration does not reveal the secret. */
   async isSecretSegment(
     { masterId, sealed: sealedSecret }: TriggerRoute,
     appId: number,

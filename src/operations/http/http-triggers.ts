@@ -49,7 +49,7 @@ export interface HttpTriggerRequest extends VerifiableRequest {
   query: string;
   requestId: string;
   disconnectSignal: () => AbortSignal;
-  /** Limits that have counted this request. If the routes have changed, it is handled again, but not counted again. */
+  /** Limits that have counted this request. If the request is handled again, because its triggers have changed, they skip it. */
   countedLimits: Set<"quota" | "payload">;
 }
 
@@ -69,7 +69,7 @@ const STRING_BYTES = 32;
 
 const triggerCacheKey = ({ appId, rawSegments }: HttpTriggerAddress): string => `${appId}/${rawSegments.join("/")}`;
 
-/** Estimates the memory of a cache entry in bytes. It can be large: a path of eight segments has 384 shapes (patterns with parameters). */
+/** A cache entry can be large: a path of eight segments has 384 shapes (patterns in which parameters replace segments). */
 function estimateCachedBytes({ match }: MatchingRoutes, key: string): number {
   const { shapes = [], shapesBeforeSecret = [], rowTexts = [] } = match ?? {};
   // `rowTexts` counts twice: the cache stores each row as text, and as an object of about the same size.
@@ -119,7 +119,7 @@ const isNotRunnable = (error: unknown): boolean =>
 const usesAuthorizationHeader = ({ where: { auth } }: TriggerRoute, isDraft: boolean): boolean =>
   isDraft || auth.type === "basic" || auth.type === "bearer";
 
-/** Builds the JSON payload of the action from the request. @param body parsed request body */
+/** @param body parsed request body */
 function buildPayload(
   route: TriggerRoute,
   address: HttpTriggerAddress,
@@ -149,7 +149,7 @@ function buildPayload(
   return JSON.stringify({ trigger: "http", request: described });
 }
 
-/** Returns the hash of the event ID, which identifies a repeated event; null if the request contains none. */
+/** Returns the hash of the event ID, by which a repeated event is recognized; null if the request contains no event ID. */
 function eventIdHashOf({ where }: TriggerRoute, request: HttpTriggerRequest, body: unknown): Buffer | null {
   const id = readWebhookEventId(request, where, body);
   return id === null
@@ -168,10 +168,7 @@ interface HttpTriggersOptions {
   runs: Runs;
   logs: ExecutionLogs;
   receivedDataLimiter: ReceivedDataLimiter;
-  /**
-   * Maximum number of accepted requests per app and RATE_WINDOW_MS; 0 means unlimited. One network address can send
-   * HTTP_TRIGGER_ADDRESS_LIMIT_FACTOR times as many, including rejected requests.
-   */
+  /** Maximum number of accepted requests per app and RATE_WINDOW_MS; 0 means unlimited. */
   maxRequestsPerWindow: number;
 }
 
@@ -200,7 +197,7 @@ export class HttpTriggers {
     return entry ? toTriggerResponse(readRunOutcome(entry)) : null;
   }
 
-  /** Returns the response for an event that has a run; null if that run failed, so that another run must start. */
+  /** Returns the response of the event's run; null if this run failed or its log entry was deleted, so that another run must start. */
   private async repeatAnswer(
     run: EnqueuedOnDemandRun,
     eventKey: Buffer,
@@ -233,7 +230,7 @@ export class HttpTriggers {
     }
   }
 
-  /** Counts a request in the limit of its network address, even if it fails later. @throws RATE_LIMIT_EXCEEDED */
+  /** Counts a request in the limit of its network address, even if the request fails later. @throws RATE_LIMIT_EXCEEDED */
   countAddress(address: string | undefined, appId: number): void {
     const wait =
       this.options.maxRequestsPerWindow === 0
@@ -258,8 +255,8 @@ export class HttpTriggers {
   }
 
   /**
-   * Returns a URL's cached triggers if one accepts the method, otherwise null. Only `run` checks if they have changed, so a response
-   * without a run must not use them.
+   * Returns the cached triggers of a URL if one accepts the method; otherwise null. They may have changed since they were cached. Only
+   * `run` checks this, so a response without a run must not use cached triggers.
    */
   findCached(address: HttpTriggerAddress, method: string): MatchedTriggers | null {
     const found = address.isDraft ? undefined : this.cached.get(triggerCacheKey(address));
@@ -274,10 +271,10 @@ export class HttpTriggers {
   }
 
   /**
-   * Runs the action of the trigger for the request's method. `author` is the editor who calls a draft, whose credential replaces the
-   * trigger's authentication; null for live versions.
+   * Runs the action of the trigger for the request's method.
+   * @param author editor who calls a draft; null for a live version, whose trigger verifies the sender
    * @throws RoutesChangedError if cached triggers have changed and must be found again, TriggerAuthenticationError, RATE_LIMIT_EXCEEDED,
-   *   OVERLOADED, RUN_SKIPPED, NOT_FOUND if the action cannot run any more
+   * OVERLOADED, RUN_SKIPPED, NOT_FOUND if the action cannot run any more
    */
   async run(
     { address, routes, match, isCached }: MatchedTriggers,

@@ -1,6 +1,6 @@
 /**
  * Counts requests to HTTP triggers that were rejected because of a wrong signature, token or password, by action and reason. Stores neither
- * their bodies nor a row for each.
+ * the bodies of these requests nor a row for each request.
  */
 import type { Logger } from "pino";
 import { runInBackground } from "../../background.js";
@@ -28,7 +28,7 @@ interface PendingRejections {
   address: string | null;
 }
 
-/** Milliseconds between two writes of all counts, so that a flood of rejected requests only updates one row per action and reason. */
+/** Milliseconds between two writes of all counts. So many rejected requests only update one row per action and reason. */
 const FLUSH_MS = 1_000;
 const PENDING_REJECTIONS_MAX = 10_000;
 
@@ -89,8 +89,9 @@ export class RejectedRequestCounter {
   }
 
   /**
-   * Lists the counts, the latest first, also those in memory. `actionId` is the ID of the draft or its live version. @throws
-   * ACTION_NOT_FOUND
+   * Lists the counts, the latest first, including those in memory.
+   * @param actionId ID of the draft or of its live version
+   * @throws ACTION_NOT_FOUND
    */
   async list(appId: number, actionId: number): Promise<RejectedRequestCount[]> {
     const { db } = this.options;

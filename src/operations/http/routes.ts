@@ -107,8 +107,8 @@ export async function deleteRoutes(manager: EntityManager, actionIds: readonly n
 }
 
 /**
- * Returns a function that reserves the methods and paths of one action's HTTP triggers. The function throws
- * TRIGGERS_INVALID if it has already reserved one of them for another action of the same document.
+ * Returns a function to be called with the triggers of each action of a document. The function throws TRIGGERS_INVALID if an earlier action
+ * has an HTTP trigger with the same method and path.
  */
 export function createDuplicateRouteCheck(): (triggers: readonly Trigger[]) => void {
   const claimedKeys = new Set<string>();
@@ -125,10 +125,7 @@ export function createDuplicateRouteCheck(): (triggers: readonly Trigger[]) => v
   };
 }
 
-/**
- * Returns the routes with the most specific path pattern. The comparison goes from left to right: a literal segment has
- * precedence over a parameter.
- */
+/** Returns the routes with the most specific pattern: from left to right, a literal segment has precedence over a parameter. */
 function mostSpecificRoutes(routes: readonly TriggerRoute[], pathShapes: readonly string[]): TriggerRoute[] {
   const shapeRank = ({ where }: TriggerRoute) => pathShapes.indexOf(getPathPatternShape(where.path));
   const bestRank = Math.min(...routes.map(shapeRank));

@@ -60,10 +60,7 @@ function checkSignature(
 }
 
 export class TriggerAuthenticator {
-  /**
-   * Cache of the secrets with which triggers verify their senders. The key is the app and the setting. An entry is used
-   * until the version number of the app's secrets changes.
-   */
+  /** Cache by app and setting. An entry is valid until the version number of the app's secrets changes. */
   private readonly keysBySetting = createBoundedCache<string, { version: number; keys: string[] }>(CACHED_SETTINGS_MAX);
 
   constructor(private readonly options: { settings: Settings; credentials: Credentials }) {}

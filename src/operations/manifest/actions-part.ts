@@ -47,11 +47,7 @@ export function toActionItem(row: ActionRow, sourceNamesById: ReadonlyMap<number
   return { ...action, triggers } as ActionItem;
 }
 
-/**
- * Converts an action in a manifest to the form that the API accepts: replaces the name of each data source by its ID.
- * Calls `onFault` for each name that no data source has.
- * @param sourceIdsByName IDs of the app's data sources by name
- */
+/** Replaces the name of each data source by its ID. Calls `onFault` for a name that no data source has. */
 function toActionData(
   item: ActionItem,
   sourceIdsByName: ReadonlyMap<string, number>,
@@ -120,7 +116,6 @@ async function removeActions(
   }
 }
 
-/** Returns the IDs of the app's drafts that have a published live version. */
 async function publishedActionIds(manager: EntityManager, appId: number): Promise<Set<number>> {
   const sql = `SELECT master_id AS id FROM action WHERE app_id = $1 AND master_id IS NOT NULL`;
   return new Set((await rows<{ id: number }>(manager, sql, [appId])).map(({ id }) => Number(id)));

@@ -26,7 +26,7 @@ export function toAlertItem({ rule, actionName }: AlertWithActionName): AlertIte
   return { name, condition, action: actionName, failures, of, minutes, channel, to, setting, enabled };
 }
 
-/** Stands for any action while an alert is validated. When it is written, the action's name is replaced by its real ID. */
+/** Placeholder for the ID of an action while an alert is validated. The real ID is found by the action's name during the write. */
 const PLACEHOLDER_ACTION_ID = 1;
 
 function toAlertInput(

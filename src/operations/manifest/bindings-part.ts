@@ -18,7 +18,6 @@ const LIST_FIELD = "secretBindings";
 
 const bindingNameOf = ({ key, origin }: Pick<SecretBinding, "key" | "origin">): string => `${key} ${origin}`;
 
-/** Returns the bindings sorted by key and origin. */
 export const sortBindings = (bindings: readonly SecretBinding[]): SecretBinding[] =>
   bindings.toSorted((a, b) => (bindingNameOf(a) < bindingNameOf(b) ? -1 : 1));
 

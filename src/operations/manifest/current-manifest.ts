@@ -46,7 +46,7 @@ const SELECT_MANIFEST_SIZE = `
        + (SELECT coalesce(sum(octet_length(columns::text) + octet_length(access_rules::text) + octet_length(hooks::text)), 0)
             FROM data_source WHERE app_id = $1) AS bytes`;
 
-/** Returns the size of an app's definitions in bytes, without reading them. */
+/** Returns the size of an app's definitions in bytes, without loading them into this process. */
 export async function readManifestSize(executor: SqlClient, appId: number): Promise<number> {
   const [size] = await rows<{ bytes: number }>(executor, SELECT_MANIFEST_SIZE, [appId]);
   return Number(size!.bytes) + (await readSettingDefinitionsSize(executor, appId));
@@ -54,7 +54,8 @@ export async function readManifestSize(executor: SqlClient, appId: number): Prom
 
 /**
  * Reads the current definitions of the app.
- * @param lock true to lock their rows until the transaction ends; the transaction must have locked the app
+ * @param lock true to lock the rows of data sources and drafts until the transaction ends; the transaction must have locked the app
+ * @param pruned manifest that will be applied with `prune`
  */
 export async function readStoredDefinitions(
   manager: EntityManager,

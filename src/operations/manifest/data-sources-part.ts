@@ -64,7 +64,7 @@ interface SourceWrite {
 type DefinableFields = Pick<NewDataSourceFields, (typeof COMPARED_FIELDS)[number]>;
 const COMPARED_FIELDS = ["columns", "accessRules", "hooks", "indexes", "isUsers"] as const;
 
-/** Validates a data source, and determines which fields change. @throws the same errors as creating or changing it */
+/** @throws the errors of creating or changing a data source */
 function planSourceWrite(
   caller: Caller,
   item: unknown,
@@ -189,11 +189,7 @@ function planSourceWrites(
   return { writes, faults };
 }
 
-/**
- * Returns the data sources that pruning removes, because the manifest does not contain them. If `keepsData` is true,
- * leaves out data sources with entries.
- * @throws ActionError DATA_SOURCE_NOT_EMPTY if one has entries and `keepsData` is false
- */
+/** @throws ActionError DATA_SOURCE_NOT_EMPTY if a data source that `prune` would remove has entries, and `keepsData` is false */
 async function removableSources(
   { manager, appId, keepsData }: ManifestPlanContext,
   items: readonly DataSourceItem[],

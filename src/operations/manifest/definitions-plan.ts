@@ -1,6 +1,6 @@
 /**
- * Types and functions for the modules that each handle one kind of definitions in a manifest, such as actions or
- * settings. Each module compares the manifest with the app and returns a plan. The same transaction applies the plans.
+ * Types and functions for the modules that each handle one kind of definitions in a manifest, such as actions or settings. Each module
+ * compares the manifest with the app and returns a plan. One transaction applies all plans.
  */
 import type { EntityManager } from "typeorm";
 import { ActionError, type DocumentPartFault } from "../../errors.js";
@@ -84,10 +84,7 @@ export function toPathFault(fieldPath: string, error: unknown, fields: readonly 
   return { path: fieldPath + faultPathInItem(error, fields), status: error.status, error: error.message };
 }
 
-/**
- * Returns a fault for each item that has the same name as an earlier item of the list.
- * @param key field that contains the name
- */
+/** Returns a fault for each item with the same name as an earlier item. @param key field that contains the name */
 export function findRepeatedNames(
   field: string,
   key: string,

@@ -152,7 +152,7 @@ function checkPrepared({ idsByName: ids, indexChanges: indexes }: DataSourcesPla
   }
 }
 
-/** If the manifest omits the list: with `prune` an empty list, which removes all definitions; otherwise undefined, which changes none. */
+/** For a list that the manifest omits, returns an empty list with `prune` (removes all), otherwise undefined (changes nothing). */
 const itemsToApply = <T>(items: readonly T[] | undefined, { prune }: ManifestApplyMode): readonly T[] | undefined =>
   items ?? (prune ? [] : undefined);
 
@@ -173,10 +173,8 @@ export class Manifests {
   constructor(private readonly options: ManifestsOptions) {}
 
   /**
-   * Reserves memory for the definitions of apps before a change of a manifest reads them. Reserves at most
-   * MANIFEST_MAX_BYTES, so that an app with more code can also be changed.
-   * @param reserve reserves memory for the response of the request
-   * @throws the errors of `reserve`
+   * Reserves memory for the definitions of apps before they are read. Reserves at most MANIFEST_MAX_BYTES, so that larger apps can also be
+   * changed. @throws the errors of `reserve`
    */
   async reserveMemory(appIds: readonly number[], reserve: ReserveResponseBytes = async () => undefined): Promise<void> {
     const sizes = await Promise.all(appIds.map((appId) => readManifestSize(this.options.db, appId)));
@@ -203,7 +201,7 @@ export class Manifests {
     const appPlan = planAppFieldChanges(context, manifest.app, state.app, (fields) => {
       auditedKeys.fields = fields;
     });
-    // An old format version has no list of bindings, so a missing list removes none, even with `prune`.
+    // A manifest of an old format version has no list of bindings. So a missing list removes no bindings, even with `prune`.
     const bindingsPlan = await planBindingChanges(
       bindings.definitions,
       context,
@@ -313,7 +311,7 @@ export class Manifests {
         });
       });
     } catch (error) {
-      // These errors mean that another request has created a definition with the same name at the same time.
+      // These errors mean that another request has written the same definitions at the same time.
       if (isUniqueViolation(error) || isDeadlock(error)) throw new ActionError("MANIFEST_CHANGED");
       throw error;
     }
@@ -347,10 +345,10 @@ export class Manifests {
   }
 
   /**
-   * Makes the app match the manifest, in one transaction: creates and changes definitions. With `prune`, also removes
-   * the app's definitions that the manifest does not contain.
-   * @throws REQUEST_INVALID with `faults`, MANIFEST_CHANGED, DATA_SOURCE_NOT_EMPTY, ENTRY_ALREADY_EXISTS if entries
-   *   have equal values in a new unique index, errors of `checkPermission`
+   * Makes the app match the manifest, in one transaction. With `prune`, also removes the app's definitions that the manifest does not
+   * contain.
+   * @throws REQUEST_INVALID with `faults`, MANIFEST_CHANGED, DATA_SOURCE_NOT_EMPTY, ENTRY_ALREADY_EXISTS if entries have equal values in a
+   * new unique index, errors of `checkPermission`
    */
   async apply(caller: Caller, document: unknown, options: ManifestApplyOptions): Promise<ManifestResult> {
     const { db, importSteps: steps, sources, definitions, receivedDataLimiter } = this.options;

@@ -39,13 +39,13 @@ function checkSettingItem({ key, tier, value, secret }: SettingItem): void {
 interface SettingWrites {
   /** Keys and values of public settings to write. */
   publicValues: [string, unknown][];
-  /** Settings to define without a value. Logs mask later values of those in `secret`, but show those in `shown`. */
+  /** Settings to define without a value. Logs mask the values of settings in `secret`, and show those of settings in `shown`. */
   declaredKeys: { secret: string[]; shown: string[] };
   /** Keys of settings to remove. */
   removedKeys: string[];
 }
 
-/** Adds a setting's difference to the app's definition to `writes`. Returns true if the setting changes. */
+/** Adds the changes that `item` needs to `writes`. Returns true if the setting changes. */
 function collectWrites(
   item: SettingItem,
   currentDefinition: SettingDefinition | undefined,
