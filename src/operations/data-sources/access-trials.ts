@@ -16,7 +16,6 @@ import type { FindEntriesResult } from "./entry-reads.js";
 import { type CallerEntryRights, createHashedColumnSet, type EntryRightsResolver } from "./entry-rights.js";
 import type { EntrySearches } from "./entry-searches.js";
 
-/** Maximum number of entries in the result of a test of access rules. */
 const MAX_EXAMPLE_ENTRIES = 20;
 
 /** Decision of the access rules about one operation on entries (select, insert, update, delete). */
@@ -83,7 +82,6 @@ function triedVerb(
 export class AccessTrials {
   constructor(private readonly options: AccessTrialsOptions) {}
 
-  /** Returns the data in `input`, or of the entry whose ID is in `input`; null for an anonymous visitor. */
   private async userOf(appId: number, input: unknown): Promise<AppUserData | null> {
     const { db, sources } = this.options;
     if (input === undefined || input === null) return null;

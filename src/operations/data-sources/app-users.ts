@@ -33,7 +33,7 @@ export interface VerifiedAddress {
   by: VerificationChannel;
 }
 
-/** SQL condition for valid sign-ins: the data source is marked as one of users, or the user has confirmed an address with a code. */
+/** SQL condition for valid sign-ins: the data source contains users (`is_users`), or the user has confirmed an address with a code. */
 const IS_USER_SIGN_IN = "(source.is_users OR session.verified <> '{}')";
 
 /** Start of a statement that selects sign-ins of the app $2. The condition on the credential must follow. */
@@ -48,7 +48,7 @@ const SELECT_SIGN_INS = `
 const SELECT_SIGN_IN = `${SELECT_SIGN_INS} = $1`;
 const SELECT_SIGN_INS_OF_CREDENTIALS = `${SELECT_SIGN_INS} = ANY ($1::bigint[])`;
 
-/** The first match wins, so that a later entry cannot take over an account. All are read, so that the time reveals no account. */
+/** The first match wins, so that a later entry cannot take over an account. All matches are read, so that the time reveals nothing. */
 const SELECT_CANDIDATE = `
   WITH found AS MATERIALIZED (
     SELECT id, "order" FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND doc @> $3::jsonb)
@@ -88,19 +88,17 @@ interface AppUserRow extends AppUser {
   proof: Buffer;
 }
 
-/** A validated sign-in request: the data source, the values that identify the entry, and the entered secrets. */
 type SignInRequest = ReturnType<typeof parseSignInWhere> & { source: StoredDataSource };
 
 interface AppUsersOptions {
   db: Db;
-  /** Runs a query on the database connections for queries of callers, because a search without an index can be slow. */
+  /** Runs a query on the separate database connections for callers' queries, because a search without an index can be slow. */
   read: ReadRows;
   attempts: AppUserSignInAttempts;
-  /** Returns true if the app requires a second factor for each sign-in. */
   needsSecondFactor: (appId: number) => Promise<boolean>;
 }
 
-/** Also computes the hashes if there is no such user, so that the duration does not reveal whether the user exists. */
+/** Also computes the hashes if `appUser` is undefined, so that the duration does not reveal whether the user exists. */
 async function provesIdentity(
   secrets: EntryData,
   appUser: EntryData | undefined,
@@ -142,7 +140,7 @@ export class AppUsers {
 
   /**
    * Returns the user who is signed in with the page's credential; null if there is none, the entry was removed, or a checked value has
-   * changed. `pending` is true while the second factor is missing: then the page's requests count as anonymous.
+   * changed. While `pending` is true, the second factor is missing, and the page's requests count as anonymous.
    */
   async signedIn(credentialId: number | null, appId: number): Promise<SignedInUser | null> {
     if (credentialId === null) return null;
@@ -240,7 +238,7 @@ export class AppUsers {
     return true;
   }
 
-  /** Stores in the current sign-in that the user has confirmed an address with a code. Returns false if the user is no longer signed in. */
+  /** Returns false if the user is no longer signed in. */
   async addProof(caller: Caller, source: StoredDataSource, { entryId, by }: VerifiedAddress): Promise<boolean> {
     const session = [caller.credentialId, source.appId, source.id, entryId, JSON.stringify(provenNow(by))];
     return (await rows(this.options.db, ADD_PROOF, session)).length > 0;

@@ -8,8 +8,8 @@ const ROWS_PER_BATCH = 1_000;
 const CHANGES_KEPT_FOR = "15 minutes";
 
 /**
- * `forgotten` is the ID of the newest deleted change. Skips a data source if another transaction has locked its counts: waiting for a lock
- * could cause a deadlock.
+ * Stores the ID of the newest deleted change in `forgotten`. Skips data sources whose counts another transaction has locked, because
+ * waiting for a lock could cause a deadlock.
  */
 const DELETE_OLD_CHANGES = `
   WITH old AS MATERIALIZED (
@@ -65,7 +65,6 @@ export class EntryChangeCleanup {
     return Date.now() + CLEANUP_INTERVAL_MS;
   }
 
-  /** Stops a running cleanup after its current batch. */
   stop(): void {
     this.isStopped = true;
   }

@@ -153,7 +153,6 @@ export class DataSourceRows {
     this.cachedSources.clear();
   };
 
-  /** Returns the data source with this ID or name, from the cache or the database. @throws DATA_SOURCE_NOT_FOUND */
   async find(appId: number, ref: IdOrName): Promise<StoredDataSource> {
     const { db, notifications } = this.options;
     const key = `${appId}:${getReferenceKey(ref)}`;

@@ -42,7 +42,7 @@ const SELECT_TOTAL_SIZE = `
   SELECT coalesce(sum(octet_length(name) + octet_length(columns::text) + octet_length(access_rules::text) + octet_length(hooks::text)), 0)::float8
          AS bytes FROM data_source WHERE app_id = $1`;
 
-/** Maximum number of rounds in which a removal deletes entries. Without it, the removal might not end while others insert entries. */
+/** Maximum number of rounds in which a removal deletes entries. Without this limit, other requests could keep a removal running. */
 const REMOVAL_ROUNDS_MAX = 20;
 
 const UNRESTRICTED_GRANT = {
@@ -121,7 +121,6 @@ export class DataSources {
     return (await rows<StoredDataSource>(db, LIST_DATA_SOURCES, [appId])).map(toDataSourceView);
   }
 
-  /** Returns the data source with this ID or name. @throws DATA_SOURCE_NOT_FOUND */
   async get(appId: number, ref: IdOrName): Promise<DataSourceView> {
     return toDataSourceView(await this.options.sources.find(appId, ref));
   }

@@ -32,13 +32,11 @@ import type { EntryWrites } from "./entry-writes.js";
 import type { RecentQueries, RecentQuery } from "./recent-queries.js";
 import type { CsvLayout } from "./row-streams.js";
 
-/** Identifies an app and one of its data sources by ID or name. */
 export interface DataSourceReference {
   appId: number;
   ref: IdOrName;
 }
 
-/** A file to import into a data source. */
 export interface EntryImportFile {
   /** True to keep the existing entries of the data source; false to replace them. */
   keepsExisting: boolean;

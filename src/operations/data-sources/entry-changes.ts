@@ -1,4 +1,7 @@
-/** Runs the transactions that change entries. Each writes the entries, their log events and the new counts, and notifies subscribers. */
+/**
+ * Runs the transactions that change entries. Each transaction writes the entries, their log events and the new counts, and notifies
+ * subscribers.
+ */
 import type { EntityManager } from "typeorm";
 import { type Db, findViolatedUniqueIndex, isInvalidDataError, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -61,7 +64,7 @@ const UPDATE_SOURCE_SIZE = `
            WHERE app_id = $1 AND data_source_id <> $2)::float8 + bytes AS bytes
     FROM tally`;
 
-/** `emitter` emits the log events. `userEmail` is the address of the user who is signed in to the caller's page, if any. */
+/** `emitter` is stored as the source of log events. `userEmail` is the address of the user who is signed in to the page, if any. */
 export interface EntryWritingCaller {
   emitter: LogEventEmitter;
   userEmail: string | null;
@@ -125,7 +128,7 @@ export class EntryChange {
     this.logEvents.push({ event: "create", id, columns: Object.keys(data) });
   }
 
-  /** Adds one updated entry to the change. @param columns columns that the request has written */
+  /** @param columns columns that the request has written */
   addUpdated(before: StoredEntry, data: Record<string, unknown>, columns: readonly string[], bytes: number): void {
     this.counts.updated += 1;
     this.bytes += bytes;
@@ -154,7 +157,6 @@ export class EntryChange {
     }
   }
 
-  /** Adds inserted entries. `ids` is null if there are too many to list. */
   addInsertedBatch(ids: readonly number[] | null, counts: { count: number; bytes: number }): void {
     this.addCounted({ inserted: counts.count }, counts.bytes);
     this.addIds(ids);
@@ -191,7 +193,6 @@ function createDuplicateError(
   return new ActionError("ENTRY_ALREADY_EXISTS", `an entry with the same ${names} already exists`, { columns });
 }
 
-/** Converts a database error about an entry that cannot be stored to an ActionError. Returns any other error unchanged. */
 function toCallerError(error: unknown, source: StoredDataSource, writer: EntryWritingCaller): unknown {
   const duplicateIndex = findViolatedUniqueIndex(error);
   if (duplicateIndex !== null && isUniqueIndexName(duplicateIndex))

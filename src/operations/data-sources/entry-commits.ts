@@ -29,7 +29,6 @@ import { createEntryValidator, type StorableEntry, toStorableEntry } from "./ent
 import type { EntryVersions } from "./entry-versions.js";
 import { mergeHashedColumns, requireUnchangedEntry, toVisibleEntry } from "./entry-writes.js";
 
-/** Response to a commit: the written entries, or only the numbers of inserted, updated and deleted entries. */
 export type EntryCommitResult = { entries: Entry[] } | { inserted: number; updated: number; deleted: number };
 
 /** A commit validates this many bytes of entries at once. Then the event loop handles other requests before the commit continues. */
@@ -45,7 +44,6 @@ interface CommitGrants {
   delete: EntryPermissions | null;
 }
 
-/** Returns the caller's permissions for each operation; null for an operation that the commit does not contain. */
 function commitGrantsOf(rights: CallerEntryRights, source: StoredDataSource, commit: ParsedEntryCommit): CommitGrants {
   const hasRemovals = commit.deletes.length > 0 || !commit.append;
   const commitGrants = {
@@ -59,7 +57,7 @@ function commitGrantsOf(rights: CallerEntryRights, source: StoredDataSource, com
   return commitGrants;
 }
 
-/** Rejects a removal by ID if the rule requires columns in `where`, and a replacement of all entries if the rule tests each entry. */
+/** Rejects a removal by ID if the access rule requires a `where`, and a replacement of all entries if the rule tests each entry. */
 function rejectUnfilteredRemoval(grant: EntryPermissions, append: boolean): void {
   if (!maySelectEntryById(grant) || (!append && Object.keys(grant.conditions).length > 0))
     throw createAccessDeniedError();
@@ -90,7 +88,6 @@ class ReturnedEntries {
     private readonly isWanted: boolean,
   ) {}
 
-  /** @throws REQUEST_INVALID if the entries exceed RETURNED_MAX_BYTES */
   add(entry: Parameters<typeof toVisibleEntry>[2], text: string, dataToWrite: readonly string[]): void {
     if (!this.isWanted) return;
     this.bytes += text.length;
@@ -281,7 +278,6 @@ export class EntryCommits {
   }
 }
 
-/** Returns the operations whose hooks send messages: those in the request's `runHooks` for which the commit contains entries. */
 function verbsThatSendMessages({ inserts: insertedEntries, updates, runHooks }: ParsedEntryCommit): HookVerb[] {
   const done = { insert: insertedEntries.length > 0, update: updates.length > 0 };
   return runHooks.filter((verb) => done[verb]);
@@ -291,7 +287,6 @@ interface ValidatedCommit {
   grants: CommitGrants;
   inserts: StorableEntry[];
   updates: Map<number, EntryData>;
-  /** Total size of all entries of the commit as JSON, in bytes. */
   totalBytes: number;
 }
 

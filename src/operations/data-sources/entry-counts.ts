@@ -18,11 +18,10 @@ interface CountFilter {
 
 /** Maximum cost of an exact count, in units of PostgreSQL's planner. A count of this cost takes about 40 ms of one core. */
 const EXACT_COUNT_MAX_COST = 5_000;
-/** A sample reads entries at this many positions, which are spread evenly over the values of `order`. */
+/** A sample reads entries at this many positions, which are spread evenly over the values of the column `order`. */
 const SAMPLE_POSITIONS = 400;
-/** Number of consecutive entries that a sample reads at each position. */
 const ENTRIES_PER_SAMPLE_POSITION = 5;
-/** Larger entries are left out of a sample, because decompressing them is too slow for an estimate. */
+/** Entries with more bytes are left out of a sample, because decompressing them is too slow for an estimate. */
 const SAMPLED_MAX_BYTES = 64 * 1024;
 /** The fractional parts of multiples of this number are evenly spread. So a regular pattern in the entries does not distort a sample. */
 const GOLDEN_RATIO = "0.6180339887498949";
@@ -40,7 +39,6 @@ export class EntryCounter {
     return { cost, rows };
   }
 
-  /** Returns the number of sampled entries, and how many of them match the condition. */
   private async sampleEntries(key: DataSourceKey, condition: string, statement: SqlStatement) {
     const entries = `data_source_entry WHERE app_id = ${statement.bind(key.appId, "bigint")} AND data_source_id = ${statement.bind(key.id, "integer")}`;
     const sql = `

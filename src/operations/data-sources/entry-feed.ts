@@ -28,7 +28,6 @@ import type { ReadRows } from "./read-pool.js";
 
 /** Maximum number of changes that are read for one message. Each change can contain 2 MB of earlier states of entries. */
 const MAX_CHANGES_PER_MESSAGE = 10;
-/** Delay in milliseconds before a failed read of changes is repeated. */
 const RETRY_MS = 1_000;
 
 const SELECT_NEWEST_CHANGE = `
@@ -39,7 +38,6 @@ const SELECT_CHANGES_SINCE = `
   SELECT id, bulk, inserted, replaced FROM data_source_change
    WHERE app_id = $1 AND data_source_id = $2 AND id > $3 ORDER BY id LIMIT ${MAX_CHANGES_PER_MESSAGE}`;
 
-/** Subscribers with the same rights, `where` and position, which receive the same message. */
 interface SubscriberGroup {
   rights: CallerEntryRights;
   position: number;
@@ -101,13 +99,13 @@ export class EntryChangeFeed {
         if (feed.appId === appId)
           this.checkSubscribers(feed, ({ visit }) => visit.caller?.credentialId === credentialId);
     });
-    // Notifications may be lost while the database connection is interrupted. So reads the stored changes now.
+    // Notifications may be lost while the database connection is interrupted. The stored changes are read now instead.
     notifications.onGap(() => {
       for (const feed of this.feedsBySource.values()) this.checkSubscribers(feed);
     });
   }
 
-  /** Runs `work` after all earlier reads of this feed. If `work` fails, checks all subscribers of the feed again after RETRY_MS. */
+  /** Runs `work` after all earlier reads for the same data source. After an error, checks all subscribers again after RETRY_MS. */
   private inOrder(feed: DataSourceFeed, work: () => Promise<void>): void {
     feed.pendingReads = feed.pendingReads.then(work).catch((error: unknown) => {
       this.options.log.warn(
@@ -127,7 +125,7 @@ export class EntryChangeFeed {
     return { ...(differences ?? NO_DIFFERENCES), reset: differences === null, position: text };
   }
 
-  /** Returns the data source of the feed. If the data source was removed, ends all subscriptions of the feed and returns null. */
+  /** If the data source was removed, ends all subscriptions to it and returns null. */
   private async sourceOf(feed: DataSourceFeed): Promise<StoredDataSource | null> {
     const source = await this.options.sources.find(feed.appId, { id: feed.id }).catch((error: unknown) => {
       if (error instanceof ActionError && error.status === "DATA_SOURCE_NOT_FOUND") return null;
@@ -139,7 +137,7 @@ export class EntryChangeFeed {
     return null;
   }
 
-  /** Ends the subscription if its right to read was removed. Sends a `reset` if other columns or entries have become visible. */
+  /** Ends the subscription if the subscriber has lost the right to read. Sends a `reset` if other columns or entries are visible now. */
   private async checkAccess(feed: DataSourceFeed, source: StoredDataSource, follower: EntrySubscriber): Promise<void> {
     const rights = await this.options.rights.of(follower.visit);
     if (!feed.subscribers.has(follower)) return;
@@ -155,7 +153,7 @@ export class EntryChangeFeed {
     }
   }
 
-  /** Starts the subscription after the change `since`, or after the newest change if changes after `since` are no longer stored. */
+  /** Starts after the position `since`. Without `since`, or if later changes are no longer stored, starts after the newest change. */
   private async startSubscriber(feed: DataSourceFeed, follower: EntrySubscriber): Promise<void> {
     const source = await this.sourceOf(feed);
     if (source) await this.checkAccess(feed, source, follower);
@@ -171,13 +169,11 @@ export class EntryChangeFeed {
     if (!canResume) follower.sendMessage(this.newsOf(feed, follower, follower.since ? null : NO_DIFFERENCES));
   }
 
-  /** Starts all subscriptions of the feed that have not started yet, including those whose start failed before. */
   private async startWaiting(feed: DataSourceFeed): Promise<void> {
     for (const follower of [...feed.subscribers])
       if (follower.position === null) await this.startSubscriber(feed, follower);
   }
 
-  /** Groups subscribers that have the same current rights, `where` and position, so that changes are computed once per group. */
   private async groupSubscribers(followers: readonly EntrySubscriber[]): Promise<Iterable<SubscriberGroup>> {
     const groups = new Map<string, SubscriberGroup>();
     for (const follower of followers) {
@@ -191,7 +187,7 @@ export class EntryChangeFeed {
     return groups.values();
   }
 
-  /** Returns the changes that the group can see; null if it must read all entries again. @throws DATA_SOURCE_ACCESS_DENIED */
+  /** Returns the changes that the group can see; null if the group must read all entries again. @throws DATA_SOURCE_ACCESS_DENIED */
   private async differencesFor(
     source: StoredDataSource,
     group: SubscriberGroup,
@@ -284,7 +280,7 @@ export class EntryChangeFeed {
     for (const feed of theirFeeds) this.checkSubscribers(feed, (follower) => chosenSubscribers.has(follower));
   }
 
-  /** Sends a new position to all subscribers at fixed intervals, so that its time does not reveal changes that they cannot see. */
+  /** Runs at fixed intervals, so that the time of a new position does not reveal changes that a subscriber cannot see. */
   private renewPositions(feed: DataSourceFeed): void {
     this.inOrder(feed, async () => {
       const sameVisits = Map.groupBy(

@@ -31,7 +31,6 @@ const MAX_CONCURRENT_IMPORTS = 3;
 /** Value of `retryAfter`: seconds after which a client should repeat an import that found no free slot. */
 const RETRY_SECONDS = 10;
 
-/** Number of characters that an import collects before it sends them to the database. */
 const COPY_CHUNK_CHARACTERS = 256 * 1024;
 /** Number of bytes after which an import checks again that the disk and the queue of writes have enough space. */
 const SPACE_CHECK_BYTES = 16 * 1024 * 1024;
@@ -58,7 +57,6 @@ export interface EntryImportResult {
 
 type ReadyEntries = AsyncGenerator<StorableEntry & { bytes: number }>;
 
-/** The first entries of an imported file, and an iterator over the remaining entries. */
 interface ReceivedEntries {
   firstEntries: (StorableEntry & { bytes: number })[];
   /** True if the file has more than BULK_WRITE_THRESHOLD_ENTRIES entries. */
@@ -66,7 +64,6 @@ interface ReceivedEntries {
   remainingEntries: ReadyEntries;
 }
 
-/** Reads at most `max` + 1 entries. `hasMore` is true if the file has more than `max`. */
 async function readFirstEntries(readyEntries: ReadyEntries, max: number) {
   const first: (StorableEntry & { bytes: number })[] = [];
   while (first.length <= max) {
@@ -245,7 +242,7 @@ export class EntryImports {
     receivedDataLimiter.checkSpace();
     const met = new NewColumnCollector([]);
     const readyEntries = this.prepareEntries(rights, source, importOptions, met);
-    // The beginning of the file is received before the import uses a database connection. For a small file, this is the whole file.
+    // Receives the beginning of the file before the import uses a database connection. A small file is then completely received.
     const received = {
       ...(await readFirstEntries(readyEntries, BULK_WRITE_THRESHOLD_ENTRIES)),
       remainingEntries: readyEntries,

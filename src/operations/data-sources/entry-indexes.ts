@@ -29,7 +29,6 @@ const LOCK_RETRY_DELAY_MS = 100;
 /** A removed data source; without `id`, all data sources of a removed app. */
 export type RemovedDataSources = Pick<DataSourceKey, "appId"> & Partial<DataSourceKey>;
 
-/** A data source, and all indexes that it should have after the change. */
 export interface IndexChange {
   key: DataSourceKey;
   requestedIndexes: readonly IndexDefinition[];
@@ -213,7 +212,6 @@ export class EntryIndexes {
     return this.withIndexLock((client) => this.applyWith(client, changes, save));
   }
 
-  /** Drops all indexes of a removed data source, or of a removed app. */
   drop(key: RemovedDataSources): Promise<void> {
     return this.withIndexLock(async (client) => this.dropAll(client, (await existingIndexes(client, key)).keys()));
   }
@@ -263,7 +261,6 @@ export class EntryIndexes {
     });
   }
 
-  /** Resolves when this process is not changing indexes. */
   idle(): Promise<unknown> {
     return this.last;
   }

@@ -19,11 +19,8 @@ import {
 } from "./entry-rows.js";
 import type { ReadRows } from "./read-pool.js";
 
-/** Finds the joined data sources, and the entries and columns that the caller may read in them. */
 export interface JoinedSourceAccess<Source extends DataSourceKey> {
-  /** Returns the data source that a join names. @throws DATA_SOURCE_NOT_FOUND */
   findJoinedSource(dataSource: JoinOptions["dataSource"]): Promise<Source>;
-  /** Returns the entries and columns of the data source that the caller may read. @throws DATA_SOURCE_ACCESS_DENIED */
   scopeOf(source: Source, where: unknown): VisibleEntryScope | Promise<VisibleEntryScope>;
 }
 
@@ -35,7 +32,7 @@ interface ReadableJoin {
 
 type JoinedRow = EntryRow & { at: number };
 
-/** Per entry of the page: the values of its join columns as texts; null if the entry lacks a value, so that nothing is joined. */
+/** For each entry of a result page: the values of its join columns as texts; null if a value is missing, so that nothing is joined. */
 type JoinValues = readonly (readonly string[] | null)[];
 
 const isScalarSql = (sql: string): string => `${jsonTypeSql(sql)} IN ('string', 'number', 'boolean')`;
@@ -61,7 +58,7 @@ async function openJoin<Source extends DataSourceKey>(
   return { join, key: source, scope: await sources.scopeOf(source, join.where) };
 }
 
-/** Builds FROM and WHERE for the joined entries. `k.at` is the index in `keys` of the entry to which an entry is joined. */
+/** Builds FROM and WHERE for the joined entries. `k.at` is the index in `keys` of the entry that gets the joined entry. */
 function matchingEntriesSql({ join, key, scope }: ReadableJoin, keys: JoinValues, statement: SqlStatement): string {
   const source = createEntryDocumentSource("j", scope.canSee);
   const fieldPath = `join.${join.name}`;

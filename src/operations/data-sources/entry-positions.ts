@@ -9,17 +9,16 @@ import { TextCipher } from "../records/sealed-texts.js";
 import type { DataSourceKey } from "./entry-rows.js";
 
 const POSITION_PURPOSE = "svc entry position 1";
-/** Must be shorter than the time for which changes are stored (change-upkeep.ts), so that an expired position reveals no changes. */
+/** Must be shorter than the time for which changes are stored (change-upkeep.ts). Otherwise, expired positions would reveal changes. */
 const POSITION_VALIDITY_MS = 13 * 60_000;
 const CHANGE_ID_DIGITS = 15;
 
-/** Parsed position from which a caller wants to resume a subscription. */
 export interface Position {
   /** ID of the change after which to resume; null if the position has expired, or if its encryption key no longer exists. */
   changeId: number | null;
 }
 
-/** Interval at which each subscriber gets a new position. Otherwise, positions would expire while no entry changes. */
+/** Interval at which each subscriber gets a new position, so that its position does not expire while no entry changes. */
 export const POSITION_RENEWAL_INTERVAL_MS = 2 * 60_000;
 
 const boundTo = ({ appId, id }: DataSourceKey): string => `${appId}:${id}`;

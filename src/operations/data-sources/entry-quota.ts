@@ -35,7 +35,7 @@ export async function requireEntryQuota(
   const isSmall = addedBytes <= quotaBytes * PARALLEL_CHANGE_SHARE;
   if (isSmall && totalBytes <= quotaBytes * PARALLEL_SHARE) return;
   await rows(executor, LOCK_QUOTA, [appId]);
-  // This new statement sees the entries of all transactions that held this lock before.
+  // A new statement sees the entries of all transactions that held the app's lock before.
   const [{ bytes }] = (await rows<{ bytes: number }>(executor, SUM_BYTES, [appId])) as [{ bytes: number }];
   if (bytes <= quotaBytes) return;
   const message = `the entries of one app can use at most ${quotaBytes} bytes; this change would make ${bytes}`;

@@ -48,7 +48,6 @@ export interface EntryReadAccess<Source extends DataSourceKey> extends JoinedSou
   scope: VisibleEntryScope;
   /** If set, only entries with these IDs can be returned. */
   ids?: readonly number[];
-  /** Reserves memory for the response. Called before the response is built. */
   reserve?: ReserveResponseBytes;
 }
 
@@ -75,7 +74,6 @@ export interface FindEntriesResult {
   cursor?: CursorPagination;
 }
 
-/** Maximum number of distinct values of a column that are returned. */
 const MAX_DISTINCT_VALUES = 10_000;
 
 const SELECT_BY_ID = `
@@ -84,7 +82,7 @@ const SELECT_BY_ID = `
 
 type RowWithSortKeys = EntryRow & { keys?: string[] };
 
-/** Reads entries with one time limit for all SQL statements of the instance together. */
+/** All SQL statements of one instance together have one time limit. */
 class TimeLimitedEntryReader {
   private readonly counts = new EntryCounter(this.read);
   private readonly entryJoins = new EntryJoins(this.read);

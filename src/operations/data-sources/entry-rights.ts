@@ -1,6 +1,6 @@
 /**
- * Determines a caller's rights on the entries of a data source, from the data source's access rules and the user who is signed in to the
- * caller's page. A removal treats columns that the caller cannot read as missing, so that the number of removed entries reveals no values.
+ * Determines a caller's rights on entries, from the data source's access rules and the user who is signed in to the caller's page. A
+ * removal treats columns that the caller cannot read as missing, so that the number of removed entries reveals no values.
  */
 
 import { ActionError } from "../../errors.js";
@@ -25,7 +25,6 @@ import type { AppUser, AppUsers } from "./app-users.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import type { EntryWritingCaller } from "./entry-changes.js";
 
-/** Rights of one caller on the entries of data sources, during one request. */
 export interface CallerEntryRights {
   caller: EntryCaller;
   /** Entry of the user who is signed in to the caller's page; null if there is none, or if the caller is trusted. */
@@ -128,7 +127,7 @@ function createRights(
       rejectWhereThatContradictsRule(accessGrant, where);
       const { canSee, filter } = createVisibleEntryScope(accessGrant, createHashedColumnSet(source));
       if (as.isTrusted) return { canSee, filter };
-      // Ignores columns that the caller cannot read. Otherwise the number of removed entries would reveal values of these columns.
+      // The `where` of a removal cannot test columns that the caller cannot read: the number of removed entries would reveal their values.
       const readableScope = scopeOfSingleEntry(source);
       return {
         canSee: (column) =>
@@ -143,7 +142,6 @@ function createRights(
 export class EntryRightsResolver {
   constructor(private readonly options: { appUsers: AppUsers }) {}
 
-  /** Returns the rights of the caller that sent the request. */
   async of({ caller, isTrusted, address }: AdmittedRequest): Promise<CallerEntryRights> {
     const user = isTrusted ? null : await this.options.appUsers.userOf(caller);
     const as: EntryCaller = isTrusted ? { isTrusted: true } : { isTrusted: false, user: user?.data ?? null };

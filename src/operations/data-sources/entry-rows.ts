@@ -7,7 +7,6 @@ import { compileWhere } from "../../rules/entry-query/where.js";
 import { readJsonFieldTexts } from "../../rules/json-scan.js";
 import { JsonText } from "../../rules/json-text.js";
 
-/** ID of a data source and of its app. */
 export interface DataSourceKey {
   id: number;
   appId: number;

@@ -25,7 +25,6 @@ import type { AppUserSignInAttempts } from "./sign-in-attempts.js";
 
 /** Maximum number of entries whose hashed columns one query compares, because each comparison takes 30 ms. */
 const MAX_COMPARED_ENTRIES = 20;
-/** Maximum number of entries that one SQL statement removes. */
 const REMOVED_PER_STATEMENT = 5_000;
 
 function toCallerError(error: unknown): unknown {
@@ -105,7 +104,7 @@ export class EntrySearches {
     return ids;
   }
 
-  /** The database cannot compare hashed columns. So returns the other conditions, and the IDs of entries that match the hashed columns. */
+  /** Returns the conditions that the database can check, and the IDs of the entries that meet the others (on hashed columns). */
   private async narrowWhere(
     rights: CallerEntryRights,
     source: StoredDataSource,
@@ -137,7 +136,6 @@ export class EntrySearches {
     };
   }
 
-  /** Locks and removes the matching entries in batches. */
   private async removeMatching(
     change: EntryChange,
     rights: CallerEntryRights,
@@ -216,12 +214,10 @@ export class EntrySearches {
     }
   }
 
-  /** Returns the distinct values of each column. @throws the errors of `find` */
   async distinct(rights: CallerEntryRights, source: StoredDataSource, columns: readonly string[]) {
     return this.options.entryReader.distinct(source, columns, rights.readScope(source, null));
   }
 
-  /** Removes the entries that match the `where` in `input`. @throws the errors of `find` */
   async remove(rights: CallerEntryRights, source: StoredDataSource, input: unknown): Promise<{ deletedCount: number }> {
     const scope = rights.removalScope(source, input);
     const narrowedWhere = await this.narrowWhere(rights, source, scope, input);

@@ -8,9 +8,7 @@ import type { DataSourceKey } from "./entry-rows.js";
 
 /** Maximum total size of the entries that one statement writes, in bytes. The process needs several times this memory. */
 const BATCH_BYTES = 2 * 1024 * 1024;
-/** Maximum number of entries that one statement writes. */
 const BATCH_ROWS = 2_000;
-/** Maximum number of entries that one statement removes. */
 const REMOVED_PER_STATEMENT = 20_000;
 
 const TIME_COLUMNS = `created_at AS "createdAt", updated_at AS "updatedAt"`;
@@ -147,7 +145,6 @@ export async function deleteEntriesById(
   await rows(executor, DELETE_ENTRIES, [appId, id, ids]);
 }
 
-/** Entries that were removed: their number, total bytes and last states. */
 export interface DeletedEntries {
   count: number;
   bytes: number;

@@ -4,9 +4,8 @@ import type { AdmittedRequest } from "../access/access-checks.js";
 import type { EntryDifferences } from "./entry-differences.js";
 import type { Position } from "./entry-positions.js";
 
-/** A message with changes of entries that a subscriber receives. */
 export interface EntryChangeMessage extends EntryDifferences {
-  /** True if the subscriber must read all entries again, because the message does not list all changes since its last position. */
+  /** True if the subscriber must read all entries again, because this message does not list all changes. */
   reset: boolean;
   /** Position of this message in the stream of changes. A later subscription can resume from this position. */
   position: string;
@@ -25,7 +24,6 @@ export interface EntrySubscriber {
   endSubscription: (reason: ActionError) => void;
 }
 
-/** All subscribers in this process to the entries of one data source. */
 export interface DataSourceFeed {
   appId: number;
   id: number;

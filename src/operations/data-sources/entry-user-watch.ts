@@ -8,7 +8,6 @@ import type { DatabaseNotifications } from "../../engine/notifications.js";
 import type { AppUser } from "./app-users.js";
 import { ENTRY_CHANNEL } from "./entry-changes.js";
 
-/** ID of a signed-in user's entry, and of the data source that contains it. */
 export type UserEntryKey = Pick<AppUser, "id" | "dataSourceId">;
 
 const SELECT_CHANGES_SINCE = `
@@ -17,9 +16,7 @@ const SELECT_CHANGES_SINCE = `
 const SELECT_NEWEST_CHANGE =
   "SELECT coalesce(max(id), 0) AS id FROM data_source_change WHERE app_id = $1 AND data_source_id = $2";
 
-/** Subscribers whose signed-in users are entries of one data source. */
 interface WatchedSource<Follower> {
-  /** For each subscriber, the ID of the signed-in user's entry. */
   followers: Map<Follower, number>;
   /** ID of the last change of entries that was read; null before the first read. */
   position: number | null;
@@ -73,8 +70,7 @@ export class SignedInUserWatch<Follower> {
           { err: error },
           "reading changes of the entries of app users failed; all affected subscribers are checked",
         );
-        // After a failed read, the rights of all subscribers of this data source are checked. Otherwise a user who has
-        // lost rights could still receive changes.
+        // Checks the rights of all subscribers after a failed read. Otherwise a user who has lost rights could still receive changes.
         onChanged([...watched.followers.keys()]);
       });
   }

@@ -19,7 +19,6 @@ const MAX_HASHES_OF_TRUSTED_REQUEST = 2_000;
 /** Maximum number of values that one request of a page can write to hashed columns. */
 const MAX_HASHES_OF_PAGE_REQUEST = 10;
 
-/** A validated entry that can be stored: its data, and the data as JSON text. */
 export interface StorableEntry {
   data: EntryData;
   text: string;
@@ -43,7 +42,7 @@ export function createEntryValidator(
 
   async function hashColumns(data: EntryData): Promise<EntryData> {
     const columns = source.hashedColumns.filter((column) => Object.hasOwn(data, column));
-    // An empty password is stored without a hash. No sign-in accepts it.
+    // No sign-in accepts an empty password, so it is stored without a hash.
     const input = columns.filter((column) => data[column] !== null && data[column] !== "");
     if (input.length === 0) return data;
     hashes += input.length;

@@ -23,7 +23,6 @@ export interface EntryVersion {
   createdAt: string;
 }
 
-/** Maximum number of entries that one statement copies into a snapshot. */
 const ENTRIES_PER_STATEMENT = 2_000;
 /** Approximate size in bytes of a part of a snapshot. Each part is one database row; a whole snapshot would be too large for one row. */
 const PART_BYTES = 4 * 1024 * 1024;
@@ -51,7 +50,7 @@ const INSERT_VERSION_PART = `
 const DELETE_EMPTY_VERSION = "DELETE FROM data_source_version WHERE app_id = $1 AND id = $2";
 const SET_VERSION_COUNTS = "UPDATE data_source_version SET entries = $3, bytes = $4 WHERE app_id = $1 AND id = $2";
 
-/** Deletes old snapshots: of data source $2 above the number $3, and of the app above $4 bytes. Never deletes the app's newest one. */
+/** Deletes snapshots of data source $2 beyond the newest $3, and of the app beyond $4 bytes, but never the app's newest snapshot. */
 const DELETE_OLD_VERSIONS = `
   DELETE FROM data_source_version WHERE app_id = $1 AND id IN (
     SELECT id FROM (
@@ -136,7 +135,6 @@ export class EntryVersions {
     await this.deleteOldVersions(change);
   }
 
-  /** Lists the snapshots of a data source, the newest first. */
   async list({ appId, id }: StoredDataSource): Promise<EntryVersion[]> {
     const versionRows = await rows<EntryVersion & { createdAt: Date }>(this.options.db, LIST_VERSIONS, [appId, id]);
     return versionRows.map((version) => ({ ...version, createdAt: version.createdAt.toISOString() }));

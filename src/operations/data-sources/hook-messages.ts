@@ -23,7 +23,6 @@ const MAX_MESSAGES_PER_PAGE_REQUEST = 5;
 /** Maximum total size of the messages that the hooks of one request can send, as JSON in bytes. */
 const MESSAGES_MAX_BYTES = 8 * 1024 * 1024;
 
-/** The written entry because of which a hook sends a message. */
 export interface HookSourceEntry {
   appId: number;
   dataSourceId: number;
@@ -33,7 +32,6 @@ export interface HookSourceEntry {
 /** "queued": the service will send the message. "kept": the message is only stored, because no mail server or provider is configured. */
 type HookMessageStatus = "kept" | "queued";
 
-/** Functions with which hooks store messages to be sent. */
 export interface HookMessageStore {
   /**
    * Counts a request whose hooks send messages.
@@ -78,7 +76,6 @@ interface PendingMessage {
 /** For e-mails and text messages: the status of a new message, or the error because of which the app cannot send messages. */
 type HookStatuses = ReadonlyMap<SendingHook["type"], HookMessageStatus | ActionError>;
 
-/** Collects the messages that hooks send because of one transaction. */
 export interface HookMessageCollector {
   /** Builds the messages of all hooks for one written entry. */
   add(verb: HookVerb, entryId: number, data: EntryData): void;
@@ -198,8 +195,8 @@ export class HookMessageBuilder {
   }
 
   /**
-   * Returns an object that collects the messages for one request. If a hook for one of these operations sends
-   * messages, the request is counted in the rate limit for messages.
+   * Returns an object that collects the messages for one request. If a hook for one of the operations `verbs` sends messages, the request
+   * is counted in the rate limit for messages.
    * @throws RATE_LIMIT_EXCEEDED
    */
   async createCollector(

@@ -120,7 +120,6 @@ export function findUniqueIndexColumns(
 
 export const isUniqueIndexName = (name: string): boolean => name.startsWith(INDEX_NAME_PREFIX) && name.endsWith("_u");
 
-/** Name of a database object (an index or statistics), and the SQL that creates it. */
 export interface IndexStatements {
   name: string;
   createSql: string;

@@ -11,7 +11,6 @@ import { createPool } from "../../postgres.js";
 export const READ_POOL_CONNECTIONS = 6;
 /** Maximum number of connections of one app. Each app can also use at most half of the connections that others leave, rounded up. */
 const CONNECTIONS_PER_APP = 3;
-/** Maximum number of queries of one app that wait for a connection. */
 const MAX_WAITING_PER_APP = 200;
 /** PostgreSQL's planner ignores the statement timeout, and uses up to 2.5 KB of memory per character of the SQL statement. */
 const STATEMENT_MAX_CHARACTERS = 100_000;

@@ -12,9 +12,7 @@ import {
 import type { StoredDataSource } from "./data-source-rows.js";
 import { listIndexColumnPaths } from "./index-definitions.js";
 
-/** Maximum number of data sources for which query shapes are recorded. */
 const MAX_SOURCES = 200;
-/** Maximum number of query shapes that are recorded for one data source. */
 const MAX_SHAPES_PER_SOURCE = 30;
 /** Number of latest durations of a query shape from which the 95th percentile is computed. */
 const MAX_RECORDED_DURATIONS = 64;

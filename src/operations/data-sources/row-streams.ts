@@ -118,7 +118,6 @@ async function* readWithSample(text: AsyncIterable<string>): AsyncGenerator<{ pa
   if (formatSample !== null) yield { part: formatSample, isWhole: true };
 }
 
-/** Parses a CSV file and yields its rows as lists of cells. @throws CsvError, REQUEST_INVALID */
 async function* parseCsvRows(bytes: Readable, layout: CsvLayout): AsyncGenerator<string[]> {
   let csvParser: CsvParser | null = null;
   for await (const { part, isWhole } of readWithSample(decodeUtf8(bytes))) {
@@ -135,7 +134,6 @@ async function* parseCsvRows(bytes: Readable, layout: CsvLayout): AsyncGenerator
   if (csvParser) yield* csvParser.finish();
 }
 
-/** Checks the column names in the first row of a CSV file. @throws ActionError REQUEST_INVALID */
 function requireValidHeader(cells: string[]): string[] {
   const names = new Set<string>();
   for (const name of cells) {
@@ -159,7 +157,6 @@ function typesInColumnOrder(columns: readonly string[], types: CsvColumnTypes): 
   return columns.map((name) => types[name] ?? "text");
 }
 
-/** Converts the text of a cell to the type of its column. @throws REQUEST_INVALID */
 function requireCellValue(cell: string, type: CsvCellType, label: () => string): unknown {
   const value = convertCsvCell(cell, type);
   if (value === undefined)

@@ -43,7 +43,6 @@ interface AppUserSessionsOptions {
   receivedDataLimiter: ReceivedDataLimiter;
   /** Returns the session of a page, without the app user who is signed in to the page. */
   readSession: ReadAppSession;
-  /** Called after a user has signed in to a page or signed out of the page. */
   userChanged: (caller: Caller, appId: number) => Promise<void>;
 }
 
@@ -69,7 +68,6 @@ export class AppUserSessions {
     });
   }
 
-  /** Returns the session of the caller's page, for `Svc.Session.get()`. */
   async session({ personId, credentialId, copy }: Caller, appId: number): Promise<AppSession> {
     return this.sessionOf({ appId, personId, credentialId, copy });
   }

@@ -24,7 +24,6 @@ const DELETE_FAILURES = `
     (SELECT id FROM app_user_failure WHERE created_at < now() - interval '${SIGN_IN_WINDOW_SECONDS} seconds'
       ORDER BY created_at LIMIT 20 FOR UPDATE SKIP LOCKED)`;
 
-/** Returns the SHA-256 hash of the JSON text of `parts`. */
 export const hashParts = (...parts: readonly unknown[]): Buffer =>
   createHash("sha256").update(JSON.stringify(parts)).digest();
 

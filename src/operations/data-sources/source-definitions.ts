@@ -49,7 +49,6 @@ const toJsonParameter = (value: unknown): string | null => (value === undefined 
 /** Maximum wait of a request for the build of its indexes. A longer build continues in the background: millions of entries take minutes. */
 const INDEX_WAIT_MS = 3_000;
 
-/** Fields with which a data source is created. */
 export type NewDataSourceFields = Pick<
   StoredDataSource,
   "name" | "columns" | "accessRules" | "hooks" | "hashedColumns" | "indexes" | "isUsers"

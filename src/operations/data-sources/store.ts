@@ -49,13 +49,9 @@ export function createDataSourceModules(options: {
   config: Pick<Config, "dataSourceQuotaMb">;
   /** Returns the session of a page or a run, without the app user who is signed in. */
   readSession: ReadAppSession;
-  /** Keys with which positions of subscriptions are encrypted. */
   ring: KeyRing;
-  /** Returns true if the app requires a second factor for each sign-in of its users. */
   needsSecondFactor: (appId: number) => Promise<boolean>;
-  /** Called after a user has signed in to a page or signed out of the page. */
   userChanged: (caller: Caller, appId: number) => Promise<void>;
-  /** Functions with which hooks store messages to be sent. */
   outlet: HookMessageStore;
   log: Logger;
 }) {

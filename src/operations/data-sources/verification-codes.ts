@@ -10,7 +10,6 @@ import { hashParts } from "./sign-in-attempts.js";
 const CODE_VALIDITY_SECONDS = 600;
 const MAX_WRONG_ATTEMPTS = 5;
 
-/** A page's request for a code, with the values on which the limits depend. */
 export interface VerificationCodeRequest {
   appId: number;
   /** Network address range from which the request was sent, or the credential if the address is unknown. */
@@ -51,7 +50,6 @@ const CODE_LIMITS: readonly CodeLimit[] = [
   { count: 300, seconds: 600, limitKeyOf: ({ appId }) => ["app", appId], appliesAfterRequestOf: senderKey },
 ];
 
-/** The page that requested a code, and the user and address that the correct code confirms. */
 export interface VerificationCodeTarget {
   credentialId: number;
   appId: number;
@@ -63,11 +61,11 @@ export interface VerificationCodeTarget {
   address: string;
 }
 
-/** Locks the limit keys in a fixed order: concurrent requests are counted one after the other, and no deadlock can occur. */
+/** Locks the limit keys, so that concurrent requests are counted one after the other. The fixed order prevents deadlocks. */
 const LOCK_LIMIT_KEYS = `
   SELECT pg_advisory_xact_lock(key) FROM (
     SELECT hashtextextended(encode(subject, 'hex'), 1) AS key FROM unnest($1::bytea[]) AS subject ORDER BY 1) AS ordered`;
-/** Selects the seconds until a code can be requested again; null for now. $4 are the hashes of the keys of `appliesAfterRequestOf`. */
+/** Selects the seconds until a code can be requested again; null if it can be requested now. $4: keys of `appliesAfterRequestOf`. */
 const SELECT_WAIT_SECONDS = `
   SELECT max(wait) AS wait FROM unnest($1::bytea[], $2::int[], $3::int[], $4::bytea[]) AS bound (subject, most, seconds, known)
    CROSS JOIN LATERAL (

@@ -45,7 +45,6 @@ const SELECT_ENTRY_BY_VALUE = `
   SELECT id, data FROM data_source_entry
    WHERE app_id = $1 AND id = (SELECT id FROM found ORDER BY "order", id LIMIT 1)`;
 
-/** Recipient and purpose of a code. `hash` is computed from both. */
 interface CodeRecipient {
   source: StoredDataSource;
   column: string;
@@ -58,14 +57,12 @@ interface CodeRecipient {
 
 interface AppUserVerificationOptions {
   db: Db;
-  /** Runs a query on the database connections for queries of callers. */
   read: ReadRows;
   sources: DataSourceRows;
   appUsers: AppUsers;
   attempts: AppUserSignInAttempts;
   settings: Pick<Settings, "readAll">;
   outboxWriter: OutboxWriter;
-  /** Called after a user has signed in to a page. */
   userChanged: (caller: Caller, appId: number) => Promise<void>;
 }
 
@@ -136,7 +133,7 @@ export class AppUserVerification {
       : this.findRecipientByAddress(source, column, by, address);
   }
 
-  /** If no user has the address, rolls the message back. So the response time does not reveal which addresses exist. */
+  /** If no user has the address, the stored message is rolled back. So the response time does not reveal which addresses exist. */
   private async storeCode(caller: Caller, rules: VerificationRules, recipient: CodeRecipient): Promise<void> {
     const { db, outboxWriter } = this.options;
     const { source, by, entryId, address, purpose, hash } = recipient;
@@ -200,7 +197,6 @@ export class AppUserVerification {
     await userChanged(caller, source.appId);
   }
 
-  /** Returns true if the app requires a second factor for each sign-in of its users. */
   async needsSecondFactor(appId: number): Promise<boolean> {
     return (await this.rulesOf(appId))?.secondFactor ?? false;
   }

@@ -25,7 +25,6 @@ const SECRET_BYTES = 32;
 /** Purposes of the encryption: an encrypted token cannot be stored in the place of an encrypted webhook secret, and vice versa. */
 const [TOKEN, SECRET] = ["git token", "git webhook"];
 
-/** Result of the last pull from the connected repository. */
 export interface LastGitPull {
   ref: string;
   /** Hash of the commit; null if the repository could not be read. */
@@ -46,7 +45,6 @@ export interface GitConnection extends GitConnectionFields {
   /** ID of the person who connected the repository. Pulls after a webhook run with the rights of this person. */
   userId: number | null;
   lastPull: LastGitPull | null;
-  /** Time of the last change of the connection, as ISO 8601 text. */
   updatedAt: string;
 }
 
@@ -206,12 +204,10 @@ export class GitConnections {
     await transactWithAppLock(db, appId, disconnect, (manager) => lockOrganizationOfApp(manager, appId));
   }
 
-  /** Returns the decrypted token for the Git server; null if the app's connection has no token. */
   async tokenOf(appId: number, { sealedToken }: GitConnectionRow): Promise<string | null> {
     return sealedToken && this.options.settings.unsealFor(appId, TOKEN, sealedToken);
   }
 
-  /** Returns the decrypted secret with which the Git server signs its webhooks. */
   secretOf(appId: number, { sealedSecret }: GitConnectionRow): Promise<string> {
     return this.options.settings.unsealFor(appId, SECRET, sealedSecret);
   }

@@ -13,7 +13,7 @@ const PULL_ATTEMPTS_MAX = 3;
 const GIVEN_UP_ERROR =
   "every attempt of this pull was interrupted, so the service does not repeat it; start a pull by hand";
 
-/** Adds a webhook of the app $1 for the ref $2, unless one already waits for this ref, or the repository was disconnected. */
+/** Adds a webhook of the app $1, unless one already waits for the ref $2, too many wait, or the repository was disconnected. */
 const ADD_WEBHOOK = `
   WITH waiting AS (SELECT ref FROM git_webhook WHERE app_id = $1 AND holder IS NULL),
   connected AS (SELECT app_id FROM app_git WHERE app_id = $1 AND (SELECT count(*) FROM waiting) < ${WAITING_GIT_WEBHOOKS_MAX} FOR KEY SHARE),
@@ -34,8 +34,8 @@ const CLAIM_WEBHOOKS = `
   RETURNING id, app_id AS "appId", ref`;
 
 /**
- * Releases claimed webhooks whose pull no process runs. Deletes webhooks without further attempts, or with a newer webhook for the ref.
- * Stores the error of a deleted webhook's pull, unless another pull has ended since its last attempt began.
+ * Releases claimed webhooks whose pull no process runs. Deletes those that have no attempts left, or whose ref has a newer webhook. If no
+ * attempt is left, stores an error as the last pull, unless another pull has ended since the last attempt began.
  */
 const RELEASE_WEBHOOKS = `
   WITH lost AS (
@@ -56,7 +56,6 @@ const RELEASE_WEBHOOKS = `
                   AND (last_pull IS NULL OR (last_pull->>'at')::timestamptz < claimed_at))
   SELECT app_id AS "appId", ref, "isGivenUp" AND NOT "isRepeated" AS "isGivenUp" FROM lost`;
 
-/** A webhook that this process has claimed from the queue, to run its pull. */
 export interface ClaimedGitWebhook {
   id: number;
   appId: number;
@@ -67,7 +66,7 @@ export interface ClaimedGitWebhook {
 export interface ReleasedGitWebhook {
   appId: number;
   ref: string;
-  /** True if the webhook has used all its attempts and its ref has no newer webhook in the queue: then the service does not pull again. */
+  /** True if the service gives up, because the webhook has used all its attempts, and its ref has no newer webhook in the queue. */
   isGivenUp: boolean;
 }
 
@@ -80,7 +79,7 @@ interface GitWebhookQueueOptions {
 export class GitWebhookQueue {
   constructor(private readonly options: GitWebhookQueueOptions) {}
 
-  /** Adds a webhook to the queue. Returns false if the app already has WAITING_GIT_WEBHOOKS_MAX waiting webhooks. */
+  /** Adds a webhook to the queue. Returns false if the app has WAITING_GIT_WEBHOOKS_MAX waiting webhooks, none of them for this ref. */
   async add(appId: number, ref: string): Promise<boolean> {
     const [row] = await rows<{ isAccepted: boolean }>(this.options.db, ADD_WEBHOOK, [appId, ref]);
     return row!.isAccepted;
@@ -109,7 +108,7 @@ export class GitWebhookQueue {
   }
 
   /**
-   * Uncounts the current attempt of webhooks whose pulls this process interrupts because it stops. Other processes cannot claim these
+   * Subtracts the current attempt of webhooks whose pulls this process interrupts because it stops. Other processes cannot claim these
    * webhooks until the lease of this process has expired.
    */
   async returnAttempts(interrupted: readonly number[]): Promise<void> {

@@ -21,7 +21,6 @@ export const createLastGitPullJsonSql = (pull: string): string => {
   return `json_build_object(${fields}, 'at', to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))`;
 };
 
-/** Identifies a pull and its position in the order of the app's pulls. */
 export interface GitPullPosition {
   appId: number;
   /** ID of the Git connection's credential. Each change of the connection creates a new credential. */
@@ -36,7 +35,7 @@ export interface GitPullPosition {
 
 const pullCounterColumn = ({ isTag: publishes }: GitPullPosition): string => (publishes ? "tag_pulls" : "branch_pulls");
 
-/** The SQL condition is false if a later pull has started. For a pull without a number: since the last attempt of its webhook. */
+/** Returns an SQL condition that is false if a later pull has started: later than `number`, or than the webhook's last attempt. */
 function newestPullCondition(position: GitPullPosition, parameter: string): { sql: string; value: number | null } {
   const counter = pullCounterColumn(position);
   if (position.number !== null) return { sql: `${counter} = ${parameter}`, value: position.number };
@@ -99,7 +98,6 @@ export class GitPullOrder {
     return (await rows(this.db, IS_TAG_PUBLISHED, [appId, credentialId, digestOfTag(ref, target)])).length > 0;
   }
 
-  /** Stores that a pull has published this tag with this target (commit or tag object). */
   async addPublished({ appId, credentialId }: GitPullPosition, ref: string, target: string): Promise<void> {
     await rows(this.db, ADD_PUBLISHED_TAG, [appId, credentialId, digestOfTag(ref, target)]);
   }

@@ -1,6 +1,6 @@
 /**
- * Pulls a branch or tag of an app's Git repository: applies the manifest in the repository to the app, in one
- * transaction. For a tag, then also publishes the actions that the manifest changed.
+ * Pulls a branch or tag of an app's Git repository: applies the manifest in the repository to the app, in one transaction. After the pull
+ * of a tag, publishes the changed actions.
  */
 import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "pino";
@@ -19,7 +19,7 @@ import type { GitConnectionRow, GitConnections } from "./git-connections.js";
 import type { GitPullOrder, GitPullPosition } from "./git-pull-order.js";
 import type { GitRepository } from "./git-repository.js";
 
-/** Maximum number of pulls in this process, one per app. A pull mostly waits for the Git server. */
+/** Maximum number of simultaneous pulls in this process; each app has at most one. A pull mostly waits for the Git server. */
 export const CONCURRENT_GIT_PULLS_MAX = 16;
 /** Maximum number of pulls of this process that unpack a commit or apply a manifest at the same time. */
 const CONCURRENT_APPLIES_MAX = 2;
@@ -27,7 +27,6 @@ const CONCURRENT_APPLIES_MAX = 2;
 const APPLY_ATTEMPTS_MAX = 3;
 /** Value of `Retry-After` in seconds for a pull whose attempts to apply the manifest all failed. */
 const APPLY_RETRY_SECONDS = 5;
-/** Maximum number of characters of a pull's error message that the service stores. */
 const CLIENT_RUN_ERROR_MAX_CHARACTERS = 1_000;
 
 /** Result of a pull that was applied, or that was only planned (dry run). */
@@ -50,17 +49,14 @@ export interface QueuedGitPull {
   webhookId: number | null;
   /** Commit that the caller has reviewed. The pull fails if the branch or tag has another commit. Null accepts any commit. */
   reviewedCommit: string | null;
-  /** Returns the branch or tag to pull; null if there is nothing to pull. */
   resolveRef: (row: GitConnectionRow | null) => PulledRef | null;
   /** Returns the author of the changes, with current rights. @throws ActionError FORBIDDEN if the author has lost access to the app */
   resolveAuthor: (row: GitConnectionRow) => Promise<Caller>;
-  /** Checks that `caller` may run `operation`. @throws ActionError FORBIDDEN if the caller may not */
   checkPermission: (caller: Caller, operation: Operation) => void;
   /** Aborts when the process stops. A later error is not stored as the result of the pull, because another process repeats the pull. */
   stopping?: AbortSignal;
 }
 
-/** Branch or tag, and the reviewed commit, as a request contains them (not yet validated). */
 export interface GitPullInput {
   ref: unknown;
   commit: unknown;
@@ -69,7 +65,6 @@ export interface GitPullInput {
 export interface GitPullOptions {
   appId: number;
   isPlan: boolean;
-  /** Checks that the caller may run `operation`. @throws ActionError FORBIDDEN if the caller may not */
   checkPermission: (operation: Operation) => void;
 }
 
@@ -80,7 +75,6 @@ interface DraftToPublish {
   updatedAt: string;
 }
 
-/** A pull in progress, with the data that the service has determined for it so far. */
 interface RunningPull {
   request: QueuedGitPull;
   row: GitConnectionRow;
@@ -95,7 +89,7 @@ const readActionNames = (document: unknown): Set<string> => {
   return new Set((actions ?? []).map(({ name }) => String(name)));
 };
 
-/** Returns drafts that differ from their live versions. Reads them in the transaction that has applied the manifest. */
+/** Returns the drafts in the manifest that differ from their live versions, as the transaction of `manager` sees them. */
 async function changedDrafts(manager: EntityManager, appId: number, document: unknown): Promise<DraftToPublish[]> {
   const drafts: DraftToPublish[] = [];
   for (const name of readActionNames(document)) {
@@ -184,7 +178,7 @@ export class GitPulls {
     throw new ActionError("MANIFEST_CHANGED", undefined, { retryAfter: APPLY_RETRY_SECONDS });
   }
 
-  /** Before each draft, checks the author's rights, and that no later pull of the app has started. */
+  /** Before each draft, checks the author's current rights, and that no later pull of the app has started. */
   private async publishDrafts(pull: RunningPull, commit: string, drafts: readonly DraftToPublish[]): Promise<void> {
     const { order, publishing } = this.options;
     const { appId } = pull.request;
@@ -196,7 +190,7 @@ export class GitPulls {
     }
   }
 
-  /** Runs a pull. @returns null for a tag that an earlier pull has already published */
+  /** After a webhook, returns null if an earlier pull has already published the tag. */
   private async runPull(pull: RunningPull): Promise<GitPull | null> {
     const { connections, order, repository } = this.options;
     const { request, row, pulledRef, position } = pull;

@@ -11,7 +11,6 @@ import type { GitConnectionFields } from "../../rules/git-input.js";
 import { normalizeOrigin } from "../../rules/integration-origins.js";
 import type { DependencyResolver } from "../packages/packages.js";
 
-/** Time limit of one request to the Git server. */
 const REQUEST_TIMEOUT_MS = 30_000;
 /** Time limit for all requests to the Git server of one pull together. */
 const PULL_TIMEOUT_MS = 60_000;
@@ -24,7 +23,6 @@ export interface RemoteGitCommit {
   commit: string;
   /** Hash of the object to which the branch or tag points: the commit, or for an annotated tag the tag object. */
   target: string;
-  /** Downloads the Git pack with the files of the commit. @throws ActionError GIT_PULL_FAILED */
   downloadPack: () => Promise<Buffer>;
 }
 

@@ -117,8 +117,8 @@ export class GitWebhooks {
   }
 
   /**
-   * Starts no further pulls. Waits until the running pulls have ended or the signal aborts. Pulls that are still running then are repeated
-   * by another process, or by this process after its restart, and their attempts do not count.
+   * Starts no further pulls. Waits until the running pulls have ended or the signal aborts. Pulls that have not ended are repeated by
+   * another process, or by this process after its restart. Their current attempts do not count.
    */
   async drain(deadline: AbortSignal): Promise<void> {
     const { deliveries, log } = this.options;

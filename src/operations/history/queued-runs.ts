@@ -10,7 +10,6 @@ import { finishRuns } from "../runs/finish.js";
 import { createCancelledRunEndRecord, EMPTY_PAYLOAD } from "../runs/outcomes.js";
 import { createSelectDraftAndLiveIdsSql } from "./run-filter.js";
 
-/** Maximum number of queued runs that one transaction cancels. */
 const BATCH_SIZE = 1_000;
 /** Time limit in milliseconds for one request that cancels runs. A further request can cancel the remaining runs. */
 const CANCEL_TIMEOUT_MS = 15_000;

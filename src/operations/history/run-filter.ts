@@ -17,7 +17,6 @@ export interface RunFilter {
   copy?: unknown;
   /** ID of the older version whose code ran. */
   versionId?: unknown;
-  /** ID of the person who started the run. */
   personId?: unknown;
   from?: unknown;
   to?: unknown;
@@ -44,14 +43,13 @@ const OUT_OF_ORDER_INTERVAL = "interval '1 minute'";
 /** Run states that are rare and for which there is a separate index. */
 const INDEXED_STATES: readonly RunState[] = ["failed", "skipped", "cancelled"];
 
-/** Returns `value` if it is one of the allowed values; null if `value` is missing. @throws REQUEST_INVALID */
 export function parseOptionalChoice<T extends string>(value: unknown, name: string, allowed: readonly T[]): T | null {
   if (value === undefined || value === null) return null;
   if ((allowed as readonly unknown[]).includes(value)) return value as T;
   refuseField(name, `one of ${allowed.join(", ")}`, value);
 }
 
-/** Returns "master" for the draft ("draft" or "master"), "production" for the live version ("live" or "production"), or null. */
+/** Parses "draft" or "master" (the draft) and "live" or "production" (the live version); null if missing. @throws REQUEST_INVALID */
 export function parseOptionalDraftOrLive(value: unknown): DraftOrLive | null {
   const name = parseOptionalChoice(value, "copy", Object.keys(COPY_BY_NAME) as (keyof typeof COPY_BY_NAME)[]);
   return name === null ? null : COPY_BY_NAME[name];
@@ -59,7 +57,6 @@ export function parseOptionalDraftOrLive(value: unknown): DraftOrLive | null {
 
 const ISO_TIME_PATTERN = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/;
 
-/** Parses a time in ISO 8601; null if the value is missing. @throws REQUEST_INVALID */
 export function parseOptionalTime(value: unknown, name: string): Date | null {
   if (value === undefined || value === null) return null;
   const moment =
@@ -85,7 +82,6 @@ function parseSearch(value: unknown): string | null {
 
 /** SQL conditions on the table `run` and their parameters. The first parameter is the app's ID. */
 export interface RunSqlConditions {
-  /** ID of the action to which the list is limited; null for all actions of the app. */
   actionId: number | null;
   search: string | null;
   before: number | null;
@@ -99,7 +95,6 @@ export interface RunSqlConditions {
   offset: number;
 }
 
-/** Converts the filters of a request to SQL conditions. @throws REQUEST_INVALID */
 export function toRunSqlConditions(appId: number, filter: RunListOptions): RunSqlConditions {
   const parameters: unknown[] = [appId];
   const bind = (value: unknown) => `$${parameters.push(value)}`;

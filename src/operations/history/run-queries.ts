@@ -25,7 +25,6 @@ export interface RunSummary {
   tick: string | null;
   /** Number of consecutive scheduled times that this row represents. The first of them is `tick`. */
   tickCount: number;
-  /** Reason why the run was skipped; null if the run was not skipped. */
   reason: string | null;
   /** Condition, other than a free slot, for which a queued run waits; null if there is no such condition. */
   waitsFor: RunWait | null;
@@ -45,7 +44,7 @@ export interface RunSummary {
   /** ID of the older version whose code ran; null if the draft or live version ran. */
   versionId: number | null;
   personId: number | null;
-  /** The person who started the run; null if no person has started it, or if the reader of the list is not a person. */
+  /** The person who started the run; null if no person has started it, or if the caller is not a person. */
   person: { firstName: string; lastName: string } | null;
   /** `host:port` of each host that the run contacted. */
   hosts: string[];
@@ -70,7 +69,6 @@ type SummaryRow = Omit<RunSummary, DateField | "failure" | "resultPreview" | "pe
 /** Maximum number of runs that one request checks row by row. The next page continues with the following runs. */
 const CHECKED_RUNS_MAX = 10_000;
 const TOTAL_MAX = 10_000;
-/** Maximum number of characters of an error or result in a list. */
 const EXCERPT_MAX_CHARACTERS = 200;
 /** Maximum bytes of a log entry that is read completely for a list. A list can contain 1,000 runs. */
 const ENTRY_MAX_BYTES = 8 * 1024;
@@ -183,7 +181,6 @@ export class RunQueries {
     };
   }
 
-  /** Returns one run or skipped schedule time. @throws RUN_NOT_FOUND */
   async get(caller: Caller, appId: number, runId: number): Promise<RunSummary> {
     const storable = Number.isSafeInteger(runId) && runId > 0;
     const [run] = storable

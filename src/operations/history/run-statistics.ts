@@ -44,12 +44,11 @@ const PERIOD_LENGTHS = ["hour", "day"] as const;
 export type PeriodLength = (typeof PERIOD_LENGTHS)[number];
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-/** Maximum and default length of the time range in days. */
 const DAYS_BY_PERIOD: Record<PeriodLength, { maxDays: number; defaultDays: number }> = {
   hour: { maxDays: 14, defaultDays: 2 },
   day: { maxDays: 100, defaultDays: 30 },
 };
-/** Maximum number of runs, the newest ones, that are compared with filters without an index. Reading them takes a tenth of a second. */
+/** Maximum number of runs that one request reads, from the newest. Reading this many takes a tenth of a second. */
 const CHECKED_RUNS_MAX = 100_000;
 
 /** Each row contains `countedFrom`; if no run matches, there is one row without a period. `period` and `zone` are SQL parameters. */
@@ -99,7 +98,6 @@ export type ReadRunStatistics = (appId: number, options: RunStatisticsOptions) =
 export function createRunStatisticsReader(services: { db: Db; runWords: RunSearch }): ReadRunStatistics {
   const { db } = services;
 
-  /** Returns the time at which a run was queued if it is not before `from`; otherwise null. */
   async function timeOfRun(appId: number, runId: number, from: Date): Promise<Date | null> {
     const sql = "SELECT queued_at AS time FROM run WHERE app_id = $1 AND id = $2 AND queued_at >= $3";
     const [run] = await rows<{ time: Date }>(db, sql, [appId, runId, from]);

@@ -70,7 +70,6 @@ export class TriggerEndpoints {
     await rows(manager, UPSERT_SECRET, [masterId, sealedSecret, shouldReplace]);
   }
 
-  /** Adds the list `endpoints` (URLs of HTTP triggers) to each action that has HTTP triggers. */
   private async withEndpoints<A extends ActionWithTriggers>(
     actions: readonly A[],
   ): Promise<(A & { endpoints?: TriggerEndpoint[] })[]> {

@@ -49,14 +49,13 @@ export interface HttpTriggerRequest extends VerifiableRequest {
   query: string;
   requestId: string;
   disconnectSignal: () => AbortSignal;
-  /** Limits that have counted this request. If the request is handled again, because its triggers have changed, they skip it. */
+  /** Limits that have counted this request. If it is handled again, because its triggers have changed, these limits do not count it. */
   countedLimits: Set<"quota" | "payload">;
 }
 
-/** HTTP triggers that match the address of a request. */
 export interface MatchedTriggers extends MatchingRoutes {
   address: HttpTriggerAddress;
-  /** True if the triggers were cached for an earlier request. They may have changed since then. */
+  /** True if the triggers were cached for an earlier request, so that they may be outdated. */
   isCached: boolean;
 }
 
@@ -186,7 +185,7 @@ export class HttpTriggers {
 
   constructor(private readonly options: HttpTriggersOptions) {}
 
-  /** Returns the response of an event's first run; null if its log entry was deleted, undefined while the run is in progress. */
+  /** Returns the response of an event's first run; null if the run's log entry was deleted; undefined while the run is in progress. */
   private async earlierAnswer(runId: number): Promise<HttpTriggerResponse | null | undefined> {
     const { db, logs } = this.options;
     const [run] = (await db.query("SELECT finished_at IS NOT NULL AS ended FROM run WHERE id = $1", [runId])) as {
@@ -255,8 +254,8 @@ export class HttpTriggers {
   }
 
   /**
-   * Returns the cached triggers of a URL if one accepts the method; otherwise null. They may have changed since they were cached. Only
-   * `run` checks this, so a response without a run must not use cached triggers.
+   * Returns the cached triggers of a URL if one accepts the method; otherwise null. Cached triggers may be outdated. Only `run` checks
+   * this, so a response without a run must not use cached triggers.
    */
   findCached(address: HttpTriggerAddress, method: string): MatchedTriggers | null {
     const found = address.isDraft ? undefined : this.cached.get(triggerCacheKey(address));

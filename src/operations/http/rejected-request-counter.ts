@@ -28,7 +28,7 @@ interface PendingRejections {
   address: string | null;
 }
 
-/** Milliseconds between two writes of all counts. So many rejected requests only update one row per action and reason. */
+/** Milliseconds between two writes of all counts. A write updates one row per action and reason, for any number of requests. */
 const FLUSH_MS = 1_000;
 const PENDING_REJECTIONS_MAX = 10_000;
 

@@ -1,6 +1,6 @@
 /**
- * Stores a route (URL path and method) for each HTTP trigger of drafts and live versions. The primary key of the table
- * http_route allows one trigger per path and method of an app, even if two requests save actions at the same time.
+ * Stores a route (URL path and method) for each HTTP trigger of drafts and live versions. The primary key of http_route allows one trigger
+ * per path and method, even if two requests save actions at the same time.
  */
 import type { EntityManager } from "typeorm";
 import type { ActionRow } from "../../data/action.js";
@@ -14,7 +14,6 @@ import { type RouteMatch, SELECT_MATCHING_ROUTES_SQL } from "../runs/matching-ro
 /** Value of the database column `method` for a trigger that accepts every HTTP method. */
 const ANY_METHOD = "";
 
-/** An HTTP trigger whose path matches a request. */
 export interface TriggerRoute {
   actionId: number;
   /** ID of the draft; for a trigger of a live version, ID of the draft that this live version belongs to. */
@@ -185,7 +184,6 @@ export function selectRoute<R extends Pick<TriggerRoute, "where">>(
   return withMethod(method) ?? (method === "HEAD" ? withMethod("GET") : undefined) ?? withMethod(ANY_METHOD);
 }
 
-/** Returns the value of the response header `Allow`: the methods that the routes accept. */
 export function createAllowHeader(routes: readonly Pick<TriggerRoute, "where">[]): string {
   const methods = new Set<HttpMethod | "OPTIONS">(routes.flatMap(({ where }) => where.method ?? []));
   if (methods.has("GET")) methods.add("HEAD");

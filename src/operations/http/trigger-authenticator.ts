@@ -12,7 +12,6 @@ import type { Credentials } from "../access/credentials.js";
 import type { Settings } from "../settings/settings.js";
 import type { TriggerRoute } from "./routes.js";
 
-/** A request to an HTTP trigger, with the data that the verification of the sender needs. */
 export interface VerifiableRequest extends SignedRequest {
   appId: number;
   address: string | undefined;
@@ -60,7 +59,7 @@ function checkSignature(
 }
 
 export class TriggerAuthenticator {
-  /** Cache by app and setting. An entry is valid until the version number of the app's secrets changes. */
+  /** Cache of signing secrets and passwords by app and setting. Entries are valid until the version number of the app's secrets changes. */
   private readonly keysBySetting = createBoundedCache<string, { version: number; keys: string[] }>(CACHED_SETTINGS_MAX);
 
   constructor(private readonly options: { settings: Settings; credentials: Credentials }) {}

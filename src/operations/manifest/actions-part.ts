@@ -36,7 +36,6 @@ function mapLogConditions(
   });
 }
 
-/** Converts a draft to an item of the manifest. @param sourceNamesById names of the app's data sources by ID */
 export function toActionItem(row: ActionRow, sourceNamesById: ReadonlyMap<number, string>): ActionItem {
   const action: ExportedAction = toExportedAction(row);
   const triggers = mapLogConditions(action.triggers, ({ dataSourceId, ...where }) => {

@@ -15,7 +15,6 @@ type AppDefinition = NonNullable<Manifest["app"]>;
 
 const APP_FIELDS = Object.keys(APP_SHAPE.fields);
 
-/** Returns the fields of the app that a manifest contains. @throws APP_NOT_FOUND */
 export async function readAppDefinition(manager: EntityManager, appId: number): Promise<AppDefinition> {
   const app = await manager.findOneBy(AppRow, { id: appId });
   if (!app) throw new ActionError("APP_NOT_FOUND");

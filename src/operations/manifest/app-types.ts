@@ -9,10 +9,6 @@ import type { Manifests } from "./manifests.js";
 /** Returns the text of svc.d.ts for an app. @throws the errors of `Manifests.get` */
 export type AppTypesGenerator = (appId: number, reserve?: Parameters<Manifests["get"]>[1]) => Promise<string>;
 
-/**
- * Returns a function that generates svc.d.ts.
- * @param readClientDeclarations reads the declarations of the client library
- */
 export function createAppTypesGenerator(options: {
   manifests: Pick<Manifests, "get">;
   scripts: Pick<StoredScripts, "draftDeclarations">;

@@ -34,16 +34,15 @@ function toBindingFault(error: unknown): DocumentPartFault {
   return { ...rest, path: path.slice(1) || LIST_FIELD };
 }
 
-/** Returns the keys of the app's private and protected settings that have a value. */
 async function keysWithValue(manager: EntityManager, appId: number): Promise<Set<string>> {
   const statusRows = await readStoredSettingStatus(manager, appId, null);
   return new Set(statusRows.filter(({ updatedAt }) => updatedAt !== null).map(({ key }) => key));
 }
 
 /**
- * Plans how the app's secret bindings change. The plan's list `missing` names bindings that cannot work yet because
- * their setting has no value. The list also names bindings of sealed settings to a new origin, because the
- * service sends a sealed value to a new origin only after the value was written again.
+ * Plans how the app's secret bindings change. The plan's list `missing` names bindings that cannot work yet because their setting has no
+ * value. The list also names bindings of sealed settings to a new origin. The service sends a sealed value to a new origin only after the
+ * value was written again.
  */
 export async function planBindingChanges(
   definitions: BindingDefinitions,

@@ -22,7 +22,7 @@ export interface TaggedManifest {
   manifest: Manifest;
 }
 
-/** Hashes one item at a time, because the JSON text of an app's actions can be longer than the longest string. */
+/** Hashes one item at a time, because the JSON text of an app's actions can exceed the maximum length of a string. */
 function manifestTag(manifest: Manifest): string {
   const hash = createHash("sha256");
   let separator = "{";
@@ -103,10 +103,7 @@ export function toManifest({
   return { tag: manifestTag(manifest), manifest };
 }
 
-/**
- * Checks that the entity tag of the app's manifest is one of the expected tags.
- * @throws ActionError MANIFEST_CHANGED
- */
+/** Checks that the entity tag of the app's manifest is one of the expected tags. @throws ActionError MANIFEST_CHANGED */
 export function checkManifestTag(state: StoredDefinitions, precondition: ExpectedETags): void {
   if (precondition && !precondition.includes(toManifest(state).tag)) throw new ActionError("MANIFEST_CHANGED");
 }

@@ -104,7 +104,6 @@ export interface DataSourcesPlan extends DefinitionsPlan {
   indexChanges: IndexReplacement[];
   /** Names of the data sources to create. An ID must be reserved for each before the plan is applied. */
   createdNames: string[];
-  /** Data sources that are removed when the plan is applied. */
   removedSources: StoredDataSource[];
 }
 

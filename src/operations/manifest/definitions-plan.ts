@@ -7,14 +7,12 @@ import { ActionError, type DocumentPartFault } from "../../errors.js";
 import type { Caller, Operation } from "../../rules/access.js";
 import type { ManifestKind } from "../../rules/manifest.js";
 
-/** One difference between a manifest and the app: a definition that is created, changed or removed. */
 export interface DefinitionChange {
   kind: ManifestKind;
   name: string;
   changeKind: "created" | "changed" | "removed";
 }
 
-/** Options for applying a manifest to an app. */
 export interface ManifestApplyMode {
   /** True to remove the app's definitions that the manifest does not contain. */
   prune: boolean;

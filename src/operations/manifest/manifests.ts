@@ -1,6 +1,6 @@
 /**
- * Exports the definitions of an app (such as actions, data sources and alerts) as one manifest, and applies a manifest
- * to an app in one transaction. Publishes no actions.
+ * Exports the definitions of an app (such as actions, data sources and alerts) as one manifest. Applies a manifest to an app in one
+ * transaction, but publishes no actions.
  */
 
 import { isDeepStrictEqual } from "node:util";
@@ -79,13 +79,11 @@ export interface ManifestApplyOptions extends ManifestApplyMode {
   precondition: ExpectedETags;
   /** True to return the differences without applying them (dry run). */
   isPlan: boolean;
-  /** Checks that the caller may run `operation`. @throws ActionError FORBIDDEN if the caller may not */
   checkPermission: (operation: Operation) => void;
   /** Called in the transaction after the manifest was applied, also if the manifest changed nothing. */
   onApplied?: (manager: EntityManager, applied: ManifestApplyResult) => Promise<void>;
 }
 
-/** Result of applying a manifest: the differences, and the app's manifest before and after the change. */
 export interface ManifestApplyResult {
   plan: ManifestPlan;
   manifestBefore: Manifest;
@@ -103,7 +101,6 @@ interface PreparedParts {
   indexChanges?: readonly IndexReplacement[];
 }
 
-/** Result of the transaction that plans or applies a manifest. */
 interface ApplyOutcome extends ManifestResult {
   sourcesPlan: DataSourcesPlan;
 }
@@ -285,7 +282,6 @@ export class Manifests {
       await this.options.logEvents.emit(manager, caller, appId, createAppUpdateEvent(change));
   }
 
-  /** Reserves an ID for each data source that the manifest creates. Returns these IDs by name. */
   private async reserveIds(appId: number, manifest: Manifest): Promise<Map<string, number>> {
     const { db, definitions } = this.options;
     const knownSources = new Set((await readDataSources(db.manager, appId)).map(({ name }) => name));
@@ -311,7 +307,7 @@ export class Manifests {
         });
       });
     } catch (error) {
-      // These errors mean that another request has written the same definitions at the same time.
+      // A unique violation or a deadlock means that another request has written the same definitions at the same time.
       if (isUniqueViolation(error) || isDeadlock(error)) throw new ActionError("MANIFEST_CHANGED");
       throw error;
     }

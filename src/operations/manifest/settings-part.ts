@@ -17,7 +17,6 @@ type SettingItem = NonNullable<Manifest["settings"]>[number];
 
 const SETTING_FIELDS = Object.keys(SETTING_SHAPE.fields);
 
-/** Validates one setting of the manifest. @throws ActionError SETTINGS_INVALID, REQUEST_INVALID */
 function checkSettingItem({ key, tier, value, secret }: SettingItem): void {
   parseSettingsBody(Object.fromEntries([[key, value ?? null]]));
   const actualTier = getSettingTier(key);
@@ -35,9 +34,7 @@ function checkSettingItem({ key, tier, value, secret }: SettingItem): void {
   }
 }
 
-/** Changes of settings that a plan makes when it is applied. */
 interface SettingWrites {
-  /** Keys and values of public settings to write. */
   publicValues: [string, unknown][];
   /** Settings to define without a value. Logs mask the values of settings in `secret`, and show those of settings in `shown`. */
   declaredKeys: { secret: string[]; shown: string[] };
