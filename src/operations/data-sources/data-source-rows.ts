@@ -20,7 +20,7 @@ export interface StoredDataSource {
   appId: number;
   organizationId: number;
   name: string;
-  /** Names of the columns, in the order in which they first occurred in entries. */
+  /** Names of the columns in order. Columns that first occur in written entries are added at the end. */
   columns: string[];
   accessRules: EntryAccessRule[];
   hooks: EntryHook[];

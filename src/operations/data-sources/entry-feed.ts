@@ -53,7 +53,7 @@ const hasNoDifferences = ({ inserted, updated, deleted }: EntryDifferences): boo
 const visibilityKeyOf = (rights: CallerEntryRights, source: StoredDataSource): string =>
   JSON.stringify([rights.grant(source, "select").fingerprint, source.hashedColumns]);
 
-/** Returns the error if it says that the subscriber has lost the right to read. @throws any other error */
+/** Returns `error` if the subscriber has lost the right to read. @throws any other error */
 function accessErrorOrThrow(error: unknown): ActionError {
   const isRefusal =
     error instanceof ActionError && ["DATA_SOURCE_ACCESS_DENIED", "UNAUTHORIZED"].includes(error.status);

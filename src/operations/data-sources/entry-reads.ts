@@ -253,8 +253,8 @@ export class EntryReader {
   }
 
   /**
-   * Returns the sorted distinct values of each column, without null and missing values. Returns at most 10,000 values
-   * and 160 KB per column.
+   * Returns the sorted distinct values of each column, without null and missing values. Returns at most 10,000 values and about 160 KB per
+   * column.
    */
   distinct(key: DataSourceKey, columns: unknown, scope: VisibleEntryScope) {
     return this.withinTime().distinct(key, columns, scope);

@@ -1,6 +1,6 @@
 /**
- * Takes snapshots of all entries of a data source before large changes, and restores them. SQL statements copy the
- * entries inside the database, so that this process never loads them into memory.
+ * Takes snapshots of all entries of a data source before large changes, and restores them. SQL statements copy the entries inside the
+ * database, because all entries together may not fit into the memory of this process.
  */
 import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";

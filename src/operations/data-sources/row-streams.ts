@@ -1,6 +1,6 @@
 /**
- * Parses the rows of an imported file while the file is received: CSV, a JSON array, or JSON lines. Only one chunk of
- * the file is in memory at a time.
+ * Parses the rows of an imported file while the file is received: CSV, a JSON array, or JSON lines. Only a part of the file is in memory at
+ * a time.
  */
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";

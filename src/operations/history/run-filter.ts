@@ -204,7 +204,7 @@ const SELECT_VERSIONS = createSelectDraftAndLiveIdsSql("$1", "$2");
 /** Builds SQL that selects `columns` of the newest runs, at most `limit`, by descending ID. */
 export type NewestRunsSqlBuilder = (columns: string, limit: number) => string;
 
-/** Returns a builder that selects the runs of the draft and of the live version separately, because no index covers both. */
+/** The builder selects the runs of the draft and the runs of the live version separately, because no index covers both. */
 export async function createNewestRunsSqlBuilder(
   executor: SqlClient,
   appId: number,

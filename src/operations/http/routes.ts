@@ -131,7 +131,6 @@ function mostSpecificRoutes(routes: readonly TriggerRoute[], pathShapes: readonl
   return routes.filter((route) => shapeRank(route) === bestRank);
 }
 
-/** HTTP triggers whose paths match a request, for all methods. */
 export interface MatchingRoutes {
   routes: readonly TriggerRoute[];
   /** The matching rows of the database. The statement that inserts the run checks that these rows have not changed. Null for drafts. */
