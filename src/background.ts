@@ -1,28 +1,18 @@
-/**
- * Starts work that no caller awaits, and reports its failure. Read this file before you start a promise without
- * `await`.
- */
+/** Starts work that no caller awaits, and reports its failure. Read this file before you start a promise without `await`. */
 
 /** Receives the failure of background work. */
 export type ReportFailure = (error: unknown) => void;
 
-/**
- * Function that receives the failures of background work. The default function throws them again, so that a test or a
- * command fails.
- */
+/** The default throws the error again, so that an unhandled rejection ends a test or a command. */
 let reportFailure: ReportFailure = (error) => {
   throw error;
 };
 
-/** Sets the function that receives the failures of background work in this process. */
 export function setBackgroundFailureReporter(next: ReportFailure): void {
   reportFailure = next;
 }
 
-/**
- * Starts work that no caller awaits. If it fails, the error is a bug, and the function of `setBackgroundFailureReporter` receives
- * it.
- */
+/** Starts work that no caller awaits. Passes an error of the work to the function that was set with `setBackgroundFailureReporter`. */
 export function runInBackground(work: Promise<unknown>): void {
   work.catch((error: unknown) => reportFailure(error));
 }

@@ -1,4 +1,4 @@
-/** Reads the environment variables into a Config. Reports all invalid variables together. No other file reads process.env. */
+/** Reads the environment variables into a Config. No other file reads process.env. */
 import { resolve } from "node:path";
 import { type OpenIdProvider, readOpenIdProviders } from "./config/open-id.js";
 import type { MediaBucket } from "./config/values.js";
@@ -16,36 +16,27 @@ export { PROCESS_ROLES, type ProcessRole } from "./config/variables.js";
 export interface Config {
   port: number;
   host: string;
-  /** Proxies whose `X-Forwarded-For` header the service uses: their number, or a list of their addresses and networks; false for none. */
+  /** Proxies whose `X-Forwarded-For` header the service trusts: their number, or their addresses and networks; false for none. */
   trustProxy: number | string[] | false;
-  /** URL under which people and browsers reach the service, without a trailing slash; null if it is http://HOST:PORT. */
+  /** URL at which browsers reach the service, without a trailing slash; null if it is http://HOST:PORT. */
   publicUrl: string | null;
-  /**
-   * Separate origin of the pages that run authors' code; null if these pages have the service's own origin. The pages are sandboxed in both
-   * cases.
-   */
+  /** Origin of the pages that run authors' code, without a trailing slash; null if these pages have the service's origin. */
   runtimeUrl: string | null;
-  /** URL of the database; null for the embedded PostgreSQL under `dataDir`. */
+  /** Null for the embedded PostgreSQL, whose data is in `dataDir`. */
   databaseUrl: string | null;
-  /** URL of the same database without a connection pooler, for connections that need a session; null if `databaseUrl` has no pooler. */
+  /** URL of the same database without its connection pooler; null if `databaseUrl` does not lead to a pooler. */
   databaseDirectUrl: string | null;
-  /** Absolute path of the folder with the service's data. */
   dataDir: string;
   roles: ReadonlySet<ProcessRole>;
   chromePath: string | null;
-  /**
-   * `ws:` and `wss:` URLs of running browsers. The service uses these browsers instead of starting one. The URLs may contain credentials.
-   */
+  /** `ws:` and `wss:` URLs of running browsers, which the service uses instead of starting one. The URLs may contain credentials. */
   browserWsEndpoints: readonly string[];
   /** Local address at which the egress proxies listen. The browsers of BROWSER_WS_ENDPOINTS connect to it. */
   egressProxyHost: string;
   /** Folder in which Puppeteer stores its browsers; null for Puppeteer's default folder. */
   puppeteerCacheDir: string | null;
-  /** False if CHROME_SANDBOX=off. Each start then logs a warning. */
   chromeSandbox: boolean;
-  /**
-   * Maximum requests for an app in 60 s, by kind of request. The period of `communicate` is 30 s. 0 means unlimited.
-   */
+  /** Maximum requests for an app in 60 s (`communicate`: in 30 s), by kind of request. 0 means unlimited. */
   rateLimits: { manage: number; run: number; publish: number; communicate: number; http: number; mcp: number };
   serverTimeoutMs: number;
   clientTimeoutMs: number;
@@ -54,66 +45,45 @@ export interface Config {
   allowPrivateNetwork: boolean;
   /** Local address from which runs connect to other servers; null if the operating system chooses it. */
   egressAddress: string | null;
-  /** Keys of 32 bytes that encrypt the apps' settings. The first one is the current key; null if the keys are in a file in `dataDir`. */
+  /** Keys of 32 bytes that encrypt the apps' settings, the current key first; null if the keys are in a file in `dataDir`. */
   settingsKeys: readonly Buffer[] | null;
-  /**
-   * Maximum number of queued runs in total (`queueMax`) and of one app (`queueMaxPerApp`), and maximum megabytes of all queued payloads
-   * (`queueMaxMb`).
-   */
+  /** Maximum number of queued runs of all apps. */
   queueMax: number;
   queueMaxPerApp: number;
   queueMaxMb: number;
   logRetentionDays: number;
-  /**
-   * Maximum megabytes of an app's finished runs with their logs. The app's log events have a separate limit of the same size. 0 means
-   * unlimited.
-   */
+  /** Maximum megabytes of an app's finished runs with their logs, and separately of its log events. 0 means unlimited. */
   logMaxMb: number;
-  /**
-   * Maximum megabytes that all credentials of one app together can store in a minute. All visitors of the app together
-   * can store half of that. 0 means unlimited.
-   */
+  /** Maximum megabytes that all callers of an app except its visitors can store in a minute. 0 means unlimited. */
   intakeQuotaMb: number;
-  /**
-   * Maximum megabytes of one app's entries in data sources. Snapshots of the entries have a separate limit of the same
-   * size. 0 means unlimited.
-   */
+  /** Maximum megabytes of an app's entries in data sources, and separately of the snapshots of these entries. 0 means unlimited. */
   dataSourceQuotaMb: number;
-  /** Free megabytes on the disk below which the service rejects events. With 0, it never rejects them. */
+  /** Free megabytes on the disk below which the service rejects events; 0 switches this check off. */
   diskFreeMinMb: number;
-  /** Maximum megabytes of the database of DATABASE_URL. With 0, the service does not limit its size. */
+  /** Maximum megabytes of the database of DATABASE_URL; 0 means unlimited. */
   databaseMaxMb: number;
-  /** S3 bucket for media files; null if the files are in a folder in `dataDir`. The AWS client library finds the credentials itself. */
+  /** S3 bucket for media files; null if the files are in a folder in `dataDir`. */
   mediaBucket: MediaBucket | null;
-  /** Maximum megabytes of one media file (`mediaMaxMb`) and of all media files of one app (`mediaQuotaMb`, where 0 means unlimited). */
+  /** Maximum megabytes of one media file. */
   mediaMaxMb: number;
   mediaQuotaMb: number;
-  /**
-   * IANA time zone of actions that set none. Every process of the service must have the same value. The machine's time zone is not used.
-   */
+  /** IANA time zone of actions that set none. Every process of the service must have the same value. */
   defaultTimezone: string;
-  /** File with a JSON array of packages that are added to the built-in catalogue; null if there are only the built-in ones. */
+  /** Path of a JSON file with packages that are added to the built-in catalogue; null for none. */
   packagesFile: string | null;
-  /**
-   * Settings of npm packages; null if npm packages are switched off. `registry` has no trailing slash. `licences` lists the allowed SPDX
-   * licences; null allows all. `sandbox` is false if NPM_SANDBOX=off, for which each start logs a warning.
-   */
+  /** Settings of npm packages; null if npm packages are switched off. `url` is the registry. `licences` are SPDX names; null allows all. */
   npm: {
     url: string;
     token: string | null;
     licences: readonly string[] | null;
     sandbox: boolean;
-    /**
-     * Minimum age in days of the version that the service chooses for a package. A dependency with an exact version may
-     * be newer.
-     */
+    /** Minimum age in days of a version that the service chooses. A dependency that names an exact version may be newer. */
     minAgeDays: number;
   } | null;
-  /** URL (smtp:// or smtps://) of the operator's mail server, for apps without their own server. It may contain credentials. */
+  /** URL (smtp: or smtps:) of the operator's mail server, for apps without their own server. The URL may contain credentials. */
   smtpUrl: string | null;
-  /** Sender of the service's mail: an address, optionally with a name. */
+  /** From address of the service's mail, optionally with a name: `Name <address>`. */
   mailFrom: string | null;
-  /** OpenID providers with which people can sign in. */
   openIdProviders: readonly OpenIdProvider[];
   /** GraphQL documents that app users may send: any, or only those of the client library ("persisted"). */
   graphqlDocuments: "any" | "persisted";
@@ -139,8 +109,7 @@ function findPairFaults(env: Environment): string[] {
   const faults = requiredTogether
     .filter(([name, beside]) => isSet(beside) && !isSet(name))
     .map(([name, beside]) => `${name} must be set, because ${beside} is set`);
-  // Compares host names without ports, because a page on another port of the service's host would receive the service's cookies. Reads the
-  // raw values from `env`, because the parsed values are missing if any variable is invalid.
+  // Compares hosts without ports: a page on another port of the service's host would receive the service's cookies.
   const hostOf = (name: string) => URL.parse(env[name]?.trim() ?? "")?.hostname;
   const ownHost = isSet("PUBLIC_URL") ? hostOf("PUBLIC_URL") : env.HOST?.trim() || HOST_DEFAULT;
   const isSameHost = isSet("RUNTIME_URL") && ownHost !== undefined && hostOf("RUNTIME_URL") === ownHost;

@@ -1,4 +1,4 @@
-/** Catalogue of error statuses, each with its HTTP code and default message, and the error classes of the service. */
+/** Catalogue of the error statuses with their HTTP codes and default messages, and the error classes of the service. */
 
 interface StatusRow {
   http: number;
@@ -117,7 +117,7 @@ export type Status = keyof typeof STATUS;
 
 /** Fields of an error response in addition to `status` and `error`. */
 export interface ErrorDetails {
-  /** Seconds after which a retry may succeed. The response has them as its `Retry-After` header. */
+  /** Seconds after which a retry may succeed, also sent as the header `Retry-After`. */
   retryAfter?: number;
   /** First moment at which the service would accept the request, in ISO 8601 (RATE_LIMIT_EXCEEDED). */
   nextValidRequestDate?: string;
@@ -125,20 +125,17 @@ export interface ErrorDetails {
   runId?: number;
   /** Current version of the action (ACTION_CHANGED). */
   action?: object;
-  /** Current version of the entry (ENTRY_CHANGED), with the fields that the caller may read; null if the caller may read none. */
+  /** Current version of the entry (ENTRY_CHANGED), with only the fields that the caller may read; null if there are none. */
   entry?: object | null;
   /** Current version of the resource (RESOURCE_CHANGED). */
   resource?: object;
-  /**
-   * Unique columns in which another entry already has the same value (ENTRY_ALREADY_EXISTS). Columns that the caller may not read are left
-   * out.
-   */
+  /** Unique columns in which another entry has the same value (ENTRY_ALREADY_EXISTS), without columns that the caller may not read. */
   columns?: readonly string[];
   /** Invalid actions of an import, or invalid parts of a manifest. */
   faults?: readonly (ActionImportFault | DocumentPartFault)[];
 }
 
-/** Invalid action of an import, with its index in the imported document. */
+/** Invalid action of an import. `index` is its position in the imported document. */
 export interface ActionImportFault {
   index: number;
   name: string | null;
@@ -153,7 +150,7 @@ export interface DocumentPartFault {
   error: string;
 }
 
-/** Error with a status of the catalogue. Callers receive its message; they never receive the message of any other error. */
+/** Error with a status of the catalogue. Callers receive its message; the messages of all other errors stay on the server. */
 export class ActionError extends Error {
   override readonly name = "ActionError";
 
@@ -161,10 +158,7 @@ export class ActionError extends Error {
     readonly status: Status,
     message: string = STATUS[status].message,
     readonly details: ErrorDetails = {},
-    /**
-     * Path of the invalid field. Set if the message contains the field's name without quotes, because a reader could
-     * take this name for an ordinary word.
-     */
+    /** Path of the invalid field. Set only if the message contains the field's name without quotes, so that it looks like a usual word. */
     readonly path?: string,
   ) {
     super(message);
@@ -175,19 +169,13 @@ export class ActionError extends Error {
 export const createClientDisconnectedError = (): ActionError =>
   new ActionError("REQUEST_INVALID", "the client disconnected before the service sent the response");
 
-/**
- * Returns the HTTP code of an error (contract, section 4). A dependency that cannot be resolved now but perhaps later
- * gives 503 instead of 400.
- */
+/** Returns the HTTP code of an error (contract, section 4): the code of its status, or 503 for a dependency that may be resolved later. */
 export function getHttpStatus({ status, details }: ActionError): number {
   if (status === "DEPENDENCY_UNRESOLVED" && details.retryAfter !== undefined) return 503;
   return STATUS[status].http;
 }
 
-/**
- * Creates the error for requests above a rate limit (contract, section 4).
- * @param retryAfter seconds
- */
+/** Creates the error for a request above a rate limit (contract, section 4). `retryAfter` is in seconds. */
 export function createRateLimitError(message: string, retryAfter: number): ActionError {
   const nextValidRequestDate = new Date(Date.now() + retryAfter * 1000).toISOString();
   return new ActionError("RATE_LIMIT_EXCEEDED", message, { retryAfter, nextValidRequestDate });
@@ -198,7 +186,7 @@ export class StartError extends Error {
   override readonly name: string = "StartError";
 }
 
-/** Returns the text that the operator sees when an error ends the process: one line for a known reason, otherwise the stack trace. */
+/** Returns the text for an error that ends the process: the message (one line) of an expected error, otherwise the stack trace. */
 export function formatFatalError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { code, syscall } = error as NodeJS.ErrnoException;

@@ -1,29 +1,23 @@
 /** Limits of the service. Where a comment says so, the API specification sets the value. The name of a constant ends with its unit. */
 
-/** Maximum memory of the browser process that executes a run: heap, buffers, canvases and everything else. */
+/** Maximum memory of a browser's renderer process, in which a run is executed. */
 export const RENDERER_MAX_BYTES = 512 * 1024 * 1024;
 
 /** Maximum execution time of a run on the server (specification, Limits). The variable SERVER_TIMEOUT_MS replaces this default. */
 export const SERVER_TIMEOUT_MS = 120_000;
 
-/**
- * Maximum execution time of a client action: a run in a user's browser (specification, Limits). The variable CLIENT_TIMEOUT_MS replaces this default.
- */
+/** Maximum execution time of a run in a user's browser (specification, Limits). The variable CLIENT_TIMEOUT_MS replaces this default. */
 export const CLIENT_TIMEOUT_MS = 30_000;
 
 /** Maximum size of the result of an on-demand run, as JSON in UTF-8 (specification, Limits). */
 export const RESULT_MAX_BYTES = 6 * 1024 * 1024;
 
-/**
- * Maximum size of an app's private and protected settings (keys with `_` or `__`) as JSON. Server actions receive them (specification,
- * Limits).
- */
+/** Maximum size as JSON of an app's private and protected settings, whose keys begin with `_` (specification, Limits). */
 export const NON_PUBLIC_SETTINGS_MAX_BYTES = 100 * 1024;
 
 /**
- * Maximum number and size of the secrets that are masked in everything that leaves a run: texts and long numbers in an app's private and
- * protected settings. The service rejects settings above these limits. SECRETS_MAX_BYTES is more than the settings that a server action can
- * receive.
+ * Maximum number and total size of an app's secrets. Secrets are the texts and long numbers in private and protected settings. The service
+ * masks them in the results and logs of runs.
  */
 export const SECRETS_MAX_COUNT = 20_000;
 export const SECRETS_MAX_BYTES = 512 * 1024;
@@ -40,17 +34,14 @@ export const VERSIONS_PER_PAGE_MAX = 100;
 export const PAYLOAD_PRESETS_PER_ACTION = 50;
 export const PAYLOAD_PRESET_MAX_BYTES = 64 * 1024;
 
-/**
- * Default and maximum number of items on one page of the lists of actions and logs (specification, Limits). The specification
- * sets the default.
- */
+/** Default (specification, Limits) and maximum number of items on one page of a list. */
 export const LIST_ITEMS_PER_PAGE_DEFAULT = 50;
 export const LIST_ITEMS_PER_PAGE_MAX = 1000;
 
-/** Length of the window of rate limits. A limit applies to every period of this length. */
+/** Length of the time window of rate limits. */
 export const RATE_WINDOW_MS = 60_000;
 
-/** Maximum requests for an app in RATE_WINDOW_MS: changes, runs and publications (specification, Limits). 0 means unlimited. */
+/** Maximum requests for an app in RATE_WINDOW_MS: changes, runs, and publications (specification, Limits). 0 means unlimited. */
 export const RATE_LIMIT_MANAGE = 60;
 export const RATE_LIMIT_RUN = 30;
 export const RATE_LIMIT_PUBLISH = 10;
@@ -59,48 +50,44 @@ export const RATE_LIMIT_PUBLISH = 10;
  */
 export const RATE_LIMIT_HTTP = 600;
 /**
- * Maximum requests from one network address to an app's HTTP triggers, as a multiple of RATE_LIMIT_HTTP. Rejected requests count too. Each
- * process counts separately.
+ * Maximum requests from one network address to an app's HTTP triggers, as a multiple of RATE_LIMIT_HTTP. Each process counts separately.
  */
 export const HTTP_TRIGGER_ADDRESS_LIMIT_FACTOR = 10;
 /**
- * Maximum number of stored event IDs of an action, by which the service recognizes repeated requests. The oldest are removed. This number
- * is enough for one day at RATE_LIMIT_HTTP.
+ * Maximum number of event IDs that the service stores for an action, in order to recognize repeated requests. The oldest are removed.
+ * 864,000 IDs are enough for one day at RATE_LIMIT_HTTP.
  */
 export const HTTP_EVENT_IDS_PER_ACTION_MAX = 864_000;
 /**
- * Share of an app's rate limit up to which requests of visitors reduce the limit of the app's people and tokens. Visitors' requests above
- * this share do not reduce it further, so that people and tokens can always use the rest.
+ * Maximum share of a rate limit by which visitors' requests reduce the limit of people and API tokens. With a limit of 30 runs, people
+ * and API tokens can always start 10 runs.
  */
 export const VISITORS_RATE_LIMIT_SHARE = 2 / 3;
 
 /** Maximum tool calls by AI agents for an app in RATE_WINDOW_MS (docs/reference/agents.md). 0 means unlimited. */
 export const RATE_LIMIT_MCP = 120;
 
-/** Maximum requests of an app that send messages, in COMMUNICATE_RATE_WINDOW_MS (specification of packages). */
+/** Maximum requests that send messages (such as mail) for an app in COMMUNICATE_RATE_WINDOW_MS. */
 export const RATE_LIMIT_COMMUNICATE = 20;
 export const COMMUNICATE_RATE_WINDOW_MS = 30_000;
 
-/** Maximum size of a request body, including payloads (contract, section 4). The service answers a larger one with 413. */
+/** Maximum size of a request body (contract, section 4). The service answers a larger body with 413. */
 export const BODY_MAX_BYTES = 1024 * 1024;
-/** Maximum size of a report of a run in a browser: a payload, a result of RESULT_MAX_BYTES and the JSON around them. */
+/** Maximum size of the report that a browser sends about a run: payload, result and the JSON around them. */
 export const CLIENT_RUN_REPORT_MAX_BYTES = RESULT_MAX_BYTES + 2 * BODY_MAX_BYTES;
 
-/** Maximum size of the body of a commit of entries, and of an import of entries as JSON. */
+/** Maximum size of the body of a request that writes many entries: a commit, or an import as JSON. */
 export const LARGE_BODY_MAX_BYTES = 64 * 1024 * 1024;
-/**
- * Maximum total size of the commit bodies above BODY_MAX_BYTES that are received at the same time. One network address may use
- * LARGE_BODY_MAX_BYTES of it.
- */
+/** Maximum total size of the request bodies above BODY_MAX_BYTES that a process receives at the same time. */
 export const CONCURRENT_LARGE_BODIES_MAX_BYTES = 3 * LARGE_BODY_MAX_BYTES;
 
-/** Maximum size of a request body that is parsed as soon as it has arrived. To parse larger bodies, their senders take turns. */
+/** Maximum size of a request body that is parsed at once. Larger bodies are parsed in turn. */
 export const SMALL_BODY_MAX_BYTES = 32 * 1024;
 /** Maximum total size of the request bodies that are received at the same time: from all callers, and from one network address. */
 export const CONCURRENT_BODIES_MAX_BYTES = 64 * 1024 * 1024;
 export const CONCURRENT_BODIES_PER_ADDRESS_MAX_BYTES = 16 * 1024 * 1024;
 
-/** Maximum nesting depth of payloads, results and settings. PostgreSQL and JSON.stringify may fail for deeper values. */
+/** Maximum nesting depth of payloads, results and settings. PostgreSQL and JSON.stringify can fail for deeper values. */
 export const JSON_MAX_DEPTH = 500;
 
 export const SETTING_KEY_MAX_CHARACTERS = 512;
@@ -109,21 +96,18 @@ export const SETTINGS_KEYS_PER_REQUEST = 200;
 /** Number of hours for which the service recognizes an Idempotency-Key (contract, section 3). */
 export const IDEMPOTENCY_KEY_LIFETIME_HOURS = 24;
 
-/** Maximum memory and time of the V8 isolate that compiles an action's code to find syntax errors. */
+/** Limits of the V8 isolate (a separate JavaScript heap) that compiles an action's code to find syntax errors. */
 export const SYNTAX_CHECK_MEMORY_MB = 32;
 export const SYNTAX_CHECK_TIMEOUT_MS = 1_000;
 
-/**
- * Maximum memory and time to check an action's code against the code rules (rules/code.ts). One megabyte of code takes about 150 MB and, on
- * an idle machine, one second.
- */
+/** Limits of the check of an action's code (rules/code.ts). One megabyte of code needs about 150 MB of memory and one second. */
 export const CODE_RULES_CHECK_MEMORY_MB = 256;
 export const CODE_RULES_CHECK_TIMEOUT_MS = 15_000;
 
 /** Maximum number of queued runs: of all apps together, and of one app. The service rejects further runs with OVERLOADED. */
 export const QUEUE_MAX = 1_000_000;
 export const QUEUE_MAX_PER_APP = 100_000;
-/** Maximum size of all queued payloads. One app may use QUEUE_BYTES_APP_SHARE of it. The variable QUEUE_MAX_MB replaces this default. */
+/** Maximum size of all queued payloads. QUEUE_BYTES_APP_SHARE is the maximum share of one app. */
 export const QUEUE_MAX_MB = 4_096;
 export const QUEUE_BYTES_APP_SHARE = 1 / 10;
 /** Number of queued runs that an app may always have, even if other apps have filled the queue. */
@@ -132,10 +116,7 @@ export const QUEUED_RUNS_PER_APP_RESERVED = 20;
 /** `Retry-After` of OVERLOADED responses. */
 export const OVERLOADED_RETRY_SECONDS = 5;
 
-/**
- * Limits for an action's settings: the highest concurrency limit, the longest debounce delay, the longest total wait of a debounced run,
- * and the shortest time limit of a run.
- */
+/** Limits of an action's settings for concurrency, debouncing and the time limit of its runs. */
 export const CONCURRENCY_LIMIT_MAX = 1_000;
 export const DEBOUNCE_DELAY_MAX_MS = 3_600_000;
 export const DEBOUNCE_WAIT_MAX_MS = 86_400_000;
@@ -146,10 +127,7 @@ export const INTEGRATION_ORIGINS_MAX = 20;
 
 export const SECRET_BINDINGS_MAX = 100;
 
-/**
- * Limits of requests from runs to other servers (contract, section 9): size of a request body, of a response body and of all response
- * bodies of a run; concurrent requests and total requests of a run.
- */
+/** Limits of requests from runs to other servers (contract, section 9). */
 export const OUTGOING_REQUEST_BODY_MAX_BYTES = 1024 * 1024;
 export const OUTGOING_RESPONSE_BODY_MAX_BYTES = 5 * 1024 * 1024;
 export const OUTGOING_RESPONSES_PER_RUN_MAX_BYTES = 20 * 1024 * 1024;
@@ -159,41 +137,35 @@ export const OUTGOING_REQUEST_TIMEOUT_DEFAULT_MS = 10_000;
 export const OUTGOING_REQUEST_TIMEOUT_MAX_MS = 30_000;
 export const OUTGOING_REQUEST_REDIRECTS_MAX = 5;
 
-/** Maximum number of frames of zstd in the body of a response. Each frame needs a decoder. */
+/** Maximum number of zstd frames in the body of a response. Each frame needs a decoder. */
 export const ZSTD_FRAMES_MAX = 1_000;
 
-/**
- * Maximum number of scheduled runs that start in a minute per processor core of the runners. Further runs are skipped as late. Measured: 13
- * a second on two cores.
- */
+/** Maximum number of scheduled runs that start in a minute for each processor core of the runners. Further runs are skipped as late. */
 export const SCHEDULED_RUNS_PER_CORE_AND_MINUTE = 300;
 
 /** Maximum delay by which the scheduled runs of an action can be spread (jitter), in seconds. */
 export const SCHEDULE_JITTER_MAX_SECONDS = 300;
 
-/** Maximum length of a chain in which each run's log event has started the next run. The service ends a longer chain as a recursion. */
+/** Maximum length of a chain of runs, in which each run emits the log event that starts the next run. */
 export const RUN_CHAIN_DEPTH_MAX = 8;
-/** Maximum number of runs that one chain of runs, in which each run's log event starts the next run, may start in a minute. */
+/** Maximum number of runs that one chain can start in a minute. In a chain, each run emits the log event that starts the next run. */
 export const RUNS_PER_CHAIN_AND_MINUTE = 100;
 
-/** Number of the latest stored events to which an author can apply a trigger's filter as a test. */
+/** Number of the newest stored events on which an author can test the filter of a trigger. */
 export const BACKTEST_EVENTS_MAX = 1_000;
 
 /**
- * Maximum requests in progress in one process: for a credential, for a visitor's session at one network address, and for all visitors of
- * one address. All callers without a credential at one address have a separate limit of the same size.
+ * Maximum requests in progress in one process: of a credential, of a visitor at one address, and of all visitors at one address. All
+ * callers without a credential at one address also have the limit REQUESTS_IN_PROGRESS_PER_ADDRESS.
  */
 export const REQUESTS_IN_PROGRESS_PER_CREDENTIAL = 512;
 export const REQUESTS_IN_PROGRESS_PER_VISITOR = 64;
 export const REQUESTS_IN_PROGRESS_PER_ADDRESS = 512;
 
-/**
- * Maximum number of messages that clients can send on websockets within each window: on one websocket, and on all websockets of a
- * credential or a network address.
- */
+/** Maximum messages of clients on one WebSocket, and on all WebSockets of a credential or a network address, in each time window. */
 export const SOCKET_MESSAGES_PER_SOCKET = { limit: 400, windowMs: 8_000 };
 export const SOCKET_MESSAGES_PER_SENDER = { limit: 2_000, windowMs: 10_000 };
-/** Maximum number of open websockets of a network address in one process, and of those without an operation in progress (idle). */
+/** Maximum open WebSockets of a network address in one process, in total and without an operation in progress (idle). */
 export const SOCKETS_PER_ADDRESS = 4_096;
 export const IDLE_SOCKETS_PER_ADDRESS = 512;
 
@@ -201,24 +173,21 @@ export const IDLE_SOCKETS_PER_ADDRESS = 512;
 export const UNKNOWN_TOKENS_PER_ADDRESS_AND_MINUTE = 300;
 
 /**
- * Time after which a visitor's session ends unless the visitor renews it (VISITOR_SESSION_LIFETIME_MS), and maximum lifetime with renewals
- * (VISITOR_SESSION_RENEWED_LIFETIME_MAX_MS). After that, the visitor gets another session.
+ * A visitor's session ends VISITOR_SESSION_LIFETIME_MS after its last renewal, and at the latest VISITOR_SESSION_RENEWED_LIFETIME_MAX_MS
+ * after its start.
  */
 export const VISITOR_SESSION_LIFETIME_MS = 12 * 60 * 60 * 1000;
 export const VISITOR_SESSION_RENEWED_LIFETIME_MAX_MS = 30 * 24 * 60 * 60 * 1000;
 
-/**
- * Maximum number of stored visitor sessions of an app: from one network address, and from all addresses. Above it, the oldest sessions
- * without a signed-in user are removed.
- */
+/** Maximum stored visitor sessions of an app, from one network address and in total. The oldest without a signed-in user are removed. */
 export const VISITOR_SESSIONS_PER_ADDRESS_MAX = 1_000;
 export const VISITOR_SESSIONS_PER_APP_MAX = 100_000;
 
-/** Time limit of a call to a language model, and maximum size of the request body that contains the call's options. */
+/** Time limit of a call to a language model, and maximum size of the request body of such a call. */
 export const AI_TIMEOUT_MS = 110_000;
 export const AI_BODY_MAX_BYTES = 8 * 1024 * 1024;
 
-/** Maximum number of other origins whose pages may start sessions of an app's visitors. */
+/** Maximum number of origins outside of the service whose pages may start sessions of an app's visitors. */
 export const EXTERNAL_PAGE_ORIGINS_MAX = 50;
 
 /** Maximum number of new visitor sessions for one network address in RATE_WINDOW_MS. */
@@ -226,13 +195,10 @@ export const NEW_VISITOR_SESSIONS_PER_ADDRESS_AND_MINUTE = 120;
 
 export const ALERT_RULES_PER_APP = 100;
 
-/** Maximum requests of one credential with analytics events or reports of runs in browsers, in RATE_WINDOW_MS and in one process. */
+/** Maximum requests in RATE_WINDOW_MS with which one credential sends analytics events, or reports of runs in browsers. */
 export const CLIENT_REPORTS_PER_CREDENTIAL_AND_MINUTE = 600;
 
-/**
- * Maximum requests for the TypeScript declarations of packages, of one app in RATE_WINDOW_MS and in one process. The limit exists because
- * a response may have a megabyte.
- */
+/** Maximum requests for the TypeScript declarations of packages, for one app in one process and RATE_WINDOW_MS. */
 export const DECLARATION_REQUESTS_PER_APP_AND_MINUTE = 300;
 
 /** Maximum size of a log event or analytics event, as JSON in UTF-8 (contract, section 3). */
@@ -240,12 +206,10 @@ export const EVENT_MAX_BYTES = 32 * 1024;
 
 /** Maximum MB that all callers of an app except its visitors can store in a minute. The variable INTAKE_QUOTA_MB replaces this default. */
 export const INTAKE_QUOTA_MB = 64;
-/**
- * Shares of INTAKE_QUOTA_MB that visitors can store in a minute: all visitors of an app together, and the visitors at one network address.
- */
+/** Shares of INTAKE_QUOTA_MB that all visitors of an app, and the visitors at one network address, can store in a minute. */
 export const INTAKE_QUOTA_VISITORS_SHARE = 1 / 2;
 export const INTAKE_QUOTA_ADDRESS_SHARE = 1 / 8;
-/** Estimated disk space of a database row in addition to its content, for other columns and index entries. */
+/** Estimated disk space that a database row needs in addition to its content. */
 export const INTAKE_ROW_OVERHEAD_BYTES = 200;
 
 /** Maximum disk space of an app's finished runs and logs, and separately of its events. The variable LOG_MAX_MB replaces this default. */
@@ -254,9 +218,9 @@ export const LOG_MAX_MB = 1_024;
 export const NPM_MIN_AGE_DAYS = 7;
 /** Maximum size of all settings of an app, including public ones, as JSON. */
 export const SETTINGS_MAX_BYTES = 8 * 1024 * 1024;
-/** Maximum size of all actions of an app with all their fields, drafts and live versions together. */
+/** Maximum total size of an app's actions: drafts and live versions with all their fields. */
 export const ACTIONS_MAX_BYTES = 256 * 1024 * 1024;
-/** Maximum size of the built scripts that are stored for an app's actions and their versions. */
+/** Maximum total size of the stored scripts of dependencies that an app's actions and their versions use. */
 export const STORED_SCRIPTS_MAX_BYTES = 256 * 1024 * 1024;
 /** Maximum number of valid tokens of an app, not counting the tokens of pages and runs. */
 export const TOKENS_PER_APP = 1_000;
@@ -271,76 +235,61 @@ export const INVITATION_LIFETIME_MAX_HOURS = 720;
 export const INVITATION_LIFETIME_DEFAULT_HOURS = 168;
 /** Maximum number of stored snapshots of an app. The oldest are removed. */
 export const APP_VERSIONS_MAX = 100;
-/** Maximum stored data of an app: bytes of its actions' versions, and entries of its audit log. The oldest are removed. */
+/** Maximum bytes of an app's stored versions of actions, and maximum entries of its audit log. The oldest are removed. */
 export const ACTION_VERSIONS_PER_APP_MAX_BYTES = 1024 * 1024 * 1024;
 export const AUDIT_ENTRIES_PER_APP_MAX = 100_000;
-/** Maximum number of entries about one person's account in the audit log of sign-ins and access. */
+/** Maximum number of entries about one person in the audit log of accounts. */
 export const AUDIT_ENTRIES_PER_ACCOUNT_MAX = 10_000;
-/** Maximum number of sessions of an app's pages, also of editors' viewer and debug pages. The oldest are removed, even if still valid. */
+/** Maximum number of stored sessions of an app's pages. The oldest are removed, even if they are still valid. */
 export const PAGE_SESSIONS_PER_APP_MAX = 100_000;
-/** Maximum stored bytes of an app: of sent messages, and of responses to requests with an Idempotency-Key. The oldest are removed. */
+/** Maximum stored bytes of an app's sent messages, and of its responses to requests with an Idempotency-Key. The oldest are removed. */
 export const SENT_MESSAGES_PER_APP_MAX_BYTES = 512 * 1024 * 1024;
 export const IDEMPOTENT_RESPONSES_PER_APP_MAX_BYTES = 64 * 1024 * 1024;
 
-/**
- * Free disk space below which the service rejects events. Below half of it, the service also rejects new runs. The variable
- * DISK_FREE_MIN_MB replaces this default.
- */
+/** Free disk space below which the service rejects events. With less than half of this space, the service also rejects new runs. */
 export const DISK_FREE_MIN_MB = 1_024;
 /** `Retry-After` of OVERLOADED responses while the disk is nearly full. */
 export const LOW_DISK_RETRY_SECONDS = 60;
 
-/**
- * Maximum number of page loads in RATE_WINDOW_MS that are logged as `app.view` events: of one network address or editor, and of one app.
- */
+/** Maximum page loads in RATE_WINDOW_MS that are logged as `app.view` events, for one viewer and for one app. */
 export const PAGE_VIEWS_PER_VIEWER_AND_MINUTE = 60;
 export const PAGE_VIEWS_PER_APP_AND_MINUTE = 600;
 
-/** Maximum size of the list of changed fields and settings in an `app.update` event, as JSON. */
 export const APP_UPDATE_EVENT_NAMES_MAX_BYTES = 16 * 1024;
 
-/** Maximum number of devices on which one person receives notifications by Web Push. The oldest are removed. */
+/** Maximum number of devices on which one user of an app receives push messages. The oldest devices are removed. */
 export const PUSH_SUBSCRIPTIONS_PER_READER = 20;
-/** Maximum notifications of an app, and maximum devices that receive them: of signed-in people, and of visitors. The oldest are removed. */
+/** Maximum notifications of an app, devices that receive push messages, and devices of visitors. The oldest are removed. */
 export const NOTIFICATIONS_PER_APP_MAX = 100_000;
 export const PUSH_SUBSCRIPTIONS_PER_APP_MAX = 100_000;
 export const VISITOR_DEVICES_PER_APP = 20_000;
 
-/** Maximum number of delivery reports of mail and SMS providers from one network address in RATE_WINDOW_MS. */
+/** Maximum requests from one network address in RATE_WINDOW_MS with which mail and SMS providers report deliveries. */
 export const DELIVERY_REPORTS_PER_ADDRESS_AND_MINUTE = 600;
 
-/** Maximum number of events in one request with analytics events. */
 export const ANALYTICS_EVENTS_PER_REQUEST = 100;
 
-/** Maximum size of the values on one page of a list. A page may therefore have fewer than `limit` entries, but has at least one. */
+/** Maximum size of the values on one page of a list. Because of this limit, a page may have fewer than `limit` entries. */
 export const LIST_PAGE_MAX_BYTES = 8 * 1024 * 1024;
 
 /** Maximum size of the response to one GraphQL request, and of an exported document. */
 export const GRAPHQL_RESPONSE_MAX_BYTES = 16 * 1024 * 1024;
 
 /**
- * Limits of data sources: size of an entry as JSON in UTF-8, number of entries in a commit, of entries in a data source, and of data
- * sources in an app.
+ * Limits of data sources (tables of entries): size of an entry as JSON in UTF-8, entries of one commit, entries of a data source, and data
+ * sources of an app.
  */
 export const ENTRY_MAX_BYTES = 1024 * 1024;
 export const COMMIT_ENTRIES_MAX = 100_000;
 export const ENTRIES_PER_DATA_SOURCE = 5_000_000;
 export const DATA_SOURCES_PER_APP = 1_000;
-/** Maximum total size of an app's entries in data sources. The variable DATA_SOURCE_QUOTA_MB replaces this default. */
 export const DATA_SOURCE_QUOTA_MB = 10_240;
-/** Time limit of an import of entries into a data source. */
 export const ENTRY_IMPORT_TIMEOUT_MS = 15 * 60_000;
 /** Maximum number of stored snapshots of a data source. The oldest are removed. */
 export const VERSIONS_PER_DATA_SOURCE_MAX = 30;
-/**
- * A write of more entries than this is a bulk change: it creates one log event instead of one for each entry, and subscribers must read all
- * entries again.
- */
+/** A write of more entries creates one log event instead of one for each entry, and subscribers must read all entries again. */
 export const BULK_WRITE_THRESHOLD_ENTRIES = 1_000;
-/**
- * Maximum failed sign-ins of app users in SIGN_IN_WINDOW_SECONDS. Counted separately for each user and for each network
- * address.
- */
+/** Maximum failed sign-ins of one app user, and from one network address, in SIGN_IN_WINDOW_SECONDS. */
 export const SIGN_IN_FAILURES_MAX = 10;
 export const SIGN_IN_WINDOW_SECONDS = 600;
 /**
@@ -360,38 +309,31 @@ export const ENTRY_QUERY_TIMEOUT_MS = 5_000;
  */
 export const MEDIA_MAX_MB = 100;
 export const MEDIA_QUOTA_MB = 10_240;
-/**
- * A smaller file or thumbnail counts as this size for the app's quota, because its database row and disk block take about as much space.
- */
+/** Smaller files and thumbnails count as this size for the app's quota. */
 export const MEDIA_FILE_COUNTED_MIN_BYTES = 4_096;
-/** Maximum size of a picture file that the service converts to a thumbnail or another size. Larger ones are rejected. */
+/** Maximum size of an uploaded picture. */
 export const PICTURE_MAX_BYTES = 100 * 1024 * 1024;
-/** Longer edge of thumbnails in pixels, JPEG or WebP quality, and maximum file size. */
+/** `edge` is the length of a thumbnail's longer edge in pixels, `maxBytes` the maximum size of the thumbnail's file. */
 export const THUMBNAIL_LIMITS = { edge: 320, quality: 75, maxBytes: 512 * 1024 } as const;
 /** Maximum file size of a picture after its conversion to another size or format. */
 export const RESIZED_PICTURE_MAX_BYTES = 32 * 1024 * 1024;
-/** Maximum total size of converted pictures in the memory cache, the only place where they are stored. */
+/** Maximum total size of the converted pictures that one process caches in memory. */
 export const RESIZED_PICTURES_CACHE_MAX_BYTES = 32 * 1024 * 1024;
-/** Maximum number of pictures that wait for their conversion in one process. Further requests are rejected with OVERLOADED. */
+/** Maximum number of pictures that one process converts or keeps waiting. Further requests fail with OVERLOADED. */
 export const PICTURE_CONVERSIONS_WAITING_MAX = 300;
-/**
- * Maximum number of uploads in progress in one process: of all callers together, and of all callers without a role. One app can have at
- * most half of the uploads that other apps leave free.
- */
+/** Maximum number of uploads in progress in one process: of all callers, and of all callers who are not trusted (such as visitors). */
 export const UPLOADS_IN_PROGRESS_MAX = 256;
 export const VISITOR_UPLOADS_IN_PROGRESS_MAX = 64;
 export const FILES_PER_UPLOAD = 20;
-/** Maximum number of media folders of an app, and maximum nesting depth of folders. */
 export const MEDIA_FOLDERS_MAX = 10_000;
 export const MEDIA_FOLDER_DEPTH_MAX = 50;
 
-/** Maximum number of rows that the service counts exactly for a list. Above it, `total` is an estimate. */
+/** Maximum number of rows that the service counts exactly. If a list has more rows, its `total` is an estimate. */
 export const EXACT_COUNT_MAX_ROWS = 10_000;
 
-/** A search in runs reads at most this many characters of a run's log entry, and at most as many of the run's console output. */
+/** A search in runs reads this number of characters of a run's log entry, and of the run's console output, at most. */
 export const SEARCHED_CHARACTERS_MAX = 32 * 1024;
 /** Time limit of one search in runs. */
 export const RUN_SEARCH_TIMEOUT_MS = 5_000;
 
-/** Maximum size of a manifest in a request or a response. */
 export const MANIFEST_MAX_BYTES = 32 * 1024 * 1024;

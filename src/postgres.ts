@@ -1,7 +1,4 @@
-/**
- * Creates all connections to PostgreSQL. Each connection has an error listener from the start, and fails if the server stops responding.
- * Contains no tables and no statements.
- */
+/** Creates the clients, pools and pool options for all connections to PostgreSQL, and recognizes errors of lost connections. */
 import type { Socket } from "node:net";
 import pg from "pg";
 
@@ -10,23 +7,17 @@ pg.types.setTypeParser(pg.types.builtins.INT8, Number);
 
 /** Maximum time to open a connection, or to get one from the pool. */
 const CONNECT_LIMIT_MS = 5_000;
-/** Maximum time of one SQL statement of a request, a run or periodic work. */
+/** Maximum time of one SQL statement. Statements of migrations have no limit. */
 const STATEMENT_LIMIT_MS = 30_000;
-/** Time after which PostgreSQL ends a transaction without a statement, so that its locks are released. */
+/** Time after which PostgreSQL closes the session of an idle transaction, so that the transaction's locks are released. */
 const IDLE_IN_TRANSACTION_LIMIT_MS = 30_000;
-/**
- * Time without a byte in either direction after which a connection with a running statement counts as lost. It is longer than the longest
- * statement.
- */
+/** Time without traffic after which a connection with a running statement counts as lost. It must exceed STATEMENT_LIMIT_MS. */
 const SILENCE_LIMIT_MS = STATEMENT_LIMIT_MS + 10_000;
 const SILENCE_MESSAGE = `the database stopped responding while a statement was running (limit: ${SILENCE_LIMIT_MS / 1_000} s)`;
 /** Time without traffic after which the operating system checks a connection with TCP keep-alive. */
 const KEEP_ALIVE_AFTER_MS = 30_000;
 
-/**
- * Pool options that keep idle connections open. Opening a connection costs 20 ms of processor time, and a pool that
- * closes idle connections would open new ones just when the load is high.
- */
+/** Keeps idle connections of a pool open, because opening a connection costs 20 ms of processor time. */
 const KEEP_OPEN = { keepAlive: true, keepAliveInitialDelayMillis: KEEP_ALIVE_AFTER_MS, idleTimeoutMillis: 0 };
 
 const BOUNDS = {
@@ -39,23 +30,23 @@ const BOUNDS = {
 let lost = 0;
 
 const DISK_FULL = "53100";
-/** Monotonic time at which PostgreSQL last rejected a write because its disk was full; null while the disk has free space. */
+/** Time (`performance.now()`) of PostgreSQL's last error for a full disk; null before the first one and after `markDiskFree`. */
 let diskFullAt: number | null = null;
 
-/** Returns the milliseconds since PostgreSQL last rejected a write because its disk was full; null while the disk has free space. */
+/** Returns the milliseconds since PostgreSQL's last error for a full disk; null before the first one and after `markDiskFree`. */
 export const getMsSinceDiskFull = (): number | null => (diskFullAt === null ? null : performance.now() - diskFullAt);
 
-/** True while PostgreSQL rejects writes of this process because its disk is full. */
+/** True from PostgreSQL's first error for a full disk until `markDiskFree` is called. */
 export const isDiskFull = (): boolean => diskFullAt !== null;
 
 export function markDiskFree(): void {
   diskFullAt = null;
 }
 
-/** Returns the number of connections that this process has lost since its start. Connections that it closed itself do not count. */
+/** Returns the number of connections that failed in this process since its start. */
 export const countLostConnections = (): number => lost;
 
-/** Client with an error listener from the start. Without it, a connection that is lost between two statements would end the process. */
+/** pg client with an error listener. Without one, the loss of an idle connection would end the process. */
 class ClientWithErrorListener extends pg.Client {
   constructor(config?: string | pg.ClientConfig) {
     super(config);
@@ -67,10 +58,7 @@ class ClientWithErrorListener extends pg.Client {
   }
 }
 
-/**
- * Client that also fails if a statement is running and no byte is received or sent for SILENCE_LIMIT_MS. An idle
- * connection may receive nothing for longer.
- */
+/** Client whose connection fails if a statement is running and no byte is received or sent for SILENCE_LIMIT_MS. */
 class BoundedClient extends ClientWithErrorListener {
   private isStatementRunning = false;
 
@@ -81,7 +69,6 @@ class BoundedClient extends ClientWithErrorListener {
     });
     this.once("connect", () => {
       const socket = this.connection.stream as Socket;
-      // The timeout starts again with every byte that is received or sent.
       socket.setTimeout(SILENCE_LIMIT_MS, () => {
         if (this.isStatementRunning) socket.destroy(new Error(SILENCE_MESSAGE));
       });
@@ -101,17 +88,14 @@ class BoundedClient extends ClientWithErrorListener {
   }
 }
 
-/** Options for pools that a library creates, so that the pools use BoundedClient and its time limits. */
+/** Options with time limits for TypeORM's pool and for the pools of this file. */
 export const TIME_LIMITED_POOL_OPTIONS = { ...BOUNDS, Client: BoundedClient };
-/**
- * Time after which the client stops waiting for a statement through a pooler. It is longer than the limit of the database role, so that
- * PostgreSQL cancels the statement first: after the client's limit, PostgreSQL would continue to execute the statement.
- */
+/** Time after which the client stops waiting for a statement. PostgreSQL's own limit must be shorter, so that it cancels the statement. */
 const POOLER_READ_LIMIT_MS = STATEMENT_LIMIT_MS + 5_000;
 
 /**
- * Options for connections through a pooler, which rejects settings at the start of a session. The time limits are therefore set for the
- * database role, and the client stops waiting by itself.
+ * Options for connections through a pooler such as PgBouncer. A pooler rejects `statement_timeout` at the start of a session, so the
+ * operator sets this limit for the database role.
  */
 export const POOLER_CONNECTION_OPTIONS = {
   ...KEEP_OPEN,
@@ -119,7 +103,7 @@ export const POOLER_CONNECTION_OPTIONS = {
   query_timeout: POOLER_READ_LIMIT_MS,
   Client: BoundedClient,
 };
-/** Options for pools whose statements have no time limit, for migrations. */
+/** Options for pools whose statements have no time limit. */
 export const MIGRATION_POOL_OPTIONS = {
   connectionTimeoutMillis: CONNECT_LIMIT_MS,
   keepAlive: true,
@@ -127,8 +111,7 @@ export const MIGRATION_POOL_OPTIONS = {
 };
 
 /**
- * Creates a client that is not connected yet. Its connection may receive nothing for long, so the caller must check that the connection
- * works.
+ * Returns a client that is not connected yet. Its statements have no time limit, so the caller must check that the server still responds.
  */
 export function createClient(url: string, name = "svc-app-actions"): pg.Client {
   const { connectionTimeoutMillis, keepAlive } = MIGRATION_POOL_OPTIONS;
@@ -141,7 +124,7 @@ export function createClient(url: string, name = "svc-app-actions"): pg.Client {
 }
 
 /**
- * Creates a pool whose connections may receive nothing for long, for example for LISTEN.
+ * Creates a pool whose connections may receive nothing for a long time, for example after LISTEN.
  * @param size maximum number of connections
  * @param name application name that PostgreSQL shows
  * @param onConnect runs on each new connection before its first use
@@ -154,23 +137,17 @@ export function createPool(
 ): pg.Pool {
   const options = { ...BOUNDS, Client: ClientWithErrorListener, application_name: name, onConnect };
   const pool = new pg.Pool({ connectionString: url, max: size, ...options });
-  // Each client handles the loss of its connection. Without a listener of its own, the pool would throw an error.
+  // The clients handle lost connections. Without an `error` listener, the pool would throw the same error.
   return pool.on("error", () => undefined).on("connect", () => undefined);
 }
 
-/**
- * Makes PostgreSQL use generic plans, which assume that all apps have the same size. If one app has nearly all rows, such a plan would
- * prefer a sequential scan even for small apps, so sequential scans are off; each of these statements has an index. JIT is off because it
- * would compile such plans.
- */
+/** With generic plans, PostgreSQL could choose a sequential scan for a small app next to a large one, so such scans are switched off. */
 const FOR_ANY_VALUES = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET jit = off";
 
 /**
- * Creates a pool for prepared statements with generic plans, which select table partitions at execution. On a large
- * table of runs, planning each execution would take longer than the statement itself.
- * @param limitMs maximum time in milliseconds to open a connection, and of each statement, also if the server stops
- *   responding; pg then closes the connection, and the next statement opens another one. Without `limitMs`, the usual
- *   limits apply
+ * Creates a pool for prepared statements with generic plans. On a table with many partitions, planning a statement again for each execution
+ * can take longer than the execution.
+ * @param limitMs maximum milliseconds to open a connection and to execute a statement; the usual limits if omitted
  */
 export function createPreparedStatementPool(url: string, size: number, limitMs?: number): pg.Pool {
   const onConnect = async (client: pg.ClientBase) => {
@@ -182,10 +159,7 @@ export function createPreparedStatementPool(url: string, size: number, limitMs?:
   return pool.on("error", () => undefined).on("connect", () => undefined);
 }
 
-/**
- * Query that passes name and text directly to pg. For a query in an options object, pg copies the object, which takes as long as the rest
- * of the query.
- */
+/** Prepared statement as a pg.Query. If pg gets an options object instead, it copies the object at each call. */
 class NamedQuery extends pg.Query {
   constructor(
     readonly name: string,
@@ -196,19 +170,19 @@ class NamedQuery extends pg.Query {
   }
 }
 
-/** Executes a statement and returns its rows. Each connection of the pool prepares the statement once under `name`. */
+/** Executes a prepared statement and returns its rows. A name must always have the same text, because each connection prepares it once. */
 export async function queryPreparedRowsInPool<T>(
   pool: pg.Pool,
   name: string,
   text: string,
   values: unknown[],
 ): Promise<T[]> {
-  // Pools accept query objects too, but pg's type declarations allow them only for `Client`.
+  // `pool.query` also accepts a pg.Query, but pg's type declarations do not allow this argument.
   const answered = pool.query(new NamedQuery(name, text, values)) as unknown as Promise<pg.QueryResult>;
   return (await answered).rows as T[];
 }
 
-/** True if `url` leads to a connection pooler in transaction mode, which rejects settings at the start of a session. */
+/** True if `url` leads to a connection pooler that rejects settings at the start of a session, as PgBouncer does. */
 export async function isPoolerUrl(url: string): Promise<boolean> {
   const pool = createPool(url, 1, "svc-app-actions");
   try {
@@ -221,17 +195,14 @@ export async function isPoolerUrl(url: string): Promise<boolean> {
   }
 }
 
-/**
- * Matches the SQLSTATE codes of a server that stops, starts, has no free connection, or has cancelled a statement because of its time
- * limit.
- */
+/** SQLSTATE codes of a server that stops, starts or lacks resources, of lost connections, and of statements that took too long. */
 const AWAY_STATES = /^(08|53|57P0\d|57014|25P03)/;
 const AWAY_CODES = /^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/;
-/** Matches messages of errors that pg itself creates, because these errors have no code. */
+/** Messages of errors that pg itself creates. These errors have no code. */
 const AWAY_MESSAGES =
   /^(Connection terminated|timeout e|Query read timeout|Client (has encountered a connection error|was closed)|Cannot use a pool after)/;
 
-/** True if the client has stopped waiting for a statement. PostgreSQL may still execute the statement. */
+/** True if the client stopped waiting for a statement (`query_timeout`). PostgreSQL may still execute the statement. */
 export const isClientStatementTimeout = (error: unknown): boolean =>
   error instanceof Error && error.message === "Query read timeout";
 

@@ -1,33 +1,26 @@
 /**
- * Reads the OpenID providers from environment variables: OIDC_ISSUER and the other OIDC_ variables for one provider, OIDC_<NAME>_ISSUER and
- * so on for each further provider.
+ * Reads the OpenID providers from environment variables. The variables of the first provider begin with OIDC_, those of further providers
+ * with OIDC_<NAME>_.
  */
 import { describeRejectedValue } from "./values.js";
 
-/** OpenID provider with which people can sign in. */
 export interface OpenIdProvider {
-  /** Name of the provider in the paths of its routes: `oidc`, or the NAME in OIDC_<NAME>_ISSUER in lower case. */
+  /** ID of the provider in URL paths: `oidc`, or NAME in lower case for the variables OIDC_<NAME>_…. */
   id: string;
-  /** Text on the provider's button on Studio's sign-in page. */
+  /** Text on the provider's button on the sign-in page. */
   name: string;
   issuer: string;
   clientId: string;
   clientSecret: string;
-  /** True if a person without an account gets one at the first sign-in. */
+  /** True if the first sign-in of an unknown person creates an account. */
   autoCreate: boolean;
   /** Name of the claim (field of the ID token) that lists a person's groups. */
   roleClaim: string;
-  /**
-   * Role in the organization for each group of the provider. The key is the group's name. If empty, people get no roles
-   * from the provider.
-   */
+  /** Roles by group of the provider. If empty, people get no roles from the provider. */
   roles: ReadonlyMap<string, string>;
-  /** Name of the claim that selects the person's organization; null if the domain of the verified e-mail address selects it. */
+  /** Name of the claim that selects a person's organization; null if the domain of the verified e-mail address selects it. */
   organizationClaim: string | null;
-  /**
-   * IDs of organizations. The key is the value of `organizationClaim` or the domain. If empty, everyone belongs to the
-   * first organization.
-   */
+  /** IDs of organizations, by the value of `organizationClaim` or by domain. If empty, everyone belongs to the first organization. */
   organizations: ReadonlyMap<string, number>;
 }
 
@@ -36,7 +29,7 @@ type Environment = Record<string, string | undefined>;
 /** Reports an invalid variable. `expected` completes the sentence "NAME must be …". */
 type ReportFault = (name: string, expected: string) => void;
 
-/** Rows of the reference page: names, default and meaning of the OpenID variables. */
+/** Rows of the reference page for the OpenID variables. */
 export const OPEN_ID_VARIABLES: readonly [names: string, initial: string, meaning: string][] = [
   [
     "`OIDC_ISSUER`, `OIDC_CLIENT_ID`, `OIDC_CLIENT_SECRET`",
@@ -56,16 +49,13 @@ export const OPEN_ID_VARIABLES: readonly [names: string, initial: string, meanin
 ];
 
 const ISSUER_VARIABLE = /^OIDC_(?:([A-Z0-9]+(?:_[A-Z0-9]+)*)_)?ISSUER$/;
-/**
- * Words that cannot be the name of a provider, because they would be ambiguous. For example, OIDC_CLIENT_ID could
- * belong to a provider CLIENT.
- */
+/** Words that cannot be a provider's NAME. For example, OIDC_CLIENT_ID could also be the variable ID of a provider CLIENT. */
 const RESERVED_NAMES = ["CLIENT", "ROLE", "AUTO", "ORGANIZATION"];
 const ROLE_NAMES = ["owner", "admin", "editor", "operator", "reader"];
 const LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"];
 const ROLE_PAIRS_MAX = 200;
 
-/** Parses a list of pairs such as `a=b,c=d`. Returns null if the text is no such list. */
+/** Parses a list of pairs such as `a=b,c=d`. Returns null for an invalid list. */
 function parsePairs(text: string | null): Map<string, string> | null {
   const parts = (text ?? "").split(",").map((part) => part.trim());
   if (parts.join("") === "") return new Map();
@@ -124,7 +114,7 @@ function readProvider(env: Environment, name: string | undefined, fault: ReportF
   };
 }
 
-/** Reads all OpenID providers. The first one is the provider whose variables have no NAME. */
+/** Reads all OpenID providers. The provider whose variables have no NAME is the first. */
 export function readOpenIdProviders(env: Environment, fault: ReportFault): OpenIdProvider[] {
   const names = Object.keys(env)
     .filter((key) => env[key]?.trim())

@@ -1,4 +1,4 @@
-/** Parsers for the values of environment variables. A parser rejects an invalid value with a text that completes "NAME must be …". */
+/** Parsers for the values of environment variables. The error message of a parser completes "NAME must be …". */
 import { isIP } from "node:net";
 import { z } from "zod";
 
@@ -16,10 +16,11 @@ export interface MediaBucket {
   region: string;
 }
 
-/** Maximum number of characters of a rejected value that an error message shows. */
 const SHOWN_VALUE_LENGTH = 100;
 
-/** Returns the text that an error message shows for a rejected value: the value itself, but only its length if it may contain a secret. */
+/**
+ * Returns a rejected value for an error message, shortened to 100 characters. If the value may contain a secret, returns only its length.
+ */
 export function describeRejectedValue(input: string, { isSecret }: { isSecret: boolean }): string {
   const colon = input.indexOf(":");
   const mayHaveCredentials = (colon !== -1 && input.includes("@", colon)) || input.includes("?");
@@ -30,7 +31,7 @@ export function describeRejectedValue(input: string, { isSecret }: { isSecret: b
 /**
  * Creates a parser.
  * @param expected completes the message "NAME must be …"
- * @param read returns the parsed value, or undefined for an invalid text
+ * @param read returns undefined for an invalid text
  */
 export function createSchemaFromParser<T>(expected: string, read: (text: string) => T | undefined) {
   return z.string().transform((input, context): T => {
@@ -55,17 +56,16 @@ export const integerSchema = (min: number, max: number) =>
 export const enumSchema = <const T extends string>(...allowed: readonly T[]) =>
   createSchemaFromParser(`one of ${allowed.join(", ")}`, (input) => allowed.find((value) => value === input));
 
-/** Creates a parser for a variable with one of two words: `on` gives true, `off` gives false. */
+/** Creates a parser for two words: `on` is the word for true, `off` the word for false. */
 export const booleanSchema = (on: string, off: string) => enumSchema(on, off).transform((value) => value === on);
 
-/** Creates a parser for a list whose elements are separated by commas. Ignores spaces around an element. */
 export const listSchema = <T>(expected: string, read: (part: string) => T | undefined) =>
   createSchemaFromParser(expected, (input) => {
     const values = input.split(",").map((part) => read(part.trim()));
     return values.includes(undefined) ? undefined : (values as T[]);
   });
 
-/** Creates a parser for a URL. The value has no trailing slash. */
+/** Creates a parser for a URL. Removes a slash at the end. */
 export const urlSchema = (pattern: RegExp, expected: string) =>
   createSchemaFromParser(expected, (input) =>
     pattern.test(input) && URL.canParse(input) ? input.replace(/\/$/, "") : undefined,
@@ -75,13 +75,13 @@ export const ipAddressSchema = createSchemaFromParser("an IP address of this mac
   isIP(input) === 0 ? undefined : input,
 );
 
-/** Accepts an IP address to which other machines can connect; rejects wildcard addresses such as 0.0.0.0. */
+/** Accepts an IP address to which other machines can connect. Rejects wildcard addresses such as 0.0.0.0. */
 export const reachableAddressSchema = createSchemaFromParser(
   "one IP address of this machine, under which browsers reach it",
   (input) => (isIP(input) === 0 || WILDCARD_ADDRESS.test(input) ? undefined : input),
 );
 
-/** True for an IP address or a network such as 10.0.0.0/8; false for a network that is the whole internet. */
+/** True for an IP address or a network such as 10.0.0.0/8; false for the network 0.0.0.0/0, which contains all addresses. */
 function isNetworkRange(part: string): boolean {
   const [address = "", bits, more] = part.split("/");
   const family = isIP(address);
@@ -89,7 +89,6 @@ function isNetworkRange(part: string): boolean {
   return bits === undefined || (/^[1-9]\d{0,2}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128));
 }
 
-/** Parses the trusted proxies: their number, or a list of their addresses and networks. */
 export const trustedProxiesSchema = createSchemaFromParser(
   "how many proxies stand before this service (1 to 9), or their addresses and networks, separated by commas",
   (input): number | string[] | undefined => {

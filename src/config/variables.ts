@@ -12,23 +12,18 @@ export type ProcessRole = (typeof PROCESS_ROLES)[number];
 const LOG_LEVELS = ["info", "trace", "debug", "warn", "error", "fatal", "silent"] as const;
 const POSTGRES_URL_SCHEMA = values.patternSchema(/^postgres(ql)?:\/\//, "a postgres:// URL");
 const REQUEST_LIMIT_SCHEMA = values.integerSchema(0, 100_000);
-/** Matches the URL of a mail server. It may contain a percent-encoded user and password. */
 const MAIL_SERVER_PATTERN = /^smtps?:\/\/([^/?#\s@]+@)?[^/?#\s@]+\/?$/;
 const MAIL_SENDER_PATTERN = /^([^<>\r\n]*<[^<>@\s]+@[^<>@\s]+>|[^<>@\s]+@[^<>@\s]+)$/;
 
 /** Texts about a variable for the reference page, in Markdown. */
 export interface VariableDescription {
   meaning: string;
-  /** Default value as the reference page shows it. */
   defaultText: string;
 }
 
 const variableDescriptions = z.registry<VariableDescription>();
 
-/**
- * Adds the description to a variable's schema.
- * @param shownInitial text that the reference page shows as the default, if the default value itself would not be clear
- */
+/** Adds a variable's description to its schema. `shownInitial` is the default as the reference page shows it. */
 function describeVariable<T>(
   schema: z.ZodType<T>,
   initial: T,
@@ -267,7 +262,7 @@ const VARIABLE_SCHEMAS = {
     "S3 bucket for the files of apps, instead of a folder: `s3://bucket/prefix?endpoint=…&region=…`. Needs [AWS credentials](#object-storage)",
     "`DATA_DIR/media`",
   ),
-  // The maximum is 5 GB, the largest file that S3 accepts in one request.
+  // 5 GB is the largest file that S3 accepts in one request.
   MEDIA_MAX_MB: describeVariable(values.integerSchema(1, 5_000), limits.MEDIA_MAX_MB, "size of one file"),
   MEDIA_QUOTA_MB: describeVariable(
     values.integerSchema(0, 1_000_000_000),
@@ -302,7 +297,7 @@ const VARIABLE_SCHEMAS = {
 
 const ENVIRONMENT_SCHEMA = z.object(VARIABLE_SCHEMAS);
 
-/** Variables whose value may contain a secret. Error messages show only the length of such a value. */
+/** Variables that may contain a secret. Error messages show only the length of their values. */
 const VARIABLES_WITH_SECRETS: readonly string[] = [
   "DATABASE_URL",
   "DATABASE_DIRECT_URL",
@@ -314,7 +309,7 @@ const VARIABLES_WITH_SECRETS: readonly string[] = [
 
 export type EnvironmentVariables = z.output<typeof ENVIRONMENT_SCHEMA>;
 
-/** Result of reading the variables: all values, or one message for each invalid variable. */
+/** All values, or one error message for each invalid variable. */
 type ReadVariables = { values: EnvironmentVariables } | { faults: string[] };
 
 /** Reads all variables. A blank variable counts as unset. */

@@ -19,7 +19,6 @@ export class ActionRow {
   @Column("bigint", { name: "app_id" })
   appId: number;
 
-  /** ID of the draft to which a live version belongs; null for a draft. */
   @Column("bigint", { name: "master_id", nullable: true })
   masterId: number | null;
 
@@ -72,7 +71,7 @@ export class ActionRow {
   /** Origins that the code may send requests to. */
   @Column("json", { name: "integration_origins" })
   integrationOrigins: string[];
-  /** Callers who can run the action from a page. null means everyone. */
+  /** Callers who can run the action by its `manual` trigger. null means everyone. */
   @Column("json", { nullable: true })
   access: ActionAccess | null;
 

@@ -1,16 +1,14 @@
-/**
- * Entity of the table `app`. The app's settings are in another table, because their tier (public, private or protected)
- * decides which callers can read them.
- */
+/** Entity of the table `app`. The app's settings are in other tables. */
 import { Column, CreateDateColumn, Entity, PrimaryGeneratedColumn, UpdateDateColumn } from "typeorm";
 
 /**
- * Value of `app_stage.expires_at` that marks a stage as closed (removed by a user). A closed stage can only be deleted.
- * Its `root_id` is its own ID, so that it belongs to no group, and releases its name. Its credentials are invalid.
+ * Value of `app_stage.expires_at` for a closed stage. A stage is a copy of an app. A closed stage was removed by a user: its credentials
+ * are
+ * invalid, and its data will be deleted.
  */
 export const CLOSED_STAGE_EXPIRY_SQL = "'-infinity'::timestamptz";
 
-/** Returns the SQL condition that is true if an app is a closed stage. @param appId SQL expression with the ID of the app */
+/** Returns an SQL condition: the app is a closed stage. `appId` is the SQL expression of the app's ID. */
 export const isClosedStageSql = (appId: string): string =>
   `EXISTS (SELECT FROM app_stage s WHERE s.app_id = ${appId} AND s.expires_at = ${CLOSED_STAGE_EXPIRY_SQL})`;
 
@@ -50,22 +48,19 @@ export class AppRow {
   @Column("boolean", { name: "is_hidden" })
   isHidden: boolean;
 
-  /** True if an action can be published only after its tests have passed. */
+  /** True if a request that publishes an action must state that the tests of the draft passed (`tested`). */
   @Column("boolean", { name: "requires_tests", default: false })
   requiresTests: boolean;
 
-  /**
-   * Time of the last change of any setting; null if there was none. Queries load it only on request, because API
-   * responses about an app have no such field.
-   */
+  /** Time of the last change of any setting; null if there was none. API responses about an app do not contain this time. */
   @Column("timestamptz", { name: "settings_updated_at", nullable: true, select: false })
   settingsUpdatedAt: Date | null;
 
-  /** Version number of the app's secrets: the database increases it whenever a private or protected setting changes. */
+  /** Version number of the app's secrets. The database increases it whenever a private or protected setting changes. */
   @Column({ type: "bigint", name: "secrets_version", update: false, default: 0 })
   secretsVersion: number;
 
-  /** Highest `secretsVersion` for which the service has already deleted all replaced secret values. */
+  /** Replaced secret values up to this `secretsVersion` are already deleted. */
   @Column({ type: "bigint", name: "secrets_forgotten", update: false, default: 0 })
   secretsForgotten: number;
 
@@ -77,7 +72,7 @@ export class AppRow {
   @Column({ type: "timestamptz", name: "schedules_paused_at", nullable: true, update: false })
   schedulesPausedAt: Date | null;
 
-  /** Data key of the app, encrypted with SETTINGS_KEY; null until the first private setting is written. */
+  /** Key that encrypts the app's settings, encrypted with SETTINGS_KEY; null if the app has no encrypted settings yet. */
   @Column("bytea", { name: "data_key", nullable: true, select: false })
   dataKey: Buffer | null;
 

@@ -1,11 +1,11 @@
-/** Sizes of the batches in which jobs read and delete rows, so that no statement exceeds its time limit. */
+/** Adapts the number of rows in the batches that jobs read or delete, so that no statement exceeds its time limit. */
 import { isStatementTimeout } from "./database.js";
 
-/** Number of rows in the next batch of a job. A batch that took too long halves it, and a batch that succeeded doubles it again. */
+/** Number of rows in the next batch. Call `shrink` after a batch that took too long, and `grow` after a batch that succeeded. */
 export class AdaptiveBatchSize {
   private rows: number;
 
-  /** @param max number of rows in the first batch, and maximum number of rows */
+  /** @param max number of rows in the first batch, and maximum number of rows in a batch */
   constructor(private readonly max: number) {
     this.rows = max;
   }
@@ -18,7 +18,7 @@ export class AdaptiveBatchSize {
     this.rows = Math.min(this.max, this.rows * 2);
   }
 
-  /** Halves the size. Returns false if the last batch already had a single row. */
+  /** Halves the size. Returns false if the size was already one row. */
   shrink(): boolean {
     const canShrink = this.rows > 1;
     this.rows = Math.max(1, Math.floor(this.rows / 2));
@@ -27,10 +27,10 @@ export class AdaptiveBatchSize {
 }
 
 /**
- * Repeats a statement that deletes one batch of rows, until it finds no more rows or the job is stopped.
- * @param max maximum number of rows in a batch
- * @param deleteBatch deletes at most `limit` rows and returns the number of deleted rows
- * @throws the time limit of a statement that deletes a single row, and all other errors
+ * Calls `deleteBatch` until it deletes fewer than `limit` rows or the job is stopped. Halves `limit` after a timeout.
+ * @param max maximum of `limit`
+ * @param deleteBatch deletes at most `limit` rows, and returns the number of deleted rows
+ * @throws the timeout of a statement that deletes a single row, and all other errors
  */
 export async function deleteInBatches(
   max: number,

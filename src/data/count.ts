@@ -1,9 +1,9 @@
-/** Counts the rows of a query: exactly if there are few, otherwise by the estimate of PostgreSQL's planner. */
+/** Counts the rows of a query: exactly up to EXACT_COUNT_MAX_ROWS, otherwise with the estimate of PostgreSQL's query planner. */
 import { LRUCache } from "lru-cache";
 import { EXACT_COUNT_MAX_ROWS } from "../limits.js";
 import { createPreparedStatementName, type Db, queryPreparedRows, rows } from "./database.js";
 
-/** Result of a count. Above EXACT_COUNT_MAX_ROWS, `exact` is false and `count` is the database planner's estimate. */
+/** Above EXACT_COUNT_MAX_ROWS, `exact` is false and `count` is an estimate. */
 export interface Count {
   count: number;
   exact: boolean;
@@ -13,10 +13,7 @@ interface ExplainedPlan {
   "QUERY PLAN": [{ Plan: { "Plan Rows": number } }];
 }
 
-/**
- * Time in milliseconds for which row estimates are cached. A new estimate takes as long as counting a few rows, because
- * PostgreSQL plans the query for all partitions. Estimates change only every few minutes.
- */
+/** Milliseconds for which an estimate is reused, because for a new estimate PostgreSQL plans the query for all partitions. */
 const ESTIMATE_CACHE_MS = 10_000;
 const CACHED_ESTIMATES_MAX = 1_000;
 
@@ -35,7 +32,7 @@ async function estimateRows(db: Db, fromClause: string, parameters: unknown[]): 
   return estimatedRows;
 }
 
-/** Counts the rows of a query. @param fromClause SQL after FROM, including the conditions */
+/** Counts the rows of a query. `fromClause` is the SQL after FROM, including the conditions. */
 export async function countRows(db: Db, fromClause: string, parameters: unknown[]): Promise<Count> {
   const countLimit = EXACT_COUNT_MAX_ROWS + 1;
   const countSql = `SELECT count(*) FROM (SELECT FROM ${fromClause} LIMIT ${countLimit}) AS counted`;

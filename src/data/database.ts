@@ -1,4 +1,4 @@
-/** Opens the connection pool to PostgreSQL and migrates the schema. */
+/** Opens the connection pools to PostgreSQL, executes statements, migrates the schema, and classifies the errors of statements. */
 import { createHash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type pg from "pg";
@@ -25,50 +25,37 @@ import { AppRow } from "./app.js";
 import { MIGRATIONS } from "./migrations.js";
 import { checkSchemaCompatibility, type ExecuteQuery, storeSchemaCompatibility } from "./schema-guard.js";
 
-/** Entity classes of TypeORM. All other tables are read and written only with SQL. */
+/** Entity classes of TypeORM. All other tables are accessed only with SQL. */
 export const ENTITY_CLASSES = [ActionRow, AppRow];
 
-/** Key of the advisory lock that guards migrations: an arbitrary number that no other program on the database uses. */
+/** Key of the advisory lock for migrations. The number has no meaning. */
 const MIGRATION_LOCK = 7_203_114_285_021;
 const LOCK_POLL_MS = 100;
-/**
- * Maximum time that a migration waits for a table lock. Meanwhile all other statements on the table wait behind the
- * migration. So the migration gives up before PostgreSQL checks for a deadlock (`deadlock_timeout`, one second), and
- * tries again.
- */
+/** Maximum time that a migration waits for a table lock. Until then, all later statements on the table wait behind the migration. */
 const TABLE_LOCK_TIMEOUT = "500ms";
 const TABLE_LOCK_RETRY_MS = 500;
 const TABLE_LOCK_ATTEMPTS = 300;
 /**
- * Sets the lock timeout in each transaction of a migration. Migrations that build indexes run without a transaction and
- * need no timeout, because they block no other statement.
+ * Sets TABLE_LOCK_TIMEOUT in each transaction of a migration. Migrations that build indexes run without a transaction and need no timeout.
  */
 const LOCK_TIMEOUT_SUBSCRIBER: EntitySubscriberInterface = {
   afterTransactionStart: ({ queryRunner }) => queryRunner.query(`SET LOCAL lock_timeout = '${TABLE_LOCK_TIMEOUT}'`),
 };
 
-/**
- * Maximum connections of a process to the database in the general pool. A second pool, for prepared statements, has
- * PREPARED_STATEMENT_CONNECTIONS in addition.
- */
+/** Maximum connections of a process in the general pool. The pool for prepared statements has PREPARED_STATEMENT_CONNECTIONS more. */
 export const DATABASE_POOL_CONNECTIONS = 10;
 export const PREPARED_STATEMENT_CONNECTIONS = 6;
 const STATEMENT_POOL_RATIO = PREPARED_STATEMENT_CONNECTIONS / DATABASE_POOL_CONNECTIONS;
 
-/** Number of additional connections, which only `queryOnReservedConnection` uses. */
+/** Number of connections, in addition to the pools, that only `queryOnReservedConnection` uses. */
 export const RESERVED_CONNECTIONS = 1;
-/**
- * Maximum time in milliseconds to open a reserved connection, and of a statement on it. It is a quarter of the lease of a
- * process (`lease.ts`), so that another connection can renew the lease in time if a connection goes silent.
- */
+/** Maximum time in milliseconds to open a reserved connection, and of a statement on it. Much shorter than a process's lease (lease.ts). */
 const RESERVED_LIMIT_MS = 3_000;
 
-/** Connections to PostgreSQL. TypeORM calls them a data source, which in this service is a table of entries. */
+/** Connections to PostgreSQL. TypeORM calls them a DataSource; in this service, a data source is a table of entries. */
 export type Db = DataSource;
 
-/**
- * Connection pool, with a second pool (`statements`) for prepared statements, and a connection (`reserved`) that requests cannot use.
- */
+/** TypeORM's pool, a pool for prepared statements (`statements`), and a connection that requests do not use (`reserved`). */
 class Database extends DataSource {
   readonly statements: pg.Pool;
   readonly reserved: pg.Pool;
@@ -104,13 +91,10 @@ export function createDatabase(
   return new Database(options, sessionUrl, poolSize);
 }
 
-/** Runs SQL statements: in the connection pool, or in one transaction. */
+/** Executes SQL statements, in the connection pool or in one transaction. */
 export type SqlClient = Pick<EntityManager, "query">;
 
-/**
- * Executes one statement, and returns its rows. TypeORM returns [rows, count] for UPDATE and DELETE; this function
- * always returns the rows.
- */
+/** Executes one statement and returns its rows. For UPDATE and DELETE, TypeORM would return [rows, count]. */
 export async function rows<T>(executor: SqlClient, sql: string, parameters: unknown[] = []): Promise<T[]> {
   const answer: T[] | [T[], number] = await executor.query(sql, parameters);
   return Array.isArray(answer[0]) ? answer[0] : (answer as T[]);
@@ -118,7 +102,7 @@ export async function rows<T>(executor: SqlClient, sql: string, parameters: unkn
 
 const mainPoolOf = ({ driver }: Db): pg.Pool => (driver as unknown as { master: pg.Pool }).master;
 
-/** Returns the numbers of busy and idle connections in all pools, and of callers that wait for a connection. */
+/** Counts the busy and idle connections of all pools, and the callers that wait for a connection. */
 export function countConnections(db: Db): { busy: number; idle: number; waiting: number } {
   const pools = db instanceof Database ? [mainPoolOf(db), db.statements, db.reserved] : [mainPoolOf(db)];
   const sum = (countIn: (pool: pg.Pool) => number) => pools.reduce((total, pool) => total + countIn(pool), 0);
@@ -127,8 +111,9 @@ export function countConnections(db: Db): { busy: number; idle: number; waiting:
 }
 
 /**
- * Executes a prepared statement: each connection plans the statement once and caches the plan under `name`. Use it for
- * statements that every run or event executes. In a transaction, the statement is not prepared.
+ * Executes a prepared statement: each connection plans it once and caches the plan under `name`. Use this function for statements that
+ * every
+ * run or event executes. In a transaction, the statement is not prepared.
  */
 export async function queryPreparedRows<T>(
   executor: SqlClient,
@@ -141,9 +126,8 @@ export async function queryPreparedRows<T>(
 }
 
 /**
- * Executes a short statement over a connection that no request uses, and returns its rows. So the statement does not wait
- * while slow statements of requests use all other connections. It fails after RESERVED_LIMIT_MS; the database may still
- * execute it.
+ * Executes a short statement on the reserved connection, so that it does not wait for slow statements of requests. Fails after
+ * RESERVED_LIMIT_MS, but the database may still execute the statement.
  */
 export async function queryOnReservedConnection<T>(
   db: SqlClient,
@@ -155,54 +139,49 @@ export async function queryOnReservedConnection<T>(
 }
 
 /**
- * Returns a unique name for the text of a generated statement. Use it only if there are few different texts, because
- * each connection caches a plan for each name.
+ * Returns a name for a generated prepared statement, unique for its text. Each connection caches a plan for each name, so use this function
+ * only if there are few different texts.
  */
 export const createPreparedStatementName = (text: string): string =>
   createHash("sha1").update(text).digest("base64url");
 
 /**
- * Returns the original error of the PostgreSQL driver. TypeORM wraps it in another error; prepared statements throw it
- * directly.
+ * Returns the error of the PostgreSQL driver, which TypeORM wraps in another error. Prepared statements throw the driver's error directly.
  */
 const driverErrorOf = (error: unknown): Partial<pg.DatabaseError> =>
   (error as { driverError?: pg.DatabaseError } | null)?.driverError ?? (error as Partial<pg.DatabaseError>);
 
-/** Errors that TypeORM throws if a transaction loses its connection between two statements. */
+/** Errors that TypeORM throws if the connection of a transaction is lost between two statements. */
 const LOST_CONNECTION_ERRORS = [QueryRunnerAlreadyReleasedError, QueryRunnerProviderAlreadyReleasedError];
 
-/**
- * True if the database was not available, or cancelled the statement because of a time limit. The statement may still
- * have been executed.
- */
+/** True if the database was not available, or a time limit ended the statement. The statement may still have been executed. */
 export function isDatabaseUnavailable(error: unknown): boolean {
   return LOST_CONNECTION_ERRORS.some((kind) => error instanceof kind) || isConnectionFault(driverErrorOf(error));
 }
 
-/** True if the database rejected a row as a duplicate. If `constraint` is passed, true only for the unique index of this name. */
+/** True if the database rejected a row as a duplicate. With `constraint`, true only for the unique index of this name. */
 export function isUniqueViolation(error: unknown, constraint?: string): boolean {
   const { code, constraint: violated } = driverErrorOf(error);
   return code === "23505" && (constraint === undefined || violated === constraint);
 }
 
-/** Returns the name of the unique index because of which the database rejected a duplicate; null for other errors. */
+/** Returns the name of the unique index that a duplicate row violates; null for other errors. */
 export function findViolatedUniqueIndex(error: unknown): string | null {
   const { code, constraint } = driverErrorOf(error);
   return code === "23505" ? (constraint ?? "") : null;
 }
 
-/** Returns the name of the foreign key that a row violates, because the referenced row does not exist; null for other errors. */
+/** Returns the name of the foreign key that the statement violates; null for other errors. */
 export function findViolatedForeignKey(error: unknown): string | null {
   const { code, constraint } = driverErrorOf(error);
   return code === "23503" ? (constraint ?? "") : null;
 }
 
-/** True if PostgreSQL ended the transaction because of a deadlock. */
 export function isDeadlock(error: unknown): boolean {
   return driverErrorOf(error).code === "40P01";
 }
 
-/** True if the database rejected the values of the statement (SQLSTATE classes 22 and 54), so that a retry is useless. */
+/** True if the database rejected the values of the statement (SQLSTATE classes 22 and 54), so that a retry would fail too. */
 export function isInvalidDataError(error: unknown): boolean {
   const { code = "" } = driverErrorOf(error);
   return /^(22|54)/.test(code);
@@ -219,42 +198,39 @@ export function isUnstorableTextError(error: unknown): boolean {
   return code === "22021" || code === "22P05";
 }
 
-/** True if PostgreSQL rejected a new connection because it already has its maximum number of connections. */
 export function isConnectionLimitReached(error: unknown): boolean {
   return driverErrorOf(error).code === "53300";
 }
 
-/** True if a statement did not get a lock within its lock timeout. */
 export function isLockTimeout(error: unknown): boolean {
   return driverErrorOf(error).code === "55P03";
 }
 
-/** True if PostgreSQL cancelled a statement because of its time limit, so that the statement has changed nothing. */
+/** True if PostgreSQL cancelled a statement, for example because of its time limit. The statement has changed nothing. */
 export function isStatementTimeout(error: unknown): boolean {
   return driverErrorOf(error).code === "57014";
 }
 
-/** True if a statement took too long. Unlike after `isStatementTimeout`, PostgreSQL may still execute the statement. */
+/** True if a statement took too long. In contrast to `isStatementTimeout`, PostgreSQL may still execute the statement. */
 export function isSlowStatementError(error: unknown): boolean {
   return isStatementTimeout(error) || isClientStatementTimeout(driverErrorOf(error));
 }
 
 /**
- * Opens a pool of `poolSize` connections. Does not migrate the schema.
- * @param sessionUrl URL of the database itself if `url` is that of a pooler; used for statements that need a session
+ * Opens pools of connections, but does not migrate the schema.
+ * @param sessionUrl URL of the database without its pooler, if `url` leads to a pooler
  */
 export async function openDatabase(url: string, poolSize = DATABASE_POOL_CONNECTIONS, sessionUrl = url): Promise<Db> {
   const extra = sessionUrl === url ? TIME_LIMITED_POOL_OPTIONS : POOLER_CONNECTION_OPTIONS;
   return createDatabase(url, poolSize, extra, MIGRATIONS, sessionUrl).initialize();
 }
 
-/** Runs `work` while this process holds the schema lock. Other processes that call this function wait. */
+/** Runs `work` while this process holds the advisory lock for migrations. Other processes that call this function wait. */
 export async function withSchemaLock<T>(url: string, work: (query: ExecuteQuery) => Promise<T>): Promise<T> {
   const client = createClient(url);
   await client.connect();
   try {
-    // Polls the lock instead of waiting for it in a statement. CREATE INDEX CONCURRENTLY in another process waits until
-    // all open statements have ended, so it and a waiting statement would block each other.
+    // Polls, because CREATE INDEX CONCURRENTLY waits for all open statements, and so also for a statement that would wait for this lock.
     const lock = "SELECT pg_try_advisory_lock($1) AS taken";
     while (!(await client.query<{ taken: boolean }>(lock, [MIGRATION_LOCK])).rows[0]!.taken) await delay(LOCK_POLL_MS);
     return await work(async (sql) => (await client.query(sql)).rows);
@@ -263,7 +239,7 @@ export async function withSchemaLock<T>(url: string, work: (query: ExecuteQuery)
   }
 }
 
-/** Repeats `work` while it fails because it did not get a table lock in time. */
+/** Repeats `work` up to TABLE_LOCK_ATTEMPTS times if it does not get a table lock in time, or ends in a deadlock. */
 async function withTableLocks(work: () => Promise<unknown>): Promise<void> {
   for (let left = TABLE_LOCK_ATTEMPTS; ; left -= 1) {
     try {
@@ -276,7 +252,7 @@ async function withTableLocks(work: () => Promise<unknown>): Promise<void> {
   }
 }
 
-/** Executes the pending migrations. The caller must hold the schema lock. */
+/** Executes the pending migrations. The caller must hold the lock of `withSchemaLock`. */
 export async function migrateSchema(url: string, migrations: readonly (typeof MIGRATIONS)[number][]): Promise<void> {
   const source = await createDatabase(url, 1, MIGRATION_POOL_OPTIONS, migrations).initialize();
   source.subscribers.push(LOCK_TIMEOUT_SUBSCRIBER);
@@ -294,8 +270,8 @@ export async function migrateSchema(url: string, migrations: readonly (typeof MI
 const RELEASE_MIGRATIONS = MIGRATIONS.map(({ name }) => name);
 
 /**
- * Migrates the schema to the version of this release, and stores which releases can run with the schema. The caller must
- * hold the schema lock.
+ * Migrates the schema to the version of this release, and stores which releases can run with it. The caller must hold the lock of
+ * `withSchemaLock`.
  */
 export async function migrateToCurrentSchema(url: string, query: ExecuteQuery): Promise<void> {
   await migrateSchema(url, MIGRATIONS);
@@ -303,8 +279,8 @@ export async function migrateToCurrentSchema(url: string, query: ExecuteQuery): 
 }
 
 /**
- * Migrates the schema to the version of this release. Several processes can call it at the same time.
- * @returns the names of the migrations that it executed
+ * Migrates the schema to the version of this release. Several processes can call this function at the same time.
+ * @returns the names of the executed migrations
  * @throws StartError, without any change, if the schema is too new for this release
  */
 export const migrateDatabase = (url: string): Promise<string[]> =>

@@ -1,10 +1,10 @@
-/** Types of an app's folders and files in responses. The server and the client library share them, so this file has no code. */
+/** Types of media folders and files in responses. The server and the client library share this file, so it must not contain code. */
 
 /** Folder in which an app stores files. */
 export interface MediaFolder {
   id: number;
   name: string;
-  /** ID of the parent folder; null for a folder at the top level. */
+  /** Null for a folder at the top level. */
   parentId: number | null;
   userId: number | null;
   /** Time of creation in ISO 8601 format. */
@@ -16,19 +16,19 @@ export interface MediaFolder {
 export interface MediaFile {
   id: number;
   name: string;
-  /** Media type, detected from the bytes and not from the name. */
+  /** Media type, detected from the bytes of the file and not from its name. */
   contentType: string;
-  /** URL of the contents. Reading them needs a credential, unless the access rules allow everyone. */
+  /** URL of the content. A request needs a credential, unless the access rules allow everyone to read the file. */
   url: string;
-  /** URL of a small picture of the file; null for a file that is not a picture. */
+  /** URL of a small version of the picture; null if the file has none. */
   thumbnail: string | null;
-  /** Width and height in pixels as displayed; null if the file is not a picture or cannot be decoded. */
+  /** Width and height in pixels as displayed; null if the file is not a picture that the service can decode. */
   size: [number, number] | null;
   bytes: number;
   /** SHA-256 in hexadecimal. */
   checksum: string;
   folderId: number | null;
-  /** ID of the person with an account of the service who uploaded the file; null for app users, visitors and API tokens. */
+  /** ID of the person with an account who uploaded the file; null if the uploader has no account. */
   userId: number | null;
   /** Time of the upload in ISO 8601 format. */
   createdAt: string;

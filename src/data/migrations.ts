@@ -1,4 +1,4 @@
-/** Lists the migrations in the order in which they are applied. Add new migrations at the end. */
+/** Lists the migrations in the order of their execution. Add new migrations at the end. */
 
 import { Foundation1763600000000 } from "../../migrations/1763600000000-foundation.js";
 import { Settings1763600001000 } from "../../migrations/1763600001000-settings.js";

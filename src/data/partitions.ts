@@ -1,7 +1,7 @@
 /** Reads the partitions of a table, with their ranges of IDs, from PostgreSQL's catalogue. */
 import { rows, type SqlClient } from "./database.js";
 
-/** Partition for IDs that are at least `low` and less than `high`; null means no bound. */
+/** Partition for IDs from `low` up to, but not including, `high`; null means no bound. */
 export interface Partition {
   name: string;
   low: number | null;
@@ -15,6 +15,6 @@ const SELECT_PARTITIONS = `
     CROSS JOIN LATERAL (SELECT pg_get_expr(child.relpartbound, child.oid) AS bound) AS bounds
    WHERE inhparent = $1::regclass ORDER BY low NULLS FIRST`;
 
-/** Returns the partitions of a table, the oldest first. The last partition has no upper bound. */
+/** Returns the partitions of a table, the lowest IDs first. */
 export const listPartitions = (db: SqlClient, table: string): Promise<Partition[]> =>
   rows<Partition>(db, SELECT_PARTITIONS, [table]);

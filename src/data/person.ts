@@ -1,4 +1,4 @@
-/** Data of a person that pages and code of an app can read. */
+/** Data of a person that pages and actions of an app can read. */
 export interface Person {
   id: number;
   firstName: string;
@@ -6,10 +6,7 @@ export interface Person {
   email: string;
 }
 
-/**
- * Returns an SQL expression for a person as JSON, or NULL if a left join found no row. `alias` is the alias of the
- * table of people.
- */
+/** Returns an SQL expression for a person as JSON; NULL if a left join found no person. `alias` is the alias of the table `person`. */
 export const personJsonSql = (alias: string): string => `
   CASE WHEN ${alias}.id IS NOT NULL THEN json_build_object('id', ${alias}.id, 'firstName', ${alias}.first_name,
     'lastName', ${alias}.last_name, 'email', ${alias}.email) END`;

@@ -1,19 +1,19 @@
-/** States of a run, and the table of all transitions between them. Read this file before you write SQL that changes `run.state`. */
+/** States of a run, and all transitions between them. Read this file before you write SQL that changes `run.state`. */
 
 export const RUN_STATES = ["queued", "running", "completed", "failed", "skipped", "cancelled"] as const;
 export type RunState = (typeof RUN_STATES)[number];
 
 interface RunTransition {
-  /** State before the transition; null for a transition that inserts the run's row. */
+  /** State before the transition; null if the transition creates the run. */
   from: RunState | null;
   to: RunState;
-  /** Causes of the transition, by the name of the error with which the run ends; "" for no error. */
+  /** Causes of the transition. The keys are the names of the errors with which the run ends; "" for no error. */
   when: Readonly<Record<string, string>>;
 }
 
 /**
- * All transitions between the states of a run. SQL statements use its states, and the code that ends runs
- * (operations/runs/finish.ts) checks them. docs/internals/run-lifecycle.md is generated from this table.
+ * All transitions between the states of a run. SQL statements take their states from this table, and docs/internals/run-lifecycle.md is
+ * generated from it.
  */
 export const RUN_TRANSITIONS = {
   queue: {
@@ -81,22 +81,22 @@ export const RUN_TRANSITIONS = {
 
 export type RunTransitionName = keyof typeof RUN_TRANSITIONS;
 
-/** State in which a run ends. A run that never started can also be `skipped`. */
+/** State in which a run ends, except `skipped`, in which only runs that never started can end. */
 export type RunEndState = "completed" | "failed" | "cancelled";
 
-/** Names of the errors with which the service ends failed and cancelled runs. */
+/** Names of the errors with which failed and cancelled runs end. */
 export type RunErrorName =
   | keyof (typeof RUN_TRANSITIONS)["fail"]["when"]
   | keyof (typeof RUN_TRANSITIONS)["cancel"]["when"]
   | keyof (typeof RUN_TRANSITIONS)["failQueued"]["when"];
 
-/** Returns an SQL condition: the run is in the state in which the transition `name` starts. */
+/** Returns an SQL condition: the run is in the state from which the transition `name` starts. */
 export const isInSourceStateSql = (name: RunTransitionName): string => `state = '${RUN_TRANSITIONS[name].from}'`;
 
-/** Returns an SQL assignment of the state to which the transition `name` leads. */
+/** Returns an SQL assignment (for SET) of the state after the transition `name`. */
 export const setTargetStateSql = (name: RunTransitionName): string => `state = '${RUN_TRANSITIONS[name].to}'`;
 
-/** SQL expression for the state of a new run: `skipped` if the column `reason` is set, otherwise `queued`. */
+/** SQL expression for the state of a new run: `skipped` if the column `reason` has a value, otherwise `queued`. */
 export const NEW_RUN_STATE_SQL = `CASE WHEN reason IS NULL THEN '${RUN_TRANSITIONS.queue.to}' ELSE '${RUN_TRANSITIONS.reject.to}' END`;
 
 /** @throws Error if RUN_TRANSITIONS has no transition between these two states */
@@ -111,8 +111,8 @@ export function checkRunTransition(from: RunState, to: RunEndState): void {
 export const IS_RUNNING_SQL = "state = 'running' AND finished_at IS NULL";
 
 /**
- * Holder ID of all runs that browsers execute. Its row in the table `instance` has no roles and a lease without end, so
- * that processes of the previous release do not end these runs as lost.
+ * ID of the holder (usually a process) of all runs that browsers execute. Its row in the table `instance` has a lease without end, so that
+ * no process ends these runs as lost.
  */
 export const BROWSER_HOLDER_ID = "00000000-0000-4000-8000-0000000c11e7";
 export type ExecutionLogType = "app.task.completed" | "app.task.failed";

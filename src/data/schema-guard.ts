@@ -1,6 +1,7 @@
 /**
- * Checks if this release can run with the schema of the database. A schema version is the number of the last migration.
- * Read this file if a start fails because of the schema, and before you make a release.
+ * Checks if this release can run with the schema of the database. A schema version is the number at the end of a migration's name. Read
+ * this
+ * file if a start fails because of the schema, and before you make a release.
  */
 import { StartError } from "../errors.js";
 
@@ -8,19 +9,16 @@ import { StartError } from "../errors.js";
 export type ExecuteQuery = <Row>(sql: string) => Promise<Row[]>;
 
 /**
- * Last migration of the previous release. Processes of the previous release can run with the schema of this release;
- * processes of older releases cannot.
+ * Last migration of the previous release. Processes of the previous release can run with the schema of this release; processes of older
+ * releases cannot.
  */
 export const PREVIOUS_RELEASE_LAST_MIGRATION = "Alerts1763600190100";
 
-/**
- * Schema versions that the newest release stores in the database: its own version, and the oldest version whose release
- * can run with this schema.
- */
+/** Schema versions that the newest release stores as a comment of the table `migration`. */
 interface SchemaDeclaration {
   /** Version of the schema in the database. */
   newest: number;
-  /** Schema version of the oldest release that can run with this schema. */
+  /** Schema version of the oldest release that can run with the schema of the database. */
   oldest: number;
 }
 
@@ -56,7 +54,7 @@ export function findSchemaIncompatibility(
   return `the database's schema is of a newer release (it has the migration ${newestUnknown}); this release runs with schemas up to version ${last}, and with the next release's`;
 }
 
-/** Reads the names of the applied migrations, and the SchemaDeclaration (null if there is none). The table `migration` must exist. */
+/** Returns the names of the applied migrations, and the stored schema versions. The table `migration` must exist. */
 export async function readSchemaState(
   query: ExecuteQuery,
 ): Promise<{ appliedMigrations: string[]; declaration: SchemaDeclaration | null }> {
@@ -71,7 +69,7 @@ export async function readSchemaState(
 const NEWER_SCHEMA_REMEDY = "start the newer release, or restore a backup that this release can read";
 
 /**
- * Returns the names of the migrations that the database has already applied.
+ * Returns the names of the migrations that the database already has.
  * @throws StartError if this release cannot run with the schema
  */
 export async function checkSchemaCompatibility(
@@ -88,13 +86,13 @@ export async function checkSchemaCompatibility(
   return appliedMigrations;
 }
 
-/** Stores the SchemaDeclaration: which older releases can run with the schema. Call this function after this release's migrations. */
+/** Stores which older releases can run with the schema. Call this function after the migrations of this release. */
 export async function storeSchemaCompatibility(
   query: ExecuteQuery,
   releaseMigrations: readonly string[],
 ): Promise<void> {
   const { appliedMigrations, declaration: declared } = await readSchemaState(query);
-  // A newer release has already migrated the schema, so this release must not overwrite the newer SchemaDeclaration.
+  // If a newer release has migrated the schema, its entry must not be overwritten.
   if (appliedMigrations.some((name) => !releaseMigrations.includes(name))) return;
   const declaration: SchemaDeclaration = {
     newest: Math.max(...releaseMigrations.map(getSchemaVersion)),
