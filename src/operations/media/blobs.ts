@@ -1,6 +1,6 @@
 /**
- * Stores which blobs the media of an app use: reserves the app's quota before an upload starts, and finds blobs that no
- * file uses. A blob is the content of one file (or of its thumbnail) in the media store.
+ * Counts the bytes of an app's media against the app's quota, and finds blobs that no file uses. A blob is the content of one file (or of
+ * its thumbnail) in the media store.
  */
 import type { Logger } from "pino";
 import { type Db, rows, type SqlClient } from "../../data/database.js";
@@ -8,27 +8,19 @@ import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import { MEDIA_FILE_COUNTED_MIN_BYTES } from "../../limits.js";
 
-/** Lease of a blob during its upload. If the process crashes, another one can delete the blob after this time. */
+/** Seconds for which a blob is protected during its upload. If the process crashes, another process can delete the blob afterwards. */
 const LEASE_SECONDS = 60;
 /** Interval at which a process renews the leases of the blobs that it is uploading. */
 const RENEW_INTERVAL_MS = 15_000;
 
-/**
- * Maximum number of database writes for uploads that this process runs at the same time. Writes of one app block each
- * other, because they lock the app's row of used bytes. Without this limit, hundreds of uploads would occupy all
- * database connections of the process. Uploads do not take part in the turns of `runAppChangeInTurn`, because a waiting
- * picture would occupy a slot for picture processing, and all apps share these slots.
- */
+/** Maximum concurrent database writes for uploads in this process. They lock rows, and could otherwise occupy all database connections. */
 const CONCURRENT_WRITES_MAX = 2;
-/** Maximum number of database writes for uploads of one app that this process runs at the same time. */
+/** The writes of one app lock the same row (the app's used bytes), so concurrent writes would only wait for each other. */
 const CONCURRENT_WRITES_PER_APP = 1;
 
 const NEW_LEASE_END_SQL = `now() + ${LEASE_SECONDS} * interval '1 second'`;
 
-/**
- * Reserves quota for a new or growing blob. $1 is the app's ID, $2 the number of bytes, $3 the app's quota in bytes (null: unlimited), $4
- * the blob's key. Returns no row if the app would exceed its quota. Concurrent reservations for the same app wait for each other.
- */
+/** Reserves $2 bytes for the blob $4 of the app $1. Returns no row if the app would exceed its quota of $3 bytes (null: unlimited). */
 const RESERVE_BLOB = `
   WITH taken AS (
     INSERT INTO media_usage AS kept (app_id, bytes) SELECT $1, $2::bigint WHERE $3::bigint IS NULL OR $2::bigint <= $3
@@ -39,18 +31,18 @@ const RESERVE_BLOB = `
   ON CONFLICT (key) DO UPDATE SET bytes = blob.bytes + excluded.bytes
   RETURNING key`;
 
-/** Marks a blob $1 as used by a file, with its final size $2. Returns no row if it was deleted, because its lease had expired. */
+/** Marks the blob $1 as used by a file, with its final size $2. Returns no row if the blob was marked as unused after its lease had expired. */
 const MARK_BLOB_USED = `
   WITH before AS (SELECT key, app_id, bytes FROM media_blob WHERE key = $1 AND held_until <> '-infinity' FOR NO KEY UPDATE),
   settled AS (UPDATE media_blob SET bytes = $2, held_until = NULL FROM before WHERE media_blob.key = before.key RETURNING before.app_id),
   counted AS (UPDATE media_usage SET bytes = media_usage.bytes + $2 - before.bytes FROM before WHERE media_usage.app_id = before.app_id)
   SELECT app_id FROM settled`;
 
-/** Marks the blob $1 as unused, so that no file can use it. Returns no row if a file uses it: then it must not be deleted. */
+/** Marks the blob $1 as unused, so that no file can use it any more. Returns no row if a file already uses the blob. */
 const MARK_BLOB_UNUSED =
   "UPDATE media_blob SET held_until = '-infinity' WHERE key = $1 AND held_until IS NOT NULL RETURNING key";
 
-/** Deletes the row of a blob and subtracts the blob's bytes from the app's used bytes. $1 is the blob's key. */
+/** Deletes the row of the blob $1, and subtracts the blob's bytes from the app's used bytes. */
 const DELETE_BLOB = `
   WITH gone AS (DELETE FROM media_blob WHERE key = $1 AND held_until = '-infinity' RETURNING app_id, bytes)
   UPDATE media_usage SET bytes = media_usage.bytes - gone.bytes FROM gone WHERE media_usage.app_id = gone.app_id`;
@@ -91,13 +83,13 @@ export class MediaBlobs {
     this.timer ??= setInterval(() => this.renewLeases(), RENEW_INTERVAL_MS).unref();
   }
 
-  /** Runs a database write for an upload as soon as a slot is free. Slots go to the waiting apps in turn. */
+  /** Runs a database write as soon as a slot is free. Waiting apps take turns. */
   private async writeInTurn(appId: number, sql: string, values: unknown[]): Promise<unknown[]> {
     const freeSlot = await this.writeSlots.enter(appId);
     return rows(this.options.db, sql, values).finally(freeSlot);
   }
 
-  /** Returns how many bytes of the app's quota a blob of this size uses. Small blobs count as MEDIA_FILE_COUNTED_MIN_BYTES. */
+  /** Returns the bytes with which a blob counts against the app's quota. Small blobs count as MEDIA_FILE_COUNTED_MIN_BYTES. */
   quotaBytesOf(bytes: number) {
     return Math.max(bytes, MEDIA_FILE_COUNTED_MIN_BYTES);
   }
@@ -127,20 +119,19 @@ export class MediaBlobs {
       );
   }
 
-  /** Stops renewing the lease of a blob, because its upload has ended. */
   stopRenewing(key: string): void {
     this.leasedKeys.delete(key);
   }
 
-  /** Marks blobs as unused. Call this function in the transaction that deletes the files that used them. */
+  /** Marks blobs as unused. Call this function in the transaction that deletes the files of these blobs. */
   async markUnused(executor: SqlClient, keys: readonly string[]): Promise<void> {
     await rows(executor, "UPDATE media_blob SET held_until = '-infinity' WHERE key = ANY ($1)", [keys]);
   }
 
   /**
-   * Calls `remove` for a blob and deletes its row, unless a file uses the blob. A file may use the blob even if the upload failed: the
-   * database may have committed the transaction although its response was lost.
-   * @param appId app for which the database write waits for its turn; the sweep omits it and removes one blob at a time
+   * Deletes a blob with `remove`, unless a file uses the blob. After a failed upload, a file can use the blob, because the commit may have
+   * succeeded although its response was lost.
+   * @param appId app that waits for its turn to write to the database; 0 for the periodic cleanup
    */
   async removeUnlessUsed(key: string, remove: (key: string) => Promise<void>, appId = 0): Promise<void> {
     this.leasedKeys.delete(key);
@@ -150,7 +141,7 @@ export class MediaBlobs {
     await this.writeInTurn(appId, DELETE_BLOB, [key]);
   }
 
-  /** Returns the keys of up to `limit` unused blobs, including blobs whose upload lease has expired. */
+  /** Returns the keys of up to `limit` blobs that are marked as unused, or whose upload lease has expired. */
   async unusedKeys(limit: number): Promise<string[]> {
     const blobRows = await rows<{ key: string }>(
       this.options.db,
@@ -160,7 +151,7 @@ export class MediaBlobs {
     return blobRows.map(({ key }) => key);
   }
 
-  /** Returns the blob keys in `keys` that have no row in the database. */
+  /** Returns those of the keys that have no row in the database. */
   async keysWithoutRow(keys: readonly string[]): Promise<string[]> {
     const blobRows = await rows<{ key: string }>(
       this.options.db,
@@ -171,7 +162,7 @@ export class MediaBlobs {
     return blobRows.map(({ key }) => key);
   }
 
-  /** Returns how many bytes of the app's quota its media use. */
+  /** Returns the used bytes of the app's quota. */
   async usage(appId: number): Promise<number> {
     const [blobRows] = await rows<{ bytes: number }>(
       this.options.db,

@@ -16,23 +16,21 @@ import type { FileRow } from "./media-rows.js";
 export interface MediaContents {
   name: string;
   contentType: string;
-  /** Number of bytes of the content; null if the number is unknown, because the content is created while it is sent. */
+  /** Number of bytes of the content; null if the number is unknown before the content is opened. */
   bytes: number | null;
   /** Strong entity tag (ETag) of the content, including the quotes. */
   tag: string;
   /** True if everyone can read the content, so that shared caches may store it. */
   isPublic: boolean;
-  /** True if the file is a picture that the service can decode. */
   isDecodablePicture: boolean;
   /**
-   * Opens the content for reading.
-   * @param range bytes to read; all if omitted
+   * Opens the content for reading. Without `range`, all bytes are read.
    * @throws ActionError FILE_NOT_FOUND if the media store does not contain the bytes, REQUEST_INVALID, OVERLOADED
    */
   open(range?: ByteRange): Promise<Readable>;
 }
 
-/** Formats that pictures keep when they are converted. Others become WebP unless the request names a format. */
+/** Content types whose pictures keep their format at a conversion. Other pictures become WebP, unless the request names a format. */
 const FORMAT_BY_CONTENT_TYPE: Readonly<Record<string, PictureFormat>> = {
   "image/jpeg": "jpeg",
   "image/png": "png",
@@ -114,7 +112,7 @@ export class MediaContentOpener {
   }
 
   /**
-   * Returns the content of a file in the requested form. A valid signed URL allows reading without the right to read.
+   * Returns the content of a file in the requested form. With a valid signed URL (`link`), the caller needs no right to read the file.
    * @throws UNAUTHORIZED, FORBIDDEN, FILE_NOT_FOUND, REQUEST_INVALID
    */
   async openContents(

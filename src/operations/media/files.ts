@@ -19,7 +19,7 @@ import { type MediaListConditions, readVisibleMedia, visibleFileSql } from "./vi
 
 interface MediaFilesOptions {
   db: Db;
-  /** Reads rows over the connections for callers' queries, because a list of many files can be slow. */
+  /** Reads rows over the separate pool for slow queries of callers (read-pool.ts). */
   read: ReadRows;
   mediaRights: MediaRightsResolver;
   folders: MediaFolders;
@@ -34,8 +34,8 @@ export class MediaFiles {
 
   /**
    * Returns the row of a file.
-   * @throws ActionError FILE_NOT_FOUND for trusted callers. Other callers get the error for a missing right instead, so
-   *   that the error does not reveal whether the file exists
+   * @throws ActionError FILE_NOT_FOUND for trusted callers. Other callers get the error for a missing right, which does not reveal if the
+   * file exists.
    */
   async findOrThrow(
     grants: MediaAccess,
@@ -111,7 +111,6 @@ export class MediaFiles {
     return toFile(row, appId, baseUrl);
   }
 
-  /** Lists the app's files that the caller can read, the newest first. */
   async list(admission: AdmittedRequest, appId: number, paging: { limit?: number | null; offset?: number | null }) {
     const { read, mediaRights, baseUrl } = this.options;
     const grants = await mediaRights.grantsFor(admission);

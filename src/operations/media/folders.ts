@@ -35,25 +35,25 @@ import {
 } from "./visible-media.js";
 
 export interface FolderListing {
-  /** The listed folder; null if the top level is listed or a search is run. */
+  /** The listed folder; null for the top level and for a search. */
   folder: MediaFolder | null;
-  /** Folders that contain the listed folder, from the top level down. Empty for callers with access rules. */
+  /** Folders that contain the listed folder, from the top level down. Empty for callers who are not trusted. */
   path: { id: number; name: string }[];
   folders: MediaFolder[];
   files: MediaFile[];
-  /** Pagination of the list `files`. The list `folders` is always complete. */
+  /** Pagination of the list `files`. */
   pagination: { total: number; hasMore: boolean };
 }
 
 export interface FolderListingOptions {
   folderId?: unknown;
-  /** Text that the names must contain, regardless of case. If this text is set, searches all folders and files of the app. */
+  /** Text to search for in the names of all folders and files of the app, regardless of case. */
   name?: unknown;
   limit?: number | null;
   offset?: number | null;
 }
 
-/** SQL common table expression `tree`: a folder and all folders inside it. $1 is the app's ID, $2 the folder's ID. */
+/** Defines the SQL table `tree`: the folder $2 of the app $1, and all folders inside it. */
 const FOLDER_TREE = `
   WITH RECURSIVE tree AS (
     SELECT id FROM media_folder WHERE app_id = $1 AND id = $2
@@ -65,14 +65,14 @@ const SELECT_FOLDER_DEPTH = `
     SELECT parent_id, 1 AS step FROM media_folder WHERE app_id = $1 AND id = $2
     UNION ALL SELECT above.parent_id, step + 1 FROM media_folder AS above JOIN up ON above.app_id = $1 AND above.id = up.parent_id)
   SELECT coalesce(max(step), 0)::int AS depth FROM up`;
-/** Selects how many levels a folder and the folders inside it have together. */
+/** Selects the number of levels that a folder and the folders inside it have together. */
 const SELECT_TREE_HEIGHT = `
   WITH RECURSIVE down AS (
     SELECT id, 1 AS step FROM media_folder WHERE app_id = $1 AND id = $2
     UNION ALL SELECT below.id, step + 1 FROM media_folder AS below JOIN down ON below.app_id = $1 AND below.parent_id = down.id)
   SELECT coalesce(max(step), 0)::int AS depth FROM down`;
 
-/** Selects the folders that contain a folder, from the top level down. $1 is the app's ID, $2 the folder's ID. */
+/** Selects the folders that contain the folder $2 of the app $1, from the top level down. */
 const SELECT_FOLDER_PATH = `
   WITH RECURSIVE up AS (
     SELECT id, name, parent_id, 0 AS step FROM media_folder WHERE app_id = $1 AND id = $2
@@ -93,12 +93,12 @@ const toNameTakenError = (error: unknown, name: string): unknown =>
 
 interface MediaFoldersOptions {
   db: Db;
-  /** Reads rows over the connections for callers' queries, because a list of many files can be slow. */
+  /** Reads rows over the separate pool for slow queries of callers (read-pool.ts). */
   read: ReadRows;
   mediaRights: MediaRightsResolver;
   receivedDataLimiter: ReceivedDataLimiter;
   baseUrl: string;
-  /** Marks the blobs of deleted files as unused. Called in the transaction that deletes the files. */
+  /** Marks the blobs of deleted files as unused, in the transaction that deletes the files. */
   markUnused: (executor: SqlClient, keys: readonly string[]) => Promise<void>;
   /** Deletes unused blobs from the media store. */
   removeUnused: (keys: readonly string[]) => Promise<void>;
@@ -109,7 +109,7 @@ async function depthOf(executor: SqlClient, sql: string, appId: number, id: numb
   return fileRows!.depth;
 }
 
-/** @throws REQUEST_INVALID if the moved folder would be inside itself, or nested more than MEDIA_FOLDER_DEPTH_MAX levels deep */
+/** @throws REQUEST_INVALID if the moved folder would be inside itself, or nested too deeply */
 async function checkParent(
   manager: EntityManager,
   appId: number,
@@ -137,13 +137,15 @@ async function checkCount(manager: EntityManager, appId: number): Promise<void> 
     );
 }
 
-/** An empty list would reveal whether the app has hidden files, so this throws if everything is hidden. @throws as `requireRight` */
+/** Throws the error for a missing right instead of an empty list, because the list would reveal if the app has hidden files. */
 function checkAnyVisible(grants: MediaAccess, { folder, folders, pagination }: FolderListing): void {
   const isEmpty = folders.length === 0 && pagination.total === 0;
   if (!grants.isTrusted && folder === null && isEmpty) throw grants.accessError();
 }
 
-/** Returns the folder ID; null for the top level. With access rules, an invalid ID causes the same error as a hidden folder. */
+/**
+ * Returns a folder ID from a request; null for the top level. For callers who are not trusted, an invalid ID looks like a missing right.
+ */
 function namedFolder(grants: MediaAccess, value: unknown, field?: string): number | null {
   try {
     return parseMediaFolderId(value, field);
@@ -152,7 +154,7 @@ function namedFolder(grants: MediaAccess, value: unknown, field?: string): numbe
   }
 }
 
-/** Checks that the caller may delete everything in the folder. The files and folders in it can have other access rules than the folder. */
+/** Checks that the caller may delete everything in a folder, because the items in it can have their own access rules. */
 async function checkDeletable(grants: MediaAccess, manager: EntityManager, appId: number, id: number): Promise<void> {
   if (grants.isTrusted) return;
   const folderRules = await rows<{ rules: MediaRules }>(
@@ -211,7 +213,7 @@ export class MediaFolders {
     const row = id === null ? null : await this.findOrThrow(grants, appId, id);
     if (row) grants.requireRight(row.rules, "read");
     const requestedName = typeof input.name === "string" && input.name !== "" ? input.name : null;
-    // A name cannot contain a NUL character, which PostgreSQL does not accept in a text. So no name can match.
+    // No name contains a NUL character, which PostgreSQL does not accept in a text.
     if (requestedName?.includes("\0") && !grants.isTrusted) throw grants.accessError();
     const filter: MediaListConditions =
       requestedName === null
@@ -243,7 +245,7 @@ export class MediaFolders {
     const name = parseMediaName(fields["name"]);
     receivedDataLimiter.takeRows(toLogEventEmitter(admission), appId, name.length);
     return transactWithAppLock(db, appId, async (manager) => {
-      // Checks the parent folder again, because another request may have removed it or its rights before this transaction locked the app.
+      // Another request may have deleted the folder or removed the right before this transaction locked the app.
       grants.requireRight(await this.rulesAt(grants, appId, parentId, manager), "create");
       await checkCount(manager, appId);
       await checkParent(manager, appId, null, parentId);
@@ -329,8 +331,8 @@ export class MediaFolders {
 
   /**
    * Returns the row of a folder.
-   * @throws ActionError FOLDER_NOT_FOUND for trusted callers. For other callers, throws the error for a missing right,
-   *   which does not reveal whether the folder exists
+   * @throws ActionError FOLDER_NOT_FOUND for trusted callers. Other callers get the error for a missing right, which does not reveal if the
+   * folder exists.
    */
   async findOrThrow(
     grants: MediaAccess,

@@ -1,6 +1,6 @@
 /**
- * Creates and checks signed URLs, with which clients without a credential can read one file until the URL expires. The
- * service stores no signed URLs: a URL contains its expiry time and a signature.
+ * Creates and checks signed URLs, with which clients without a credential can read one file until the URL expires. The service does not
+ * store these URLs: each one contains its expiry time and a signature.
  */
 import { createHmac, hkdfSync, timingSafeEqual } from "node:crypto";
 import type { KeyRing } from "../../engine/key-ring.js";
@@ -10,7 +10,7 @@ import type { MediaFiles } from "./files.js";
 import type { MediaRightsResolver } from "./media-callers.js";
 import { type FileRow, fileContentUrl } from "./media-rows.js";
 
-/** Context label from which the signing key is derived, so that this key differs from keys for other purposes. */
+/** Label from which the signing key is derived, so that it differs from keys for other purposes. */
 const LINK_KEY_PURPOSE = "svc media link 1";
 
 export interface MediaLink {
@@ -19,7 +19,7 @@ export interface MediaLink {
   expiresAt: string;
 }
 
-/** Query parameters of a signed URL: its expiry time and signature. */
+/** Query parameters of a signed URL. */
 export interface SignedUrlParameters {
   /** Time at which the URL expires, as Unix time in seconds. */
   expires: string;
@@ -33,7 +33,7 @@ interface SignedMediaUrlsOptions {
   baseUrl: string;
 }
 
-/** The file that a signed URL opens. After a restore from a backup, another file can get the same ID. */
+/** The file of a signed URL. The ID is not enough: after a restore from a backup, another file can get the same ID. */
 type LinkedFile = Pick<FileRow, "id" | "createdAt">;
 
 function signText(master: Buffer, text: string): Buffer {
@@ -44,10 +44,10 @@ function signText(master: Buffer, text: string): Buffer {
 const linkText = (appId: number, { id, createdAt }: LinkedFile, expires: string): string =>
   `${appId}/${id}/${expires}/${createdAt.getTime()}`;
 
-/** Text that release 0.1 signed. It does not contain the time at which the file was created. */
+/** Text that release 0.1 signed, without the file's time of creation. */
 const oldLinkText = (appId: number, { id }: LinkedFile, expires: string): string => `${appId}/${id}/${expires}`;
 
-/** True if a URL with this expiry time can only have been signed after the file was created. */
+/** True if a URL with this expiry time can only have been signed after the file was created, because URLs have a maximum lifetime. */
 const isSignedAfterCreation = ({ createdAt }: LinkedFile, expires: string): boolean =>
   (Number(expires) - MEDIA_LINK_MAX_SECONDS) * 1000 > createdAt.getTime();
 
@@ -55,9 +55,8 @@ export class SignedMediaUrls {
   constructor(private readonly options: SignedMediaUrlsOptions) {}
 
   /**
-   * Creates a signed URL for reading a file.
-   * @param expiresIn lifetime of the URL in seconds, not validated yet
-   * @throws FILE_NOT_FOUND, REQUEST_INVALID
+   * Creates a signed URL for reading a file. `expiresIn` is the URL's lifetime in seconds, not validated yet.
+   * @throws UNAUTHORIZED, FORBIDDEN, FILE_NOT_FOUND, REQUEST_INVALID
    */
   async create(admission: AdmittedRequest, appId: number, id: number, expiresIn: unknown): Promise<MediaLink> {
     const { ring, mediaRights, files, baseUrl } = this.options;
@@ -70,7 +69,7 @@ export class SignedMediaUrls {
     return { url, expiresAt: new Date(expires * 1000).toISOString() };
   }
 
-  /** True if the signed URL of the file has not expired, and was signed with a key that the service still has. */
+  /** True if the signed URL of the file has not expired, and the service still has the key of its signature. */
   isValid(appId: number, file: LinkedFile, { expires, signature }: SignedUrlParameters): boolean {
     if (!/^\d{10}$/.test(expires) || !/^[\w-]{43}$/.test(signature)) return false;
     if (Number(expires) * 1000 <= Date.now()) return false;

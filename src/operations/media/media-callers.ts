@@ -1,6 +1,7 @@
 /**
- * Determines a caller's rights on a media folder or file. Trusted callers, such as editors and back ends of the app,
- * have all rights. Other callers have the rights that the access rules grant to their user.
+ * Determines a caller's rights on media folders and files. Trusted callers, such as editors and back ends of the app, have all rights.
+ * Other
+ * callers have the rights that the access rules grant to their user.
  */
 import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -17,37 +18,36 @@ export interface MediaAccess {
   isTrusted: boolean;
   hasRight(rules: MediaRules, right: MediaRight): boolean;
   /**
-   * Checks that the access rules grant the caller a right.
-   * @throws ActionError UNAUTHORIZED or FORBIDDEN without this right; the error does not reveal whether the file or folder exists. If the
-   *   caller has the right, throws the deferred error of an earlier check of the request, if there is one
+   * Checks that the access rules grant the caller a right. Also throws the error that an earlier check of the request has deferred, if any.
+   * @throws ActionError UNAUTHORIZED or FORBIDDEN, which do not reveal if the file or folder exists
    */
   requireRight(rules: MediaRules, right: MediaRight): void;
   /**
-   * Checks a move: the access rules at the target (`after`) must not grant the caller rights that the current rules
-   * (`before`) do not grant.
-   * @throws the errors of `requireRight`
+   * Checks a move: the access rules at the target (`after`) must not grant the caller rights that the current rules (`before`) do not
+   * grant.
+   * @throws UNAUTHORIZED or FORBIDDEN
    */
   requireNoAddedRights(after: MediaRules, before: MediaRules): void;
-  /** Returns the error UNAUTHORIZED or FORBIDDEN for a missing right. */
+  /** Returns the error for a missing right: FORBIDDEN, or UNAUTHORIZED for a request without a credential. */
   accessError(): ActionError;
 }
 
-/** Emitter for anonymous callers. Their requests count toward the quota of the app's visitors. */
+/** Sender of the log events of requests without a credential, which count against the quota of the app's visitors. */
 const ANONYMOUS_EMITTER = { kind: "live", credentialId: 0, personId: null, runId: null } as const;
 
-/** Returns the emitter of the log events that this caller's request causes. */
+/** Returns the sender of the log events that the request causes. */
 export const toLogEventEmitter = ({ caller, address }: AdmittedRequest): LogEventEmitter => ({
   ...(caller ?? ANONYMOUS_EMITTER),
   ...(address !== undefined && { address }),
 });
 
-/** Returns the app user who is signed in to the page that calls; null if no user is signed in. */
+/** Returns the app user who is signed in to the calling page; null if there is none. */
 export type ResolveAppUser = (caller: Caller | null) => Promise<{ data: AppUserData } | null>;
 
 export class MediaRightsResolver {
   constructor(private readonly options: { db: Db; appUserOf: ResolveAppUser }) {}
 
-  /** Returns the app user who is signed in to the page, or the person who owns the page's token. */
+  /** Returns the app user who is signed in to the calling page, or else the person to whom the page's token belongs. */
   private async userOf({ caller }: AdmittedRequest): Promise<AppUserData | null> {
     const { db, appUserOf } = this.options;
     const signedIn = await appUserOf(caller);
@@ -75,7 +75,7 @@ export class MediaRightsResolver {
         throwDeferredError(admission);
       },
       requireNoAddedRights(after, before) {
-        // The right `create` concerns new items inside the moved folder. Creation at the target is checked separately.
+        // The right `create` is checked separately for the target.
         const gainedRights = MEDIA_RIGHTS.some(
           (right) => right !== "create" && hasRight(after, right) && !hasRight(before, right),
         );

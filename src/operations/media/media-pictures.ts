@@ -1,6 +1,6 @@
 /**
- * Schedules the processing of pictures (checks, thumbnails, conversions) in this process: only a few pictures at a
- * time, and the apps that wait take turns. Caches recently converted pictures.
+ * Processes the pictures of all apps in turn, only a few at a time, and caches converted pictures. Read this file if pictures wait or are
+ * rejected with OVERLOADED.
  */
 import { availableParallelism } from "node:os";
 import type { Readable } from "node:stream";
@@ -22,10 +22,10 @@ import {
   THUMBNAIL_LIMITS,
 } from "../../limits.js";
 
-/** Maximum number of pictures that this process handles at the same time, so that some processor cores stay free for runs of actions. */
+/** Maximum pictures that this process handles at the same time. The other processor cores stay free for runs. */
 const CONCURRENT_PICTURES_MAX = Math.max(1, Math.floor(availableParallelism() / 2));
 
-/** Throws OVERLOADED for the error of a picture process that cannot start now, and other errors again. */
+/** Throws OVERLOADED if a picture process could not start now, and otherwise the error itself. */
 function throwIfBusy(error: unknown): never {
   if (!(error instanceof PictureProcessBusyError)) throw error;
   throw createOverloadedError(error.message);
@@ -55,7 +55,7 @@ export class MediaPictures {
     else this.waitingByApp.delete(appId);
   }
 
-  /** Runs `work` as soon as a slot for picture processing is free. @throws OVERLOADED if too many pictures wait */
+  /** Runs `work` as soon as a slot for pictures is free. @throws OVERLOADED if too many pictures wait */
   private async resizeInTurn<T>(appId: number, work: () => Promise<T>): Promise<T> {
     const waitingCount = this.waitingByApp.get(appId) ?? 0;
     if (!mayKeyGetSlot(PICTURE_CONVERSIONS_WAITING_MAX, this.allWaiting, waitingCount)) {
@@ -92,8 +92,7 @@ export class MediaPictures {
   }
 
   /**
-   * Converts a picture to another size or format.
-   * @param key cache key of the converted picture, which must be different for each picture and each set of options
+   * Converts a picture to another size or format. `key` identifies the converted picture in the cache.
    * @throws ActionError REQUEST_INVALID, OVERLOADED
    */
   async resize(
@@ -105,7 +104,7 @@ export class MediaPictures {
   ): Promise<Buffer> {
     const cachedPicture = this.cachedPictures.get(key);
     if (cachedPicture) return cachedPicture;
-    // Requests for the same picture at the same time share one conversion, because all visitors of a page request the picture together.
+    // Concurrent requests for the same picture share one conversion.
     const started =
       this.pendingPictures.get(key) ??
       this.resizeInTurn(appId, async () =>

@@ -1,4 +1,4 @@
-/** Reads rows of media folders and files, and converts them to the form that callers receive. */
+/** Reads the rows of media folders and files, and converts them to the form of responses. */
 import { rows, type SqlClient } from "../../data/database.js";
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 import type { ExpectedETags } from "../../rules/precondition.js";
@@ -30,7 +30,7 @@ export interface FileRow {
   updatedAt: Date;
 }
 
-/** The file or folder to change. The change is rejected if it has none of the versions in `precondition`. */
+/** The file or folder that a request changes. `precondition` lists the versions (ETags) that the request accepts. */
 export interface MediaChangeTarget {
   appId: number;
   id: number;
@@ -64,10 +64,7 @@ export const toFolder = ({ ownRules: _, rules: __, createdAt, updatedAt, ...fold
   updatedAt: updatedAt.toISOString(),
 });
 
-/**
- * Returns the URL from which the content of a file can be read.
- * @param baseUrl URL of the service, without a slash at the end
- */
+/** Returns the URL of a file's content. `baseUrl` is the URL of the service, without a slash at the end. */
 export const fileContentUrl = (baseUrl: string, appId: number, id: number): string =>
   `${baseUrl}/v1/apps/${appId}/media/files/${id}/contents`;
 

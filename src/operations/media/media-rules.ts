@@ -1,6 +1,6 @@
 /**
- * Reads and replaces the access rules of media folders and files. Only trusted callers can do this, such as editors and
- * back ends of the app.
+ * Reads and replaces the access rules of media folders and files. Only trusted callers can do this, such as editors and back ends of the
+ * app.
  */
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -20,10 +20,7 @@ const TABLE_OF_KIND = { file: "media_file", folder: "media_folder" } as const;
 export type MediaItemKind = keyof typeof TABLE_OF_KIND;
 
 export interface MediaItemRules {
-  /**
-   * Access rules of the file or folder itself. Null if it has none: then the rules of the nearest containing folder
-   * that has rules apply. If no containing folder has rules, only trusted callers have access.
-   */
+  /** Null if the item has no rules of its own. Then the rules of the nearest containing folder with rules apply. */
   accessRules: MediaRules;
   /** Time of the last change of the file or folder, as ISO 8601 text. */
   updatedAt: string;
@@ -70,7 +67,7 @@ export class MediaRulesStore {
 
   /**
    * Replaces the access rules of a file or folder.
-   * @throws ActionError REQUEST_INVALID, FILE_NOT_FOUND, FOLDER_NOT_FOUND, RESOURCE_CHANGED
+   * @throws ActionError UNAUTHORIZED, FORBIDDEN, REQUEST_INVALID, FILE_NOT_FOUND, FOLDER_NOT_FOUND, RESOURCE_CHANGED
    */
   async set(
     admission: AdmittedRequest,
@@ -85,7 +82,6 @@ export class MediaRulesStore {
     refuseUnknownFields(body, RULES_SHAPE);
     const text = accessRules && JSON.stringify(accessRules);
     const updatedAt = await transactWithAppLock(this.options.db, appId, async (manager) => {
-      // Another connection could wait without end for the lock that this transaction holds.
       if (precondition) requireExpectedVersion(await this.readRules(grants, kind, target, manager), precondition);
       const sql = `UPDATE ${TABLE_OF_KIND[kind]} SET access_rules = $3, updated_at = ${NEXT_UPDATED_AT_SQL}
                       WHERE app_id = $1 AND id = $2 RETURNING updated_at AS "updatedAt"`;

@@ -1,7 +1,4 @@
-/**
- * Creates the modules of the media feature and connects them: folders, files, uploads, contents, signed links, access
- * rules and the sweep. Does not start them.
- */
+/** Creates the modules of the media feature and connects them. Does not start them. */
 import { statfs } from "node:fs/promises";
 import { join } from "node:path";
 import type { Logger } from "pino";
@@ -29,21 +26,18 @@ import { MediaSweep } from "./sweep.js";
 import { Uploads } from "./uploads.js";
 
 const MB = 2 ** 20;
-/** Maximum number of uploads that this process receives at the same time. Further uploads wait, and the apps that wait take turns. */
+/** Maximum uploads that this process receives at the same time. Further uploads wait, and waiting apps take turns. */
 const CONCURRENT_UPLOADS_MAX = 4;
-/** Maximum number of blobs that a deletion removes before its response is sent. The next sweep removes the other blobs. */
+/** Maximum blobs that a request removes before its response. The next sweep (periodic cleanup) removes the others. */
 const BLOBS_PER_DELETION_MAX = 200;
 
 export type Media = Awaited<ReturnType<typeof createMedia>>;
 
-/**
- * Opens the media store and creates the modules of the media feature.
- * @throws StartError if the media store cannot be opened
- */
+/** Opens the media store and creates the modules. @throws StartError if the media store cannot be opened */
 export async function createMedia(options: {
   config: Config;
   db: Db;
-  /** Reads rows over the connections for callers' queries. */
+  /** Reads rows over the separate pool for slow queries of callers (read-pool.ts). */
   read: ReadRows;
   ring: KeyRing;
   /** ID of this process of the service. */
@@ -68,7 +62,7 @@ export async function createMedia(options: {
   const sweep = new MediaSweep({ db, store, reception, blobs, isOwnStore, log });
   const mediaRights = new MediaRightsResolver({ db, appUserOf });
 
-  /** Deletes blobs that no file uses from the media store now, instead of at the next sweep. */
+  /** Deletes unused blobs from the media store now, instead of at the next sweep (periodic cleanup). */
   async function removeUnused(keys: readonly string[]): Promise<void> {
     for (const key of keys.slice(0, BLOBS_PER_DELETION_MAX)) {
       await sweep
@@ -117,7 +111,7 @@ export async function createMedia(options: {
 
     /**
      * Checks that this process can receive and store files, and that all API processes use the same media store.
-     * @throws StartError whose message names the wrong variable: MEDIA_URL or DATA_DIR
+     * @throws StartError that names the store and its variable: MEDIA_URL or DATA_DIR
      */
     async start(): Promise<void> {
       const storeName = config.mediaBucket

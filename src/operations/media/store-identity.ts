@@ -1,6 +1,6 @@
 /**
- * Checks that all API processes with the same database use the same media store. Read this file if a process does not
- * start because of its media store.
+ * Checks that all API processes of one database use the same media store. Read this file if a process does not start because of its media
+ * store.
  */
 import type { Logger } from "pino";
 import { type Db, rows } from "../../data/database.js";
@@ -10,7 +10,7 @@ import { StartError } from "../../errors.js";
 const RECORD_STORE_IDENTITY =
   "UPDATE media_store SET identity = $1 WHERE identity IS NULL OR identity = $2 RETURNING identity";
 
-/** Selects whether another API process is running, and whether the database has any media files. $1 is the ID of this process. */
+/** Selects if another API process than $1 is running, and if the database has media files. */
 const SELECT_STORE_USE = `
   SELECT EXISTS (SELECT FROM instance WHERE id <> $1 AND 'api' = ANY (roles) AND lease_until >= now()) AS "isServed",
          EXISTS (SELECT FROM media_file) AS "hasFiles"`;
@@ -21,7 +21,7 @@ const WRONG_STORE_REMEDY =
   "give every process the same DATA_DIR/media on a shared volume, " +
   "or the same bucket in MEDIA_URL (docs/operate/several-machines.md)";
 
-/** Returns the ID of the media store that contains the files of this database; null if no API process has started yet. */
+/** Returns the ID of the media store that contains the files of this database; null if the database names none yet. */
 export async function readStoreIdentity(db: Db): Promise<string | null> {
   const [storeRow] = await rows<{ identity: string | null }>(db, "SELECT identity FROM media_store");
   return storeRow!.identity;
@@ -29,7 +29,7 @@ export async function readStoreIdentity(db: Db): Promise<string | null> {
 
 /**
  * Stores in the database that this process's media store contains the database's files.
- * @param storeName description of the store for error messages, such as "the folder /data/media of DATA_DIR"
+ * @param storeName name of the store in error messages, such as "the folder /data/media of DATA_DIR"
  * @throws StartError if the database names another store that must not be replaced
  */
 export async function claimMediaStore(options: {
@@ -56,7 +56,7 @@ export async function claimMediaStore(options: {
         "If that store is lost, run UPDATE media_store SET identity = NULL",
     );
   }
-  // If no row was updated, another process has stored its media store in the meantime. The check then runs again with that store.
+  // If no row was updated, another process has stored its media store since the read. The check then runs again with that store.
   if ((await rows(db, RECORD_STORE_IDENTITY, [identity, recorded])).length === 0) return claimMediaStore(options);
   if (recorded !== null) log.warn({ store: storeName }, "the media store of this database was changed");
 }

@@ -1,6 +1,6 @@
 /**
- * Deletes blobs that no file uses, and compares the media store with the database. Logs files whose blob is missing,
- * but does not delete these files, because the media store may be unavailable only for a while.
+ * Periodic cleanup of the media store: deletes blobs (stored contents) that no file uses, and logs files whose blob is missing. It deletes
+ * no such files, because the media store may be unavailable only for a while.
  */
 import type { Logger } from "pino";
 import { type Db, rows } from "../../data/database.js";
@@ -10,41 +10,35 @@ import type { MediaBlobs } from "./blobs.js";
 
 /** Key of the PostgreSQL advisory lock that a backup holds while it reads files. The number has no meaning. */
 export const BACKUP_LOCK_KEY = 7_203_114_285_023;
-/* Selects true if no backup is running. Tests this by acquiring the lock for the duration of the statement. */
+/* Selects true if no backup is running, that is, if the statement can acquire the backup's lock. */
 const SELECT_IS_BACKUP_ABSENT = "SELECT pg_try_advisory_xact_lock_shared($1) AS free";
 
-/** Interval in milliseconds between two sweeps of this process. */
 const SWEEP_INTERVAL_MS = 30_000;
 /** Interval at which a process compares the whole media store with the database. */
 const COMPARE_INTERVAL_MS = 6 * 3_600_000;
-/** Time in milliseconds from the start of a process to its first comparison, so that the start is not delayed. */
+/** Time from the start of a process to its first comparison of the media store with the database. */
 const FIRST_COMPARE_DELAY_MS = 600_000;
-/** Maximum number of blobs or files that one query reads. */
 const BATCH_SIZE = 500;
-/** Minimum age of a deleted blob without a row, because the transaction with the row of a younger one may not be committed yet. */
+/** Younger blobs without a row are not deleted, because the transaction that inserts the row may not be committed yet. */
 const ORPHAN_MIN_AGE_MS = 3_600_000;
-/**
- * Minimum time in milliseconds from the first comparison that finds a blob without a row to its deletion. After the
- * database was reset to an earlier state, newer blobs have no row, and an administrator has this time to copy them. It is
- * shorter than the interval of the comparisons, so that the next comparison deletes the blob.
- */
+/** Blobs without a row are deleted this long after they were found, so that an administrator who restored an old database can save them. */
 const ORPHAN_WAIT_MS = COMPARE_INTERVAL_MS - 3_600_000;
-/** Maximum number of file IDs that the log message about missing blobs names. */
+/** Maximum number of file IDs in the log message about missing blobs. */
 const LOGGED_FILE_IDS_MAX = 20;
 
 /** Marks blobs as missing in the media store. $1 is the list of their keys. */
 const MARK_BLOBS_MISSING = `
   UPDATE media_blob SET lost_at = now() WHERE held_until IS NULL AND lost_at IS NULL AND key = ANY ($1)`;
-/** Removes the mark "missing" from blobs that are in the media store. $1 is the list of their keys. */
+/** Removes the mark "missing" from blobs. $1 is the list of their keys. */
 const UNMARK_BLOBS_MISSING = "UPDATE media_blob SET lost_at = NULL WHERE lost_at IS NOT NULL AND key = ANY ($1)";
 
-/** Stores when blobs without a row were found first. $1 is the list of their keys. */
+/** Stores the time at which blobs without a row were found. $1 is the list of their keys. Earlier times stay unchanged. */
 const RECORD_ORPHANS = "INSERT INTO media_orphan (key) SELECT unnest($1::text[]) ON CONFLICT DO NOTHING";
-/** Selects the blobs of the list $1 that were found first at least $2 milliseconds ago. */
+/** Selects those of the blobs $1 that were found at least $2 milliseconds ago. */
 const SELECT_DUE_ORPHANS = `
   SELECT key FROM media_orphan WHERE key = ANY ($1) AND found_at <= now() - $2 * interval '1 millisecond'`;
 const FORGET_ORPHAN = "DELETE FROM media_orphan WHERE key = $1";
-/** Deletes records of blobs from more than seven days ago, most of which are gone. The next comparison records the others again. */
+/** Deletes old records of blobs without a row. A comparison records the blobs that still exist again. */
 const FORGET_OLD_ORPHANS = "DELETE FROM media_orphan WHERE found_at < now() - interval '7 days'";
 
 export interface MediaComparison {
@@ -59,7 +53,7 @@ interface MediaSweepOptions {
   store: BlobStore;
   reception: UploadReceiver;
   blobs: MediaBlobs;
-  /** True if this process's media store is the store that contains the database's files. */
+  /** True if this process uses the media store that contains the database's files. */
   isOwnStore: () => Promise<boolean>;
   log: Logger;
   now?: () => number;
@@ -75,12 +69,12 @@ export class MediaSweep {
     this.compareAt = this.now() + FIRST_COMPARE_DELAY_MS;
   }
 
-  /** True if no backup is running. A running backup may still need the blobs of files that were deleted after the backup started. */
+  /** True if no backup is running. A running backup may still read the blobs of deleted files. */
   private async mayRemove() {
     return (await rows<{ free: boolean }>(this.options.db, SELECT_IS_BACKUP_ABSENT, [BACKUP_LOCK_KEY]))[0]!.free;
   }
 
-  /** Deletes a blob from the media store and the folder for received files. A crash during the move leaves the bytes in both. */
+  /** A crash during an upload can leave the bytes in both places: the folder for received files and the media store. */
   private async removeBytes(key: string): Promise<void> {
     const { store, reception } = this.options;
     await reception.discard(key);
@@ -101,10 +95,7 @@ export class MediaSweep {
     }
   }
 
-  /**
-   * Deletes the blobs that have no row in the database, such as those of a deleted app, ORPHAN_WAIT_MS after a comparison
-   * found them first. Deletes none while a backup is running. Returns the number of deleted blobs, and the keys of all blobs in the media store.
-   */
+  /** Deletes blobs without a row in the database, such as those of a deleted app. `stored` has the keys of all blobs in the media store. */
   private async removeOrphans(): Promise<{ orphans: number; stored: Set<string> }> {
     const { db, store, blobs } = this.options;
     const stored = new Set<string>();
@@ -133,11 +124,7 @@ export class MediaSweep {
     return { orphans: orphanCount, stored };
   }
 
-  /**
-   * Returns the IDs of files whose blob is missing in the media store.
-   * @param stored keys of all blobs in the media store
-   * @param before time at which the keys were listed; newer files are not checked
-   */
+  /** Returns the IDs of files created before `before` whose blob is not in `stored`, the keys of all blobs in the media store. */
   private async findLost(stored: ReadonlySet<string>, before: Date): Promise<number[]> {
     const { db } = this.options;
     const lostFileIds: number[] = [];
@@ -160,12 +147,12 @@ export class MediaSweep {
     }
   }
 
-  /** Deletes a blob and its row. Does nothing while a backup is running; a later sweep then deletes the blob. */
+  /** Deletes an unused blob and its row. Does nothing while a backup is running; a later sweep then deletes the blob. */
   async removeBlob(key: string): Promise<void> {
     if (await this.mayRemove()) await this.options.blobs.removeUnlessUsed(key, (key) => this.removeBytes(key));
   }
 
-  /** Finds blobs without a row in the database, and files without a blob in the media store. */
+  /** Deletes blobs without a row in the database, and finds files whose blob is missing in the media store. */
   async compare(): Promise<MediaComparison> {
     const { log } = this.options;
     const before = new Date(Date.now() - 1_000);
@@ -182,11 +169,11 @@ export class MediaSweep {
     return { orphanCount, missingFileIds: lostFileIds };
   }
 
-  /** Runs one sweep. Returns the time of the next sweep as Unix time in milliseconds. */
+  /** Runs one cleanup. Returns the time of the next one as Unix time in milliseconds. */
   async sweep(): Promise<number> {
     const { reception, isOwnStore } = this.options;
     await reception.removeOldFiles(ORPHAN_MIN_AGE_MS);
-    // Skips the sweep if this process uses another media store than the API processes, because all files would seem to be missing.
+    // If this process uses another media store than the API processes, all files would seem to be missing.
     if (!(await isOwnStore())) return Date.now() + SWEEP_INTERVAL_MS;
     await this.removeUnused();
     if (this.now() >= this.compareAt && !this.isStopped) {
@@ -196,7 +183,7 @@ export class MediaSweep {
     return Date.now() + SWEEP_INTERVAL_MS;
   }
 
-  /** Stops a running sweep after the blob that it is deleting now. */
+  /** Ends a running cleanup after the blob that it is deleting now. */
   stop(): void {
     this.isStopped = true;
   }

@@ -1,6 +1,6 @@
 /**
- * Receives uploads of files: reserves the app's quota, checks the bytes, and puts them into the media store. Then one
- * transaction creates all files of the request and their log events. If the upload fails, no file is created.
+ * Receives uploads of files: reserves the app's quota, checks the bytes, and puts them into the media store. Then one transaction creates
+ * all files of the request. If the upload fails, no file is created.
  */
 import { createReadStream } from "node:fs";
 import type { Logger } from "pino";
@@ -33,7 +33,7 @@ import { type MediaAccess, type MediaRightsResolver, toLogEventEmitter } from ".
 import type { MediaPictures } from "./media-pictures.js";
 import { findFile, toFile } from "./media-rows.js";
 
-/** While a file of unknown length is received, the reserved quota grows by this number of bytes at a time. */
+/** If a file is longer than expected, its reserved quota grows by this number of bytes at a time. */
 const QUOTA_STEP_BYTES = 4 * 1024 * 1024;
 
 /** A received file whose bytes are in the media store. Its row in the database does not exist yet. */
@@ -47,15 +47,16 @@ interface StoredUpload extends ReceivedUpload {
 
 export interface MediaUploadSession {
   /**
-   * Receives one file.
-   * @param filename name of the file in the request
-   * @param folderId folder in which the caller must have the right to create files; null for the top level
+   * Receives one file into the folder `folderId`; null for the top level.
    * @throws ActionError PAYLOAD_TOO_LARGE, REQUEST_INVALID, OVERLOADED, FOLDER_NOT_FOUND, UNAUTHORIZED, FORBIDDEN
    */
   receive(source: AsyncIterable<Buffer>, filename: string | undefined, folderId: number | null): Promise<void>;
-  /** Creates all received files in the database, in one transaction. Uses `name` only if exactly one file was received. */
+  /** Creates all received files in one transaction. `name` replaces the file's name if exactly one file was received. */
   finish(fields: { folderId: number | null; name?: unknown }): Promise<MediaFile[]>;
-  /** Frees the slot, and deletes received bytes that did not become files. Call it at the end of each upload, also after an error. */
+  /**
+   * Frees the slot, and deletes received bytes that did not become files. Call this function at the end of each upload, also after an
+   * error.
+   */
   close(): Promise<void>;
 }
 
@@ -70,7 +71,6 @@ export interface MediaUploadsOptions {
   receivedDataLimiter: ReceivedDataLimiter;
   logEvents: LogEvents;
   baseUrl: string;
-  /** Maximum number of bytes of one uploaded file. */
   maxFileBytes: number;
   /** True if the disk that receives uploads has space for this number of additional bytes. */
   hasDiskSpace: (bytes: number) => Promise<boolean>;
@@ -81,7 +81,7 @@ const INSERT_FILE = `
   INSERT INTO media_file (app_id, folder_id, name, content_type, bytes, checksum, width, height, blob_key, thumbnail_key, user_id)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING id`;
 
-/** Limits the number of concurrent uploads. One app can use at most half of the slots that other apps leave free. */
+/** Slots for concurrent uploads. One app can use at most half of the slots that other apps leave free. */
 class UploadSlots {
   private readonly byApp = new Map<number, number>();
   private taken = 0;
@@ -114,7 +114,7 @@ export class Uploads {
 
   constructor(private readonly options: MediaUploadsOptions) {}
 
-  /** Yields the received bytes unchanged. Reserves more quota whenever these bytes exceed the reserved quota. */
+  /** Yields the received bytes unchanged, and reserves more quota whenever they exceed the reserved bytes. */
   private async *reserveWhileReading(
     source: AsyncIterable<Buffer>,
     appId: number,
@@ -161,7 +161,7 @@ export class Uploads {
       });
   }
 
-  /** Removes a picture's metadata and creates its thumbnail. `keys` receives new blobs, to be deleted if the upload fails. */
+  /** Removes a picture's metadata and creates its thumbnail. Adds the keys of new blobs to `keys`, also if it fails. */
   private async storePicture(appId: number, keys: string[], raw: ReceivedUpload, key: string, contentType: string) {
     const { store, pictures } = this.options;
     if (raw.bytes > PICTURE_MAX_BYTES) {
@@ -230,7 +230,7 @@ export class Uploads {
     return toFile((await findFile(manager, appId, id))!, appId, baseUrl);
   }
 
-  /** Returns a function that frees the slot. @throws OVERLOADED if all slots are in use */
+  /** Returns a function that frees the slot. @throws OVERLOADED if no slot is free for this app */
   private acquireUploadSlot(appId: number, isTrusted: boolean): () => void {
     const slots = isTrusted ? [this.openUploads.all] : [this.openUploads.all, this.openUploads.visitors];
     if (!slots.every((slot) => slot.hasFreeSlot(appId))) {
@@ -245,7 +245,6 @@ export class Uploads {
     };
   }
 
-  /** Creates the object through which a request uploads its files. */
   private upload(
     admission: AdmittedRequest,
     appId: number,
@@ -304,7 +303,7 @@ export class Uploads {
         if (!isOpen) return;
         isOpen = false;
         releaseSlots();
-        // If a blob cannot be deleted now, the sweep deletes it after the lease of the upload has expired.
+        // If a blob cannot be deleted now, the periodic cleanup (sweep.ts) deletes it after the lease of the upload has expired.
         for (const key of keys) {
           blobs.stopRenewing(key);
           await this.releaseReservation(appId, key).catch((error: unknown) =>
@@ -319,8 +318,7 @@ export class Uploads {
   }
 
   /**
-   * Starts an upload request.
-   * @param length value of Content-Length, from which the size of the files is estimated; null if the length is unknown
+   * Starts an upload request. `length` is the value of Content-Length, from which the size of the files is estimated; null if unknown.
    * @throws ActionError RATE_LIMIT_EXCEEDED, OVERLOADED
    */
   async beginUpload(admission: AdmittedRequest, appId: number, length: number | null): Promise<MediaUploadSession> {

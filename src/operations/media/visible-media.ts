@@ -1,11 +1,12 @@
 /**
- * Builds SQL conditions for the files and folders that a caller can read. Lists use these conditions in their SQL, so
- * that the `total` and `hasMore` of their pages do not count hidden files.
+ * Builds SQL conditions for the files and folders that a caller can read. Lists need them in their SQL, because their `total` must not
+ * count
+ * hidden files.
  */
 import type { ReadRows } from "../data-sources/read-pool.js";
 import type { MediaAccess, MediaRules } from "./media-callers.js";
 
-/** SQL conditions for the files and folders of a list. In both, $1 is the app's ID and $2 is `value`. */
+/** SQL conditions that select the files and folders of a list. In both conditions, $1 is the app's ID and $2 is `value`. */
 export interface MediaListConditions {
   appId: number;
   fileCondition: string;
@@ -14,15 +15,15 @@ export interface MediaListConditions {
 }
 
 /**
- * Values for the SQL parameters $3 and $4 of a list. `ownRules` contains the access rules of files that allow the
- * caller to read, and `folderIds` the folders that the caller can read. Null if the caller can read everything.
+ * Values of $3 and $4 in the SQL of a list. `ownRules` are access rules of files that allow the caller to read, `folderIds` are readable
+ * folders. Null if the caller can read everything.
  */
 export type VisibleMediaParameters = readonly [ownRules: string[], folderIds: number[]] | null;
 
 const IS_FILE_VISIBLE =
   "(access_rules::jsonb = ANY ($3::jsonb[]) OR (access_rules IS NULL AND folder_id = ANY ($4::bigint[])))";
 const IS_FOLDER_VISIBLE = "(id = ANY ($4::bigint[]) AND $3::jsonb[] IS NOT NULL)";
-/** For callers who can read everything, $3 and $4 are null. They are used only because all lists must have the same parameters. */
+/** Both values are null for callers who can read everything. The condition uses them because all lists have the same parameters. */
 const IS_EVERYTHING_VISIBLE = "($3::jsonb[] IS NULL AND $4::bigint[] IS NULL)";
 
 export const visibleFileSql = (visible: VisibleMediaParameters): string =>
@@ -30,7 +31,7 @@ export const visibleFileSql = (visible: VisibleMediaParameters): string =>
 export const visibleFolderSql = (visible: VisibleMediaParameters): string =>
   visible === null ? IS_EVERYTHING_VISIBLE : IS_FOLDER_VISIBLE;
 
-/** Folder IDs by the access rules that apply: the folder's rules, or else those of the nearest containing folder with rules. */
+/** IDs of folders, grouped by the access rules that apply: the folder's own, or else those of the nearest containing folder with rules. */
 const FOLDERS_BY_RULES = `
   WITH RECURSIVE tree AS (
     SELECT id, access_rules AS rules FROM media_folder WHERE app_id = $1 AND parent_id IS NULL
@@ -39,7 +40,7 @@ const FOLDERS_BY_RULES = `
       FROM media_folder AS below JOIN tree ON below.app_id = $1 AND below.parent_id = tree.id)
   SELECT rules::jsonb AS rules, array_agg(id) AS ids FROM tree WHERE rules IS NOT NULL GROUP BY rules::jsonb`;
 
-/** Determines which files and folders the caller can read. Returns null if the caller can read everything. */
+/** Determines the files and folders that the caller can read. Returns null if the caller can read everything. */
 export async function readVisibleMedia(
   read: ReadRows,
   grants: MediaAccess,

@@ -12,7 +12,7 @@ import { recordAccessEvent } from "../accounts/access-events.js";
 import { revokeInvalidOneTimeLinks } from "../accounts/invalid-links.js";
 import { endSessionsIfNoRoleLeft, revokeGrantsWithoutRole } from "../accounts/lost-roles.js";
 
-/* Condition for a person with a passphrase, a passkey or an identity at a provider. */
+/* SQL condition: the person has a passphrase, a passkey or an identity at an OpenID provider. */
 const CAN_SIGN_IN_SQL = `(passphrase_hash IS NOT NULL OR EXISTS (SELECT FROM passkey WHERE passkey.person_id = person.id)
   OR EXISTS (SELECT FROM person_identity WHERE person_identity.person_id = person.id))`;
 const LIST_ADMINISTRATORS = `
@@ -20,7 +20,7 @@ const LIST_ADMINISTRATORS = `
          administrator_since AS "updatedAt"
     FROM person WHERE is_administrator ORDER BY id LIMIT ${ADMINISTRATORS_MAX}`;
 const COUNT_OTHER_ADMINISTRATORS = `SELECT count(*)::int AS count FROM person WHERE is_administrator AND id <> $1 AND ${CAN_SIGN_IN_SQL}`;
-/** Changes the administrator right. Each change stores a later time, so that a precondition (If-Match) with an older ETag fails. */
+/** Stores a later time at each change, so that a precondition (If-Match) with an older ETag fails. */
 const SET_ADMINISTRATOR_RIGHT = `
   UPDATE person SET is_administrator = $2,
          administrator_since = greatest(clock_timestamp(), administrator_since + interval '1 millisecond')
@@ -57,7 +57,7 @@ export class Administrators {
     return administratorRows.map(({ updatedAt, ...user }) => ({ ...user, updatedAt: updatedAt.toISOString() }));
   }
 
-  /** @throws RESOURCE_CHANGED if neither the administrator's right nor the list of administrators has an expected ETag */
+  /** @throws RESOURCE_CHANGED if `precondition` contains neither the ETag of the administrator nor that of the list of administrators */
   private async requireUnchangedAdministrator(
     manager: EntityManager,
     personId: number,
@@ -109,16 +109,16 @@ export class Administrators {
 
   /**
    * Makes a person an administrator. Returns all administrators.
-   * @throws ActionError NOT_FOUND, REQUEST_INVALID for a person who cannot sign in
+   * @throws ActionError FORBIDDEN, NOT_FOUND, REQUEST_INVALID for a person who cannot sign in
    */
   add(caller: Caller, personId: number): Promise<Administrator[]> {
     return this.changeAdministrator(caller, personId, true);
   }
 
   /**
-   * Removes the administrator right from a person. Ends the person's OAuth grants on apps where the person has no role,
-   * and the person's sessions if no other role remains. Returns the remaining administrators.
-   * @throws ActionError NOT_FOUND, LAST_ADMINISTRATOR, RESOURCE_CHANGED
+   * Removes the administrator right from a person. Ends the person's OAuth grants on apps where the person has no role, and the person's
+   * sessions if no role remains at all. Returns the remaining administrators.
+   * @throws ActionError FORBIDDEN, NOT_FOUND, LAST_ADMINISTRATOR, RESOURCE_CHANGED
    */
   remove(caller: Caller, personId: number, precondition?: ExpectedETags): Promise<Administrator[]> {
     return this.changeAdministrator(caller, personId, false, precondition);

@@ -1,7 +1,4 @@
-/**
- * Adds and removes editors of an app, creates accounts at the request of administrators, and writes these changes to
- * the audit log. members.ts changes the other roles.
- */
+/** Adds and removes editors of an app, and creates accounts for administrators. members.ts changes the other roles. */
 import type { EntityManager } from "typeorm";
 import { type Db, isUniqueViolation, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -20,7 +17,7 @@ import { requireMemberCapacity } from "../accounts/member-limit.js";
 import { recordChange } from "../records/audit.js";
 import { lockOrganizationOfApp } from "../settings/app-lock.js";
 
-/** Person with the role editor on an app. `updatedAt` is the time at which this role of the person last changed, as ISO 8601 text. */
+/** Person with the role editor on an app. `updatedAt` is the time of the last change of this role, as ISO 8601 text. */
 export interface Editor extends User {
   updatedAt: string;
 }
@@ -35,10 +32,7 @@ const ADD_EDITOR = `
   SELECT app.id, person.id FROM app JOIN person ON ${PERSON_BELONGS_TO_APP_SQL} WHERE app.id = $1 AND person.id = $2
   ON CONFLICT (app_id, person_id) DO UPDATE SET person_id = excluded.person_id RETURNING xmax = 0 AS "isNew"`;
 const REMOVE_EDITOR = "DELETE FROM app_editor WHERE app_id = $1 AND person_id = $2 RETURNING person_id";
-/**
- * Removes roles on the stages of the app $1: editor, unless the person is its owner or admin, and lower roles, unless the person has any on
- * it.
- */
+/** Removes the roles on the stages (copies) of the app $1 that the person $2 may no longer have after the removal as an editor. */
 const REMOVE_STAGE_ROLES = [
   ["app_editor", "TRUE", "other.role IN ('owner', 'admin')"],
   ["app_member", "role IN ('operator', 'reader')", "TRUE"],
@@ -64,7 +58,7 @@ interface EditorsOptions {
   people: People;
 }
 
-/** Locks the organization of an app. Returns the IDs of both. @throws APP_NOT_FOUND */
+/** Locks the organization of an app. Returns the IDs of the organization and the app. @throws APP_NOT_FOUND */
 async function lockScopeOf(manager: EntityManager, appId: number): Promise<RoleScope> {
   await lockOrganizationOfApp(manager, appId);
   const [app] = await rows<{ organizationId: number }>(manager, SELECT_ORGANIZATION_OF_APP, [appId]);
@@ -104,7 +98,7 @@ export class Editors {
 
   /**
    * Creates a person without a role on any app, and a session for this person. Returns the session's token.
-   * @throws REQUEST_INVALID
+   * @throws REQUEST_INVALID, EMAIL_IN_USE
    */
   async createPerson(caller: Caller, data: Record<string, unknown>): Promise<{ user: User; token: string }> {
     const { db, credentials, people } = this.options;
@@ -128,7 +122,7 @@ export class Editors {
 
   /**
    * Gives the role editor to a person of the app's organization. Returns the app's editors.
-   * @throws ActionError REQUEST_INVALID, FORBIDDEN
+   * @throws ActionError APP_NOT_FOUND, REQUEST_INVALID, FORBIDDEN
    */
   async add(caller: Caller, appId: number, userId: unknown): Promise<Editor[]> {
     const { db, credentials } = this.options;
@@ -151,9 +145,9 @@ export class Editors {
   }
 
   /**
-   * Removes the role editor on the app and its stages from a person, with immediate effect. Revokes the tokens that act for the person on
-   * an app if no role remains there, and ends the sessions of a person who has no role any more. Returns the remaining editors.
-   * @throws ActionError REQUEST_INVALID, FORBIDDEN, RESOURCE_CHANGED
+   * Removes the role editor on the app and its stages (copies of the app) from a person. If the person has no other role on an app, revokes
+   * the tokens that act for the person there. Returns the remaining editors.
+   * @throws ActionError APP_NOT_FOUND, REQUEST_INVALID, FORBIDDEN, RESOURCE_CHANGED
    */
   async remove(
     caller: Caller,

@@ -1,22 +1,22 @@
 /**
- * Reads and writes the rows of invitations. Each invitation has a one-time link. The invitation is pending until this
- * link is used, revoked or expired.
+ * Reads and writes the rows of invitations. Each invitation has a one-time link, and is pending until this link is used, revoked or
+ * expired.
  */
 import { rows, type SqlClient } from "../../data/database.js";
 import type { Role, RoleScope } from "../../rules/roles.js";
 
-/** An invitation that was neither accepted nor revoked and has not expired. Times are ISO 8601 text. */
+/** Invitation as the API returns it. Times are ISO 8601 text. */
 export interface Invitation {
   id: number;
   organizationId: number;
-  /** ID of the app; null if the role applies to the whole organization. */
+  /** Null if the role applies to the whole organization. */
   appId: number | null;
   email: string;
   role: Role;
   /** ID of the person who created the invitation; null if the creator was not a person or was deleted. */
   createdBy: number | null;
   createdAt: string;
-  /** Equals `createdAt`: an invitation never changes, it can only be revoked or accepted. */
+  /** Always equal to `createdAt`, because an invitation never changes. */
   updatedAt: string;
   expiresAt: string;
 }
@@ -41,7 +41,7 @@ async function findInvitations(executor: SqlClient, condition: string, values: u
   return (await rows<InvitationRow>(executor, sql, values)).map(toInvitation);
 }
 
-/** Lists the pending invitations of an organization, the newest first. If `appId` is set, lists only invitations to this app. */
+/** Lists the pending invitations of an organization, the newest first. If `appId` is not null, lists only invitations to this app. */
 export const listPendingInvitations = (
   executor: SqlClient,
   { organizationId, appId }: RoleScope,
@@ -80,6 +80,6 @@ const REVOKE_INVITATION = `
   UPDATE one_time_link AS link SET revoked_at = now() FROM invitation
    WHERE link_id = link.id AND invitation.id = $1 AND ${IS_PENDING_SQL} RETURNING link.id`;
 
-/** Revokes a pending invitation. Returns false if it was accepted or revoked, or has expired. */
+/** Returns false if the invitation was already accepted or revoked, or has expired. */
 export const revokeInvitation = async (executor: SqlClient, id: number): Promise<boolean> =>
   (await rows(executor, REVOKE_INVITATION, [id])).length > 0;

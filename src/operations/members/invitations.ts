@@ -1,6 +1,6 @@
 /**
- * Creates, revokes and accepts invitations. Each invitation can be accepted once. If the invited e-mail address belongs to an account, only
- * a session of this account can accept the invitation. So a link cannot be used to take over an account.
+ * Creates, revokes and accepts invitations. If the invited e-mail address belongs to an account, only a session of this account can accept
+ * the invitation. So the link cannot be used to take over the account.
  */
 import type { EntityManager } from "typeorm";
 import { runInBackground } from "../../background.js";
@@ -36,13 +36,13 @@ const INVITATIONS_PER_HOUR_MAX = 200;
 
 const ACCEPT_BODY_SHAPE = createFlatShape(["token", "firstName", "lastName", "passphrase"]);
 
-/** Sends an e-mail with the invitation's link to the invited person; null if the service has no mail server. */
+/** Sends the invitation's link to the invited e-mail address; null if the service has no mail server. */
 export type SendInvitation = ((invitation: Invitation, link: string) => Promise<void>) | null;
 
 /** Result of accepting an invitation. `session` is null if the person was already signed in. */
 export interface AcceptedInvitation {
   user: User;
-  /** Time at which the credential expires, as ISO 8601 text; null if the credential does not expire. */
+  /** Time at which the person's session expires, as ISO 8601 text; null if it does not expire. */
   expiresAt: string | null;
   session: SignInResult["session"] | null;
 }
@@ -73,7 +73,9 @@ export class Invitations {
 
   constructor(private readonly options: InvitationsOptions) {}
 
-  /** Locks the organization first, then the person and the person's links, in the same order as a change of a role. */
+  /**
+   * Locks rows in the same order as a change of a role, against deadlocks: first the organization, then the person and the person's links.
+   */
   private async redeemLink(
     manager: EntityManager,
     scope: RoleScope,
@@ -117,13 +119,13 @@ export class Invitations {
     return listPendingInvitations(this.options.db, scope);
   }
 
-  /** Returns a pending invitation of the organization; undefined if there is no such invitation. */
+  /** Returns a pending invitation of the organization; undefined if there is none with this ID. */
   find(organizationId: number, id: number) {
     return findPendingInvitation(this.options.db, organizationId, id);
   }
 
   /**
-   * Creates an invitation. The link is only in the response to this request and in the e-mail to the invited person.
+   * Creates an invitation. The service stores only a hash of the link, so this is the only response with the link.
    * @throws ActionError REQUEST_INVALID; FORBIDDEN for a role above the caller's role; RATE_LIMIT_EXCEEDED
    */
   async create(
@@ -193,10 +195,9 @@ export class Invitations {
   }
 
   /**
-   * Accepts an invitation. Without an account for the invited e-mail address, creates an account and signs in;
-   * otherwise adds the role to the account.
-   * @throws LINK_EXPIRED; UNAUTHORIZED if an account exists and the request has no session of this account;
-   *   REQUEST_INVALID; PASSPHRASE_TOO_WEAK; EMAIL_IN_USE
+   * Accepts an invitation. If no account has the invited e-mail address, creates one and signs in; otherwise adds the role to the account.
+   * @throws LINK_EXPIRED; UNAUTHORIZED if an account exists and the request has no session of this account; REQUEST_INVALID;
+   * PASSPHRASE_TOO_WEAK; EMAIL_IN_USE
    */
   async accept(request: SignInRequest, body: Record<string, unknown>): Promise<AcceptedInvitation> {
     const { db, credentials, members, accounts, links } = this.options;
@@ -232,8 +233,7 @@ export class Invitations {
       await members.recordRoleChange(manager, actor, scope, { type: "invitation.accept", subjectId: user.id, data });
     });
     const signedIn = await joinedPerson.catch(async (error: unknown) => {
-      // A concurrent request may have used the same link to create the account. Then `readValidLink` throws
-      // LINK_EXPIRED, which explains the error better than EMAIL_IN_USE.
+      // If a concurrent request used the same link, LINK_EXPIRED explains the error better than EMAIL_IN_USE.
       if (error instanceof ActionError && error.status === "EMAIL_IN_USE")
         await links.readValidLink(body["token"], "invitation");
       throw error;

@@ -1,6 +1,6 @@
 /**
- * Lists the members of organizations and apps, sets their roles and removes them. A caller cannot change a role that is
- * above the caller's own role. An organization always keeps at least one owner.
+ * Lists the members of organizations and apps, sets their roles and removes them. A caller cannot change a role that is above the caller's
+ * own role. An organization always keeps at least one owner.
  */
 import type { EntityManager } from "typeorm";
 import { type Db, rows, type SqlClient } from "../../data/database.js";
@@ -54,7 +54,7 @@ export interface Organization {
   name: string;
 }
 
-/** Roles of the person $3 on the app $2, or (null) in the organization $1. Of several roles, only the highest counts. */
+/** Selects the roles of the person $3 on the app $2, or in the organization $1 if $2 is null. Only the highest role counts. */
 const SELECT_ROLES_IN_SCOPE = `
   SELECT role, of_organization AS "ofOrganization" FROM app_role WHERE app_id = $2 AND person_id = $3
   UNION ALL SELECT role, true FROM organization_member WHERE $2::bigint IS NULL AND organization_id = $1 AND person_id = $3`;
@@ -69,13 +69,13 @@ const SELECT_MEMBERS = `
     ) AS member ON member.person_id = person.id
    GROUP BY person.id ORDER BY person.id`;
 
-/** Returns a row if the person $2 is a member of the organization $1, or has a role in it or on one of its apps. */
+/** Selects a row if the person $2 is a member of the organization $1, or has a role in it or on one of its apps. */
 const SELECT_MEMBERSHIP = `
   SELECT FROM person WHERE id = $2 AND (organization_id = $1
     OR EXISTS (SELECT FROM organization_member WHERE organization_id = $1 AND person_id = $2)
     OR EXISTS (SELECT FROM app_role JOIN app ON app.id = app_id WHERE app.organization_id = $1 AND person_id = $2))`;
 
-/* Selects roles that a removal deletes. `isOnStage` is true for a role on a stage of the app $2. */
+/* Selects the roles that a removal deletes. `isOnStage` is true for a role on a stage (copy) of the app $2. */
 const SELECT_ROLE_OF_PERSON = `
   SELECT role, $2::bigint IS NOT NULL AND app_id <> $2 AS "isOnStage" FROM app_role JOIN app ON app.id = app_id
    WHERE app.organization_id = $1 AND ($2::bigint IS NULL OR ${isAppOrStageSql("app_id", "$2")}) AND person_id = $3 AND NOT of_organization
@@ -85,7 +85,7 @@ const DELETE_APP_ROLES = [
   "DELETE FROM app_editor WHERE app_id = $1 AND person_id = $2 RETURNING updated_at AS at",
   "DELETE FROM app_member WHERE app_id = $1 AND person_id = $2 RETURNING updated_at AS at",
 ];
-/** Run these after DELETE_APP_ROLES: the creation of a stage then waits for this transaction, so they find all stages of the app. */
+/** Run these statements after DELETE_APP_ROLES. From then on, the creation of a stage (copy of the app) waits for this transaction. */
 const DELETE_STAGE_ROLES = ["app_editor", "app_member"].map(
   (table) =>
     `DELETE FROM ${table} WHERE app_id IN (SELECT app_id FROM app_stage WHERE root_id = $1) AND person_id = $2`,
@@ -102,7 +102,7 @@ const SET_ORGANIZATION_ROLE = `
 const INSERT_APP_MEMBER = "INSERT INTO app_member (app_id, person_id, role, updated_at) VALUES ($1, $2, $3, $4)";
 const INSERT_APP_EDITOR = "INSERT INTO app_editor (app_id, person_id, updated_at) VALUES ($1, $2, $3)";
 
-/* Selects every organization to which the person belongs. The role is null for a member without a role. */
+/* Selects every organization to which the person $1 belongs. A role is null for membership without a role. */
 const SELECT_ALL_ROLES = `
   SELECT organization_id AS "organizationId", json_agg(role) AS roles FROM (
     SELECT organization_id, NULL AS role FROM person WHERE id = $1
@@ -131,10 +131,7 @@ async function listMembers(executor: SqlClient, { organizationId, appId }: RoleS
   }));
 }
 
-/**
- * Checks the precondition (If-Match) of a request.
- * @throws ActionError RESOURCE_CHANGED if neither the person's role nor the list of members has an expected ETag
- */
+/** @throws ActionError RESOURCE_CHANGED if `precondition` contains neither the ETag of the member nor that of the list of members */
 async function requireUnchangedMember(
   manager: EntityManager,
   scope: RoleScope,
@@ -176,9 +173,10 @@ export class Members {
   }
 
   /**
-   * Returns the caller's role, which must be owner or admin. Reads the role from the database, because the caller's data may come from a
-   * cache. Call it after `lockOrganization`: then no other request can remove this role until the transaction ends.
-   * @throws FORBIDDEN for another role
+   * Returns the caller's role from the database, because `caller` may come from a cache. Call this function after `lockOrganization`, so
+   * that
+   * no other request can change the role until the transaction ends.
+   * @throws FORBIDDEN if the role is neither owner nor admin
    */
   async requireManagingRole(manager: EntityManager, caller: Caller, scope: RoleScope): Promise<Role> {
     const role = (await lockAdministratorRight(manager, caller))
@@ -193,7 +191,7 @@ export class Members {
     return rows(manager, "SELECT FROM organization WHERE id = $1 FOR NO KEY UPDATE", [organizationId]);
   }
 
-  /** Replaces the person's role in the organization, or on the app if `appId` is set. */
+  /** Replaces the person's role on the app, or in the organization if `appId` is null. */
   async writeRole(manager: EntityManager, { organizationId, appId }: RoleScope, personId: number, role: Role) {
     if (appId === null) {
       await manager.query(SET_ORGANIZATION_ROLE, [organizationId, personId, role]);
@@ -228,9 +226,9 @@ export class Members {
   }
 
   /**
-   * Sets the role of a person who belongs to the organization. If the role is lower than before, revokes pending invitations to the person.
-   * @throws ActionError REQUEST_INVALID; NOT_FOUND if the person does not belong to the organization; FORBIDDEN if the person's old or new
-   *   role is above the caller's role; RESOURCE_CHANGED; LAST_OWNER
+   * Sets the role of a person who belongs to the organization. A lower role than before also revokes pending invitations to the person.
+   * @throws ActionError REQUEST_INVALID; NOT_FOUND; FORBIDDEN if the old or new role is above the caller's role; RESOURCE_CHANGED;
+   * LAST_OWNER
    */
   async set(caller: Caller, { scope, personId, precondition }: MemberChangeTarget, value: unknown): Promise<void> {
     const { db, credentials } = this.options;
@@ -262,8 +260,8 @@ export class Members {
   }
 
   /**
-   * Removes a person's role on an app and its stages, or all roles in an organization and on its apps. Revokes the tokens that act
-   * for the person on apps where no role remains. Ends all sessions of a person who has no role any more.
+   * Removes a person's role on an app and its stages (copies of the app), or all roles in an organization and on its apps. On apps where no
+   * role remains, revokes the tokens that act for the person. Without any role, the person's sessions end.
    * @throws NOT_FOUND, FORBIDDEN, RESOURCE_CHANGED, LAST_OWNER
    */
   async remove(caller: Caller, { scope, personId, precondition }: MemberChangeTarget): Promise<void> {
@@ -302,10 +300,10 @@ export class Members {
   }
 
   /**
-   * Checks that the caller may reset the person's passphrase. The caller must have a higher role in each of the person's
-   * organizations, and the person must not be an administrator of the service. Reads the roles from the database and locks
-   * both people, so that no role changes until the transaction ends.
-   * @throws ActionError FORBIDDEN
+   * Checks that the caller may reset the person's passphrase: the caller's role must be higher in each organization of the person. Locks
+   * both
+   * people, so that no role changes until the transaction ends.
+   * @throws ActionError FORBIDDEN, also if the person is an administrator of the service
    */
   async requireHigherRole(manager: EntityManager, caller: Caller, personId: number): Promise<void> {
     await lockPeople(manager, [caller.personId, personId]);
@@ -316,7 +314,7 @@ export class Members {
     );
   }
 
-  /** Checks that a person belongs to an organization. @throws NOT_FOUND if the person does not belong to it */
+  /** @throws NOT_FOUND if the person does not belong to the organization */
   async requireMembership(organizationId: number, personId: number): Promise<void> {
     if ((await rows(this.options.db, SELECT_MEMBERSHIP, [organizationId, personId])).length > 0) return;
     throw new ActionError("NOT_FOUND", "no person with this ID belongs to this organization");
@@ -335,7 +333,7 @@ export class Members {
     return app?.organizationId === organizationId ? { organizationId, appId } : null;
   }
 
-  /** Lists the caller's organizations and roles, at most 1,000. An administrator gets all organizations. */
+  /** Lists at most 1,000 organizations of the caller, with the caller's roles. An administrator gets all organizations. */
   async organizations(caller: Caller): Promise<(Organization & { role: Role })[]> {
     const isAdmin = caller.kind === "admin";
     const organizationRows = await rows<Organization>(this.options.db, SELECT_ORGANIZATIONS, [
@@ -349,7 +347,7 @@ export class Members {
     }));
   }
 
-  /** Creates an organization and makes the caller, an administrator, its owner. @throws REQUEST_INVALID, FORBIDDEN */
+  /** Creates an organization with the caller as its owner. @throws REQUEST_INVALID; FORBIDDEN if the caller is no administrator */
   async createOrganization(caller: Caller, name: unknown): Promise<Organization> {
     const { db, credentials } = this.options;
     const text = requireText(name, "name");

@@ -1,6 +1,7 @@
 /**
- * Streams published notifications to their readers. A reader that reconnects sends the cursor of the last notification
- * that it received, and then receives all later ones.
+ * Streams published notifications to their readers. A reader that reconnects sends the cursor of the last notification that it received,
+ * and
+ * then receives all later ones.
  */
 import type { Logger } from "pino";
 import type { Db } from "../../data/database.js";
@@ -25,7 +26,7 @@ interface NotificationSubscriber {
   caller: Caller;
   listener: NotificationListener;
   isOpen: boolean;
-  /** Cursor of the last notification that the subscription received while it catches up; null to start with its time. */
+  /** Cursor of the last notification that was passed to the subscriber before it joined the feed; null: only new notifications. */
   seenCursor: number | null;
 }
 
@@ -37,14 +38,15 @@ interface AppFeed {
   subscriberCount: number;
   /** Cursor of the last notification that was read from the database; null before the first subscription. */
   readCursor: number | null;
-  /** Resolves when the last requested read from the database has ended. Each read waits for the previous read. */
+  /** Resolves when the last requested read from the database has ended. Reads run one after the other. */
   lastRead: Promise<void>;
 }
 
 export interface NotificationFeed {
   /**
-   * Streams the notifications that the caller can read.
-   * @param after cursor of the last notification that the caller received; null to receive only new notifications
+   * Streams the notifications that the caller can read. `after` is the cursor of the last notification that the caller received; null for
+   * only
+   * new notifications.
    */
   follow(appId: number, caller: Caller, after: number | null): LiveSource<Notification>;
 }
@@ -66,7 +68,6 @@ export function createNotificationFeed(options: {
     });
   }
 
-  /** Yields the app's notifications with a cursor above `readCursor`. */
   async function* notificationsAfter(appId: number, readCursor: number): AsyncGenerator<Notification> {
     for (let last = readCursor; ; ) {
       const page = await listNotificationsPublishedAfter(db, appId, last);
@@ -76,10 +77,7 @@ export function createNotificationFeed(options: {
     }
   }
 
-  /**
-   * Passes the notifications after `subscriber.seenCursor` and up to the cursor `until` to one subscription. Reads the
-   * current user for each page, because the user may have signed out while this read waited for other reads.
-   */
+  /** Passes the missed notifications up to the cursor `until` to one subscriber. Checks for each page if the user is still signed in. */
   async function passBacklog(appId: number, subscriber: NotificationSubscriber, until: number): Promise<void> {
     while (subscriber.seenCursor! < until) {
       const { key, user } = await findReader(subscriber.caller, appId);
@@ -93,11 +91,7 @@ export function createNotificationFeed(options: {
     }
   }
 
-  /**
-   * Reads new notifications and passes them to the subscriptions. All subscriptions share one object for each
-   * notification. Compares a notification's scope (conditions on its readers) with the current users. Since the start of
-   * the subscription, the entry of a user may have changed, and a changed password signs the user out.
-   */
+  /** Reads new notifications, and passes each one to the subscribers whose current user may read it. */
   async function readNewNotifications(feed: AppFeed): Promise<void> {
     if (feed.readCursor === null) return;
     const { appId, subscribers } = feed;
@@ -142,7 +136,7 @@ export function createNotificationFeed(options: {
           await passBacklog(appId, subscriber, feed.readCursor);
           if (!subscriber.isOpen) return;
           feed.subscribers.add(subscriber);
-          // Also reads the notifications that were published since the last read, or while this reader was disconnected.
+          // Passes the notifications above `readCursor` to all subscribers, now including this one.
           await readNewNotifications(feed);
         });
         return () => {

@@ -1,6 +1,7 @@
 /**
- * SQL for reading, writing and publishing notifications, without validation. Cursors become visible in ascending order,
- * so that a reader that continues after a cursor misses no notification.
+ * SQL for reading, writing and publishing notifications, without validation. Cursors become visible in ascending order, so that a reader
+ * who
+ * continues after a cursor misses no notification.
  */
 import { rows, type SqlClient } from "../../data/database.js";
 import type { NotificationStatus, PushMessageOptions } from "../../rules/notification-input.js";
@@ -8,10 +9,10 @@ import { NEXT_UPDATED_AT_SQL } from "../../rules/precondition.js";
 import type { NotificationScope } from "../../rules/scope.js";
 import type { NotificationReader } from "./reader.js";
 
-/** PostgreSQL channel whose messages contain an `appId`: a notification of this app was published. */
+/** PostgreSQL channel. A message contains the ID of an app that has published a notification. */
 export const NOTIFICATION_CHANNEL = "svc_notification";
 
-/** Notification for the users of an app (section "Notifications" of the package documentation). Times are ISO 8601 text. */
+/** Notification for the users of an app. Times are ISO 8601 text. */
 export interface Notification {
   id: number;
   appId: number;
@@ -21,9 +22,9 @@ export interface Notification {
   orderAt: string | null;
   pushNotification: PushMessageOptions | null;
   publishedAt: string | null;
-  /** Position of the notification among the app's published notifications; null if the notification is not published. */
+  /** Position among the app's published notifications; null if the notification is not published. */
   cursor: number | null;
-  /** True if the reader who requests the notification has marked it as read. */
+  /** True if the caller of the request has marked the notification as read. */
   readStatus: boolean;
   createdAt: string;
   updatedAt: string;
@@ -33,7 +34,7 @@ const NOTIFICATION_COLUMNS = `notification.id, notification.app_id AS "appId", n
   notification.order_at AS "orderAt", notification.push AS "pushNotification", notification.published_at AS "publishedAt",
   notification.cursor, notification.created_at AS "createdAt", notification.updated_at AS "updatedAt"`;
 
-/* SQL condition: the reader ($2) has read the notification. */
+/* SQL condition: the reader with the key $2 has marked the notification as read. */
 const IS_READ_SQL = `(EXISTS (SELECT FROM notification_read mark WHERE mark.notification_id = notification.id AND mark.reader = $2)
   OR notification.cursor <= coalesce((SELECT cursor FROM notification_read_all mark
                               WHERE mark.app_id = notification.app_id AND mark.reader = $2), -1)) IS TRUE`;
@@ -57,9 +58,8 @@ const toNotification = ({ orderAt, publishedAt, createdAt, updatedAt, ...row }: 
 });
 
 /**
- * Selects notifications of the app that match the SQL condition `where` on the table `notification`. $1 is the app's
- * ID, $2 the reader's key; `values` become $3 and higher.
- * @param tail SQL after the condition, such as ORDER BY
+ * Selects notifications of an app. `where` is an SQL condition in which `values` are $3 and higher; `tail` is SQL after it, such as
+ * ORDER BY. `reader` is the key of the reader for the field `readStatus`.
  */
 export async function readNotifications(
   executor: SqlClient,
@@ -82,9 +82,7 @@ export async function readNotifications(
 }
 
 /**
- * SQL condition that is true if the user $5 (NULL for an anonymous visitor) may be in the notification's scope. A scope consists of
- * conditions on the columns of the readers. The SQL evaluates only comparisons with one value, such as `{"Email": "ann@example.com"}`, and
- * treats all other conditions as met. So it is true for every notification that `isUserInScope` accepts, and for some others.
+ * SQL condition: the scope may include the user $5. Treats complex conditions as met, so check `isUserInScope` afterwards.
  */
 const MAY_BE_IN_SCOPE_SQL = `(notification.scope IS NULL OR $5::jsonb IS NOT NULL AND EXISTS (
   SELECT FROM jsonb_array_elements(CASE jsonb_typeof(notification.scope) WHEN 'array' THEN notification.scope
@@ -94,14 +92,13 @@ const MAY_BE_IN_SCOPE_SQL = `(notification.scope IS NULL OR $5::jsonb IS NOT NUL
       WHERE jsonb_typeof(expected) IN ('string', 'number', 'boolean') AND strpos(name, '.') = 0
         AND NOT coalesce($5::jsonb -> name @> expected, false))))`;
 
-/** Published notification with only the fields that decide who can read it and whether the reader has read it. */
 export type ListedNotification = Pick<Notification, "id" | "scope" | "readStatus">;
 
-/** Result of a search in one batch of the published notifications. Batches are read from the newest to the oldest. */
+/** Result of a search in one batch of an app's published notifications. */
 export interface NotificationSearchBatch {
   /** Number of notifications that were searched. */
   count: number;
-  /** Number of alternatives in all searched scopes. Each is a set of conditions on the reader. */
+  /** Total number of alternatives in the scopes of the searched notifications. An alternative is a set of conditions on the reader. */
   alternatives: number;
   /** Lowest cursor of the searched notifications; null if no notification was searched. */
   lastCursor: number | null;
@@ -119,9 +116,8 @@ const SEARCH_NEWEST_NOTIFICATIONS = `
            ORDER BY cursor DESC LIMIT $4) AS notification`;
 
 /**
- * Searches the newest published notifications of an app for those that the reader may be able to read.
+ * Searches the `limit` newest published notifications of an app for those that the reader may be able to read.
  * @param before cursor below which the search starts; null to start with the newest notification
- * @param limit maximum number of notifications to search
  */
 export async function searchNewestNotifications(
   executor: SqlClient,
@@ -133,7 +129,7 @@ export async function searchNewestNotifications(
   return (await rows<NotificationSearchBatch>(executor, SEARCH_NEWEST_NOTIFICATIONS, values))[0]!;
 }
 
-/** Selects up to 500 published notifications whose cursor is higher than `after`, by ascending cursor. */
+/** Returns up to 500 published notifications with cursors above `after`, in ascending order. */
 export async function listNotificationsPublishedAfter(
   executor: SqlClient,
   appId: number,
@@ -150,7 +146,7 @@ export async function listNotificationsPublishedAfter(
   });
 }
 
-/** Returns the cursor of the last notification that was published before `moment`; 0 if there is no such notification. */
+/** Returns the cursor of the last notification that was published before `moment`; 0 if there is none. */
 export async function readNotificationCursorBefore(executor: SqlClient, appId: number, moment: Date): Promise<number> {
   const sql = "SELECT coalesce(max(cursor), 0) AS cursor FROM notification WHERE app_id = $1 AND published_at < $2";
   return (await rows<{ cursor: number }>(executor, sql, [appId, moment]))[0]!.cursor;
@@ -195,9 +191,7 @@ export async function writeNotification(
 }
 
 /**
- * Publishes a notification. $1 is the app's ID, $2 the notification's ID, $3 the status that it must have before, $4
- * the current time. The app's row in `notification_place` stays locked until the commit. So cursors become visible in
- * ascending order, and a reader who has seen a cursor has seen all lower cursors.
+ * Publishes the notification $2 if its status is $3. The lock of the row in `notification_place` keeps the app's cursors in commit order.
  */
 const PUBLISH_NOTIFICATION = `
   WITH place AS (
@@ -224,10 +218,7 @@ export async function publishNotification(
   return (await rows(executor, PUBLISH_NOTIFICATION, [appId, id, requiredStatus, now])).length > 0;
 }
 
-/**
- * Gives a notification the status `status`, and hides it from readers if it is published. Devices that have not yet
- * received the push message of the notification will not receive it.
- */
+/** Sets the status of a notification, so that readers no longer see it. Deletes its push messages that were not sent yet. */
 export async function withdrawNotification(
   executor: SqlClient,
   id: number,

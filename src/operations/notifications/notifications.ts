@@ -1,7 +1,4 @@
-/**
- * Operations on an app's notifications. Back ends write and schedule notifications, and users read them. Each write is
- * recorded in the audit log. Each published notification has a cursor after which a stream can resume.
- */
+/** Operations on an app's notifications: back ends write and schedule them, and users list them and mark them as read. */
 
 import type { EntityManager } from "typeorm";
 import { type Db, rows } from "../../data/database.js";
@@ -44,14 +41,14 @@ import {
 } from "./notification-rows.js";
 import type { FindReader, NotificationReader } from "./reader.js";
 
-/** Maximum number of notifications that an app user can list: the newest ones that the user can read. */
+/** An app user can list only this number of the newest notifications that the user can read. */
 const LISTED_NOTIFICATIONS_MAX = 1_000;
 const NOTIFICATIONS_PER_QUERY = 1_000;
-/** A request stops searching after this many comparisons with alternatives (sets of conditions on the reader) of scopes. */
+/** A search ends after this many comparisons with the alternatives of scopes. An alternative is a set of conditions on the reader. */
 const COMPARED_ALTERNATIVES_MAX = 20_000;
-/** Maximum number of notifications whose scope one request evaluates in this process, after the SQL has excluded others. */
+/** A search ends after this many notifications whose scope was evaluated outside of PostgreSQL. */
 const CHECKED_NOTIFICATIONS_MAX = 10_000;
-/** Maximum number of scheduled notifications that one pass of the scheduler publishes. */
+/** Maximum number of scheduled notifications that one call of `publishDue` publishes. */
 const PUBLISH_BATCH_SIZE = 100;
 
 const SELECT_DUE_NOTIFICATIONS = `SELECT id, app_id AS "appId" FROM notification WHERE status = 'scheduled' AND order_at <= $1
@@ -67,7 +64,7 @@ const MARK_ALL_READ = `
   SELECT $1, $2, coalesce(max(cursor), 0) FROM notification WHERE app_id = $1
   ON CONFLICT (app_id, reader) DO UPDATE SET cursor = excluded.cursor, read_at = now()`;
 
-/** The notification that a request changes, and the ETags that the request accepts (`If-Match`). */
+/** The notification that a request changes. `precondition` lists the ETags that the request accepts (`If-Match`). */
 export interface NotificationChangeTarget {
   appId: number;
   id: number;
@@ -109,7 +106,7 @@ async function readNotification(
   return notificationRows[0];
 }
 
-/** Locks the row of a notification until the transaction ends. @throws NOTIFICATION_NOT_FOUND, RESOURCE_CHANGED */
+/** Locks a notification until the transaction ends. @throws NOTIFICATION_NOT_FOUND, RESOURCE_CHANGED */
 async function lockNotification(
   manager: EntityManager,
   { appId, id, precondition }: NotificationChangeTarget,
@@ -129,7 +126,7 @@ export class NotificationsService {
 
   constructor(private readonly options: NotificationsServiceOptions) {}
 
-  /** Changes the status of a notification from draft to the requested status. @throws ActionError REQUEST_INVALID */
+  /** Gives the requested status to a notification whose status is draft. @throws ActionError REQUEST_INVALID */
   private async applyStatus(
     manager: EntityManager,
     appId: number,
@@ -199,7 +196,7 @@ export class NotificationsService {
     return readable.slice(0, LISTED_NOTIFICATIONS_MAX);
   }
 
-  /** Counts the request, unless the caller can read all notifications of the app. @throws RATE_LIMIT_EXCEEDED after too many requests */
+  /** Counts the request against a rate limit, unless the caller is an editor or back end. @throws RATE_LIMIT_EXCEEDED */
   private async enterReader(caller: Caller, appId: number): Promise<NotificationReader> {
     const reader = await this.options.findReader(caller, appId);
     const retryAfter = reader.canReadAll ? 0 : this.requestBucket.takeTokens(getRateLimitKey(caller));
@@ -210,7 +207,7 @@ export class NotificationsService {
     return reader;
   }
 
-  /** Reads the notifications with these IDs, the newest first. Stops at the first notification for which `reserve` has no memory left. */
+  /** Reads the notifications with these IDs, the newest first, up to the page's maximum size. `reserve` reserves memory for them. */
   private async pageOfReader(
     appId: number,
     { key }: NotificationReader,
@@ -233,14 +230,13 @@ export class NotificationsService {
     });
   }
 
-  /** Creates a notification. @throws REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED */
   async insert(caller: Caller, appId: number, body: unknown): Promise<Notification> {
     return (await this.insertBodies(caller, appId, [body], () => ""))[0]!;
   }
 
   /**
    * Creates all notifications of a request in one transaction, or none if one is invalid.
-   * @throws the errors of `insert`
+   * @throws ActionError REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED
    */
   async insertAll(caller: Caller, appId: number, body: unknown): Promise<Notification[]> {
     if (!Array.isArray(body) || body.length === 0 || body.length > NOTIFICATIONS_PER_BATCH) {
@@ -252,7 +248,7 @@ export class NotificationsService {
 
   /**
    * Writes the fields in the body to a notification. Merges `extendData` into the stored `data`.
-   * @throws REQUEST_INVALID, NOTIFICATION_NOT_FOUND, RESOURCE_CHANGED
+   * @throws REQUEST_INVALID, NOTIFICATION_NOT_FOUND, RESOURCE_CHANGED, RATE_LIMIT_EXCEEDED, OVERLOADED
    */
   async update(caller: Caller, target: NotificationChangeTarget, body: unknown): Promise<Notification> {
     const { db, findReader, receivedDataLimiter } = this.options;
@@ -273,7 +269,7 @@ export class NotificationsService {
       const scope = fields.scope === undefined ? before.scope : fields.scope;
       const push = fields.push === undefined ? before.pushNotification : fields.push;
       const { status = before.status } = fields;
-      // A notification that stays published keeps its cursor. Otherwise it first becomes a draft, and then gets the requested status.
+      // Only a notification that stays published keeps its cursor. Any other becomes a draft first.
       const staysPublished = status === "published" && before.status === status;
       if (!staysPublished) await withdrawNotification(manager, id, "draft");
       await writeNotification(manager, id, { data, scope, orderAt: orderAt || null, push });
@@ -287,7 +283,7 @@ export class NotificationsService {
     return readNotification(db, appId, id, key);
   }
 
-  /** Deletes a notification. @throws NOTIFICATION_NOT_FOUND, RESOURCE_CHANGED */
+  /** @throws NOTIFICATION_NOT_FOUND, RESOURCE_CHANGED */
   async remove(caller: Caller, target: NotificationChangeTarget): Promise<void> {
     const { db, findReader } = this.options;
     const { appId, id } = target;
@@ -300,8 +296,9 @@ export class NotificationsService {
   }
 
   /**
-   * Lists notifications, the newest first. Back ends and editors get all notifications of the app; an app user gets
-   * those whose scope includes the user.
+   * Lists notifications, the newest first. Back ends and editors get all notifications of the app; an app user gets those whose scope
+   * includes
+   * the user.
    * @throws ActionError REQUEST_INVALID, RATE_LIMIT_EXCEEDED
    */
   async list(
@@ -333,8 +330,8 @@ export class NotificationsService {
   }
 
   /**
-   * Marks the notifications that the body lists as read, or all published notifications.
-   * @throws ActionError REQUEST_INVALID, RATE_LIMIT_EXCEEDED
+   * Marks the notifications that the body lists, or all published notifications, as read. Returns the number that were unread.
+   * @throws ActionError REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED
    */
   async markRead(caller: Caller, appId: number, body: unknown): Promise<{ count: number }> {
     const { db, receivedDataLimiter } = this.options;
@@ -354,15 +351,15 @@ export class NotificationsService {
     return { count: (await rows(db, MARK_READ, [appId, reader.key, markedIds])).length };
   }
 
-  /** Returns how many of the newest 1,000 notifications that the caller can read are unread. */
+  /** Counts the unread notifications among the newest 1,000 that the caller can read. */
   async countUnread(caller: Caller, appId: number): Promise<{ count: number }> {
     const all = await this.listNotifications(appId, await this.enterReader(caller, appId));
     return { count: all.filter(({ readStatus }) => !readStatus).length };
   }
 
   /**
-   * Publishes the scheduled notifications whose time has come. Returns the time of the next scheduled notification as
-   * Unix time in milliseconds; null if no notification is scheduled.
+   * Publishes up to PUBLISH_BATCH_SIZE scheduled notifications that are due. Returns the time of the next scheduled one as Unix time in
+   * milliseconds; null if there is none.
    */
   async publishDue(): Promise<number | null> {
     const { db, now } = this.options;

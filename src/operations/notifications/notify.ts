@@ -65,8 +65,7 @@ export function createNotificationModules(options: {
     }),
 
     /**
-     * Assigns the devices and subscriptions of a page to the user who is signed in to the page now. Call this method
-     * after a sign-in or sign-out on the page.
+     * Assigns the devices and subscriptions of a page to the user who is signed in to it. Call this function after a sign-in or sign-out.
      */
     async userChanged(caller: Caller, appId: number): Promise<void> {
       await pushSubscriptions.assignToCurrentUser(caller, appId);

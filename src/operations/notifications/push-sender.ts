@@ -1,7 +1,7 @@
 /**
- * Sends notifications to devices by Web Push. A published notification becomes one row in the table push_delivery for each device. The
- * sender claims a row, sends the push message, and deletes the row. After a crash, the sender sends a claimed message again, because it
- * does not know whether the device has received it. A device shows repeated messages only once, because they have the same topic and tag.
+ * Sends notifications to devices by Web Push. Each published notification becomes one row in push_delivery for each device. A message can
+ * be
+ * sent twice after a crash; the device then shows it once, because both have the same topic and tag.
  */
 import type { Logger } from "pino";
 import { type Db, rows, type SqlClient } from "../../data/database.js";
@@ -13,7 +13,7 @@ import type { FindCredentialsInScope } from "./reader.js";
 import type { ReadVapidKeys } from "./vapid-keys.js";
 
 const CONCURRENT_PUSHES_MAX = 50;
-/** Maximum number of one app's push messages in progress, so that push services that do not respond do not delay other apps. */
+/** Maximum push messages of one app in progress, so that push services that do not respond do not delay other apps. */
 const CONCURRENT_PUSHES_PER_APP_MAX = 10;
 const DEVICES_PER_STATEMENT = 1_000;
 const SEND_ATTEMPTS_MAX = 5;
@@ -31,10 +31,7 @@ const SELECT_DEVICES = `
 const INSERT_DELIVERIES = `
   INSERT INTO push_delivery (notification_id, subscription_id, due_at) SELECT $1, id, $3 FROM unnest($2::bigint[]) AS wanted (id)`;
 
-/**
- * Claims deliveries that are due. $1 is the current time, $2 the maximum number of deliveries. $3 are IDs of apps, and
- * $4 the number of push messages that this process is sending for each of these apps. $5 is the ID of this process.
- */
+/** Claims up to $2 deliveries that are due at $1. $5 is the claiming process, which is already sending $4 messages of the apps $3. */
 const CLAIM_DELIVERIES = `
   WITH first AS (
     SELECT delivery.id, subscription.app_id, delivery.due_at
@@ -59,11 +56,7 @@ const CLAIM_DELIVERIES = `
                JOIN push_subscription AS device ON device.id = taken.subscription_id`;
 const DELETE_DELIVERY = "DELETE FROM push_delivery WHERE id = $1 AND holder = $2";
 const POSTPONE_DELIVERY = "UPDATE push_delivery SET holder = NULL, due_at = $3 WHERE id = $1 AND holder = $2";
-/**
- * Puts claimed deliveries back into the queue if no process sends them. $1 is this process, $2 the deliveries that it
- * is sending. This process may have claimed other deliveries in a statement whose response was lost. If $3 is true,
- * also releases deliveries of processes whose lease has expired. Deletes deliveries that have used all attempts.
- */
+/** Releases the deliveries that the process $1 claimed but does not send (all except $2), and, if $3 is true, those of dead processes. */
 const RELEASE_DELIVERIES = `
   WITH lost AS (
     SELECT id FROM push_delivery
@@ -76,7 +69,7 @@ const SELECT_NEXT_DUE_TIME = `SELECT least((SELECT min(push_at) FROM notificatio
                            (SELECT min(due_at) FROM push_delivery WHERE holder IS NULL)) AS next`;
 
 interface PushTarget {
-  /** Credential of the page that has subscribed the device; null if this credential no longer exists. */
+  /** Credential of the page that subscribed the device; null if this credential no longer exists. */
   credentialId: number | null;
 }
 
@@ -101,7 +94,6 @@ interface PushSenderOptions {
   connections: AddressCheckedConnections;
   /** Contact of the service's operator for push services, as a `mailto:` or `https:` URL. */
   subject: string;
-  /** ID of this process, with which it marks the deliveries that it claims. */
   processId: string;
   now: () => number;
   log: Logger;
@@ -114,12 +106,12 @@ function payloadOf({ notificationId, data, payload }: PushDelivery): string {
 
 export class PushSender {
   private readonly deliveries = new DeliveryTracker(CONCURRENT_PUSHES_MAX);
-  /** Apps of which a notification was expanded in the current round. */
+  /** Apps whose turn is over in this round: deliveries were created for one notification of each. */
   private readonly expandedApps = new Set<number>();
 
   constructor(private readonly options: PushSenderOptions) {}
 
-  /** Returns the devices whose current user is in the scope. */
+  /** Returns the devices whose current user may read a notification with this scope. */
   private async selectInScope<T extends PushTarget>(
     executor: SqlClient,
     appId: number,
@@ -132,7 +124,9 @@ export class PushSender {
     return devices.filter(({ credentialId }) => credentialId !== null && found.has(credentialId));
   }
 
-  /** Deletes claimed deliveries outside the scope, because the device's user may have signed out meanwhile. Returns the others. */
+  /**
+   * Deletes the deliveries to devices whose user may not read the notification any more, for example after a sign-out. Returns the others.
+   */
   private async dropOutOfScope(deliveries: readonly PushDelivery[]): Promise<PushDelivery[]> {
     const { db, processId } = this.options;
     const wantedDeliveries: PushDelivery[] = [];
@@ -147,7 +141,7 @@ export class PushSender {
     return wantedDeliveries;
   }
 
-  /** Creates the deliveries of one notification. Returns false if there is none of an app other than `excludedApps`. */
+  /** Creates the deliveries of the next notification of an app that is not in `excludedApps`. Returns false if there is none. */
   private async createDeliveriesOfNext(excludedApps: readonly number[]): Promise<boolean> {
     const { db, now } = this.options;
     return db.transaction(async (manager) => {
@@ -172,7 +166,7 @@ export class PushSender {
   }
 
   /**
-   * Creates the deliveries of the next notification. Apps take turns; an app with too many messages waits. Returns false if there is none.
+   * Creates the deliveries of the next notification. Apps take turns, without apps that already send many. Returns false if there is none.
    */
   private async createDeliveries(): Promise<boolean> {
     const [appIds, sending] = this.deliveries.byApp();
@@ -222,27 +216,28 @@ export class PushSender {
     const { id, subscriptionId, attempts } = delivery;
     if (outcome === "gone") await rows(db, "DELETE FROM push_subscription WHERE id = $1", [subscriptionId]);
     else if (outcome === "later" && attempts < SEND_ATTEMPTS_MAX) {
-      // A stopping process makes its deliveries due at once, so that others need not wait for the lease to expire.
+      // A process that stops makes its deliveries due at once, so that other processes can send them.
       const pause = this.deliveries.signal.aborted ? 0 : FIRST_RETRY_DELAY_MS * 2 ** (attempts - 1);
       await rows(db, POSTPONE_DELIVERY, [id, processId, new Date(now() + pause)]);
     } else await rows(db, DELETE_DELIVERY, [id, processId]);
   }
 
   private startPush(delivery: PushDelivery): void {
-    // If the result cannot be stored, the delivery stays claimed until the lease of this process expires.
+    // If the result cannot be stored, the delivery stays claimed until `recover` releases it.
     const logUnsettled = (err: unknown) =>
       this.options.log.warn({ err }, "the outcome of a push message could not be stored");
     this.deliveries.trackDelivery(delivery, this.sendPush(delivery).catch(logUnsettled));
   }
 
   /**
-   * Sends the push messages that are due. Returns the time of the next push message as Unix time in milliseconds;
-   * null if no push message waits to be sent.
+   * Sends the push messages that are due. Returns the time of the next push message as Unix time in milliseconds; null if none is planned,
+   * or
+   * if one is due but has no free slot.
    */
   async sendDue(): Promise<number | null> {
     const { db, now } = this.options;
     await this.claimDue();
-    // Sends the messages of one notification before the next. Without a free slot, the call after a delivery's end continues.
+    // Sends the messages of one notification before those of the next.
     while (this.deliveries.countFree() > 0 && (await this.createDeliveries())) await this.claimDue();
     const [row] = await rows<{ next: Date | null }>(db, SELECT_NEXT_DUE_TIME);
     const next = row!.next?.getTime() ?? null;
@@ -250,8 +245,8 @@ export class PushSender {
   }
 
   /**
-   * Puts claimed deliveries back into the queue if this process did not receive the database's response to its claim.
-   * With `mayDeclareDead`, also releases deliveries of processes whose lease has expired.
+   * Puts deliveries back into the queue that this process claimed but does not send, because the response to the claim was lost. With
+   * `mayDeclareDead`, also releases the deliveries of processes whose lease has expired.
    */
   async recover(mayDeclareDead: boolean): Promise<void> {
     const { db, processId, log } = this.options;
@@ -260,12 +255,12 @@ export class PushSender {
       log.warn({ count: releasedDeliveries.length }, "released push messages whose sending process has stopped");
   }
 
-  /** Sets the function to call when a running delivery has ended. */
+  /** Sets the function that is called when a delivery has ended. */
   whenFree(listener: () => void): void {
     this.deliveries.whenFree(listener);
   }
 
-  /** Resolves when no delivery is running. When `forceStop` aborts, aborts the running deliveries. */
+  /** Resolves when no delivery is running. The signal `forceStop` aborts the running deliveries. */
   drain(forceStop: AbortSignal): Promise<void> {
     return this.deliveries.drain(forceStop);
   }

@@ -1,6 +1,6 @@
 /**
- * Stores the devices that have subscribed to push messages of an app. A device belongs to the user who is signed in to its page. When the
- * page's session has ended, the user still sees the device in the list, but the device gets only notifications without a scope.
+ * Stores the devices that have subscribed to push messages of an app. A device belongs to the user who is signed in to its page. After the
+ * page's session has ended, the device gets only notifications for everyone (without a scope).
  */
 import { isIP } from "node:net";
 import { type Db, rows, type SqlClient } from "../../data/database.js";
@@ -14,24 +14,18 @@ import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { type FindReader, IS_VISITOR_READER_SQL, type NotificationReader } from "./reader.js";
 import type { ReadVapidKeys } from "./vapid-keys.js";
 
-/**
- * A device that receives push messages, as the API shows it to the device's user. Omits the endpoint URL, because
- * everyone who knows this URL can send messages to the device.
- */
+/** A device in API responses. The device's endpoint URL is secret, because everyone who has it can send messages to the device. */
 export interface PushDevice {
   id: number;
-  /** Host name of the push service to which the service sends the messages of this device. */
+  /** Host name of the device's push service. */
   host: string;
   createdAt: string;
 }
 
-/** Maximum number of visitors' devices per network address: as many as their sessions, because many people can share one. */
+/** Maximum number of visitors' devices for one network address: as many as visitors' sessions, because many people can share an address. */
 export const VISITOR_DEVICES_PER_ADDRESS_MAX = 1_000;
 
-/**
- * Stores a device. On another subscription, it keeps its row, even for another user. The row has the hash of the visitor's network address
- * range, because the session can end before the device.
- */
+/** Stores a device, or replaces the row with the same endpoint. `visitor_block` is copied because the session can end before the device. */
 const SAVE_SUBSCRIPTION = `
   INSERT INTO push_subscription (app_id, reader, credential_id, endpoint, p256dh, auth, visitor_block)
   VALUES ($1, $2, $3, $4, $5, $6, (SELECT visitor_block FROM credential WHERE id = $3))
@@ -39,16 +33,12 @@ const SAVE_SUBSCRIPTION = `
      p256dh = excluded.p256dh, auth = excluded.auth, visitor_block = excluded.visitor_block
   RETURNING id`;
 
-/** Deletes the selected devices. Skips locked ones, so that two transactions cannot deadlock. */
+/** Deletes the selected devices, except locked ones, so that two transactions cannot deadlock. */
 const deleteSelectedSql = (selection: string) => `
   DELETE FROM push_subscription WHERE id IN (
     SELECT id FROM push_subscription WHERE id IN (${selection}) ORDER BY id FOR UPDATE SKIP LOCKED)`;
 
-/*
- * Three statements that delete the oldest devices of an app ($1) beyond a maximum: devices of the reader $3, devices of
- * visitors at the network address of the device $2, and devices of all visitors. They never delete the device $2, which
- * was just stored but can have an old ID.
- */
+/* Statements that delete an app's oldest devices above a maximum, but never the new device $2, which can have an old ID. */
 const DELETE_OLDEST_OF_READER = deleteSelectedSql(`
   SELECT id FROM push_subscription WHERE app_id = $1 AND reader = $3
    ORDER BY id = $2 DESC, id DESC OFFSET ${PUSH_SUBSCRIPTIONS_PER_READER}`);
@@ -65,15 +55,12 @@ interface PushSubscriptionsOptions {
   findReader: FindReader;
   readVapidKeys: ReadVapidKeys;
   receivedDataLimiter: ReceivedDataLimiter;
-  /** Returns true if the network rules allow connections from the service to this IP address. */
+  /** True if the network rules allow connections from the service to this IP address. */
   mayConnectTo: (address: string) => boolean;
   allowHttp: boolean;
 }
 
-/**
- * Deletes the oldest devices of the reader beyond the maximum. For a visitor, also deletes the oldest devices of
- * visitors at the same network address, and of all visitors of the app. Never deletes the device `keptId`.
- */
+/** Deletes the oldest devices above the maximum of this reader, and for a visitor also of the visitors, except the device `keptId`. */
 async function deleteOldest(
   manager: SqlClient,
   appId: number,
@@ -89,7 +76,7 @@ async function deleteOldest(
 export class PushSubscriptions {
   constructor(private readonly options: PushSubscriptionsOptions) {}
 
-  /** Returns the public VAPID key with which a browser subscribes, and the caller's subscribed devices. */
+  /** Returns the public VAPID key, which a browser needs to subscribe, and the caller's subscribed devices. */
   async list(caller: Caller, appId: number): Promise<{ publicKey: string; subscriptions: PushDevice[] }> {
     const { db, findReader, readVapidKeys } = this.options;
     const { key } = await findReader(caller, appId);
@@ -108,7 +95,7 @@ export class PushSubscriptions {
     const { db, findReader, receivedDataLimiter, mayConnectTo, allowHttp } = this.options;
     const { endpoint, p256dh, auth } = parsePushTarget(body, allowHttp);
     const host = new URL(endpoint).hostname.replace(/^\[|\]$/g, "");
-    // Checks a host here only if it is an IP address. A host name is resolved and checked when a push message is sent.
+    // Checks only IP addresses. A host name is resolved and checked when a push message is sent.
     if (isIP(host) !== 0 && !mayConnectTo(host)) {
       throw new ActionError("REQUEST_INVALID", "endpoint must be the URL of a public host");
     }
@@ -123,10 +110,7 @@ export class PushSubscriptions {
     });
   }
 
-  /**
-   * Assigns the devices of a page to the user who is signed in now: this user sees and removes the devices. The
-   * recipients of a push message do not depend on this, because the sender reads who is signed in to the page.
-   */
+  /** Assigns the devices of a page to the user who is signed in to the page now, so that this user sees the devices and can remove them. */
   async assignToCurrentUser(caller: Caller, appId: number): Promise<void> {
     const { db, findReader } = this.options;
     const reader = await findReader(caller, appId);
@@ -139,7 +123,7 @@ export class PushSubscriptions {
   }
 
   /**
-   * Removes one of the caller's devices, by `endpoint` or `id`. Returns the number of removed devices.
+   * Removes a device of the caller, selected by `endpoint` or `id`. Returns the number of removed devices.
    * @throws ActionError REQUEST_INVALID
    */
   async remove(caller: Caller, appId: number, body: unknown): Promise<{ count: number }> {

@@ -1,21 +1,18 @@
-/** Determines the app user who is signed in to a page, as the reader of the app's notifications on this page. */
+/** Determines the app user or person who is signed in to a page, as the reader of the app's notifications. */
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import type { ReadAppSession } from "../../rules/app-session.js";
 import { isUserInScope, type NotificationScope, type ScopeUser } from "../../rules/scope.js";
 import { IS_CREDENTIAL_VALID_SQL } from "../access/credential-validity.js";
 
-/**
- * PostgreSQL channel whose messages contain `appId:credentialId`: on the page with this credential, another user has
- * signed in, or the user has signed out.
- */
+/** PostgreSQL channel. A message `appId:credentialId` reports a sign-in or sign-out on the page with this credential. */
 export const NOTIFICATION_READER_CHANNEL = "svc_reader";
 
-/** SQL condition for rows of visitors who are not signed in, by the column `reader`. */
+/** SQL condition: the row belongs to a visitor who is not signed in. */
 export const IS_VISITOR_READER_SQL = "reader LIKE 'credential:%'";
 
 export interface NotificationReader {
-  /** Key under which the database stores the reader's devices and the notifications that the reader has read. */
+  /** Key under which the database stores the reader's devices and the notifications that the reader marked as read. */
   key: string;
   user: ScopeUser;
   /** True for a visitor who is not signed in. `key` then begins with `credential:`. */
@@ -46,8 +43,7 @@ export function createFindReader(sessionOf: ReadAppSession): FindReader {
 }
 
 /**
- * Selects the valid credentials among $1, each with its person. Without a person, the person's fields are null.
- * `hasSignIn` is false if no app user is signed in to the page of the app $2, as on the pages of most visitors.
+ * Selects the valid credentials among $1, with their people. `hasSignIn`: an app user of the app $2 is signed in to the credential's page.
  */
 const SELECT_VALID_CREDENTIALS = `
   SELECT c.id AS "credentialId", person.id, first_name AS "firstName", last_name AS "lastName", email,
@@ -63,8 +59,9 @@ interface ValidCredential {
 }
 
 /**
- * Returns the IDs of the credentials whose current user is in the scope. If `scope` is null, returns all credentials.
- * Otherwise, leaves out credentials that are no longer valid, and credentials without a signed-in user.
+ * Returns those of the credentials whose current user meets the conditions of `scope`. If `scope` is null, returns all of them, also
+ * expired
+ * ones.
  */
 export type FindCredentialsInScope = (
   executor: SqlClient,
@@ -73,14 +70,14 @@ export type FindCredentialsInScope = (
   scope: NotificationScope | null,
 ) => Promise<ReadonlySet<number>>;
 
-/** Returns the app users who are signed in with the credentials of pages, by the ID of the credential. */
+/** Returns the app users who are signed in to pages, by the ID of the page's credential. */
 export type ReadSignedInUsers = (
   executor: SqlClient,
   appId: number,
   credentialIds: readonly number[],
 ) => Promise<ReadonlyMap<number, { id: number; dataSourceId: number; data: Record<string, unknown> }>>;
 
-/** Maximum number of users in memory. Their entries can have up to ENTRY_MAX_BYTES, and an app can have many devices. */
+/** Maximum number of users in memory at once, because the entry of a user can have ENTRY_MAX_BYTES. */
 const USERS_PER_STATEMENT = 32;
 
 export function createScopeMatcher(readSignedInUsers: ReadSignedInUsers): FindCredentialsInScope {
@@ -110,7 +107,7 @@ export function createScopeMatcher(readSignedInUsers: ReadSignedInUsers): FindCr
   };
 }
 
-/** Notifies every process of the service that another user is signed in to the page with this credential. */
+/** Notifies all processes of a sign-in or sign-out on the page with this credential. */
 export async function notifyReaderChange(db: Db, appId: number, credentialId: number): Promise<void> {
   await rows(db, `SELECT pg_notify('${NOTIFICATION_READER_CHANNEL}', $1)`, [`${appId}:${credentialId}`]);
 }

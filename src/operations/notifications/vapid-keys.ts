@@ -1,4 +1,7 @@
-/** Creates and stores a VAPID key pair for each app, with which push services identify the app. The private key is stored encrypted. */
+/**
+ * Creates and stores a VAPID key pair for each app, with which the app's requests to push services are signed. The private key is stored
+ * encrypted.
+ */
 import { type Db, rows } from "../../data/database.js";
 import { generateVapidKeys, type VapidKeys } from "../../engine/push-message.js";
 import { transactWithAppLock } from "../settings/app-lock.js";
@@ -7,9 +10,7 @@ import type { Settings } from "../settings/settings.js";
 const VAPID_ENCRYPTION_LABEL = "vapid";
 const SELECT_VAPID_KEYS = `SELECT public_key AS "publicKey", sealed FROM vapid_key WHERE app_id = $1`;
 
-/**
- * Returns the app's VAPID key pair. The first call creates it; if several first calls run at the same time, all return the same key pair.
- */
+/** Returns the app's VAPID key pair. The first call creates it. Concurrent first calls return the same pair. */
 export type ReadVapidKeys = (appId: number) => Promise<VapidKeys>;
 
 interface VapidKeyReaderOptions {
