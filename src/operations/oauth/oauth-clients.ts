@@ -1,6 +1,6 @@
 /**
- * Registers programs (OAuth clients) that ask people for access (RFC 7591). Any program can register. A registered
- * program has no rights until a person authorizes it.
+ * Registers programs (OAuth clients) that request access on behalf of people (RFC 7591). Any program can register. It has no rights until a
+ * person authorizes it.
  */
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
@@ -17,11 +17,11 @@ const REDIRECT_URIS_MAX = 10;
 const URI_MAX_CHARACTERS = 2_000;
 const REGISTRATIONS_PER_ADDRESS_MAX = 60;
 const REGISTRATION_WINDOW_MS = 3_600_000;
-/** Hours after its registration at which a program is deleted if no person has authorized it. */
+/** Hours after which a registered program is deleted if no person has authorized it. */
 const UNUSED_CLIENT_HOURS = 24;
 
 const LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"];
-/** Schemes without a dot that known desktop programs use. All other private schemes must contain a dot (RFC 8252, section 7.1). */
+/** Schemes of well-known desktop programs. Any other private scheme must contain a dot (RFC 8252, section 7.1). */
 const DESKTOP_SCHEMES = ["cursor:", "vscode:", "vscode-insiders:", "windsurf:"];
 
 export interface OauthClient {
@@ -40,8 +40,8 @@ const REGISTRATION_SCHEMA = z.object({
 });
 
 /**
- * True if the service may send an authorization code to this redirect URL. Allowed are https URLs, http URLs of the
- * person's own computer, and URLs whose scheme contains a dot (such as `com.example.app:`) or is in DESKTOP_SCHEMES.
+ * True if the service may send an authorization code to this redirect URL. Allowed are https URLs, http URLs of the person's own computer,
+ * and URLs whose scheme contains a dot (such as `com.example.app:`) or is in DESKTOP_SCHEMES.
  */
 export function isAllowedRedirectUrl(text: string): boolean {
   const url = URL.parse(text);
@@ -52,8 +52,8 @@ export function isAllowedRedirectUrl(text: string): boolean {
 }
 
 /**
- * True if the program has registered this redirect URL. The comparison is exact, except that http URLs of the person's
- * own computer can have any port (RFC 8252, section 7.3).
+ * True if the program has registered this redirect URL. For http URLs of the person's own computer, the port may differ (RFC 8252, section
+ * 7.3).
  */
 export function isRegisteredRedirectUrl(uri: string, { redirectUris }: OauthClient): boolean {
   if (redirectUris.includes(uri)) return true;
@@ -131,7 +131,7 @@ export class OauthClients {
     return client;
   }
 
-  /** Deletes some old programs that no person has authorized. Runs at each registration, so that the number of programs stays limited. */
+  /** Deletes up to 100 old programs that no person has authorized. Each registration calls this method. */
   async #removeUnused(): Promise<void> {
     await rows(
       this.#db,

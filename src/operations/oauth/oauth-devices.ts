@@ -1,13 +1,13 @@
 /**
- * Sign-in with device codes (RFC 8628): a program without a browser shows a short code, and a person enters this code
- * on another device to authorize the program.
+ * Sign-in with device codes (RFC 8628): a program without a browser shows a short code, and a person enters this code on another device to
+ * authorize the program.
  */
 import { randomInt } from "node:crypto";
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { generateSecret, hashToken } from "../access/tokens.js";
 import { OauthError } from "./oauth-failure.js";
 
-/** Letters of a user code. Consonants form no words and are not confused with digits (RFC 8628, section 6.1). */
+/** Without vowels, codes form no words (RFC 8628, section 6.1). */
 const USER_CODE_ALPHABET = "BCDFGHJKLMNPQRSTVWXZ";
 const USER_CODE_LENGTH = 8;
 const CODE_LIFETIME_SECONDS = 600;
@@ -27,7 +27,7 @@ export interface DeviceAuthorization {
   interval: number;
 }
 
-/** Returns the user code as it is stored: upper case, without dashes. People may type lower case or omit the dash. */
+/** Returns a code that a person typed in its stored form: upper case, without dashes. */
 const normalizeUserCode = (code: string): string => code.toUpperCase().replaceAll(/[^A-Z]/g, "");
 
 function createUserCode(): string {
@@ -58,10 +58,7 @@ export class OauthDeviceRequests {
     return { deviceCode, userCode: shownCode, expiresIn: CODE_LIFETIME_SECONDS, interval: POLL_INTERVAL_SECONDS };
   }
 
-  /**
-   * Returns the request of the program that shows this user code. Returns null if the code is unknown or has expired,
-   * or if a person has already accepted or denied the request.
-   */
+  /** Returns the request with this user code; null if the code is unknown or has expired, or if a person has already decided. */
   async find(userCode: string): Promise<DeviceRequest | null> {
     const [device] = await rows<DeviceRequest>(
       this.#db,
@@ -76,7 +73,7 @@ export class OauthDeviceRequests {
   /**
    * Stores a person's decision about the request with this user code.
    * @param grantId grant that the person created; null if the person denied access
-   * @returns false if the request already has a decision
+   * @returns false if the code is unknown or has expired, or if there is already a decision
    */
   async decide(userCode: string, grantId: number | null): Promise<boolean> {
     const decidedRows = await rows(
@@ -89,8 +86,8 @@ export class OauthDeviceRequests {
   }
 
   /**
-   * Handles a poll of the program for the person's decision. Returns the ID of the grant if the person has authorized the program.
-   * @throws OauthError in all other cases
+   * Returns the ID of the grant with which a person authorized the program that polls with this code.
+   * @throws OauthError in all other cases, for example while the person has not decided yet
    */
   async poll(deviceCode: string, clientId: string): Promise<number> {
     const [device] = await rows<{ grantId: number | null; isDenied: boolean; isExpired: boolean; isFast: boolean }>(
@@ -114,7 +111,7 @@ export class OauthDeviceRequests {
     return device.grantId;
   }
 
-  /** Removes a device code for which tokens are issued. @throws OauthError if another request has already used it */
+  /** Deletes a device code for which tokens are issued. @throws OauthError if another request has already used the code */
   async redeem(deviceCode: string, executor: SqlClient): Promise<void> {
     const sql = "DELETE FROM oauth_device WHERE hash = $1 RETURNING 1 AS matched";
     if ((await rows(executor, sql, [hashToken(deviceCode)])).length === 0) throw createUsedCodeError();

@@ -1,6 +1,6 @@
 /**
- * Stores OAuth grants. With a grant, a person authorizes a program to use some scopes on one app. Stores authorization
- * codes and tokens only as hashes.
+ * Stores OAuth grants. With a grant, a person authorizes a program to use some scopes on one app. Authorization codes and tokens are stored
+ * only as hashes.
  */
 import { isClosedStageSql } from "../../data/app.js";
 import { type Db, rows, type SqlClient } from "../../data/database.js";
@@ -23,7 +23,7 @@ export interface OAuthGrant {
   scopes: TokenScope[];
 }
 
-/** An OAuth grant, as the person who created it sees it. Times are ISO 8601 text. */
+/** An OAuth grant in API responses to the person who created it. Times are ISO 8601 text. */
 export interface OauthGrantSummary {
   id: number;
   client: string;
@@ -38,13 +38,13 @@ export interface GrantDecision {
   personId: number;
   /** ID of the session or token that the person used for the decision. */
   credentialId: number;
-  /** API token with which the person decided, whose end ends the grant; null for a session, whose end does not. */
+  /** API token that the person used for the decision; the grant ends when this token ends. Null if the person used a session. */
   decidingTokenId: number | null;
   appId: number;
   scopes: readonly TokenScope[];
 }
 
-/** An app for which a person can authorize programs, with the scopes that the person's role allows. */
+/** An app for which a person can authorize programs. `scopes` are the scopes that the person's role allows. */
 export interface GrantableApp {
   id: number;
   name: string;
@@ -52,7 +52,6 @@ export interface GrantableApp {
   scopes: readonly TokenScope[];
 }
 
-/** Returns the scopes that a person with this role can grant to a program. */
 export function grantableScopesOf(role: Role): readonly TokenScope[] {
   switch (role) {
     case "reader":
@@ -86,7 +85,9 @@ export class OauthGrants {
     this.#credentials = credentials;
   }
 
-  /** Lists the apps on which the person has a role, with the person's highest role on each app. */
+  /**
+   * Lists up to 500 apps on which the person has a role, with the highest role on each app. An administrator counts as owner of all apps.
+   */
   async grantableApps(personId: number, executor: SqlClient = this.#db): Promise<GrantableApp[]> {
     const appRows = await rows<{ id: number; name: string; role: Role }>(
       executor,
@@ -99,7 +100,7 @@ export class OauthGrants {
     return appRows.map((app) => ({ ...app, scopes: grantableScopesOf(app.role) }));
   }
 
-  /** @throws FORBIDDEN if the person's role on the app does not include one of the scopes */
+  /** @throws FORBIDDEN if the person's role on the app does not include all of the scopes, or if there are none */
   async #requireGrantableScopes({ personId, appId, scopes }: GrantDecision, executor: SqlClient): Promise<void> {
     const app = (await this.grantableApps(personId, executor)).find(({ id }) => id === appId);
     if (app && scopes.length > 0 && scopes.every((scope) => app.scopes.includes(scope))) return;
@@ -107,9 +108,10 @@ export class OauthGrants {
   }
 
   /**
-   * Creates a grant. Checks the person's role again after the locks, because a removal of the role may be in progress.
-   * @throws FORBIDDEN if the person's role on the app does not include one of the scopes; UNAUTHORIZED if the
-   *   credential of the decision was revoked meanwhile
+   * Creates a grant. Checks the person's role again after it has locked the organization, because another request may have removed the
+   * role.
+   * @throws FORBIDDEN if the person's role on the app does not include all of the scopes; UNAUTHORIZED if the person's credential was
+   * revoked
    */
   async create(decision: GrantDecision, clientId: string): Promise<OAuthGrant> {
     const { personId, decidingTokenId, appId, scopes } = decision;
@@ -159,8 +161,9 @@ export class OauthGrants {
   }
 
   /**
-   * Returns an unused authorization code or refresh token of a valid grant, even if it has expired; null for any other.
-   * A second use of the same secret ends its grant, because another program may have stolen the secret.
+   * Returns an unused authorization code or refresh token of a valid grant, even if it has expired; null otherwise. If the secret was
+   * already
+   * used, ends its grant, because another program may have stolen the secret.
    */
   async findSecret(kind: "code" | "refresh", secret: string): Promise<CodeOrRefreshToken | null> {
     const [row] = await rows<OAuthGrant & Omit<CodeOrRefreshToken, "grant">>(
@@ -180,8 +183,7 @@ export class OauthGrants {
   }
 
   /**
-   * Locks a grant for which tokens are issued, and stores when it was last used. Locks the app first, as the deletion of
-   * an app does. The opposite order could cause a deadlock.
+   * Locks a grant, and stores when it was last used. Locks the app first, in the same order as the deletion of an app, against deadlocks.
    * @throws OauthError invalid_grant if another request has ended the grant
    */
   async lockForUse(executor: SqlClient, { id, appId }: OAuthGrant): Promise<void> {
@@ -202,8 +204,8 @@ export class OauthGrants {
   }
 
   /**
-   * Stores an access token of a grant, as an API token of the app. The access token expires no later than the API token
-   * that the person used to create the grant.
+   * Stores an access token of a grant, as an API token of the app. If the grant was created with an API token, the access token expires no
+   * later than that token.
    * @returns the lifetime of the access token in seconds
    */
   async addAccessToken(
@@ -220,7 +222,7 @@ export class OauthGrants {
        RETURNING greatest(0, floor(extract(epoch FROM expires_at - now())))::int AS seconds`,
       [hashToken(token), clientName, grant.appId, grant.personId, grant.scopes, lifetimeMs, grant.id],
     );
-    // Deletes access tokens of this grant that expired more than a day ago, so that the table stays small.
+    // Deletes old access tokens of the grant, so that the table stays small.
     await rows(executor, "DELETE FROM credential WHERE grant_id = $1 AND expires_at < now() - interval '1 day'", [
       grant.id,
     ]);
@@ -242,10 +244,7 @@ export class OauthGrants {
     }));
   }
 
-  /**
-   * Ends a grant that the person created, and revokes all tokens of the grant.
-   * @throws NOT_FOUND if the person has no such grant
-   */
+  /** Ends a grant that the person created, and revokes all tokens of the grant. @throws NOT_FOUND if the person has no such grant */
   async revoke(personId: number, id: number): Promise<void> {
     const [appRows] = await rows(
       this.#db,

@@ -1,6 +1,7 @@
 /**
- * OAuth 2.1 server with which people sign in from programs. Supports authorization codes with PKCE, device codes,
- * refresh tokens that change with each use, and revocation (RFC 7009).
+ * OAuth 2.1 server with which people sign in from programs. Supports authorization codes with PKCE, device codes, refresh tokens that can
+ * be
+ * used once, and revocation (RFC 7009).
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Db, SqlClient } from "../../data/database.js";
@@ -43,7 +44,7 @@ export interface TokenResponse {
 
 type Parameters = Readonly<Record<string, string | undefined>>;
 
-/** Returns all scopes if `text` is missing. @throws OauthError for an unknown scope */
+/** Parses a list of scopes. Returns all scopes for an empty or missing list. @throws OauthError for an unknown scope */
 function readScopes(text: string | undefined): TokenScope[] {
   const namedScopes = [...new Set((text ?? "").split(" ").filter(Boolean))];
   const unknownScope = namedScopes.find((name) => !(TOKEN_SCOPES as readonly string[]).includes(name));
@@ -54,11 +55,7 @@ function readScopes(text: string | undefined): TokenScope[] {
 
 const removeTrailingSlash = (address: string): string => (address.endsWith("/") ? address.slice(0, -1) : address);
 
-/**
- * Rejects a request for a token of another service (RFC 8707): the program has sent it to the wrong authorization server.
- * @param issuer URL of this service
- * @throws OauthError
- */
+/** Rejects a request for a token of another service (RFC 8707). `issuer` is the URL of this service. @throws OauthError */
 export function checkTokenResource({ resource }: Parameters, issuer: string): void {
   if (resource === undefined) return;
   const resourceUrl = URL.parse(resource)?.href ?? "";
@@ -100,8 +97,9 @@ export class OAuthServer {
   }
 
   /**
-   * Validates the request of a program that has sent a person's browser to the service. Errors are shown to the person
-   * and never cause a redirect, because an invalid request could redirect to any site.
+   * Validates the request with which a program has sent a person's browser to the service. Show the error to the person instead of
+   * redirecting
+   * the browser: an invalid request could redirect to any site.
    * @throws OauthError
    */
   async readAuthorization(input: Parameters): Promise<AuthorizationRequest> {
@@ -122,10 +120,7 @@ export class OAuthServer {
     return { client, redirectUri, scopes: readScopes(input["scope"]), state, codeChallenge };
   }
 
-  /**
-   * Returns the URL to which the service redirects the browser: the program's redirect URL with an authorization code,
-   * or with an error if `decision` is null.
-   */
+  /** Returns the program's redirect URL with an authorization code, or with the error `access_denied` if `decision` is null. */
   async authorize(request: AuthorizationRequest, decision: GrantDecision | null, issuer: string): Promise<string> {
     const address = new URL(request.redirectUri);
     if (request.state !== null) address.searchParams.set("state", request.state);
@@ -167,7 +162,7 @@ export class OAuthServer {
   }
 
   /**
-   * Applies a person's decision to the program that shows this user code; null denies access.
+   * Applies a person's decision to the program that shows this user code. A decision of null denies access.
    * @throws NOT_FOUND if no program waits for the code
    */
   async decideDevice(userCode: string, decision: GrantDecision | null): Promise<void> {
@@ -184,7 +179,7 @@ export class OAuthServer {
     throw expiredCodeError;
   }
 
-  /** Handles POST /oauth/token: issues access tokens and refresh tokens. @throws OauthError */
+  /** Handles POST /oauth/token: issues an access token and a refresh token. @throws OauthError */
   async handleTokenRequest(input: Parameters): Promise<TokenResponse> {
     const client = await this.#client(input["client_id"]);
     const type = input["grant_type"] ?? "";
@@ -240,8 +235,8 @@ export class OAuthServer {
   }
 
   /**
-   * Stores new tokens of a grant in the transaction in which `redeem` uses up the code or token of the request. So the
-   * program can use the code or token again if the process dies before the new tokens are stored.
+   * Stores new tokens in the transaction in which `redeem` uses up the old code or token. If the transaction fails, the old one stays
+   * usable.
    */
   async #issue(
     client: OauthClient,
@@ -266,7 +261,6 @@ export class OAuthServer {
     };
   }
 
-  /** Handles POST /oauth/revoke: ends the grant of a token. */
   async handleRevocationRequest(input: Parameters): Promise<void> {
     const client = await this.#client(input["client_id"]);
     await this.grants.revokeByToken(input["token"] ?? "", client.id);

@@ -1,4 +1,4 @@
-/** Downloads and stores the scripts of dependencies that are URLs. Allows only https URLs of public hosts. */
+/** Downloads and stores the scripts of dependencies that are URLs. Allows only https URLs. */
 import { LRUCache } from "lru-cache";
 import type { StoredAsset } from "../../data/action-types.js";
 import {
@@ -14,11 +14,10 @@ import { REGISTRY_DOWN_RETRY_SECONDS } from "./registry.js";
 import type { ScriptQuota, ScriptQuotaRequest } from "./script-quota.js";
 
 export const SCRIPT_MAX_BYTES = 5 * 1024 * 1024;
-/** Time limit in milliseconds for downloading the script of a URL. */
 const DOWNLOAD_TIMEOUT_MS = 8_000;
-/** Time limit in milliseconds for checking whether the URL of a stored script still returns the same content. */
+/** Time limit in milliseconds of a request that checks if the URL of a stored script still returns the same content. */
 export const URL_RECHECK_TIMEOUT_MS = 4_000;
-/** Milliseconds for which a URL that did not respond is not checked again, so that not each save of an action waits for it. */
+/** Milliseconds for which a URL that did not respond is not checked again, so that further saves of actions do not wait for it. */
 const UNRESPONSIVE_URL_MS = 60_000;
 
 function requireHttps(url: URL): void {
@@ -27,10 +26,8 @@ function requireHttps(url: URL): void {
 }
 
 /**
- * Downloads the script of a dependency.
- * @returns null if the host does not respond
- * @throws DEPENDENCY_UNRESOLVED if the host responds with an error or with too many bytes. After a temporary failure
- *   the error has `retryAfter`
+ * Downloads the script of a dependency. Returns null if the host does not respond.
+ * @throws DEPENDENCY_UNRESOLVED if the response is an error or too large; with `retryAfter` if the failure may be temporary
  */
 export async function fetchScript(
   connections: AddressCheckedConnections,
@@ -65,17 +62,17 @@ interface ScriptLoaderOptions {
 }
 
 export class ScriptLoader {
-  /** URLs that did not respond in a request. Each is requested only once, because imported actions can contain it a hundred times. */
+  /** URLs that did not respond, by request. Each request tries a URL only once, although many imported actions can contain the same URL. */
   private readonly unansweredUrls = new WeakMap<ScriptQuotaRequest, Set<string>>();
-  /** URLs of stored scripts whose host recently did not respond. The keys have the form `appId url`. */
+  /** URLs of stored scripts whose host recently did not respond. A key consists of the app's ID and the URL. */
   private readonly silentUrls = new LRUCache<string, true>({ max: 1_000, ttl: UNRESPONSIVE_URL_MS });
 
   constructor(private readonly options: ScriptLoaderOptions) {}
 
   /**
-   * Downloads and stores the script of a URL. If the host does not respond, stores nothing and sets `unreached` in
-   * the returned asset (the record of the script). Runs and pages then load the script from the URL, because their
-   * browsers may reach hosts that this machine cannot reach.
+   * Downloads and stores the script of a URL. If the host does not respond, returns an asset (record of the script) with `unreached`: runs
+   * and
+   * pages then load the script from the URL themselves.
    * @throws DEPENDENCY_UNRESOLVED if the host responds without a script; RATE_LIMIT_EXCEEDED, OVERLOADED
    */
   async storeScript(
@@ -101,8 +98,9 @@ export class ScriptLoader {
   }
 
   /**
-   * Requests the URL of a stored script again. If the URL now returns other content, sets `changed` in the returned
-   * asset. Does not replace the stored script.
+   * Requests the URL of a stored script again. If the URL now returns other content, sets `changed` in the returned asset, but does not
+   * replace
+   * the stored script.
    */
   async recheck(
     { appId }: ScriptQuotaRequest,
@@ -113,7 +111,7 @@ export class ScriptLoader {
     const { changed: _, ...asset } = known;
     const key = `${appId} ${url}`;
     if (this.silentUrls.has(key)) return known;
-    // Ignores a failed request: the asset then stays unchanged.
+    // After a failed request, the asset stays unchanged.
     const source = await fetchScript(this.options.connections, dependency, url, URL_RECHECK_TIMEOUT_MS).catch(
       () => undefined,
     );

@@ -1,6 +1,6 @@
 /**
- * Stores the scripts of dependencies in the database, by the hash of their content. Deletes scripts that neither an
- * action nor one of its versions uses.
+ * Stores the scripts of dependencies in the database, by the hash of their content. Deletes scripts that neither an action nor an older
+ * version of an action uses.
  */
 import { isUtf8 } from "node:buffer";
 import { createHash } from "node:crypto";
@@ -36,21 +36,21 @@ export interface ScriptFacts {
 
 export interface StoredScript {
   source: string;
-  /** Original bytes of a script that is not valid UTF-8; `source` then contains replacement characters. Absent for other scripts. */
+  /** Original bytes of a script that is not valid UTF-8, because `source` then contains replacement characters. */
   raw?: Buffer;
   names: readonly string[] | null;
   global: string | null;
 }
 
-/** Maximum bytes of stored scripts in memory. This process keeps the scripts that its runs have used last. */
+/** Maximum memory for recently used scripts in this process. */
 const CACHED_SCRIPTS_MAX_BYTES = 64 * 1024 * 1024;
-/** Minutes for which a version that fits a dependency's range is reused without asking the registry again. */
+/** Minutes for which the version that was chosen for a dependency is reused without a request to the registry. */
 const CHOSEN_VERSION_REUSE_MINUTES = 10;
-/** Days after which the service deletes the version that it chose for a dependency, unless a later save chose it again. */
+/** Days after which the service forgets the version that it chose for a dependency, unless a later save chose it again. */
 const CHOSEN_VERSION_RETENTION_DAYS = 30;
-/** Must be much shorter than UNUSED_SCRIPT_RETENTION_MINUTES, so that no script is deleted while its version is cached. */
+/** Must be much shorter than UNUSED_SCRIPT_RETENTION_MINUTES, so that no script is deleted while its version is in the cache. */
 const CHOSEN_VERSION_CACHE_MS = 60_000;
-/** Minutes after which a stored script is deleted if neither an action nor one of its versions uses it. */
+/** Minutes after which a stored script that no action and no version of an action uses is deleted. */
 const UNUSED_SCRIPT_RETENTION_MINUTES = 60;
 
 const SCRIPT_COLUMNS =
@@ -83,9 +83,7 @@ const SELECT_USED_SCRIPTS = `
   SELECT sha256 FROM kept_script_use JOIN action_version ON action_version.id = action_version_id
     JOIN action ON action.id = action_version.action_id WHERE app_id = $1`;
 
-/**
- * Bytes of the scripts that the app $1 uses or a save adds: $2 are hashes of stored scripts, $3 is the hash and $4 the size of another one.
- */
+/** Total bytes of the scripts that the app $1 uses, of the stored scripts $2, and of the script with the hash $3 and $4 bytes. */
 const SELECT_SCRIPT_BYTES = `
   SELECT (coalesce(sum(bytes + declaration_bytes) FILTER (WHERE sha256 <> $3), 0)
           + coalesce(sum(bytes + declaration_bytes) FILTER (WHERE sha256 = $3), $4::float8))::float8 AS bytes
@@ -93,7 +91,7 @@ const SELECT_SCRIPT_BYTES = `
 
 const SELECT_DECLARATIONS = `SELECT declarations FROM kept_script WHERE sha256 = $2 AND sha256 IN (${SELECT_USED_SCRIPTS})`;
 
-/** Declarations of packages that drafts of the app $1 use, the smallest first, up to PACKAGE_TYPES_MAX_CHARACTERS. */
+/** Type declarations of packages that drafts of the app $1 use: the smallest first, up to PACKAGE_TYPES_MAX_CHARACTERS in total. */
 const SELECT_DRAFT_DECLARATIONS = `
   SELECT sha256, declarations FROM (
     SELECT sha256, declarations, sum(declaration_bytes) OVER (ORDER BY declaration_bytes, sha256) AS bytes FROM kept_script
@@ -117,7 +115,7 @@ export const sha256Hex = (content: Buffer): string => createHash("sha256").updat
 
 const INTEGRITY_PATTERN = /^sha256-([A-Za-z0-9+/]{43}=)$/;
 
-/** Returns the hexadecimal SHA-256 hash that an integrity value such as `sha256-…` contains; null if the value is invalid. */
+/** Returns the hash in an integrity value (`sha256-` and base64) in hexadecimal; null if the value is invalid. */
 export function parseIntegritySha256(integrity: unknown): string | null {
   const hash = typeof integrity === "string" ? INTEGRITY_PATTERN.exec(integrity)?.[1] : undefined;
   return hash === undefined ? null : Buffer.from(hash, "base64").toString("hex");
@@ -125,7 +123,7 @@ export function parseIntegritySha256(integrity: unknown): string | null {
 
 const toIntegrityValue = (sha256: string): string => `sha256-${Buffer.from(sha256, "hex").toString("base64")}`;
 
-/** Returns the asset of a dependency: the record, stored with the action, that refers to the stored script. */
+/** Returns the asset of a dependency: the record in an action that refers to the stored script. */
 export function toStoredScriptAsset(name: string, facts: ScriptFacts): StoredScriptAsset {
   const { sha256, bytes, version, licence, global, names } = facts;
   const integrity = toIntegrityValue(sha256);
@@ -157,8 +155,9 @@ export class StoredScripts {
   constructor(private readonly db: Db) {}
 
   /**
-   * Returns the script of the package version that was chosen for a dependency. If `fresh` is true, the choice is
-   * recent, and the service can use it without asking the registry again.
+   * Returns the script of the version that was chosen for a dependency (`spec`). If `fresh` is true, the service can use this version
+   * without
+   * a request to the registry.
    */
   async findChosen(registry: string, spec: string): Promise<(ScriptFacts & { fresh: boolean }) | null> {
     const key = `${registry} ${spec}`;
@@ -171,14 +170,14 @@ export class StoredScripts {
     return chosenRow;
   }
 
-  /** Stores that the registry's best version for these dependencies is the version with this script. */
+  /** Stores that the version with this script was chosen for these dependencies (`specs`). */
   async recordChoice(registry: string, specs: readonly string[], facts: ScriptFacts): Promise<void> {
     await rows(this.db, INSERT_CHOSEN_VERSION, [registry, [...new Set(specs)], facts.sha256]);
     for (const spec of specs) this.recentChoices.set(`${registry} ${spec}`, facts);
   }
 
   /**
-   * Stores a script. If the same content is already stored, adds only the data that is missing about it.
+   * Stores a script. If the same content is already stored, adds only missing data about it.
    * @param declarations TypeScript declarations of the package, as a JSON array of strings
    */
   async store(
@@ -203,7 +202,7 @@ export class StoredScripts {
     return { ...facts, sha256, bytes: source.length };
   }
 
-  /** Returns data about the stored scripts with these hashes. Hashes of scripts that are not stored have no result. */
+  /** Returns data about the stored scripts with these hashes, without an entry for unknown hashes. */
   async findByHash(hashes: readonly string[]): Promise<ScriptFacts[]> {
     if (hashes.length === 0) return [];
     const sql = `UPDATE kept_script AS script SET touched_at = now() WHERE sha256 = ANY ($1) RETURNING ${SCRIPT_COLUMNS}`;
@@ -224,9 +223,9 @@ export class StoredScripts {
   }
 
   /**
-   * Returns the TypeScript declarations of a script's package, as files that import each other as `./<index>`. The
-   * first file exports the type `Value`: the type of the global variable that the package defines. Returns null if
-   * the package has no declarations, or if the app does not use the script.
+   * Returns the TypeScript declarations of a script's package, as files that import each other as `./<index>`. The first file exports
+   * `Value`,
+   * the type of the package's global variable. Null if the app does not use the script, or if there are no declarations.
    * @throws ActionError REQUEST_INVALID for an invalid integrity value, RATE_LIMIT_EXCEEDED
    */
   async declarations(appId: number, integrity: unknown): Promise<string[] | null> {
@@ -246,10 +245,7 @@ export class StoredScripts {
     return declarationRow?.declarations ? (JSON.parse(String(declarationRow.declarations)) as string[]) : null;
   }
 
-  /**
-   * Returns the TypeScript declarations of the packages that the app's drafts use, by the integrity value of the
-   * script. Omits packages without declarations.
-   */
+  /** Returns the TypeScript declarations of the packages that the app's drafts use, by the integrity value of the package's script. */
   async draftDeclarations(appId: number): Promise<Map<string, string[]>> {
     const declarationRows = await rows<{ sha256: string; declarations: Buffer }>(this.db, SELECT_DRAFT_DECLARATIONS, [
       appId,
@@ -263,10 +259,8 @@ export class StoredScripts {
   }
 
   /**
-   * Returns the total bytes of the scripts that the app's actions and their versions use, together with the scripts
-   * that a save adds. Each script counts once.
-   * @param brought hashes of the scripts that the save adds and has already stored
-   * @param executor the transaction of the save; without it, actions that the save has written do not count
+   * Returns the total bytes of the scripts that the app uses, of the stored scripts `brought`, and of `script`. Each script counts once.
+   * @param executor transaction of a save; without it, actions that the save has written do not count
    */
   async bytesWith(
     appId: number,
@@ -283,7 +277,7 @@ export class StoredScripts {
     return total!.bytes;
   }
 
-  /** Deletes scripts that no action and no version uses, and versions that were chosen long ago. */
+  /** Deletes scripts that no action and no version of an action uses, and old choices of versions. */
   async sweep(): Promise<void> {
     await rows(this.db, DELETE_UNUSED_CHOSEN_VERSIONS);
     await rows(this.db, DELETE_UNUSED_SCRIPTS);

@@ -1,10 +1,10 @@
-/** Creates the connections over which the service downloads packages and scripts, with rules that limit the hosts that they can reach. */
+/** Creates the connections over which the service downloads packages and scripts, and limits the hosts that they can reach. */
 import type { Config } from "../../config.js";
 import { createAddressCheckedConnections } from "../../engine/checked-connections.js";
 import { isPublicAddress } from "../../engine/egress-proxy.js";
 import { selectHostResolver } from "../../engine/public-lookup.js";
 
-/** Ports to which these connections can be opened, unless ALLOW_PRIVATE_NETWORK allows all ports. */
+/** Allowed ports. ALLOW_PRIVATE_NETWORK allows all ports. */
 const WEB_PORTS: readonly number[] = [80, 443];
 
 interface PackageConnectionOptions {
@@ -13,7 +13,7 @@ interface PackageConnectionOptions {
   npm: Config["npm"];
 }
 
-/** Returns connections to the npm registry, and connections to the hosts of scripts that dependencies name by URL. */
+/** Returns connections to the npm registry, and connections to the hosts of scripts. */
 export function createPackageConnections({ allowPrivateNetwork, egressAddress, npm }: PackageConnectionOptions) {
   const { hostname = "", port = "", protocol = "" } = npm ? new URL(npm.url) : {};
   const registry = `${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
@@ -25,7 +25,7 @@ export function createPackageConnections({ allowPrivateNetwork, egressAddress, n
   };
   return {
     scripts: createAddressCheckedConnections(shared),
-    // The registry can be in a private network, because the operator of the service configures its URL.
+    // The registry may be in a private network, because the operator of the service configures its URL.
     npm: createAddressCheckedConnections({ ...shared, trusted: new Set(npm ? [registry] : []) }),
   };
 }

@@ -1,6 +1,6 @@
 /**
- * Loads a package in an empty browser page without network access when an action that uses the package is saved. A package that cannot load
- * is then rejected once at the save, instead of at each run. A process without browsers skips this check.
+ * Loads a new package in an empty browser page without network access. A package that cannot load is thereby rejected at the save of an
+ * action, and not at each run.
  */
 import type { Browsers } from "../../engine/browser/browsers.js";
 
@@ -8,7 +8,7 @@ const LOAD_TIMEOUT_MS = 5_000;
 const PROBE_PAGE_ORIGIN = "https://packages.invalid";
 const FAILURE_REASON_MAX_CHARACTERS = 300;
 
-/** Returns the reason why a package cannot be loaded. Returns null if the package can be loaded, or if this process cannot check it. */
+/** Returns the reason why a package cannot be loaded; null if it can be loaded, or if this process has no browser to check it. */
 export type PackageProbe = (
   script: { name: string; sha256: string; source: string },
   signal: AbortSignal,

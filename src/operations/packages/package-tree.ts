@@ -1,6 +1,6 @@
 /**
- * Collects a package and all its dependencies in the folder layout of node_modules. Includes a dependency only once if
- * one version fits all packages that need it.
+ * Collects a package and all its dependencies in the folder layout of node_modules. Includes a dependency only once if one version fits all
+ * packages that need it.
  */
 import { satisfies } from "semver";
 import type { PackageArchive } from "../../engine/bundler.js";
@@ -9,18 +9,17 @@ import type { ChosenNpmVersion } from "../../rules/npm-choice.js";
 import { createDependencyError, isPackageName } from "../../rules/packages.js";
 import { PACKAGE_ARCHIVE_MAX_BYTES, type PackageRegistry, type RegistryRequest } from "./registry.js";
 
-/** Maximum number of packages that one dependency can consist of. A package that needs more is probably an application, not a library. */
+/** Maximum number of packages that one dependency of an action can consist of. */
 export const PACKAGES_PER_DEPENDENCY_MAX = 200;
-/** Maximum bytes of the archives of all packages that one dependency consists of. */
+/** Maximum total bytes of the archives that are downloaded for one dependency of an action. */
 export const PACKAGE_ARCHIVES_MAX_BYTES = 48 * 1024 * 1024;
-/** Maximum bytes of the registry's documents for one dependency. They stay in memory until all versions are chosen. */
+/** Maximum total bytes of the registry's documents (lists of versions) for one dependency, all of which are in memory. */
 const DOCUMENTS_MAX_BYTES = 192 * 1024 * 1024;
-/** Maximum number of packages that are downloaded at the same time for one dependency, including the packages it needs. */
 const CONCURRENT_DOWNLOADS_MAX = 6;
 const NPM_ALIAS_PATTERN = /^npm:(@?[^@]+)(?:@(.*))?$/;
 
 interface PackageNode {
-  /** Name of the folder of the package in node_modules. */
+  /** Name of the package's folder in node_modules. */
   name: string;
   /** Name of the package in the registry. It differs from `name` if another package requires it under an alias (`npm:`). */
   registryName: string;
@@ -31,7 +30,7 @@ interface PackageNode {
 const fitsRange = (version: string, range: string): boolean =>
   range === "" || range === "*" || satisfies(version, range, { loose: true });
 
-/** Yields the folders in which a module in `folder` searches for a package, as Node.js does: the nearest folder first. */
+/** Yields the folders in which a module in `folder` searches for a package, the nearest folder first (as Node.js does). */
 function* searchedFolders(folder: string, name: string): Generator<string> {
   for (let at = folder; ; at = at.slice(0, at.lastIndexOf("/node_modules/"))) {
     yield `${at}/node_modules/${name}`;
@@ -77,14 +76,14 @@ class PackageTree {
     return requested;
   }
 
-  /** Requests the documents of all these packages' dependencies at once, so that `choose` reads them from memory. */
+  /** Requests the registry's documents for all dependencies of these packages, a few at a time, before `choose` needs them. */
   async prefetchDocuments(nodes: readonly PackageNode[]): Promise<void> {
     const names = nodes.flatMap(({ choice }) =>
       choice.dependencies.map(([name, range]) => NPM_ALIAS_PATTERN.exec(range)?.[1] ?? name),
     );
     const missingNames = [...new Set(names)].filter((name) => !this.documents.has(name));
     for (let at = 0; at < missingNames.length; at += CONCURRENT_DOWNLOADS_MAX) {
-      // Ignores an error here: `choose` throws it again for the same package.
+      // `choose` throws the same error again.
       const requested = missingNames
         .slice(at, at + CONCURRENT_DOWNLOADS_MAX)
         .map((name) => this.readDocument(name).catch(() => undefined));
@@ -102,7 +101,7 @@ class PackageTree {
     return node;
   }
 
-  /** Adds a package's dependencies to the tree. Returns those that the tree did not contain. */
+  /** Adds the dependencies of a package to the tree. Returns those that the tree did not contain. */
   async addDependencies({ choice, folder }: PackageNode): Promise<PackageNode[]> {
     const newNodes: PackageNode[] = [];
     const wantedChoices = choice.dependencies.map(([name, range]) => {
@@ -122,7 +121,7 @@ class PackageTree {
     return newNodes;
   }
 
-  /** True if a module in `folder` finds the package in this folder or a parent folder, in a version that fits `range`. */
+  /** True if a module in `folder` finds the package in a version that fits `range`. */
   private containsPackage(folder: string, name: string, origin: string, range: string): boolean {
     for (const candidatePath of searchedFolders(folder, name)) {
       const existingNode = this.nodes.get(candidatePath);
@@ -138,10 +137,7 @@ export interface PackageDownload {
   archives: () => Promise<PackageArchive[]>;
 }
 
-/**
- * Chooses the version of a package. Does not collect the dependencies yet: the function `archives` in the result does.
- * @throws DEPENDENCY_UNRESOLVED
- */
+/** Chooses the version of a package, but downloads no archives yet. @throws DEPENDENCY_UNRESOLVED */
 export async function preparePackageDownload(
   registry: PackageRegistry,
   registryRequest: RegistryRequest,
@@ -156,7 +152,7 @@ export async function preparePackageDownload(
     while (level.length > 0) {
       await tree.prefetchDocuments(level);
       const next: PackageNode[] = [];
-      // Adds the packages one after the other, because the folder of a package depends on the packages that the tree already contains.
+      // One after the other, because the folder of a package depends on the packages that are already in the tree.
       for (const node of level) next.push(...(await tree.addDependencies(node)));
       level = next;
     }

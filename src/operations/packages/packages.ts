@@ -1,6 +1,6 @@
 /**
- * Resolves the dependencies of actions to scripts: either scripts that the service provides, or scripts that it downloads before an action
- * is saved. Stores downloaded scripts by their hash. Downloads no script that an action already has, and nothing during a run.
+ * Resolves the dependencies of actions to scripts: scripts that the service provides, or scripts that it downloads and stores before an
+ * action is saved. Runs download nothing.
  */
 import type { Logger } from "pino";
 import { valid } from "semver";
@@ -43,15 +43,15 @@ import { preparePackageDownload } from "./package-tree.js";
 import { PackageRegistry, REGISTRY_DOWN_RETRY_SECONDS } from "./registry.js";
 import { ScriptQuota, type ScriptQuotaRequest } from "./script-quota.js";
 
-/** Maximum number of npm packages that this process downloads and bundles at once: at most one for each app. */
+/** Maximum number of npm packages that this process downloads and bundles at the same time: at most one for each app. */
 const CONCURRENT_PACKAGES_MAX = 4;
-/** Maximum number of script URLs that this process requests at once: at most one for each app. */
+/** Maximum number of script URLs that this process requests at the same time: at most one for each app. */
 const CONCURRENT_SCRIPT_URLS_MAX = 16;
 /** Time limit in milliseconds for downloading one npm package with its dependencies. */
 const DOWNLOAD_TIMEOUT_MS = 60_000;
-/** Time limit in ms for the dependencies of one save. Packages downloaded until then stay stored for the next save. */
+/** Time limit for all dependencies of one save. Packages that are stored by then are reused at the next save. */
 const SAVE_TIMEOUT_MS = 120_000;
-/** Milliseconds for scripts whose URLs did not respond at an earlier save, if a save does not change `dependencies`. */
+/** Time limit for downloading scripts whose URLs did not respond at an earlier save. */
 const MISSING_SCRIPTS_TIMEOUT_MS = 10_000;
 const SWEEP_INTERVAL_MS = 600_000;
 const DEPENDENCIES_MAX = 100;
@@ -60,7 +60,7 @@ export interface PackagesOptions {
   db: Db;
   catalogue: PackageCatalogue;
   receivedDataLimiter: ReceivedDataLimiter;
-  /** Configuration of npm packages; null if npm packages are not allowed. `url` has no slash at the end. */
+  /** Configuration of npm packages; null if npm packages are switched off. */
   npm: Config["npm"];
   probe: PackageProbe;
   allowPrivateNetwork: boolean;
@@ -69,8 +69,9 @@ export interface PackagesOptions {
 }
 
 /**
- * Dependencies that were resolved before a save: their assets, the scripts of URLs that did not respond at an earlier
- * save (`lateAssets`), and the first error (null: none).
+ * Dependencies that were resolved before a save. `lateAssets` are scripts whose URLs did not respond at an earlier save. `firstError` is
+ * the
+ * first error; null if there was none.
  */
 export interface ResolvedDependencies {
   assets: ReadonlyMap<string, StoredAsset>;
@@ -78,7 +79,7 @@ export interface ResolvedDependencies {
   firstError: unknown;
 }
 
-/** Dependencies of an exported action: the scripts that this service has stored, and the version of each package. */
+/** Dependencies of an exported action: scripts that this service has stored, and the version of each npm package. */
 export interface ExportedAssets {
   storedAssets: readonly StoredScriptAsset[];
   versions: ReadonlyMap<string, string>;
@@ -88,7 +89,7 @@ export const NO_EXPORTED_ASSETS: ExportedAssets = { storedAssets: [], versions: 
 
 export const NO_RESOLVED_DEPENDENCIES: ResolvedDependencies = { assets: new Map(), lateAssets: [], firstError: null };
 
-/** Returns a bundler error as an error for the action's author, with `retryAfter` if the package did not cause it. */
+/** Converts an error of the bundler to an error for the action's author, with `retryAfter` if the package did not cause it. */
 export function toBundlingError(dependency: string, error: unknown): unknown {
   if (error instanceof PackageError) {
     const instead = findPackageAlternative(dependency);
@@ -193,7 +194,7 @@ export class DependencyResolver {
             return chosen;
           throw error;
         });
-    // Checks the licences again, because the operator may have changed the allowed licences since the last save.
+    // The operator may have changed the allowed licences since the script was stored.
     this.checkLicences(dependency, script.parts);
     return toStoredScriptAsset(dependency, script);
   }
@@ -219,7 +220,7 @@ export class DependencyResolver {
     }
   }
 
-  /** Downloads the script of a URL; null for other dependencies. @throws the errors of `addresses.storeScript` */
+  /** Downloads the script of a dependency that is a URL. Returns null for other dependencies. */
   private async scriptOfAddress(author: ScriptQuotaRequest, dependency: string): Promise<StoredAsset | null> {
     const parsed = parseDependency(dependency, this.options.catalogue);
     if (parsed.kind !== "address") return null;
@@ -231,7 +232,7 @@ export class DependencyResolver {
     }
   }
 
-  /** True if the stored script was built from this dependency. An import can contain the hash of another script. */
+  /** True if the stored script belongs to this dependency. Needed because an import can contain the hash of any script. */
   private isScriptOf({ package: name }: ScriptFacts, dependency: string): boolean {
     try {
       const parsed = parseDependency(dependency, this.options.catalogue);
@@ -254,8 +255,9 @@ export class DependencyResolver {
   }
 
   /**
-   * Returns the packages that the code of an action can import. Maps each import name to the JavaScript expression of
-   * the package's value. The expression is `undefined` for a package that could not be resolved.
+   * Returns the packages that the code of an action can import: the JavaScript expression of the package's value, by the name of the
+   * import.
+   * The expression is `undefined` for a package that could not be resolved.
    */
   imports(
     dependencies: readonly string[],
@@ -280,8 +282,9 @@ export class DependencyResolver {
   }
 
   /**
-   * Resolves the dependencies in their order, until one fails. Downloads packages, so do not call it in a
-   * transaction. Never rejects: `firstError` of the result contains the error.
+   * Resolves the dependencies one after the other, until one fails. Do not call this method in a transaction, because it downloads
+   * packages.
+   * Never rejects: the result contains the error (`firstError`).
    */
   async resolve(
     author: ScriptQuotaRequest,
@@ -313,7 +316,7 @@ export class DependencyResolver {
     }
   }
 
-  /** Downloads scripts whose URLs did not respond at an earlier save. Never rejects: see `firstError`. */
+  /** Downloads scripts whose URLs did not respond at an earlier save. Never rejects: the result contains the error (`firstError`). */
   async resolveMissing(
     author: ScriptQuotaRequest,
     dependencies: readonly string[],
@@ -337,7 +340,7 @@ export class DependencyResolver {
     return { ...NO_RESOLVED_DEPENDENCIES, lateAssets: late, firstError: fault };
   }
 
-  /** Reads the script records (assets) of an exported action. Skips invalid and unknown scripts. */
+  /** Reads the assets (records of scripts) of an exported action. Skips invalid records and unknown scripts. */
   async readExportedAssets(assets: unknown): Promise<ExportedAssets> {
     const entries = (Array.isArray(assets) ? assets.slice(0, DEPENDENCIES_MAX) : []).flatMap((asset: unknown) => {
       const { name, version, integrity } = isObject(asset) ? asset : {};
@@ -362,8 +365,8 @@ export class DependencyResolver {
   }
 
   /**
-   * Returns the assets of all dependencies, which were resolved before the save. Sends no network requests.
-   * @throws ActionError DEPENDENCY_UNRESOLVED, or the error that occurred when a dependency was resolved
+   * Returns the assets of all dependencies. Sends no network requests, so that a transaction can call this method.
+   * @throws ActionError DEPENDENCY_UNRESOLVED, or `firstError` of `resolved`
    */
   collectAssets(
     dependencies: readonly string[],
@@ -380,7 +383,7 @@ export class DependencyResolver {
       if (stored) return stored;
       if (firstError !== null) throw firstError;
       const known = knownAssets.find(({ name }) => name === dependency);
-      // Keeps the asset of a URL whose script was not stored. A package that the catalogue no longer has is an error.
+      // A URL can stay without a stored script. A package that the catalogue no longer has is an error.
       if (known && parsed.kind === "address") return known;
       throw createDependencyError(dependency, "was changed by another save at the same time; save again", 1);
     });

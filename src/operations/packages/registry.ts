@@ -1,6 +1,6 @@
 /**
- * Requests the versions and archives of packages from an npm registry. Rejects an archive that does not match the
- * integrity value in the registry's document. Stores nothing and executes no code of packages.
+ * Requests the versions and archives of packages from an npm registry. Rejects an archive that does not match the integrity value in the
+ * registry's document. Executes no code of packages.
  */
 import ssri from "ssri";
 import {
@@ -15,23 +15,22 @@ import type * as npmChoice from "../../rules/npm-choice.js";
 import type { ChosenNpmVersion, NpmVersionQuery, NpmVersionResult } from "../../rules/npm-choice.js";
 import { createDependencyError } from "../../rules/packages.js";
 
-/** Maximum bytes of the registry's document of one package. The document lists all versions, and some packages have thousands. */
+/** Maximum bytes of the registry's document of one package, which lists all versions of the package. */
 const DOCUMENT_MAX_BYTES = 48 * 1024 * 1024;
 export const PACKAGE_ARCHIVE_MAX_BYTES = 16 * 1024 * 1024;
 /** Time limit in milliseconds for one response of the registry. */
 const RESPONSE_TIMEOUT_MS = 15_000;
 /** Memory limit in megabytes for the thread that parses a document of the registry. */
 const PARSE_MEMORY_MB = 384;
-/** Time limit in milliseconds for parsing a document of the registry. */
 const PARSE_TIMEOUT_MS = 10_000;
-/** Value of `retryAfter` in seconds for errors that occur because the registry or the host of a script is unavailable. */
+/** Value of `retryAfter` in errors that occur because the registry or the host of a script is not available. */
 export const REGISTRY_DOWN_RETRY_SECONDS = 30;
-/** The full document is ten times as long as this short one, but only it contains the times of publication. */
+/** The full document is much longer than this short one, but only the full document has the times of publication. */
 const SHORT_DOCUMENT_TYPE = "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8";
 const FULL_DOCUMENT_TYPE = "application/json";
 const DAY_MS = 86_400_000;
 
-/** The dependency for which requests are sent to the registry. All error messages contain its name. */
+/** The dependency of an action for which the service sends requests to the registry. Error messages contain its name. */
 export interface RegistryRequest {
   dependency: string;
   signal: AbortSignal;
@@ -42,7 +41,7 @@ interface PackageRegistryOptions {
   url: string;
   token: string | null;
   connections: AddressCheckedConnections;
-  /** Minimum age in days of a version that may be chosen; 0 allows any age. Does not apply to a dependency that names an exact version. */
+  /** Minimum age in days of a chosen version; 0 allows any age. A dependency that names an exact version may be newer. */
   minAgeDays?: number;
   /** Time limit in milliseconds for parsing a document; PARSE_TIMEOUT_MS if omitted. */
   readLimitMs?: number;
@@ -87,7 +86,7 @@ export class PackageRegistry {
 
   constructor(private readonly options: PackageRegistryOptions) {}
 
-  /** Allows only https URLs, and URLs on the registry's server, also in redirects. @throws NotConnectedError */
+  /** Allows only https URLs, and all URLs of the registry's own origin. Also checks redirects. @throws NotConnectedError */
   private checkUrl(url: URL): void {
     if (url.origin !== this.origin && url.protocol !== "https:")
       throw new NotConnectedError("the registry redirects to a URL that is not an https URL", true);
@@ -100,7 +99,7 @@ export class PackageRegistry {
     maxBytes: number,
     accept: string,
   ): Promise<Download> {
-    // Sends the registry's token only to the registry's own server.
+    // Other servers must not receive the registry's token.
     const headers = { accept, ...(url.origin === this.origin ? this.authorization : {}) };
     const { signal } = registryRequest;
     try {
@@ -144,7 +143,7 @@ export class PackageRegistry {
     return answer.body;
   }
 
-  /** Chooses the version in the registry's document that fits the range. @throws DEPENDENCY_UNRESOLVED */
+  /** Chooses a version that fits the range from the registry's document of a package. @throws DEPENDENCY_UNRESOLVED */
   async choose(
     registryRequest: RegistryRequest,
     name: string,
@@ -153,7 +152,7 @@ export class PackageRegistry {
   ): Promise<ChosenNpmVersion> {
     const publishedBefore = this.minAgeDays > 0 ? new Date(Date.now() - this.minAgeDays * DAY_MS).toISOString() : null;
     const threadResult = await this.threadPool.call({ document, range: range, publishedBefore });
-    // Treats this error as temporary: even a document of the maximum size needs only a tenth of the time limit, unless the machine is busy.
+    // A timeout is temporary: if the machine is not busy, a tenth of the time limit is enough even for the largest allowed document.
     if (!threadResult.ok && threadResult.limit === "time")
       throw createDependencyError(
         registryRequest.dependency,
@@ -170,7 +169,6 @@ export class PackageRegistry {
     return threadResult.value;
   }
 
-  /** Downloads the archive of a package version. @throws DEPENDENCY_UNRESOLVED */
   async archive(
     registryRequest: RegistryRequest,
     name: string,

@@ -1,6 +1,6 @@
 /**
- * Limits the total bytes of the scripts that the actions of one app and their versions use. A save checks each script
- * before it stores the script.
+ * Limits the total bytes of the scripts that one app's actions and their versions use. A save checks each script before it stores the
+ * script.
  */
 
 import type { SqlClient } from "../../data/database.js";
@@ -11,15 +11,15 @@ import type { Caller } from "../../rules/access.js";
 import { createDependencyError, type StoredScriptAsset } from "../../rules/packages.js";
 import type { StoredScripts } from "./kept-scripts.js";
 
-/** Identifies one request that adds scripts: two objects with the same content are different requests. Contains the caller and the app. */
+/** One request that adds scripts. The object's identity matters: two objects with the same content are different requests. */
 export interface ScriptQuotaRequest {
   caller: Caller;
   appId: number;
 }
 
-/** Milliseconds for which a computed size is reused. Scripts of other processes count only afterwards. */
+/** Milliseconds for which an app's total is reused. During this time, scripts that other processes store do not count. */
 const SIZE_CACHE_MS = 60_000;
-/** Assumed bytes of a stored script's TypeScript declarations, whose exact size is not known here. They are never larger. */
+/** Assumed bytes of a stored script's TypeScript declarations, because their exact size is not known here. */
 const ASSUMED_DECLARATION_BYTES = 2 * 1024 * 1024;
 
 function createQuotaError(dependency: string): ActionError {
@@ -31,16 +31,15 @@ function createQuotaError(dependency: string): ActionError {
 }
 
 export class ScriptQuota {
-  /** Upper bound of the total script bytes of each app. The exact total is computed only if the bound exceeds the limit. */
+  /** Upper bound of the total script bytes, by app. The exact total is computed only if this bound exceeds the limit. */
   private readonly upperBounds = createBoundedCache<number, number>(10_000, { ttl: SIZE_CACHE_MS, noUpdateTTL: true });
-  /** Hashes of the scripts that a request has already counted, and that no action uses yet. */
+  /** Hashes of the scripts that a request has already counted. */
   private readonly countedScriptsByAuthor = new WeakMap<ScriptQuotaRequest, Set<string>>();
 
   constructor(private readonly scripts: Pick<StoredScripts, "bytesWith">) {}
 
   /**
-   * Counts a script that will be stored.
-   * @param bytes bytes of the script and its TypeScript declarations
+   * Counts a script that will be stored. `bytes` includes the script's TypeScript declarations.
    * @throws DEPENDENCY_UNRESOLVED if the app's scripts would exceed the limit
    */
   async countScript(author: ScriptQuotaRequest, dependency: string, sha256: string, bytes: number): Promise<void> {
@@ -58,9 +57,8 @@ export class ScriptQuota {
   }
 
   /**
-   * Checks the exact total in the transaction of a save that has locked the app. Until this lock, other saves can add
-   * scripts that `countScript` has not counted.
-   * @param added the scripts that the save adds to an action
+   * Checks the exact total in the transaction of a save. Call this method after the transaction has locked the app, because other saves can
+   * add scripts until then. `added` are the scripts that the save adds.
    * @throws ActionError DEPENDENCY_UNRESOLVED if the app's scripts exceed the limit
    */
   async checkSavedScripts(executor: SqlClient, appId: number, added: readonly StoredScriptAsset[]): Promise<void> {

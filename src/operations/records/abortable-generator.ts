@@ -28,11 +28,11 @@ export function createAbortableGenerator<T>(
   };
 }
 
-/** Yields the values of `source`. Ends as soon as the signal `readerLeft` aborts. */
+/** Iterates over `source` until it ends. When the signal aborts, closes the iterator of `source`. */
 export function endIterableOnAbort<T>(source: AsyncIterable<T>, readerLeft: AbortSignal): AsyncIterable<T> {
   const iterator = source[Symbol.asyncIterator]();
   const stopWaiting = () => {
-    // Ignores an error, because the reader has left and cannot receive the error.
+    // The reader has left and cannot receive an error.
     iterator.return?.().catch(() => undefined);
   };
   readerLeft.addEventListener("abort", stopWaiting, { once: true });

@@ -1,6 +1,6 @@
 /**
- * Writes and lists the audit log: which person or token changed which resource, and when. An entry contains names and
- * IDs, but never code or values of settings.
+ * Writes and lists the audit log: which person or token changed which resource, and when. Entries contain names and IDs, but never code or
+ * values of settings.
  */
 import { countRows } from "../../data/count.js";
 import { type Db, rows, type SqlClient } from "../../data/database.js";
@@ -28,17 +28,17 @@ export interface AuditOptions {
   actionId?: number | null;
   limit?: number | null;
   offset?: number | null;
-  /** Value of `nextCursor` in the previous page; absent for the first page. */
+  /** Value of `nextCursor` of the previous page; absent for the first page. */
   cursor?: string | null;
 }
 
-/** `total` is exact up to EXACT_COUNT_MAX_ROWS entries. For more entries, it is an estimate and `totalIsExact` is false. */
+/** If there are more than EXACT_COUNT_MAX_ROWS entries, `total` is an estimate and `totalIsExact` is false. */
 export interface AuditPage {
   entries: AuditEntry[];
   pagination: { total: number; hasMore: boolean; totalIsExact?: false; nextCursor?: string };
 }
 
-/** Reads a page of the audit log of one app. @param reserve reserves memory for the page's bytes */
+/** Reads a page of an app's audit log. `reserve` reserves memory for the page. */
 export type ListAuditLog = (appId: number, options: AuditOptions, reserve?: ReserveResponseBytes) => Promise<AuditPage>;
 
 /** `data` contains IDs and names, such as the names of changed fields. */
@@ -47,7 +47,7 @@ export interface AuditRecord {
   data: Record<string, unknown>;
 }
 
-/** The person and the credential that made a change; a missing ID is null. */
+/** The person and the credential that made a change. An ID is null if there is no person or credential. */
 export interface AuditActor {
   personId: number | null;
   credentialId: number | null;
@@ -79,9 +79,8 @@ export async function recordChange(
 }
 
 /**
- * Lists the app's audit log, the most recent entry first. A page has fewer than `limit` entries if its entries would
- * exceed LIST_PAGE_MAX_BYTES.
- * @param reserve reserves memory for the page's bytes
+ * Lists the app's audit log, the newest entry first. A page has fewer than `limit` entries if it would exceed LIST_PAGE_MAX_BYTES.
+ * @param reserve reserves memory for the page
  * @throws ActionError REQUEST_INVALID; errors of `reserve`
  */
 export async function listAuditEntries(

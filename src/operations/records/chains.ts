@@ -1,12 +1,12 @@
 /**
- * Writes log entries for runs that the service did not start, because a chain of runs is too long. In a chain, each run
- * emits a log event that starts the next run.
+ * Writes log entries for runs that the service did not start, because a chain of runs became too long. In a chain, each run emits a log
+ * event that starts the next run.
  */
 import { rows, type SqlClient } from "../../data/database.js";
 import { buildLogEntryData, LOG_CHANNEL } from "./execution-logs.js";
 import type { HaltedRun } from "./log-event-statement.js";
 
-/** Selects the runs of a chain, from the first run to the last run ($1). Goes back at most 50 runs from the last run. */
+/** Selects the last runs of a chain that ends with the run $1: at most 51, in their order. */
 const SELECT_CHAIN = `
   WITH RECURSIVE chain AS (
     SELECT id, action_id, cause_run_id, 0 AS step FROM run WHERE id = $1
@@ -23,14 +23,15 @@ const INSERT_LOG_ENTRY = `
   named AS (UPDATE run SET log_id = entry.id FROM entry WHERE run.id = entry.run_id)
   SELECT pg_notify('${LOG_CHANNEL}', app_id || ':' || id || ':' || run_id) FROM entry`;
 
-/** Describes the chain that ends with the passed run, for example `run 4 (action 7) -> run 5 (action 8)`. */
+/** Describes the chain that ends with this run, for example `run 4 (action 7) -> run 5 (action 8)`. */
 async function describeChain(executor: SqlClient, runId: number): Promise<string> {
   const chainLinks = await rows<{ id: number; actionId: number }>(executor, SELECT_CHAIN, [runId]);
   return chainLinks.map(({ id, actionId }) => `run ${id} (action ${actionId})`).join(" -> ");
 }
 
 /**
- * Writes a failed execution log entry, with a description of the chain, for each run in `halted`. The last run of the chain is `causeId`.
+ * Writes a failed log entry, with a description of the chain, for each run in `halted`. The run `causeId` emitted the event that would have
+ * started these runs.
  */
 export async function logHaltedRuns(
   executor: SqlClient,

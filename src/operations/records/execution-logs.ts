@@ -1,4 +1,4 @@
-/** Builds, stores and reads the entries of the execution log. Each run that has ended has one entry. */
+/** Builds, stores and reads the entries of the execution log. A run that has ended has at most one entry. */
 import type { TriggerType } from "../../data/action-types.js";
 import { countRows } from "../../data/count.js";
 import { createPreparedStatementName, type Db, queryPreparedRows, rows } from "../../data/database.js";
@@ -17,7 +17,7 @@ import {
 } from "../../rules/page.js";
 import { createFlatShape, refuseUnknownFields, type Shape } from "../../rules/unknown-fields.js";
 
-/** PostgreSQL channel whose messages `appId:logId:runId` report that a log entry was written. */
+/** PostgreSQL channel. A message `appId:logId:runId` reports a new entry of the execution log. */
 export const LOG_CHANNEL = "svc_log";
 
 /** Entry of the execution log, as the API returns it. */
@@ -25,14 +25,14 @@ export interface LogEntry {
   id: number;
   type: ExecutionLogType;
   createdAt: string;
-  /** Data of the entry as stored JSON text. It can contain a result of several megabytes, so it is not parsed. */
+  /** JSON text of the entry, as stored. It is not parsed, because it can contain a result of several megabytes. */
   data: JsonText;
 }
 
 export interface LogPage {
   /** Number of entries that match the filters, on all pages. */
   count: number;
-  /** False if more than EXACT_COUNT_MAX_ROWS entries match; `count` is then an estimate. Absent if `count` is exact. */
+  /** False if `count` is an estimate, because more than EXACT_COUNT_MAX_ROWS entries match; absent otherwise. */
   countIsExact?: false;
   logs: LogEntry[];
   /** Cursor of the next page; absent on the last page. */
@@ -46,16 +46,16 @@ export interface ScriptError {
 }
 
 /**
- * Outcome of a run, also of code that threw an error. `data` is the return value of `execute` as JSON text or, if long, as UTF-8 bytes;
- * undefined if `execute` returned undefined. `isResponse`: `execute` returned the value of `Svc.App.V3.Actions.response()`.
+ * Outcome of a run. `data` is the return value of the action's function `execute` as JSON (a long value as UTF-8 bytes); undefined if there
+ * is none. `isResponse` is true if the function returned the value of `Svc.App.V3.Actions.response()`.
  */
 export type RunOutcome =
   | { ok: true; data: string | Buffer | undefined; isResponse?: true }
   | { ok: false; error: ScriptError; timedOut?: true };
 
 /**
- * Data for the log entry of a run. `durationMs` is elapsed time, not CPU time. `payload` is JSON; null: the entry refers to the stored
- * payload.
+ * Data for the log entry of a run. `durationMs` is elapsed time, not CPU time. `payload` is JSON; if it is null, the entry refers to the
+ * stored payload.
  */
 export interface LogEntryFacts {
   trigger: TriggerType;
@@ -63,16 +63,15 @@ export interface LogEntryFacts {
   taskId: number;
   payload: string | null;
   durationMs: number;
-  /** ID of the earlier run whose payload this run uses again; null if this run is no replay. */
+  /** ID of the earlier run whose payload this run uses again; null for other runs. */
   replayOf?: number | null;
   outcome: RunOutcome;
 }
 
-/** The data of a log entry as the database stores it. */
 export interface LogEntryData {
-  /** JSON of the entry: a string, or UTF-8 bytes if the run's result is long. */
+  /** JSON of the entry, as UTF-8 bytes if the run's result is long. */
   text: string | Buffer;
-  /** Position (from 1) of a `null` in `text` that stands for the stored payload; null if `text` contains the payload itself. */
+  /** Position (from 1) of the `null` in `text` that stands for the stored payload; null if `text` contains the payload itself. */
   payloadAt: number | null;
 }
 
@@ -80,7 +79,7 @@ const PAYLOAD_KEY = '"payload":';
 const RESULT_START = '"result":{"data":';
 const RESULT_END = ',"success":true}}';
 
-/** Appends a run's result or error to `head`, the beginning of its log entry's JSON, and closes the JSON object. */
+/** Appends the run's result or error to `head` (the beginning of the log entry's JSON), and closes the JSON object. */
 function appendRunResult(head: string, outcome: RunOutcome, isScheduled: boolean): string | Buffer {
   if (!outcome.ok) {
     const error = JSON.stringify(outcome.error);
@@ -94,7 +93,11 @@ function appendRunResult(head: string, outcome: RunOutcome, isScheduled: boolean
   return Buffer.concat([Buffer.from(start), data, Buffer.from(RESULT_END)]);
 }
 
-/** A successful scheduled run has no `result`. A failed run has its error twice: in `error` and in `result.error`. */
+/**
+ * Returns the stored form of a log entry. Only successful scheduled runs have no `result`. A failed run has its error in `error` and again
+ * in
+ * `result.error`.
+ */
 export function buildLogEntryData(facts: LogEntryFacts): LogEntryData {
   const { trigger, runOn, taskId, payload, durationMs, replayOf, outcome } = facts;
   const isScheduled = trigger === "schedule";
@@ -109,18 +112,17 @@ export function buildLogEntryData(facts: LogEntryFacts): LogEntryData {
   if (replayOf) entryParts.push(`"replayOf":${replayOf}`);
   if (outcome.ok && outcome.isResponse) entryParts.push('"httpResponse":true');
   const head = `{${entryParts.join(",")}`;
-  // Uses the first occurrence of the key, because no text of a caller precedes it in the JSON.
+  // The first occurrence is the right one, because no text of a caller precedes the key in the JSON.
   const payloadAt = payload === null ? head.indexOf(PAYLOAD_KEY) + PAYLOAD_KEY.length + 1 : null;
   return { text: appendRunResult(head, outcome, isScheduled), payloadAt };
 }
 
 /**
- * Returns the JSON of the result of a successful run; undefined if there is none. If `text` is only the beginning of the data, the JSON may
- * be incomplete too.
+ * Returns the JSON of a successful run's result; undefined if there is none. If `text` is cut off, the returned JSON can be cut off too.
  */
 export function readResultFromLogEntry(text: string): string | undefined {
   if (text.startsWith("null", text.indexOf(PAYLOAD_KEY) + PAYLOAD_KEY.length)) {
-    // Uses the first occurrence, because no text of a caller precedes the result in the JSON.
+    // The first occurrence is the right one, because no text of a caller precedes the result in the JSON.
     const at = text.indexOf(RESULT_START);
     if (at < 0) return undefined;
     return text.slice(at + RESULT_START.length, text.endsWith(RESULT_END) ? -RESULT_END.length : undefined);
@@ -137,7 +139,7 @@ interface LogEntryRow {
 }
 
 const ENTRY_COLUMNS = `id, type, created_at AS "createdAt", svc_entry_data(data, payload_at, run_id) AS data`;
-/** SQL for the bytes of a log entry with its payload, which may be stored with the run, or with the log event that started it. */
+/** SQL for the bytes of a log entry together with its payload, which can be stored with the run or with the event that started the run. */
 const ENTRY_BYTES_SQL = `bytes + CASE WHEN payload_at IS NULL THEN 0 ELSE coalesce(
   (SELECT coalesce(run.payload_bytes, (SELECT 3 * octet_length(event.data::text) + 600 FROM log_event event
                                         WHERE event.id = run.event_id))
@@ -149,7 +151,7 @@ const toLogEntry = ({ id, type, createdAt, data }: LogEntryRow): LogEntry => ({
   data: new JsonText(data),
 });
 
-/** A log entry, and the IDs that decide which subscribers receive it. */
+/** A log entry, with the IDs of its app and action, by which subscribers filter. */
 export interface LogEntryEvent {
   appId: number;
   taskId: number;
@@ -174,7 +176,7 @@ function parseTaskIds(options: Record<string, unknown>, data: Record<string, unk
   });
 }
 
-/** Allowed fields of the body of a request for log entries (`getLogs`). */
+/** Allowed fields in the body of a request for log entries. */
 const LOG_OPTIONS_SHAPE: Shape = {
   fields: {
     ...createFlatShape(["id", "limit", "offset", "cursor"]).fields,
@@ -184,7 +186,7 @@ const LOG_OPTIONS_SHAPE: Shape = {
 
 const LOG_TYPES: unknown[] = ["app.task.completed", "app.task.failed"];
 
-/** Checks the type in a filter for log entries. A missing type is also allowed. @throws REQUEST_INVALID */
+/** Checks the type in a filter for log entries. @throws REQUEST_INVALID */
 export function checkLogEntryType(type: unknown, field: string): void {
   if (type === undefined || type === null || LOG_TYPES.includes(type)) return;
   throw new ActionError(
@@ -204,7 +206,7 @@ function filterConditions(
   checkLogEntryType(type, "where.type");
   const ids = parseTaskIds(options, data);
   const conditions = ["app_id = $1", ...ids.map((_, index) => `task_id = $${index + 2}`)];
-  // The SQL contains the type itself, so that PostgreSQL can use the index of failed runs.
+  // The type is part of the SQL text, so that PostgreSQL can use the index of failed runs.
   if (type !== null) conditions.push(`type = '${type}'`);
   return { conditions, parameters: [appId, ...ids] };
 }
@@ -214,7 +216,7 @@ export class ExecutionLogs {
 
   private async findAll(ids: readonly number[]): Promise<LogEntryEvent[]> {
     if (ids.length === 0) return [];
-    // With a lower and an upper bound, PostgreSQL reads only the partitions that contain the IDs.
+    // With both bounds, PostgreSQL reads only the partitions that contain the IDs.
     const sql = `SELECT app_id AS "appId", task_id AS "taskId", ${ENTRY_COLUMNS} FROM execution_log
       WHERE id = ANY ($1::bigint[]) AND id BETWEEN $2 AND $3`;
     const values = [ids, Math.min(...ids), Math.max(...ids)];
@@ -230,7 +232,7 @@ export class ExecutionLogs {
     return ids.flatMap((id) => byId.get(id) ?? []);
   }
 
-  /** Returns the ID of a run's log entry; null if the run has not ended. Rows of old runs do not contain it, so their entry is searched. */
+  /** Returns the ID of a run's log entry; null if the run has none. Rows of old runs do not contain this ID. */
   private async idOfRun(runId: number): Promise<number | null> {
     const sql = "SELECT log_id AS id, finished_at IS NOT NULL AS ended FROM run WHERE id = $1";
     const [run] = await queryPreparedRows<{ id: number | null; ended: boolean }>(this.db, "entry-of-run", sql, [runId]);
@@ -239,16 +241,16 @@ export class ExecutionLogs {
     return (await queryPreparedRows<{ id: number }>(this.db, "entry-by-run", byEntry, [runId]))[0]?.id ?? null;
   }
 
-  /** Reads the rows of a page, and one more that shows if another page follows. Prepared statements are planned only once. */
+  /** Reads the rows of a page, and one more row that shows if another page follows. */
   private async pageRows<Row>(sql: string, parameters: unknown[], limit: number, offset: number): Promise<Row[]> {
     const text = `${sql} LIMIT $${parameters.length + 1} OFFSET $${parameters.length + 2}`;
     return queryPreparedRows<Row>(this.db, createPreparedStatementName(text), text, [...parameters, limit + 1, offset]);
   }
 
   /**
-   * Lists the app's log entries, the newest first. A page of LIST_PAGE_MAX_BYTES ends before `limit`; the next one starts at `nextCursor`,
-   * or at `offset` plus the number of entries. `reserve` reserves memory for the page. @throws ActionError REQUEST_INVALID, and errors of
-   * `reserve`
+   * Lists the app's log entries, the newest first. A page has fewer than `limit` entries if it would exceed LIST_PAGE_MAX_BYTES. `reserve`
+   * reserves memory for the page.
+   * @throws ActionError REQUEST_INVALID, and errors of `reserve`
    */
   async list(appId: number, input: unknown, reserve?: ReserveResponseBytes): Promise<LogPage> {
     const options = requireRecord(input, "the body");
@@ -274,8 +276,9 @@ export class ExecutionLogs {
   }
 
   /**
-   * Returns the entries with these IDs, in this order, up to LIST_PAGE_MAX_BYTES. Skips IDs without an entry. `left` are the IDs that did
-   * not fit.
+   * Returns the entries with these IDs, in this order, up to LIST_PAGE_MAX_BYTES. Skips IDs without an entry. `left` are the IDs of the
+   * entries
+   * that exceed this size.
    */
   async findFitting(ids: readonly number[]): Promise<{ entries: LogEntryEvent[]; left: readonly number[] }> {
     const entrySizes = await queryPreparedRows<RowSize>(
@@ -302,20 +305,20 @@ export class ExecutionLogs {
     return queryPreparedRows(this.db, "log-ids-after", sql, [id]);
   }
 
-  /** Returns up to 500 IDs of the app's log entries that are above `cursorId` and at most `upTo`, in ascending order. */
+  /** Returns up to 500 IDs of the app's log entries above `cursorId` and up to `upTo`, in ascending order. */
   async idsOfApp(appId: number, cursorId: number, upTo: number): Promise<number[]> {
     const sql = "SELECT id FROM execution_log WHERE app_id = $1 AND id > $2 AND id <= $3 ORDER BY id LIMIT 500";
     return (await rows<{ id: number }>(this.db, sql, [appId, cursorId, upTo])).map((row) => row.id);
   }
 
-  /** Returns the cursor after which the app has `count` entries up to `upTo`; `cursorId` if there are not more than `count` after it. */
+  /** Returns the cursor after which only the newest `count` entries of the app (up to `upTo`) follow; at least `cursorId`. */
   async beforeNewestOfApp(appId: number, count: number, cursorId: number, upTo: number): Promise<number> {
     const sql = `SELECT id FROM execution_log WHERE app_id = $1 AND id > $2 AND id <= $3
         ORDER BY id DESC OFFSET $4 LIMIT 1`;
     return (await rows<{ id: number }>(this.db, sql, [appId, cursorId, upTo, count]))[0]?.id ?? cursorId;
   }
 
-  /** Returns the IDs of open transactions that may write log entries. Each locks the log table before its entry gets an ID. */
+  /** Returns the IDs of open transactions that write log entries. A transaction locks the log table before its entry gets an ID. */
   async openWriters(): Promise<string[]> {
     const sql = `SELECT virtualtransaction AS id FROM pg_locks
         WHERE relation = 'execution_log'::regclass AND mode = 'RowExclusiveLock' AND granted
@@ -323,7 +326,7 @@ export class ExecutionLogs {
     return (await queryPreparedRows<{ id: string }>(this.db, "log-writers", sql, [])).map(({ id }) => id);
   }
 
-  /** Returns the log entry of a run; null if it has not ended. `reserve` reserves memory for its bytes. @throws errors of `reserve` */
+  /** Returns the log entry of a run; null if the run has none. `reserve` reserves memory for the entry. @throws errors of `reserve` */
   async entryOfRun(runId: number, reserve?: ReserveResponseBytes): Promise<LogEntry | null> {
     const id = await this.idOfRun(runId);
     if (id === null) return null;

@@ -1,6 +1,7 @@
 /**
- * Computes argon2id hashes, and compares values with stored hashes. Only a few are computed at the same time: apps take turns, and within
- * an app its clients.
+ * Computes argon2id hashes, and compares passwords with stored hashes. A process computes only two at the same time: apps take turns, and
+ * so
+ * do the clients of an app.
  */
 import { type Argon2Parameters, argon2, randomBytes, timingSafeEqual } from "node:crypto";
 import { promisify } from "node:util";
@@ -9,7 +10,7 @@ import { ActionError } from "../../errors.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import type { DataSender } from "./received-data-limiter.js";
 
-/** Parameters of argon2id that OWASP recommends for computers with little memory: memory in KiB, number of passes, and number of lanes. */
+/** Parameters of argon2id that OWASP recommends for computers with little memory. */
 const MEMORY_KIB = 19_456;
 const ARGON2_PASSES = 2;
 const ARGON2_LANES = 1;
@@ -17,24 +18,24 @@ const HASH_BYTES = 32;
 const SALT_BYTES = 16;
 
 const TEXT_MAX_CHARACTERS = 4_096;
-/** Maximum number of hashes that this process computes at the same time. Each hash needs a thread for about 30 ms, and 19 MB of memory. */
-const CONCURRENT_HASHES_MAX = 2;
-/** Maximum number of hashes of one client of an app that wait to be computed. Further requests of this client are rejected. */
-const WAITING_PER_CLIENT_MAX = 64;
 /**
- * Maximum number of hashes of one app that wait to be computed. Further requests for this app are rejected; other apps are not affected.
+ * Maximum number of hashes that this process computes at the same time. Each one occupies a thread for about 30 ms, and 19 MB of memory.
  */
+const CONCURRENT_HASHES_MAX = 2;
+/** Maximum number of unfinished hashes of one client of an app. Further requests of this client fail with OVERLOADED. */
+const WAITING_PER_CLIENT_MAX = 64;
+/** Maximum number of unfinished hashes of one app. Further requests for this app fail with OVERLOADED. */
 const WAITING_PER_APP_MAX = 512;
 const RETRY_AFTER_SECONDS = 2;
 
-/** Matches an argon2id hash in PHC format. Larger numbers for memory and passes in a stored value could cause unlimited work. */
+/** Matches an argon2id hash in PHC format. Limits memory and passes, because larger numbers in a stored value could cause too much work. */
 const HASH_PATTERN = /^\$argon2id\$v=19\$m=([1-9]\d{2,4}),t=([1-9]),p=([1-9])\$([\w+/]{11,64})\$([\w+/]{22,128})$/;
 
 const computeArgon2 = promisify(argon2) as (algorithm: "argon2id", parameters: Argon2Parameters) => Promise<Buffer>;
 
 const toPlainBase64 = (bytes: Buffer): string => bytes.toString("base64").replaceAll("=", "");
 
-/** Key by which waiting hashes take turns: first the apps (`appId`), and within an app its clients (`sender`). */
+/** Key by which waiting hashes take turns: first by app, and then by the app's clients (`sender`). */
 export interface HashQueueKey {
   appId: number;
   sender: string;
@@ -47,13 +48,11 @@ export const createHashQueueKey = (appId: number, { address, credentialId }: Dat
 });
 
 const appHashQueue = new FairSemaphore(CONCURRENT_HASHES_MAX, CONCURRENT_HASHES_MAX);
-/** Passes only one hash of each client at a time to the queue of the app, so that the clients of an app take turns. */
+/** Lets only one hash of each client at a time into the queue of the app, so that the clients of an app take turns. */
 const senderQueue = new FairSemaphore(Number.POSITIVE_INFINITY, 1);
 const waitingByKey = new Map<number | string, number>();
 
-/**
- * Counts a waiting hash of an app or client. Returns a function that removes it from the count. @throws OVERLOADED if `max` wait already
- */
+/** Counts an unfinished hash. Returns a function that removes it from the count. @throws OVERLOADED if `max` are unfinished */
 function countWaiting(key: number | string, max: number): () => void {
   const waitingBefore = waitingByKey.get(key) ?? 0;
   if (waitingBefore >= max) {
@@ -69,7 +68,7 @@ function countWaiting(key: number | string, max: number): () => void {
   };
 }
 
-/** Runs `work` when it is the turn of this app and client. @throws OVERLOADED if too many of their hashes wait already */
+/** Runs `work` when it is the turn of this app and client. @throws OVERLOADED if too many of their hashes wait */
 async function hashInTurn<T>({ appId, sender }: HashQueueKey, work: () => Promise<T>): Promise<T> {
   const key = `${appId} ${sender}`;
   const uncountApp = countWaiting(appId, WAITING_PER_APP_MAX);
@@ -101,7 +100,7 @@ async function computeHash(
 
 type HashParameters = Pick<Argon2Parameters, "memory" | "passes" | "parallelism" | "tagLength">;
 
-/** Returns the text to hash. @throws REQUEST_INVALID with the name of the `column` if the text is too long */
+/** Returns the text to hash. `column` is the name for the error message. @throws REQUEST_INVALID if the text is too long */
 export function requireHashableText(value: unknown, column: string): string {
   const text = typeof value === "string" ? value : JSON.stringify(value);
   if (text.length <= TEXT_MAX_CHARACTERS) return text;
@@ -119,12 +118,14 @@ export async function hashText(text: string, turn: HashQueueKey): Promise<string
   return `$argon2id$v=19$m=${MEMORY_KIB},t=${ARGON2_PASSES},p=${ARGON2_LANES}$${toPlainBase64(salt)}$${toPlainBase64(tag)}`;
 }
 
-/** Matches no password. If no hash is stored, passwords are compared with this one, so that the duration does not reveal this. */
+/** Matches no password. Used if no hash is stored, so that the response time does not reveal this. */
 const UNMATCHABLE_HASH = `$argon2id$v=19$m=${MEMORY_KIB},t=${ARGON2_PASSES},p=${ARGON2_LANES}$${toPlainBase64(randomBytes(SALT_BYTES))}$${toPlainBase64(randomBytes(HASH_BYTES))}`;
 
 /**
- * True if the password matches the stored hash, or the plain text that was stored before its column was hashed. Every call takes the same
- * time, even if no value is stored. @throws ActionError OVERLOADED if too many hashes wait
+ * True if the password matches the stored value: a hash, or plain text from the time before its column was hashed. Takes about the same
+ * time
+ * if no value is stored.
+ * @throws ActionError OVERLOADED if too many hashes wait
  */
 export async function matchesHash(text: string, stored: unknown, turn: HashQueueKey): Promise<boolean> {
   const hashMatch = typeof stored === "string" ? HASH_PATTERN.exec(stored) : null;

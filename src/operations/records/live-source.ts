@@ -1,4 +1,7 @@
-/** Event sources for GraphQL subscriptions. A source passes the same event object to all listeners, so that it is serialized only once. */
+/**
+ * Event sources for GraphQL subscriptions. A source passes the same event object to all listeners, so that the event is serialized only
+ * once.
+ */
 import type { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 
@@ -6,24 +9,23 @@ import type { Caller } from "../../rules/access.js";
 export type StopListening = () => void;
 
 /**
- * Event source of a subscription. The service calls `listen`, because an iterator would need a queue for each listener. GraphQL only checks
- * that the method of the async iterable exists.
+ * Event source of a subscription. GraphQL requires an AsyncIterable, but the service calls `listen` instead, because an iterator would need
+ * a queue for each listener.
  */
 export interface LiveSource<Event extends object> extends AsyncIterable<Event> {
-  /** ID of the app to which the events belong. */
   appId: number;
-  /** Calls `listener` with every future event, and `endSource` once when the source ends. Neither may throw. */
+  /** Calls `listener` with every future event, and `endSource` once when the source ends. These functions must not throw. */
   listen(listener: (event: Event) => void, endSource: (reason: ActionError) => void): StopListening;
 }
 
 /** Access check that the service repeats while the subscription is open. */
 export interface SubscriptionGuard {
   appId: number;
-  /** Checks that the caller may still use this subscription. @throws ActionError if the caller has lost the right */
+  /** @throws ActionError if the caller has lost the right to use this subscription */
   check(caller: Caller): void;
 }
 
-/** The service calls `check` again whenever credentials change. If `check` throws, the service ends the subscription. */
+/** Adds an access check to a source. The service calls `check` whenever credentials change, and ends the subscription if `check` throws. */
 export function guardLiveSource<Source extends AsyncIterable<unknown>>(
   source: Source,
   { appId, check }: SubscriptionGuard,

@@ -1,15 +1,9 @@
-/**
- * Stores log events, and queues runs of the actions that they trigger, in one SQL statement for any number of events of one or several
- * apps.
- */
+/** SQL statement that stores log events, and queues runs of the actions that they trigger, for any number of events and apps. */
 import { NEW_RUN_STATE_SQL } from "../../data/run.js";
 import { RUN_CHAIN_DEPTH_MAX, RUNS_PER_CHAIN_AND_MINUTE } from "../../limits.js";
 import { QUEUE_FULL_REASON, QUEUED_RUN_CHANNEL, type QueueLimits } from "./queue-limits.js";
 
-/**
- * Maximum number of skipped runs per app and reason in one statement. The last one also stands for all further runs: its `tickCount` counts
- * them.
- */
+/** Maximum number of skipped runs that are stored per app and reason. The `tickCount` of the last one also counts all further ones. */
 const SKIPPED_RUNS_PER_REASON = 100;
 
 export const HALTED_RUN_REASONS = {
@@ -24,15 +18,14 @@ export interface HaltedRun {
   reason: string;
 }
 
-/** A log event to store, as input of the SQL statement. */
 export interface NewLogEvent {
   appId: number;
   type: string;
-  /** Data as JSON text without the closing brace, which the statement adds, after the key `_userEmail` if needed. */
+  /** Data as JSON text without the closing brace. The statement adds the key `_userEmail`, if needed, and the brace. */
   head: string;
-  /** Text between `head` and `_userEmail`: a comma, or "" if the data has no keys. Null: the statement adds no `_userEmail`. */
+  /** Text between `head` and `_userEmail`: a comma, or "" if the data has no keys. Null if no `_userEmail` is needed. */
   separator: string | null;
-  /** `_userEmail` of the request as JSON text, which is stored if the service does not know the user's address. */
+  /** `_userEmail` of the request as JSON text. It is stored only if the statement does not find the user's address. */
   claimed: string | null;
   userId: number | null;
   dataSourceId: number | null;
@@ -41,7 +34,7 @@ export interface NewLogEvent {
   sessionId: number | null;
   /** Identifies the event in the result rows of the statement. */
   requestId: string;
-  /** ID of the run that emitted the event; null if no run did. */
+  /** ID of the run that emitted the event; null for other events. */
   runId: number | null;
 }
 
@@ -51,12 +44,12 @@ export interface StoredLogEvent {
   appId: number;
   organizationId: number;
   createdAt: Date;
-  /** Data as JSON text if `_userEmail` was added; null if the data was stored unchanged. */
+  /** Data as JSON text if the statement could add `_userEmail`; null if the data was stored unchanged. */
   completed: string | null;
   halted: HaltedRun[] | null;
-  /** Number of runs that the statement inserted for the event, including runs that it marked as skipped. */
+  /** Number of stored runs that the event caused, including skipped ones. */
   started: number;
-  /** Number of runs that the statement tried to insert for the event. Some of them were merged into waiting runs. */
+  /** Number of runs that the statement tried to store for the event, including those that were merged into waiting runs (debounce). */
   attempted: number;
 }
 
@@ -75,7 +68,6 @@ const EVENT_COLUMNS = [
   "runId",
 ] as const satisfies readonly (keyof NewLogEvent)[];
 
-/** Returns the values of the parameters of {@link STORE_EVENTS_SQL}. */
 export function createStoreEventsParameters(
   events: readonly NewLogEvent[],
   { share, queuedOf }: ReturnType<QueueLimits["lastCount"]>,
@@ -84,18 +76,13 @@ export function createStoreEventsParameters(
   return [...EVENT_COLUMNS.map((column) => events.map((event) => event[column])), share, queuedCounts];
 }
 
-/** If an app had fewer queued runs than this at the last count, the statement counts them again. Otherwise it uses the last count. */
+/** The statement counts the queued runs of an app only if the last known number of them is lower than this. */
 const EXACT_COUNT_MAX = 1_000;
 
 /**
- * Stores events. $1 to $12 are the columns of NewLogEvent, $13 is the maximum number of queued runs of one app, $14 the
- * last counts of queued runs of the events' apps. An event of an unknown app has no row in the result.
- *
- * The service adds the e-mail address only of users with a role on the app or a token of the app. Otherwise a caller
- * could look up the address of anyone in the organization. Lookups for single events are LATERAL, so that they use an
- * index however many rows the planner expects. A debounced run can be merged into a waiting run, and then has no row.
- * Debounced runs are written in the order of their actions, so that two statements cannot deadlock. The number of
- * skipped runs is limited: the last stored one stands for all further ones of the app with the same reason.
+ * Stores events. $1 to $12 are the columns of NewLogEvent, $13 is the maximum queued runs of one app, $14 are the last known numbers of the
+ * apps' queued runs. Adds the e-mail address only of users with a role on the app or a token of the app. Otherwise a caller could look up
+ * the address of anyone in the organization. Events of unknown apps have no row in the result.
  */
 export const STORE_EVENTS_SQL = `
   WITH source AS (

@@ -41,7 +41,7 @@ export interface LogEvent {
   updatedAt: string;
 }
 
-/** Returns the data as JSON text to which the SQL statement adds the key `_userEmail` if the caller names a user. */
+/** Returns the data as JSON text without the closing brace. The SQL statement adds the user's `_userEmail`, if needed, and the brace. */
 function toOpenJson({ data, userId }: ParsedLogEvent): Pick<NewLogEvent, "head" | "separator" | "claimed"> {
   if (userId === null) return { head: JSON.stringify(data).slice(0, -1), separator: null, claimed: null };
   const { _userEmail: claimed, ...rest } = data;
@@ -55,22 +55,19 @@ function toOpenJson({ data, userId }: ParsedLogEvent): Pick<NewLogEvent, "head" 
 /** The caller who causes a log event. */
 export type LogEventEmitter = DataSender & Pick<Caller, "personId" | "runId">;
 
-/** A session is the credential of a person or visitor. API tokens and runs on the server have none. */
+/** Returns the ID of the session of a person or visitor. API tokens and runs on the server have no session. */
 function sessionIdOf({ kind, credentialId }: DataSender): number | null {
   return kind === "api" || kind === "task" ? null : credentialId;
 }
 
 const NO_IDS = { dataSourceId: null, dataSourceEntryId: null, appNotificationId: null, sessionId: null };
 
-/** Maximum number of log events that one SQL statement stores. */
 const EVENTS_PER_STATEMENT = 64;
-/** Maximum number of concurrent statements. The next statement stores all events that arrive meanwhile. */
+/** Maximum number of concurrent statements. Events that arrive while all of them run wait, and share the next statement. */
 const CONCURRENT_STATEMENTS_MAX = 2;
-/**
- * A statement takes no further event if its events are expected to start this many runs, as measured for earlier events of the same app.
- */
+/** A statement takes no further event if its events would probably start this many runs. */
 const RUNS_PER_STATEMENT = 1_000;
-/** Expected number of runs of an event if no event of the app was stored before. */
+/** Assumed number of runs that an event starts, if this process has stored no event of the app yet. */
 const RUNS_OF_FIRST_EVENTS = 100;
 /** Maximum number of apps for which this process stores the average number of runs per event. */
 const MEASURED_APPS_MAX = 10_000;
@@ -85,8 +82,7 @@ export class LogEvents {
   /** Average number of runs per event in the last statement, by app. */
   private readonly runsPerEvent = new LRUCache<number, number>({ max: MEASURED_APPS_MAX });
 
-  // Stores events that arrive at the same time in one statement. If one event makes it fail, or one app makes it slow, stores the others
-  // without.
+  // Stores concurrent events in one statement. If an event or app makes the statement fail, stores the other events without it.
   private readonly eventBatches = createBatchProcessor({
     processBatch: (events: readonly NewLogEvent[]) => this.storeAll(events),
     maxItems: EVENTS_PER_STATEMENT,
@@ -100,7 +96,7 @@ export class LogEvents {
 
   constructor(private readonly options: LogEventsOptions) {}
 
-  /** Stores events. Returns one result for each event, in the same order; undefined for an event whose app does not exist. */
+  /** Returns one result for each event, in the same order; undefined for an event whose app does not exist. */
   private async storeAll(events: readonly NewLogEvent[]): Promise<(StoredLogEvent | undefined)[]> {
     const { db, queueLimits } = this.options;
     const values = createStoreEventsParameters(events, queueLimits.lastCount());
@@ -113,7 +109,7 @@ export class LogEvents {
     return events.map(({ requestId }) => byRequest.get(requestId));
   }
 
-  /** Stores an event. If the limit on chains of runs prevents a run, also writes a log entry about this in the same transaction. */
+  /** Also writes a log entry for each run that was not started because its chain of runs would become too long. */
   private async storeEventWithHaltedRuns(executor: SqlClient, event: NewLogEvent): Promise<StoredLogEvent | undefined> {
     const values = createStoreEventsParameters([event], this.options.queueLimits.lastCount());
     const [stored] = await rows<StoredLogEvent>(executor, STORE_EVENTS_SQL, values);
@@ -121,10 +117,7 @@ export class LogEvents {
     return stored;
   }
 
-  /**
-   * An event of a run gets its own transaction, because a too long chain of runs may also have to be logged. Stores other events in
-   * batches.
-   */
+  /** Stores events of runs in separate transactions, because they may have to write log entries too, and other events in batches. */
   private storeEvent(event: NewLogEvent, executor?: SqlClient): Promise<StoredLogEvent | undefined> {
     if (executor) return this.storeEventWithHaltedRuns(executor, event);
     return event.runId === null
@@ -166,7 +159,7 @@ export class LogEvents {
     return this.store(caller, appId, input);
   }
 
-  /** Stores a log event of the service, in the transaction `executor` of the change. `emitter` is the caller who made the change. */
+  /** Stores an event about a change, in the transaction `executor` of the change. `emitter` is the caller who made the change. */
   async emit(executor: SqlClient, emitter: LogEventEmitter, appId: number, event: { type: string; data: object }) {
     const data = event.data as Record<string, unknown>;
     await this.store(emitter, appId, { ...NO_IDS, userId: null, type: event.type, data }, executor);

@@ -1,7 +1,6 @@
 /**
- * Sends new execution log entries to subscribers, in the order of their IDs. An entry with a higher ID can become visible first, so an
- * entry is
- * sent only when each lower ID was sent or will never be written. A subscriber that reconnects gets a limited number of missed entries.
+ * Sends new execution log entries to subscribers, in the order of their IDs. An entry is sent only when each entry with a lower ID was sent
+ * or will never be written, because transactions can commit in another order.
  */
 
 import { setTimeout as delay } from "node:timers/promises";
@@ -14,19 +13,17 @@ import { createLiveSource, type LiveSource } from "./live-source.js";
 
 /** Maximum number of log entries that one read returns. LIST_PAGE_MAX_BYTES also limits a read. */
 const ENTRIES_PER_READ = 25;
-/** Maximum number of attempts to read entries. They take half a minute, in which a restarting database can become available. */
+/** Maximum attempts of a read. They take at least half a minute, in which a database can restart. */
 const READ_ATTEMPTS = 60;
-/** Delay in milliseconds before a failed read is repeated. */
 const READ_RETRY_DELAY_MS = 500;
-/** Entries with IDs up to this far below the newest may still be uncommitted when the first subscriber is added. */
+/** At the start, entries up to this many IDs below the newest are read, because some of them may not be committed yet. */
 const UNCOMMITTED_IDS_MAX = 1_000;
-/** Milliseconds between two checks if open transactions that write log entries have ended. */
 const OPEN_TRANSACTION_CHECK_INTERVAL_MS = 20;
-/** Milliseconds for which newer entries wait for open transactions at most. */
+/** Maximum milliseconds for which newer entries wait for open transactions, which may still write entries with lower IDs. */
 const OPEN_TRANSACTION_WAIT_MAX_MS = 5_000;
 /** Maximum number of missed log entries that a subscriber gets when it reconnects. Older missed entries are skipped. */
 const MISSED_ENTRIES_MAX = 1_000;
-/** Minimum interval in milliseconds between two reads if only apps without subscribers have new entries. */
+/** Delay in milliseconds of a read if only apps without subscribers have new entries. */
 const UNFOLLOWED_READ_INTERVAL_MS = 1_000;
 
 export interface LogTailFilter {
@@ -44,7 +41,7 @@ interface TailSubscriber extends LogTailFilter {
 }
 
 export interface LogTail {
-  /** Returns a source of the app's new entries that match the filter, by ID. All subscribers get the same object for an entry. */
+  /** Returns a source of new entries that match the filter. All subscribers get the same object for an entry. */
   follow(filter: LogTailFilter): LiveSource<LogEntry>;
 }
 
@@ -59,24 +56,19 @@ export function createLogTail(options: {
 }): LogTail {
   const { logs, notifications, log, readAttempts = READ_ATTEMPTS } = options;
   const followers = new Map<number, Set<TailSubscriber>>();
-  /**
-   * All entries up to this ID were sent. A missing ID belongs to a transaction that was rolled back. Null while there are no subscribers.
-   */
+  /** All entries up to this ID were sent or are not needed; null while there are no subscribers. */
   let deliveredUpTo: number | null = null;
-  /** IDs above `deliveredUpTo` of entries that are older than the first subscriber, and are not sent. */
+  /** IDs above `deliveredUpTo` of entries that were created before the first subscriber was added. These entries are not sent. */
   let olderIds = new Set<number>();
   let openCount = 0;
   let stopFollowing = () => {};
   let pendingWork: Promise<void> = Promise.resolve();
-  /**
-   * By app ID: resolves when the app's latest subscriber has its missed entries. The app's next subscriber waits for this, other apps do
-   * not.
-   */
+  /** For each app, resolves when its latest subscriber has its missed entries. The app's next subscriber waits for this promise. */
   const catchUps = new Map<number, Promise<void>>();
   let isPlanned = false;
   let planTimer: NodeJS.Timeout | undefined;
 
-  /** Runs `work` after all work that was enqueued before has ended. */
+  /** Runs `work` after all work that was enqueued earlier has ended. */
   function enqueueWork(work: () => Promise<void>): Promise<void> {
     pendingWork = pendingWork
       .then(work)
@@ -84,7 +76,7 @@ export function createLogTail(options: {
     return pendingWork;
   }
 
-  /** Runs `work` for a subscriber, unless the subscriber has left. If `work` fails, ends the subscription with the error. */
+  /** Runs `work` for a subscriber, unless the subscriber has left. If `work` fails, ends the subscription with an error. */
   async function runForFollower(follower: TailSubscriber, work: () => Promise<void>): Promise<void> {
     if (!follower.isOpen) return;
     try {
@@ -124,7 +116,7 @@ export function createLogTail(options: {
       if (matchesFilter(follower, entry)) follower.sendEntry(entry.entry);
   }
 
-  /** Returns the first ID above `from` that is missing in `foundIds`; null if none is missing. */
+  /** Returns the first ID above `from` that is missing in `foundIds`; null if none is missing up to the last one. */
   function firstMissingId(from: number, foundIds: readonly { id: number }[]): number | null {
     let expected = from + 1;
     for (const { id } of foundIds) {
@@ -134,7 +126,7 @@ export function createLogTail(options: {
     return null;
   }
 
-  /** Waits up to OPEN_TRANSACTION_WAIT_MAX_MS for open transactions, which may still write entries with lower IDs than visible entries. */
+  /** Waits up to OPEN_TRANSACTION_WAIT_MAX_MS until the transactions that are open now, and may write log entries, have ended. */
   async function waitForWriters(): Promise<void> {
     const before = new Set(await readWithRetries(() => logs.openWriters()));
     const until = Date.now() + OPEN_TRANSACTION_WAIT_MAX_MS;
@@ -164,16 +156,14 @@ export function createLogTail(options: {
     }
   }
 
-  // Plans one further read, however many notifications arrive during the current read.
+  // However many notifications arrive during a read, plans only one further read.
   function planAdvance(): void {
     if (isPlanned) return;
     isPlanned = true;
     runInBackground(enqueueWork(advanceTail));
   }
 
-  /**
-   * An entry of an app without subscribers is not sent, but moves `deliveredUpTo`, so that the next entry need not wait until it was read.
-   */
+  /** Also plans a (later) read for apps without subscribers, because it moves `deliveredUpTo` past their entries. */
   function handleNotice(notice: string): void {
     if (followers.has(Number(notice.slice(0, notice.indexOf(":"))))) planAdvance();
     else if (followers.size > 0 && !planTimer) {
@@ -184,7 +174,7 @@ export function createLogTail(options: {
     }
   }
 
-  /** Starts sending, for the first subscriber. @param since entries that were created before this time are not sent */
+  /** Starts sending for the first subscriber. Entries that were created before `since` are not sent. */
   async function startTail(since: Date): Promise<void> {
     const newest = await readWithRetries(() => logs.newestId());
     const from = Math.max(0, newest - UNCOMMITTED_IDS_MAX);
@@ -211,7 +201,7 @@ export function createLogTail(options: {
     planAdvance();
   }
 
-  /** Sends a reconnected subscriber its missed entries, and then adds it to the others, which do not wait for this. */
+  /** Sends a reconnected subscriber its missed entries, and then adds it to the other subscribers, which do not wait for this. */
   async function resumeFollower(follower: TailSubscriber, after: number): Promise<void> {
     const upTo = deliveredUpTo!;
     const { appId } = follower;
@@ -238,7 +228,7 @@ export function createLogTail(options: {
   async function joinFollower(follower: TailSubscriber, since: Date): Promise<void> {
     if (deliveredUpTo === null) await startTail(since);
     if (follower.after == null) return addFollower(follower);
-    // Sends new entries to the others first, so that the missed entries end exactly at `deliveredUpTo`.
+    // Sends new entries to the other subscribers first, so that the missed entries of this one end exactly at `deliveredUpTo`.
     await advanceTail();
     planResume(follower, follower.after);
   }

@@ -1,16 +1,16 @@
-/** Waits until a run has ended and its log entry is written. Another process may execute the run. */
+/** Waits until a run has ended and its log entry is written, also if another process executes the run. */
 import type { DatabaseNotifications } from "../../engine/notifications.js";
 import { ActionError, createClientDisconnectedError } from "../../errors.js";
 import { type ExecutionLogs, LOG_CHANNEL, type LogEntry } from "./execution-logs.js";
 
-/** Milliseconds between two checks of the run: the notification can be lost, and a skipped run has no log entry. */
+/** Milliseconds between two checks of the run, because a notification can be lost and a skipped run causes none. */
 const LOOK_UP_INTERVAL_MS = 1_000;
 
 /** Returns the signal's reason if it is an ActionError, otherwise the error for a disconnected client. */
 const toAbortError = ({ reason }: AbortSignal): ActionError =>
   reason instanceof ActionError ? reason : createClientDisconnectedError();
 
-/** Waits for the log entry of a run and returns it. The signals and the errors are those of `waitForRun`. */
+/** Waits for the log entry of a run and returns it. @throws ActionError if a signal aborts */
 export async function waitForLogEntry(
   { logs, notifications }: { logs: ExecutionLogs; notifications: DatabaseNotifications },
   runId: number,
@@ -20,8 +20,8 @@ export async function waitForLogEntry(
 }
 
 /**
- * Calls `lookUp` when a log entry of the run is written, and at intervals, until it returns a result or a signal aborts.
- * @throws the reason of the aborted signal if it is an ActionError, otherwise the error for a disconnected client
+ * Calls `lookUp` at once, every second, and when a log entry of the run is written, until `lookUp` returns a result.
+ * @throws the reason of an aborted signal if it is an ActionError, otherwise the error for a disconnected client
  */
 export async function waitForRun<Result>(
   lookUp: () => Promise<Result | null>,

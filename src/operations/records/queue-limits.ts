@@ -3,26 +3,22 @@ import { LRUCache } from "lru-cache";
 import { type Db, queryPreparedRows, rows } from "../../data/database.js";
 import { QUEUE_BYTES_APP_SHARE, QUEUED_RUNS_PER_APP_RESERVED } from "../../limits.js";
 
-/** PostgreSQL channel. A message contains the ID of an app whose run was queued and can start; an empty one means any app. */
+/** PostgreSQL channel. A message contains the ID of an app with a queued run that can start. An empty message stands for any app. */
 export const QUEUED_RUN_CHANNEL = "svc_queued";
 
-/**
- * Milliseconds after which all runners are notified of a queued run. Most have started by then, in the process that accepted them. After
- * the notification, this process waits for the log entry, which any process can write.
- */
+/** Milliseconds after which all runners are notified of a queued run. By then, the process that accepted the run has usually started it. */
 export const QUEUED_RUN_NOTICE_DELAY_MS = 100;
 const ANNOUNCED_APPS_MAX = 1_000;
 
 /** Minimum interval in milliseconds between two counts of the whole queue. */
 const COUNT_INTERVAL_MS = 1_000;
-/** Maximum share of this process's time for counting. The longer a count takes, the later is the next one. */
+/** Maximum share of the time for counting a long queue: after a count of one second, the next count starts 20 seconds later. */
 const COUNTING_SHARE_MAX = 1 / 20;
-/** Number of queued runs above which the queue is long. A long queue is counted less often. */
 const LONG_QUEUE_RUNS = 10_000;
-/** Up to this limit, an app's queued runs are counted exactly for each new run, so that its queue never exceeds the limit. */
+/** If an app's limit is not higher than this, the app's queued runs are counted again for each new run. */
 const EXACTLY_COUNTED_LIMIT_MAX = 1_000;
 
-/** Reason of a skipped run, which a trigger could not queue. */
+/** Reason of a skipped run that a trigger could not queue. */
 export const QUEUE_FULL_REASON = "too many runs wait already";
 
 const SELECT_QUEUE_DEPTHS = `
@@ -34,28 +30,25 @@ const COUNT_QUEUED_OF_APP = `
 
 /** Configured limits of the queue of runs. */
 export interface RunQueueBounds {
-  /** Maximum number of queued runs of all apps. */
   maxRuns: number;
-  /** Maximum number of queued runs of one app. */
   maxRunsPerApp: number;
-  /** Maximum bytes of the payloads of all queued runs of all apps. */
+  /** Maximum total bytes of the payloads of all queued runs. */
   maxPayloadBytes: number;
 }
 
-/** Number, size and age of one app's queued runs. */
 export interface AppQueueDepth {
   appId: number;
   runs: number;
-  /** Bytes of the payloads of the app's queued runs. */
+  /** Total bytes of the payloads of the app's queued runs. */
   bytes: number;
   oldestAt: Date;
-  /** Time in milliseconds for which the app's oldest queued run has waited. */
+  /** Milliseconds for which the app's oldest queued run has waited. */
   oldestMs: number;
 }
 
 /**
- * Returns the maximum of one app while `queued` runs of all apps are queued: a tenth of the free capacity, but at least
- * QUEUED_RUNS_PER_APP_RESERVED and at most `maxRunsPerApp`. So a few full apps leave capacity for the others.
+ * Returns the maximum queued runs of one app: a tenth of the capacity that is free after `queued` runs of all apps, but at least
+ * QUEUED_RUNS_PER_APP_RESERVED and at most `maxRunsPerApp`.
  */
 export function computeAppQueueLimit(queued: number, { maxRuns, maxRunsPerApp }: RunQueueBounds): number {
   const tenthOfFree = Math.floor((maxRuns - queued) / 10);
@@ -63,7 +56,7 @@ export function computeAppQueueLimit(queued: number, { maxRuns, maxRunsPerApp }:
 }
 
 export class QueueLimits {
-  /** Apps whose queued runs were announced within the last QUEUED_RUN_NOTICE_DELAY_MS, so that no further announcement is needed yet. */
+  /** Apps whose queued runs were announced within the last QUEUED_RUN_NOTICE_DELAY_MS. They need no further announcement. */
   private readonly announced = new LRUCache<number, true>({ max: ANNOUNCED_APPS_MAX, ttl: QUEUED_RUN_NOTICE_DELAY_MS });
   private byApp = new Map<number, AppQueueDepth>();
   private readonly total = { runs: 0, bytes: 0 };
@@ -87,7 +80,7 @@ export class QueueLimits {
     this.intervalMs = this.total.runs > LONG_QUEUE_RUNS ? (this.countedAt - start) / COUNTING_SHARE_MAX : 0;
   }
 
-  /** Counts the queue again if the last count is older than both `maxAgeMs` and `intervalMs`. */
+  /** Counts the queue again if the last count is older than `maxAgeMs` and older than `intervalMs`. */
   private countAgainIfOld(maxAgeMs = COUNT_INTERVAL_MS): Promise<void> {
     if (performance.now() - this.countedAt <= Math.max(maxAgeMs, this.intervalMs)) return Promise.resolve();
     this.countInProgress ??= this.countQueue().finally(() => {
@@ -115,10 +108,7 @@ export class QueueLimits {
     return row!.queued < appShare;
   }
 
-  /**
-   * Returns the limit per app (`share`) and the queued runs of an app at the last count. The SQL that queues runs counts small queues
-   * itself.
-   */
+  /** Returns the limit per app (`share`) and the numbers of queued runs, both as of the last count. Does not wait for a new count. */
   lastCount(): { share: number; queuedOf: (appId: number) => number } {
     this.countAgainIfOld().catch(() => undefined);
     return { share: computeAppQueueLimit(this.total.runs, this.bounds), queuedOf: (appId) => this.depthOf(appId).runs };
@@ -137,10 +127,10 @@ export class QueueLimits {
     return true;
   }
 
-  /** Frees the queue capacity that `reserveCapacity` has reserved for a run, because the run was not queued after all. */
+  /** Frees the capacity that `reserveCapacity` reserved for a run that was not queued after all. */
   releaseCapacity(appId: number, bytes: number): void {
     const appDepth = this.byApp.get(appId);
-    // If the queue was counted again in the meantime, the count does not include the run.
+    // A count since the reservation does not include the run.
     if (!appDepth || appDepth.runs === 0) return;
     appDepth.runs -= 1;
     appDepth.bytes -= bytes;
@@ -155,11 +145,9 @@ export class QueueLimits {
     await this.db.query("SELECT pg_notify($1, $2)", [QUEUED_RUN_CHANNEL, String(appId)]);
   }
 
-  /**
-   * Returns the number, bytes and age of the queued runs of each app with queued runs. Counts the queue again, unless counting takes long.
-   */
+  /** Returns the queued runs of each app with queued runs. Counts them again, unless a long queue was counted recently. */
   async depths(): Promise<AppQueueDepth[]> {
-    // Counts again after a count in progress, which may have missed runs that were queued before this call.
+    // A count in progress may miss runs that were queued just before this call.
     if (this.countInProgress) await this.countInProgress.catch(() => undefined);
     await this.countAgainIfOld(0);
     return [...this.byApp.values()];

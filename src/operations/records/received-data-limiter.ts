@@ -1,6 +1,5 @@
 /**
- * Limits how many bytes an app and its visitors can send per minute, in each process separately, and rejects data if the disk is nearly
- * full.
+ * Limits the bytes that an app and its visitors can send per minute, in each process separately. Rejects data if the disk is nearly full.
  */
 import type { DiskSpace } from "../../engine/disk-space.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
@@ -15,7 +14,7 @@ import {
 import { type Caller, isPageCaller } from "../../rules/access.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 
-/** The fields of a caller that determine to which quota the caller's data counts. */
+/** The fields of a caller that determine against which quota the caller's data counts. */
 export type DataSender = Pick<Caller, "kind" | "credentialId" | "address">;
 
 function tooMuchDataError(owner: string, megabytes: number, retryAfter: number): ActionError {
@@ -26,12 +25,12 @@ function tooMuchDataError(owner: string, megabytes: number, retryAfter: number):
 }
 
 interface ReceivedDataLimiterOptions {
-  /** Maximum bytes that callers who are not visitors can send to one app per minute; 0 means unlimited. */
+  /** Maximum bytes that callers other than visitors can send to one app per minute; 0 means unlimited. */
   quotaBytes: number;
   diskSpace: DiskSpace;
 }
 
-/** Key of a visitor's quota: the network address, whose visitors share one quota, or the credential if it is unknown. */
+/** Returns the key of a visitor's quota: the network address, or the credential if the address is unknown. */
 const addressOf = ({ address, credentialId }: DataSender) =>
   address === undefined ? `credential ${credentialId}` : getAddressBlock(address);
 
@@ -52,7 +51,7 @@ export class ReceivedDataLimiter {
   }
 
   private takeVisitorQuota(sender: DataSender, appId: number, intakeCost: number): void {
-    // If the quota of the network address is used up, the data does not reduce the quota that all visitors of the app share.
+    // The address is checked first, so that data that exceeds its quota does not reduce the quota of the app's other visitors.
     const waitSeconds = this.addresses.takeTokens(addressOf(sender), intakeCost);
     if (waitSeconds > 0)
       throw tooMuchDataError("one address", this.quotaMegabytes(INTAKE_QUOTA_ADDRESS_SHARE), waitSeconds);
@@ -61,7 +60,7 @@ export class ReceivedDataLimiter {
       throw tooMuchDataError("the visitors of one app", this.quotaMegabytes(INTAKE_QUOTA_VISITORS_SHARE), waitOfAll);
   }
 
-  /** Checks the free space on the disk of the database. @throws OVERLOADED if the disk is nearly full */
+  /** @throws OVERLOADED if the disk of the database is nearly full */
   checkSpace(): void {
     if (this.options.diskSpace.level() === "enough") return;
     const retryAfter = LOW_DISK_RETRY_SECONDS;
@@ -87,14 +86,12 @@ export class ReceivedDataLimiter {
     this.takeVisitorQuota(sender, appId, intakeCost);
   }
 
-  /**
-   * Counts a run's payload against a visitor's quota. Rate limits and the queue already limit other callers. @throws RATE_LIMIT_EXCEEDED
-   */
+  /** Counts a run's payload against a visitor's quota. Payloads of other callers do not count. @throws RATE_LIMIT_EXCEEDED */
   takePayload(sender: DataSender, appId: number, bytes: number): void {
     if (this.options.quotaBytes > 0 && isPageCaller(sender)) this.takeVisitorQuota(sender, appId, bytes);
   }
 
-  /** Counts stored rows against the sender's quota. Never throws: if they exceed it, the next request is rejected. */
+  /** Counts rows that are already stored against the sender's quota. Never throws: the next request is rejected instead. */
   charge(sender: DataSender, appId: number, rows: number): void {
     if (this.options.quotaBytes === 0 || rows === 0) return;
     const intakeCost = rows * INTAKE_ROW_OVERHEAD_BYTES;

@@ -1,6 +1,6 @@
 /**
- * Searches runs by words in their payload, result, error, console lines and hosts, in which secrets are masked. A background job indexes
- * the words in batches after runs have ended, so that no run waits for the index.
+ * Searches runs by words in their payload, result, error, console lines and hosts. A background job indexes the words of ended runs in
+ * batches, so that no run waits for the index.
  */
 import type { EntityManager } from "typeorm";
 import { AdaptiveBatchSize } from "../../data/batches.js";
@@ -16,25 +16,23 @@ import { listPartitions, type Partition } from "../../data/partitions.js";
 import { ActionError } from "../../errors.js";
 import { RUN_SEARCH_TIMEOUT_MS, SEARCHED_CHARACTERS_MAX } from "../../limits.js";
 
-/** Maximum number of runs that one SQL statement indexes. */
 const RUNS_PER_BATCH = 500;
-/** Time limit in milliseconds of a batch. After a batch that exceeds it or fails, the next one has half as many runs. */
+/** Time limit of a batch. After a failed batch, the next one has half as many runs. */
 const BATCH_LIMIT_MS = 5_000;
-/** Maximum number of different words of a run that are indexed, in the order of their bytes. */
+/** Maximum number of different words that are indexed for one run. */
 const WORDS_PER_RUN_MAX = 5_000;
 /** Interval in milliseconds at which the words of ended runs are indexed. */
 const INDEX_INTERVAL_MS = 2_000;
-/** Each batch reads this interval of the previous one again, because a run can be committed later than runs that ended after it. */
+/** Each batch starts this long before the end of the previous one, because a run can be committed later than runs that ended after it. */
 const OVERTAKEN_INTERVAL = "interval '60 seconds'";
-/** Maximum number of characters of a word in the index. */
 const WORD_MAX_CHARACTERS = 64;
-/** Number of the newest runs that a search compares with the words directly. The search uses the index for older runs. */
+/** Number of the newest runs that a search reads without the index. */
 const UNINDEXED_SEARCH_RUNS = 2_000;
-/** Number of run IDs in the first range that a search with the index covers. This range starts at the newest run. */
+/** Number of run IDs in the first range that a search with the index covers. This range ends at the newest run. */
 const FIRST_ID_RANGE = 200_000;
-/** Factor by which each range of run IDs is larger than the range before it. */
+/** Factor by which each range of run IDs is larger than the previous range. */
 const ID_RANGE_GROWTH = 4;
-/** Maximum number of console lines of a run whose words are indexed. A search does not find words in later lines. */
+/** Maximum number of console lines of a run whose words are indexed. */
 const CONSOLE_LINES_MAX = 500;
 
 const RUN_WORDS_SQL = `
@@ -60,31 +58,25 @@ const indexStatement = (...due: Parameters<typeof dueRunsSql>) => `
     SELECT run.id, ${RUN_WORDS_SQL} FROM due AS run ${JOIN_LOG_ENTRY_SQL} ON CONFLICT DO NOTHING)
   SELECT count(*) AS count, min(finished_at)::text AS first, max(finished_at)::text AS last FROM due`;
 
-/** Runs that ended after the last batch. $1 is its end as text, because times of PostgreSQL are more precise than those of JavaScript. */
+/** $1, the end of the last batch, is text, because times of PostgreSQL are more precise than those of JavaScript. */
 const NEWER_RUNS = [`finished_at > $1::timestamptz - ${OVERTAKEN_INTERVAL}`, "ASC"] as const;
 const OLDER_RUNS = ["finished_at <= $1::timestamptz", "DESC"] as const;
 const INDEX_RUNS = { newer: indexStatement(...NEWER_RUNS), older: indexStatement(...OLDER_RUNS) };
 const SELECT_DUE_RUNS = { newer: dueRunsSql(...NEWER_RUNS), older: dueRunsSql(...OLDER_RUNS) };
 /* Indexes the run with the ID $1. */
 const INDEX_RUN = indexStatement("id = $1::bigint", "ASC");
-/* Stores the run with the ID $1 without words, so that later batches leave it out. */
+/* Stores the run $1 without words, so that later batches leave it out. */
 const SKIP_RUN = "INSERT INTO run_search (run_id, words) SELECT id, '' FROM run WHERE id = $1 ON CONFLICT DO NOTHING";
 
-/**
- * Searches the newest $2 runs below ID $3 for the words $1. This finds common words fast; SEARCH_BY_WORDS finds rare ones by the index. The
- * planner does not know how common a word is, so both are needed.
- */
+/** Finds common words fast, without the index. SEARCH_BY_WORDS finds rare words. The planner cannot choose, so a search tries both. */
 const SEARCH_NEWEST_RUNS = `
   SELECT run_id AS id FROM (SELECT run_id, words FROM run_search WHERE run_id < $3 ORDER BY run_id DESC LIMIT ${UNINDEXED_SEARCH_RUNS}) AS newest
    WHERE words @@ $1::tsquery ORDER BY run_id DESC LIMIT $2`;
-/**
- * Searches the index for runs with IDs from $4 to below $3. $5 and $6 are bounds of whole partitions: with other bounds, the planner reads
- * all rows by ID.
- */
+/** IDs are from $4 to below $3. With `+ 0`, the planner cannot use these bounds; otherwise it would read all rows by ID. */
 const SEARCH_BY_WORDS = `
   SELECT run_id AS id FROM run_search
    WHERE words @@ $1::tsquery AND run_id + 0 < $3 AND run_id + 0 >= $4 AND run_id < $5 AND run_id >= $6 ORDER BY run_id DESC LIMIT $2`;
-/** Disables parallel workers for a transaction, because starting the workers takes longer than the search. */
+/** Starting parallel workers would take longer than the search. */
 const WITHOUT_PARALLEL_WORKERS = "SET LOCAL max_parallel_workers_per_gather = 0";
 const USE_INDEX_OF_WORDS = `SET LOCAL enable_indexscan = off; SET LOCAL enable_seqscan = off; ${WITHOUT_PARALLEL_WORKERS}`;
 const SELECT_HIGHEST_ID = "SELECT max(run_id) AS id FROM run_search WHERE run_id < $1";
@@ -98,9 +90,7 @@ interface IndexedBatch {
   last: string | null;
 }
 
-/**
- * Returns a text search query for the app's runs that have, for each searched word, a word that starts with it; null if there is no word.
- */
+/** Returns a text search query: each searched word must be the beginning of a word of the run. Null if there is no word. */
 function textSearchQuery(appId: number, search: string): string | null {
   const searchWords = search
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they separate words, as in svc_search_words
@@ -113,7 +103,7 @@ function textSearchQuery(appId: number, search: string): string | null {
   return searchWords.length === 0 ? null : [`'@${appId}'`, ...searchWords].join(" & ");
 }
 
-/** Searches below `upperId` in ranges of IDs, from new to old. PostgreSQL sorts all matches of a range, so the first range is small. */
+/** Searches ranges of IDs below `upperId`, from new to old. PostgreSQL sorts all matches of a range, so the first range is small. */
 async function findByWords(
   manager: EntityManager,
   query: string,
@@ -146,9 +136,8 @@ async function findByWords(
   return foundIds;
 }
 
-/** Position from which a search starts, and its maximum number of results. */
 export interface RunSearchPosition {
-  /** Only runs with IDs below this ID are returned; null for no limit. */
+  /** Only runs with lower IDs are returned; null for no limit. */
   before?: number | null;
   /** Maximum number of runs to return. */
   limit: number;
@@ -162,10 +151,7 @@ export class RunSearch {
 
   constructor(private readonly db: Db) {}
 
-  /**
-   * Stores a batch of runs that ended after ("newer") or before the indexed ones, in one process at a time. If a run caused an error or was
-   * too slow, nothing is stored, and `failedRunId` is its ID; null if the batch had several runs.
-   */
+  /** Indexes a batch of runs. `failedRunId` is the run that caused an error or a timeout; null if the batch had several runs. */
   private async storeBatch(side: "newer" | "older"): Promise<{ hasMore: boolean } | { failedRunId: number | null }> {
     const limit = this.batchSize.current;
     let isIndexing = false;
@@ -200,10 +186,7 @@ export class RunSearch {
     });
   }
 
-  /**
-   * Indexes one batch of runs, or halves the next one after an error. A single failed run is stored without words, so that it does not
-   * block the index. Returns true if more runs may follow.
-   */
+  /** Indexes one batch; true if more runs may follow. A single run that causes an error is stored without words. */
   private async gatherBatch(side: "newer" | "older"): Promise<boolean> {
     const batch = await this.storeBatch(side);
     if ("hasMore" in batch) {
@@ -215,22 +198,19 @@ export class RunSearch {
     return true;
   }
 
-  /**
-   * Indexes a batch of recently ended runs, so that a search finds them. Concurrent searches share it. Returns true if more runs may
-   * follow.
-   */
+  /** Indexes a batch of recently ended runs before a search. Concurrent searches share the batch. Returns true if more runs may follow. */
   catchUp(): Promise<boolean> {
     this.next ??= this.gatheringOlder.then(() => {
       this.next = null;
       const newerBatch = this.gatherBatch("newer");
-      // Ignores an error of the batch here, because the code that awaits `catchUp` receives it.
+      // The code that awaits `catchUp` receives the error.
       this.gatheringOlder = newerBatch.catch(() => undefined);
       return newerBatch;
     });
     return this.next;
   }
 
-  /** Indexes all recently ended runs and a batch of older ones. Returns when to call it again, as Unix time in milliseconds. */
+  /** Indexes all recently ended runs and a batch of older ones. Returns the time of the next call as Unix time in milliseconds. */
   async gather(): Promise<number> {
     while (!this.isStopped && (await this.gatherBatch("newer")));
     const hasMore = !this.isStopped && (await this.gatherBatch("older"));
@@ -238,14 +218,16 @@ export class RunSearch {
   }
 
   /**
-   * Returns the IDs of the app's newest runs that have, for each searched word, a word that starts with it. Words are letters and digits;
-   * ASCII case does not matter. @throws ActionError REQUEST_INVALID if the search contains no word, or takes too long
+   * Returns the IDs of the app's newest runs in which, for each searched word, a word begins with it. Words are letters and digits; ASCII
+   * case
+   * does not matter.
+   * @throws ActionError REQUEST_INVALID if the search contains no word, or takes too long
    */
   async find(appId: number, requested: string, { before = null, limit: most }: RunSearchPosition): Promise<number[]> {
     const query = textSearchQuery(appId, requested);
     if (query === null) throw new ActionError("REQUEST_INVALID", '"search" must contain letters or digits');
     const below = before ?? Number.MAX_SAFE_INTEGER;
-    // Uses a prepared statement, because planning the statement for all partitions takes longer than reading the rows.
+    // Planning this statement for all partitions takes longer than its execution, so it is prepared.
     const newestRows = await queryPreparedRows<{ id: number }>(this.db, "newest-runs-by-words", SEARCH_NEWEST_RUNS, [
       query,
       most,

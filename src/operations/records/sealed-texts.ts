@@ -1,4 +1,4 @@
-/** Encrypts short texts that clients receive and send back, such as a position in a feed, with keys derived from the service's key ring. */
+/** Encrypts short texts that clients receive and send back, such as a position in a feed. The keys are derived from the service's keys. */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
 import type { KeyRing } from "../../engine/key-ring.js";
 
@@ -26,7 +26,9 @@ export class TextCipher {
     return Buffer.from(hkdfSync("sha256", master, "", this.options.purpose, 32));
   }
 
-  /** Each call returns a different result. `associatedData` is not encrypted, but must be the same at decryption. */
+  /**
+   * Encrypts a text, with a different result at each call. Decryption needs the same `associatedData`, which the result does not contain.
+   */
   seal(text: string, associatedData: string): string {
     const iv = randomBytes(IV_BYTES);
     const cipher = createCipheriv(CIPHER_ALGORITHM, this.keyOf(this.options.ring.getCurrentKey()), iv).setAAD(
@@ -43,7 +45,7 @@ export class TextCipher {
       try {
         text = unsealWith(this.keyOf(master), Buffer.from(sealed, "base64url"), associatedData);
       } catch {
-        // Tries the next key if another key encrypted the text.
+        // Another key may have encrypted the text.
       }
       return text !== null;
     });
