@@ -71,7 +71,7 @@ export interface Config {
   defaultTimezone: string;
   /** Path of a JSON file with packages that are added to the built-in catalogue; null for none. */
   packagesFile: string | null;
-  /** Settings of npm packages; null if npm packages are switched off. `url` is the registry. `licences` are SPDX names; null allows all. */
+  /** Npm settings; null if npm packages are switched off. `url` is the registry's URL. `licences` are SPDX names; null allows all. */
   npm: {
     url: string;
     token: string | null;

@@ -5,9 +5,7 @@ interface StatusRow {
   message: string;
 }
 
-/**
- * All error statuses that callers can receive (specification, Errors; contract, section 4).
- */
+/** All error statuses that callers can receive (specification, Errors; contract, section 4). */
 export const STATUS = {
   NAME_REQUIRED: { http: 400, message: "name is required" },
   NAME_EMPTY: { http: 400, message: "name must not be empty" },
@@ -158,14 +156,13 @@ export class ActionError extends Error {
     readonly status: Status,
     message: string = STATUS[status].message,
     readonly details: ErrorDetails = {},
-    /** Path of the invalid field. Set only if the message contains the field's name without quotes, so that it looks like a usual word. */
+    /** Path of the invalid field, if the message contains the field's name without quotes. */
     readonly path?: string,
   ) {
     super(message);
   }
 }
 
-/** Error for a caller that disconnected before the service sent the response. */
 export const createClientDisconnectedError = (): ActionError =>
   new ActionError("REQUEST_INVALID", "the client disconnected before the service sent the response");
 

@@ -30,7 +30,6 @@ export const VERSIONS_PER_ACTION_MAX = 100;
 export const VERSIONS_PER_PAGE_DEFAULT = 50;
 export const VERSIONS_PER_PAGE_MAX = 100;
 
-/** Maximum number of payload presets of an action, and maximum size of one preset. */
 export const PAYLOAD_PRESETS_PER_ACTION = 50;
 export const PAYLOAD_PRESET_MAX_BYTES = 64 * 1024;
 
@@ -38,10 +37,11 @@ export const PAYLOAD_PRESET_MAX_BYTES = 64 * 1024;
 export const LIST_ITEMS_PER_PAGE_DEFAULT = 50;
 export const LIST_ITEMS_PER_PAGE_MAX = 1000;
 
-/** Length of the time window of rate limits. */
 export const RATE_WINDOW_MS = 60_000;
 
-/** Maximum requests for an app in RATE_WINDOW_MS: changes, runs, and publications (specification, Limits). 0 means unlimited. */
+/**
+ * Maximum requests for an app in RATE_WINDOW_MS, separately for changes, runs and publications (specification, Limits). 0 means unlimited.
+ */
 export const RATE_LIMIT_MANAGE = 60;
 export const RATE_LIMIT_RUN = 30;
 export const RATE_LIMIT_PUBLISH = 10;
@@ -59,8 +59,8 @@ export const HTTP_TRIGGER_ADDRESS_LIMIT_FACTOR = 10;
  */
 export const HTTP_EVENT_IDS_PER_ACTION_MAX = 864_000;
 /**
- * Maximum share of a rate limit by which visitors' requests reduce the limit of people and API tokens. With a limit of 30 runs, people
- * and API tokens can always start 10 runs.
+ * Maximum share of a rate limit by which visitors' requests reduce the limit of people and API tokens. With a limit of 30 runs, people and
+ * API tokens can always start 10 runs.
  */
 export const VISITORS_RATE_LIMIT_SHARE = 2 / 3;
 
@@ -81,7 +81,7 @@ export const LARGE_BODY_MAX_BYTES = 64 * 1024 * 1024;
 /** Maximum total size of the request bodies above BODY_MAX_BYTES that a process receives at the same time. */
 export const CONCURRENT_LARGE_BODIES_MAX_BYTES = 3 * LARGE_BODY_MAX_BYTES;
 
-/** Maximum size of a request body that is parsed at once. Larger bodies are parsed in turn. */
+/** Request bodies up to this size are parsed immediately. Larger bodies wait until it is the turn of their sender. */
 export const SMALL_BODY_MAX_BYTES = 32 * 1024;
 /** Maximum total size of the request bodies that are received at the same time: from all callers, and from one network address. */
 export const CONCURRENT_BODIES_MAX_BYTES = 64 * 1024 * 1024;
@@ -104,7 +104,7 @@ export const SYNTAX_CHECK_TIMEOUT_MS = 1_000;
 export const CODE_RULES_CHECK_MEMORY_MB = 256;
 export const CODE_RULES_CHECK_TIMEOUT_MS = 15_000;
 
-/** Maximum number of queued runs: of all apps together, and of one app. The service rejects further runs with OVERLOADED. */
+/** Maximum number of queued runs: of all apps together, and of one app. Further runs are rejected, or skipped if a trigger starts them. */
 export const QUEUE_MAX = 1_000_000;
 export const QUEUE_MAX_PER_APP = 100_000;
 /** Maximum size of all queued payloads. QUEUE_BYTES_APP_SHARE is the maximum share of one app. */
@@ -122,7 +122,6 @@ export const DEBOUNCE_DELAY_MAX_MS = 3_600_000;
 export const DEBOUNCE_WAIT_MAX_MS = 86_400_000;
 export const RUN_TIMEOUT_MIN_MS = 100;
 
-/** Maximum number of origins to which one action may send requests. */
 export const INTEGRATION_ORIGINS_MAX = 20;
 
 export const SECRET_BINDINGS_MAX = 100;
@@ -190,7 +189,6 @@ export const AI_BODY_MAX_BYTES = 8 * 1024 * 1024;
 /** Maximum number of origins outside of the service whose pages may start sessions of an app's visitors. */
 export const EXTERNAL_PAGE_ORIGINS_MAX = 50;
 
-/** Maximum number of new visitor sessions for one network address in RATE_WINDOW_MS. */
 export const NEW_VISITOR_SESSIONS_PER_ADDRESS_AND_MINUTE = 120;
 
 export const ALERT_RULES_PER_APP = 100;
@@ -230,7 +228,6 @@ export const MEMBERS_MAX = 1_000;
 export const ADMINISTRATORS_MAX = 100;
 /** Maximum pending invitations of an organization. */
 export const INVITATIONS_MAX = 500;
-/** Maximum and default lifetime of an invitation, in hours. */
 export const INVITATION_LIFETIME_MAX_HOURS = 720;
 export const INVITATION_LIFETIME_DEFAULT_HOURS = 168;
 /** Maximum number of stored snapshots of an app. The oldest are removed. */
@@ -259,7 +256,9 @@ export const APP_UPDATE_EVENT_NAMES_MAX_BYTES = 16 * 1024;
 
 /** Maximum number of devices on which one user of an app receives push messages. The oldest devices are removed. */
 export const PUSH_SUBSCRIPTIONS_PER_READER = 20;
-/** Maximum notifications of an app, devices that receive push messages, and devices of visitors. The oldest are removed. */
+/**
+ * Maximum numbers of an app's notifications, of all devices that receive push messages, and of visitors' devices. The oldest are removed.
+ */
 export const NOTIFICATIONS_PER_APP_MAX = 100_000;
 export const PUSH_SUBSCRIPTIONS_PER_APP_MAX = 100_000;
 export const VISITOR_DEVICES_PER_APP = 20_000;
@@ -287,7 +286,7 @@ export const DATA_SOURCE_QUOTA_MB = 10_240;
 export const ENTRY_IMPORT_TIMEOUT_MS = 15 * 60_000;
 /** Maximum number of stored snapshots of a data source. The oldest are removed. */
 export const VERSIONS_PER_DATA_SOURCE_MAX = 30;
-/** A write of more entries creates one log event instead of one for each entry, and subscribers must read all entries again. */
+/** A write of more entries than this creates one log event instead of one for each entry, and subscribers must read all entries again. */
 export const BULK_WRITE_THRESHOLD_ENTRIES = 1_000;
 /** Maximum failed sign-ins of one app user, and from one network address, in SIGN_IN_WINDOW_SECONDS. */
 export const SIGN_IN_FAILURES_MAX = 10;
@@ -315,7 +314,6 @@ export const MEDIA_FILE_COUNTED_MIN_BYTES = 4_096;
 export const PICTURE_MAX_BYTES = 100 * 1024 * 1024;
 /** `edge` is the length of a thumbnail's longer edge in pixels, `maxBytes` the maximum size of the thumbnail's file. */
 export const THUMBNAIL_LIMITS = { edge: 320, quality: 75, maxBytes: 512 * 1024 } as const;
-/** Maximum file size of a picture after its conversion to another size or format. */
 export const RESIZED_PICTURE_MAX_BYTES = 32 * 1024 * 1024;
 /** Maximum total size of the converted pictures that one process caches in memory. */
 export const RESIZED_PICTURES_CACHE_MAX_BYTES = 32 * 1024 * 1024;

@@ -106,7 +106,6 @@ export const webSocketUrlsSchema = listSchema(
   },
 );
 
-/** Parses a bucket URL: `s3://bucket/prefix?endpoint=…&region=…`. */
 export const bucketUrlSchema = createSchemaFromParser(
   "an address such as s3://bucket/prefix?endpoint=https://s3.example.com&region=eu-central-1, without credentials",
   (input): MediaBucket | undefined => {

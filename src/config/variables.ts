@@ -309,7 +309,6 @@ const VARIABLES_WITH_SECRETS: readonly string[] = [
 
 export type EnvironmentVariables = z.output<typeof ENVIRONMENT_SCHEMA>;
 
-/** All values, or one error message for each invalid variable. */
 type ReadVariables = { values: EnvironmentVariables } | { faults: string[] };
 
 /** Reads all variables. A blank variable counts as unset. */

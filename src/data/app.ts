@@ -3,8 +3,7 @@ import { Column, CreateDateColumn, Entity, PrimaryGeneratedColumn, UpdateDateCol
 
 /**
  * Value of `app_stage.expires_at` for a closed stage. A stage is a copy of an app. A closed stage was removed by a user: its credentials
- * are
- * invalid, and its data will be deleted.
+ * are invalid, and its data will be deleted.
  */
 export const CLOSED_STAGE_EXPIRY_SQL = "'-infinity'::timestamptz";
 
@@ -68,7 +67,6 @@ export class AppRow {
   @Column({ type: "text", array: true, select: false, update: false, insert: false })
   origins: string[];
 
-  /** Time at which the app's schedules were paused; null if they are not paused. */
   @Column({ type: "timestamptz", name: "schedules_paused_at", nullable: true, update: false })
   schedulesPausedAt: Date | null;
 

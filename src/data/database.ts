@@ -35,9 +35,7 @@ const LOCK_POLL_MS = 100;
 const TABLE_LOCK_TIMEOUT = "500ms";
 const TABLE_LOCK_RETRY_MS = 500;
 const TABLE_LOCK_ATTEMPTS = 300;
-/**
- * Sets TABLE_LOCK_TIMEOUT in each transaction of a migration. Migrations that build indexes run without a transaction and need no timeout.
- */
+/** Sets TABLE_LOCK_TIMEOUT in each transaction of a migration. Index builds run outside of transactions and need no timeout. */
 const LOCK_TIMEOUT_SUBSCRIBER: EntitySubscriberInterface = {
   afterTransactionStart: ({ queryRunner }) => queryRunner.query(`SET LOCAL lock_timeout = '${TABLE_LOCK_TIMEOUT}'`),
 };
@@ -102,7 +100,6 @@ export async function rows<T>(executor: SqlClient, sql: string, parameters: unkn
 
 const mainPoolOf = ({ driver }: Db): pg.Pool => (driver as unknown as { master: pg.Pool }).master;
 
-/** Counts the busy and idle connections of all pools, and the callers that wait for a connection. */
 export function countConnections(db: Db): { busy: number; idle: number; waiting: number } {
   const pools = db instanceof Database ? [mainPoolOf(db), db.statements, db.reserved] : [mainPoolOf(db)];
   const sum = (countIn: (pool: pg.Pool) => number) => pools.reduce((total, pool) => total + countIn(pool), 0);
@@ -112,8 +109,7 @@ export function countConnections(db: Db): { busy: number; idle: number; waiting:
 
 /**
  * Executes a prepared statement: each connection plans it once and caches the plan under `name`. Use this function for statements that
- * every
- * run or event executes. In a transaction, the statement is not prepared.
+ * every run or event executes. In a transaction, the statement is not prepared.
  */
 export async function queryPreparedRows<T>(
   executor: SqlClient,
@@ -145,9 +141,7 @@ export async function queryOnReservedConnection<T>(
 export const createPreparedStatementName = (text: string): string =>
   createHash("sha1").update(text).digest("base64url");
 
-/**
- * Returns the error of the PostgreSQL driver, which TypeORM wraps in another error. Prepared statements throw the driver's error directly.
- */
+/** Returns the PostgreSQL driver's error: for prepared statements, `error` itself; otherwise the error that TypeORM has wrapped. */
 const driverErrorOf = (error: unknown): Partial<pg.DatabaseError> =>
   (error as { driverError?: pg.DatabaseError } | null)?.driverError ?? (error as Partial<pg.DatabaseError>);
 
@@ -171,7 +165,6 @@ export function findViolatedUniqueIndex(error: unknown): string | null {
   return code === "23505" ? (constraint ?? "") : null;
 }
 
-/** Returns the name of the foreign key that the statement violates; null for other errors. */
 export function findViolatedForeignKey(error: unknown): string | null {
   const { code, constraint } = driverErrorOf(error);
   return code === "23503" ? (constraint ?? "") : null;

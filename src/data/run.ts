@@ -84,7 +84,6 @@ export type RunTransitionName = keyof typeof RUN_TRANSITIONS;
 /** State in which a run ends, except `skipped`, in which only runs that never started can end. */
 export type RunEndState = "completed" | "failed" | "cancelled";
 
-/** Names of the errors with which failed and cancelled runs end. */
 export type RunErrorName =
   | keyof (typeof RUN_TRANSITIONS)["fail"]["when"]
   | keyof (typeof RUN_TRANSITIONS)["cancel"]["when"]

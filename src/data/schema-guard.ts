@@ -1,11 +1,9 @@
 /**
  * Checks if this release can run with the schema of the database. A schema version is the number at the end of a migration's name. Read
- * this
- * file if a start fails because of the schema, and before you make a release.
+ * this file if a start fails because of the schema, and before you make a release.
  */
 import { StartError } from "../errors.js";
 
-/** Executes a statement without parameters, and resolves with its rows. */
 export type ExecuteQuery = <Row>(sql: string) => Promise<Row[]>;
 
 /**

@@ -13,7 +13,7 @@ const LEASE_SECONDS = 60;
 /** Interval at which a process renews the leases of the blobs that it is uploading. */
 const RENEW_INTERVAL_MS = 15_000;
 
-/** Maximum concurrent database writes for uploads in this process. They lock rows, and could otherwise occupy all database connections. */
+/** Maximum concurrent database writes for uploads in this process. Waiting writes could otherwise occupy all database connections. */
 const CONCURRENT_WRITES_MAX = 2;
 /** The writes of one app lock the same row (the app's used bytes), so concurrent writes would only wait for each other. */
 const CONCURRENT_WRITES_PER_APP = 1;
@@ -151,7 +151,6 @@ export class MediaBlobs {
     return blobRows.map(({ key }) => key);
   }
 
-  /** Returns those of the keys that have no row in the database. */
   async keysWithoutRow(keys: readonly string[]): Promise<string[]> {
     const blobRows = await rows<{ key: string }>(
       this.options.db,

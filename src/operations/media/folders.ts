@@ -72,7 +72,6 @@ const SELECT_TREE_HEIGHT = `
     UNION ALL SELECT below.id, step + 1 FROM media_folder AS below JOIN down ON below.app_id = $1 AND below.parent_id = down.id)
   SELECT coalesce(max(step), 0)::int AS depth FROM down`;
 
-/** Selects the folders that contain the folder $2 of the app $1, from the top level down. */
 const SELECT_FOLDER_PATH = `
   WITH RECURSIVE up AS (
     SELECT id, name, parent_id, 0 AS step FROM media_folder WHERE app_id = $1 AND id = $2
@@ -143,9 +142,7 @@ function checkAnyVisible(grants: MediaAccess, { folder, folders, pagination }: F
   if (!grants.isTrusted && folder === null && isEmpty) throw grants.accessError();
 }
 
-/**
- * Returns a folder ID from a request; null for the top level. For callers who are not trusted, an invalid ID looks like a missing right.
- */
+/** Parses a folder ID; null for the top level. For callers who are not trusted, an invalid ID causes the error for a missing right. */
 function namedFolder(grants: MediaAccess, value: unknown, field?: string): number | null {
   try {
     return parseMediaFolderId(value, field);

@@ -1,7 +1,6 @@
 /**
  * Determines a caller's rights on media folders and files. Trusted callers, such as editors and back ends of the app, have all rights.
- * Other
- * callers have the rights that the access rules grant to their user.
+ * Other callers have the rights that the access rules grant to their user.
  */
 import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -13,7 +12,6 @@ import type { LogEventEmitter } from "../records/log-events.js";
 
 export type MediaRules = readonly MediaAccessRule[] | null;
 
-/** Checks the rights that the caller of one request has on media. */
 export interface MediaAccess {
   isTrusted: boolean;
   hasRight(rules: MediaRules, right: MediaRight): boolean;

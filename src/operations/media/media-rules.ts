@@ -22,7 +22,6 @@ export type MediaItemKind = keyof typeof TABLE_OF_KIND;
 export interface MediaItemRules {
   /** Null if the item has no rules of its own. Then the rules of the nearest containing folder with rules apply. */
   accessRules: MediaRules;
-  /** Time of the last change of the file or folder, as ISO 8601 text. */
   updatedAt: string;
 }
 
@@ -42,7 +41,7 @@ interface MediaRulesStoreOptions {
 export class MediaRulesStore {
   constructor(private readonly options: MediaRulesStoreOptions) {}
 
-  /** Returns the rights of a trusted caller. @throws UNAUTHORIZED or FORBIDDEN for other callers */
+  /** @throws UNAUTHORIZED or FORBIDDEN for callers who are not trusted */
   private async trustedGrants(admission: AdmittedRequest): Promise<MediaAccess> {
     const grants = await this.options.mediaRights.grantsFor(admission);
     if (!grants.isTrusted) throw grants.accessError();

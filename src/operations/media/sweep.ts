@@ -23,18 +23,14 @@ const BATCH_SIZE = 500;
 const ORPHAN_MIN_AGE_MS = 3_600_000;
 /** Blobs without a row are deleted this long after they were found, so that an administrator who restored an old database can save them. */
 const ORPHAN_WAIT_MS = COMPARE_INTERVAL_MS - 3_600_000;
-/** Maximum number of file IDs in the log message about missing blobs. */
 const LOGGED_FILE_IDS_MAX = 20;
 
-/** Marks blobs as missing in the media store. $1 is the list of their keys. */
 const MARK_BLOBS_MISSING = `
   UPDATE media_blob SET lost_at = now() WHERE held_until IS NULL AND lost_at IS NULL AND key = ANY ($1)`;
-/** Removes the mark "missing" from blobs. $1 is the list of their keys. */
 const UNMARK_BLOBS_MISSING = "UPDATE media_blob SET lost_at = NULL WHERE lost_at IS NOT NULL AND key = ANY ($1)";
 
 /** Stores the time at which blobs without a row were found. $1 is the list of their keys. Earlier times stay unchanged. */
 const RECORD_ORPHANS = "INSERT INTO media_orphan (key) SELECT unnest($1::text[]) ON CONFLICT DO NOTHING";
-/** Selects those of the blobs $1 that were found at least $2 milliseconds ago. */
 const SELECT_DUE_ORPHANS = `
   SELECT key FROM media_orphan WHERE key = ANY ($1) AND found_at <= now() - $2 * interval '1 millisecond'`;
 const FORGET_ORPHAN = "DELETE FROM media_orphan WHERE key = $1";
@@ -44,7 +40,6 @@ const FORGET_OLD_ORPHANS = "DELETE FROM media_orphan WHERE found_at < now() - in
 export interface MediaComparison {
   /** Number of deleted blobs that had no row in the database. */
   orphanCount: number;
-  /** IDs of the files whose blob is missing in the media store. */
   missingFileIds: number[];
 }
 

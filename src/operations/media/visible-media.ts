@@ -1,7 +1,6 @@
 /**
  * Builds SQL conditions for the files and folders that a caller can read. Lists need them in their SQL, because their `total` must not
- * count
- * hidden files.
+ * count hidden files.
  */
 import type { ReadRows } from "../data-sources/read-pool.js";
 import type { MediaAccess, MediaRules } from "./media-callers.js";
@@ -23,7 +22,7 @@ export type VisibleMediaParameters = readonly [ownRules: string[], folderIds: nu
 const IS_FILE_VISIBLE =
   "(access_rules::jsonb = ANY ($3::jsonb[]) OR (access_rules IS NULL AND folder_id = ANY ($4::bigint[])))";
 const IS_FOLDER_VISIBLE = "(id = ANY ($4::bigint[]) AND $3::jsonb[] IS NOT NULL)";
-/** Both values are null for callers who can read everything. The condition uses them because all lists have the same parameters. */
+/** $3 and $4 are null for callers who can read everything. The condition uses them because all lists have the same parameters. */
 const IS_EVERYTHING_VISIBLE = "($3::jsonb[] IS NULL AND $4::bigint[] IS NULL)";
 
 export const visibleFileSql = (visible: VisibleMediaParameters): string =>

@@ -66,7 +66,6 @@ async function lockScopeOf(manager: EntityManager, appId: number): Promise<RoleS
   return { ...app, appId };
 }
 
-/** Writes a change of editors to the audit logs of the app and the organization. */
 async function recordEditorChange(
   manager: EntityManager,
   caller: Caller,

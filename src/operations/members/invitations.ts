@@ -73,9 +73,7 @@ export class Invitations {
 
   constructor(private readonly options: InvitationsOptions) {}
 
-  /**
-   * Locks rows in the same order as a change of a role, against deadlocks: first the organization, then the person and the person's links.
-   */
+  /** Locks rows in the order of a role change, against deadlocks: the organization, then the person and the person's links. */
   private async redeemLink(
     manager: EntityManager,
     scope: RoleScope,
@@ -119,7 +117,6 @@ export class Invitations {
     return listPendingInvitations(this.options.db, scope);
   }
 
-  /** Returns a pending invitation of the organization; undefined if there is none with this ID. */
   find(organizationId: number, id: number) {
     return findPendingInvitation(this.options.db, organizationId, id);
   }

@@ -34,11 +34,9 @@ export interface Member {
   user: User;
   role: Role;
   lastSeenAt: string | null;
-  /** Time of the last change of the role, as ISO 8601 text. */
   updatedAt: string;
 }
 
-/** Returns the fields of members from which the ETag of a list of members is computed. */
 export const toListItemVersions = (members: readonly Member[]): ListItemVersion[] =>
   members.map(({ user, updatedAt }) => ({ id: user.id, updatedAt }));
 
@@ -75,7 +73,7 @@ const SELECT_MEMBERSHIP = `
     OR EXISTS (SELECT FROM organization_member WHERE organization_id = $1 AND person_id = $2)
     OR EXISTS (SELECT FROM app_role JOIN app ON app.id = app_id WHERE app.organization_id = $1 AND person_id = $2))`;
 
-/* Selects the roles that a removal deletes. `isOnStage` is true for a role on a stage (copy) of the app $2. */
+/* `isOnStage` is true for a role on a stage (copy) of the app $2. */
 const SELECT_ROLE_OF_PERSON = `
   SELECT role, $2::bigint IS NOT NULL AND app_id <> $2 AS "isOnStage" FROM app_role JOIN app ON app.id = app_id
    WHERE app.organization_id = $1 AND ($2::bigint IS NULL OR ${isAppOrStageSql("app_id", "$2")}) AND person_id = $3 AND NOT of_organization
@@ -174,8 +172,7 @@ export class Members {
 
   /**
    * Returns the caller's role from the database, because `caller` may come from a cache. Call this function after `lockOrganization`, so
-   * that
-   * no other request can change the role until the transaction ends.
+   * that no other request can change the role until the transaction ends.
    * @throws FORBIDDEN if the role is neither owner nor admin
    */
   async requireManagingRole(manager: EntityManager, caller: Caller, scope: RoleScope): Promise<Role> {
@@ -220,7 +217,6 @@ export class Members {
     await recordChange(manager, { personId, credentialId }, { appId, type, data: { ...data, userId: subjectId } });
   }
 
-  /** Lists the members of an organization, or the people who have a role on the app itself. */
   list(scope: RoleScope): Promise<Member[]> {
     return listMembers(this.options.db, scope);
   }
@@ -301,8 +297,7 @@ export class Members {
 
   /**
    * Checks that the caller may reset the person's passphrase: the caller's role must be higher in each organization of the person. Locks
-   * both
-   * people, so that no role changes until the transaction ends.
+   * both people, so that no role changes until the transaction ends.
    * @throws ActionError FORBIDDEN, also if the person is an administrator of the service
    */
   async requireHigherRole(manager: EntityManager, caller: Caller, personId: number): Promise<void> {

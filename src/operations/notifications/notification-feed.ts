@@ -1,7 +1,6 @@
 /**
  * Streams published notifications to their readers. A reader that reconnects sends the cursor of the last notification that it received,
- * and
- * then receives all later ones.
+ * and then receives all later ones.
  */
 import type { Logger } from "pino";
 import type { Db } from "../../data/database.js";
@@ -30,7 +29,6 @@ interface NotificationSubscriber {
   seenCursor: number | null;
 }
 
-/** Subscriptions in this process to the notifications of one app. */
 interface AppFeed {
   appId: number;
   subscribers: Set<NotificationSubscriber>;
@@ -45,8 +43,7 @@ interface AppFeed {
 export interface NotificationFeed {
   /**
    * Streams the notifications that the caller can read. `after` is the cursor of the last notification that the caller received; null for
-   * only
-   * new notifications.
+   * only new notifications.
    */
   follow(appId: number, caller: Caller, after: number | null): LiveSource<Notification>;
 }

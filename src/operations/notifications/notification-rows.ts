@@ -1,7 +1,6 @@
 /**
  * SQL for reading, writing and publishing notifications, without validation. Cursors become visible in ascending order, so that a reader
- * who
- * continues after a cursor misses no notification.
+ * who continues after a cursor misses no notification.
  */
 import { rows, type SqlClient } from "../../data/database.js";
 import type { NotificationStatus, PushMessageOptions } from "../../rules/notification-input.js";
@@ -58,8 +57,8 @@ const toNotification = ({ orderAt, publishedAt, createdAt, updatedAt, ...row }: 
 });
 
 /**
- * Selects notifications of an app. `where` is an SQL condition in which `values` are $3 and higher; `tail` is SQL after it, such as
- * ORDER BY. `reader` is the key of the reader for the field `readStatus`.
+ * Selects notifications of an app. `where` is an SQL condition in which `values` are $3 and higher; `tail` is SQL after it, such as ORDER
+ * BY. `reader` is the key of the reader for the field `readStatus`.
  */
 export async function readNotifications(
   executor: SqlClient,
@@ -81,9 +80,7 @@ export async function readNotifications(
   return (await rows<NotificationRow>(executor, sql, [appId, reader, ...values])).map(toNotification);
 }
 
-/**
- * SQL condition: the scope may include the user $5. Treats complex conditions as met, so check `isUserInScope` afterwards.
- */
+/** SQL condition: the user $5 may meet the notification's scope (conditions on its readers). Check `isUserInScope` afterwards. */
 const MAY_BE_IN_SCOPE_SQL = `(notification.scope IS NULL OR $5::jsonb IS NOT NULL AND EXISTS (
   SELECT FROM jsonb_array_elements(CASE jsonb_typeof(notification.scope) WHEN 'array' THEN notification.scope
                                    ELSE jsonb_build_array(notification.scope) END) AS alternative (conditions)
@@ -94,7 +91,6 @@ const MAY_BE_IN_SCOPE_SQL = `(notification.scope IS NULL OR $5::jsonb IS NOT NUL
 
 export type ListedNotification = Pick<Notification, "id" | "scope" | "readStatus">;
 
-/** Result of a search in one batch of an app's published notifications. */
 export interface NotificationSearchBatch {
   /** Number of notifications that were searched. */
   count: number;
@@ -190,9 +186,7 @@ export async function writeNotification(
   );
 }
 
-/**
- * Publishes the notification $2 if its status is $3. The lock of the row in `notification_place` keeps the app's cursors in commit order.
- */
+/** Publishes the notification $2 if its status is $3. The lock of the row in `notification_place` keeps cursors in commit order. */
 const PUBLISH_NOTIFICATION = `
   WITH place AS (
     INSERT INTO notification_place (app_id, cursor) VALUES ($1, 1)

@@ -48,7 +48,6 @@ const NOTIFICATIONS_PER_QUERY = 1_000;
 const COMPARED_ALTERNATIVES_MAX = 20_000;
 /** A search ends after this many notifications whose scope was evaluated outside of PostgreSQL. */
 const CHECKED_NOTIFICATIONS_MAX = 10_000;
-/** Maximum number of scheduled notifications that one call of `publishDue` publishes. */
 const PUBLISH_BATCH_SIZE = 100;
 
 const SELECT_DUE_NOTIFICATIONS = `SELECT id, app_id AS "appId" FROM notification WHERE status = 'scheduled' AND order_at <= $1
@@ -177,7 +176,6 @@ export class NotificationsService {
     return readNotifications(db, { appId, reader: key, where, tail: "ORDER BY notification.id", values: [ids] });
   }
 
-  /** Returns the newest published notifications that the reader can read, the newest first. */
   private async listNotifications(appId: number, reader: NotificationReader): Promise<ListedNotification[]> {
     const readable: ListedNotification[] = [];
     let before: number | null = null;
@@ -297,8 +295,7 @@ export class NotificationsService {
 
   /**
    * Lists notifications, the newest first. Back ends and editors get all notifications of the app; an app user gets those whose scope
-   * includes
-   * the user.
+   * includes the user.
    * @throws ActionError REQUEST_INVALID, RATE_LIMIT_EXCEEDED
    */
   async list(

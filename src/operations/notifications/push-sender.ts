@@ -1,7 +1,6 @@
 /**
  * Sends notifications to devices by Web Push. Each published notification becomes one row in push_delivery for each device. A message can
- * be
- * sent twice after a crash; the device then shows it once, because both have the same topic and tag.
+ * be sent twice after a crash; the device then shows it once, because both have the same topic and tag.
  */
 import type { Logger } from "pino";
 import { type Db, rows, type SqlClient } from "../../data/database.js";
@@ -111,7 +110,6 @@ export class PushSender {
 
   constructor(private readonly options: PushSenderOptions) {}
 
-  /** Returns the devices whose current user may read a notification with this scope. */
   private async selectInScope<T extends PushTarget>(
     executor: SqlClient,
     appId: number,
@@ -124,9 +122,7 @@ export class PushSender {
     return devices.filter(({ credentialId }) => credentialId !== null && found.has(credentialId));
   }
 
-  /**
-   * Deletes the deliveries to devices whose user may not read the notification any more, for example after a sign-out. Returns the others.
-   */
+  /** Deletes deliveries whose user may not read the notification any more, for example after a sign-out. Returns the others. */
   private async dropOutOfScope(deliveries: readonly PushDelivery[]): Promise<PushDelivery[]> {
     const { db, processId } = this.options;
     const wantedDeliveries: PushDelivery[] = [];
@@ -165,9 +161,7 @@ export class PushSender {
     });
   }
 
-  /**
-   * Creates the deliveries of the next notification. Apps take turns, without apps that already send many. Returns false if there is none.
-   */
+  /** Creates deliveries of the next notification. Apps take turns; apps that already send many messages wait. False if there is none. */
   private async createDeliveries(): Promise<boolean> {
     const [appIds, sending] = this.deliveries.byApp();
     const busyApps = appIds.filter((_, index) => sending[index]! >= CONCURRENT_PUSHES_PER_APP_MAX);
@@ -231,13 +225,11 @@ export class PushSender {
 
   /**
    * Sends the push messages that are due. Returns the time of the next push message as Unix time in milliseconds; null if none is planned,
-   * or
-   * if one is due but has no free slot.
+   * or if one is due but has no free slot.
    */
   async sendDue(): Promise<number | null> {
     const { db, now } = this.options;
     await this.claimDue();
-    // Sends the messages of one notification before those of the next.
     while (this.deliveries.countFree() > 0 && (await this.createDeliveries())) await this.claimDue();
     const [row] = await rows<{ next: Date | null }>(db, SELECT_NEXT_DUE_TIME);
     const next = row!.next?.getTime() ?? null;

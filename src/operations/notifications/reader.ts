@@ -8,7 +8,6 @@ import { IS_CREDENTIAL_VALID_SQL } from "../access/credential-validity.js";
 /** PostgreSQL channel. A message `appId:credentialId` reports a sign-in or sign-out on the page with this credential. */
 export const NOTIFICATION_READER_CHANNEL = "svc_reader";
 
-/** SQL condition: the row belongs to a visitor who is not signed in. */
 export const IS_VISITOR_READER_SQL = "reader LIKE 'credential:%'";
 
 export interface NotificationReader {
@@ -42,9 +41,7 @@ export function createFindReader(sessionOf: ReadAppSession): FindReader {
   };
 }
 
-/**
- * Selects the valid credentials among $1, with their people. `hasSignIn`: an app user of the app $2 is signed in to the credential's page.
- */
+/** Selects the valid credentials among $1. `hasSignIn` is true if an app user is signed in to the credential's page in the app $2. */
 const SELECT_VALID_CREDENTIALS = `
   SELECT c.id AS "credentialId", person.id, first_name AS "firstName", last_name AS "lastName", email,
          EXISTS (SELECT FROM app_user_session AS session WHERE session.credential_id = c.id AND session.app_id = $2) AS "hasSignIn"
@@ -54,14 +51,12 @@ const SELECT_VALID_CREDENTIALS = `
 interface ValidCredential {
   credentialId: number;
   hasSignIn: boolean;
-  /** ID of the person; null if the credential belongs to no person. */
   id: number | null;
 }
 
 /**
  * Returns those of the credentials whose current user meets the conditions of `scope`. If `scope` is null, returns all of them, also
- * expired
- * ones.
+ * expired ones.
  */
 export type FindCredentialsInScope = (
   executor: SqlClient,

@@ -1,6 +1,6 @@
 /**
- * Registers programs (OAuth clients) that request access on behalf of people (RFC 7591). Any program can register. It has no rights until a
- * person authorizes it.
+ * Registers programs (OAuth clients) that request access on behalf of people (RFC 7591). Any program can register, but has no rights until
+ * a person authorizes it.
  */
 import { randomBytes } from "node:crypto";
 import { z } from "zod";

@@ -33,7 +33,6 @@ export interface OauthGrantSummary {
   lastUsedAt: string | null;
 }
 
-/** Decision of a person to authorize a program. */
 export interface GrantDecision {
   personId: number;
   /** ID of the session or token that the person used for the decision. */
@@ -162,8 +161,7 @@ export class OauthGrants {
 
   /**
    * Returns an unused authorization code or refresh token of a valid grant, even if it has expired; null otherwise. If the secret was
-   * already
-   * used, ends its grant, because another program may have stolen the secret.
+   * already used, ends its grant, because another program may have stolen the secret.
    */
   async findSecret(kind: "code" | "refresh", secret: string): Promise<CodeOrRefreshToken | null> {
     const [row] = await rows<OAuthGrant & Omit<CodeOrRefreshToken, "grant">>(
@@ -222,7 +220,6 @@ export class OauthGrants {
        RETURNING greatest(0, floor(extract(epoch FROM expires_at - now())))::int AS seconds`,
       [hashToken(token), clientName, grant.appId, grant.personId, grant.scopes, lifetimeMs, grant.id],
     );
-    // Deletes old access tokens of the grant, so that the table stays small.
     await rows(executor, "DELETE FROM credential WHERE grant_id = $1 AND expires_at < now() - interval '1 day'", [
       grant.id,
     ]);

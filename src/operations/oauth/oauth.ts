@@ -1,7 +1,6 @@
 /**
  * OAuth 2.1 server with which people sign in from programs. Supports authorization codes with PKCE, device codes, refresh tokens that can
- * be
- * used once, and revocation (RFC 7009).
+ * be used once, and revocation (RFC 7009).
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Db, SqlClient } from "../../data/database.js";
@@ -44,7 +43,7 @@ export interface TokenResponse {
 
 type Parameters = Readonly<Record<string, string | undefined>>;
 
-/** Parses a list of scopes. Returns all scopes for an empty or missing list. @throws OauthError for an unknown scope */
+/** Returns all scopes for an empty or missing text. @throws OauthError for an unknown scope */
 function readScopes(text: string | undefined): TokenScope[] {
   const namedScopes = [...new Set((text ?? "").split(" ").filter(Boolean))];
   const unknownScope = namedScopes.find((name) => !(TOKEN_SCOPES as readonly string[]).includes(name));
@@ -98,8 +97,7 @@ export class OAuthServer {
 
   /**
    * Validates the request with which a program has sent a person's browser to the service. Show the error to the person instead of
-   * redirecting
-   * the browser: an invalid request could redirect to any site.
+   * redirecting the browser: an invalid request could redirect to any site.
    * @throws OauthError
    */
   async readAuthorization(input: Parameters): Promise<AuthorizationRequest> {
@@ -234,10 +232,7 @@ export class OAuthServer {
     return this.#issue(client, grant, (manager) => this.devices.redeem(deviceCode, manager));
   }
 
-  /**
-   * Stores new tokens in the transaction in which `redeem` uses up the old code or token. If the transaction fails, the old one stays
-   * usable.
-   */
+  /** Stores new tokens and uses up the old code or token (`redeem`) in one transaction, so that a program can retry after a failure. */
   async #issue(
     client: OauthClient,
     grant: OAuthGrant,

@@ -71,8 +71,7 @@ export class ScriptLoader {
 
   /**
    * Downloads and stores the script of a URL. If the host does not respond, returns an asset (record of the script) with `unreached`: runs
-   * and
-   * pages then load the script from the URL themselves.
+   * and pages then load the script from the URL themselves.
    * @throws DEPENDENCY_UNRESOLVED if the host responds without a script; RATE_LIMIT_EXCEEDED, OVERLOADED
    */
   async storeScript(
@@ -99,8 +98,7 @@ export class ScriptLoader {
 
   /**
    * Requests the URL of a stored script again. If the URL now returns other content, sets `changed` in the returned asset, but does not
-   * replace
-   * the stored script.
+   * replace the stored script.
    */
   async recheck(
     { appId }: ScriptQuotaRequest,
@@ -111,7 +109,6 @@ export class ScriptLoader {
     const { changed: _, ...asset } = known;
     const key = `${appId} ${url}`;
     if (this.silentUrls.has(key)) return known;
-    // After a failed request, the asset stays unchanged.
     const source = await fetchScript(this.options.connections, dependency, url, URL_RECHECK_TIMEOUT_MS).catch(
       () => undefined,
     );

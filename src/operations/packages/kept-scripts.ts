@@ -42,7 +42,6 @@ export interface StoredScript {
   global: string | null;
 }
 
-/** Maximum memory for recently used scripts in this process. */
 const CACHED_SCRIPTS_MAX_BYTES = 64 * 1024 * 1024;
 /** Minutes for which the version that was chosen for a dependency is reused without a request to the registry. */
 const CHOSEN_VERSION_REUSE_MINUTES = 10;
@@ -136,7 +135,6 @@ export function toStoredScriptAsset(name: string, facts: ScriptFacts): StoredScr
   return { name, path: getStoredScriptPath(sha256), sha256, ...logFacts, integrity, bytes };
 }
 
-/** Returns the hashes of those assets that refer to stored scripts, without duplicates. */
 export const listStoredScriptHashes = (assets: readonly StoredAsset[]): string[] => [
   ...new Set(assets.filter(isStoredScript).map(({ sha256 }) => sha256)),
 ];
@@ -156,8 +154,7 @@ export class StoredScripts {
 
   /**
    * Returns the script of the version that was chosen for a dependency (`spec`). If `fresh` is true, the service can use this version
-   * without
-   * a request to the registry.
+   * without a request to the registry.
    */
   async findChosen(registry: string, spec: string): Promise<(ScriptFacts & { fresh: boolean }) | null> {
     const key = `${registry} ${spec}`;
@@ -224,8 +221,7 @@ export class StoredScripts {
 
   /**
    * Returns the TypeScript declarations of a script's package, as files that import each other as `./<index>`. The first file exports
-   * `Value`,
-   * the type of the package's global variable. Null if the app does not use the script, or if there are no declarations.
+   * `Value`, the type of the package's global variable. Null if the app does not use the script, or if there are no declarations.
    * @throws ActionError REQUEST_INVALID for an invalid integrity value, RATE_LIMIT_EXCEEDED
    */
   async declarations(appId: number, integrity: unknown): Promise<string[] | null> {

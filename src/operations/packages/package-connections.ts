@@ -13,7 +13,6 @@ interface PackageConnectionOptions {
   npm: Config["npm"];
 }
 
-/** Returns connections to the npm registry, and connections to the hosts of scripts. */
 export function createPackageConnections({ allowPrivateNetwork, egressAddress, npm }: PackageConnectionOptions) {
   const { hostname = "", port = "", protocol = "" } = npm ? new URL(npm.url) : {};
   const registry = `${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;

@@ -9,7 +9,6 @@ import type { ChosenNpmVersion } from "../../rules/npm-choice.js";
 import { createDependencyError, isPackageName } from "../../rules/packages.js";
 import { PACKAGE_ARCHIVE_MAX_BYTES, type PackageRegistry, type RegistryRequest } from "./registry.js";
 
-/** Maximum number of packages that one dependency of an action can consist of. */
 export const PACKAGES_PER_DEPENDENCY_MAX = 200;
 /** Maximum total bytes of the archives that are downloaded for one dependency of an action. */
 export const PACKAGE_ARCHIVES_MAX_BYTES = 48 * 1024 * 1024;
@@ -131,7 +130,6 @@ class PackageTree {
   }
 }
 
-/** The chosen version of a package. `archives` downloads the package and all its dependencies. */
 export interface PackageDownload {
   choice: ChosenNpmVersion;
   archives: () => Promise<PackageArchive[]>;

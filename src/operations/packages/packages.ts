@@ -47,11 +47,9 @@ import { ScriptQuota, type ScriptQuotaRequest } from "./script-quota.js";
 const CONCURRENT_PACKAGES_MAX = 4;
 /** Maximum number of script URLs that this process requests at the same time: at most one for each app. */
 const CONCURRENT_SCRIPT_URLS_MAX = 16;
-/** Time limit in milliseconds for downloading one npm package with its dependencies. */
 const DOWNLOAD_TIMEOUT_MS = 60_000;
 /** Time limit for all dependencies of one save. Packages that are stored by then are reused at the next save. */
 const SAVE_TIMEOUT_MS = 120_000;
-/** Time limit for downloading scripts whose URLs did not respond at an earlier save. */
 const MISSING_SCRIPTS_TIMEOUT_MS = 10_000;
 const SWEEP_INTERVAL_MS = 600_000;
 const DEPENDENCIES_MAX = 100;
@@ -60,7 +58,6 @@ export interface PackagesOptions {
   db: Db;
   catalogue: PackageCatalogue;
   receivedDataLimiter: ReceivedDataLimiter;
-  /** Configuration of npm packages; null if npm packages are switched off. */
   npm: Config["npm"];
   probe: PackageProbe;
   allowPrivateNetwork: boolean;
@@ -70,8 +67,7 @@ export interface PackagesOptions {
 
 /**
  * Dependencies that were resolved before a save. `lateAssets` are scripts whose URLs did not respond at an earlier save. `firstError` is
- * the
- * first error; null if there was none.
+ * the first error; null if there was none.
  */
 export interface ResolvedDependencies {
   assets: ReadonlyMap<string, StoredAsset>;
@@ -101,7 +97,6 @@ export function toBundlingError(dependency: string, error: unknown): unknown {
   return error;
 }
 
-/** Returns the key under which the version that was chosen for an npm dependency is stored. */
 const choiceKey = ({ name, subpath, range }: Dependency & { kind: "npm" }) => `${name}${subpath}@${range}`;
 
 export class DependencyResolver {
@@ -256,8 +251,7 @@ export class DependencyResolver {
 
   /**
    * Returns the packages that the code of an action can import: the JavaScript expression of the package's value, by the name of the
-   * import.
-   * The expression is `undefined` for a package that could not be resolved.
+   * import. The expression is `undefined` for a package that could not be resolved.
    */
   imports(
     dependencies: readonly string[],
@@ -283,8 +277,7 @@ export class DependencyResolver {
 
   /**
    * Resolves the dependencies one after the other, until one fails. Do not call this method in a transaction, because it downloads
-   * packages.
-   * Never rejects: the result contains the error (`firstError`).
+   * packages. Never rejects: the result contains the error (`firstError`).
    */
   async resolve(
     author: ScriptQuotaRequest,

@@ -18,9 +18,7 @@ import { createDependencyError } from "../../rules/packages.js";
 /** Maximum bytes of the registry's document of one package, which lists all versions of the package. */
 const DOCUMENT_MAX_BYTES = 48 * 1024 * 1024;
 export const PACKAGE_ARCHIVE_MAX_BYTES = 16 * 1024 * 1024;
-/** Time limit in milliseconds for one response of the registry. */
 const RESPONSE_TIMEOUT_MS = 15_000;
-/** Memory limit in megabytes for the thread that parses a document of the registry. */
 const PARSE_MEMORY_MB = 384;
 const PARSE_TIMEOUT_MS = 10_000;
 /** Value of `retryAfter` in errors that occur because the registry or the host of a script is not available. */
@@ -37,13 +35,11 @@ export interface RegistryRequest {
 }
 
 interface PackageRegistryOptions {
-  /** URL of the registry, without a slash at the end. */
   url: string;
   token: string | null;
   connections: AddressCheckedConnections;
   /** Minimum age in days of a chosen version; 0 allows any age. A dependency that names an exact version may be newer. */
   minAgeDays?: number;
-  /** Time limit in milliseconds for parsing a document; PARSE_TIMEOUT_MS if omitted. */
   readLimitMs?: number;
 }
 
@@ -126,10 +122,6 @@ export class PackageRegistry {
     }
   }
 
-  /**
-   * Returns the registry's document of a package, which lists the package's versions.
-   * @throws DEPENDENCY_UNRESOLVED
-   */
   async document(registryRequest: RegistryRequest, name: string): Promise<Uint8Array> {
     const url = new URL(`${this.options.url}/${name.replace("/", "%2f")}`);
     const answer = await this.requestRegistry(

@@ -38,7 +38,6 @@ export interface AuditPage {
   pagination: { total: number; hasMore: boolean; totalIsExact?: false; nextCursor?: string };
 }
 
-/** Reads a page of an app's audit log. `reserve` reserves memory for the page. */
 export type ListAuditLog = (appId: number, options: AuditOptions, reserve?: ReserveResponseBytes) => Promise<AuditPage>;
 
 /** `data` contains IDs and names, such as the names of changed fields. */

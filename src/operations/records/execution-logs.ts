@@ -20,7 +20,6 @@ import { createFlatShape, refuseUnknownFields, type Shape } from "../../rules/un
 /** PostgreSQL channel. A message `appId:logId:runId` reports a new entry of the execution log. */
 export const LOG_CHANNEL = "svc_log";
 
-/** Entry of the execution log, as the API returns it. */
 export interface LogEntry {
   id: number;
   type: ExecutionLogType;
@@ -95,8 +94,7 @@ function appendRunResult(head: string, outcome: RunOutcome, isScheduled: boolean
 
 /**
  * Returns the stored form of a log entry. Only successful scheduled runs have no `result`. A failed run has its error in `error` and again
- * in
- * `result.error`.
+ * in `result.error`.
  */
 export function buildLogEntryData(facts: LogEntryFacts): LogEntryData {
   const { trigger, runOn, taskId, payload, durationMs, replayOf, outcome } = facts;
@@ -176,7 +174,6 @@ function parseTaskIds(options: Record<string, unknown>, data: Record<string, unk
   });
 }
 
-/** Allowed fields in the body of a request for log entries. */
 const LOG_OPTIONS_SHAPE: Shape = {
   fields: {
     ...createFlatShape(["id", "limit", "offset", "cursor"]).fields,
@@ -186,7 +183,7 @@ const LOG_OPTIONS_SHAPE: Shape = {
 
 const LOG_TYPES: unknown[] = ["app.task.completed", "app.task.failed"];
 
-/** Checks the type in a filter for log entries. @throws REQUEST_INVALID */
+/** Allows a missing type. @throws REQUEST_INVALID for an unknown type */
 export function checkLogEntryType(type: unknown, field: string): void {
   if (type === undefined || type === null || LOG_TYPES.includes(type)) return;
   throw new ActionError(
@@ -277,8 +274,7 @@ export class ExecutionLogs {
 
   /**
    * Returns the entries with these IDs, in this order, up to LIST_PAGE_MAX_BYTES. Skips IDs without an entry. `left` are the IDs of the
-   * entries
-   * that exceed this size.
+   * entries that exceed this size.
    */
   async findFitting(ids: readonly number[]): Promise<{ entries: LogEntryEvent[]; left: readonly number[] }> {
     const entrySizes = await queryPreparedRows<RowSize>(

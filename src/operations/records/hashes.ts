@@ -1,7 +1,6 @@
 /**
  * Computes argon2id hashes, and compares passwords with stored hashes. A process computes only two at the same time: apps take turns, and
- * so
- * do the clients of an app.
+ * so do the clients of an app.
  */
 import { type Argon2Parameters, argon2, randomBytes, timingSafeEqual } from "node:crypto";
 import { promisify } from "node:util";
@@ -18,9 +17,7 @@ const HASH_BYTES = 32;
 const SALT_BYTES = 16;
 
 const TEXT_MAX_CHARACTERS = 4_096;
-/**
- * Maximum number of hashes that this process computes at the same time. Each one occupies a thread for about 30 ms, and 19 MB of memory.
- */
+/** Maximum concurrent hashes in this process. Each one occupies a thread for about 30 ms, and 19 MB of memory. */
 const CONCURRENT_HASHES_MAX = 2;
 /** Maximum number of unfinished hashes of one client of an app. Further requests of this client fail with OVERLOADED. */
 const WAITING_PER_CLIENT_MAX = 64;
@@ -110,7 +107,7 @@ export function requireHashableText(value: unknown, column: string): string {
   throw new ActionError("REQUEST_INVALID", message);
 }
 
-/** Returns the argon2id hash in PHC format, with a random salt. @throws OVERLOADED if too many hashes wait */
+/** The hash is in PHC format, with a random salt. @throws OVERLOADED if too many hashes wait */
 export async function hashText(text: string, turn: HashQueueKey): Promise<string> {
   const salt = randomBytes(SALT_BYTES);
   const parameters = { memory: MEMORY_KIB, passes: ARGON2_PASSES, parallelism: ARGON2_LANES, tagLength: HASH_BYTES };
@@ -118,13 +115,12 @@ export async function hashText(text: string, turn: HashQueueKey): Promise<string
   return `$argon2id$v=19$m=${MEMORY_KIB},t=${ARGON2_PASSES},p=${ARGON2_LANES}$${toPlainBase64(salt)}$${toPlainBase64(tag)}`;
 }
 
-/** Matches no password. Used if no hash is stored, so that the response time does not reveal this. */
+/** Matches no password. If no hash is stored, passwords are compared with this one, so that the response time is the same. */
 const UNMATCHABLE_HASH = `$argon2id$v=19$m=${MEMORY_KIB},t=${ARGON2_PASSES},p=${ARGON2_LANES}$${toPlainBase64(randomBytes(SALT_BYTES))}$${toPlainBase64(randomBytes(HASH_BYTES))}`;
 
 /**
  * True if the password matches the stored value: a hash, or plain text from the time before its column was hashed. Takes about the same
- * time
- * if no value is stored.
+ * time if no value is stored.
  * @throws ActionError OVERLOADED if too many hashes wait
  */
 export async function matchesHash(text: string, stored: unknown, turn: HashQueueKey): Promise<boolean> {

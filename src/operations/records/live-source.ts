@@ -18,7 +18,6 @@ export interface LiveSource<Event extends object> extends AsyncIterable<Event> {
   listen(listener: (event: Event) => void, endSource: (reason: ActionError) => void): StopListening;
 }
 
-/** Access check that the service repeats while the subscription is open. */
 export interface SubscriptionGuard {
   appId: number;
   /** @throws ActionError if the caller has lost the right to use this subscription */

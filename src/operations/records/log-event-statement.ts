@@ -44,7 +44,7 @@ export interface StoredLogEvent {
   appId: number;
   organizationId: number;
   createdAt: Date;
-  /** Data as JSON text if the statement could add `_userEmail`; null if the data was stored unchanged. */
+  /** Stored data as JSON text if the event names a user, because `_userEmail` may have been added; null for other events. */
   completed: string | null;
   halted: HaltedRun[] | null;
   /** Number of stored runs that the event caused, including skipped ones. */

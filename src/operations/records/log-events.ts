@@ -69,7 +69,6 @@ const CONCURRENT_STATEMENTS_MAX = 2;
 const RUNS_PER_STATEMENT = 1_000;
 /** Assumed number of runs that an event starts, if this process has stored no event of the app yet. */
 const RUNS_OF_FIRST_EVENTS = 100;
-/** Maximum number of apps for which this process stores the average number of runs per event. */
 const MEASURED_APPS_MAX = 10_000;
 
 interface LogEventsOptions {

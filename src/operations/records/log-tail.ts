@@ -68,7 +68,6 @@ export function createLogTail(options: {
   let isPlanned = false;
   let planTimer: NodeJS.Timeout | undefined;
 
-  /** Runs `work` after all work that was enqueued earlier has ended. */
   function enqueueWork(work: () => Promise<void>): Promise<void> {
     pendingWork = pendingWork
       .then(work)
@@ -137,7 +136,6 @@ export function createLogTail(options: {
     }
   }
 
-  /** Sends the log entries above `deliveredUpTo` to the subscribers, in the order of their IDs. */
   async function advanceTail(): Promise<void> {
     isPlanned = false;
     while (openCount > 0 && deliveredUpTo !== null) {
@@ -163,7 +161,7 @@ export function createLogTail(options: {
     runInBackground(enqueueWork(advanceTail));
   }
 
-  /** Also plans a (later) read for apps without subscribers, because it moves `deliveredUpTo` past their entries. */
+  /** Also plans a (later) read for apps without subscribers, because this read moves `deliveredUpTo` past their entries. */
   function handleNotice(notice: string): void {
     if (followers.has(Number(notice.slice(0, notice.indexOf(":"))))) planAdvance();
     else if (followers.size > 0 && !planTimer) {

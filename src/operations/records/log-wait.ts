@@ -6,7 +6,6 @@ import { type ExecutionLogs, LOG_CHANNEL, type LogEntry } from "./execution-logs
 /** Milliseconds between two checks of the run, because a notification can be lost and a skipped run causes none. */
 const LOOK_UP_INTERVAL_MS = 1_000;
 
-/** Returns the signal's reason if it is an ActionError, otherwise the error for a disconnected client. */
 const toAbortError = ({ reason }: AbortSignal): ActionError =>
   reason instanceof ActionError ? reason : createClientDisconnectedError();
 

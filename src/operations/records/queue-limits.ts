@@ -10,9 +10,8 @@ export const QUEUED_RUN_CHANNEL = "svc_queued";
 export const QUEUED_RUN_NOTICE_DELAY_MS = 100;
 const ANNOUNCED_APPS_MAX = 1_000;
 
-/** Minimum interval in milliseconds between two counts of the whole queue. */
 const COUNT_INTERVAL_MS = 1_000;
-/** Maximum share of the time for counting a long queue: after a count of one second, the next count starts 20 seconds later. */
+/** Maximum share of the time for counting a long queue: a pause of at least 20 seconds follows a count of one second. */
 const COUNTING_SHARE_MAX = 1 / 20;
 const LONG_QUEUE_RUNS = 10_000;
 /** If an app's limit is not higher than this, the app's queued runs are counted again for each new run. */
@@ -39,10 +38,8 @@ export interface RunQueueBounds {
 export interface AppQueueDepth {
   appId: number;
   runs: number;
-  /** Total bytes of the payloads of the app's queued runs. */
   bytes: number;
   oldestAt: Date;
-  /** Milliseconds for which the app's oldest queued run has waited. */
   oldestMs: number;
 }
 
@@ -61,7 +58,6 @@ export class QueueLimits {
   private byApp = new Map<number, AppQueueDepth>();
   private readonly total = { runs: 0, bytes: 0 };
   private countedAt = Number.NEGATIVE_INFINITY;
-  /** Minimum time in milliseconds between the last count of the queue and the next count. */
   private intervalMs = 0;
   private countInProgress: Promise<void> | null = null;
 

@@ -30,7 +30,7 @@ interface ReceivedDataLimiterOptions {
   diskSpace: DiskSpace;
 }
 
-/** Returns the key of a visitor's quota: the network address, or the credential if the address is unknown. */
+/** Visitors at the same network address share one quota. */
 const addressOf = ({ address, credentialId }: DataSender) =>
   address === undefined ? `credential ${credentialId}` : getAddressBlock(address);
 

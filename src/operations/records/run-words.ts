@@ -19,20 +19,15 @@ import { RUN_SEARCH_TIMEOUT_MS, SEARCHED_CHARACTERS_MAX } from "../../limits.js"
 const RUNS_PER_BATCH = 500;
 /** Time limit of a batch. After a failed batch, the next one has half as many runs. */
 const BATCH_LIMIT_MS = 5_000;
-/** Maximum number of different words that are indexed for one run. */
 const WORDS_PER_RUN_MAX = 5_000;
-/** Interval in milliseconds at which the words of ended runs are indexed. */
 const INDEX_INTERVAL_MS = 2_000;
 /** Each batch starts this long before the end of the previous one, because a run can be committed later than runs that ended after it. */
 const OVERTAKEN_INTERVAL = "interval '60 seconds'";
 const WORD_MAX_CHARACTERS = 64;
 /** Number of the newest runs that a search reads without the index. */
 const UNINDEXED_SEARCH_RUNS = 2_000;
-/** Number of run IDs in the first range that a search with the index covers. This range ends at the newest run. */
 const FIRST_ID_RANGE = 200_000;
-/** Factor by which each range of run IDs is larger than the previous range. */
 const ID_RANGE_GROWTH = 4;
-/** Maximum number of console lines of a run whose words are indexed. */
 const CONSOLE_LINES_MAX = 500;
 
 const RUN_WORDS_SQL = `
@@ -218,9 +213,8 @@ export class RunSearch {
   }
 
   /**
-   * Returns the IDs of the app's newest runs in which, for each searched word, a word begins with it. Words are letters and digits; ASCII
-   * case
-   * does not matter.
+   * Returns the IDs of the app's newest runs in which each searched word is the beginning of a word. Words are letters and digits; ASCII
+   * case does not matter.
    * @throws ActionError REQUEST_INVALID if the search contains no word, or takes too long
    */
   async find(appId: number, requested: string, { before = null, limit: most }: RunSearchPosition): Promise<number[]> {
