@@ -235,7 +235,6 @@ export const APP_VERSIONS_MAX = 100;
 /** Maximum bytes of an app's stored versions of actions, and maximum entries of its audit log. The oldest are removed. */
 export const ACTION_VERSIONS_PER_APP_MAX_BYTES = 1024 * 1024 * 1024;
 export const AUDIT_ENTRIES_PER_APP_MAX = 100_000;
-/** Maximum number of entries about one person in the audit log of accounts. */
 export const AUDIT_ENTRIES_PER_ACCOUNT_MAX = 10_000;
 /** Maximum number of stored sessions of an app's pages. The oldest are removed, even if they are still valid. */
 export const PAGE_SESSIONS_PER_APP_MAX = 100_000;

@@ -5,7 +5,6 @@ import pg from "pg";
 /** Converts PostgreSQL's bigint to number, because IDs stay below 2^53. */
 pg.types.setTypeParser(pg.types.builtins.INT8, Number);
 
-/** Maximum time to open a connection, or to get one from the pool. */
 const CONNECT_LIMIT_MS = 5_000;
 /** Maximum time of one SQL statement. Statements of migrations have no limit. */
 const STATEMENT_LIMIT_MS = 30_000;
@@ -103,7 +102,6 @@ export const POOLER_CONNECTION_OPTIONS = {
   query_timeout: POOLER_READ_LIMIT_MS,
   Client: BoundedClient,
 };
-/** Options for pools whose statements have no time limit. */
 export const MIGRATION_POOL_OPTIONS = {
   connectionTimeoutMillis: CONNECT_LIMIT_MS,
   keepAlive: true,

@@ -29,7 +29,6 @@ export function describeRejectedValue(input: string, { isSecret }: { isSecret: b
 }
 
 /**
- * Creates a parser.
  * @param expected completes the message "NAME must be …"
  * @param read returns undefined for an invalid text
  */
@@ -75,7 +74,7 @@ export const ipAddressSchema = createSchemaFromParser("an IP address of this mac
   isIP(input) === 0 ? undefined : input,
 );
 
-/** Accepts an IP address to which other machines can connect. Rejects wildcard addresses such as 0.0.0.0. */
+/** Rejects wildcard addresses such as 0.0.0.0, to which other machines cannot connect. */
 export const reachableAddressSchema = createSchemaFromParser(
   "one IP address of this machine, under which browsers reach it",
   (input) => (isIP(input) === 0 || WILDCARD_ADDRESS.test(input) ? undefined : input),

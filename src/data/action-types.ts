@@ -95,7 +95,7 @@ export interface ActionSource {
   map?: string;
 }
 
-/** Conditions on one column of the user's entry in the data source of app users. All conditions must be met. */
+/** Conditions on one column of an app user's entry in the data source of users. All conditions must be met. */
 export interface ActionAccessTest {
   equals?: string | number | boolean;
   notequals?: string | number | boolean;
@@ -139,7 +139,7 @@ export interface RunLimits {
   jitterSeconds?: number;
 }
 
-/** Run limits in a request that saves an action. null removes a limit. */
+/** In a request that saves an action, null removes a limit. */
 export interface LimitData {
   concurrency?: (Pick<Concurrency, "policy"> & Partial<Concurrency>) | null;
   debounce?: (Pick<Debounce, "delayMs"> & Partial<Debounce>) | null;
@@ -165,7 +165,6 @@ export interface Asset {
   /** Value for the HTML attribute `integrity`: `sha256-` and the hash of the script in base64. */
   integrity?: string;
   bytes?: number;
-  /** Name of the global variable that the script of an npm package defines. */
   global?: string;
   /** True if the script needs `eval` or a similar function. Pages that run client actions forbid these functions. */
   usesEval?: boolean;

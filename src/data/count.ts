@@ -32,7 +32,7 @@ async function estimateRows(db: Db, fromClause: string, parameters: unknown[]): 
   return estimatedRows;
 }
 
-/** Counts the rows of a query. `fromClause` is the SQL after FROM, including the conditions. */
+/** `fromClause` is the SQL after FROM, including the conditions. */
 export async function countRows(db: Db, fromClause: string, parameters: unknown[]): Promise<Count> {
   const countLimit = EXACT_COUNT_MAX_ROWS + 1;
   const countSql = `SELECT count(*) FROM (SELECT FROM ${fromClause} LIMIT ${countLimit}) AS counted`;

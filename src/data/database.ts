@@ -47,7 +47,7 @@ const STATEMENT_POOL_RATIO = PREPARED_STATEMENT_CONNECTIONS / DATABASE_POOL_CONN
 
 /** Number of connections, in addition to the pools, that only `queryOnReservedConnection` uses. */
 export const RESERVED_CONNECTIONS = 1;
-/** Maximum time in milliseconds to open a reserved connection, and of a statement on it. Much shorter than a process's lease (lease.ts). */
+/** Maximum milliseconds to open the reserved connection, and of a statement on it, such as the renewal of a process's lease (lease.ts). */
 const RESERVED_LIMIT_MS = 3_000;
 
 /** Connections to PostgreSQL. TypeORM calls them a DataSource; in this service, a data source is a table of entries. */

@@ -18,7 +18,7 @@ export interface MediaFile {
   name: string;
   /** Media type, detected from the bytes of the file and not from its name. */
   contentType: string;
-  /** URL of the content. A request needs a credential, unless the access rules allow everyone to read the file. */
+  /** URL of the content. A request needs a credential or a signature, unless the access rules allow everyone to read the file. */
   url: string;
   /** URL of a small version of the picture; null if the file has none. */
   thumbnail: string | null;

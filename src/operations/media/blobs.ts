@@ -31,7 +31,7 @@ const RESERVE_BLOB = `
   ON CONFLICT (key) DO UPDATE SET bytes = blob.bytes + excluded.bytes
   RETURNING key`;
 
-/** Marks the blob $1 as used by a file, with its final size $2. Returns no row if the blob was marked as unused after its lease had expired. */
+/** Marks the blob $1 as used, with its final size $2. Returns no row if the blob was marked as unused after its lease had expired. */
 const MARK_BLOB_USED = `
   WITH before AS (SELECT key, app_id, bytes FROM media_blob WHERE key = $1 AND held_until <> '-infinity' FOR NO KEY UPDATE),
   settled AS (UPDATE media_blob SET bytes = $2, held_until = NULL FROM before WHERE media_blob.key = before.key RETURNING before.app_id),
@@ -42,7 +42,7 @@ const MARK_BLOB_USED = `
 const MARK_BLOB_UNUSED =
   "UPDATE media_blob SET held_until = '-infinity' WHERE key = $1 AND held_until IS NOT NULL RETURNING key";
 
-/** Deletes the row of the blob $1, and subtracts the blob's bytes from the app's used bytes. */
+/** Also subtracts the blob's bytes from the app's used bytes. */
 const DELETE_BLOB = `
   WITH gone AS (DELETE FROM media_blob WHERE key = $1 AND held_until = '-infinity' RETURNING app_id, bytes)
   UPDATE media_usage SET bytes = media_usage.bytes - gone.bytes FROM gone WHERE media_usage.app_id = gone.app_id`;

@@ -15,7 +15,7 @@ const LINK_KEY_PURPOSE = "svc media link 1";
 
 export interface MediaLink {
   url: string;
-  /** Time at which the signed URL expires, as ISO 8601 text. */
+  /** As ISO 8601 text. */
   expiresAt: string;
 }
 

@@ -55,7 +55,7 @@ export class MediaPictures {
     else this.waitingByApp.delete(appId);
   }
 
-  /** Runs `work` as soon as a slot for pictures is free. @throws OVERLOADED if too many pictures wait */
+  /** @throws OVERLOADED if too many pictures wait */
   private async resizeInTurn<T>(appId: number, work: () => Promise<T>): Promise<T> {
     const waitingCount = this.waitingByApp.get(appId) ?? 0;
     if (!mayKeyGetSlot(PICTURE_CONVERSIONS_WAITING_MAX, this.allWaiting, waitingCount)) {

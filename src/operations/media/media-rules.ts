@@ -64,10 +64,7 @@ export class MediaRulesStore {
     return this.readRules(await this.trustedGrants(admission), kind, target);
   }
 
-  /**
-   * Replaces the access rules of a file or folder.
-   * @throws ActionError UNAUTHORIZED, FORBIDDEN, REQUEST_INVALID, FILE_NOT_FOUND, FOLDER_NOT_FOUND, RESOURCE_CHANGED
-   */
+  /** @throws ActionError UNAUTHORIZED, FORBIDDEN, REQUEST_INVALID, FILE_NOT_FOUND, FOLDER_NOT_FOUND, RESOURCE_CHANGED */
   async set(
     admission: AdmittedRequest,
     kind: MediaItemKind,

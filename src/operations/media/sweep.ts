@@ -38,7 +38,6 @@ const FORGET_ORPHAN = "DELETE FROM media_orphan WHERE key = $1";
 const FORGET_OLD_ORPHANS = "DELETE FROM media_orphan WHERE found_at < now() - interval '7 days'";
 
 export interface MediaComparison {
-  /** Number of deleted blobs that had no row in the database. */
   orphanCount: number;
   missingFileIds: number[];
 }
@@ -76,7 +75,6 @@ export class MediaSweep {
     await store.remove(key);
   }
 
-  /** Deletes blobs that are marked as unused, and blobs of uploads whose lease has expired. */
   private async removeUnused(): Promise<void> {
     const { blobs } = this.options;
     if (!(await this.mayRemove())) return;

@@ -36,7 +36,6 @@ import { findFile, toFile } from "./media-rows.js";
 /** If a file is longer than expected, its reserved quota grows by this number of bytes at a time. */
 const QUOTA_STEP_BYTES = 4 * 1024 * 1024;
 
-/** A received file whose bytes are in the media store. Its row in the database does not exist yet. */
 interface StoredUpload extends ReceivedUpload {
   key: string;
   name: string;

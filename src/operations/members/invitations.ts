@@ -168,10 +168,7 @@ export class Invitations {
     return issuedInvitation;
   }
 
-  /**
-   * Revokes an invitation, so that its link stops working.
-   * @throws NOT_FOUND if the invitation is not pending any more; FORBIDDEN; RESOURCE_CHANGED
-   */
+  /** @throws NOT_FOUND if the invitation is not pending any more; FORBIDDEN; RESOURCE_CHANGED */
   async revoke(caller: Caller, invitation: Invitation, precondition?: ExpectedETags): Promise<void> {
     const { db, members } = this.options;
     const { personId, address } = caller;

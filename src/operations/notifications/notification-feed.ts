@@ -25,7 +25,7 @@ interface NotificationSubscriber {
   caller: Caller;
   listener: NotificationListener;
   isOpen: boolean;
-  /** Cursor of the last notification that was passed to the subscriber before it joined the feed; null: only new notifications. */
+  /** Cursor after which the subscriber still needs missed notifications; null if it needs only new ones. */
   seenCursor: number | null;
 }
 
@@ -34,7 +34,6 @@ interface AppFeed {
   subscribers: Set<NotificationSubscriber>;
   /** Number of subscriptions, including those that are still being added. */
   subscriberCount: number;
-  /** Cursor of the last notification that was read from the database; null before the first subscription. */
   readCursor: number | null;
   /** Resolves when the last requested read from the database has ended. Reads run one after the other. */
   lastRead: Promise<void>;

@@ -201,7 +201,7 @@ const PUBLISH_NOTIFICATION = `
     RETURNING notification.app_id)
   SELECT pg_notify('${NOTIFICATION_CHANNEL}', app_id::text) FROM published`;
 
-/** Publishes a notification. Returns false and changes nothing if its status is not `requiredStatus`. */
+/** Returns false and changes nothing if the status of the notification is not `requiredStatus`. */
 export async function publishNotification(
   executor: SqlClient,
   appId: number,

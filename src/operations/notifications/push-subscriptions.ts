@@ -25,7 +25,7 @@ export interface PushDevice {
 /** Maximum number of visitors' devices for one network address: as many as visitors' sessions, because many people can share an address. */
 export const VISITOR_DEVICES_PER_ADDRESS_MAX = 1_000;
 
-/** Stores a device, or replaces the row with the same endpoint. `visitor_block` is copied because the session can end before the device. */
+/** Stores a device, or replaces the row with the same endpoint. Copies `visitor_block`, because the credential may be deleted earlier. */
 const SAVE_SUBSCRIPTION = `
   INSERT INTO push_subscription (app_id, reader, credential_id, endpoint, p256dh, auth, visitor_block)
   VALUES ($1, $2, $3, $4, $5, $6, (SELECT visitor_block FROM credential WHERE id = $3))
@@ -90,7 +90,7 @@ export class PushSubscriptions {
     return { publicKey, subscriptions };
   }
 
-  /** Stores a device of the caller. @throws REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED */
+  /** @throws REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED */
   async add(caller: Caller, appId: number, body: unknown): Promise<{ id: number }> {
     const { db, findReader, receivedDataLimiter, mayConnectTo, allowHttp } = this.options;
     const { endpoint, p256dh, auth } = parsePushTarget(body, allowHttp);

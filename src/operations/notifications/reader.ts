@@ -102,7 +102,6 @@ export function createScopeMatcher(readSignedInUsers: ReadSignedInUsers): FindCr
   };
 }
 
-/** Notifies all processes of a sign-in or sign-out on the page with this credential. */
 export async function notifyReaderChange(db: Db, appId: number, credentialId: number): Promise<void> {
   await rows(db, `SELECT pg_notify('${NOTIFICATION_READER_CHANNEL}', $1)`, [`${appId}:${credentialId}`]);
 }

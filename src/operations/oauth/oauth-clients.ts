@@ -91,7 +91,7 @@ export class OauthClients {
     return client ?? null;
   }
 
-  /** Registers a program. @throws OauthError for invalid metadata; RATE_LIMIT_EXCEEDED */
+  /** @throws OauthError for invalid metadata; RATE_LIMIT_EXCEEDED */
   async register(body: unknown, address: string | undefined): Promise<OauthClient> {
     const { success, data, error } = REGISTRATION_SCHEMA.safeParse(body);
     if (!success) {

@@ -107,10 +107,8 @@ export class OauthGrants {
   }
 
   /**
-   * Creates a grant. Checks the person's role again after it has locked the organization, because another request may have removed the
-   * role.
-   * @throws FORBIDDEN if the person's role on the app does not include all of the scopes; UNAUTHORIZED if the person's credential was
-   * revoked
+   * Creates a grant. Locks the organization and then checks the person's role again, because another request may have removed the role.
+   * @throws FORBIDDEN if the role does not include all of the scopes; UNAUTHORIZED if the person's credential was revoked
    */
   async create(decision: GrantDecision, clientId: string): Promise<OAuthGrant> {
     const { personId, decidingTokenId, appId, scopes } = decision;
@@ -134,7 +132,7 @@ export class OauthGrants {
     });
   }
 
-  /** Returns a grant; null if the grant does not exist or is no longer valid. */
+  /** Returns null if the grant does not exist or is no longer valid. */
   async find(id: number): Promise<OAuthGrant | null> {
     const [appRows] = await rows<OAuthGrant>(
       this.#db,

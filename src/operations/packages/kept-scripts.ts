@@ -90,7 +90,7 @@ const SELECT_SCRIPT_BYTES = `
 
 const SELECT_DECLARATIONS = `SELECT declarations FROM kept_script WHERE sha256 = $2 AND sha256 IN (${SELECT_USED_SCRIPTS})`;
 
-/** Type declarations of packages that drafts of the app $1 use: the smallest first, up to PACKAGE_TYPES_MAX_CHARACTERS in total. */
+/** The smallest declarations first, up to PACKAGE_TYPES_MAX_CHARACTERS in total. */
 const SELECT_DRAFT_DECLARATIONS = `
   SELECT sha256, declarations FROM (
     SELECT sha256, declarations, sum(declaration_bytes) OVER (ORDER BY declaration_bytes, sha256) AS bytes FROM kept_script
@@ -199,14 +199,12 @@ export class StoredScripts {
     return { ...facts, sha256, bytes: source.length };
   }
 
-  /** Returns data about the stored scripts with these hashes, without an entry for unknown hashes. */
   async findByHash(hashes: readonly string[]): Promise<ScriptFacts[]> {
     if (hashes.length === 0) return [];
     const sql = `UPDATE kept_script AS script SET touched_at = now() WHERE sha256 = ANY ($1) RETURNING ${SCRIPT_COLUMNS}`;
     return rows<ScriptFacts>(this.db, sql, [hashes]);
   }
 
-  /** Returns a stored script, from memory if possible; null if the script is not stored. */
   async read(sha256: string): Promise<StoredScript | null> {
     const recentScript = this.recentScripts.get(sha256);
     if (recentScript) return recentScript;
@@ -273,7 +271,6 @@ export class StoredScripts {
     return total!.bytes;
   }
 
-  /** Deletes scripts that no action and no version of an action uses, and old choices of versions. */
   async sweep(): Promise<void> {
     await rows(this.db, DELETE_UNUSED_CHOSEN_VERSIONS);
     await rows(this.db, DELETE_UNUSED_SCRIPTS);

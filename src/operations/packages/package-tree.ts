@@ -100,7 +100,7 @@ class PackageTree {
     return node;
   }
 
-  /** Adds the dependencies of a package to the tree. Returns those that the tree did not contain. */
+  /** Returns the dependencies that the tree did not contain. */
   async addDependencies({ choice, folder }: PackageNode): Promise<PackageNode[]> {
     const newNodes: PackageNode[] = [];
     const wantedChoices = choice.dependencies.map(([name, range]) => {

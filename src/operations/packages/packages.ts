@@ -269,7 +269,7 @@ export class DependencyResolver {
     return Object.fromEntries(pairs);
   }
 
-  /** Deletes unused scripts. Returns the time of the next call as Unix time in milliseconds. */
+  /** Returns the time of the next call as Unix time in milliseconds. */
   async sweep(): Promise<number> {
     await this.scripts.sweep();
     return Date.now() + SWEEP_INTERVAL_MS;

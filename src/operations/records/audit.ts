@@ -40,13 +40,11 @@ export interface AuditPage {
 
 export type ListAuditLog = (appId: number, options: AuditOptions, reserve?: ReserveResponseBytes) => Promise<AuditPage>;
 
-/** `data` contains IDs and names, such as the names of changed fields. */
 export interface AuditRecord {
   type: string;
   data: Record<string, unknown>;
 }
 
-/** The person and the credential that made a change. An ID is null if there is no person or credential. */
 export interface AuditActor {
   personId: number | null;
   credentialId: number | null;

@@ -29,7 +29,7 @@ export interface LogEntry {
 }
 
 export interface LogPage {
-  /** Number of entries that match the filters, on all pages. */
+  /** Number of matching entries on all pages. */
   count: number;
   /** False if `count` is an estimate, because more than EXACT_COUNT_MAX_ROWS entries match; absent otherwise. */
   countIsExact?: false;

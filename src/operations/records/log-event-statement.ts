@@ -11,7 +11,6 @@ export const HALTED_RUN_REASONS = {
   rate: `recursion: more than ${RUNS_PER_CHAIN_AND_MINUTE} runs of one chain in a minute`,
 } as const;
 
-/** A run that was not started, because a chain of runs would become too long. */
 export interface HaltedRun {
   id: number;
   actionId: number;

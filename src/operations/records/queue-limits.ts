@@ -134,7 +134,6 @@ export class QueueLimits {
     this.total.bytes -= bytes;
   }
 
-  /** Notifies all runners that queued runs of this app can start. */
   async announce(appId: number): Promise<void> {
     if (this.announced.has(appId)) return;
     this.announced.set(appId, true);

@@ -60,7 +60,7 @@ const INDEX_RUNS = { newer: indexStatement(...NEWER_RUNS), older: indexStatement
 const SELECT_DUE_RUNS = { newer: dueRunsSql(...NEWER_RUNS), older: dueRunsSql(...OLDER_RUNS) };
 /* Indexes the run with the ID $1. */
 const INDEX_RUN = indexStatement("id = $1::bigint", "ASC");
-/* Stores the run $1 without words, so that later batches leave it out. */
+/* Later batches leave out runs that have a row in `run_search`. */
 const SKIP_RUN = "INSERT INTO run_search (run_id, words) SELECT id, '' FROM run WHERE id = $1 ON CONFLICT DO NOTHING";
 
 /** Finds common words fast, without the index. SEARCH_BY_WORDS finds rare words. The planner cannot choose, so a search tries both. */
