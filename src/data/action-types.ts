@@ -151,8 +151,8 @@ export interface LimitData {
 export type RunWait = "concurrency" | "debounce";
 
 /**
- * Script of a dependency of an action. Only scripts that the service stores have the optional fields: npm packages, and scripts of other
- * hosts.
+ * Script of a dependency of an action. Except for `unreached`, only stored scripts have the optional fields: npm packages, and scripts of
+ * other hosts.
  */
 export interface Asset {
   name: string;

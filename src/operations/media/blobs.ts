@@ -161,7 +161,7 @@ export class MediaBlobs {
     return blobRows.map(({ key }) => key);
   }
 
-  /** Returns the used bytes of the app's quota. */
+  /** Returns how many bytes of the app's quota are used. */
   async usage(appId: number): Promise<number> {
     const [blobRows] = await rows<{ bytes: number }>(
       this.options.db,

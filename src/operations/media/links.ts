@@ -10,7 +10,7 @@ import type { MediaFiles } from "./files.js";
 import type { MediaRightsResolver } from "./media-callers.js";
 import { type FileRow, fileContentUrl } from "./media-rows.js";
 
-/** Label from which the signing key is derived, so that it differs from keys for other purposes. */
+/** Label from which the signing key is derived, so that this key differs from keys for other purposes. */
 const LINK_KEY_PURPOSE = "svc media link 1";
 
 export interface MediaLink {

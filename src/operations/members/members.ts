@@ -100,7 +100,7 @@ const SET_ORGANIZATION_ROLE = `
 const INSERT_APP_MEMBER = "INSERT INTO app_member (app_id, person_id, role, updated_at) VALUES ($1, $2, $3, $4)";
 const INSERT_APP_EDITOR = "INSERT INTO app_editor (app_id, person_id, updated_at) VALUES ($1, $2, $3)";
 
-/* Selects every organization to which the person $1 belongs. A role is null for membership without a role. */
+/* Selects every organization of the person $1. The role is null for a person who only belongs to the organization. */
 const SELECT_ALL_ROLES = `
   SELECT organization_id AS "organizationId", json_agg(role) AS roles FROM (
     SELECT organization_id, NULL AS role FROM person WHERE id = $1

@@ -122,7 +122,7 @@ export class PushSender {
     return devices.filter(({ credentialId }) => credentialId !== null && found.has(credentialId));
   }
 
-  /** Deletes deliveries whose user may not read the notification any more, for example after a sign-out. Returns the others. */
+  /** Deletes deliveries to users who may not read the notification any more, for example after a sign-out. Returns the others. */
   private async dropOutOfScope(deliveries: readonly PushDelivery[]): Promise<PushDelivery[]> {
     const { db, processId } = this.options;
     const wantedDeliveries: PushDelivery[] = [];

@@ -60,7 +60,7 @@ interface PushSubscriptionsOptions {
   allowHttp: boolean;
 }
 
-/** Deletes the oldest devices above the maximum of this reader, and for a visitor also of the visitors, except the device `keptId`. */
+/** Deletes the reader's oldest devices above the maximum. For a visitor, also deletes those of all visitors. Keeps the device `keptId`. */
 async function deleteOldest(
   manager: SqlClient,
   appId: number,

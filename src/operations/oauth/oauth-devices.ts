@@ -27,7 +27,7 @@ export interface DeviceAuthorization {
   interval: number;
 }
 
-/** Returns a code that a person typed in its stored form: upper case, without dashes. */
+/** Returns a code in its stored form: upper case, without dashes. People can type lower case or omit the dash. */
 const normalizeUserCode = (code: string): string => code.toUpperCase().replaceAll(/[^A-Z]/g, "");
 
 function createUserCode(): string {

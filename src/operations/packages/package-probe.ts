@@ -1,6 +1,6 @@
 /**
- * Loads a new package in an empty browser page without network access. A package that cannot load is thereby rejected at the save of an
- * action, and not at each run.
+ * Loads a new package in an empty browser page without network access. So a package that cannot load is rejected when an action is saved,
+ * and not at each run.
  */
 import type { Browsers } from "../../engine/browser/browsers.js";
 

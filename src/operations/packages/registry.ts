@@ -82,7 +82,7 @@ export class PackageRegistry {
 
   constructor(private readonly options: PackageRegistryOptions) {}
 
-  /** Allows only https URLs, and all URLs of the registry's own origin. Also checks redirects. @throws NotConnectedError */
+  /** Allows only https URLs and URLs of the registry's own origin, also for redirects. @throws NotConnectedError */
   private checkUrl(url: URL): void {
     if (url.origin !== this.origin && url.protocol !== "https:")
       throw new NotConnectedError("the registry redirects to a URL that is not an https URL", true);

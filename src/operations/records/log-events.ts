@@ -63,7 +63,7 @@ function sessionIdOf({ kind, credentialId }: DataSender): number | null {
 const NO_IDS = { dataSourceId: null, dataSourceEntryId: null, appNotificationId: null, sessionId: null };
 
 const EVENTS_PER_STATEMENT = 64;
-/** Maximum number of concurrent statements. Events that arrive while all of them run wait, and share the next statement. */
+/** Maximum number of concurrent statements. Further events wait, and share the next statement. */
 const CONCURRENT_STATEMENTS_MAX = 2;
 /** A statement takes no further event if its events would probably start this many runs. */
 const RUNS_PER_STATEMENT = 1_000;

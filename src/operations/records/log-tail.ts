@@ -11,7 +11,7 @@ import { ActionError } from "../../errors.js";
 import { type ExecutionLogs, LOG_CHANNEL, type LogEntry, type LogEntryEvent } from "./execution-logs.js";
 import { createLiveSource, type LiveSource } from "./live-source.js";
 
-/** Maximum number of log entries that one read returns. LIST_PAGE_MAX_BYTES also limits a read. */
+/** LIST_PAGE_MAX_BYTES also limits the log entries that one read returns. */
 const ENTRIES_PER_READ = 25;
 /** Maximum attempts of a read. They take at least half a minute, in which a database can restart. */
 const READ_ATTEMPTS = 60;

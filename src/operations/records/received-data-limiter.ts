@@ -51,7 +51,7 @@ export class ReceivedDataLimiter {
   }
 
   private takeVisitorQuota(sender: DataSender, appId: number, intakeCost: number): void {
-    // The address is checked first, so that data that exceeds its quota does not reduce the quota of the app's other visitors.
+    // The quota of the network address is checked first, so that data rejected here does not reduce the quota of all visitors.
     const waitSeconds = this.addresses.takeTokens(addressOf(sender), intakeCost);
     if (waitSeconds > 0)
       throw tooMuchDataError("one address", this.quotaMegabytes(INTAKE_QUOTA_ADDRESS_SHARE), waitSeconds);
