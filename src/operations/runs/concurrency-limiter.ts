@@ -1,8 +1,4 @@
-/**
- * Starts, skips or cancels runs by the setting `concurrency` of their action, which limits the runs with the same key: the action, and
- * optionally a value of the payload. A key is checked when one of its runs is queued or ends, in a separate transaction to prevent
- * deadlocks.
- */
+/** Applies the setting `concurrency`, which limits concurrent runs with the same key: their action, and optionally a payload value. */
 import type { Logger } from "pino";
 import type { EntityManager } from "typeorm";
 import { type Db, rows } from "../../data/database.js";
@@ -19,22 +15,21 @@ import { AWAITED_RUN_CHANNEL, createCancelRunNotice } from "./run-types.js";
 export const CONCURRENCY_LIMITS_CHANNEL = "svc_limits";
 
 const KEYS_PER_ROUND_MAX = 100;
-/** Maximum number of rows from which one round selects the keys to check. Many rows can name the same key. */
+/** One check of due keys reads at most this many rows. Several rows can contain the same key. */
 const DUE_ROWS_READ_MAX = 10_000;
-/** Maximum number of queued runs of a key that one check reads, in addition to the action's limit. */
+/** A check of a key reads up to this many queued runs, plus the action's limit of concurrent runs. */
 const QUEUED_RUNS_READ_MAX = 100;
-/** Time until a concurrency key is checked again: after a failed check, or after cancelling runs, because a cancel message can be lost. */
+/** Delay until a key is checked again after a failed check, or after runs were cancelled: a message that cancels a run can be lost. */
 const RECHECK_AFTER = "interval '1 second'";
-/** Reason that is stored for a skipped run. Secrets in it would not be masked, so it contains no value of the payload. */
+/** Stored reason of a skipped run. It contains no value of the payload, because secrets in it would not be masked. */
 const SKIP_REASON = "concurrency: the action's limit of concurrent runs was reached";
 
 interface ConcurrencyKey {
   actionId: number;
-  /** Digest of the key, in hexadecimal. */
   key: string;
 }
 
-/** Selects due keys: the oldest key of each app, then the second oldest of each app, and so on. */
+/** Selects due keys in rounds: the oldest key of each app, then the second oldest key of each app, and so on. */
 const SELECT_DUE_KEYS = `
   SELECT "actionId", key FROM (
     SELECT action_id AS "actionId", encode(key, 'hex') AS key, min(at) AS at,
@@ -44,7 +39,7 @@ const SELECT_DUE_KEYS = `
      GROUP BY app_id, action_id, key) AS due_keys
    ORDER BY turn, at LIMIT ${KEYS_PER_ROUND_MAX}`;
 
-/** Postpones the check of a key. Skips rows that another process is deleting or postponing. */
+/** Skips rows that another process is deleting or postponing. */
 const POSTPONE_CHECK = `
   UPDATE concurrency_due SET at = now() + ${RECHECK_AFTER}
    WHERE id = ANY (ARRAY(SELECT id FROM concurrency_due WHERE action_id = $1 AND key = decode($2, 'hex') AND at <= now()
@@ -52,13 +47,10 @@ const POSTPONE_CHECK = `
 
 const SELECT_KEY_OF_RUN = `SELECT action_id AS "actionId", encode(key, 'hex') AS key FROM run_concurrency WHERE run_id = $1`;
 
-/** Locks a concurrency key, in a separate statement, so that the next one sees all changes of the previous transaction with this lock. */
+/** A separate statement for the lock: the next statement then sees all changes of the transaction that held this lock before. */
 const LOCK_KEY = "SELECT pg_advisory_xact_lock(hashtextextended('svc_concurrency:' || $1::bigint || ':' || $2, 0))";
 
-/**
- * Reads a key's runs, and deletes the requests to check it, in one snapshot: a later change adds a request again. `BETWEEN true AND true`
- * and the order match the index run_concurrency_key, so that PostgreSQL reads only the rows that it needs.
- */
+/** `BETWEEN` makes PostgreSQL use the index run_concurrency_key. A change after this snapshot adds a row to `concurrency_due`. */
 const SELECT_CONCURRENCY_STATE = `
   WITH seen AS (DELETE FROM concurrency_due WHERE action_id = $1 AND key = decode($2, 'hex') RETURNING 1),
   admitted AS (
@@ -74,12 +66,11 @@ const SELECT_CONCURRENCY_STATE = `
          (SELECT json_agg(json_build_object('runId', run_id, 'policy', policy, 'admitted', admitted) ORDER BY run_id)
             FROM (SELECT * FROM admitted UNION ALL SELECT * FROM others) AS contending) AS runs`;
 
-/** Locks the runs $1 in the order of their IDs, as all statements do to prevent deadlocks, and selects their IDs. */
+/** Locks the runs $1 in the order of their IDs, as all statements do, to prevent deadlocks. */
 const LOCKED_RUN_IDS = "ARRAY(SELECT id FROM run WHERE id = ANY ($1::bigint[]) ORDER BY id FOR NO KEY UPDATE)";
 
 const IS_WAITING = `${isInSourceStateSql("claim")} AND waits_for = 'concurrency'`;
 
-/** Lets queued runs start. Notifies the runners, and the processes whose runs wait for one of these runs. */
 const ADMIT_RUN = `
   WITH admitted AS (
     UPDATE run SET waits_for = NULL, ready_at = now()
@@ -108,13 +99,12 @@ export class ConcurrencyLimiter {
     private readonly log: Pick<Logger, "warn">,
   ) {}
 
-  /** Checks a run that was just queued, and the other runs with the same concurrency key. */
   async checkRun(runId: number): Promise<void> {
     const [key] = await rows<ConcurrencyKey>(this.db, SELECT_KEY_OF_RUN, [runId]);
     if (key) await this.checkKey(key);
   }
 
-  /** Checks due concurrency keys, and returns their number. Postpones a check that fails, so that other keys do not wait for it. */
+  /** Returns the number of checked keys. Postpones a check that fails, so that other keys do not wait for it. */
   async checkDueKeys(): Promise<number> {
     const keys = await rows<ConcurrencyKey>(this.db, SELECT_DUE_KEYS);
     for (const key of keys) {
@@ -142,7 +132,6 @@ export class ConcurrencyLimiter {
     for (const run of cancel) await this.cancel(run);
   }
 
-  /** Locks a concurrency key, and starts or skips its runs. Returns the runs to cancel, and the number of skipped schedule times. */
   private async checkLocked(
     manager: EntityManager,
     { actionId, key }: ConcurrencyKey,
@@ -158,7 +147,7 @@ export class ConcurrencyLimiter {
     const { admit, skip, cancel } = decideRunAdmission(limit ?? Number.MAX_SAFE_INTEGER, runs);
     const isAll = runs.filter(({ admitted }) => !admitted).length < QUEUED_RUNS_READ_MAX + (limit ?? 0);
     let isMore = !isAll && (limit === null || skip.length + cancel.length > 0);
-    // If more runs are queued than were read, the unread newer runs may replace those that would start. So no run starts yet.
+    // Starts no run if runs must be cancelled but not all runs were read: an unread newer run may replace those that would start.
     if (admit.length > 0 && (isAll || cancel.length === 0)) {
       const [admitted] = await rows<{ admittedCount: number }>(manager, ADMIT_RUN, [admit]);
       isMore ||= admitted!.admittedCount < admit.length;
@@ -169,7 +158,6 @@ export class ConcurrencyLimiter {
     return { cancel, skippedTicks: skipped.filter(({ trigger }) => trigger === "schedule").length };
   }
 
-  /** Cancels a queued run, or asks the process that executes the run to cancel it. */
   private async cancel({ runId, for: by }: RunAdmissionDecision["cancel"][number]): Promise<void> {
     const run = await this.repository.find(runId);
     if (run?.state === "queued") {

@@ -7,11 +7,10 @@ import { ActionError } from "../../errors.js";
 import { createAbortableGenerator } from "../records/abortable-generator.js";
 import { LOG_CHANNEL } from "../records/execution-logs.js";
 
-/** PostgreSQL channel. A message contains the ID of a run that has printed console lines. */
 export const CONSOLE_CHANNEL = "svc_console";
 
 const FLUSH_INTERVAL_MS = 200;
-/** A live stream reads new lines after this many milliseconds even without a notification: it can be lost, and a deleted run sends none. */
+/** Maximum time until a live stream reads again without a notification: notifications can be lost, and a deleted run sends none. */
 const POLL_INTERVAL_MS = 500;
 /** Maximum number of lines that one read returns, so that a slow reader needs little memory. */
 const LINES_PER_READ_MAX = 500;
@@ -34,7 +33,6 @@ const INSERT_LINES = `
 /** Replaces characters that a text column of PostgreSQL cannot store, such as NUL. */
 const storableText = (text: string): string => text.toWellFormed().replaceAll("\0", "\uFFFD");
 
-/** Collects the console lines of one run, and stores them in batches. */
 export class ConsoleWriter {
   private lines: (ConsoleLine & { seq: number })[] = [];
   private seq = 0;
@@ -53,7 +51,7 @@ export class ConsoleWriter {
     this.timer ??= setTimeout(() => this.flush(), FLUSH_INTERVAL_MS);
   };
 
-  /** Stores the console lines that are not stored yet. Call this method before the run ends. */
+  /** Stores the remaining lines. Call this method before the run ends. */
   readonly finish = async (): Promise<void> => {
     this.flush();
     await this.lastWrite;
@@ -65,7 +63,6 @@ export class ConsoleWriter {
     const { lines } = this;
     this.lines = [];
     if (lines.length === 0) return;
-    // A failure loses these console lines, but does not fail the run.
     this.lastWrite = this.lastWrite.then(() => this.store(lines)).catch(() => undefined);
   }
 
@@ -82,7 +79,6 @@ export class RunConsole {
     private readonly notifications: DatabaseNotifications,
   ) {}
 
-  /** @param mask replaces the app's secrets in lines */
   writer(runId: number, mask: (lines: readonly ScannedText[]) => Promise<string[]>): ConsoleWriter {
     return new ConsoleWriter(this.db, runId, mask);
   }
@@ -96,7 +92,7 @@ export class RunConsole {
     return lines.map((line) => ({ ...line, at: line.at.toISOString() }));
   }
 
-  /** @throws RUN_NOT_FOUND if the run does not belong to the app */
+  /** @throws ActionError RUN_NOT_FOUND if the app has no run with this ID */
   private async hasEnded(appId: number, runId: number): Promise<boolean> {
     const sql = "SELECT finished_at IS NOT NULL AS ended FROM run WHERE id = $1 AND app_id = $2";
     const [run] = await rows<{ ended: boolean }>(this.db, sql, [runId, appId]);
@@ -104,7 +100,6 @@ export class RunConsole {
     return run.ended;
   }
 
-  /** Resolves at the next notification about the run, after POLL_INTERVAL_MS, or when the reader leaves. */
   private nextNotice(runId: number, readerLeft: AbortSignal): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const stopWaiting = () => resolve();
@@ -126,7 +121,7 @@ export class RunConsole {
     runId: number,
     readerLeft: AbortSignal,
   ): AsyncGenerator<RunConsoleLine[], void, void> {
-    // Throws if the run belongs to another app, because the query of the lines does not check this.
+    // Throws if the run belongs to another app. The query of the lines does not check the app.
     await this.hasEnded(appId, runId);
     for (let last = -1, isOver = false; ; ) {
       const lines = await this.readLines(runId, last, LINES_PER_READ_MAX);
@@ -134,20 +129,19 @@ export class RunConsole {
       last = lines.at(-1)?.seq ?? last;
       if (lines.length === LINES_PER_READ_MAX) continue;
       if (isOver || readerLeft.aborted) return;
-      // Listens before it reads the run's state, so that it cannot miss the end of the run in between.
+      // Listens before it reads the state of the run. Otherwise, it could miss a run's end between these two steps.
       const next = this.nextNotice(runId, readerLeft);
       isOver = await this.hasEnded(appId, runId);
       if (!isOver) await next;
     }
   }
 
-  /** Returns all lines that the run has printed so far. @throws ActionError RUN_NOT_FOUND */
   async list(appId: number, runId: number): Promise<RunConsoleLine[]> {
     await this.hasEnded(appId, runId);
     return this.readLines(runId, -1);
   }
 
-  /** Yields all lines of the run in batches, until the run ends. @throws ActionError RUN_NOT_FOUND */
+  /** Yields the lines of the run in batches, until the run ends. @throws ActionError RUN_NOT_FOUND */
   follow(appId: number, runId: number): AsyncGenerator<RunConsoleLine[], void, void> {
     return createAbortableGenerator((readerLeft) => this.lines(appId, runId, readerLeft));
   }

@@ -1,4 +1,4 @@
-/** Starts a debounced run when its action was not called again within the debounce time. Also starts due checks of concurrency keys. */
+/** Starts debounced runs when their debounce time is over. Also starts due checks of the setting `concurrency`. */
 import { type Db, rows } from "../../data/database.js";
 import { isInSourceStateSql } from "../../data/run.js";
 import { QUEUED_RUN_CHANNEL } from "../records/queue-limits.js";
@@ -6,7 +6,7 @@ import type { ConcurrencyLimiter } from "./concurrency-limiter.js";
 
 const RUNS_PER_STATEMENT_MAX = 100;
 
-/** Skips locked rows, because another transaction is replacing the payload of these runs or cancelling them. */
+/** Skips locked rows: another transaction is cancelling these runs or replacing their payloads. */
 const RELEASE_DUE_RUNS = `
   WITH due AS (
     SELECT debounced.run_id, run.action_id, action.concurrency, svc_run_payload(run.payload, run.event_id) AS payload
@@ -31,7 +31,7 @@ export class Debouncer {
     private readonly limiter: ConcurrencyLimiter,
   ) {}
 
-  /** Releases runs and checks concurrency keys until none is due. Returns when the next is due, as Unix time in milliseconds, or null. */
+  /** Releases due runs and checks due keys. Returns the next due time as Unix time in milliseconds; null if there is none. */
   readonly releaseDue = async (): Promise<number | null> => {
     for (;;) {
       const [released] = await rows<{ releasedCount: number }>(this.db, RELEASE_DUE_RUNS);

@@ -1,4 +1,4 @@
-/** Claims queued runs while slots are free, and executes each until it ends. Read this file to learn in which order runs start. */
+/** Claims queued runs while slots are free, and executes each run until it ends. */
 import { runInBackground } from "../../background.js";
 import type { RunOutcome } from "../records/execution-logs.js";
 import type { RunCancellation, RunExecutor } from "./executor.js";
@@ -14,11 +14,10 @@ interface ActiveRun {
   slot: Slot;
 }
 
-/** An ended run keeps its slot for this long per MB of result, so that large results, which block the main thread, delay only their app. */
+/** A large result blocks the main thread. So its run keeps the slot for this many milliseconds per MB, which delays only the run's app. */
 const COOL_DOWN_MS_PER_MB = 150;
 const COOL_DOWN_MIN_BYTES = 1024 * 1024;
 
-/** Returns for how many milliseconds the slot of a run stays occupied after the run's end. */
 export function computeSlotCoolDownMs(outcome: RunOutcome): number {
   const bytes = outcome.ok ? (outcome.data?.length ?? 0) : 0;
   return bytes < COOL_DOWN_MIN_BYTES ? 0 : (bytes / 2 ** 20) * COOL_DOWN_MS_PER_MB;
@@ -41,15 +40,14 @@ export class Dispatcher {
   private readonly slots: Slots;
   private readonly active = new Map<number, ActiveRun>();
   readonly lostClaims: LostClaimRecovery;
-  /** IDs of queued runs for which active runs wait. Each starts as soon as a nested slot is free. */
+  /** IDs of queued runs for whose results active runs wait. Each of these queued runs gets an additional (nested) slot. */
   private readonly awaitedRuns = new Set<number>();
-  /** Callers that wait until this process starts a queued run, by the run's ID. */
   private readonly startListeners = new Map<number, Set<(done: Promise<RunOutcome>) => void>>();
-  /** Signal that ends the active runs while the process stops; null while it claims queued runs. */
+  /** Null until this process starts to stop. When this signal aborts, the active runs are ended. */
   private stopping: AbortSignal | null = null;
-  /** True if runs may be queued whose notifications were handled while no slot was free or the app used its share of the slots. */
+  /** True if this process may have missed queued runs, because no slot was free or their app used its share of the slots. */
   private mustCheckQueue = false;
-  /** Apps for which runs were queued during the current claim, which may have missed these runs. */
+  /** Apps for which runs were queued during the current claim. The claim may have missed these runs. */
   private readonly queuedDuringClaim = new Set<number>();
   private claimInProgress: Promise<void> | null = null;
   private isClaimRequested = false;
@@ -77,7 +75,7 @@ export class Dispatcher {
     return done;
   }
 
-  /** Calls `listener` when this process starts the run, with a promise for its outcome. The returned function removes the listener. */
+  /** Calls `listener` when this process executes the run. The returned function removes the listener. */
   onStart(runId: number, listener: (done: Promise<RunOutcome>) => void): () => void {
     const active = this.active.get(runId);
     if (active) listener(active.done);
@@ -90,11 +88,10 @@ export class Dispatcher {
   }
 
   private claimMissedRuns(): void {
-    // Ignores a failure, because the next call of `claimQueued` tries again.
     if (this.mustCheckQueue) this.claimAll().catch(() => undefined);
   }
 
-  /** Starts the next queued run. Returns true if this process may be able to claim another run. */
+  /** Returns true if this process may be able to claim another run. */
   private async claimNext(): Promise<boolean> {
     this.queuedDuringClaim.clear();
     if (this.stopping) return false;
@@ -124,12 +121,11 @@ export class Dispatcher {
     return false;
   }
 
-  /** True if the last claim may have missed a run of an app that can still get a slot. */
   private mayHaveMissedRun(): boolean {
     return [...this.queuedDuringClaim].some((appId) => this.slots.canAcquire(appId));
   }
 
-  /** Claims runs one by one, so that each claim counts the slot of the previous one. A call during a claim causes another claim. */
+  /** Claims one run after the other, so that each claim counts the slot of the previous run. A call during a claim causes another claim. */
   private claimAll(): Promise<void> {
     const all = async () => {
       try {
@@ -146,7 +142,7 @@ export class Dispatcher {
     return this.claimInProgress;
   }
 
-  /** Starts a queued run for which an active run waits, as soon as a nested slot is free. The active run keeps its slot. */
+  /** Starts the queued run `childId` in an additional (nested) slot, because the active run `parentId` waits for its result. */
   onRunAwaited(parentId: number, childId: number): void {
     const parent = this.active.get(parentId);
     if (!parent || this.awaitedRuns.has(childId)) return;
@@ -157,9 +153,9 @@ export class Dispatcher {
   private async startNested({ appId, slot: parentSlot }: ActiveRun, childId: number): Promise<void> {
     const { repository, processId } = this.options;
     const slot = await this.slots.acquireNested(appId, parentSlot);
-    // A stopping process still starts this run, because an active run waits for it. After a forced stop, it starts no run.
+    // A stopping process still starts runs for which an active run waits, but not after a forced stop.
     if (this.stopping?.aborted) return slot.free();
-    // Another process may have claimed the run, or its caller may have cancelled it.
+    // The claim finds no run if another process has claimed the run or if the run was cancelled.
     await this.lostClaims.track(
       repository.claimById(processId, childId).catch(() => null),
       (run) => {
@@ -169,7 +165,7 @@ export class Dispatcher {
     );
   }
 
-  /** Returns a slot for a run of the app, or null. If the active run `parentId` waits for the new run, also tries a nested slot. */
+  /** If the active run `parentId` waits for the result of the new run, also tries an additional (nested) slot. */
   tryAcquireSlot(appId: number, parentId: number | null): Slot | null {
     if (this.stopping?.aborted) return null;
     const parent = parentId === null ? undefined : this.active.get(parentId);
@@ -177,14 +173,13 @@ export class Dispatcher {
     return free ?? (parent ? this.slots.tryAcquireNested(appId, parent.slot) : null);
   }
 
-  /** Call this method when any process has queued a run of the app. Claims the run as soon as the app can get a slot. */
+  /** Call this method when any process has queued a run of the app. */
   onRunQueued(appId: number): void {
     this.mustCheckQueue = true;
     this.queuedDuringClaim.add(appId);
     if (!this.claimInProgress && this.slots.canAcquire(appId)) this.claimMissedRuns();
   }
 
-  /** Ends a run early if this process executes it. */
   cancel(id: number, reason: RunCancellation): void {
     this.active.get(id)?.controller.abort(reason);
   }
@@ -193,10 +188,7 @@ export class Dispatcher {
     return this.active.has(id);
   }
 
-  /**
-   * Starts queued runs while slots are free, also those whose notification was lost. Returns for how many milliseconds a run has waited
-   * although it could start; more than a few seconds mean a fault in the service. Rejects with errors of the database.
-   */
+  /** Starts queued runs. Returns for how many milliseconds a run has waited although it could start; over a few seconds mean a fault. */
   async claimQueued(): Promise<number> {
     if (this.stopping) return 0;
     await this.claimAll();
@@ -204,12 +196,11 @@ export class Dispatcher {
     return this.options.repository.longestWait(this.slots.perApp(), this.slots.currentShare());
   }
 
-  /** Returns the slots of this process, its free slots, and the number of queued runs for which callers in this process wait. */
   usage(): { total: number; free: number; waiting: number } {
     return { total: this.slots.totalSlots, free: this.slots.freeCount(), waiting: this.startListeners.size };
   }
 
-  /** Starts queued runs for which active runs wait, also if a notification was lost. Call this method at intervals. */
+  /** Finds awaited runs whose notification was lost. Call this method at intervals. */
   async findAwaitedRuns(): Promise<void> {
     if (this.stopping?.aborted || this.active.size === 0) return;
     for (const { id, causeRunId } of await this.options.repository.queuedByCause([...this.active.keys()])) {
@@ -217,14 +208,13 @@ export class Dispatcher {
     }
   }
 
-  /** Aborts the runs that another process has ended because the lease of this process had expired. */
+  /** Aborts the runs that another process has ended, because the lease of this process had expired. */
   async abortLostRuns(): Promise<void> {
     const { repository, processId } = this.options;
     for (const id of await repository.findNoLongerHeld(processId, [...this.active.keys()]))
       this.active.get(id)?.controller.abort("lost");
   }
 
-  /** Claims no more runs, and waits until the active runs have ended. When `forceStop` aborts, ends the active runs. */
   async drain(forceStop: AbortSignal): Promise<void> {
     this.stopping = forceStop;
     const abortAll = () => {
@@ -232,7 +222,7 @@ export class Dispatcher {
     };
     forceStop.addEventListener("abort", abortAll);
     if (forceStop.aborted) abortAll();
-    // Waits for slots and not for active runs: a claimed run gets its slot before it is active.
+    // Waits for the slots instead of the active runs, because a claimed run gets its slot before it is active.
     await this.slots.whenEmpty();
     forceStop.removeEventListener("abort", abortAll);
   }

@@ -1,7 +1,4 @@
-/**
- * Writes the row of a new run: running if this process has a free slot, otherwise queued. All calls of actions use this file. Schedules and
- * log events insert queued rows by other statements.
- */
+/** Inserts a run: running if this process has a free slot, otherwise queued. Schedules and log events insert runs elsewhere. */
 import type { RunWait } from "../../data/action-types.js";
 import type { Db, SqlClient } from "../../data/database.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
@@ -24,19 +21,17 @@ import type { RunTraces } from "./run-traces.js";
 import { AWAITED_RUN_CHANNEL, type NewRun, type RunRecord } from "./run-types.js";
 import type { Slot } from "./slots.js";
 
-/** Maximum number of concurrent inserts of queued rows, in total and per app. A burst of one app then delays only this app. */
+/** Maximum number of concurrent inserts of queued rows, in total and per app. So a burst of one app delays only this app. */
 const CONCURRENT_INSERTS_MAX = 8;
 const CONCURRENT_INSERTS_PER_APP_MAX = 2;
 
 export interface EnqueuedRun {
   id: number;
-  /** True if an earlier request with the same idempotency key wrote the row. */
   isRepeated: boolean;
-  /** Outcome of the run; present if this process executes the run. */
+  /** Present if this process executes the run. */
   done?: Promise<RunOutcome>;
 }
 
-/** `run` is the run if this process must execute it now; otherwise null. */
 interface InsertedRow {
   id: number;
   isRepeated: boolean;
@@ -44,7 +39,7 @@ interface InsertedRow {
   waitsFor: RunWait | null;
 }
 
-/** Inserts a run: running in the process `holder`, or queued if `holder` is null. Returns null if the run must be queued instead. */
+/** If `holder` is null, inserts a queued run. Otherwise, inserts a running run of this process, or returns null if it must wait. */
 type InsertRun = (holder: string | null, executor: SqlClient) => Promise<InsertedRow | null>;
 
 interface EnqueuerOptions {
@@ -57,11 +52,9 @@ interface EnqueuerOptions {
   processId: string;
 }
 
-/** Checks that the action that a call names can run. */
 interface RunnableCheck {
-  /** Throws if the action cannot run. This happens before the call uses capacity of the queue. */
   check(): Promise<void>;
-  /** True if a lookup has just shown that the action can run. The statement that writes the row checks this again. */
+  /** True if a lookup has just shown that the action can run. The statement that inserts the run checks this again. */
   isRunnable: boolean;
 }
 
@@ -75,10 +68,7 @@ export class Enqueuer {
 
   constructor(private readonly options: EnqueuerOptions) {}
 
-  /**
-   * Enqueues a run of an action that the caller names. @param awaitedBy ID of the run that waits for the new run; null if none does
-   * @throws ActionError OVERLOADED, RUN_SKIPPED, and the errors of `insertOnDemandRun`
-   */
+  /** @param awaitedBy ID of the run that waits for the new run @throws OVERLOADED, RUN_SKIPPED, the errors of `insertOnDemandRun` */
   enqueueOnDemand(named: NewOnDemandRun, awaitedBy: number | null = null): Promise<EnqueuedRun> {
     const { db, traces } = this.options;
     const traceparent = traces.currentTraceparent();
@@ -103,7 +93,6 @@ export class Enqueuer {
     });
   }
 
-  /** Enqueues a run of an action whose ID is known to exist. @throws OVERLOADED, RUN_SKIPPED */
   enqueueByActionId(run: NewRun): Promise<EnqueuedRun> {
     const { traces } = this.options;
     const { waitsFor = null } = run;
@@ -130,13 +119,12 @@ export class Enqueuer {
     try {
       return await this.queue(run, insert, awaitedBy);
     } catch (error) {
-      // If the action cannot run any more, throws the error of the check instead of OVERLOADED.
+      // If the action can no longer run, `check` throws a more exact error than OVERLOADED.
       if (call?.isRunnable && isOverloaded(error)) await call.check();
       throw error;
     }
   }
 
-  /** Writes the row as running and executes the run in the slot. Returns null if the run must be queued instead. */
   private async startInSlot(slot: Slot, insert: InsertRun): Promise<EnqueuedRun | null> {
     const { db, dispatcher, processId } = this.options;
     try {
@@ -170,7 +158,6 @@ export class Enqueuer {
     return { id, isRepeated };
   }
 
-  /** Writes the row as queued, unless the app has reached its limit of queued runs. @throws OVERLOADED */
   private async insertQueued(appId: number, bytes: number, insert: InsertRun): Promise<InsertedRow> {
     const { queueLimits, traces } = this.options;
     if (!(await queueLimits.reserveCapacity(appId, bytes))) {
@@ -191,10 +178,7 @@ export class Enqueuer {
     }
   }
 
-  /**
-   * Applies the action's setting `concurrency`. Ends the run if it would wait for the run `awaitedBy`, which waits for it (deadlock).
-   * @throws ActionError RUN_SKIPPED
-   */
+  /** Ends the run if its concurrency limit makes it wait for the run `awaitedBy`, which waits for this run's result (deadlock). */
   private async checkConcurrency(id: number, awaitedBy: number | null): Promise<void> {
     const { limiter, repository } = this.options;
     await limiter.checkRun(id);

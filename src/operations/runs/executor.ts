@@ -36,41 +36,33 @@ import type { RunCode, RunRecord } from "./run-types.js";
 
 const SELECT_ACTION = `SELECT name, code, environment, dependencies, assets, timeout_ms AS "timeoutMs",
           integration_origins AS "integrationOrigins", source->>'map' AS map FROM action WHERE id = $1`;
-/** Selects a version as text, because PostgreSQL's ->> rejects JSON that contains \u0000. JavaScript parses the text. */
+/** Selects the whole JSON, because PostgreSQL's operator ->> rejects JSON that contains \u0000. */
 const SELECT_VERSION = "SELECT data FROM action_version WHERE id = $1";
-/** Stores the requests of a run whose end another process has written, or may write. */
 const STORE_REQUESTS = "UPDATE run SET requests = $2 WHERE id = $1";
 
-/** Maximum number of searches for secrets in one outcome. If the secrets change during each search, the run fails. */
+/** If the secrets change during this many searches of one outcome, the run fails. */
 const SCANS_MAX = 20;
-/** Delay in milliseconds before a statement is repeated while the database is unavailable. */
 const RETRY_DELAY_MS = 500;
-/** Maximum number of console lines about blocked requests of one run, which can make hundreds of requests a second. */
+/** Maximum number of console lines about blocked requests. A run can send hundreds of requests a second. */
 const BLOCKED_LINES_MAX = 100;
-/** Maximum length of a result that is quickly searched for secrets. This process may crash during a longer search. */
 const SHORT_RESULT_MAX_CHARACTERS = 64 * 1024;
 
-/** Reason of an aborted signal that ends a run early. */
 export class RunCancellation {
-  /** @param displacedBy ID of the run that replaces this run; null if a person cancelled the run */
+  /** @param displacedBy ID of the run that replaces this run; null if no run replaces it */
   constructor(readonly displacedBy: number | null) {}
 }
 
-/** Data about a run for its log entry, trace and metrics, in addition to the outcome. */
 interface RunDetails {
   hosts: Set<string>;
-  /** Payload with secrets masked, as JSON text; null if it contains no secret. */
   payload: string | null;
-  /** Mode in which the code runs; null before it is evaluated. */
   mode: SandboxMode | null;
   trace: RunTrace;
   requests: readonly OutgoingRequestRecord[];
 }
 
-/** If `secrets` is null, the outcome contains no text from the app's code and needs no search for secrets. */
+/** If `secrets` is null, the outcome contains no text from the app's code, and needs no search for secrets. */
 interface Evaluation {
   outcome: RunOutcome;
-  /** True if the end of the error's text was removed. */
   isCut: boolean;
   secrets: RunSecrets | null;
 }
@@ -80,20 +72,20 @@ const toUnscannedEvaluation = (outcome: RunOutcome): Evaluation => ({ outcome, i
 const isLongResult = (outcome: RunOutcome): boolean =>
   outcome.ok && outcome.data !== undefined && outcome.data.length > SHORT_RESULT_MAX_CHARACTERS;
 
-/** Repeats `work` while the database is unavailable. @throws other errors, and every error after `signal` has aborted */
+/** Repeats `work` while the database is unavailable and `signal` has not aborted. */
 async function retryInOutage<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
       return await work();
     } catch (error) {
       if (signal.aborted || !isDatabaseUnavailable(error)) throw error;
-      // After an abort, the next attempt throws the error of the outage.
+      // An abort ends this delay. The next attempt then throws the database error.
       await delay(RETRY_DELAY_MS, undefined, { signal }).catch(() => undefined);
     }
   }
 }
 
-/** Returns a check that rejects URLs that contain a secret, and prints a console line with the secret's key. */
+/** Returns false for a URL that contains a secret. Prints a console line with the key of the secret's setting. */
 function createUrlCheck(
   secrets: RunSecrets,
   { print }: ConsoleWriter,
@@ -111,7 +103,7 @@ function createUrlCheck(
   };
 }
 
-/** Converts the page's outcome to the run's outcome. The value of `Svc.App.V3.Actions.response` has the form `{<mark>: options}`. */
+/** A value of `Svc.App.V3.Actions.response` has the form `{<mark>: options}`. The mark is a random property name of this run. */
 async function toRunOutcome(page: PageOutcome, signal: AbortSignal, mark: string | null): Promise<RunOutcome> {
   const { reason } = signal;
   if (!page.ok) {
@@ -138,7 +130,7 @@ interface ExecutorOptions {
   secrets: SecretStore;
   scripts: Pick<PageScriptLoader, "prepare">;
   console: Pick<RunConsole, "writer">;
-  /** Time limit of a run in milliseconds. An action can have a shorter one. */
+  /** Maximum time limit of a run. An action can have a shorter one. */
   timeoutMs: number;
   measures: Pick<ServiceMetrics, "runEnded" | "requestEnded">;
   traces: Pick<RunTraces, "beginTrace">;
@@ -150,11 +142,7 @@ interface ExecutorOptions {
 export class RunExecutor {
   constructor(private readonly options: ExecutorOptions) {}
 
-  /**
-   * Executes a run that the process `holder` has claimed, and writes its outcome, even if this is an error.
-   * @throws if another process has ended the run, or if this process stops before it has written the outcome: another process then ends the
-   *   run
-   */
+  /** @throws if the outcome cannot be written before this process stops or loses the run to another process */
   async execute(run: RunRecord, holder: string, signal: AbortSignal): Promise<RunOutcome> {
     const trace = await this.options.traces.beginTrace(run);
     const details: RunDetails = { hosts: new Set(), payload: null, mode: null, trace, requests: [] };
@@ -165,7 +153,7 @@ export class RunExecutor {
     const durationMs = performance.now() - startedAt;
     let { outcome } = result;
     try {
-      // Stores the requests first, because the process may crash while it searches a long result.
+      // Stores the requests before `finish`, because the process may crash while it searches a long result for secrets.
       if (isLongResult(outcome)) await this.storeRequests(run, details);
       outcome = await this.finish(run, holder, result, details, durationMs, signal);
       return outcome;
@@ -188,7 +176,7 @@ export class RunExecutor {
   }
 
   private async evaluateCode(run: RunRecord, signal: AbortSignal, details: RunDetails): Promise<Evaluation> {
-    // The log entry contains this payload if the run fails before its payload was searched for secrets.
+    // The log entry contains this empty payload if the run fails before its own payload was searched for secrets.
     details.payload = EMPTY_PAYLOAD;
     const [action, secrets] = await retryInOutage(signal, () =>
       Promise.all([this.loadCode(run), this.options.secrets.beginRun(run.appId, run.secretsVersion)]),
@@ -250,7 +238,7 @@ export class RunExecutor {
         secrets.onDataReceived();
         details.hosts.add(host);
       },
-      // Checks URLs for secrets only if needed, to save time. A run without secrets that cannot read settings needs no check.
+      // The check of each URL takes time. A run without secrets needs no check if it has no token to read settings.
       ...((secrets.hasSecrets || scripts.hasToken) && { mayRequest: createUrlCheck(secrets, writer, signal) }),
       ...(scripts.hasToken &&
         serviceRequests !== null && {
@@ -263,7 +251,6 @@ export class RunExecutor {
     };
   }
 
-  /** Returns the function that sends the run's requests to other services and records them. */
   private outgoingRequests(
     { appId }: RunRecord,
     { environment, integrationOrigins = [] }: RunCode,
@@ -293,7 +280,7 @@ export class RunExecutor {
     return send;
   }
 
-  /** Stores the requests of a run whose outcome this process has not written, or may fail to write. */
+  /** Stores the run's outgoing requests if this process has not written its outcome, or may fail to write it. */
   private async storeRequests(run: RunRecord, { requests }: RunDetails): Promise<void> {
     if (requests.length === 0) return;
     const values = [run.id, JSON.stringify(requests)];
@@ -302,7 +289,6 @@ export class RunExecutor {
     });
   }
 
-  /** Runs a step after the code. If the step fails, logs the error and keeps the outcome of the run. */
   private async tryAfterwards({ id: runId }: RunRecord, description: string, step: () => Promise<void>): Promise<void> {
     try {
       await step();
@@ -317,7 +303,7 @@ export class RunExecutor {
     return createInternalFailure(error);
   }
 
-  /** Masks secrets, writes the outcome and returns it. Returns null if the secrets changed: then the outcome must be searched again. */
+  /** Returns null if the app's secrets changed, so that the search of the outcome must be repeated. */
   private async scanAndFinish(
     run: RunRecord,
     holder: string,
@@ -341,7 +327,7 @@ export class RunExecutor {
     return scanned;
   }
 
-  /** Writes the outcome of a run; tries again while the database is unavailable. If the database rejects the outcome, writes a failure. */
+  /** Repeats the write after a database error. If PostgreSQL cannot store the outcome, writes a failure instead. */
   private async finish(
     run: RunRecord,
     holder: string,
@@ -377,7 +363,6 @@ export class RunExecutor {
   }
 }
 
-/** Returns the payload with secrets masked, as JSON text; null if it contains none. */
 async function maskedPayload({ payload }: RunRecord, scan: OutcomeSecretScan): Promise<string | null> {
   const masked = await scan.maskPayload(payload);
   return masked === payload ? null : masked;

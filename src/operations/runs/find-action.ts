@@ -1,4 +1,4 @@
-/** Finds the action that a call names, and checks that it can run on demand. */
+/** Finds the action that a call names, and checks that the action can run on demand. */
 import type { RunWait, Trigger } from "../../data/action-types.js";
 import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -7,32 +7,25 @@ import { getReferenceSqlParameters, type IdOrName } from "../../rules/reference.
 import type { CallerActionAccess } from "./run-access.js";
 import type { RunCode } from "./run-types.js";
 
-/** Triggers with which a request can run an action: a call of the API (`manual`), or an HTTP trigger (`http`). */
 export type OnDemandTrigger = "manual" | "http";
 
-/** The draft or live version of the action that a call names. */
 export interface CalledAction extends RunCode {
   id: number;
   active: boolean;
   actionVersion: string;
   triggers: Trigger[];
   waitsFor: RunWait | null;
-  /** JSON text of the action's access rule; null if everyone has access. */
+  /** JSON text; null if the action has no access rule. */
   access: string | null;
-  /** True if this call cannot start the action, because the app is unpublished. */
   isPaused: boolean;
 }
 
-/** Fields that decide whether the caller may run the action. */
 export type RunnableFacts = Pick<
   CalledAction,
   "name" | "active" | "environment" | "actionVersion" | "triggers" | "access" | "isPaused"
 >;
 
-/**
- * Returns SQL that selects the action that a call names. All arguments are SQL parameters such as `$1`; `copy` is `master` or `production`.
- * `needsPublishedApp`: an unpublished app prevents the run. The ID of a draft also finds its live version, and vice versa.
- */
+/** The arguments are SQL parameters. `copy` is `master` (draft) or `production` (live). The ID of a draft also finds its live version. */
 export const createFindActionSql = (app: string, copy: string, name: string, id: string, needsPublishedApp: string) => `
   SELECT id, name, active, code, dependencies, assets, environment, action_version AS "actionVersion", triggers,
          timeout_ms AS "timeoutMs", integration_origins AS "integrationOrigins", source->>'map' AS map, access::text AS access,
@@ -46,15 +39,12 @@ export const createFindActionSql = (app: string, copy: string, name: string, id:
      (SELECT id FROM action
        WHERE app_id = ${app}::bigint AND name = ${name}::text AND (master_id IS NULL) = (${copy}::text = 'master')))`;
 
-/** SQL condition for the actions that `checkRunnable` accepts. `granted` and `trigger` are SQL parameters such as `$1`. */
+/** SQL condition: the caller meets the action's access rule (one of the texts `granted`), and `checkRunnable` accepts the action. */
 export const createRunnableConditionSql = (granted: string, trigger: string) => `
   (access IS NULL OR ${granted}::text[] IS NULL OR access = ANY (${granted}::text[])) AND active AND NOT "isPaused" AND environment <> 'client' AND "actionVersion" = 'v3'
   AND EXISTS (SELECT FROM json_array_elements(triggers) AS entry WHERE entry->>'trigger' = ${trigger}::text)`;
 
-/**
- * Checks the action's access rule, and adds a rule that the caller meets to `metRules`. Returns true if it was added: then repeat the SQL
- * statement with the longer list. @throws ActionError ACTION_ACCESS_DENIED
- */
+/** Returns true if it added a rule to `metRules`: then repeat the SQL statement that uses them. @throws ActionError ACTION_ACCESS_DENIED */
 export async function checkActionAccess(
   action: RunnableFacts | undefined,
   access: CallerActionAccess,
@@ -67,10 +57,7 @@ export async function checkActionAccess(
   return true;
 }
 
-/**
- * Call `checkActionAccess` before. @throws ActionError ACTION_NOT_FOUND, APP_NOT_PUBLISHED, ACTION_NOT_V3, CLIENT_ACTION_NOT_RUNNABLE,
- * ACTION_INACTIVE, TRIGGER_NOT_ALLOWED
- */
+/** Does not check the access rule; call `checkActionAccess` before. */
 export function checkRunnable<Named extends RunnableFacts>(action: Named | undefined, trigger: OnDemandTrigger): Named {
   if (!action) throw new ActionError("ACTION_NOT_FOUND");
   if (action.isPaused) throw new ActionError("APP_NOT_PUBLISHED");
@@ -84,10 +71,7 @@ export function checkRunnable<Named extends RunnableFacts>(action: Named | undef
   );
 }
 
-/**
- * Throws `error` again. If it is ACTION_NOT_FOUND but the action has a draft, a back end of the app gets a message that says that the
- * action is not published. Visitors do not get this message, because it would reveal which drafts exist.
- */
+/** If the action exists only as a draft, throws an error that says so. For pages, throws `error`, which does not reveal drafts. */
 export async function throwMissingActionError(
   db: Db,
   caller: Caller,

@@ -1,47 +1,37 @@
-/**
- * Writes a run's outcome, its log entry and a notification in one statement, if the run still belongs to the expected process.
- * Runs that end at the same time share a statement.
- */
+/** Ends runs: one statement writes the outcomes and log entries of several runs, and notifies other processes. */
 import { type Db, isDatabaseUnavailable, queryPreparedRows, type SqlClient } from "../../data/database.js";
 import { checkRunTransition, type RunEndState } from "../../data/run.js";
 import { createBatchProcessor } from "../../engine/batches.js";
 import type { SandboxMode } from "../../engine/browser/run.js";
 import { LOG_CHANNEL, type LogEntryData } from "../records/execution-logs.js";
 
-/** Final state and log entry of an ended run. */
 export interface RunEndRecord {
   state: RunEndState;
   type: "app.task.completed" | "app.task.failed";
   data: LogEntryData;
   /** `host:port` of each host that the run contacted. */
   hosts?: readonly string[];
-  /** JSON text of the requests that the run sent to other services; null if it sent none. */
+  /** JSON text of the requests that the run sent to other services. */
   requests?: string | null;
-  /** Mode in which the code ran on the server; null if it did not run there. */
   sandbox?: SandboxMode | null;
-  /** Version of the app's secrets that the outcome was masked with. If it has changed, nothing is written. Null: always write. */
+  /** Version of the app's secrets that were searched for in the outcome. If the version has changed, nothing is written. Null: no check. */
   secretsVersion?: number | null;
 }
 
-/** `holder` is the process that executed the run; null for a queued run. */
 export interface RunToFinish extends RunEndRecord {
   id: number;
   holder: string | null;
 }
 
-/** Maximum number of ended runs that one statement writes. */
 const RUNS_PER_STATEMENT_MAX = 8;
 const CONCURRENT_STATEMENTS_MAX = 2;
-/** A log entry with more characters gets its own statement, so that the ends of other runs are not delayed. */
+/** A longer log entry gets its own statement, so that the ends of other runs are not delayed. */
 const BATCHED_MAX_CHARACTERS = 64 * 1024;
 
 const NEXT_ENTRY_ID = "nextval('execution_log_id_seq')";
 const areSecretsCurrentSql = (version: string) =>
   `coalesce(${version} = (SELECT secrets_version FROM app WHERE app.id = run.app_id), true)`;
-/**
- * Sets the time of the last run of the ended runs' actions. Skips locked actions, because a change of one app's actions must not delay ends
- * of other apps' runs in the same statement. A skipped action keeps the time of its previous run.
- */
+/** Sets `last_run_at`, except of actions that another transaction has locked. Otherwise, one app's locks would delay other apps' runs. */
 const updateLastRunSql = (condition: string) => `touched AS (
     UPDATE action SET last_run_at = now()
      WHERE id = ANY (ARRAY(SELECT id FROM action WHERE id IN (SELECT action_id FROM ended WHERE ${condition})
@@ -52,10 +42,7 @@ const insertEntrySql = (type: string, data: string, payloadAt: string) => `
     SELECT log_id, app_id, action_id, id, ${type}, ${data}, ${payloadAt} FROM ended ORDER BY id RETURNING id, app_id, run_id)
   SELECT run_id AS "runId", pg_notify('${LOG_CHANNEL}', app_id || ':' || id || ':' || run_id) FROM entry`;
 
-/**
- * Writes the end of one run. $1 is the run's ID, $2 the holder, $3 the state, $4 the type and $5 the data of the log entry, $6 payload_at,
- * $7 the hosts, $8 the version of the secrets, $9 the sandbox mode, $10 the requests.
- */
+/** Ends one run. `statementValuesOf` returns the values of $1 to $10. */
 const FINISH_ONE = `
   WITH ended AS (
     UPDATE run SET state = $3, holder = NULL, finished_at = now(), hosts = $7, sandbox = $9, requests = coalesce($10::json, requests),
@@ -65,7 +52,7 @@ const FINISH_ONE = `
   ${updateLastRunSql("$2::uuid IS NOT NULL")},
   ${insertEntrySql("$4", "$5", "$6")}`;
 
-/** Each parameter is an array with a value per run; hosts are array literals. Locks the runs in the order of their IDs (no deadlock). */
+/** Ends several runs. Each parameter is an array with a value per run. Locks the runs in the order of their IDs, to prevent deadlocks. */
 const FINISH_MANY = `
   WITH ending AS (
     SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::int[], $7::text[], $8::bigint[], $9::text[], $10::text[])
@@ -88,10 +75,7 @@ function statementValuesOf(run: RunToFinish) {
   return [id, holder, state, type, data.text, data.payloadAt, hosts, secretsVersion, sandbox, requests];
 }
 
-/**
- * Writes the ends of all these runs, or throws and writes none. Returns for each run whether this call ended it: false if it had already
- * ended, or if its holder or the app's secrets had changed.
- */
+/** Returns for each run whether this call ended it: false if it had ended before, or if its holder or the app's secrets had changed. */
 export async function finishRuns(executor: SqlClient, runs: readonly RunToFinish[]): Promise<boolean[]> {
   const rows = runs.map(statementValuesOf);
   const isSingle = rows.length === 1;
@@ -105,7 +89,7 @@ export async function finishRuns(executor: SqlClient, runs: readonly RunToFinish
     isSingle ? rows[0]! : columns,
   );
   const ended = new Set(written.map(({ runId }) => runId));
-  // `delete` returns true only once per ID, so that of two ends of the same run only the first counts.
+  // If `runs` contains a run twice, only its first entry gets true, because `delete` returns true once per ID.
   return runs.map(({ id }) => ended.delete(id));
 }
 
@@ -121,14 +105,13 @@ export class RunFinisher {
     });
   }
 
-  /** Writes the end of one run: in the transaction `executor`, or in a statement that it shares with other runs that end now. */
   async finish(run: RunToFinish, executor?: SqlClient): Promise<boolean> {
     const { text } = run.data;
     if (!executor && text.length <= BATCHED_MAX_CHARACTERS) return this.batches.add(run);
     try {
       return (await finishRuns(executor ?? this.db, [run]))[0]!;
     } finally {
-      // Frees a large result now, not at the next full garbage collection. Small buffers stay, because they may share their memory.
+      // Frees a large result at once, not at the next full garbage collection. Skips a buffer that shares its memory with others.
       if (Buffer.isBuffer(text) && text.byteLength === text.buffer.byteLength) (text.buffer as ArrayBuffer).transfer(0);
     }
   }

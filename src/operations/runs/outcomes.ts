@@ -1,4 +1,4 @@
-/** Converts outcomes of runs to the data that is stored when a run ends: on the server, in a browser, or without a start. */
+/** Builds the final state and the log entry of runs that end on the server, in a browser, or before their start. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { TriggerType } from "../../data/action-types.js";
 import type { RunEndState, RunErrorName } from "../../data/run.js";
@@ -17,10 +17,9 @@ export function createFailedOutcome(name: RunErrorName, message: string): RunOut
   return { ok: false, error: { name, message, stack: `${name}: ${message}` } };
 }
 
-/** A longer result is checked in a worker thread, because checking a text of two million `{}` takes a tenth of a second. */
+/** Longer results are checked in a worker thread. The check of two million `{}` takes a tenth of a second. */
 const MAIN_THREAD_MAX_CHARACTERS = 256 * 1024;
 const RESULT_CHECK_TIMEOUT_MS = 10_000;
-/** Milliseconds after which a check that fails each time is given up. */
 const RESULT_CHECK_REPEAT_MS = 60_000;
 const RETRY_DELAY_MS = 500;
 
@@ -40,7 +39,6 @@ class ResultCheckError extends Error {
   }
 }
 
-/** Returns the failure of a run for an error that is not the fault of its action. */
 export function createInternalFailure(error: unknown): RunOutcome {
   const message =
     error instanceof ResultCheckError
@@ -58,10 +56,7 @@ async function checkInThread(data: string | Buffer): Promise<ResultFault> {
   );
 }
 
-/**
- * Checks a result. Repeats a check that fails, because the code must not run again and an overloaded machine may have no time for a thread.
- * @throws ResultCheckError if the check fails for RESULT_CHECK_REPEAT_MS, or fails after this process has lost the run or must stop
- */
+/** Repeats a check that fails, for example on a busy machine, because the action's code must not run again. */
 async function findResultFault(data: string | Buffer, signal: AbortSignal): Promise<ResultFault> {
   if (typeof data === "string" && data.length <= MAIN_THREAD_MAX_CHARACTERS) return findRunResultFault(data);
   const startedAt = performance.now();
@@ -76,10 +71,7 @@ async function findResultFault(data: string | Buffer, signal: AbortSignal): Prom
   }
 }
 
-/**
- * Returns the outcome of a run whose code returned `data`: a failure if the text is not JSON or nests too deeply. The service does not
- * trust the page to check this. @throws if the text cannot be checked; see `createInternalFailure`
- */
+/** The service does not trust the page to return valid JSON. @throws ResultCheckError if the result cannot be checked */
 export async function toCompletedOutcome(data: string | Buffer | undefined, signal: AbortSignal): Promise<RunOutcome> {
   const fault = data === undefined ? null : await findResultFault(data, signal);
   if (fault === null) return { ok: true, data };
@@ -104,10 +96,10 @@ const DEADLOCK_OUTCOME = createFailedOutcome(
   'deadlock: the action\'s "concurrency" setting made this run wait for the run that waits for its result',
 );
 
-/** Outcomes of cancelled runs. They are compared by identity, because an action's code can throw an error with the same name. */
+/** Outcomes of cancelled runs, which are recognized by identity: an action's code can throw an error with the same name. */
 const cancelledOutcomes = new WeakSet<RunOutcome>();
 
-/** @param displacedBy ID of the run that replaces this run because of `concurrency`; null if a person cancelled the run */
+/** @param displacedBy ID of the run that replaces this run because of `concurrency`; null if no run replaces it */
 export function createCancelledRunOutcome(displacedBy: number | null): RunOutcome {
   const reason = displacedBy === null ? "" : `: the action's "concurrency" setting replaced it by run ${displacedBy}`;
   const outcome = createFailedOutcome("CancelledError", `the run was cancelled${reason}`);
@@ -115,7 +107,7 @@ export function createCancelledRunOutcome(displacedBy: number | null): RunOutcom
   return outcome;
 }
 
-/** True if a person, another run or a stop of the service ended the run. Then the outcome contains no text of the app's code. */
+/** True if the run was cancelled or the service stopped. The outcome then contains no text from the app's code. */
 export const isCancelledOutcome = (outcome: RunOutcome): boolean =>
   outcome === SERVICE_STOPPED_OUTCOME || cancelledOutcomes.has(outcome);
 
@@ -147,10 +139,7 @@ function buildRunEnd(
   };
 }
 
-/**
- * Returns the final state and log entry of a run on the server. `payload` is the payload text of the log entry; null: the entry refers to
- * the run's stored payload. By default, only `{}` is copied, because it is shorter than the reference.
- */
+/** @param payload payload for the log entry, as JSON text; null if the entry refers to the payload of the run's row */
 export const createServerRunEndRecord = (
   run: RunRecord,
   outcome: RunOutcome,
@@ -160,22 +149,19 @@ export const createServerRunEndRecord = (
 
 const msSinceStart = ({ startedAt }: RunRecord): number => (startedAt ? Date.now() - startedAt.getTime() : 0);
 
-/** @param payload as in `createServerRunEndRecord` */
 export const createLostRunEndRecord = (run: RunRecord, payload: string | null): RunEndRecord =>
   createServerRunEndRecord(run, LOST_OUTCOME, msSinceStart(run), payload);
 
-/** @param payload as in `createServerRunEndRecord` @param displacedBy as in `createCancelledRunOutcome` */
 export const createCancelledRunEndRecord = (
   run: RunRecord,
   payload: string | null,
   displacedBy: number | null = null,
 ): RunEndRecord => createServerRunEndRecord(run, createCancelledRunOutcome(displacedBy), 0, payload);
 
-/** Returns the end of a queued run that can never start: it waits for a run that itself waits for this run. */
 export const createDeadlockRunEndRecord = (run: RunRecord, payload: string | null): RunEndRecord =>
   createServerRunEndRecord(run, DEADLOCK_OUTCOME, 0, payload);
 
-/** Milliseconds after a run's time limit in which a browser's report is still accepted, because timers of hidden pages are late. */
+/** Milliseconds after the time limit in which a page may report the end of a run. Timers of hidden pages are late. */
 export const BROWSER_REPORT_GRACE_MS = 5_000;
 
 export const createBrowserRunEndRecord = (
@@ -184,11 +170,10 @@ export const createBrowserRunEndRecord = (
   durationMs: number,
 ): RunEndRecord => buildRunEnd(run, outcome, "client", durationMs, null);
 
-/** The page may continue to run the code of a cancelled run, but the service ignores its later report. */
+/** The page may still execute the code of the cancelled run. The service ignores the page's later report. */
 export const createCancelledBrowserRunEndRecord = (run: RunRecord): RunEndRecord =>
   createBrowserRunEndRecord(run, createCancelledRunOutcome(null), msSinceStart(run));
 
-/** Returns the end of a run whose page did not report the outcome in time. */
 export function createOverdueRunEndRecord(run: RunRecord, timeoutMs: number): RunEndRecord {
   const message = `the page did not report the end of the run within ${timeoutMs / 1000} seconds; the page was closed, or the code still runs`;
   return createBrowserRunEndRecord(run, createFailedOutcome("TimeoutError", message), msSinceStart(run));

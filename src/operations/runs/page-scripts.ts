@@ -19,11 +19,10 @@ import type { Credentials } from "../access/credentials.js";
 import type { StoredScripts } from "../packages/kept-scripts.js";
 import type { RunCode, RunRecord } from "./run-types.js";
 
-/** Path of dist/web with the built scripts. This file runs in dist/src/operations/runs. */
+/** Folder dist/web with the built scripts. The compiled file of this module is in dist/src/operations/runs. */
 const BUILT_SCRIPTS_FOLDER = fileURLToPath(new URL("../../../web", import.meta.url));
 const CLIENT_LIBRARY = "/client/svc-run.js";
 const RESPONSE_LIBRARY = "/client/svc-response.js";
-/** Matches a call of `Svc.App.V3.Actions.response`, which works without the client library. */
 const RESPONSE_CALL_PATTERN = /\bSvc\.App\.V3\.Actions\.response\b/g;
 const RESPONSE_WORD = /\bresponse\b/;
 const REQUESTS_SCRIPT = "/client/svc-requests.js";
@@ -33,7 +32,7 @@ const SESSION_PACKAGE = "svc-session";
 /** Milliseconds for which the token stays valid after the run's time limit, so that the run's last request can finish. */
 const TOKEN_EXTRA_LIFETIME_MS = 10_000;
 
-/** Matches a direct call of eval. Its code can read the local variables around the call, and the test of a package has different ones. */
+/** Matches a direct call of eval. Its code can read local variables, which the test run of a package does not have. */
 const DIRECT_EVAL_PATTERN = /\beval\s*\(/;
 const CACHED_RESULTS_MAX = 1_000;
 
@@ -42,13 +41,12 @@ type SourceScript = Extract<PageScript, { source: string }>;
 type CodeWithPackages = Pick<RunCode, "code" | "dependencies" | "assets">;
 
 export interface PreparedScripts {
-  /** Scripts in the order in which the page evaluates them. */
+  /** In the order in which the page evaluates the scripts. */
   packages: PageScript[];
-  /** True if the scripts contain a task token, with which the run can read settings. */
   hasToken: boolean;
   /** True if the scripts contain data that was read after the run's start, or a token that can read data. */
   readsLater: boolean;
-  /** Random property name that marks a result of `Actions.response`, so that no payload contains it; null if the code does not call it. */
+  /** Random property name that marks results of `Svc.App.V3.Actions.response`; null if the code does not use this function. */
   responseMark: string | null;
   sendsRequests: boolean;
   revokeToken: () => Promise<void>;
@@ -77,14 +75,13 @@ export class PageScriptLoader {
     return script;
   }
 
-  /** True if a script with the word `eval` calls it. Some libraries only list the names of globals. */
+  /** True if the script calls `eval`. Some libraries contain this word only in a list of names. */
   private callsEval(content: string, source: string): boolean {
     const calls = this.evalCalls.get(content) ?? DIRECT_EVAL_PATTERN.test(source);
     this.evalCalls.set(content, calls);
     return calls;
   }
 
-  /** Returns a script that was stored when the action was saved, so that the run downloads nothing. */
   private async storedScript(dependency: string, sha256: string): Promise<SourceScript> {
     const script = await this.options.storedScripts.read(sha256);
     if (!script) throw createDependencyError(dependency, "is not among the scripts that the service stores");
@@ -103,7 +100,7 @@ export class PageScriptLoader {
     };
   }
 
-  /** Returns a dependency's script. Actions that an older release saved can have a URL from which the page loads the script. */
+  /** Actions that an older release saved can have a URL from which the page loads the package. */
   private async packageScript(
     dependency: string,
     { code, assets, dependencies }: CodeWithPackages,
@@ -122,7 +119,6 @@ export class PageScriptLoader {
     return { ...script, ...findPackageRequirement(entry!, code, dependencies.some(isScriptAddress)), defines: "Svc" };
   }
 
-  /** Returns the script with which a page sends requests to other services through this process instead of the browser. */
   private async requestsScript(): Promise<SourceScript> {
     const script = await this.readBuilt(REQUESTS_SCRIPT, "svc-requests.js");
     return { ...script, mode: "network-isolate", network: false, defines: "Svc" };
@@ -130,19 +126,17 @@ export class PageScriptLoader {
 
   private async sessionScript(run: RunRecord): Promise<SourceScript> {
     const session = JSON.stringify(JSON.stringify(await this.options.sessionOf(run)));
-    // Passes the session as JSON text, because `__proto__` in an object literal would set the prototype.
+    // Passes the session as JSON text, because the key `__proto__` in an object literal would set the prototype.
     const source = `globalThis.__svcSession = JSON.parse(${session});`;
     return { name: "svc-run-session.js", source, mode: "isolate" };
   }
 
-  /** True if the code may use the client library. Only these runs get the library and a token. */
   private usesLibrary({ code, dependencies, assets }: CodeWithPackages): boolean {
     const isOfNpm = (name: string) => assets.some((asset) => asset.name === name && asset.version !== undefined);
     const mayUseIt = [...new Set(dependencies)].filter((name) => !isOfNpm(name));
     return needsClientLibrary(code, mayUseIt, this.options.catalogue);
   }
 
-  /** Returns the scripts that define `Svc.App.V3.Actions.response`. A page evaluates them after the client library. */
   private async responseScripts(mark: string): Promise<SourceScript[]> {
     const library = await this.readBuilt(RESPONSE_LIBRARY, "svc-response.js");
     const source = `__svcResponse(${JSON.stringify(mark)});`;
@@ -152,15 +146,11 @@ export class PageScriptLoader {
     ];
   }
 
-  /**
-   * Returns the scripts that a run needs, and issues a token if the code may use the client library.
-   * @throws DEPENDENCY_UNRESOLVED with the name of the package that cannot be loaded
-   */
+  /** Issues a token if the code may use the client library. @throws DEPENDENCY_UNRESOLVED */
   async prepare(run: RunRecord, listing: CodeWithPackages, timeoutMs: number): Promise<PreparedScripts> {
     const isResponding = listing.code.includes("Svc") && RESPONSE_WORD.test(listing.code);
     const responseMark = isResponding ? `response ${randomUUID()}` : null;
-    // Hides calls of `Svc.App.V3.Actions.response` from the search for uses of the client library: these calls work without the library,
-    // and without the mode `document` that it can require.
+    // Calls of `Svc.App.V3.Actions.response` need no client library, so the search for uses of the library must not find these calls.
     const action = isResponding ? { ...listing, code: listing.code.replaceAll(RESPONSE_CALL_PATTERN, "") } : listing;
     const { code } = action;
     const dependencies = [...new Set(action.dependencies)];

@@ -1,12 +1,11 @@
-/** Decides by the `access` rules of actions which actions a caller may run. */
+/** Decides which actions a caller may run, by the `access` rules of the actions. */
 import type { ActionAccess } from "../../data/action-types.js";
 import { type Caller, isPageCaller } from "../../rules/access.js";
 import { mayPageRunAction } from "../../rules/action-access.js";
 import type { AppUserData } from "../../rules/caller-rules.js";
 
-/** Decisions about `access` rules for one caller during one request. */
 export interface CallerActionAccess {
-  /** The access rules that the caller meets, as JSON texts; null if no rule applies: the caller may then run every action. */
+  /** Access rules that the caller meets, as JSON texts; null if the caller may run every action of the app. */
   metRules: Set<string> | null;
   /** App user whose data an access rule has read, as `<data source ID>/<entry ID>`; null if none has. */
   user: string | null;
@@ -21,7 +20,7 @@ interface RuntimeUser {
 
 export type FindAppUser = (caller: Caller) => Promise<RuntimeUser | null>;
 
-/** Access rules apply only to runtime tokens (pages). Editors, back ends and server actions may run every action of their app. */
+/** Access rules apply only to pages. Editors, back ends and server actions may run every action of their app. */
 export function createCallerActionAccess(caller: Caller, userOf: FindAppUser): CallerActionAccess {
   if (!isPageCaller(caller)) return { metRules: null, user: null, meetsRule: async () => true };
   const kind = caller.kind === "viewer" ? "viewer" : "live";
@@ -38,9 +37,6 @@ export function createCallerActionAccess(caller: Caller, userOf: FindAppUser): C
   return access;
 }
 
-/**
- * Returns the idempotency key to store. It includes the app user: the next user of the same page has the same credential, but must not get
- * this user's result. Keys of callers contain no space, so that they never equal a key with a user.
- */
+/** Adds the app user, because the next user of a page has the same credential. Keys of callers contain no space, so they stay distinct. */
 export const createStoredIdempotencyKey = ({ user }: CallerActionAccess, key: string | null): string | null =>
   user === null || key === null ? key : `user ${user} ${key}`;

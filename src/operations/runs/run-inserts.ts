@@ -1,7 +1,4 @@
-/**
- * SQL that inserts the row of a run, whose action the caller names or whose action ID is known. Each insert is one statement. A repeated
- * idempotency key inserts nothing and returns the first run.
- */
+/** SQL that inserts the row of a run, in one statement. A repeated idempotency key inserts no row and returns the first run. */
 import { queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { RUN_TRANSITIONS } from "../../data/run.js";
 import { IDEMPOTENCY_KEY_LIFETIME_HOURS } from "../../limits.js";
@@ -20,18 +17,16 @@ import { createUnchangedRoutesConditionSql, type RouteMatch, RoutesChangedError 
 import { type CallerActionAccess, createStoredIdempotencyKey } from "./run-access.js";
 import type { NewRun } from "./run-types.js";
 
-/** A run on demand, whose action the caller names by ID or name. */
 export type NewOnDemandRun = Omit<NewRun, "actionId" | "code" | "trigger" | "replayOf" | "versionId" | "waitsFor"> & {
   ref: IdOrName;
   trigger: OnDemandTrigger;
   /** Hash of the event ID that an HTTP trigger received. A repeated event inserts no row and returns the first run. */
   eventKey?: Buffer | null;
-  /** Routes that matched the request to a live HTTP trigger. If they have changed, no row is inserted. */
+  /** Routes of a live HTTP trigger that matched the request. If these routes have changed, no row is inserted. */
   routeMatch?: RouteMatch | null;
-  /** True if this call cannot start the action while the app is unpublished. */
   needsPublishedApp: boolean;
   access: CallerActionAccess;
-  /** False if this process tries to claim the queued run before other processes are notified. */
+  /** False if this process tries to start the queued run itself before it notifies other processes. */
   isAnnounced?: boolean;
 };
 
@@ -42,7 +37,6 @@ export interface InsertedRun {
   skipped?: string;
 }
 
-/** `id` is null if no row was inserted, because the run cannot start at once and must be queued or debounced. */
 export interface InsertedOnDemandRun extends Omit<InsertedRun, "id"> {
   id: number | null;
   action: CalledAction;
@@ -54,7 +48,6 @@ interface UniqueKeyKind {
   table: "run_key" | "http_event";
   columns: string;
   values: string;
-  /** SQL condition for the key's row. $1 is the action's ID. */
   matches: string;
 }
 const UNIQUE_KEY_KINDS = {
@@ -72,16 +65,12 @@ const UNIQUE_KEY_KINDS = {
   },
 } as const satisfies Record<string, UniqueKeyKind>;
 
-/** Inserts the key's row before the run. If the key exists already, no run is inserted. */
 const insertKeySql = ({ table, columns, values }: UniqueKeyKind, source: string, action: string) => `
   key AS (
     INSERT INTO ${table} (${columns}, run_id) SELECT ${action}, ${values}, nextval('run_id_seq') FROM ${source}
     ON CONFLICT (${columns}) DO NOTHING RETURNING run_id),`;
 
-/**
- * Inserts a run. $1 is the app, $2 draft or live version, $3 the payload, $4 the person, $5 the credential, $6 the idempotency key, $7 the
- * process that starts the run at once (null: queue it), $8 the run that caused it. `source` selects one row, or none to insert nothing.
- */
+/** `commonValues` returns the values of $1 to $8. `source` is SQL that selects one row, or no row to insert nothing. */
 const insertRunSql = (kind: UniqueKeyKind | null, source: string, action: string, others: string) => `
   ${kind ? insertKeySql(kind, source, action) : ""}
   inserted AS (
@@ -97,16 +86,12 @@ const notifyQueued = (isAnnounced: string) => `
   CASE WHEN inserted.state = '${RUN_TRANSITIONS.queue.to}' AND inserted.waits_for IS NULL AND ${isAnnounced}
        THEN pg_notify('${QUEUED_RUN_CHANNEL}', ($1::bigint)::text) END`;
 
-/** $9 is the action, $10 the trigger, $11 the run whose payload this run uses again, $12 the action's version, $13 the reason to wait. */
+/** `insertRunByActionId` contains the values of $9 to $13. */
 const insertKnownSql = (kind: UniqueKeyKind | null) => `
   WITH ${insertRunSql(kind, "(SELECT) AS row", "$9::bigint", "$10, $11::bigint, $12::bigint, $13::text")}
   SELECT id, ${notifyQueued("true")} FROM inserted`;
 
-/**
- * $9 is the action's name or null, $10 its ID or null, $11 true if an unpublished app pauses the run, $12 the access rules that the caller
- * meets, $13 the trigger, $14 true to notify the runners, $15 to $17 the `RouteMatch` of a live HTTP trigger. Inserts no run that must wait
- * if $7 is set, and no debounced run: `insertDebouncedRun` does this, because a call may only replace the payload of a queued run.
- */
+/** $9 to $14 are the `actionParameters` of `insertOnDemandRun`, $15 to $17 its `matchParameters`. Inserts no debounced run. */
 const insertNamedSql = (kind: UniqueKeyKind | null, areRoutesCurrent: string | null) => `
   WITH target AS (
     SELECT *, ${areRoutesCurrent ?? "true"} AS "areRoutesCurrent" FROM (${createFindActionSql("$1", "$2", "$9", "$10", "$11")}) AS named),
@@ -121,7 +106,6 @@ const insertNamedSql = (kind: UniqueKeyKind | null, areRoutesCurrent: string | n
     FROM target JOIN app ON app.id = $1 LEFT JOIN inserted ON true`;
 const ARE_MATCHED_ROUTES_CURRENT = createUnchangedRoutesConditionSql("$1", "$15", "$16", "$17");
 
-/** Separate statements for runs without a key: most runs have none. */
 const INSERT_KNOWN = { none: insertKnownSql(null), run_key: insertKnownSql(UNIQUE_KEY_KINDS.run_key) };
 const INSERT_NAMED = {
   none: insertNamedSql(null, null),
@@ -130,7 +114,7 @@ const INSERT_NAMED = {
   http_event: insertNamedSql(UNIQUE_KEY_KINDS.http_event, ARE_MATCHED_ROUTES_CURRENT),
 };
 
-/** Deletes a key if it has expired, or if `isRunGone`: its run was deleted, or has failed and `retryFailed` is set. */
+/** Deletes a key that has expired, or whose run is gone: the run was deleted, or it failed and `retryFailed` is set. */
 const deleteOldKeys = ({ table, matches }: UniqueKeyKind, isRunGone: string) => `
   DELETE FROM ${table} WHERE ${matches} AND (created_at < now() - interval '${IDEMPOTENCY_KEY_LIFETIME_HOURS} hours' OR ${isRunGone})`;
 const DELETE_OLD_KEYS = {
@@ -151,7 +135,6 @@ const SELECT_FIRST_RUN = {
   http_event: selectFirstRun(UNIQUE_KEY_KINDS.http_event),
 };
 
-/** Selects the queued run whose payload a debounced call has replaced in this transaction. */
 const SELECT_DEBOUNCED_RUN =
   "SELECT run_id AS id FROM debounced_run WHERE action_id = $1 AND sender = coalesce('p' || $2::bigint, 'c' || $3::bigint, '')";
 
@@ -164,19 +147,17 @@ function uniqueKeyKindOf({ eventKey, routeMatch, credentialId, idempotencyKey }:
   return credentialId !== null && idempotencyKey !== null ? "run_key" : "none";
 }
 
-/** Returns the first run with this key; null if the key had expired and was deleted, so that the run can be inserted now. */
 async function findFirstRun(executor: SqlClient, actionId: number, run: KeyedRun): Promise<InsertedRun | null> {
   const kind = run.eventKey ? "http_event" : "run_key";
   const key = run.eventKey ? [actionId, run.eventKey] : [actionId, run.credentialId, run.idempotencyKey];
   await executor.query(DELETE_OLD_KEYS[kind], kind === "run_key" ? [...key, run.retryFailed ?? false] : key);
   const [first] = await rows<{ id: number; skipped: string | null }>(executor, SELECT_FIRST_RUN[kind], key);
   if (!first) return null;
-  // For a repeated event, the HTTP trigger reads the outcome of the first run instead of the reason.
+  // For a repeated event, the HTTP trigger reads the first run's outcome itself, so it needs no reason.
   const isReported = kind === "run_key" && first.skipped !== null;
   return { id: first.id, isRepeated: true, ...(isReported && { skipped: first.skipped! }) };
 }
 
-/** Deletes the key of an event, so that a repetition of the event starts another run. */
 export async function deleteEventKey(executor: SqlClient, eventKey: Buffer, runId: number): Promise<void> {
   const sql =
     "DELETE FROM http_event WHERE action_id = (SELECT action_id FROM run WHERE id = $2) AND key = $1 AND run_id = $2";
@@ -188,7 +169,7 @@ function commonValues(run: Pick<NewRun, keyof NewOnDemandRun & keyof NewRun>, ho
   return [appId, copy, payload, personId, credentialId, idempotencyKey, holder, causeRunId];
 }
 
-/** Inserts a run whose action is known: running in the process `holder`, or queued if `holder` is null. */
+/** @param holder process that executes the run now; null to queue the run */
 export async function insertRunByActionId(
   executor: SqlClient,
   run: NewRun,
@@ -210,10 +191,7 @@ export async function insertRunByActionId(
   }
 }
 
-/**
- * Inserts a debounced run, or replaces the payload of the queued run of the same action and caller. Uses no idempotency key, because a
- * repeated call starts no second run. Call this function in a transaction.
- */
+/** May instead replace the payload of the queued run of the same action and caller. Call this function in a transaction. */
 export async function insertDebouncedRun(manager: SqlClient, run: NewRun): Promise<InsertedRun> {
   const { actionId, personId, credentialId, trigger } = run;
   const values = [...commonValues({ ...run, idempotencyKey: null }, null), actionId, trigger, null, null, "debounce"];
@@ -227,7 +205,6 @@ const CHECK_NAMED = `
   SELECT name, active, environment, "actionVersion", triggers, access, "isPaused"
     FROM (${createFindActionSql("$1", "$2", "$3", "$4", "$5")}) AS named`;
 
-/** Checks that the action of a call can run. `insertOnDemandRun` checks it again. @throws the errors of `insertOnDemandRun` */
 export async function checkOnDemandRun(executor: SqlClient, named: NewOnDemandRun): Promise<void> {
   const { appId, copy, ref, needsPublishedApp, access, trigger } = named;
   const values = [appId, copy, ...getReferenceSqlParameters(ref), needsPublishedApp];
@@ -238,10 +215,7 @@ export async function checkOnDemandRun(executor: SqlClient, named: NewOnDemandRu
 
 type NamedRow = CalledAction & { runId: number | null; secretsVersion: number; areRoutesCurrent: boolean };
 
-/**
- * Finds the action and inserts the row in one statement, so that the action cannot change in between.
- * @throws RoutesChangedError, ACTION_ACCESS_DENIED, and the errors of `checkRunnable`
- */
+/** @throws RoutesChangedError, ACTION_ACCESS_DENIED, and the errors of `checkRunnable` */
 export async function insertOnDemandRun(
   executor: SqlClient,
   named: NewOnDemandRun,

@@ -1,7 +1,4 @@
-/**
- * Claims, returns, skips and ends runs. Each SQL statement also checks that the run is in the expected state and belongs to the expected
- * process (holder). Read this file to learn in which order queued runs are claimed.
- */
+/** SQL statements that claim, skip and end runs. Read this file to learn in which order queued runs are claimed. */
 import { type Db, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { BROWSER_HOLDER_ID, IS_RUNNING_SQL, isInSourceStateSql, setTargetStateSql } from "../../data/run.js";
 import { type RunEndRecord, RunFinisher } from "./finish.js";
@@ -12,7 +9,7 @@ const RUN_RECORD_COLUMNS = `id, app_id AS "appId", action_id AS "actionId", copy
   person_id AS "personId", credential_id AS "credentialId", replay_of AS "replayOf", version_id AS "versionId",
   started_at AS "startedAt"`;
 
-/** Also selects the code and the version of the secrets, to save a statement. A run of a deleted app is selected too: it then fails. */
+/** Also selects the code and the version of the app's secrets, which saves a statement. Includes runs of deleted apps, which then fail. */
 const SELECT_CLAIMED = `
   SELECT claimed.*, action.name, action.code, action.environment, action.dependencies, action.assets, action.timeout_ms AS "timeoutMs",
          action.integration_origins AS "integrationOrigins", action.source->>'map' AS map, app.secrets_version AS "secretsVersion"`;
@@ -29,19 +26,17 @@ function claimedRun<Row extends ClaimedRow>(row: Row) {
   return { ...run, code: { name, code, environment, dependencies, assets, timeoutMs, integrationOrigins, map } };
 }
 
-/** Scheduled runs that have been queued for longer than this interval are skipped. */
 const LATE_AFTER_INTERVAL = "interval '60 seconds'";
 const IS_LATE = `trigger = 'schedule' AND queued_at < now() - ${LATE_AFTER_INTERVAL}`;
 
-/** SQL condition for queued runs that wait only for a slot. */
 const IS_READY = `${isInSourceStateSql("claim")} AND waits_for IS NULL`;
 
-/** Milliseconds for which the lowest ID of an unfinished run is cached. An old value is correct, because this ID only rises. */
+/** Milliseconds for which the lowest ID of an unfinished run is cached. An outdated ID is only too low, so queries still find all runs. */
 const LOWEST_ID_CACHED_MS = 1_000;
-/** Open transactions may insert runs with IDs up to this far below the newest ID, so the cached lowest ID is at least as far below it. */
+/** The cached ID is at least this far below the newest ID, because open transactions may still insert runs with lower IDs. */
 const UNCOMMITTED_IDS = 100_000;
 
-/** Returns SQL for the first unfinished run. The condition has a single state, so that PostgreSQL uses the index run_live. */
+/** `BETWEEN` with a single state makes PostgreSQL use the index run_live. */
 const firstUnfinished = (state: string) => `
     (SELECT id FROM run WHERE state BETWEEN '${state}' AND '${state}' AND finished_at IS NULL ORDER BY state, id LIMIT 1)`;
 const SELECT_FIRST_UNFINISHED_ID = `
@@ -50,7 +45,7 @@ const SELECT_FIRST_UNFINISHED_ID = `
     ${firstUnfinished("running")},
     (SELECT last_value - ${UNCOMMITTED_IDS} FROM run_id_seq)) AS id`;
 
-/** Finds each app with queued runs by one lookup in the index run_ready. Without its order, PostgreSQL may use an index with ended runs. */
+/** Each step finds the next app with queued runs. The order makes PostgreSQL use the index run_ready. */
 const appsWithQueued = (floor: string) => `
   waiting (app_id) AS (
     (SELECT app_id FROM run WHERE ${IS_READY} AND id >= ${floor} ORDER BY app_id, id LIMIT 1)
@@ -58,16 +53,13 @@ const appsWithQueued = (floor: string) => `
     SELECT (SELECT run.app_id FROM run WHERE ${IS_READY} AND run.app_id > waiting.app_id AND id >= ${floor}
              ORDER BY run.app_id, run.id LIMIT 1)
       FROM waiting WHERE waiting.app_id IS NOT NULL)`;
-/** Returns SQL for an app's first runs that may start. `BETWEEN` with one app, and the order, make PostgreSQL use the index run_ready. */
+/** `BETWEEN` with one app, and the order, make PostgreSQL use the index run_ready. */
 const firstOfApp = (columns: string, floor: string, limit: number) => `
   SELECT ${columns} FROM run
    WHERE ${IS_READY} AND run.app_id BETWEEN waiting.app_id AND waiting.app_id AND id >= ${floor} AND NOT (${IS_LATE})
    ORDER BY run.app_id, id LIMIT ${limit}`;
 
-/**
- * Claims the oldest queued run of the app that uses the fewest slots of this process, but less than $4. $2 are the apps, $3 their numbers
- * of slots, $5 is the lowest ID of an unfinished run. Reads 8 runs of each app, because other processes may be claiming the first ones.
- */
+/** Claims the oldest run of the app that uses the fewest slots. Reads 8 runs per app: other processes may be claiming the first ones. */
 const CLAIM_NEXT_RUN = `
   WITH RECURSIVE ${appsWithQueued("$5::bigint")},
   busy AS (SELECT * FROM unnest($2::bigint[], $3::int[]) AS busy (app_id, slots)),
@@ -93,7 +85,7 @@ const CLAIM_RUN_BY_ID = `
     RETURNING ${RUN_RECORD_COLUMNS})
   ${SELECT_CLAIMED} ${FROM_CLAIMED}`;
 
-/** Selects the longest wait in milliseconds of the runs that CLAIM_NEXT_RUN could claim. $1 to $4 are $2 to $5 of that statement. */
+/** Selects the longest wait of a run that CLAIM_NEXT_RUN could claim, in milliseconds. The parameters are $2 to $5 of CLAIM_NEXT_RUN. */
 const SELECT_LONGEST_WAIT = `
   WITH RECURSIVE ${appsWithQueued("$4::bigint")}
   SELECT coalesce(max(extract(epoch FROM now() - first.since)) * 1000, 0)::float8 AS ms
@@ -111,7 +103,7 @@ const RETURN_CLAIM = `
   UPDATE run SET ${setTargetStateSql("returnClaim")}, holder = NULL, started_at = NULL
    WHERE id = $1 AND holder = $2 AND ${isInSourceStateSql("returnClaim")} RETURNING id`;
 
-/** Skips scheduled runs that waited too long. All statements lock several runs in the order of their IDs, to prevent deadlocks. */
+/** Locks the runs in the order of their IDs, as all statements that lock several runs do, to prevent deadlocks. */
 const SKIP_LATE_RUNS = `
   UPDATE run SET ${setTargetStateSql("skip")}, reason = 'late by more than 60 s', finished_at = now()
    WHERE ${isInSourceStateSql("skip")} AND finished_at IS NULL
@@ -119,10 +111,8 @@ const SKIP_LATE_RUNS = `
                           ORDER BY id FOR NO KEY UPDATE SKIP LOCKED))
   RETURNING id`;
 
-/* Selects the runs whose rows name the process $1 (holder), except the runs in the list $2. */
 const SELECT_UNKNOWN_HELD_RUNS = `SELECT ${RUN_RECORD_COLUMNS} FROM run WHERE holder = $1 AND id <> ALL ($2::bigint[]) ORDER BY id LIMIT 100`;
 
-/** Selects the runs in the list $2 that are no longer assigned to the process $1. */
 const SELECT_RUNS_NOT_HELD = `
   SELECT id FROM unnest($2::bigint[]) AS known (id)
    WHERE NOT EXISTS (SELECT FROM run WHERE run.id = known.id AND run.holder = $1)`;
@@ -130,13 +120,11 @@ const SELECT_RUNS_NOT_HELD = `
 const SELECT_OTHER_RUNNER = `
   SELECT FROM instance WHERE id <> $1 AND 'runner' = ANY (roles) AND lease_until >= now() LIMIT 1`;
 
-/** Selects the runs in browsers that started over $1 ms ago and have not ended. The lock lets only one process end each run. */
 const SELECT_OVERDUE_IN_BROWSERS = `
   SELECT ${RUN_RECORD_COLUMNS}, holder FROM run
    WHERE ${IS_RUNNING_SQL} AND holder = '${BROWSER_HOLDER_ID}' AND started_at < now() - $1 * interval '1 millisecond'
    ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED`;
 
-/** Selects the runs of processes whose lease has expired. */
 const SELECT_LOST_RUNS = `
   SELECT ${RUN_RECORD_COLUMNS}, holder FROM run
    WHERE ${IS_RUNNING_SQL}
@@ -145,11 +133,9 @@ const SELECT_LOST_RUNS = `
    ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED`;
 
 export interface ClaimedRun extends RunRecord {
-  /** True if this process may be able to claim another queued run. */
   isMoreClaimable: boolean;
 }
 
-/** A run with its state, and the process that executes it (null: none). */
 export interface StoredRun extends RunRecord {
   state: string;
   holder: string | null;
@@ -181,7 +167,7 @@ export class RunRepository {
     return this.floor.id;
   }
 
-  /** Claims the next run of an app that uses fewer than `share` slots of this process; null if there is none. `slots` counts used slots. */
+  /** @param slots number of slots that each app uses in this process @param share number of slots of which the app must use fewer */
   async claim(holder: string, slots: ReadonlyMap<number, number>, share: number): Promise<ClaimedRun | null> {
     const values = [holder, [...slots.keys()], [...slots.values()], share, await this.currentLowestId()];
     type Row = ClaimedRow & Pick<ClaimedRun, "isMoreClaimable">;
@@ -189,49 +175,42 @@ export class RunRepository {
     return row ? claimedRun(row) : null;
   }
 
-  /** Claims the run with this ID. Returns null if the run is not queued, or waits for something other than a slot. */
   async claimById(holder: string, id: number): Promise<RunRecord | null> {
     const [row] = await queryPreparedRows<ClaimedRow>(this.db, "claim-by-id", CLAIM_RUN_BY_ID, [holder, id]);
     return row ? claimedRun(row) : null;
   }
 
-  /** Returns the longest wait of a run that `claim` could claim, in milliseconds; 0 if there is none. */
   async longestWait(slots: ReadonlyMap<number, number>, share: number): Promise<number> {
     const values = [[...slots.keys()], [...slots.values()], share, await this.currentLowestId()];
     return (await queryPreparedRows<{ ms: number }>(this.db, "longest-wait", SELECT_LONGEST_WAIT, values))[0]!.ms;
   }
 
-  /** True if a run is queued that waits only for a slot, in any process. */
   async isAnyQueued(): Promise<boolean> {
     return (
       (await queryPreparedRows(this.db, "any-queued", SELECT_ANY_QUEUED, [await this.currentLowestId()])).length > 0
     );
   }
 
-  /** True if no other process with the role runner is alive. */
   async isOnlyRunner(holder: string): Promise<boolean> {
     return (await rows(this.db, SELECT_OTHER_RUNNER, [holder])).length === 0;
   }
 
-  /** Returns up to 1,000 queued runs that one of the runs `ids` has started and that wait only for a slot. */
+  /** Returns up to 1,000 queued runs that the runs `ids` have started. */
   queuedByCause(ids: readonly number[]): Promise<{ id: number; causeRunId: number }[]> {
     return rows(this.db, SELECT_QUEUED_BY_CAUSE, [ids]);
   }
 
-  /**
-   * Writes the end of a run. Returns false if it was not written, because the run has ended, its process is not `holder` (null: it is
-   * queued), or the app's secrets have changed.
-   */
+  /** Returns false if the run has ended, `holder` is not its process (null: queued), or the app's secrets have changed. */
   finish(id: number, holder: string | null, ending: RunEndRecord, executor?: SqlClient): Promise<boolean> {
     return this.finisher.finish({ ...ending, id, holder }, executor);
   }
 
-  /** Ends up to 100 runs whose process has crashed. Returns their number. `ending` returns a run's final state. */
+  /** Ends up to 100 runs of processes whose lease has expired. Returns the number of these runs. */
   finishLost(ending: (run: RunRecord) => RunEndRecord | Promise<RunEndRecord>): Promise<number> {
     return this.finishEach(SELECT_LOST_RUNS, [], ending);
   }
 
-  /** Ends up to 100 runs in browsers that started over `ms` milliseconds ago. Returns their number. `ending` returns a final state. */
+  /** Ends up to 100 runs in browsers that started more than `ms` milliseconds ago. Returns the number of these runs. */
   finishOverdueInBrowsers(ms: number, ending: (run: RunRecord) => RunEndRecord): Promise<number> {
     return this.finishEach(SELECT_OVERDUE_IN_BROWSERS, [ms], ending);
   }
@@ -243,7 +222,7 @@ export class RunRepository {
   ): Promise<number> {
     return this.db.transaction(async (manager) => {
       const selected = await rows<RunRecord & { holder: string }>(manager, select, values);
-      // `ending` may read secrets over another connection. The first `finish` locks an action until the commit, so all reads happen before.
+      // Calls `ending` for all runs first, because it may use another connection. The first `finish` locks an action until the commit.
       const ends: RunEndRecord[] = [];
       for (const run of selected) ends.push(await ending(run));
       for (const [at, run] of selected.entries()) await this.finish(run.id, run.holder, ends[at]!, manager);
@@ -251,39 +230,35 @@ export class RunRepository {
     });
   }
 
-  /** Returns up to 100 runs that are assigned to the process `holder` but are not in `knownIds`. */
+  /** Returns up to 100 runs. */
   findUnknownHeld(holder: string, knownIds: readonly number[]): Promise<RunRecord[]> {
     return rows(this.db, SELECT_UNKNOWN_HELD_RUNS, [holder, knownIds]);
   }
 
-  /** Returns the IDs in `knownIds` of runs that are no longer assigned to the process `holder`. */
   async findNoLongerHeld(holder: string, knownIds: readonly number[]): Promise<number[]> {
     return (await rows<{ id: number }>(this.db, SELECT_RUNS_NOT_HELD, [holder, knownIds])).map(({ id }) => id);
   }
 
-  /** Queues a run again that `holder` has claimed but not started. Returns false if the run does not belong to `holder` any more. */
+  /** Returns false if the run no longer belongs to `holder`. */
   async returnClaim(id: number, holder: string): Promise<boolean> {
     return (await rows(this.db, RETURN_CLAIM, [id, holder])).length > 0;
   }
 
-  /** Skips the scheduled runs that have been queued for too long. Returns their number. */
+  /** Returns the number of skipped runs. */
   async skipLate(): Promise<number> {
     return (await rows(this.db, SKIP_LATE_RUNS)).length;
   }
 
-  /** Returns the reason why a run was skipped; null if it was not. */
   async skipReason(id: number): Promise<string | null> {
     const [run] = await rows<{ reason: string | null }>(this.db, "SELECT reason FROM run WHERE id = $1", [id]);
     return run?.reason ?? null;
   }
 
-  /** True if the app has a queued or running run with this ID. */
   async isUnfinished(id: number, appId: number): Promise<boolean> {
     const sql = "SELECT FROM run WHERE id = $1 AND app_id = $2 AND finished_at IS NULL";
     return (await queryPreparedRows(this.db, "unfinished-run", sql, [id, appId])).length > 0;
   }
 
-  /** Returns the run; null if there is none. @param appId app to which the run must belong; null for any app */
   async find(id: number, appId: number | null = null): Promise<StoredRun | null> {
     const sql = `SELECT ${RUN_RECORD_COLUMNS}, state, holder FROM run WHERE id = $1 AND ($2::bigint IS NULL OR app_id = $2)`;
     return (await rows<StoredRun>(this.db, sql, [id, appId]))[0] ?? null;

@@ -1,7 +1,4 @@
-/**
- * Provides the settings that a run may read, and searches everything that leaves the run for secrets. The search includes secrets that were
- * set since the run's start. In URLs of `Svc.App.V3.Actions.request`, it covers only values that the run can have received.
- */
+/** Provides the settings that a run may read, and searches everything that leaves the run for secrets. */
 import { LRUCache } from "lru-cache";
 import type { Environment } from "../../data/action-types.js";
 import type { ScannedText, SecretScanner, SecretScannerCache } from "../../engine/secret-scan.js";
@@ -23,31 +20,28 @@ function leakFailure(where: string, key: string): RunOutcome {
   );
 }
 
-/** Secrets of an app at the start of a run. Runs that start between two changes of the settings share this object. */
+/** Secrets of an app at the start of a run. Runs share this object until the app's secrets change. */
 interface StartSecrets {
   version: number;
   entries: SecretValues["entries"];
   scan: SecretScanner;
   hasSecrets: boolean;
-  /** JSON text of the private and protected settings for the run. */
   context: string;
 }
 
-/** Maximum number of characters of all cached secrets. */
 const CACHED_CHARACTERS_MAX = 16 * 1024 * 1024;
 const ENTRY_OVERHEAD_CHARACTERS = 256;
 
-/** Searches and masks what is stored when a run ends, with the secrets that were known when this object was created. */
+/** Searches and masks the texts that are stored when a run ends. Covers the secrets that were known when this object was created. */
 export class OutcomeSecretScan {
-  /** @param version version of the app's secrets that the scan covers; null if the run cannot have read newer ones */
+  /** @param version version of the app's secrets that the scan covers; null if the run cannot have read newer secrets */
   constructor(
     private readonly scan: SecretScanner,
     readonly version: number | null,
-    /** Returns the JSON text of the payload with secrets masked. */
     readonly maskPayload: (payload: string) => Promise<string>,
   ) {}
 
-  /** Returns the outcome, or a failure if it contains a secret. `isCut`: the end of the error's text is missing. */
+  /** Returns a failure if the outcome contains a secret. @param isCut true if the end of the error's text is missing */
   async scanOutcome(outcome: RunOutcome, isCut: boolean): Promise<RunOutcome> {
     if (outcome.ok) {
       const key = outcome.data === undefined ? null : await this.scan.findInJson(outcome.data);
@@ -59,20 +53,18 @@ export class OutcomeSecretScan {
   }
 }
 
-/** The secrets that one run can have read so far. */
 export class RunSecrets {
   private readonly start: StartSecrets;
   private scan: SecretScanner;
   private version: number;
   private updating: Promise<void> | null = null;
-  /** False when the run has no network access, and therefore cannot read settings. */
+  /** False if the run has no network access, so that it cannot read settings after its start. */
   private canRead = true;
   /** True if the run may have received data other than responses to `Svc.App.V3.Actions.request`. */
   private hasContact = false;
-  /** Highest version of the app's secrets that was read before the code received a response. */
+  /** Newest version of the app's secrets that a response to `Svc.App.V3.Actions.request` can contain. */
   private readVersion = 0;
   private masked: { scan: SecretScanner; payload: string } | null = null;
-  /** True if the app had secrets when they were last read. */
   hasSecrets: boolean;
 
   constructor(
@@ -84,7 +76,7 @@ export class RunSecrets {
     ({ scan: this.scan, version: this.version, hasSecrets: this.hasSecrets } = start);
   }
 
-  /** Returns the JSON text of `context.settings`. @throws EXECUTION_FAILED if it is longer than 100 KB */
+  /** @throws EXECUTION_FAILED if the text has more than NON_PUBLIC_SETTINGS_MAX_BYTES */
   contextSettings(environment: Environment): string {
     if (environment !== "server") return "{}";
     checkPrivateSettingsSize(this.start.context);
@@ -101,10 +93,10 @@ export class RunSecrets {
     if (read) ({ scan: this.scan, version: this.version, hasSecrets: this.hasSecrets } = read);
   }
 
-  /** Reads new secrets, and returns a scanner that finds them. Does not share an update in progress, which may miss the last change. */
+  /** Reads new secrets. If a read is already in progress, waits for it and then reads again, because it may miss the last change. */
   private async currentScan(): Promise<SecretScanner> {
     if (!this.canRead) return this.scan;
-    // Ignores an error, because the caller that started the update receives it.
+    // Ignores an error, because the caller that started this update receives it.
     while (this.updating) await this.updating.catch(() => undefined);
     this.updating = this.update();
     try {
@@ -119,28 +111,27 @@ export class RunSecrets {
     return (await this.currentScan()).mask(lines);
   }
 
-  /** Returns the key of the setting whose value the URL contains; null if there is none. */
+  /** Returns the key of the setting whose value the URL contains; null if the URL contains no secret. */
   async findInUrl(url: string): Promise<string | null> {
     return (await this.currentScan()).findInUrl(url);
   }
 
-  /** Call this method before the run receives data other than a response to `Svc.App.V3.Actions.request`, such as an error. */
+  /** Call this method before the run receives data other than a response to `Svc.App.V3.Actions.request`. */
   onDataReceived(): void {
     this.hasContact = true;
   }
 
-  /** Call this method before the code receives a response to `request`. `version` is the secrets' version, read after the response. */
+  /** Call this method before the code receives a response. @param version version of the app's secrets, read after the response arrived */
   onSecretsRead(version: number): void {
     this.readVersion = Math.max(this.readVersion, version);
   }
 
-  /** Like `findInUrl`, for a URL of `Svc.App.V3.Actions.request`. Reads no newer secrets if the run can have received none. */
+  /** For a URL of `Svc.App.V3.Actions.request`. Reads new secrets only if the run can have received them. */
   async findInRequestUrl(url: string): Promise<string | null> {
     const isCurrent = !this.hasContact && this.readVersion <= this.version;
     return (isCurrent ? this.scan : await this.currentScan()).findInUrl(url);
   }
 
-  /** Caches the masked payload, because a run needs it at its start and at its end. */
   private async maskPayload(scan: SecretScanner, payload: string): Promise<string> {
     if (this.masked?.scan === scan) return this.masked.payload;
     const masked = await scan.maskJson(payload);
@@ -148,14 +139,13 @@ export class RunSecrets {
     return masked;
   }
 
-  /** Returns a scan for all secrets that are known now. */
   outcomeScan(): OutcomeSecretScan {
     const { scan, hasSecrets } = this;
     const maskPayload = async (payload: string) => (hasSecrets ? this.maskPayload(scan, payload) : payload);
     return new OutcomeSecretScan(scan, this.canRead ? this.version : null, maskPayload);
   }
 
-  /** Reads new secrets. Returns true if `scan` does not include all of them. @throws EXECUTION_FAILED if the secrets changed too often */
+  /** Reads new secrets. Returns true if `scan` does not cover them. @throws EXECUTION_FAILED if the secrets changed too often */
   async isOutdated(scan: OutcomeSecretScan): Promise<boolean> {
     if (scan.version === null) return false;
     await this.currentScan();
@@ -203,16 +193,13 @@ export class SecretStore {
     return secrets;
   }
 
-  /**
-   * Returns the secrets for a run that starts now. `known` is their version, if the statement that started the run has read it.
-   * @throws EXECUTION_FAILED if the app has too many secrets
-   */
+  /** @param known version of the app's secrets, if it was read before @throws EXECUTION_FAILED if the app has too many secrets */
   async beginRun(appId: number, known?: number | null): Promise<RunSecrets> {
     const version = known ?? (await this.settings.secretValues.version(appId));
     return new RunSecrets(this, appId, await this.startSecrets(appId, version));
   }
 
-  /** True if the app has secrets, also if they are too many to search for. */
+  /** Returns true also if the app has too many secrets to search for. */
   async hasSecrets(appId: number): Promise<boolean> {
     try {
       return (await this.beginRun(appId)).hasSecrets;
@@ -222,10 +209,7 @@ export class SecretStore {
     }
   }
 
-  /**
-   * Returns the payload text for the log entry of a run that did not execute to its end: null if the entry can refer to the run's stored
-   * payload, `{}` if the app has too many secrets to search for.
-   */
+  /** Returns null if the log entry can refer to the payload of the run's row, and `{}` if the app has too many secrets to search for. */
   async maskedPayload({ appId, payload }: { appId: number; payload: string }): Promise<string | null> {
     try {
       const masked = await (await this.beginRun(appId)).outcomeScan().maskPayload(payload);
@@ -236,10 +220,7 @@ export class SecretStore {
     }
   }
 
-  /**
-   * Adds the secrets that were set since the run's start to `start`. Returns null if none was set after `version`.
-   * @throws EXECUTION_FAILED if the app has too many secrets, or if they changed too often
-   */
+  /** Returns null if no secret was set after `version`. @throws EXECUTION_FAILED for too many secrets, or if they changed too often */
   async readSince(appId: number, start: StartSecrets, version: number) {
     const { secretValues } = this.settings;
     if ((await secretValues.version(appId)) === version) return null;

@@ -6,7 +6,7 @@ import { readJsonFieldText, readJsonFieldTexts } from "../../rules/json-scan.js"
 import type { JsonText } from "../../rules/json-text.js";
 import type { LogEntry, RunOutcome, ScriptError } from "../records/execution-logs.js";
 
-/** Returns the payload of a call as JSON text; `{}` if the caller sends none. @throws PAYLOAD_INVALID */
+/** Returns `{}` if the caller sends no payload. @throws PAYLOAD_INVALID */
 export function toPayloadText(payload: unknown): string {
   if (payload === undefined || payload === null) return "{}";
   if (nestsDeeperThan(payload, JSON_MAX_DEPTH)) {
@@ -19,7 +19,6 @@ export function toPayloadText(payload: unknown): string {
   throw new ActionError("PAYLOAD_INVALID", `payload must be a JSON object (got ${received})`);
 }
 
-/** Returns the error of a failed run from the data of its log entry. */
 export const readScriptError = (data: JsonText): ScriptError =>
   JSON.parse(readJsonFieldText(data.text, "error") ?? "{}") as ScriptError;
 

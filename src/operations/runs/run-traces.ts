@@ -1,7 +1,4 @@
-/**
- * OpenTelemetry spans of runs. The span of a run is a child of the span of the request that started the run, even if another process
- * executes the run. Spans contain hosts and numbers, but no paths of URLs, payloads or messages.
- */
+/** OpenTelemetry spans of runs. They contain no paths of URLs, payloads or messages. */
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import type { PageOutcome, PageRunRequest } from "../../engine/browser/run.js";
 import type { OutgoingHopSummary } from "../../engine/outgoing.js";
@@ -9,14 +6,12 @@ import { createRequestSpanValues, PageRequestSpans } from "../watch/request-span
 import type { RequestTracing, TraceSpan } from "../watch/tracing.js";
 import type { RunRecord } from "./run-types.js";
 
-/** Stores the trace context of a queued run, for the process that later starts the run. */
 const INSERT_TRACE = "INSERT INTO run_trace (run_id, traceparent) VALUES ($1, $2) ON CONFLICT DO NOTHING";
 const DELETE_TRACE = "DELETE FROM run_trace WHERE run_id = $1 RETURNING traceparent";
 
 export interface RunTrace {
-  /** Evaluates the run's code with `perform`, in a child span. */
   tracePage(perform: (request: PageRunRequest) => Promise<PageOutcome>, request: PageRunRequest): Promise<PageOutcome>;
-  /** Starts the span of a request to another service. The returned function ends the span. */
+  /** The returned function ends the span. */
   startRequestSpan(origin: string, method: string): (facts: OutgoingHopSummary) => void;
   endTrace(values: { outcome: string; mode: string }): void;
 }
@@ -74,12 +69,10 @@ export class RunTraces {
     this.serviceOrigin = new URL(apiUrl).origin;
   }
 
-  /** Returns the trace context of the current request; null if there is none. */
   currentTraceparent(): string | null {
     return this.tracing.currentTraceparent();
   }
 
-  /** Inserts a queued run with `insert`, and stores the current trace context for it in the same transaction. */
   async queueWithTrace<T extends { id: number }>(insert: (executor: SqlClient) => Promise<T>): Promise<T> {
     const traceparent = this.currentTraceparent();
     if (traceparent === null) return insert(this.db);
@@ -90,7 +83,7 @@ export class RunTraces {
     });
   }
 
-  /** Starts the span of a run. Never rejects, so that a failure of tracing does not end the run. */
+  /** Never rejects, so that a failure of tracing does not end the run. */
   async beginTrace(run: RunRecord): Promise<RunTrace> {
     if (!this.tracing.isOn) return NO_TRACE;
     try {

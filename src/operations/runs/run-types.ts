@@ -1,4 +1,4 @@
-/** Types of a run, from the call of its action to its execution, and the PostgreSQL channels for messages about one run. */
+/** Types of a run, and the PostgreSQL channels for messages about one run. */
 import type { ActionRow } from "../../data/action.js";
 import type { DraftOrLive, RunWait, TriggerType } from "../../data/action-types.js";
 
@@ -8,21 +8,21 @@ export const CANCEL_RUN_CHANNEL = "svc_cancel";
 /** PostgreSQL channel. The message `parent:child` means: the run `parent`, in any process, waits for the queued run `child`. */
 export const AWAITED_RUN_CHANNEL = "svc_awaited";
 
-/** Builds the message that cancels a run: `run`, or `run:other` if the run `other` replaces the run. */
+/** The message is the run's ID, or `run:other` if the run `other` replaces the run. */
 export const createCancelRunNotice = (runId: number, displacedBy: number | null): [channel: string, notice: string] => [
   CANCEL_RUN_CHANNEL,
   displacedBy === null ? String(runId) : `${runId}:${displacedBy}`,
 ];
 
 export type RunCode = Pick<ActionRow, "name" | "code" | "environment" | "dependencies" | "assets"> & {
-  /** Source map of the code; null if the author wrote this code directly, without source files. */
+  /** JSON text of the code's source map; null if the code was not compiled from source files. */
   map?: string | null;
   timeoutMs?: number | null;
   /** Origins to which the action may send requests; absent in versions that old releases stored. */
   integrationOrigins?: string[];
 };
 
-/** Fields that are known when an action is called. `payload` is JSON text. */
+/** `payload` is JSON text. */
 interface RunBase {
   appId: number;
   actionId: number;
@@ -37,14 +37,12 @@ interface RunBase {
   secretsVersion?: number | null;
 }
 
-/** A run whose row has not been inserted yet. */
 export interface NewRun extends RunBase {
   idempotencyKey: string | null;
-  /** True if a repeated key may start another run after the first one failed or was cancelled. */
+  /** True if a request with the same key starts another run after the first run failed, was cancelled or was skipped. */
   retryFailed?: boolean;
   /** Setting of the action (`debounce` or `concurrency`) that delays a queued run; null if none does. */
   waitsFor?: RunWait | null;
-  /** ID of the run whose code called this action. */
   causeRunId?: number | null;
   /** ID of the earlier run whose payload this run uses again. */
   replayOf?: number | null;
@@ -52,12 +50,11 @@ export interface NewRun extends RunBase {
   versionId?: number | null;
 }
 
-/** A run that this process has claimed and executes. */
 export interface RunRecord extends RunBase {
   id: number;
   replayOf: number | null;
   versionId: number | null;
   startedAt: Date | null;
-  /** W3C trace context of the request that called the action, for a run that starts at once. */
+  /** W3C trace context of the request that called the action; absent if the run was queued. */
   traceparent?: string | null;
 }

@@ -1,4 +1,4 @@
-/** Operations on runs for callers: `run`, `runWithResult` (also waits for the outcome) and `cancel`. Each checks the caller's rights. */
+/** Operations on runs for callers: `run`, `runWithResult` and `cancel` check the caller's rights. */
 import { setMaxListeners } from "node:events";
 import { runInBackground } from "../../background.js";
 import type { Db } from "../../data/database.js";
@@ -35,15 +35,13 @@ export interface RunRequest {
   ref: IdOrName;
   payload: unknown;
   idempotencyKey: string | null;
-  /** True if a repeated key may start another run after the first one failed or was cancelled. */
   retryFailed?: boolean;
-  /** Returns a signal that aborts when the caller disconnects. */
+  /** The signal aborts when the caller disconnects. */
   disconnectSignal?: (() => AbortSignal) | undefined;
 }
 
 export interface EnqueuedOnDemandRun {
   id: number;
-  /** True if an earlier request with the same key started the run. */
   isRepeated: boolean;
   outcome(): Promise<RunOutcome>;
 }
@@ -59,11 +57,9 @@ interface RunsOptions {
   notifications: DatabaseNotifications;
   userOf: FindAppUser;
   processId: string;
-  /** True if this process has the role runner. */
   isRunner: boolean;
 }
 
-/** True if the client can send the request again, with the same idempotency key or event ID. */
 const isRepeatable = ({ idempotencyKey, eventKey = null }: NewOnDemandRun): boolean =>
   idempotencyKey !== null || eventKey !== null;
 
@@ -74,7 +70,7 @@ function mayCancel(caller: Caller, run: RunRecord | null): boolean {
 }
 
 export class Runs {
-  /** Aborts when the service stops and no other process can execute queued runs. */
+  /** Aborts when this process stops and no other process can execute queued runs. */
   private readonly stopping = new AbortController();
 
   constructor(private readonly options: RunsOptions) {
@@ -90,7 +86,6 @@ export class Runs {
     });
   }
 
-  /** Enqueues a run and returns without waiting for its outcome. */
   async run(caller: Caller, request: RunRequest): Promise<{ runId: number }> {
     const enqueued = this.options.enqueuer.enqueueOnDemand(this.namedRun(caller, request));
     const { id } = await enqueued.catch((error: unknown) =>
@@ -99,10 +94,7 @@ export class Runs {
     return { runId: id };
   }
 
-  /**
-   * Runs the action, waits until the run ends, and returns exactly the value that `execute` returned.
-   * @throws EXECUTION_FAILED with the message of the code's error; the errors of `run`
-   */
+  /** Returns the value of the action's function `execute`. @throws EXECUTION_FAILED with the error of the code; the errors of `run` */
   async runWithResult(caller: Caller, request: RunRequest): Promise<{ runId: number; result: JsonText | undefined }> {
     const run = this.namedRun(caller, request);
     const enqueued = await this.enqueueAwaited(run).catch((error: unknown) =>
@@ -115,7 +107,7 @@ export class Runs {
     throw new ActionError("EXECUTION_FAILED", name === "Error" ? message : `${name}: ${message}`, { runId });
   }
 
-  /** Enqueues a run for a request to an HTTP trigger. `isAwaited`: the caller waits for the outcome. */
+  /** Enqueues a run for a request to an HTTP trigger. @param isAwaited true if the caller waits for the outcome */
   async accept(
     run: NewOnDemandRun,
     isAwaited: boolean,
@@ -126,22 +118,19 @@ export class Runs {
     return { id, isRepeated, outcome: () => this.outcomeOf(enqueued, run, gone) };
   }
 
-  /** Enqueues a run of an action whose ID is known. The code that calls this method must have checked the caller's rights. */
+  /** The code that calls this method must have checked the caller's rights. */
   async submit(run: NewRun): Promise<{ runId: number }> {
     return { runId: (await this.options.enqueuer.enqueueByActionId(run)).id };
   }
 
-  /**
-   * Waits until the app has no unfinished run with this ID, or until one of the signals aborts.
-   * @throws OVERLOADED if the service stops, otherwise the errors of `waitForRun`
-   */
+  /** Waits until the run ends or one of the signals aborts. @throws OVERLOADED if the service stops; the errors of `waitForRun` */
   async waitForEnd(appId: number, runId: number, ...signals: readonly AbortSignal[]): Promise<void> {
     const { repository, notifications } = this.options;
     const lookUp = async () => ((await repository.isUnfinished(runId, appId)) ? null : true);
     await waitForRun(lookUp, notifications, runId, ...signals, this.stopping.signal);
   }
 
-  /** Cancels a run. @throws FORBIDDEN if the caller neither started it nor edits the app; RUN_NOT_FOUND, RUN_NOT_CANCELLABLE */
+  /** @throws FORBIDDEN if the caller may not cancel the run; RUN_NOT_FOUND; RUN_NOT_CANCELLABLE if the run has ended */
   async cancel(caller: Caller, appId: number, runId: number): Promise<void> {
     const { repository, db, logs, notifications } = this.options;
     const run = await repository.find(runId, appId);
@@ -159,7 +148,7 @@ export class Runs {
     if (readScriptError(data).name !== "CancelledError") throw new ActionError("RUN_NOT_CANCELLABLE");
   }
 
-  /** Waits until the active runs end or `forceStop` aborts. If no other runner is alive, then rejects callers that wait for queued runs. */
+  /** If no other runner is alive, callers that wait for queued runs get OVERLOADED. */
   async drain(forceStop: AbortSignal): Promise<void> {
     const { dispatcher, repository, processId } = this.options;
     await dispatcher.drain(forceStop);
@@ -168,7 +157,6 @@ export class Runs {
     this.stopping.abort(new ActionError("OVERLOADED", "the service is stopping; the run stays queued", { retryAfter }));
   }
 
-  /** Validates the request, and returns the run to enqueue. @throws EXECUTION_FAILED, PAYLOAD_INVALID, RATE_LIMIT_EXCEEDED */
   private namedRun(caller: Caller, request: RunRequest): NewOnDemandRun {
     const { receivedDataLimiter, userOf } = this.options;
     const { appId, ref, idempotencyKey, retryFailed = false } = request;
@@ -187,13 +175,12 @@ export class Runs {
     return { appId, ref, trigger: "manual", needsPublishedApp, access, copy, payload, ...by };
   }
 
-  /** Enqueues a run for whose outcome the caller waits. A runner notifies other processes later, if it cannot start the run itself soon. */
+  /** A runner first tries to start the queued run itself, and notifies other processes later. */
   private enqueueAwaited(run: NewOnDemandRun): Promise<EnqueuedRun> {
     const { enqueuer, isRunner } = this.options;
     return enqueuer.enqueueOnDemand({ ...run, isAnnounced: !isRunner }, run.causeRunId ?? null);
   }
 
-  /** Returns the outcome of a run: directly if this process executes it, otherwise from its log entry. */
   private outcomeOf(
     { id, done }: EnqueuedRun,
     run: NewOnDemandRun,
@@ -207,7 +194,7 @@ export class Runs {
     const followLog = () => {
       const entry = waitForLogEntry({ logs, notifications }, id, signal, started.signal, this.stopping.signal);
       runInBackground(entry.then(readRunOutcome).then(resolve, reject));
-      // Without the notification, other processes find the run when they next read the queue.
+      // If this notification fails, other processes find the run when they next read the queue.
       if (isRunner) queueLimits.announce(run.appId).catch(() => undefined);
     };
     const timer = setTimeout(followLog, isRunner ? QUEUED_RUN_NOTICE_DELAY_MS : 0);
@@ -218,13 +205,12 @@ export class Runs {
     });
     return promise.finally(() => {
       stopListening();
-      // Keeps a run whose outcome is still useful: the client can repeat the request, or another run waits for the outcome.
+      // The outcome is still useful if the client can repeat the request, or if another run waits for the outcome.
       const isAbandoned = signal?.aborted && !started.signal.aborted && !isRepeatable(run) && !run.causeRunId;
       if (isAbandoned) runInBackground(this.cancelAbandoned(id));
     });
   }
 
-  /** Cancels a run whose caller has disconnected, if it is still queued. */
   private async cancelAbandoned(id: number): Promise<void> {
     const { repository } = this.options;
     const run = await repository.find(id);

@@ -1,23 +1,20 @@
-/**
- * Slots limit how many runs a process executes at once, in total and per app. A run for which another run waits uses an additional (nested)
- * slot, so that the two runs cannot block each other.
- */
+/** Slots limit concurrent runs, in total and per app. A run whose result another run waits for uses an additional (nested) slot. */
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { RUN_CHAIN_DEPTH_MAX } from "../../limits.js";
 
-/** The number of slots is RUNNER_CONCURRENCY times this factor. The more slots are in use, the fewer one app may use (`slotLimitAt`). */
+/** The number of slots is RUNNER_CONCURRENCY times this factor. */
 const TOTAL_SLOTS_FACTOR = 4;
-/** Maximum number of slots of one app when RUNNER_CONCURRENCY or more slots are in use; 1 for the last RUNNER_CONCURRENCY slots. */
+/** Maximum number of slots of one app while at least RUNNER_CONCURRENCY slots are in use. */
 const BUSY_SLOTS_PER_APP_MAX = 2;
 
 export interface Slot {
   /** 0 for an ordinary run. A nested run is one level above the run that waits for it. */
   readonly level: number;
-  /** Frees the slot. A second call has no effect. */
+  /** A second call has no effect. */
   free(): void;
 }
 
-/** A slot that is reserved while the database selects the run that will use it. */
+/** Reserved while the database selects the run that will use the slot. */
 export interface ReservedSlot {
   readonly slotLimitOfApp: number;
   assignToApp(appId: number): Slot;
@@ -48,7 +45,7 @@ export class Slots {
     );
   }
 
-  /** Returns how many slots one app may use. The last slots remain for apps that have none. */
+  /** Returns the maximum number of slots of one app. The last RUNNER_CONCURRENCY slots are for apps that use no other slot. */
   private slotLimitAt(usedCount: number): number {
     if (usedCount < this.runnerConcurrency) return this.idleSlotLimitOfApp;
     return usedCount < this.totalSlots - this.runnerConcurrency
@@ -97,7 +94,6 @@ export class Slots {
     });
   }
 
-  /** Returns a slot for a run of the app; null if no slot is free or the app uses its maximum. */
   tryAcquire(appId: number): Slot | null {
     // Counts reserved slots too, because each may be assigned to this app.
     const isAtShare = this.usedSlotsOf(appId) + this.reservedCount >= this.currentShare();
@@ -110,7 +106,6 @@ export class Slots {
     return assigned < this.totalSlots && this.usedSlotsOf(appId) < this.slotLimitAt(assigned);
   }
 
-  /** Reserves a slot for the run that the database will select; null if no slot is free. */
   reserve(): ReservedSlot | null {
     if (this.usedCount >= this.totalSlots) return null;
     const share = this.currentShare();
@@ -127,13 +122,12 @@ export class Slots {
     };
   }
 
-  /** Returns a nested slot for a run that the run in the slot `parent` waits for; null if the app uses its maximum at this level. */
+  /** Returns a slot for a run whose result the run in the slot `parent` waits for; null if the app uses its maximum of nested slots. */
   tryAcquireNested(appId: number, parent: Slot): Slot | null {
     const freeSlot = this.nested[parent.level]?.tryEnter(appId);
     return freeSlot ? this.createNestedSlot(parent.level + 1, freeSlot) : null;
   }
 
-  /** Waits for a nested slot. Rejects if the chain of runs has more levels than allowed. */
   async acquireNested(appId: number, parent: Slot): Promise<Slot> {
     return this.createNestedSlot(parent.level + 1, await this.nested[parent.level]!.enter(appId));
   }
@@ -146,12 +140,11 @@ export class Slots {
     return this.totalSlots - this.usedCount;
   }
 
-  /** Number of slots that each app uses, without nested slots. */
+  /** Does not include nested slots. */
   perApp(): ReadonlyMap<number, number> {
     return this.countByApp;
   }
 
-  /** True if an app uses as many slots as it may, so that its queued runs wait although slots are free. */
   isAnyAppAtLimit(): boolean {
     return [...this.countByApp.values()].some((count) => count >= this.currentShare());
   }
