@@ -1,6 +1,6 @@
 /**
- * Reads and replaces an app's secret bindings (the value of a setting is added to requests to one origin) and the list of its sealed
- * settings, which code cannot read. This file does not read values of settings.
+ * Reads and replaces an app's secret bindings and the list of its sealed settings. A binding adds the value of a setting to requests to one
+ * origin. Code cannot read sealed settings.
  */
 import type { EntityManager } from "typeorm";
 import { queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
@@ -21,10 +21,10 @@ const UPSERT_BINDINGS = `
   INSERT INTO secret_bindings (app_id, bindings) VALUES ($1, $2)
   ON CONFLICT (app_id) DO UPDATE SET bindings = excluded.bindings,
     updated_at = ${NEXT_UPDATED_AT_SQL.replaceAll("updated_at", "secret_bindings.updated_at")}`;
-/** Increases the version number of the app's secrets, so that later runs use the new bindings. */
+/** Changes the version of the app's secrets, so that all processes read the new bindings. */
 const INCREASE_SECRETS_VERSION = "UPDATE app SET secrets_version = secrets_version + 1 WHERE id = $1";
 
-/** Returns the bindings of an app and the time of their last change; null if no bindings were ever written for the app. */
+/** Returns null if no bindings were ever written for the app. */
 export async function readStoredBindings(
   executor: SqlClient,
   appId: number,
@@ -41,7 +41,7 @@ export async function readStoredBindings(
 export class BindingDefinitions {
   constructor(private readonly options: { settings: Settings; allowPrivateNetwork: boolean }) {}
 
-  /** Validates and normalizes bindings. @throws ActionError REQUEST_INVALID with the path of the wrong field */
+  /** @throws ActionError REQUEST_INVALID with the path of the wrong field */
   read(bindings: unknown): SecretBinding[] {
     return parseSecretBindings({ bindings }, this.options.allowPrivateNetwork);
   }
@@ -50,7 +50,7 @@ export class BindingDefinitions {
     return this.options.settings.secretValues.sealedKeys(appId, executor);
   }
 
-  /** Writes the app's bindings. Call this function in a transaction that has locked the app. */
+  /** Call this method in a transaction that has locked the app. */
   async write(
     manager: EntityManager,
     caller: Caller,

@@ -1,7 +1,4 @@
-/**
- * Tests a secret binding, which adds the value of a setting to requests to one origin, with one request. Also lists the actions that use
- * it.
- */
+/** Tests secret bindings, and lists the actions that use each binding. A binding adds the value of a setting to requests to one origin. */
 import { type Db, rows } from "../../data/database.js";
 import type { OutgoingHopSummary } from "../../engine/outgoing.js";
 import { ActionError } from "../../errors.js";
@@ -12,13 +9,12 @@ import { recordChange } from "../records/audit.js";
 import type { RunRequestSender, SecretBindings } from "./run-requests.js";
 import type { SecretBindingStore } from "./secret-bindings.js";
 
-/** Result of a request that tests a binding. */
 export interface BindingTrial {
   /** HTTP status of the response; null if there was no response. */
   status: number | null;
   durationMs: number;
   receivedBytes: number;
-  /** Beginning of the response body, with bound secret values masked; null if there was no response. */
+  /** Beginning of the response body, with the values of bound settings masked; null if there was no response. */
   body: string | null;
   /** Code of the error that `request()` would throw in an action; null if there was a response. `error` is the error's message. */
   code: string | null;
@@ -38,7 +34,7 @@ const PATH_MAX_CHARACTERS = 2_000;
 const SHOWN_BODY_MAX_CHARACTERS = 4_000;
 const USES_MAX = 1_000;
 
-/* Selects actions whose code contains the key. `strpos` runs first, because it is faster and excludes most code. */
+/* `strpos` comes first, because it is faster than the regular expression and excludes most code. */
 const SELECT_ACTIONS_WITH_BINDING = `
   SELECT binding.key, binding.origin, action.id, action.name
     FROM unnest($2::text[], $3::text[], $4::text[]) AS binding (key, origin, literal)
@@ -56,7 +52,7 @@ interface BindingTrialInput {
   url: string;
 }
 
-/** @throws REQUEST_INVALID with the name of the invalid field */
+/** @throws ActionError REQUEST_INVALID with the name of the wrong field */
 function readTrial(body: unknown): BindingTrialInput {
   if (!isObject(body)) throw invalidRequest(`the body must be a JSON object (got ${describeValue(body)})`);
   const { key, origin } = body;
@@ -85,7 +81,6 @@ interface BindingTrialsOptions {
 export class BindingTrials {
   constructor(private readonly options: BindingTrialsOptions) {}
 
-  /** Lists the app's bindings, each with the drafts that use it. */
   async uses(appId: number): Promise<BindingUse[]> {
     const { db } = this.options;
     const { bindings: all } = await this.options.bindings.list(appId);
@@ -108,9 +103,7 @@ export class BindingTrials {
     }));
   }
 
-  /**
-   * Sends one request with a binding's credential. A failure is a result. @throws REQUEST_INVALID for invalid options or an unknown binding
-   */
+  /** Sends one request with the credential of a binding. A failed request is a result, not an error. @throws REQUEST_INVALID */
   async send(caller: Caller, appId: number, body: unknown, signal: AbortSignal): Promise<BindingTrial> {
     const { db, requests } = this.options;
     const { key, origin, method, url } = readTrial(body);

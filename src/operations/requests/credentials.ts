@@ -1,6 +1,6 @@
 /**
- * Adds the secret of a binding (a setting's value for requests to one origin) to an outgoing request: as header, query parameter, basic
- * credentials, AWS Signature Version 4, or OAuth 2 access token.
+ * Adds the secret of a binding to an outgoing request: as a header, query parameter, basic credentials, AWS Signature Version 4 or OAuth 2
+ * access token. A binding adds the value of a setting to requests to one origin.
  */
 import { createHash, createHmac } from "node:crypto";
 import { SignatureV4 } from "@smithy/signature-v4";
@@ -62,9 +62,7 @@ function addCredentialQuery(hop: OutgoingHop, binding: SecretBinding, text: stri
   return { ...hop, url };
 }
 
-/**
- * Returns the Authorization header. The user name is the binding's `name`, if any; otherwise the text is `user:password` or a user name.
- */
+/** If the binding has no `name`, `text` is `user:password` or only a user name. */
 function basicAuthorization({ name }: SecretBinding, text: string): string {
   const userAndPassword = name !== null ? `${name}:${text}` : text.includes(":") ? text : `${text}:`;
   return `Basic ${Buffer.from(userAndPassword).toString("base64")}`;
@@ -108,7 +106,7 @@ async function signAwsRequest(hop: OutgoingHop, binding: SecretBinding, value: u
   return { ...hop, headers: Object.fromEntries(lowerCaseHeaders) };
 }
 
-/** `getToken` returns an access token for an `oauth2` binding, if possible another one than `rejectedToken`. */
+/** `getToken` returns an access token of an `oauth2` binding, if possible another token than `rejectedToken`. */
 export function createBindingCredential(
   binding: SecretBinding,
   value: unknown,

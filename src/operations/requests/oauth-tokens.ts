@@ -1,6 +1,4 @@
-/**
- * Fetches access tokens of `oauth2` bindings from their token endpoint, stores them encrypted for all processes, and renews them in time.
- */
+/** Fetches access tokens of `oauth2` bindings, stores them encrypted for all processes, and renews them before they expire. */
 import { createHash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { EntityManager } from "typeorm";
@@ -12,29 +10,26 @@ import { normalizeOrigin } from "../../rules/integration-origins.js";
 import type { SecretBinding } from "../../rules/secret-bindings.js";
 import type { Settings } from "../settings/settings.js";
 
-/** Time in milliseconds before the expiry of a token at which the token is renewed. */
+/** A token is renewed this many milliseconds before it expires. */
 const RENEW_BEFORE_EXPIRY_MS = 30_000;
-/** Lifetime in milliseconds that is assumed for a token if the token endpoint does not state the lifetime. */
+/** Assumed lifetime of a token if the token endpoint does not state the lifetime. */
 const DEFAULT_LIFETIME_MS = 300_000;
 const LIFETIME_MAX_MS = 24 * 3_600_000;
 const FETCH_TIMEOUT_MS = 10_000;
-/** Maximum number of concurrent requests to token endpoints. Each request holds a database connection while it waits for the endpoint. */
+/** Each request to a token endpoint holds a database connection while it waits for the response. */
 const CONCURRENT_FETCHES_MAX = 2;
-/** Milliseconds between two replacements of a token that an origin rejected, because an origin may reject every token. */
+/** A rejected token is replaced at most once in this many milliseconds, because an origin may reject every token. */
 const REPLACEMENT_INTERVAL_MS = 10_000;
-/**
- * Number of attempts to store fetched tokens. Then they are lost, also a refresh token that has replaced the previous one at the provider.
- */
+/** After this many attempts to store fetched tokens, the service gives up, even if the provider has already replaced the refresh token. */
 const STORE_ATTEMPTS_MAX = 60;
 const STORE_RETRY_DELAY_MS = 500;
-/** Maximum number of access tokens that this process keeps in memory. */
 const CACHED_TOKENS_MAX = 10_000;
 
 interface AccessToken {
   accessToken: string;
-  /** Refresh token that the token endpoint returned; null if the endpoint returned none. */
+  /** Refresh token for the next renewal; null if there is none. */
   refreshToken: string | null;
-  /** Time at which the access token expires, as Unix time in milliseconds. */
+  /** Unix time in milliseconds. */
   expiresAt: number;
 }
 
@@ -52,7 +47,7 @@ const STORE_ACCESS_TOKEN =
 
 const encryptionLabelOf = ({ key, origin }: SecretBinding): string => `token:${key}:${origin}`;
 
-/** Hash of the binding and the setting's value. If one of them changes, the stored token is not used any more. */
+/** Hash of the binding and the setting's value. A stored token with another hash is not used. */
 const tokenFingerprint = (binding: SecretBinding, value: unknown): string =>
   createHash("sha256")
     .update(JSON.stringify([binding, value]))
@@ -115,10 +110,7 @@ interface OauthTokensOptions {
 
 export class OauthTokens {
   private readonly now = this.options.now ?? Date.now;
-  /**
-   * Valid tokens of this process, by binding. `version` is the version of the app's secrets: after a change, the stored token is read
-   * again. For a token that replaced a rejected one, `replacedAt` is the time of the replacement.
-   */
+  /** Valid tokens by binding. `replacedAt` is set if the token replaced a rejected token. `version` is the version of the app's secrets. */
   private readonly cachedTokens = new Map<
     string,
     AccessToken & { appId: number; key: string; basis: string; version: number; replacedAt: number | null }
@@ -133,7 +125,6 @@ export class OauthTokens {
     return token.expiresAt - RENEW_BEFORE_EXPIRY_MS > this.now();
   }
 
-  /** Requests an access token from the token endpoint of a binding. @throws OutgoingError */
   private async requestToken(
     appId: number,
     binding: SecretBinding,
@@ -214,7 +205,7 @@ export class OauthTokens {
       try {
         return await db.transaction(storeToken);
       } catch (error) {
-        // Repeats only the write, because the provider may have revoked the previous refresh token.
+        // Stores the fetched token again instead of fetching another, because the provider may have revoked the previous refresh token.
         if (token === null || attemptsLeft === 0) throw error;
         await delay(STORE_RETRY_DELAY_MS, undefined, { ref: false });
       }
@@ -222,8 +213,8 @@ export class OauthTokens {
   }
 
   /**
-   * Returns a valid token for a binding, if possible not the token `rejected`, which the origin has rejected. `secret` is the setting's
-   * value and the version of the app's secrets at which it was read. @throws OutgoingError
+   * If possible, returns another token than `rejected`, which the origin has rejected. `value` is the value of the setting at the version
+   * `version` of the app's secrets. @throws OutgoingError
    */
   async accessTokenFor(
     appId: number,
@@ -264,7 +255,7 @@ export class OauthTokens {
     return tokenPromise;
   }
 
-  /** Returns the app's access tokens with the keys of their settings, so that the service can mask them in responses. */
+  /** Returns the app's access and refresh tokens with the keys of their settings, so that the service can mask the tokens in responses. */
   knownTokens(appId: number): [key: string, token: string][] {
     const appTokens = [...this.cachedTokens.values()].filter((token) => token.appId === appId);
     return appTokens.flatMap(({ key, accessToken, refreshToken }) => [
@@ -273,7 +264,7 @@ export class OauthTokens {
     ]);
   }
 
-  /** Returns a number that changes with each added or replaced token. A cached secret scanner is valid while it stays the same. */
+  /** Returns a number that changes with each added or replaced token. A cached secret scanner is valid while the number stays the same. */
   generation(_appId: number): number {
     return this.changeCount;
   }

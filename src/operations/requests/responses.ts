@@ -30,7 +30,7 @@ const COMPRESSED_MIN_BYTES = 12;
 
 type Decoder = Transform & { bytesWritten: number };
 
-/** A format of compressed data. `canBegin` returns false if the decoder would reject a body because of its first bytes. */
+/** `canBegin` returns false if the decoder would reject a body because of its first bytes. */
 interface CompressedFormat {
   createDecoder(): Decoder;
   canBegin(body: Buffer): boolean;
@@ -46,10 +46,10 @@ const [ZLIB_OPTIONS, BROTLI_OPTIONS, ZSTD_OPTIONS] = [
 ];
 const GZIP_MAGIC = 0x1f8b;
 const ZSTD_MAGIC = 0xfd2fb528;
-/** Upper 28 bits of the magic numbers of skippable frames. A zstd stream can begin with such a frame. */
+/** Upper 28 bits of the magic numbers of skippable frames. A zstd stream can begin with a skippable frame. */
 const ZSTD_SKIPPABLE_MAGIC = 0x184d2a5;
 
-/** `canBegin` saves a decoder, which occupies a thread. Raw deflate and Brotli have no magic number, so their decoders try every body. */
+/** `canBegin` avoids decoders, which occupy threads. Raw deflate and Brotli have no magic number, so their decoders always run. */
 const COMPRESSED_FORMATS: readonly CompressedFormat[] = [
   { createDecoder: () => createGunzip(ZLIB_OPTIONS), canBegin: (body) => body.readUInt16BE(0) === GZIP_MAGIC },
   // In the zlib format, the first two bytes form a number that is a multiple of 31 (RFC 1950).
@@ -65,9 +65,9 @@ const COMPRESSED_FORMATS: readonly CompressedFormat[] = [
     hasFrames: true,
   },
 ];
-/** Codes of the errors for data that is invalid in a format. Other errors are, for example, a lack of memory. */
+/** Codes of errors for data that is invalid in a format. Errors with other codes have other causes, for example a lack of memory. */
 const INVALID_DATA_CODE = /^Z_(?:DATA_ERROR|BUF_ERROR|NEED_DICT)$|^ERR_.*FORMAT|^ZSTD_error_(?!memory|.*TooLarge)/;
-/** Sizes of the parts in which an invalid body is decoded again, each within the part that failed before. */
+/** An invalid body is decoded again in parts of these sizes, each time only within the part that failed before. */
 const REPEATED_PART_BYTES = [4_096, 64, 1];
 
 const UTF8 = "utf-8";
@@ -75,7 +75,7 @@ const UTF8_DECODER = new TextDecoder(UTF8);
 /** Encodings that can convert a decoded text back to the same bytes, if the body was valid in the encoding. */
 const EXACT_ENCODINGS = ["utf8", "utf16le", "latin1"] as const;
 
-/** Decodes the response body to text, with the charset of its Content-Type. @throws OutgoingError UNSUPPORTED */
+/** Uses the charset of the Content-Type, or UTF-8. @throws OutgoingError UNSUPPORTED for an unknown charset */
 export function decodeResponseText({ headers, body, origin }: OutgoingResponse): string {
   const charsetLabel = CHARSET_PARAMETER.exec(headers["content-type"] ?? "")?.[1]?.toLowerCase() ?? UTF8;
   try {
@@ -93,10 +93,7 @@ function decodeTwoByte(bytes: Buffer): string[] {
   return [evenBytes.toString("utf16le"), Buffer.from(evenBytes).swap16().toString("utf16le")];
 }
 
-/**
- * Texts that code could get by decoding the bytes with several charsets. Most are equal, because ASCII is the same in all one-byte
- * charsets.
- */
+/** Returns the texts that code could decode from the bytes. ASCII is the same in all one-byte charsets, so two of them are enough. */
 const decodedTexts = (body: Buffer): Set<string> =>
   new Set([
     ...decodeOneByte(body),
@@ -105,10 +102,9 @@ const decodedTexts = (body: Buffer): Set<string> =>
     body.toString("latin1").replaceAll("\0", ""),
   ]);
 
-/** Result of a decoder that has read a body until its end, or until the first part with invalid data. */
 interface DecodedParts {
   decoded: Buffer;
-  /** Number of bytes of the body before the output that was lost because of invalid data. */
+  /** Number of bytes of the body that the decoder has processed without an error. */
   bytesRead: number;
   isInvalid: boolean;
 }
@@ -121,7 +117,7 @@ function createTooLargeError(origin: string): OutgoingError {
 const createUnreadableError = (origin: string, reason: string) =>
   new OutgoingError("TRANSPORT", `the response of ${origin} could not be decompressed (${reason})`, origin);
 
-/** Decodes a body that is passed in parts. @throws OutgoingError LIMIT; TRANSPORT if the decoder lacks memory */
+/** @throws OutgoingError LIMIT if the output is too large; TRANSPORT for errors other than invalid data */
 async function decodeParts(decoder: Decoder, parts: readonly Buffer[], origin: string): Promise<DecodedParts> {
   const decodedParts: Buffer[] = [];
   let bytes = 0;
@@ -144,7 +140,7 @@ async function decodeParts(decoder: Decoder, parts: readonly Buffer[], origin: s
   return { decoded: Buffer.concat(decodedParts), bytesRead: decoder.bytesWritten, isInvalid };
 }
 
-/** A decoder loses the output of the part in which it finds invalid data, so this part is decoded again in smaller parts. */
+/** A decoder loses the output of the part in which it finds invalid data. So this part is decoded again in smaller parts. */
 async function decompressReadablePart(
   { createDecoder }: CompressedFormat,
   body: Buffer,
@@ -181,10 +177,7 @@ async function decompressFrames(format: CompressedFormat, body: Buffer, origin: 
   return Buffer.concat(frames);
 }
 
-/**
- * Returns the texts that code could get by decompressing a body without Content-Encoding. @throws OutgoingError LIMIT if it is too large;
- * TRANSPORT
- */
+/** Returns the texts that code could get by decompressing a body itself. @throws OutgoingError LIMIT, TRANSPORT */
 async function decompressedTexts(body: Buffer, origin: string): Promise<Set<string>> {
   const readings = new Set<string>();
   for (const format of COMPRESSED_FORMATS) {
@@ -195,7 +188,7 @@ async function decompressedTexts(body: Buffer, origin: string): Promise<Set<stri
   return readings;
 }
 
-/** Returns the key of the first setting whose value is in one of the texts; null if there is none. */
+/** Returns the key of the first setting whose value is in one of the texts; null if the texts contain no value. */
 async function findInTexts(scan: ResponseScanner, texts: Iterable<string>): Promise<string | null> {
   for (const text of texts) {
     const key = await scan.find([{ text }]);
@@ -210,7 +203,7 @@ function encodeMaskedText(maskedText: string, text: string, body: Buffer): Buffe
   return encoding === undefined ? null : Buffer.from(maskedText, encoding);
 }
 
-/** Returns the key of a setting whose value is still in the response, in any form, after the masking; null if there is none. */
+/** Returns the key of a setting whose value is still in the response after the masking, in any form; null if there is none. */
 async function findInBody(
   scan: ResponseScanner,
   { body, origin }: OutgoingResponse,
@@ -221,7 +214,7 @@ async function findInBody(
   if (key === null || texts === null) return key;
   const maskedBytes = encodeMaskedText(texts.maskedText, texts.text, body);
   if (maskedBytes === null) return key;
-  // Also searches the decoded and decompressed body: the masking has removed the secret only from the plain text.
+  // Searches the decoded and decompressed body again, because the masking has removed the secret only from the plain text.
   const remaining = await decompressedTexts(maskedBytes, origin);
   return findInTexts(scan, [...decodedTexts(maskedBytes), ...remaining, ...decompressed]);
 }
@@ -232,8 +225,8 @@ function maskedKeysIn(maskedText: string, before: string): string[] {
 }
 
 /**
- * Masks the secrets of bindings in a response; null if it contains none. `text` is its body, or null if the action's code requested bytes.
- * @throws OutgoingError LIMIT, TRANSPORT if the body is compressed and too large to be searched
+ * Returns null if the response contains no secret. `text` is the body; null if the action's code requested bytes.
+ * @throws OutgoingError LIMIT or TRANSPORT if the body is compressed and cannot be searched
  */
 export async function maskResponse(
   scan: ResponseScanner,
@@ -255,7 +248,7 @@ export async function maskResponse(
   const texts = text === null ? null : { text, maskedText: String(body) };
   const key = await findInBody(scan, response, texts);
   if (key !== null) {
-    // Only plain text can be masked. If the body contains a secret in another form, removes the whole body.
+    // Only plain text can be masked. A body that contains a secret in another form is replaced as a whole.
     keys.add(key);
     body = text === null ? Buffer.from(`«${key}»`) : `«${key}»`;
   }

@@ -35,37 +35,34 @@ export interface RequestCredential {
   replaceToken(): Promise<boolean>;
 }
 
-/** Data and functions of a run that its outgoing requests need. */
 export interface RequestingRun {
   appId: number;
   environment: Environment;
   origins: readonly string[];
-  /** Returns the key of a setting whose value the URL contains; null if there is none. */
+  /** Returns the key of a setting whose value the URL contains; null if the URL contains no secret. */
   findInUrl(url: string): Promise<string | null>;
   /** Like `findInUrl`, but for a URL that the run's own code passes to `Svc.App.V3.Actions.request`. */
   findInRequestUrl(url: string): Promise<string | null>;
-  /** Called before the code receives a response, with the version of the app's secrets, which was read after its arrival. */
+  /** Called before the code receives a response. `version` is the version of the app's secrets, read after the response arrived. */
   onSecretsRead(version: number): void;
   /** Called before the code receives the error of a failed request, which may contain text of the other server. */
   onRequestFailed(): void;
   printLine(line: ConsoleLine): void;
   onHostContacted(host: string): void;
-  /** Starts a trace span for a request to one origin. The returned function ends the span. */
+  /** The returned function ends the span. */
   startRequestSpan(origin: string, method: string): (facts: OutgoingHopSummary) => void;
 }
 
 export interface SecretBindings {
   /** @throws OutgoingError POLICY if the app has no binding of this setting for the origin */
   credentialFor(appId: number, key: string, origin: string): Promise<RequestCredential>;
-  /** Returns the scan that masks secrets in a response, for the app's current bindings. */
   scanFor(appId: number): Promise<BindingSecretScan>;
 }
 
-/** Scan for the secret values of an app's bindings. */
 export interface BindingSecretScan {
   /** Finds and masks the secret values in responses; null if the app has no bindings with values. */
   scan: SecretScanner | null;
-  /** Version number of the app's secrets that this scan includes. */
+  /** Version number of the app's secrets that `scan` includes. */
   version: number;
 }
 
@@ -78,7 +75,7 @@ function hostAndPortOf(origin: string): string {
   return `${hostname.replace(/^\[(.*)\]$/, "$1")}:${port || (protocol === "https:" ? HTTPS_PORT : HTTP_PORT)}`;
 }
 
-/** Returns the error of a failed request for the action's code. The message contains the origin of the options, if any. */
+/** If the options contain an origin, the message contains this origin. */
 function encodeFailure(options: unknown, code: string, message: string): EncodedOutgoingResponse {
   const origin = parseRequestedOrigin(options);
   const isNamed = origin === null || message.includes(origin);
@@ -95,7 +92,6 @@ function refuseSecretInUrl(key: string | null, origin: string): void {
 export class RunRequestSender {
   constructor(private readonly options: { sender: OutgoingRequestSender; bindings: SecretBindings }) {}
 
-  /** Converts a response to the object that the action's code receives. Masks secrets in it. */
   private async encodeResponse(
     run: RequestingRun,
     response: OutgoingResponse,
@@ -140,19 +136,19 @@ export class RunRequestSender {
           pool: String(run.appId),
           mayUseOrigin: (requested) => run.origins.includes(requested),
           originOf: normalizeOrigin,
-          // The response can also contain a secret that was set after the run's start.
+          // The URL of the redirect can contain a secret that was set after the run's start.
           checkRedirect: async (next) => refuseSecretInUrl(await run.findInUrl(next.href), origin),
           ...(credential && { authorize: credential.authorize }),
           hasCredential: credential !== null || headers["authorization"] !== undefined,
         },
       );
     let response = await sendOnce();
-    // The server has not processed a request whose credential it rejected, so it can be sent again with any HTTP method.
+    // The server has not processed a request whose credential it rejected. So the request can be sent again with any HTTP method.
     if (response.status === UNAUTHORIZED_STATUS && (await credential?.replaceToken())) response = await sendOnce();
     return this.encodeResponse(run, response, responseType);
   }
 
-  /** Returns the function that sends the requests of one run, and the list to which it adds each sent request. */
+  /** Returns the function that sends the requests of one run, and the list to which this function adds each sent request. */
   beginRun(run: RequestingRun): { send: SendOutgoing; records: OutgoingRequestRecord[] } {
     const budget = new RunRequestBudget();
     const records: OutgoingRequestRecord[] = [];

@@ -1,6 +1,6 @@
 /**
  * Stores secret bindings, which add the value of a setting to requests to one origin. Provides runs with these credentials, and with
- * scanners that mask them in responses. A secret leaves this module only in a request to its origin.
+ * scanners that mask them in responses.
  */
 import { LRUCache } from "lru-cache";
 import type { EntityManager } from "typeorm";
@@ -111,7 +111,7 @@ export class SecretBindingStore {
     const boundKeys = new Set(bindings.map(({ key }) => key));
     const values = boundKeys.size === 0 ? null : await settings.secretValues.read(appId);
     const entries = values?.underscore.filter(([key]) => boundKeys.has(key)) ?? [];
-    // The version was read before the values, so if they change in between, the next request reads all values again.
+    // If the values change between the two reads, the next request reads them again, because the version was read first.
     const preparedNow = { version, bindings, values: new Map(entries) };
     this.preparedByApp.set(appId, preparedNow);
     return preparedNow;
@@ -136,9 +136,7 @@ export class SecretBindingStore {
     return this.readBindings(appId);
   }
 
-  /**
-   * @throws REQUEST_INVALID; FORBIDDEN for a change of a sealed setting without its value; RESOURCE_CHANGED; SETTINGS_INVALID for a value
-   */
+  /** @throws REQUEST_INVALID, RESOURCE_CHANGED, SETTINGS_INVALID; FORBIDDEN for a change of a sealed setting without its value */
   async set(
     caller: Caller,
     target: { appId: number; precondition?: ExpectedETags },

@@ -1,6 +1,6 @@
 /**
- * Runs transactions that change an app. Locks the app's row or its organization's row, so that changes wait for each
- * other, and limits the database connections that the changes of one app use.
+ * Runs transactions that change an app, and limits their database connections. Locks the row of the app or its organization, so that the
+ * changes of one app run one after the other.
  */
 import type { EntityManager } from "typeorm";
 import { isClosedStageSql } from "../../data/app.js";
@@ -9,21 +9,17 @@ import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import { OVERLOADED_RETRY_SECONDS } from "../../limits.js";
 
-/**
- * Maximum number of transactions that change apps, in total and per app, whose transactions run one after the other. Together with
- * ENTRY_CHANGES_MAX, this leaves some of the DATABASE_POOL_CONNECTIONS for other requests.
- */
+/** Maximum number of concurrent transactions that change apps, in total (half of DATABASE_POOL_CONNECTIONS) and per app. */
 const APP_CHANGES_MAX = 5;
 const APP_CHANGES_PER_APP = 2;
-/** Maximum number of further changes of one app that wait in memory. */
+/** Maximum number of changes of one app that wait in memory for their start. */
 const WAITING_CHANGES_PER_APP = 100;
-/** Maximum time in milliseconds that a change waits in memory. */
 const CHANGE_WAIT_MAX_MS = 30_000;
-/** Maximum number of transactions that change entries, in total and per app. They can be slow, or wait for each other's locks. */
+/** Maximum number of concurrent transactions that change entries, in total and per app. These transactions can be slow. */
 const ENTRY_CHANGES_MAX = 8;
 const ENTRY_CHANGES_PER_APP = 4;
 
-/** Limits the changes in one database. Changes of an app do not wait for changes of entries, which visitors can make. */
+/** Two limits, so that changes of an app do not wait for changes of entries, which visitors can make. */
 class ChangeLimits {
   readonly ofApps = new FairSemaphore(APP_CHANGES_MAX, APP_CHANGES_PER_APP, "halved");
   readonly ofEntries = new FairSemaphore(ENTRY_CHANGES_MAX, ENTRY_CHANGES_PER_APP, "halved");
@@ -37,7 +33,7 @@ function changeLimitsOf(db: Db): ChangeLimits {
   return limits;
 }
 
-/** Runs a transaction that changes entries of an app, as soon as a slot is free. Slots go to the waiting apps in turn. */
+/** Runs a transaction that changes entries of an app, as soon as a slot is free. The waiting apps get slots in turn. */
 export async function runEntryChangeInSlot<T>(db: Db, appId: number, work: () => Promise<T>): Promise<T> {
   const freeSlot = await changeLimitsOf(db).ofEntries.enter(appId);
   return work().finally(freeSlot);
@@ -53,9 +49,9 @@ const overloadedError = () =>
   );
 
 /**
- * Runs a transaction that changes an app, its actions or data sources, as soon as the app has a turn. Turns go to the
- * waiting apps one after the other. `work` must not call this function or `transactWithAppLock`.
- * @throws OVERLOADED if too many changes of the app wait, or if it waits for too long
+ * Runs a transaction that changes an app, its actions or data sources, as soon as a slot is free. The waiting apps get slots in turn.
+ * `work` must not call this function or `transactWithAppLock`.
+ * @throws OVERLOADED if too many changes of the app wait, or if this change waits for too long
  */
 export async function runAppChangeInTurn<T>(db: Db, appId: number, work: () => Promise<T>): Promise<T> {
   const { ofApps } = changeLimitsOf(db);
@@ -69,9 +65,8 @@ export async function runAppChangeInTurn<T>(db: Db, appId: number, work: () => P
 }
 
 /**
- * Locks the organization of an app until the transaction ends. Call this function in a transaction that gives a person a right on the app,
- * such as a role or a token: before the app is locked, and before the check that the person belongs to the organization. The removal of a
- * member takes the same lock. So either the removal finds the new right, or the check finds that the person was removed.
+ * Call this function in a transaction that gives a person a right on the app, before the membership of the person is checked and before the
+ * app is locked. The removal of a member takes the same lock. So either it finds the new right, or the check finds the removal.
  * @throws APP_NOT_FOUND if another request has deleted the app
  */
 export async function lockOrganizationOfApp(executor: SqlClient, appId: number): Promise<void> {
@@ -81,22 +76,21 @@ export async function lockOrganizationOfApp(executor: SqlClient, appId: number):
 
 async function lockApp(executor: SqlClient, appId: number): Promise<void> {
   const locked = await rows(executor, "SELECT FROM app WHERE id = $1 FOR NO KEY UPDATE", [appId]);
-  // Read after the app is locked, because another transaction may have closed the stage meanwhile.
+  // Read after the app is locked, because another transaction may have closed the stage before.
   const closed = await rows(executor, `SELECT WHERE ${isClosedStageSql("$1::bigint")}`, [appId]);
   if (locked.length === 0 || closed.length > 0) throw new ActionError("APP_NOT_FOUND");
 }
 
 /**
- * Locks the first app of a group in a transaction that has locked a new stage of the group. No other transaction locks two apps.
+ * Call this function in a transaction that has locked a new stage of the group. No other transaction may lock two apps (deadlock).
  * @throws APP_NOT_FOUND if another request has deleted the app
  */
 export const lockFirstAppOfGroup = lockApp;
 
 /**
- * Runs `work` in a transaction that has locked the app's row. Only `lockFirstAppOfGroup` and the closing of a stage also take this lock.
- * Such transactions of one app run one after the other, so they cannot deadlock with each other. Code that removes or unpublishes one
- * action, changes a data source, or writes entries, runs or messages, does not take this lock. Deadlocks with such code are still possible.
- * @param beforeLock takes locks that must be taken before the app's, such as `lockOrganizationOfApp`
+ * Runs `work` in a transaction that has locked the app's row. Such transactions of one app run one after the other. Deadlocks with code
+ * that does not take this lock, such as writes of entries, are possible.
+ * @param beforeLock takes locks that must be taken before the app's lock, such as `lockOrganizationOfApp`
  * @throws APP_NOT_FOUND if another request has deleted the app or closed the stage; the errors of `runAppChangeInTurn`
  */
 export async function transactWithAppLock<T>(

@@ -1,6 +1,6 @@
 /**
- * Creates and stores a data key for each app, with which the app's settings are encrypted. Data keys are stored
- * encrypted under a master key (SETTINGS_KEY). A rotation replaces the master key.
+ * Creates and stores a data key for each app, which encrypts the app's settings. Data keys are stored encrypted under a master key
+ * (SETTINGS_KEY). A rotation replaces the master key.
  */
 import type { KeyObject } from "node:crypto";
 import { join } from "node:path";
@@ -16,12 +16,11 @@ import {
 import type { KeyRing } from "../../engine/key-ring.js";
 import { StartError } from "../../errors.js";
 
-/** Returns the path of the file with the master keys, which is used if SETTINGS_KEY is not set. */
+/** File with the master keys, which is used if SETTINGS_KEY is not set. */
 export const settingsKeyFilePath = (dataDir: string): string => join(dataDir, "settings-key");
 
 const keyLabel = (appId: number): string => `app:${appId}`;
 
-/** Maximum number of data keys in the cache. Each has 32 bytes. */
 const CACHED_KEYS_MAX = 100_000;
 
 async function wrappedKey(appId: number, executor: SqlClient, lock = ""): Promise<Buffer | null> {
@@ -30,14 +29,14 @@ async function wrappedKey(appId: number, executor: SqlClient, lock = ""): Promis
   return row?.dataKey ?? null;
 }
 
-/** Fingerprint of the master key for new data keys. Locks its row, so that no rotation replaces the key before the transaction ends. */
+/** Returns the fingerprint of the master key for new data keys. Locks the row, so that no rotation replaces the key before the commit. */
 async function currentMasterKeyName(executor: SqlClient): Promise<string> {
   const [row] = await rows<{ fingerprint: string }>(executor, "SELECT fingerprint FROM settings_key FOR SHARE");
   return row!.fingerprint;
 }
 
 export class DataKeys {
-  /** Cache of data keys by app ID. A committed data key never changes: a rotation changes only the master key under which it is stored. */
+  /** A committed data key never changes: a rotation changes only the master key under which the data key is stored. */
   private readonly cachedKeys = createBoundedCache<number, KeyObject>(CACHED_KEYS_MAX);
 
   constructor(private readonly options: { db: Db; ring: KeyRing }) {}
@@ -57,7 +56,7 @@ export class DataKeys {
     return unwrapDataKey(this.masterKey(readMasterKeyFingerprint(wrappedDataKey)), wrappedDataKey, keyLabel(appId));
   }
 
-  /** Checks that this process has all master keys under which data keys are encrypted. */
+  /** @throws StartError if this process does not have all master keys under which data keys are encrypted */
   private async requireAllMasterKeys(): Promise<void> {
     const usedKeys = await rows<{ name: string }>(
       this.options.db,
@@ -67,7 +66,7 @@ export class DataKeys {
     for (const { name } of usedKeys) this.masterKey(name);
   }
 
-  /** Returns the IDs of the apps whose data key is not encrypted under the master key with this fingerprint. */
+  /** Returns the IDs of the apps whose data key is not encrypted under the master key with the fingerprint `name`. */
   private async appsNotUnder(name: string): Promise<number[]> {
     const appRows = await rows<{ id: number }>(
       this.options.db,
@@ -86,7 +85,7 @@ export class DataKeys {
     });
   }
 
-  /** Checks that this process has the current master key. For a new database, stores the fingerprint of the key first. */
+  /** For a new database, stores the fingerprint of the master key. @throws StartError if this process lacks the current key */
   async start(): Promise<void> {
     const { db, ring } = this.options;
     // Calls `getCurrentKey` only for a new database, because this call creates a key file if none exists.
@@ -108,7 +107,7 @@ export class DataKeys {
     return key;
   }
 
-  /** Returns the app's data key. If the app has none, locks the app's row and creates the key. Call this function in a transaction. */
+  /** Creates the data key if the app has none. Call this function in a transaction. */
   async findOrMake(appId: number, executor: SqlClient): Promise<KeyObject> {
     const hit = this.cachedKeys.get(appId);
     if (hit) return hit;
@@ -126,14 +125,13 @@ export class DataKeys {
   }
 
   /**
-   * Encrypts the data keys of all apps under the master key `next`, one app after the other, while other processes
-   * read and write settings. The call can be repeated after a failure. Before the call, every process must have
-   * `next` and all master keys in use. Returns the number of data keys that were encrypted again.
+   * Encrypts the data keys of all apps under the master key `next`. Before the call, every process must have `next` and all master keys in
+   * use. The call can be repeated after a failure. Returns the number of data keys that were encrypted again.
    */
   async rotate(next: Buffer): Promise<number> {
     await this.requireAllMasterKeys();
     const name = computeKeyFingerprint(next);
-    // After this statement, new data keys are encrypted under `next`. The UPDATE has waited for transactions that were creating data keys.
+    // The UPDATE waits for transactions that are creating data keys. Later transactions use `next` for new data keys.
     await this.options.db.query("UPDATE settings_key SET fingerprint = $1", [name]);
     const apps = await this.appsNotUnder(name);
     for (const id of apps) await this.rewrapKeys(id, next);

@@ -1,7 +1,4 @@
-/**
- * Reads the secret values of an app's settings: the current values, and values that were replaced recently. Private
- * settings that an author has marked as not secret are left out.
- */
+/** Reads the secret values of an app's settings: the current values, and values that were replaced recently. */
 import { type Db, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { describeValue } from "../../rules/describe-value.js";
@@ -9,25 +6,25 @@ import { findSecretLimitFault, findSecretsOfSetting, measureSecrets } from "../.
 import { escapeSettingKey, unescapeSettingKey } from "../../rules/setting-key-text.js";
 import { getSettingTier } from "../../rules/setting-tiers.js";
 
-/** The encryption includes the app and the key of the setting, so that the value cannot be decrypted in another row. */
+/** `sealed` is the encrypted value. The encryption includes the app and the key, so that it cannot be decrypted in another row. */
 export interface StoredSetting {
   key: string;
   value: string | null;
   sealed: Buffer | null;
 }
 
-/** An app's secret values, and the version number of their last change. */
+/** `version` is the current version number of the app's secrets. */
 export interface SecretValues {
   version: number;
-  /** Version number of the secrets: values that were replaced up to this version are no longer stored. */
+  /** Values that were replaced up to this version number are no longer stored. */
   forgotten: number;
   /** Keys and current values of the private and protected settings. */
   underscore: [string, unknown][];
-  /** Keys and values of secret settings in `underscore`, and of values that were replaced after the requested version. */
+  /** Keys and values of the secret settings in `underscore`, and of values that were replaced after the requested version. */
   entries: [string, unknown][];
 }
 
-/** Secrets of the app $1 in one statement, so that they are consistent, with values that were replaced after the version $2. */
+/** One statement for the current values and the values replaced after the version $2, so that the result is consistent. */
 const SELECT_SECRET_VALUES = `
   SELECT app.secrets_version AS version, app.secrets_forgotten AS forgotten, s.key, s.value, s.sealed,
          s.not_secret AS "notSecret", s.replaced
@@ -51,16 +48,14 @@ const UNSEAL_OTHERS = "DELETE FROM sealed_setting WHERE app_id = $1 AND key <> A
 const INSERT_SEALED_SETTINGS =
   "INSERT INTO sealed_setting (app_id, key) SELECT $1, unnest($2::text[]) ON CONFLICT DO NOTHING";
 
-/**
- * Stores which settings are sealed, in the transaction that writes the app's bindings. Only bindings can use the value of a sealed setting.
- */
+/** Only bindings can use the value of a sealed setting. Call this function in the transaction that writes the app's bindings. */
 export async function setSealedSettings(executor: SqlClient, appId: number, keys: readonly string[]): Promise<void> {
   const stored = keys.map(escapeSettingKey);
   await rows(executor, UNSEAL_OTHERS, [appId, stored]);
   await rows(executor, INSERT_SEALED_SETTINGS, [appId, stored]);
 }
 
-/** Marks private settings as secret or not secret. @throws SETTINGS_INVALID if one of the settings does not exist */
+/** @throws ActionError SETTINGS_INVALID if one of the settings does not exist */
 export async function markSecretSettings(
   executor: SqlClient,
   appId: number,
@@ -83,11 +78,7 @@ interface SecretValueReaderOptions {
 export class SecretValueReader {
   constructor(private readonly options: SecretValueReaderOptions) {}
 
-  /**
-   * Reads the secrets of an app.
-   * @param since version number of the secrets: the result includes values that were replaced after this version.
-   *   Without `since`, it includes no replaced value
-   */
+  /** @param since version number: the result also includes the values that were replaced after this version */
   async read(appId: number, since?: number, executor?: SqlClient): Promise<SecretValues> {
     const { db, openSettings } = this.options;
     const sinceVersion = since ?? Number.MAX_SAFE_INTEGER;
@@ -111,7 +102,7 @@ export class SecretValueReader {
     return sealedRows.map(({ key }) => unescapeSettingKey(key));
   }
 
-  /** Returns the version number of the last change of the app's private or protected settings. */
+  /** Returns the version number of the app's secrets; 0 if the app does not exist. */
   async version(appId: number): Promise<number> {
     const [app] = await queryPreparedRows<{ version: number }>(
       this.options.db,
@@ -122,10 +113,7 @@ export class SecretValueReader {
     return app?.version ?? 0;
   }
 
-  /**
-   * Checks the number and size of the app's secrets after the settings `keys` were written.
-   * @throws SETTINGS_INVALID if there are too many secrets, or too long ones, to mask them in responses and logs
-   */
+  /** Call this method after `keys` were written. @throws SETTINGS_INVALID if the app has too many or too long secrets to mask */
   async refuseTooMany(executor: SqlClient, appId: number, keys: readonly string[]): Promise<void> {
     if (keys.every((key) => getSettingTier(key) === "public")) return;
     const { entries } = await this.read(appId, undefined, executor);
@@ -156,9 +144,9 @@ interface TokenBindings {
 }
 
 /**
- * Deletes the stored OAuth 2 tokens of settings that have no value any more or are no longer bound to the token's origin. Otherwise, the
- * service would use these tokens if the same binding and value are stored again. Call this function after the change, in the same
- * transaction, which must have locked the app. It waits until a running request for such a token has ended, at most 10 seconds.
+ * Deletes the OAuth 2 tokens of settings that have no value or no binding to the token's origin any more. Otherwise, the service would use
+ * these tokens if the same binding and value are stored again. Call this function after the change, in the same transaction. It can wait 10
+ * seconds for a running request to a token endpoint.
  */
 export async function deleteUnusedOauthTokens(executor: SqlClient, appId: number): Promise<void> {
   const tokens = await rows<TokenBindings>(executor, SELECT_TOKEN_BINDINGS, [appId]);

@@ -3,11 +3,10 @@ import { rows, type SqlClient } from "../../data/database.js";
 import { escapeSettingKey, unescapeSettingKey } from "../../rules/setting-key-text.js";
 import { getSettingTier, type SettingTier } from "../../rules/setting-tiers.js";
 
-/** A setting as a manifest contains it. The value is present only for public settings. */
 export interface SettingDefinition {
   key: string;
   tier: SettingTier;
-  /** Value of a public setting; absent if it has no value yet. */
+  /** Value of a public setting; absent if the setting has no value yet. */
   value?: unknown;
   /** For private settings: false if logs and responses may show the value. */
   secret?: boolean;
@@ -41,7 +40,7 @@ export async function readSettingDefinitions(executor: SqlClient, appId: number)
   return definitions.sort((a, b) => (a.key < b.key ? -1 : 1));
 }
 
-/** Returns the total bytes of the keys and public values of an app's settings. */
+/** Returns the size of the keys and public values of an app's settings in bytes. */
 export async function readSettingDefinitionsSize(executor: SqlClient, appId: number): Promise<number> {
   const sql = `SELECT coalesce(sum(octet_length(key) + coalesce(octet_length(value), 0)), 0)::float8 AS bytes
     FROM setting WHERE app_id = $1`;
@@ -55,16 +54,14 @@ interface StatusRow {
   notSecret: boolean;
 }
 
-/** Selects the status of settings. A setting that was defined without a value is not configured. */
+/** A setting that was declared without a value has no `updatedAt`. */
 const SELECT_STATUS = `
   SELECT key, s.updated_at AS "updatedAt", s.updated_by AS "updatedBy", coalesce(s.not_secret, d.not_secret) AS "notSecret"
     FROM (SELECT * FROM setting WHERE app_id = $1) s
     FULL JOIN (SELECT * FROM declared_setting WHERE app_id = $1) d USING (key)
    WHERE CASE WHEN $2::text[] IS NULL THEN left(key, 1) = '_' ELSE key = ANY ($2) END`;
 
-/**
- * Returns the status of the settings `keys`; null selects all private and protected settings. Leaves out keys for which no setting exists.
- */
+/** @param keys null for all private and protected settings. The result does not contain keys without a setting. */
 export async function readStoredSettingStatus(
   executor: SqlClient,
   appId: number,

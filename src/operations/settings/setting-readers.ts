@@ -2,7 +2,10 @@
 import { type Db, rows } from "../../data/database.js";
 import { checkRequestedSettingKeys } from "../../rules/setting-tiers.js";
 
-/** Bytes of the private and protected settings that server actions receive, and the actions that read one setting. */
+/**
+ * `underscoreBytes` is the size of the private and protected settings that server actions receive. `readers` are drafts that read one
+ * setting.
+ */
 export interface SettingsUse {
   underscoreBytes: number;
   underscoreMaxBytes: number;
@@ -11,17 +14,14 @@ export interface SettingsUse {
 
 const READERS_MAX = 100;
 
-/** Selects actions whose code has the key as a word. `strpos` is first, because it is fast and excludes most code. */
+/** `strpos` comes first, because it is faster than the regular expression and excludes most code. */
 const SELECT_READERS = `
   SELECT id, name FROM action
    WHERE app_id = $1 AND master_id IS NULL AND strpos(code, $2) > 0
      AND code ~ ('(^|[^[:alnum:]_$])' || $3 || '($|[^[:alnum:]_$])')
    ORDER BY name LIMIT ${READERS_MAX}`;
 
-/**
- * Returns up to READERS_MAX drafts that read the setting, sorted by name.
- * @throws SETTINGS_INVALID for an invalid key
- */
+/** Returns up to READERS_MAX drafts whose code contains the key. @throws SETTINGS_INVALID for an invalid key */
 export async function findSettingReaders(db: Db, appId: number, key: string): Promise<SettingsUse["readers"]> {
   checkRequestedSettingKeys([key]);
   // No stored code contains a key with a NUL character, because a text in PostgreSQL cannot contain this character.

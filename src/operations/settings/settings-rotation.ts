@@ -1,11 +1,11 @@
-/** Replaces the master key SETTINGS_KEY by a new one, in an order in which each process always has the keys that it needs. */
+/** Replaces the master key SETTINGS_KEY by a new key, in an order in which each process always has the keys that it needs. */
 import type { Db } from "../../data/database.js";
 import { createMasterKey } from "../../engine/cipher.js";
 import { createKeyRing, readKeyFile, writeKeyFile } from "../../engine/key-ring.js";
 import { StartError } from "../../errors.js";
 import { DataKeys } from "./data-keys.js";
 
-/** Key of the lock for a rotation; the number has no meaning. A second rotation would delete the master key that the first has created. */
+/** Key of the lock for a rotation (any number). A second rotation would delete the master key that the first rotation has created. */
 const ROTATION_LOCK = 7_203_114_285_022;
 
 function readMasterKeys(path: string): Buffer[] {
@@ -19,11 +19,7 @@ function readMasterKeys(path: string): Buffer[] {
   }
 }
 
-/**
- * Replaces the master key in the file at `path`. The file contains the new key before any process uses it, and the old
- * key until no data key is encrypted under it. A process that cannot decrypt a data key reads the file again. After a
- * failure the file contains both keys, and the command can be repeated.
- */
+/** The file contains both keys until no data key needs the old key, so that the command can be repeated after a failure. */
 async function rotateFile(db: Db, path: string): Promise<number> {
   const next = createMasterKey();
   writeKeyFile(path, [next, ...readMasterKeys(path)]);
@@ -33,9 +29,9 @@ async function rotateFile(db: Db, path: string): Promise<number> {
 }
 
 /**
- * Encrypts the data keys of all apps under a new master key, while other processes read and write settings. Creates the new key in the file
- * at `path`, or uses the first key in `keys`, which every process must already have. Returns the number of apps.
- * @throws StartError if a master key in use is not available; then nothing has changed
+ * Encrypts the data keys of all apps under a new master key, while other processes use settings. Creates the new key in the file at `path`,
+ * or uses the first key in `keys`, which every process must already have. Returns the number of apps.
+ * @throws StartError if a master key in use is not available; then no data key has changed
  */
 export async function rotateSettingsKey(options: {
   db: Db;

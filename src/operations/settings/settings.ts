@@ -34,18 +34,18 @@ import { deleteUnusedOauthTokens, markSecretSettings, SecretValueReader, type St
 import { readStoredSettingStatus } from "./setting-definitions.js";
 import { findSettingReaders, type SettingsUse } from "./setting-readers.js";
 
-/** Label that is part of the encryption of a value. The value can be decrypted only for the same app and setting. */
+/** Part of the encryption of a value, so that the value can be decrypted only for the same app and setting. */
 const settingLabel = (appId: number, key: string): string => `app:${appId}:${key}`;
 
 type SettingEntries = [key: string, value: unknown][];
 
-/** The settings that the API may return to the caller, and the time of the last change of any setting of the app. */
+/** The settings that the caller may read, and the time of the last change of any setting of the app. */
 export interface TaggedSettings {
   settings: SettingsByKey;
   updatedAt: string;
 }
 
-/** Status of a setting: whether it has a value, and who changed it when. Never contains the value. */
+/** Status of a setting. Never contains the value. */
 export interface SettingStatus {
   key: string;
   configured: boolean;
@@ -85,12 +85,12 @@ function refuseProtected(caller: Caller, keys: readonly string[]): void {
 const SELECT_SETTINGS_UPDATED_AT =
   'SELECT coalesce(settings_updated_at, created_at) AS "updatedAt" FROM app WHERE id = $1';
 
-/** SQL that sets the time of the last change of an app's settings. Each new time is later than the old time. */
+/** The new time is always later than the old time, so that each change of the settings changes their ETag. */
 const TOUCH_SETTINGS = `
   UPDATE app SET settings_updated_at =
     date_trunc('milliseconds', greatest(clock_timestamp(), settings_updated_at + interval '1 millisecond')) WHERE id = $1`;
 
-/** Stores the current time as the last change of the app's settings, in the transaction that changes them. */
+/** Call this function in the transaction that changes the settings. */
 export async function recordSettingsChangeTime(executor: SqlClient, appId: number): Promise<void> {
   await rows(executor, TOUCH_SETTINGS, [appId]);
 }
@@ -113,7 +113,7 @@ interface SettingsOptions {
   receivedDataLimiter: ReceivedDataLimiter;
 }
 
-/** Checks the total size of the app's settings. @throws SETTINGS_INVALID if they would be too large */
+/** @throws ActionError SETTINGS_INVALID if the app's settings would be too large in total */
 async function checkTotal(executor: SqlClient, appId: number, texts: { key: string; text: string }[]): Promise<void> {
   const keys = texts.map(({ key }) => key);
   const [stored] = await rows<{ bytes: number }>(executor, SELECT_OTHER_SETTINGS_BYTES, [appId, keys]);
@@ -144,7 +144,7 @@ export class Settings {
   ): Promise<[string, unknown][]> {
     const { dataKeys } = this.options;
     const hasSealed = storedRows.some((row) => row.sealed);
-    // If `executor` is passed, reads the data key in this transaction, which may just have created the key.
+    // The transaction `executor` may just have created the data key, so the key is read in this transaction.
     const dataKey = hasSealed ? await (executor ? dataKeys.findOrMake(appId, executor) : dataKeys.find(appId)) : null;
     if (hasSealed && !dataKey) throw new ActionError("APP_NOT_FOUND");
     return storedRows.map(({ key, value, sealed }) => [
@@ -163,7 +163,7 @@ export class Settings {
     return this.openSettings(appId, await this.stored[tiers](appId));
   }
 
-  /** Runs `work` in a transaction that has locked the app. @throws RESOURCE_CHANGED with the current version */
+  /** Locks the app before it calls `work`. @throws RESOURCE_CHANGED if the settings have another version than `precondition` */
   private transact({ appId, precondition }: SettingsChangeTarget, work: (manager: EntityManager) => Promise<void>) {
     return transactWithAppLock(this.options.db, appId, async (manager) => {
       if (precondition) requireExpectedVersion({ updatedAt: await this.updatedAt(appId, manager) }, precondition);
@@ -178,7 +178,7 @@ export class Settings {
       tier: getSettingTier(key),
       text: JSON.stringify(value),
     }));
-    // Counts each key twice, for the audit log, and two rows per setting, because the old value is stored for an hour.
+    // Counts each key twice, because of the audit log, and two rows per setting, because the old value is also stored.
     const bytes = Buffer.byteLength(texts.map(({ key, text }) => key + key + text).join(""));
     receivedDataLimiter.takeRows(caller, appId, bytes, 2);
     await checkTotal(executor, appId, texts);
@@ -209,7 +209,7 @@ export class Settings {
     });
   }
 
-  /** Writes validated settings after the app is locked. The calling function must emit the log event. */
+  /** Call this method after the app is locked. The calling code must emit the log event. */
   async write(executor: SqlClient, caller: Caller, appId: number, entries: SettingEntries): Promise<void> {
     if (entries.length === 0) return;
     await this.store(executor, caller, appId, entries);
@@ -220,7 +220,7 @@ export class Settings {
     );
   }
 
-  /** Deletes settings, also those without a value. Returns the keys of the deleted settings that had a value. */
+  /** Deletes settings, also settings without a value. Returns the keys of the deleted settings that had a value. */
   async removeKeys(executor: SqlClient, caller: Caller, appId: number, keys: string[]): Promise<string[]> {
     const stored = keys.map(escapeSettingKey);
     await rows(executor, "DELETE FROM declared_setting WHERE app_id = $1 AND key = ANY ($2::text[])", [appId, stored]);
@@ -234,12 +234,12 @@ export class Settings {
     return removedKeys;
   }
 
-  /** Emits the log event about changed settings, in the transaction that changes them. */
+  /** Call this method in the transaction that changes the settings. */
   emitUpdate(executor: SqlClient, caller: Caller, appId: number, keys: string[]) {
     return this.options.logEvents.emit(executor, caller, appId, createAppUpdateEvent({ fields: ["settings"], keys }));
   }
 
-  /** Returns the bytes of non-public settings, and the actions with `key` in their code. @throws SETTINGS_INVALID */
+  /** Returns the bytes of the private and protected settings, and the actions whose code contains `key`. @throws SETTINGS_INVALID */
   async usageOf(appId: number, key: string | null): Promise<SettingsUse> {
     const settings = selectServerActionSettings(await this.readSettings(appId, "all"));
     const underscoreBytes = Buffer.byteLength(JSON.stringify(settings));
@@ -262,14 +262,14 @@ export class Settings {
     return { settings: selectRuntimeSettings(await this.readSettings(appId, "runtime")), updatedAt: at };
   }
 
-  /** Returns the time of the last change of any setting of the app, as ISO 8601 text. */
+  /** Returns the time of the last change of any setting of the app, as ISO 8601 text. @throws APP_NOT_FOUND */
   async updatedAt(appId: number, executor: SqlClient = this.options.db): Promise<string> {
     const [app] = await rows<{ updatedAt: Date }>(executor, SELECT_SETTINGS_UPDATED_AT, [appId]);
     if (!app) throw new ActionError("APP_NOT_FOUND");
     return app.updatedAt.toISOString();
   }
 
-  /** Converts settings of a snapshot to the form of a response. Leaves out protected settings. */
+  /** Returns settings of a snapshot in the form of a response, without protected settings. */
   async httpOf(appId: number, copies: readonly StoredSetting[]): Promise<SettingsByKey> {
     return selectHttpSettings(
       await this.openSettings(
@@ -307,7 +307,7 @@ export class Settings {
     return new Map(await this.openSettings(appId, storedRows, executor));
   }
 
-  /** Writes new values for settings of bindings, in the transaction of the bindings. @throws SETTINGS_INVALID */
+  /** Writes the values of settings that a change of bindings contains, in the same transaction. @throws SETTINGS_INVALID */
   async writeBound(executor: SqlClient, caller: Caller, appId: number, values: object): Promise<void> {
     await this.write(executor, caller, appId, parseSettingsBody(values));
     if (Object.keys(values).length > 0) await this.emitUpdate(executor, caller, appId, Object.keys(values));
@@ -326,7 +326,7 @@ export class Settings {
   }
 
   /**
-   * Marks private settings as secret or not secret, also for later values. Protected settings are always secret.
+   * Marks private settings as secret or not secret. The mark also applies to later values. Protected settings are always secret.
    * @throws SETTINGS_INVALID, RESOURCE_CHANGED; then nothing is written
    */
   async mark(caller: Caller, target: SettingsChangeTarget, input: unknown): Promise<SettingStatus[]> {
@@ -342,8 +342,8 @@ export class Settings {
   }
 
   /**
-   * Writes the settings in the body. Returns the settings that GET returns. Task tokens cannot write protected ones.
-   * @throws SETTINGS_INVALID, RESOURCE_CHANGED, RATE_LIMIT_EXCEEDED, OVERLOADED; FORBIDDEN for such a write
+   * Writes the settings in the body. Returns the same settings as GET.
+   * @throws SETTINGS_INVALID, RESOURCE_CHANGED, RATE_LIMIT_EXCEEDED, OVERLOADED; FORBIDDEN if the token of a run writes a protected setting
    */
   async set(caller: Caller, target: SettingsChangeTarget, body: unknown): Promise<TaggedSettings> {
     const entries = parseSettingsBody(body);
@@ -353,7 +353,7 @@ export class Settings {
     return this.httpAt(target.appId);
   }
 
-  /** Validates settings in an administrator's request. Drops protected settings. @throws SETTINGS_INVALID */
+  /** Validates the settings in an administrator's request, and leaves out protected settings. @throws SETTINGS_INVALID */
   validateIgnoringProtected(settings: unknown): [string, unknown][] {
     return parseSettingsBody(removeProtectedKeys(settings));
   }
@@ -367,7 +367,7 @@ export class Settings {
     return key;
   }
 
-  /** Deletes settings; ignores unknown keys. Returns the settings that GET returns. @throws the errors of `set` */
+  /** Deletes settings; ignores unknown keys. Returns the same settings as GET. @throws the errors of `set` */
   async remove(caller: Caller, target: SettingsChangeTarget, body: unknown): Promise<TaggedSettings> {
     const { appId } = target;
     const keys = parseDeletedSettingKeys(body);
@@ -381,7 +381,7 @@ export class Settings {
     return this.httpAt(appId);
   }
 
-  /** Returns the status of the settings `keys`. Null selects all private and protected settings. */
+  /** @param keys keys of settings; null for all private and protected settings */
   async status(appId: number, keys: readonly string[] | null): Promise<SettingStatus[]> {
     if (keys) checkRequestedSettingKeys(keys);
     const statusRows = await readStoredSettingStatus(this.options.db, appId, keys);

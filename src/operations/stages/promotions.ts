@@ -20,7 +20,6 @@ import { findGroupRootId, requireGroupRootId } from "./stages.js";
 /** Maximum number of promotions to one app that are stored. A rollback can only use a stored promotion. */
 const STORED_PROMOTIONS_MAX = 50;
 
-/** A promotion to an app, or a rollback of an app. */
 export interface StagePromotion {
   id: number;
   appId: number;
@@ -47,7 +46,6 @@ const toStagePromotion = ({ createdAt, ...row }: PromotionRow): StagePromotion =
   createdAt: createdAt.toISOString(),
 });
 
-/** Origin of the definitions that were applied: another app, or an earlier promotion. */
 type DefinitionsOrigin = Pick<StagePromotion, "fromAppId" | "rolledBackTo">;
 
 export interface PromotionResult {
@@ -58,21 +56,17 @@ export interface PromotionResult {
   promotion: StagePromotion | null;
 }
 
-/** Separates the tags of the two manifests in the version tag of a promotion. The tag of a manifest never contains this character. */
+/** Separates the tags of the two manifests in the tag of a promotion. The tag of a manifest never contains this character. */
 const TAG_SEPARATOR = ".";
 
-/**
- * A version tag of a promotion has a part for the source app and a part for the target app. Returns the target parts of
- * the accepted tags. Leaves out tags whose part for the source app is not `sourceTag`. If no tag remains, the source
- * app was changed, and the promotion is rejected.
- */
+/** Returns the target app's part of each tag whose source app's part is `sourceTag`. An empty list rejects the promotion. */
 const tagsOfTarget = (precondition: ExpectedETags, sourceTag: string): ExpectedETags =>
   precondition?.flatMap((tag) => {
     const [otherTag, ownTag] = tag.split(TAG_SEPARATOR);
     return otherTag === sourceTag && ownTag ? [ownTag] : [];
   });
 
-/** Checks that the caller may run an operation on an app. @throws ActionError FORBIDDEN if the caller may not */
+/** @throws ActionError FORBIDDEN if the caller may not run the operation on the app */
 type CheckPermission = (operation: Operation, appId: number) => void;
 
 interface PromotionOptions {
@@ -82,7 +76,7 @@ interface PromotionOptions {
 }
 
 interface ApplyManifestOptions extends PromotionOptions {
-  /** @throws MANIFEST_CHANGED if the definitions have changed; REQUEST_INVALID or APP_NOT_FOUND if a stage was closed meanwhile */
+  /** @throws MANIFEST_CHANGED if the definitions have changed; REQUEST_INVALID or APP_NOT_FOUND if a stage was closed */
   checkOrigin: (manager: EntityManager) => Promise<void>;
 }
 
@@ -91,11 +85,7 @@ interface StagePromotionsOptions {
   manifests: Manifests;
 }
 
-/**
- * Checks that both apps are stages of one group.
- * @param lock "FOR SHARE" to prevent that one of them is closed before the transaction ends
- * @throws REQUEST_INVALID
- */
+/** @param lock "FOR SHARE" to prevent the closing of these stages until the transaction ends @throws REQUEST_INVALID */
 async function requireSameGroup(
   executor: SqlClient,
   sourceAppId: number,
@@ -138,14 +128,14 @@ async function recordPromotion(
   return toStagePromotion(made!);
 }
 
-/** Definitions that a rollback restores: gzipped JSON. `isLast` is true if the chosen promotion is the last one. */
+/** `manifest` is gzipped JSON. `isLast` is true if the chosen promotion is the last promotion of the app. */
 interface RollbackDefinitions {
   manifest: Buffer;
   isLast: boolean;
 }
 
 async function findDefinitions(executor: SqlClient, appId: number, id: number): Promise<RollbackDefinitions> {
-  // The last promotion is undone: its definitions from before it. An earlier one is repeated: its definitions from after it.
+  // A rollback undoes the last promotion (definitions before it), or repeats an earlier promotion (definitions after it).
   const sql = `SELECT CASE WHEN "isLast" THEN before ELSE after END AS manifest, "isLast" FROM (
       SELECT *, id = (SELECT max(id) FROM promotion WHERE app_id = $1) AS "isLast"
         FROM promotion WHERE app_id = $1 AND id = $2) AS chosen`;
@@ -178,7 +168,7 @@ export class StagePromotions {
     return { plan, tag, promotion };
   }
 
-  /** Lists the stored promotions to the app and rollbacks of the app, the most recent first. */
+  /** Lists the stored promotions and rollbacks of the app, the most recent first. */
   async list(appId: number): Promise<StagePromotion[]> {
     const sql =
       `SELECT ${PROMOTION_COLUMNS} FROM promotion WHERE ` +
@@ -187,10 +177,9 @@ export class StagePromotions {
   }
 
   /**
-   * Copies the definitions of the app `fromAppId` to the app `appId`. Settings of the target app that have a value keep this value.
+   * Copies the definitions of the app `fromAppId` to the app `appId`. Settings of the app `appId` that have a value keep the value.
    * @param precondition version tags of both apps' definitions that the request accepts
-   * @throws REQUEST_INVALID if the apps do not belong to the same group of stages, or one is not finished or is closed; MANIFEST_CHANGED;
-   *   errors of applying a manifest and of `checkPermission`
+   * @throws REQUEST_INVALID if the apps are not stages of one group; MANIFEST_CHANGED; the errors of `checkPermission` and of a manifest
    */
   async promote(
     caller: Caller,
@@ -203,7 +192,7 @@ export class StagePromotions {
     if (!isId) refuseField("fromAppId", "the ID of an app", fromAppId);
     const sourceAppId = fromAppId as number;
     checkPermission("readManifest", sourceAppId);
-    // Checks this before, because an unfinished stage has no definitions, and again in the transaction, because a closed stage loses them.
+    // An unfinished stage has no definitions to read. `checkOrigin` repeats this check in the transaction.
     await requireSameGroup(db, sourceAppId, appId);
     const { manifest, tag: sourceTag } = await manifests.get(sourceAppId);
     const checkOrigin = (manager: EntityManager) => requireSameGroup(manager, sourceAppId, appId, "FOR SHARE");
@@ -219,10 +208,9 @@ export class StagePromotions {
   }
 
   /**
-   * Restores definitions that an app had before. If the last promotion is chosen, restores the definitions from
-   * before it. If an earlier promotion is chosen, restores the definitions from after it.
-   * @throws NOT_FOUND; APP_NOT_FOUND if the app is a stage that is closed; MANIFEST_CHANGED if the app's definitions
-   *   change or a promotion commits meanwhile; errors of applying a manifest and of `checkPermission`
+   * If `id` is the last promotion, restores the definitions from before it. Otherwise, restores the definitions from after it.
+   * @throws NOT_FOUND; APP_NOT_FOUND for a closed stage; MANIFEST_CHANGED if the definitions or the last promotion change during the
+   *   rollback; the errors of `checkPermission` and of a manifest
    */
   async rollback(
     caller: Caller,
@@ -235,7 +223,7 @@ export class StagePromotions {
     const precondition = [await manifests.readTag(appId)];
     const { manifest, isLast } = await findDefinitions(db.manager, appId, id);
     const document = JSON.parse(String(await decompressDocument(manifest))) as Manifest;
-    // A promotion that changes no definitions keeps the tag, but changes which definitions this rollback must restore.
+    // A promotion that changes no definitions keeps the tag. But after it, this rollback must restore other definitions.
     const checkOrigin = async (manager: EntityManager) => {
       await requireGroupRootId(manager, appId, "FOR SHARE");
       if ((await findDefinitions(manager, appId, id)).isLast !== isLast) throw new ActionError("MANIFEST_CHANGED");

@@ -1,6 +1,6 @@
 /**
- * Removes a stage and its data. A short transaction first closes the stage, so that nothing can use it any more. Then
- * the data is deleted in batches, because one statement for all rows could exceed the statement timeout.
+ * Removes a stage and its data. A short transaction first closes the stage, so that nothing can use it any more. Then the data is deleted
+ * in batches, because one statement for all rows could exceed the statement timeout.
  */
 import type { EntityManager } from "typeorm";
 import { CLOSED_STAGE_EXPIRY_SQL } from "../../data/app.js";
@@ -11,17 +11,10 @@ import { cancelQueuedRuns } from "../history/queued-runs.js";
 import { EMPTY_PAYLOAD } from "../runs/outcomes.js";
 import { CANCEL_RUN_CHANNEL } from "../runs/run-types.js";
 
-/**
- * Shorter than PostgreSQL's `deadlock_timeout` of one second: in a deadlock with a transaction on the stage's rows, the removal fails first
- * and releases its locks.
- */
+/** Shorter than PostgreSQL's `deadlock_timeout` of one second. So in a deadlock, the removal fails first and releases its locks. */
 const LIMIT_LOCK_WAIT = "SET LOCAL lock_timeout = '200ms'";
 
-/**
- * Statements that close the stage $1. They write few rows, because other transactions can wait for the locks. They end
- * everything that starts runs, and the pages, Git pulls and roles. `CLOSED_STAGE_EXPIRY_SQL` ends the credentials of the stage; the
- * credential of its Git connection belongs to no app.
- */
+/** Ends everything that starts runs of the stage or gives access to it. Writes few rows, because other transactions wait for the locks. */
 const CLOSE_STAGE = [
   "UPDATE app SET published_at = NULL WHERE id = $1",
   `WITH ended AS (DELETE FROM app_git WHERE app_id = $1 RETURNING credential_id)
@@ -33,9 +26,8 @@ const CLOSE_STAGE = [
 const CANCEL_RUNNING_RUNS = `
   SELECT pg_notify('${CANCEL_RUN_CHANNEL}', id::text) FROM run WHERE ${IS_RUNNING_SQL} AND app_id = $1`;
 
-/** Maximum number of rows that one statement deletes. */
 const BATCH_SIZE = 1_000;
-/** Maximum number of rows that one statement deletes from a table whose rows can have several megabytes. */
+/** Batch size for tables whose rows can have several megabytes. */
 const LARGE_ROWS_BATCH_SIZE = 20;
 
 const referringTo = (table: string, column: string) => `${column} IN (SELECT id FROM ${table} WHERE app_id = $1)`;
@@ -57,7 +49,7 @@ const SENDING_TABLES: readonly BatchedTable[] = [
   ["alert_rule", OF_APP],
 ];
 
-/** Tables that can have many or large rows of the app $1, each before the tables to which it refers. */
+/** Tables that can have many or large rows of the app $1. Each table comes before the tables to which it refers. */
 export const BATCH_DELETED_TABLES: readonly BatchedTable[] = [
   ...SENDING_TABLES,
   ["http_event", OF_ACTION],
@@ -83,16 +75,15 @@ export const BATCH_DELETED_TABLES: readonly BatchedTable[] = [
   ["replaced_setting", OF_APP],
 ];
 
-/** Deletes a batch of rows. Skips locked ones: the later deletion of the app's row waits for them, and deletes them. */
+/** Skips locked rows. The later deletion of the app's row waits for these rows, and deletes them. */
 const createBatchSql = (table: string, condition: string, batchSize: number) => `
   DELETE FROM ${table} WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM ${table} WHERE ${condition} LIMIT ${batchSize} FOR UPDATE SKIP LOCKED)) RETURNING 1`;
 
-/** Deletes the closed stage $1 with its remaining rows. */
 const DELETE_CLOSED_STAGE = `
   DELETE FROM app WHERE id = (SELECT app_id FROM app_stage WHERE app_id = $1 AND expires_at = ${CLOSED_STAGE_EXPIRY_SQL})`;
 
-/** Runs `work` in a transaction whose statements do not wait long for locks. @throws an error of `isLockTimeout` */
+/** The statements of `work` wait at most 200 ms for a lock. @throws an error for which `isLockTimeout` returns true */
 export function transactWithShortLockWaits<T>(db: Db, work: (manager: EntityManager) => Promise<T>): Promise<T> {
   return db.transaction(async (manager) => {
     await rows(manager, LIMIT_LOCK_WAIT);
@@ -101,9 +92,9 @@ export function transactWithShortLockWaits<T>(db: Db, work: (manager: EntityMana
 }
 
 /**
- * Closes a stage in the caller's transaction if its row of `app_stage` meets `condition`. Otherwise returns false and
- * changes nothing. Locks the app before the row of `app_stage`, as all transactions that lock both do.
- * @param condition SQL condition on the row of `app_stage`. $1 is the ID of the stage, further parameters are `values`
+ * Returns false and changes nothing if the stage's row of `app_stage` does not meet `condition`. Locks the app before this row, as all
+ * transactions that lock both do.
+ * @param condition SQL condition. $1 is the ID of the stage, further parameters are `values`
  */
 export async function closeStage(
   manager: EntityManager,
@@ -118,7 +109,7 @@ export async function closeStage(
   return true;
 }
 
-/** Cancels the queued runs of a closed stage, until `isOver` returns true. Cancels running runs in their processes. */
+/** Cancels the queued runs of a closed stage until `isOver` returns true, and asks all processes to cancel its running runs. */
 export async function cancelStageRuns(db: Db, stageId: number, isOver: () => boolean): Promise<void> {
   await cancelQueuedRuns(db, stageId, { payload: EMPTY_PAYLOAD, isOver });
   await rows(db, CANCEL_RUNNING_RUNS, [stageId]);
@@ -143,9 +134,8 @@ export const deleteUnsentMessages = (db: Db, stageId: number, isOver: () => bool
   deleteBatches(createDeleteRows(db, stageId), SENDING_TABLES, isOver);
 
 /**
- * Deletes a closed stage and its data, one transaction for each batch. Stops after a batch when `isOver` returns true;
- * the next call continues.
- * @throws an error of `isLockTimeout` if other requests still use rows of the stage
+ * Deletes a closed stage in batches. Stops after a batch when `isOver` returns true; the next call continues.
+ * @throws an error for which `isLockTimeout` returns true, if other requests still use rows of the stage
  */
 export async function deleteClosedStage(
   db: Db,

@@ -30,18 +30,15 @@ import {
   transactWithShortLockWaits,
 } from "./stage-removal.js";
 
-/** Maximum number of stages in the group of one app. */
 const STAGES_MAX = 50;
-/** Maximum lifetime of a preview in hours (31 days). A preview is a stage that is deleted when its time is over. */
+/** 31 days. A preview is a stage that is deleted when its time is over. */
 const PREVIEW_HOURS_MAX = 744;
 const STAGE_NAME_PATTERN = /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}$/;
-/** Minutes after which an unfinished stage expires: a stage whose creation was interrupted, for example because the process died. */
+/** A stage whose creation was interrupted, for example because the process died, is deleted after this many minutes. */
 const UNFINISHED_STAGE_MINUTES = 15;
-/** Interval in milliseconds at which expired stages are closed and deleted. */
 const EXPIRY_INTERVAL_MS = 60_000;
-/** Time limit in milliseconds for a request that cancels the queued runs of a removed stage. */
+/** A request that removes a stage cancels its queued runs for at most this many milliseconds. */
 const CANCEL_RUNS_MS = 15_000;
-/** Maximum number of attempts to lock a stage's rows for its removal; REMOVAL_PAUSE_MS is the pause between two. */
 const REMOVAL_TRIES = 10;
 const REMOVAL_PAUSE_MS = 100;
 
@@ -51,15 +48,14 @@ export interface Stage {
   /** Name of the stage; null for the original app, from which the group started. */
   name: string | null;
   appName: string;
-  /** Time at which the stage expires and is deleted; null if the stage never expires. */
+  /** Time at which the stage expires and is closed; null if the stage never expires. */
   expiresAt: string | null;
   createdAt: string;
 }
 
 /**
- * Returns the ID of the app from which the group of `appId` started; null if the app is a stage that is not finished or
- * is closed. These stages belong to no group: in their row of `app_stage`, `root_id` is their own ID.
- * @param lock "FOR SHARE" to prevent that the app is closed before the transaction ends
+ * Returns the ID of the app from which the group of `appId` started; null for an unfinished or closed stage, whose `root_id` is its own ID.
+ * @param lock "FOR SHARE" to prevent the closing of the stage until the transaction ends
  */
 export async function findGroupRootId(
   executor: SqlClient,
@@ -74,10 +70,7 @@ export async function findGroupRootId(
   return stage.rootId === appId ? null : stage.rootId;
 }
 
-/**
- * Checks that the app is not a stage that is not finished or is closed. Returns the ID of the first app of its group.
- * @throws APP_NOT_FOUND
- */
+/** @throws ActionError APP_NOT_FOUND if the app is an unfinished or closed stage */
 export async function requireGroupRootId(...args: Parameters<typeof findGroupRootId>): Promise<number> {
   const rootId = await findGroupRootId(...args);
   if (rootId === null) throw new ActionError("APP_NOT_FOUND", "this stage is not finished yet, or was removed");
@@ -90,7 +83,7 @@ const LIST_STAGES = `
    WHERE (app.id = $1 OR stage.root_id = $1) AND (stage.expires_at IS NULL OR stage.expires_at > now())
    ORDER BY stage.app_id IS NOT NULL, app.id`;
 
-/** Inserts a stage of the app $1. Locks this app, so that no other request can delete it until the transaction ends. */
+/** Locks the app $1, so that no other request can delete it until the transaction ends. */
 const INSERT_STAGE = `
   INSERT INTO app (organization_id, name) SELECT organization_id, left(name, 180) || ' (' || $2 || ')' FROM app WHERE id = $1 FOR KEY SHARE
   RETURNING id`;
@@ -98,7 +91,7 @@ const INSERT_STAGE = `
 const INSERT_UNFINISHED_STAGE = `
   INSERT INTO app_stage (app_id, root_id, name, expires_at) VALUES ($1, $1, $2, now() + interval '${UNFINISHED_STAGE_MINUTES} minutes')`;
 
-/** Adds the stage $1 to the group of the app $3, for $2 hours (null: without end). Returns no row if the stage is closed. */
+/** $2 is the number of hours after which the stage $1 expires; null: never. Returns no row if the stage is closed. */
 const FINISH_STAGE = `
   UPDATE app_stage SET root_id = $3, expires_at = now() + $2::int * interval '1 hour'
    WHERE app_id = $1 AND expires_at <> ${CLOSED_STAGE_EXPIRY_SQL} RETURNING app_id`;
@@ -114,7 +107,7 @@ const ROLE_TABLES = ["app_editor", "app_member"] as const;
 const LOCK_ROLES = ROLE_TABLES.map(
   (table) => `SELECT FROM ${table} WHERE app_id = $1 ORDER BY person_id FOR KEY SHARE`,
 );
-/** Deletes roles on the new stage $2 of people who have lost their role on the app $1 since the stage copied it. */
+/** Deletes roles on the new stage $2 of people who have lost their role on the app $1 since the roles were copied. */
 const DELETE_LOST_ROLES = ROLE_TABLES.map(
   (table) => `
   DELETE FROM ${table} WHERE app_id = $2 AND person_id NOT IN (
@@ -125,10 +118,9 @@ const IS_EXPIRED = `expires_at < now() AND expires_at <> ${CLOSED_STAGE_EXPIRY_S
 const LIST_EXPIRED_STAGES = `SELECT app_id AS id FROM app_stage WHERE ${IS_EXPIRED} ORDER BY app_id`;
 const LIST_CLOSED_STAGES = `SELECT app_id AS id FROM app_stage WHERE expires_at = ${CLOSED_STAGE_EXPIRY_SQL} ORDER BY app_id`;
 
-/** Condition for a preview of the app $2 that is not closed. */
 const IS_OPEN_PREVIEW = `root_id = $2 AND expires_at <> ${CLOSED_STAGE_EXPIRY_SQL}`;
 
-/** Validates the fields of a new stage. @throws NAME_REQUIRED; REQUEST_INVALID whose message names the wrong field */
+/** @throws NAME_REQUIRED; REQUEST_INVALID with the name of the wrong field */
 function parseNewStage(body: unknown): { name: string; expiresInHours: number | null } {
   if (!isObject(body)) refuseField("the stage", "an object", body);
   const { name, expiresInHours = null } = body;
@@ -146,7 +138,7 @@ function parseNewStage(body: unknown): { name: string; expiresInHours: number | 
   return { name, expiresInHours: expiresInHours as number | null };
 }
 
-/** @throws NAME_ALREADY_EXISTS, or REQUEST_INVALID if the group, whose first app is locked, has STAGES_MAX stages */
+/** Call this function after the first app of the group is locked. @throws NAME_ALREADY_EXISTS; REQUEST_INVALID for too many stages */
 async function requireStageAllowed(manager: EntityManager, rootId: number, name: string): Promise<void> {
   const stages = await rows<{ name: string }>(manager, "SELECT name FROM app_stage WHERE root_id = $1", [rootId]);
   if (stages.some((stage) => stage.name === name))
@@ -175,11 +167,7 @@ export class Stages {
 
   constructor(private readonly options: StagesOptions) {}
 
-  /**
-   * Creates a stage without definitions, which belongs to no group yet. The stage expires soon unless it is finished. The
-   * caller must have the right on the original app too, because the number of stages in its group is limited.
-   * @throws FORBIDDEN, NAME_ALREADY_EXISTS, REQUEST_INVALID, APP_NOT_FOUND
-   */
+  /** Creates a stage that expires soon unless it is finished. @throws FORBIDDEN, NAME_ALREADY_EXISTS, REQUEST_INVALID, APP_NOT_FOUND */
   private async createStage(caller: Caller, appId: number, rootId: number, name: string): Promise<number> {
     const create = async (manager: EntityManager) => {
       for (const id of new Set([appId, rootId])) await requireCurrentRight(manager, caller, "writeStages", id);
@@ -211,7 +199,7 @@ export class Stages {
             `app ${stageAppId} is not a preview of this app; only previews (stages that expire) can be removed`,
           );
         }
-        // Writes the entry to the audit log of the original app, because the audit log of the preview can be deleted with the preview.
+        // Adds the entry to the audit log of the original app, because the preview's audit log can be deleted with the preview.
         await recordChange(manager, caller, { appId: rootId, type: "app.stage.remove", data: { stageAppId } });
       });
     } catch (error) {
@@ -221,7 +209,7 @@ export class Stages {
     return true;
   }
 
-  /** Lists the group of stages to which the app belongs: the original app first, then the stages. */
+  /** Lists the group of stages to which the app belongs. The original app comes first. */
   async list(appId: number): Promise<Stage[]> {
     const { db } = this.options;
     const rootId = (await findGroupRootId(db, appId)) ?? appId;
@@ -234,14 +222,14 @@ export class Stages {
   }
 
   /**
-   * Creates a stage: an app with the definitions, public settings and editors of the app `appId`, but without its data.
+   * Creates a stage with the definitions, public settings and roles of the app `appId`, but without its data.
    * @throws FORBIDDEN without the right on the original app of the group; NAME_REQUIRED, NAME_ALREADY_EXISTS, REQUEST_INVALID;
-   *   APP_NOT_FOUND if another request deletes the app or its new stage
+   *   APP_NOT_FOUND if another request deletes the app or the new stage
    */
   async create(caller: Caller, appId: number, body: unknown): Promise<App> {
     const { db, apps, manifests, credentials, definitions } = this.options;
     const { name, expiresInHours } = parseNewStage(body);
-    // Checked before the definitions are read, because a stage that is not finished has none.
+    // Checked before the definitions are read, because an unfinished stage has no definitions.
     const rootId = await requireGroupRootId(db, appId);
     const { manifest } = await manifests.get(appId);
     const stageId = await this.createStage(caller, appId, rootId, name);
@@ -257,8 +245,7 @@ export class Stages {
           await requireStageAllowed(manager, rootId, name);
           const finished = await rows(manager, FINISH_STAGE, [stageId, expiresInHours, rootId]);
           if (finished.length === 0) throw new ActionError("APP_NOT_FOUND");
-          // Removals of members in progress do not find the new stage. Each first deletes roles on the group's first app, which are locked
-          // here.
+          // Waits for removals of members in progress, which cannot find the new stage. Then deletes the roles that they miss.
           for (const lockedId of [rootId, appId]) for (const sql of LOCK_ROLES) await rows(manager, sql, [lockedId]);
           for (const sql of DELETE_LOST_ROLES) await rows(manager, sql, [appId, stageId]);
         },
@@ -274,8 +261,8 @@ export class Stages {
   }
 
   /**
-   * Closes a preview before it expires, and cancels its runs. `expire` deletes its data.
-   * @throws NOT_FOUND if the app does not belong to this group of stages, or does not expire
+   * Closes a preview before it expires, and cancels its runs. `expire` deletes its data later.
+   * @throws NOT_FOUND if the app is not a preview of this group; OVERLOADED if other requests write to the preview
    */
   async remove(caller: Caller, appId: number, stageAppId: number): Promise<void> {
     const { db, credentials } = this.options;
@@ -293,9 +280,8 @@ export class Stages {
   }
 
   /**
-   * Closes expired stages, and deletes closed stages. If one of them cannot be closed or deleted, continues with the
-   * others. Stops after EXPIRY_INTERVAL_MS, so that the next call closes the stages that have expired meanwhile. Returns
-   * the time of the next call as Unix time in milliseconds.
+   * Closes expired stages, and deletes closed stages. A stage that cannot be closed or deleted does not stop the others. Returns the time
+   * of the next call as Unix time in milliseconds.
    */
   async expire(): Promise<number> {
     const { db, credentials, definitions, log } = this.options;
@@ -314,7 +300,7 @@ export class Stages {
     return endsAt;
   }
 
-  /** Stops a running deletion after the batch that it is deleting now. */
+  /** Makes `expire` stop after the batch that it is deleting now. */
   stop(): void {
     this.isStopped = true;
   }
