@@ -7,7 +7,6 @@ import { parseLogWhere, TRIGGER_WHERE_SHAPE } from "../../rules/trigger-input.js
 import { matchesLogTrigger } from "../../rules/trigger-match.js";
 import { refuseUnknownFields } from "../../rules/unknown-fields.js";
 
-/** A past log event that the filter would have matched. */
 export interface MatchedEvent {
   id: number;
   type: string;
@@ -18,10 +17,10 @@ export interface MatchedEvent {
 }
 
 export interface BacktestResult {
-  /** Number of past events with which the filter was compared: at most the app's last 1,000. */
+  /** Number of past events with which the filter was compared: at most BACKTEST_EVENTS_MAX. */
   examined: number;
   matched: number;
-  /** Events that the filter would have matched, the most recent first. */
+  /** The most recent event comes first. */
   events: MatchedEvent[];
 }
 
@@ -37,7 +36,7 @@ function validateLogFilter(where: unknown): LogWhere {
   return parsedWhere.where;
 }
 
-/** Compares the filter of a log trigger with the app's last 1,000 log events. @throws TRIGGERS_INVALID, REQUEST_INVALID */
+/** Compares the filter of a log trigger with the app's most recent log events. @throws TRIGGERS_INVALID, REQUEST_INVALID */
 export type RunBacktest = (appId: number, where: unknown) => Promise<BacktestResult>;
 
 export const createBacktest =

@@ -16,10 +16,9 @@ import { formatLocalTime } from "../../rules/zone-clock.js";
 import { QUEUED_RUN_CHANNEL } from "../records/queue-limits.js";
 import type { ServiceMetrics, TickResultLabel } from "../watch/measures.js";
 
-/** Maximum number of schedules that one transaction handles. */
 const BATCH_SIZE = 100;
 const MINUTE_MS = 60_000;
-/** Milliseconds before a claim is repeated, because another scheduler locked the schedule, or the database's clock is behind. */
+/** Delay before a claim is repeated, because another scheduler has locked the schedule or the database's clock is behind. */
 const CLAIM_RETRY_DELAY_MS = 50;
 
 const SKIP_REASONS = {
@@ -30,22 +29,19 @@ const SKIP_REASONS = {
   paused: "schedules paused",
 } as const;
 
-/** Returns the label of a tick's result in metrics. An unknown reason gets the label `down`. */
+/** An unknown reason gets the label `down`. */
 const metricLabelOf = (reason: string | null): TickResultLabel => {
   if (reason === null) return "queued";
   const [label] = Object.entries(SKIP_REASONS).find(([, text]) => reason.startsWith(text)) ?? ["down"];
   return label as TickResultLabel;
 };
 
-/**
- * Selects due schedules. $1 is this process's estimate of the database's time, up to one request ahead. Runs get `now()` as `queued_at`, so
- * no tick is stored before the database's clock has reached it.
- */
+/** $1 is this process's estimate of the database's time. `now()` is also a limit, because runs get `now()` as `queued_at`. */
 const SELECT_DUE_SCHEDULES = `
   SELECT action_id AS "actionId", app_id AS "appId", frequency, timezone, next_tick AS "dueAt", coalesce(offset_ms, 0) AS "offsetMs"
     FROM schedule WHERE next_tick <= least($1, now()) ORDER BY next_tick LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED`;
 
-/** Facts that decide if ticks are queued or skipped. Runs after the schedules were locked, to see the runs of other schedulers. */
+/** Read after the schedules were locked, so that runs of other schedulers are included. */
 const SELECT_CIRCUMSTANCES = `
   SELECT (SELECT json_agg(action_id) FROM run
            WHERE action_id = ANY ($1) AND trigger = 'schedule' AND finished_at IS NULL) AS busy,
@@ -71,7 +67,7 @@ const ADVANCE_SCHEDULES = `
   UPDATE schedule SET next_tick = t.next_tick
     FROM unnest($1::bigint[], $2::timestamptz[]) AS t (action_id, next_tick) WHERE schedule.action_id = t.action_id`;
 
-/** Counts due ticks (scheduled times). Each schedule counts once, because it has at most one tick in two minutes. */
+/** Counts each schedule at most once, for its next tick (scheduled time). */
 const COUNT_DUE_TICKS = `
   SELECT count(*)::int AS ticks FROM schedule JOIN app ON app.id = schedule.app_id
    WHERE next_tick <= $1 AND published_at IS NOT NULL AND schedules_paused_at IS NULL`;
@@ -83,11 +79,11 @@ interface DueRow {
   timezone: string | null;
   /** Time at which the run of the next tick must start: the tick plus the offset of the schedule. */
   dueAt: Date;
-  /** Delay in milliseconds between a tick and the start of its run. */
+  /** Delay in milliseconds between a tick (scheduled time) and the start of its run. */
   offsetMs: number;
 }
 
-/** Returns the tick without its offset. A process of the previous release ignores the offset, so `dueAt` may already be this time. */
+/** Returns the scheduled time without the offset. A process of the previous release may have stored `dueAt` without the offset. */
 function tickWithoutOffset({ frequency, dueAt, offsetMs }: DueRow, timezone: string): Date {
   const tick = new Date(dueAt.getTime() - offsetMs);
   const justBefore = new Date(tick.getTime() - 1);
@@ -95,17 +91,15 @@ function tickWithoutOffset({ frequency, dueAt, offsetMs }: DueRow, timezone: str
 }
 
 interface ActionCircumstances {
-  /** IDs of actions that have a scheduled run that has not ended. */
+  /** IDs of actions with a scheduled run that has not ended. */
   busyActionIds: ReadonlySet<number>;
-  /** IDs of the published apps. */
   publishedAppIds: ReadonlySet<number>;
-  /** IDs of the apps whose schedules are paused. */
   pausedAppIds: ReadonlySet<number>;
-  /** Start time of the scheduler process that has run for the longest time; null if no scheduler has registered yet. */
+  /** Start time of the live scheduler process that started first; null if there is none. */
   upSince: Date | null;
 }
 
-/** Result of one tick: a queued run if `reason` is null, otherwise a skipped run. */
+/** A queued run if `reason` is null, otherwise a skipped run. */
 interface TickResult {
   appId: number;
   actionId: number;
@@ -114,7 +108,7 @@ interface TickResult {
   reason: string | null;
 }
 
-/** Queues at most one due tick of a schedule, and only if no scheduled run of the action is in progress. Skips the others. */
+/** Queues at most one due tick of a schedule, and only if no scheduled run of the action is in progress. Skips all other ticks. */
 function decideTickResults(
   due: DueRow,
   owedTicks: DueTicks,
@@ -142,7 +136,6 @@ function decideTickResults(
   return [...rowsOfMissedTicks, ...currentFates];
 }
 
-/** The next ticks of a frequency, and a description of the frequency as a sentence. */
 export interface SchedulePreview {
   description: string;
   timezone: string;
@@ -175,7 +168,7 @@ async function readCircumstances(manager: EntityManager, due: DueRow[]): Promise
 export class Scheduler {
   constructor(private readonly options: SchedulerOptions) {}
 
-  /** Claims a batch of due schedules, stores the runs of their ticks, and sets their next ticks. Returns their number. */
+  /** Returns the number of schedules that were claimed. */
   private async claimBatch(moment: Date): Promise<number> {
     const { db, defaultTimezone, measures } = this.options;
     const tickResults: TickResult[] = [];
@@ -228,14 +221,14 @@ export class Scheduler {
     return first ? Math.max(0, this.options.now() - first.getTime()) : 0;
   }
 
-  /** Returns the number of ticks that are due within the next minute, without those of unpublished or paused apps. */
+  /** Returns the number of schedules with a tick within the next minute, without schedules of unpublished or paused apps. */
   async ticksDue(): Promise<number> {
     const { db, now } = this.options;
     const [row] = await rows<{ ticks: number }>(db, COUNT_DUE_TICKS, [new Date(now() + MINUTE_MS)]);
     return row!.ticks;
   }
 
-  /** Returns the next ticks of a frequency, for authors. @throws FREQUENCY_INVALID, FREQUENCY_TOO_FREQUENT, TIMEZONE_INVALID */
+  /** @throws ActionError FREQUENCY_INVALID, FREQUENCY_TOO_FREQUENT, TIMEZONE_INVALID */
   preview(frequency: unknown, zone: unknown, count: number): SchedulePreview {
     const { now, defaultTimezone } = this.options;
     checkFrequency(frequency);

@@ -1,6 +1,6 @@
 /**
- * Maintains the tables `schedule` and `log_trigger` of the active live versions that a schedule or a log event starts. The transaction that
- * publishes an action also changes them.
+ * Maintains the tables `schedule` and `log_trigger`, which list the actions that start without a caller. They change in the transaction
+ * that publishes an action.
  */
 import type { ActionRow } from "../../data/action.js";
 import type { RunWait } from "../../data/action-types.js";
@@ -10,7 +10,7 @@ import { computeJitterDelayMs, computeNextTick } from "../../rules/ticks.js";
 /** PostgreSQL channel. A message means that schedules have changed. */
 export const SCHEDULE_CHANNEL = "svc_schedule";
 
-/** Inserts or updates the row of a schedule. If a tick is already due, keeps its time, so that the scheduler still stores a run for it. */
+/** If a tick (scheduled time) is already due, keeps its time, so that the scheduler still stores a run for the tick. */
 const UPSERT_SCHEDULE = `
   INSERT INTO schedule AS stored (action_id, app_id, frequency, timezone, next_tick, offset_ms) VALUES ($1, $2, $3, $4, $5, $7)
   ON CONFLICT (action_id) DO UPDATE
@@ -38,11 +38,9 @@ type IndexedAction = Pick<
   | "jitterSeconds"
 >;
 
-/** Only active live versions on the server start without a caller. */
 const startsWithoutCaller = ({ masterId, active, environment, actionVersion }: IndexedAction): boolean =>
   masterId !== null && active && environment !== "client" && actionVersion === "v3";
 
-/** Returns the condition for which a run waits after a log event has queued it; null if there is none. */
 const runWaitOf = ({ concurrency, debounce }: IndexedAction): RunWait | null => {
   if (debounce) return "debounce";
   return concurrency ? "concurrency" : null;
@@ -77,7 +75,7 @@ export class TriggerIndex {
     await rows(executor, `SELECT pg_notify('${SCHEDULE_CHANNEL}', '')`);
   }
 
-  /** Updates the rows in the transaction that changes the live version. Rows of a deleted action are deleted with it. */
+  /** Call this method in the transaction that changes the live version. The database deletes the rows of a deleted action. */
   async apply(executor: SqlClient, action: IndexedAction): Promise<void> {
     await this.applySchedule(executor, action);
     await applyLogTriggers(executor, action);

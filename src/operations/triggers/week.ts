@@ -1,6 +1,4 @@
-/**
- * Reads the ticks (scheduled times) of an app's schedules in the next seven days, and the skipped and failed ones of the last seven days.
- */
+/** Reads the scheduled times (ticks) of an app in the next seven days, and the skipped and failed ticks of the last seven days. */
 import { availableParallelism } from "node:os";
 import { setImmediate as breathe } from "node:timers/promises";
 import { type Db, rows } from "../../data/database.js";
@@ -8,7 +6,7 @@ import { SCHEDULED_RUNS_PER_CORE_AND_MINUTE } from "../../limits.js";
 import { computeNextTicks } from "../../rules/schedule.js";
 import { describeFrequency } from "../../rules/schedule-text.js";
 
-/** The next ticks of one action. Times are ISO 8601 text. */
+/** Scheduled times of one action. Times are ISO 8601 text. */
 export interface ScheduledAction {
   /** ID of the live version of the action. */
   actionId: number;
@@ -41,9 +39,8 @@ export interface SkippedOrFailedTicks {
   runId: number;
 }
 
-/** Time at which so many scheduled runs of all apps start that some of these runs will start late. */
+/** A time at which so many scheduled runs of all apps start that some of these runs start late. */
 export interface CrowdedTick {
-  /** Scheduled time, as ISO 8601 text. */
   tick: string;
   /** Number of scheduled actions of all apps that start at this time. */
   count: number;
@@ -52,7 +49,7 @@ export interface CrowdedTick {
 export interface ScheduleWeek {
   from: string;
   to: string;
-  /** Times at which both the app's actions and many others start, the earliest first. */
+  /** Times at which the app's actions and too many others start, the earliest first. */
   crowded: CrowdedTick[];
   /** Scheduled actions of the app, sorted by their next tick. */
   scheduled: ScheduledAction[];
@@ -64,7 +61,7 @@ export interface ScheduleWeek {
 
 const WEEK_MS = 7 * 24 * 60 * 60 * 1000;
 const LISTED_ACTIONS_MAX = 200;
-/** Maximum number of ticks of all actions, because each takes 50 µs; TICKS_PER_ACTION of one action allows one a day. */
+/** Maximum number of ticks (scheduled times) of all actions, because the computation of each tick takes time. */
 const TICKS_MAX = 4_000;
 const TICKS_PER_ACTION = { min: 8, max: 170 };
 const LISTED_MISSED_MAX = 200;
@@ -77,13 +74,13 @@ const SELECT_SCHEDULED_ACTIONS = `
     FROM schedule JOIN action ON action.id = schedule.action_id
    WHERE schedule.app_id = $1 ORDER BY schedule.next_tick, action.id LIMIT ${LISTED_ACTIONS_MAX + 1}`;
 
-/** Selects the minutes with more ticks than $2. Does not count actions with a random delay (jitter), because they start at other times. */
+/** Actions with a random delay (jitter) do not count, because they start at another time. */
 const SELECT_CROWDED_MINUTES = `
   SELECT next_tick AS tick, count(*)::int AS count FROM schedule
    WHERE next_tick IN (SELECT DISTINCT next_tick FROM schedule WHERE app_id = $1)
    GROUP BY next_tick HAVING count(*) > $2 ORDER BY next_tick LIMIT ${LISTED_CROWDED_MAX}`;
 
-/** Selects skipped and failed ticks, grouped by day. The days are those of the default time zone, $3. */
+/** Groups the ticks by day in the default time zone ($3). */
 const SELECT_SKIPPED_AND_FAILED_TICKS = `
   WITH missed AS (
     SELECT id, action_id, state, reason, tick, tick_count FROM run

@@ -10,9 +10,9 @@ import { BROWSER_HOLDER_ID } from "../../data/run.js";
 
 const LEASE_DURATION_MS = 12_000;
 const RENEW_INTERVAL_MS = 3_000;
-/** Milliseconds before a failed renewal is repeated: after an outage, each process must renew before others treat it as crashed. */
+/** After an outage of the database, a process must renew its lease before other processes treat it as crashed. */
 const RETRY_DELAY_MS = 500;
-/** Maximum gap in milliseconds between two responses of the database. In a longer one, other processes may have missed their renewals. */
+/** Maximum gap between two responses of the database. During a longer gap, other processes may have missed their renewals too. */
 const DATABASE_GAP_MAX_MS = 6_000;
 
 const RENEW_LEASE = `
@@ -52,27 +52,27 @@ export class DatabaseContactMonitor {
 interface LeaseOptions {
   db: Db;
   roles: ReadonlySet<ProcessRole>;
-  /** True if only this process uses the database. Then all other rows of the table `instance` belong to crashed processes. */
+  /** True if no other process uses the database. All other rows of the table `instance` then belong to crashed processes. */
   isOnlyProcess: boolean;
-  /** Called after each renewal. `mayDeclareDead`: processes whose lease has expired count as crashed. */
+  /** Called after each renewal. `mayDeclareDead` is true if processes with an expired lease count as crashed. */
   onRenewal: (mayDeclareDead: boolean) => Promise<void>;
-  /** Called after this process renewed a lease that may have expired. Meanwhile, another process may have ended runs of this process. */
+  /** Called after a renewal that came too late. Another process may have ended runs of this process before the renewal. */
   onLateRenewal: () => Promise<void>;
   onDatabaseReached: () => void;
   log: Logger;
 }
 
-/** A failed renewal does not end the runs of this process: while the database is unavailable, no other process can end them either. */
+/** A failed renewal does not end the runs of this process: without the database, no other process can end these runs either. */
 export class Lease {
-  /** ID of this process. Each write to a run that it executes checks that the run's row contains this ID. */
+  /** ID of this process. A write to a run that this process executes checks that the run's row contains this ID. */
   readonly holder = randomUUID();
   private readonly contact = new DatabaseContactMonitor(LEASE_DURATION_MS);
   private timer: NodeJS.Timeout | undefined;
   private renewal: Promise<void> = Promise.resolve();
-  /** The current call of `onRenewal`, or null. Renewals do not wait for it, because a slow statement must not let the lease expire. */
+  /** Renewals do not wait for this call of `onRenewal`, because a slow statement must not let the lease expire. */
   private onRenewalInProgress: Promise<void> | null = null;
   private isStopped = false;
-  /** End of the lease that the database confirmed last, as Unix time of the database in milliseconds. */
+  /** End of the lease that the database confirmed last, as Unix time in milliseconds by the database's clock. */
   private leaseUntil = Number.POSITIVE_INFINITY;
   private isLate = false;
   private ignoredProxy: string | null = null;
@@ -85,8 +85,7 @@ export class Lease {
     const sentAt = performance.now();
     const [renewed] = await queryOnReservedConnection<{ leaseUntil: number }>(db, "renew-lease", RENEW_LEASE, values);
     const { leaseUntil } = renewed!;
-    // Upper bound of the time when other processes saw the new lease: `now()` is the statement's start, and it ended before the response
-    // arrived.
+    // Latest time at which the new lease can have become visible: `now()` of the statement, plus the time until the response.
     const endedBefore = leaseUntil - LEASE_DURATION_MS + performance.now() - sentAt;
     if (endedBefore > this.leaseUntil) this.isLate = true;
     this.leaseUntil = leaseUntil;
@@ -96,7 +95,7 @@ export class Lease {
 
   private async callOnLateRenewal(): Promise<void> {
     if (!this.isLate) return;
-    // Set before the call, because another renewal can be late during the call.
+    // Cleared before the call, because another renewal can be late during the call.
     this.isLate = false;
     try {
       await this.options.onLateRenewal();

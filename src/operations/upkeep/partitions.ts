@@ -1,55 +1,45 @@
 /**
- * Creates and drops partitions of the tables of logs, runs and the audit log. A partition contains about one day's rows, and is dropped
- * when all of them are too old. The last partition has no upper bound, so that every row has a partition.
+ * Creates and drops partitions of the tables of logs, runs and the audit log. A partition contains about one day's rows. The last partition
+ * has no upper bound, so that every new row has a partition.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { EntityManager } from "typeorm";
 import { type Db, isDeadlock, isLockTimeout, rows } from "../../data/database.js";
 import { listPartitions, type Partition } from "../../data/partitions.js";
 
-/** Minimum number of row IDs in a partition. A statement without an ID searches all partitions, so too many would be slow. */
+/** Minimum number of row IDs in a partition. A statement without an ID searches all partitions, so too many partitions would be slow. */
 const PARTITION_IDS_MIN = 100_000;
 const PARTITION_IDS_MAX = 50_000_000;
-/** Number of empty partitions after the one to which rows are added now. */
+/** Number of empty partitions after the partition to which rows are added now. */
 const PARTITIONS_AHEAD = 2;
 const DAY_MS = 86_400_000;
-/**
- * Maximum wait for a lock in milliseconds, short because other statements wait behind it. All waits of an attempt must stay below one
- * second: then PostgreSQL looks for deadlocks, and could cancel a request.
- */
+/** Short, because other statements wait behind the lock. After one second of waits, PostgreSQL would look for deadlocks. */
 const LOCK_TIMEOUT_MS = 30;
 const LOCK_ATTEMPTS_MAX = 60;
 /** Maximum of the random pause between two attempts. */
 const ATTEMPT_PAUSE_MAX_MS = 300;
-/**
- * Maximum number of partitions that one transaction detaches. Detaching thirty takes 140 ms, and every connection then plans its statements
- * again: smaller groups cost the other connections far more.
- */
+/** After each such transaction, every connection must plan its statements again. So one transaction detaches many partitions. */
 const DETACHED_PER_TRANSACTION_MAX = 30;
-/** Milliseconds between two transactions that detach partitions. */
 const DETACH_PAUSE_MS = 100;
-/** Milliseconds of pause after each dropped table. A drop takes about as long, so other statements run undisturbed half of the time. */
+/** Pause after each dropped table, so that other statements run undisturbed. */
 const DROP_PAUSE_MS = 25;
-/** Prefix of partitions that were detached but not yet dropped. No other table has it, and backups skip these tables. */
+/** Prefix of partitions that were detached but not dropped yet. Backups skip tables with this prefix. */
 const DETACHED_PREFIX = "DROPPED_";
-/** Key of the advisory lock for changes of partitions by one process at a time. The number has no meaning. */
+/** Key of the advisory lock with which one process at a time changes partitions. The number has no meaning. */
 const PARTITION_LOCK_KEY = 7_203_114_285_024;
 
-/** Tables whose partitions have the same bounds: rows of further tables belong to rows of the first one, and have the same IDs. */
+/** The tables have partitions with the same bounds, because rows of `others` belong to the row of `head` with the same ID. */
 interface PartitionFamily {
   tables: readonly [head: string, ...others: string[]];
   /** Column with the time at which a row was written. */
   timeColumn: string;
-  /**
-   * Additional days for which rows are stored because others refer to them. For example, a log entry refers to the payload in its run's
-   * row.
-   */
+  /** Additional days for which rows stay, because other rows refer to them: a log entry refers to the payload of its run. */
   extraRetentionDays: number;
-  /** SQL condition for rows that are in use, and so stay however old they are. */
+  /** SQL condition for rows in use, whose partition must not be dropped. */
   busyCondition?: string;
 }
 
-/** Partitions are dropped in this order: each table after the tables whose rows refer to it. Entries of the audit log do not expire. */
+/** Partitions are dropped in this order: each table after the tables whose rows refer to it. */
 const PARTITION_FAMILIES: readonly (PartitionFamily & { dropped: boolean })[] = [
   { tables: ["execution_log"], timeColumn: "created_at", extraRetentionDays: 0, dropped: true },
   {
@@ -63,12 +53,11 @@ const PARTITION_FAMILIES: readonly (PartitionFamily & { dropped: boolean })[] = 
   { tables: ["audit_entry"], timeColumn: "created_at", extraRetentionDays: 0, dropped: false },
 ];
 
-/* Selects detached partitions that are not dropped yet. $1 is the prefix of their names. */
 const SELECT_DETACHED = `
   SELECT relname AS name FROM pg_class
    WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND NOT relispartition AND starts_with(relname, $1) ORDER BY oid`;
 
-/** Returns false if `error` means that a lock was not available in time. Throws all other errors again. */
+/** Returns false if a lock was not available in time, or after a deadlock. Throws all other errors again. */
 function falseIfLockTimeout(error: unknown): false {
   if (isLockTimeout(error) || isDeadlock(error)) return false;
   throw error;
@@ -77,10 +66,7 @@ function falseIfLockTimeout(error: unknown): false {
 export class Partitions {
   constructor(private readonly options: { db: Db; days: number }) {}
 
-  /**
-   * Runs `work` in a transaction with a short wait for locks, in one process at a time. Repeats it without locks; returns false if all
-   * attempts failed.
-   */
+  /** Runs `work` in one process at a time, with short waits for locks. Returns false if no attempt got all locks. */
   private async runExclusively(work: (manager: EntityManager) => Promise<void>): Promise<boolean> {
     for (let attempt = 1; attempt <= LOCK_ATTEMPTS_MAX; attempt += 1) {
       if (await this.attemptExclusively(work)) return true;
@@ -120,10 +106,7 @@ export class Partitions {
     );
   }
 
-  /**
-   * Ends the last partition of each table, which is usually empty, at `until`, and adds a new one. Returns false if no locks were
-   * available.
-   */
+  /** Ends the last partition, which is usually empty, at the ID `until`, and adds a new last partition. Returns false without the locks. */
   private async extendFamily({ tables }: PartitionFamily, until: number): Promise<boolean> {
     return this.runExclusively(async (manager) => {
       for (const table of tables) {
@@ -169,10 +152,7 @@ export class Partitions {
     return (await rows<{ older: boolean }>(this.options.db, sql, [olderDays]))[0]!.older;
   }
 
-  /**
-   * Detaches the partitions with IDs below `below`, so that no statement reads them. Other statements wait only for this step, not for the
-   * drop. Returns false if the locks were not available.
-   */
+  /** Detaching is a separate step, because dropping takes longer. Returns false if the locks were not available. */
   private async detachBelow({ tables }: PartitionFamily, below: number): Promise<boolean> {
     return this.runExclusively(async (manager) => {
       const leavingPartitions: { table: string; name: string }[] = [];
@@ -194,11 +174,11 @@ export class Partitions {
     });
   }
 
-  /** Drops detached partitions, also those of a crashed process. A later call drops a partition that a backup is reading. */
+  /** Drops detached partitions, also partitions of a crashed process. A later call drops a partition that a backup is reading. */
   private async dropDetached(): Promise<void> {
     const { db } = this.options;
     for (const { name } of await rows<{ name: string }>(db, SELECT_DETACHED, [DETACHED_PREFIX])) {
-      // One message is one transaction. Two transactions would slow concurrent runs twice as much.
+      // Both statements are one message and so one transaction, to which `SET LOCAL` applies.
       await db
         .query(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}; DROP TABLE IF EXISTS "${name}"`)
         .catch(falseIfLockTimeout);
@@ -206,7 +186,7 @@ export class Partitions {
     }
   }
 
-  /** Returns the oldest partitions, up to the first with a row that is newer than `olderDays` days, or to which rows may still be added. */
+  /** Returns the oldest partitions, up to the first that has a row newer than `olderDays` days or can still get rows. */
   private async oldPartitions(family: PartitionFamily, olderDays: number): Promise<(Partition & { high: number })[]> {
     const { db } = this.options;
     const [head] = family.tables;
@@ -224,7 +204,7 @@ export class Partitions {
     for (const family of PARTITION_FAMILIES) await this.createPartitionsAhead(family);
   }
 
-  /** Drops the partitions whose rows are all too old. Returns their number. */
+  /** Returns the number of dropped partitions. */
   async dropOld(): Promise<number> {
     await this.dropDetached();
     let droppedCount = 0;
@@ -242,13 +222,9 @@ export class Partitions {
     return droppedCount;
   }
 
-  /**
-   * Returns the ID below which all rows are in partitions that will be dropped within about a day, so that no statement must delete these
-   * rows.
-   */
+  /** Returns the ID below which all partitions will be dropped within about a day, so that no statement must delete their rows. */
   async endOfExpiringPartitions(table: string): Promise<number> {
     const family = PARTITION_FAMILIES.find(({ tables }) => tables[0] === table)!;
-    // Selects partitions whose newest row will be too old within 1.1 days.
     const old = await this.oldPartitions(family, this.options.days + family.extraRetentionDays - 1.1);
     return old.at(-1)?.high ?? Number.MIN_SAFE_INTEGER;
   }

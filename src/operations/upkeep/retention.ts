@@ -1,10 +1,6 @@
 /**
- * Deletes old data:
- * - Execution logs, log events, ended runs, their tokens and similar rows, after LOG_RETENTION_DAYS.
- * - Other rows, such as audit entries, beyond a maximum number or size per app. The newest rows are kept.
- * - Replaced values of settings, after an hour.
- *
- * Drops whole partitions, and deletes other rows in small batches, so that no other statement waits for long.
+ * Deletes old data by dropping partitions and in small batches, so that no other statement waits for long. Most rows are deleted after
+ * LOG_RETENTION_DAYS. Others, such as audit entries, have a maximum number or size per owner, for example per app.
  */
 import type { Logger } from "pino";
 import { deleteInBatches } from "../../data/batches.js";
@@ -28,18 +24,11 @@ import { IS_VISITOR_READER_SQL } from "../notifications/reader.js";
 import { Partitions } from "./partitions.js";
 import { createFailureSkipper, type SkipFailure } from "./skipped-failures.js";
 
-/** Maximum number of rows that one SQL statement deletes. */
 const BATCH_SIZE = 1_000;
-/** Milliseconds between two deletions of old rows. */
 const CLEAN_INTERVAL_MS = 3_600_000;
-/** Milliseconds between two creations of partitions. */
 const CREATE_PARTITIONS_INTERVAL_MS = 60_000;
 
-/**
- * Delete old rows from partitions that are too new to be dropped. $1 is the number of days, $2 the ID below which whole partitions are
- * dropped. Several processes can run a statement at once. The order matters: an entry refers to the payload in its run, and a run to the
- * payload in its event. Events are read from the lowest ID, so that their age needs no index.
- */
+/** Statements for old rows in partitions that are not dropped yet. The order matters: log entries refer to runs, and runs to events. */
 const PARTITIONED_DELETES = [
   [
     "execution_log",
@@ -68,13 +57,13 @@ const PARTITIONED_DELETES = [
   ],
 ] as const;
 
-/** Returns SQL that is true for a row of a deleted app. Rows with the app ID 0 belong to no app. */
+/** Rows with the app ID 0 belong to no app. */
 const isAppGoneSql = (table: string) =>
   `${table}.app_id > 0 AND NOT EXISTS (SELECT FROM app WHERE app.id = ${table}.app_id)`;
 
 /* Statements that delete rows by age. $1 is the number of days. */
 const BATCH_DELETES = [
-  // Deletes tokens and sessions of all kinds. Expired access tokens of OAuth programs are deleted before their grants.
+  // Credentials are tokens and sessions. Expired access tokens of OAuth programs must be deleted before their grants.
   `DELETE FROM credential WHERE id IN (
      SELECT id FROM credential WHERE expires_at < now() - $1 * interval '1 day'
       ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING id`,
@@ -84,7 +73,7 @@ const BATCH_DELETES = [
   `DELETE FROM one_time_link WHERE id IN (
      SELECT id FROM one_time_link WHERE expires_at < now() - $1 * interval '1 day'
       ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING id`,
-  // Deletes expired codes and refresh tokens of grants, then grants that have no code or token left.
+  // Deletes expired codes and refresh tokens first, then the grants that have no code or token left.
   `DELETE FROM oauth_secret WHERE hash IN (
      SELECT hash FROM oauth_secret WHERE expires_at < now() - $1 * interval '1 day'
       ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING hash`,
@@ -92,7 +81,6 @@ const BATCH_DELETES = [
      SELECT id FROM oauth_grant WHERE created_at < now() - $1 * interval '1 day'
         AND NOT EXISTS (SELECT FROM oauth_secret WHERE oauth_secret.grant_id = oauth_grant.id)
       ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING id`,
-  // What a visitor has read is deleted after the same time as the visitor's session.
   `DELETE FROM notification_read WHERE ctid IN (
      SELECT ctid FROM notification_read WHERE ${IS_VISITOR_READER_SQL} AND read_at < now() - $1 * interval '1 day'
       LIMIT $2) RETURNING reader`,
@@ -107,20 +95,19 @@ const BATCH_DELETES = [
       LIMIT $2) RETURNING id`,
 ];
 
-/** Selects the IDs of deleted apps that have audit entries. Reads one entry of each app, because an app can have many. */
+/** Reads only one audit entry of each app, because an app can have many entries. */
 const SELECT_GONE_APPS = `
   WITH RECURSIVE owner (id) AS (
     (SELECT app_id FROM audit_entry WHERE app_id > 0 ORDER BY app_id LIMIT 1)
     UNION ALL
     SELECT (SELECT app_id FROM audit_entry WHERE app_id > owner.id ORDER BY app_id LIMIT 1) FROM owner WHERE id IS NOT NULL)
   SELECT id FROM owner WHERE id IS NOT NULL AND NOT EXISTS (SELECT FROM app WHERE app.id = owner.id)`;
-/* Deletes a batch of audit entries of the deleted app $2. $1 is the number of days. */
 const DELETE_ENTRIES_OF_GONE_APP = `
   DELETE FROM audit_entry WHERE id IN (
     SELECT id FROM audit_entry WHERE app_id = $2 AND created_at < now() - $1 * interval '1 day'
      ORDER BY id LIMIT $3) RETURNING id`;
 
-/** A table of which the newest rows of each owner are kept. */
+/** The newest rows of each owner stay; all other rows are deleted. */
 interface KeptRows {
   table: string;
   /** SQL source of the rows, with the columns of the table; by default, the table. */
@@ -131,7 +118,7 @@ interface KeptRows {
   owner?: string;
   /** SQL column that identifies a row; by default `id`. */
   row?: string;
-  /** SQL column by whose values the newest rows are found; by default `id`. */
+  /** SQL column that orders the rows by age; by default `id`. */
   order?: string;
   /** SQL expression for the bytes of a row; by default, the number of rows counts. */
   bytes?: string;
@@ -139,11 +126,10 @@ interface KeptRows {
   kept: number;
 }
 
-/** Returns SQL that selects the owners with more rows or bytes than $1. */
 const fullOwnersSql = ({ table, source = table, condition = "true", owner = "app_id", bytes }: KeptRows) => `
   SELECT ${owner} AS id FROM ${source} WHERE ${condition} GROUP BY 1 HAVING ${bytes ? `sum(${bytes})` : "count(*)"} > $1`;
 
-/** Returns SQL that selects the highest value of `order` to delete, of the owner $1, who keeps $2 rows or bytes. */
+/** Returns SQL that selects the highest value of `order` to delete. $1 is the owner, $2 the number of rows or bytes to keep. */
 function cutOffSql({ table, source = table, condition = "true", owner = "app_id", order = "id", bytes }: KeptRows) {
   const ofOwner = `FROM ${source} WHERE ${owner} = $1 AND ${condition}`;
   if (!bytes) return `SELECT ${order}::text AS "cutOff" ${ofOwner} ORDER BY ${order} DESC OFFSET $2 LIMIT 1`;
@@ -153,7 +139,7 @@ function cutOffSql({ table, source = table, condition = "true", owner = "app_id"
      WHERE total > $2 ORDER BY position DESC LIMIT 1`;
 }
 
-/** Returns SQL that deletes a batch of $3 of the owner's ($1) rows up to the value $2 of `order`. */
+/** $1 is the owner, $2 the highest value of `order` to delete, $3 the maximum number of rows. */
 function deleteUpToSql(keptRows: KeptRows) {
   const { table, source = table, condition = "true", owner = "app_id", row = "id", order = "id" } = keptRows;
   return `
@@ -163,7 +149,7 @@ function deleteUpToSql(keptRows: KeptRows) {
 
 const IS_NOT_FAILURE = "type <> 'person.signInFailed'";
 
-/* Statements that delete rows beyond a bound ($1), each with its bound: a number of rows, bytes or hours. */
+/* Statements that delete rows beyond a bound ($1): a number of hours or rows. */
 const BOUNDED_DELETES: readonly (readonly [sql: string, bound: number])[] = [
   [
     `DELETE FROM run_key WHERE (action_id, credential_id, key) IN (
@@ -191,10 +177,7 @@ const BOUNDED_DELETES: readonly (readonly [sql: string, bound: number])[] = [
   ],
 ];
 
-/**
- * Groups of audit entries that callers with few rights can write at will; each has its own maximum. The last group has media and
- * notifications of API tokens, and actions of readers and operators.
- */
+/** Audit entries that callers with few rights can write at will. Each group has its own maximum. */
 const FREQUENT_AUDIT_TYPES: readonly (readonly string[])[] = [
   [ENTRIES_CHANGED_AUDIT_TYPE],
   [TOOL_CALL_AUDIT_TYPE],
@@ -209,7 +192,7 @@ const hasAuditTypeSql = (types: readonly string[]) => `type IN (${types.map((typ
 const IS_FREQUENT_AUDIT_TYPE = hasAuditTypeSql(FREQUENT_AUDIT_TYPES.flat());
 
 const KEPT_ROWS: readonly KeptRows[] = [
-  // Frequent entries of callers with few rights have their own maximum, so that they do not displace other entries.
+  // Frequent entries have their own maximum, so that they do not displace other entries.
   { table: "audit_entry", condition: `NOT (${IS_FREQUENT_AUDIT_TYPE})`, kept: AUDIT_ENTRIES_PER_APP_MAX },
   ...FREQUENT_AUDIT_TYPES.map((types) => ({
     table: "audit_entry",
@@ -250,10 +233,7 @@ const KEPT_ROWS: readonly KeptRows[] = [
   { table: "push_subscription", condition: IS_VISITOR_READER_SQL, kept: VISITOR_DEVICES_PER_APP },
 ];
 
-/**
- * Deletes replaced values of settings. $1 is the number of hours. Older runs need them to mask secrets, so the app's row stores the newest
- * deleted version, and a run that started with an older one fails. Locks the app's row first, like a change of settings, against deadlocks.
- */
+/** Runs need replaced values to mask secrets. The app's row stores the newest deleted version: runs that need an older version fail. */
 const DELETE_REPLACED_SETTINGS = `
   WITH stale AS (
     SELECT id FROM app
@@ -265,16 +245,13 @@ const DELETE_REPLACED_SETTINGS = `
   UPDATE app SET secrets_forgotten = greatest(secrets_forgotten, last)
     FROM (SELECT app_id, max(version) AS last FROM dropped GROUP BY app_id) AS forgotten
    WHERE app.id = forgotten.app_id RETURNING app.id`;
-/** Hours for which replaced values of settings stay stored. */
 const REPLACED_SETTINGS_HOURS = 1;
 
-/* Deletes trace contexts of runs that were never executed. */
+/* Runs that were never executed leave their trace contexts. */
 const DELETE_OLD_TRACES = "DELETE FROM run_trace WHERE created_at < now() - interval '1 day'";
 
-/* Deletes the counts of requests to deleted apps. */
 const DELETE_COUNTS_OF_GONE_APPS = `DELETE FROM rate_window WHERE ${isAppGoneSql("rate_window")}`;
 
-/* Deletes rows of processes that ended long ago. */
 const DELETE_DEAD_INSTANCES = "DELETE FROM instance WHERE lease_until < now() - interval '1 day'";
 
 export interface DataRetention {
@@ -282,7 +259,7 @@ export interface DataRetention {
   makeAhead(): Promise<number>;
   /** Deletes data that is too old. Returns the time of the next call as Unix time in milliseconds. */
   clean(): Promise<number>;
-  /** Stops a running deletion after the batch that it is deleting now. */
+  /** Makes `clean` stop after the batch that it is deleting now. */
   stop(): void;
 }
 
@@ -291,7 +268,7 @@ export function createDataRetention(options: { db: Db; days: number; log: Pick<L
   let isStopped = false;
   const partitions = new Partitions({ db, days });
 
-  /** Repeats a statement that deletes a batch of rows, until no rows are left. Its last parameter is the size of a batch. */
+  /** The last parameter of `sql` is the maximum number of rows to delete. */
   function deleteAll(sql: string, ...bounds: (number | string)[]): Promise<void> {
     return deleteInBatches(
       BATCH_SIZE,
@@ -309,7 +286,7 @@ export function createDataRetention(options: { db: Db; days: number; log: Pick<L
     if (oldest) await deleteAll(deleteUpToSql(keptRows), owner, oldest.cutOff);
   }
 
-  /** Deletes rows of each owner that a statement selects. A failure for one owner does not affect other owners. */
+  /** If the deletion for one owner fails, continues with the other owners. */
   async function deleteByOwner(
     skipFailure: SkipFailure,
     owners: Promise<{ id: number }[]>,

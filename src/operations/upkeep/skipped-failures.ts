@@ -5,8 +5,8 @@ import { isDatabaseUnavailable, isSlowStatementError } from "../../data/database
 export type SkipFailure = <T>(part: Promise<T>) => Promise<T | undefined>;
 
 /**
- * Returns a function that waits for a part of a job. If the part fails, it logs the first failure and returns undefined; the next pass of
- * the job repeats the part. It throws only if the database is not available. `details` are fields of the log entry.
+ * Returns a function that waits for a part of a job. If the part fails, the function logs the first failure and returns undefined. It
+ * throws only if the database is unavailable. `details` are fields of the log entry.
  */
 export function createFailureSkipper(log: Pick<Logger, "warn">, details: object = {}): SkipFailure {
   let isLogged = false;

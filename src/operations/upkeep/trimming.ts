@@ -1,6 +1,6 @@
 /**
- * Limits the disk space of each app's runs and log events (compressed bytes) by deleting the oldest rows. Rows that visitors of pages
- * caused have half the limit, so that visits do not displace other records.
+ * Limits the disk space of each app's runs and log events by deleting the oldest rows. Rows that visitors of pages caused have half the
+ * limit, so that visits do not displace other records.
  */
 import type { Logger } from "pino";
 import { deleteInBatches } from "../../data/batches.js";
@@ -9,11 +9,10 @@ import { INTAKE_ROW_OVERHEAD_BYTES } from "../../limits.js";
 import { createFailureSkipper } from "./skipped-failures.js";
 
 const TRIM_INTERVAL_MS = 60_000;
-/** Maximum number of rows that one SQL statement deletes. */
 const BATCH_SIZE = 1_000;
 /** An app is measured again when it has written this share of its limit, so that the cost is proportional to the written data. */
 const REMEASURE_SHARE = 1 / 8;
-/** Milliseconds between two measurements of all apps. They are also measured at the start, because the limit may have been lowered. */
+/** Interval at which all apps are measured. The first measurement is at the start, because the limit may have been lowered. */
 const MEASURE_ALL_INTERVAL_MS = 3_600_000;
 
 /** Rows whose total size per app is limited, described by SQL expressions in which `record` is the alias of the table. */
@@ -25,7 +24,7 @@ interface RowKind {
   isDeletable: string;
   /** SQL condition for rows that visitors of pages have caused. */
   isOfVisitor: string;
-  /** SQL condition for rows that were written after the position $1, which `newest` has returned before. */
+  /** SQL condition for rows that were written after the position $1, which is an earlier value of `newest`. */
   isNewer: string;
   /** SQL expression for the position of the newest row. */
   newest: string;
@@ -60,11 +59,7 @@ const writtenBytes = ({ table, bytes, isNewer }: RowKind) => `
 /** Maximum number of rows that one statement measures. */
 const MEASURED_ROWS = 10_000;
 
-/**
- * Measures one page of an app's rows, from the newest backwards. $1 is the app's ID, $2 the ID below which the page starts. Rows of
- * visitors and others are separate groups: $3 and $4 are the bytes that each may still have. For each group, returns its bytes in this
- * page, and the highest ID to delete (cut-off); null if nothing must be deleted.
- */
+/** Measures a page of rows with IDs below $2. $3 and $4 are the bytes that may stay. A cut-off is the highest ID to delete, or null. */
 const measurePageSql = ({ table, bytes, isOfVisitor }: RowKind) => `
   SELECT count(*)::int AS rows, min(id) AS last,
          coalesce(sum(bytes) FILTER (WHERE by_visitor), 0)::float8 AS "visitorBytes",
@@ -87,10 +82,7 @@ interface MeasuredPage {
 /** Tables whose rows name a run in the column `run_id`. */
 const REFERRING_TABLES = ["execution_log", "console_line", "run_search"];
 
-/**
- * Deletes a batch of rows, and the rows of other tables that refer to them. $1 is the app's ID, $2 the highest ID to delete, $3 the highest
- * ID that the previous batch has deleted, $4 the maximum number of rows.
- */
+/** $1 is the app's ID, $2 the highest ID to delete, $3 the highest ID that the previous batch has deleted, $4 the size of a batch. */
 const deleteSql = ({ table, isDeletable }: RowKind, partition: string) => `
   WITH batch AS (
     SELECT id FROM ${table} AS record WHERE app_id = $1 AND id <= $2 AND id > $3 AND ${partition} AND ${isDeletable}
@@ -98,10 +90,9 @@ const deleteSql = ({ table, isDeletable }: RowKind, partition: string) => `
   ${table === "run" ? REFERRING_TABLES.map((other) => `, of_${other} AS (DELETE FROM ${other} USING batch WHERE run_id = batch.id)`).join("") : ""}
   DELETE FROM ${table} USING batch WHERE ${table}.id = batch.id RETURNING ${table}.id`;
 
-/** SQL for the bytes of a table with indexes and partitions: an upper bound for the rows of one app. */
+/** Returns SQL for the bytes of a table with its indexes and partitions. */
 const tableSizeSql = (table: string) => `
   SELECT coalesce(sum(pg_total_relation_size(relid)), 0)::float8 AS bytes FROM pg_partition_tree('${table}')`;
-/** Tables that contain the rows of each kind. */
 const TABLES_OF_KIND: Record<RowKind["table"], readonly string[]> = {
   run: ["run", "execution_log", "console_line", "run_search"],
   log_event: ["log_event"],
@@ -110,11 +101,11 @@ const TABLES_OF_KIND: Record<RowKind["table"], readonly string[]> = {
 export interface LogTrimming {
   /** Deletes the oldest rows of apps that exceed their limit. Returns the time of the next call as Unix time in milliseconds. */
   trim(): Promise<number>;
-  /** Stops a running deletion after the batch that it is deleting now. */
+  /** Makes `trim` stop after the batch that it is deleting now. */
   stop(): void;
 }
 
-/** @param maxBytes maximum bytes of one app's runs, and also of its log events; 0 means unlimited */
+/** @param maxBytes maximum bytes of one app's runs, and also of its log events; 0 for no maximum */
 export function createLogTrimming(options: {
   db: Db;
   maxBytes: number;
@@ -130,7 +121,6 @@ export function createLogTrimming(options: {
     writtenBy: new Map<number, number>(),
   }));
 
-  /** Deletes rows up to the ID `cutOff` in batches. Does nothing if `cutOff` is null. */
   async function deletePart(kind: RowKind, appId: number, partition: string, cutOff: number | null): Promise<void> {
     if (cutOff === null) return;
     let last = 0;
@@ -162,7 +152,7 @@ export function createLogTrimming(options: {
     await deletePart(kind, appId, `NOT ${kind.isOfVisitor}`, cutOffs.other);
   }
 
-  /** Returns the IDs of all apps. Returns none if the whole tables are so small that no app can exceed its limit. */
+  /** Returns no app if the whole tables are so small that no app can exceed its limit. */
   async function allApps({ table }: RowKind): Promise<number[]> {
     let bytes = 0;
     for (const tableName of TABLES_OF_KIND[table])
@@ -175,9 +165,9 @@ export function createLogTrimming(options: {
   async function appsToMeasure(watchedKind: (typeof watchedKinds)[number]): Promise<number[]> {
     const { kind, countedUntil, writtenBy } = watchedKind;
     const [newest] = await rows<{ at: string }>(db, kind.newest);
-    // Stored first, so that after a failed count the next one does not read more rows. The next measurement of all apps finds the rest.
+    // Set before the count, so that a failed count is not repeated with more rows. The next measurement of all apps finds the rest.
     watchedKind.countedUntil = newest!.at;
-    // The first call only stores the position from which later calls count, so that the start does not read the whole table.
+    // The first call only stores a position for later calls, so that the start does not read the whole table.
     const writtenRows =
       countedUntil === null ? [] : await rows<{ appId: number; bytes: number }>(db, writtenBytes(kind), [countedUntil]);
     for (const { appId, bytes } of writtenRows) writtenBy.set(appId, (writtenBy.get(appId) ?? 0) + bytes);

@@ -1,4 +1,4 @@
-/** Reads figures about the whole service for monitoring, such as the number of running runs, and about the queued runs of each app. */
+/** Reads figures for monitoring about the whole service, such as the number of running runs, and about the queued runs of each app. */
 import type { ProcessRole } from "../../config.js";
 import { type Db, rows } from "../../data/database.js";
 import { IS_RUNNING_SQL } from "../../data/run.js";
@@ -7,20 +7,20 @@ import type { Scheduler } from "../triggers/schedule.js";
 import { COUNTED_APPS_MAX } from "../watch/measures.js";
 
 export interface VitalSigns {
-  /** Milliseconds for which the oldest due tick (scheduled time) has waited to be claimed; 0 if no tick waits. */
+  /** Milliseconds for which the oldest due tick (scheduled time) has waited; 0 if no tick is due. */
   scheduleLagMs: number;
   schedules: number;
-  /** Number of ticks (scheduled times) that become due within the next minute. */
+  /** Number of schedules with a tick (scheduled time) within the next minute. */
   ticksDue: number;
   queued: number;
   running: number;
   /** Milliseconds for which the oldest queued run has waited. */
   oldestQueuedMs: number;
-  /** Each app with queued runs: their number, and for how many milliseconds the oldest has waited. */
+  /** Apps with queued runs. `oldestMs` is for how many milliseconds the oldest queued run has waited. */
   queues: readonly { appId: number; queued: number; oldestMs: number }[];
   /** Number of live processes by role. */
   instances: Record<string, number>;
-  /** IDs of the apps, the newest first: at most as many as the metrics count by app. */
+  /** IDs of the newest apps, at most COUNTED_APPS_MAX, the newest first. */
   apps: readonly number[];
 }
 
@@ -58,7 +58,6 @@ export class Vitals {
     return { ...counts!, queued, oldestQueuedMs, queues, scheduleLagMs, ticksDue };
   }
 
-  /** True if a live process has this role. */
   async isRoleRunning(role: ProcessRole): Promise<boolean> {
     const sql = "SELECT FROM instance WHERE $1 = ANY (roles) AND lease_until >= now() LIMIT 1";
     return (await rows(this.options.db, sql, [role])).length > 0;

@@ -11,16 +11,14 @@ const LABELLED_APPS_MAX = 100;
 /** Maximum number of apps with their own label value in `svc_app_runs_total`, which has four series per app. */
 export const COUNTED_APPS_MAX = 1_000;
 const OTHER_APPS_LABEL = "other";
-/** Upper bounds of the duration histogram's buckets, in seconds. A run in a warm sandbox takes milliseconds, the longest two minutes. */
+/** Upper bounds of the buckets, in seconds. A run in a warm sandbox takes milliseconds. */
 const DURATION_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
 
 /** Where a run was evaluated: in a mode of the server's browser, in a user's browser (`client`), or nowhere (`none`). */
 export type RunMode = "isolate" | "network-isolate" | "document" | "client" | "none";
 const RUN_OUTCOMES = ["completed", "failed", "timeout", "cancelled"] as const;
 export type RunOutcomeLabel = (typeof RUN_OUTCOMES)[number];
-/**
- * Result of a tick (scheduled time): a queued run, or why none was queued. `late` and `concurrency` are also counted after it was queued.
- */
+/** Results of a tick (scheduled time). A tick that was queued can also count as `late` or `concurrency`, if its run is skipped later. */
 export const TICK_RESULTS = ["queued", "running", "down", "late", "unpublished", "paused", "concurrency"] as const;
 export type TickResultLabel = (typeof TICK_RESULTS)[number];
 
@@ -40,7 +38,6 @@ export interface OutgoingRequestFacts {
   durationMs: number;
 }
 
-/** Creates a function that returns the label value of an app: its ID for the first 100 apps, `other` for all others. */
 export function createAppLabeler(): (appId: number) => string {
   const knownApps = new Set<number>();
   return (appId) => {
@@ -51,7 +48,6 @@ export function createAppLabeler(): (appId: number) => string {
   };
 }
 
-/** Creates the counter of requests that runs send to other services. */
 function createRequestCounter(register: Registry): (request: OutgoingRequestFacts) => void {
   const registers = [register];
   const requests = new Counter({
@@ -75,10 +71,7 @@ function createRequestCounter(register: Registry): (request: OutgoingRequestFact
   };
 }
 
-/**
- * Counter of runs by app and outcome. Its series start at 0 before an app's first run, so that Prometheus counts a first failed run as an
- * increase. `svc_runs_total` has too many labels for this.
- */
+/** The series of an app start at 0 before its first run, so that Prometheus counts a first failed run as an increase. */
 class AppRunCounter {
   private readonly counter = new Counter({
     name: "svc_app_runs_total",
@@ -105,14 +98,14 @@ class AppRunCounter {
     return String(appId);
   }
 
-  /** Removes the series of deleted apps, so that new apps can have theirs. */
+  /** Removes the series of deleted apps, so that new apps can have series. */
   private removeDeletedApps(newestAppIds: readonly number[]) {
     const existing = new Set(newestAppIds);
     const newest = Math.max(...newestAppIds);
     // A list of the maximum length does not contain all existing apps, only the newest.
     const oldest = newestAppIds.length < COUNTED_APPS_MAX ? 0 : Math.min(...newestAppIds);
     for (const appId of this.countedApps) {
-      // An app that is newer than the list may have been created since the list was read.
+      // An app with a higher ID may have been created since the list was read.
       if (existing.has(appId) || appId < oldest || appId > newest) continue;
       this.countedApps.delete(appId);
       for (const outcome of RUN_OUTCOMES) this.counter.remove({ app: String(appId), outcome });
@@ -130,7 +123,6 @@ class AppRunCounter {
 }
 
 class RunMeasures {
-  /** Returns the label value of an app in the metrics of this process. */
   readonly labelOf = createAppLabeler();
   private readonly runs = new Counter({
     name: "svc_runs_total",
@@ -149,7 +141,7 @@ class RunMeasures {
 
   constructor(readonly register: Registry) {}
 
-  /** Starts the series of these apps (all, or the newest COUNTED_APPS_MAX) at 0, and removes the series of deleted apps. */
+  /** @param newestAppIds IDs of all apps, or of the newest COUNTED_APPS_MAX apps */
   startApps(newestAppIds: readonly number[]): void {
     this.appRuns.startApps(newestAppIds);
   }

@@ -2,9 +2,8 @@
 import type { PageRequest, PageRunRequest } from "../../engine/browser/run.js";
 import type { RequestTracing, SpanValues, TraceSpan } from "./tracing.js";
 
-/** Maximum number of spans for the requests that the page of one run sends. */
 const REQUEST_SPANS_MAX = 200;
-/** HTTP methods that spans contain; other methods, which code can invent, become `_OTHER`. */
+/** HTTP methods that spans contain. Other methods, which code can invent, become `_OTHER`. */
 const NAMED_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
 export function createRequestSpanValues(url: URL, method: string): SpanValues {
@@ -15,7 +14,6 @@ export function createRequestSpanValues(url: URL, method: string): SpanValues {
   };
 }
 
-/** Spans of the requests that a run's page sends through the browser. */
 export class PageRequestSpans {
   private readonly open = new Set<TraceSpan>();
   private count = 0;

@@ -25,7 +25,7 @@ export interface RequestTracing {
   runInSpan<T>(span: TraceSpan, work: () => T): T;
   /** Returns the W3C trace context of the current span; null if there is no span. */
   currentTraceparent(): string | null;
-  /** Sends the spans that were not sent yet, and stops waiting after a few seconds. */
+  /** Sends the remaining spans, and waits for this at most STOP_TIMEOUT_MS. */
   stop(): Promise<void>;
 }
 
@@ -40,7 +40,6 @@ export const NO_TRACING: RequestTracing = {
   stop: async () => undefined,
 };
 
-/** Maximum time in milliseconds to wait for a collector that does not respond while the process stops. */
 const STOP_TIMEOUT_MS = 3_000;
 /** Version, trace ID, span ID and flags (W3C Trace Context, level 1). IDs of only zeros are invalid. */
 const TRACEPARENT_PATTERN = /^00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/;
@@ -50,10 +49,10 @@ function traceparentOf(span: OtelSpan): string {
   return `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, "0")}`;
 }
 
-/** Minimum time in milliseconds between two log messages about spans that the collector did not accept. */
+/** Minimum time in milliseconds between two log messages about lost spans. */
 const LOG_INTERVAL_MS = 60_000;
 
-/** Result that an exporter reports for a batch of spans. Code 0 means success. */
+/** Result of sending a batch of spans. Code 0 means success. */
 interface ExportResult {
   code: number;
   error?: Error;
@@ -143,7 +142,7 @@ export async function createTracing(endpoint: string | null, instance: string, l
     currentTraceparent: () => spans.getStore()?.traceparent ?? null,
     async stop() {
       const lateLimit = new Promise<void>((resolve) => setTimeout(resolve, STOP_TIMEOUT_MS).unref());
-      // Waits at most STOP_TIMEOUT_MS. The last spans are lost if the collector does not respond.
+      // The last spans are lost if the collector does not respond in time.
       await Promise.race([provider.shutdown().catch(() => undefined), lateLimit]);
     },
   };
