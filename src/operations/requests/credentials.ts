@@ -106,7 +106,7 @@ async function signAwsRequest(hop: OutgoingHop, binding: SecretBinding, value: u
   return { ...hop, headers: Object.fromEntries(lowerCaseHeaders) };
 }
 
-/** `getToken` returns an access token of an `oauth2` binding, if possible another token than `rejectedToken`. */
+/** `getToken` returns an access token of an `oauth2` binding, if possible a token that differs from `rejectedToken`. */
 export function createBindingCredential(
   binding: SecretBinding,
   value: unknown,

@@ -213,8 +213,8 @@ export class OauthTokens {
   }
 
   /**
-   * If possible, returns another token than `rejected`, which the origin has rejected. `value` is the value of the setting at the version
-   * `version` of the app's secrets. @throws OutgoingError
+   * `rejected` is a token that the origin has rejected; the returned token differs from it if possible. `value` is the value of the setting
+   * at the version `version` of the app's secrets. @throws OutgoingError
    */
   async accessTokenFor(
     appId: number,

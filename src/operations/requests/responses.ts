@@ -93,7 +93,7 @@ function decodeTwoByte(bytes: Buffer): string[] {
   return [evenBytes.toString("utf16le"), Buffer.from(evenBytes).swap16().toString("utf16le")];
 }
 
-/** Returns the texts that code could decode from the bytes. ASCII is the same in all one-byte charsets, so two of them are enough. */
+/** Returns texts that code could decode from the bytes. Most one-byte charsets give the same text, because they all contain ASCII. */
 const decodedTexts = (body: Buffer): Set<string> =>
   new Set([
     ...decodeOneByte(body),

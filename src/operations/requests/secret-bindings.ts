@@ -1,6 +1,6 @@
 /**
- * Stores secret bindings, which add the value of a setting to requests to one origin. Provides runs with these credentials, and with
- * scanners that mask them in responses.
+ * Stores secret bindings, which add the value of a setting to requests to one origin. Provides runs with the bound values, and with
+ * scanners that mask these values in responses.
  */
 import { LRUCache } from "lru-cache";
 import type { EntityManager } from "typeorm";

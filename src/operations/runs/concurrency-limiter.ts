@@ -50,7 +50,7 @@ const SELECT_KEY_OF_RUN = `SELECT action_id AS "actionId", encode(key, 'hex') AS
 /** A separate statement for the lock: the next statement then sees all changes of the transaction that held this lock before. */
 const LOCK_KEY = "SELECT pg_advisory_xact_lock(hashtextextended('svc_concurrency:' || $1::bigint || ':' || $2, 0))";
 
-/** `BETWEEN` makes PostgreSQL use the index run_concurrency_key. A change after this snapshot adds a row to `concurrency_due`. */
+/** `BETWEEN` makes PostgreSQL use the index run_concurrency_key. Each change after this snapshot requests another check of the key. */
 const SELECT_CONCURRENCY_STATE = `
   WITH seen AS (DELETE FROM concurrency_due WHERE action_id = $1 AND key = decode($2, 'hex') RETURNING 1),
   admitted AS (

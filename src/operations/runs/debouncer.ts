@@ -31,7 +31,7 @@ export class Debouncer {
     private readonly limiter: ConcurrencyLimiter,
   ) {}
 
-  /** Releases due runs and checks due keys. Returns the next due time as Unix time in milliseconds; null if there is none. */
+  /** Releases due runs and checks due concurrency keys. Returns the next due time as Unix time in milliseconds, or null. */
   readonly releaseDue = async (): Promise<number | null> => {
     for (;;) {
       const [released] = await rows<{ releasedCount: number }>(this.db, RELEASE_DUE_RUNS);

@@ -14,7 +14,7 @@ interface ActiveRun {
   slot: Slot;
 }
 
-/** A large result blocks the main thread. So its run keeps the slot for this many milliseconds per MB, which delays only the run's app. */
+/** A large result blocks the main thread. After its end, the run keeps its slot this long per MB, which delays only the run's app. */
 const COOL_DOWN_MS_PER_MB = 150;
 const COOL_DOWN_MIN_BYTES = 1024 * 1024;
 
@@ -40,7 +40,7 @@ export class Dispatcher {
   private readonly slots: Slots;
   private readonly active = new Map<number, ActiveRun>();
   readonly lostClaims: LostClaimRecovery;
-  /** IDs of queued runs for whose results active runs wait. Each of these queued runs gets an additional (nested) slot. */
+  /** IDs of queued runs that active runs wait for. Each of these queued runs gets an additional (nested) slot. */
   private readonly awaitedRuns = new Set<number>();
   private readonly startListeners = new Map<number, Set<(done: Promise<RunOutcome>) => void>>();
   /** Null until this process starts to stop. When this signal aborts, the active runs are ended. */
@@ -188,7 +188,7 @@ export class Dispatcher {
     return this.active.has(id);
   }
 
-  /** Starts queued runs. Returns for how many milliseconds a run has waited although it could start; over a few seconds mean a fault. */
+  /** Starts queued runs. Returns for how many milliseconds a run has waited although it could start. A few seconds indicate a fault. */
   async claimQueued(): Promise<number> {
     if (this.stopping) return 0;
     await this.claimAll();
@@ -200,7 +200,7 @@ export class Dispatcher {
     return { total: this.slots.totalSlots, free: this.slots.freeCount(), waiting: this.startListeners.size };
   }
 
-  /** Finds awaited runs whose notification was lost. Call this method at intervals. */
+  /** Starts runs that active runs wait for and whose notification was lost. Call this method at intervals. */
   async findAwaitedRuns(): Promise<void> {
     if (this.stopping?.aborted || this.active.size === 0) return;
     for (const { id, causeRunId } of await this.options.repository.queuedByCause([...this.active.keys()])) {

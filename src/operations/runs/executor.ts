@@ -130,7 +130,7 @@ interface ExecutorOptions {
   secrets: SecretStore;
   scripts: Pick<PageScriptLoader, "prepare">;
   console: Pick<RunConsole, "writer">;
-  /** Maximum time limit of a run. An action can have a shorter one. */
+  /** Time limit of a run in milliseconds. An action can have a shorter limit. */
   timeoutMs: number;
   measures: Pick<ServiceMetrics, "runEnded" | "requestEnded">;
   traces: Pick<RunTraces, "beginTrace">;

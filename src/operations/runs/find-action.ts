@@ -44,7 +44,7 @@ export const createRunnableConditionSql = (granted: string, trigger: string) => 
   (access IS NULL OR ${granted}::text[] IS NULL OR access = ANY (${granted}::text[])) AND active AND NOT "isPaused" AND environment <> 'client' AND "actionVersion" = 'v3'
   AND EXISTS (SELECT FROM json_array_elements(triggers) AS entry WHERE entry->>'trigger' = ${trigger}::text)`;
 
-/** Returns true if it added a rule to `metRules`: then repeat the SQL statement that uses them. @throws ActionError ACTION_ACCESS_DENIED */
+/** Returns true if it added a rule to `metRules`: then repeat the SQL statement. @throws ActionError ACTION_ACCESS_DENIED */
 export async function checkActionAccess(
   action: RunnableFacts | undefined,
   access: CallerActionAccess,

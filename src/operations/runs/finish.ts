@@ -31,7 +31,7 @@ const BATCHED_MAX_CHARACTERS = 64 * 1024;
 const NEXT_ENTRY_ID = "nextval('execution_log_id_seq')";
 const areSecretsCurrentSql = (version: string) =>
   `coalesce(${version} = (SELECT secrets_version FROM app WHERE app.id = run.app_id), true)`;
-/** Sets `last_run_at`, except of actions that another transaction has locked. Otherwise, one app's locks would delay other apps' runs. */
+/** Skips actions that another transaction has locked. Otherwise, the locks of one app would delay the ends of other apps' runs. */
 const updateLastRunSql = (condition: string) => `touched AS (
     UPDATE action SET last_run_at = now()
      WHERE id = ANY (ARRAY(SELECT id FROM action WHERE id IN (SELECT action_id FROM ended WHERE ${condition})
@@ -75,7 +75,7 @@ function statementValuesOf(run: RunToFinish) {
   return [id, holder, state, type, data.text, data.payloadAt, hosts, secretsVersion, sandbox, requests];
 }
 
-/** Returns for each run whether this call ended it: false if it had ended before, or if its holder or the app's secrets had changed. */
+/** Returns for each run whether this call ended it. False: the run had ended before, or its holder or the app's secrets had changed. */
 export async function finishRuns(executor: SqlClient, runs: readonly RunToFinish[]): Promise<boolean[]> {
   const rows = runs.map(statementValuesOf);
   const isSingle = rows.length === 1;

@@ -10,7 +10,7 @@ export interface LostRunCounts {
 
 export class LostClaimRecovery {
   private readonly claims = new Set<object>();
-  /** Runs that the previous check found, by ID. The values are the statements that were in progress then and may still return the run. */
+  /** Runs that the previous check found, by ID. The values are statements that were in progress at this check and may return the run. */
   private previouslyFoundRuns = new Map<number, readonly object[]>();
   private readonly unwrittenEnds = new Set<number>();
 
@@ -35,7 +35,7 @@ export class LostClaimRecovery {
     this.unwrittenEnds.add(id);
   }
 
-  /** Queues a run again if two checks in succession find it, and no statement in progress can still return it. Call this at intervals. */
+  /** Call this method at intervals. Queues a run again if two calls in succession find it and no open statement can still return it. */
   async settle(): Promise<LostRunCounts> {
     const unwrittenBefore = [...this.unwrittenEnds];
     const unknownRuns = await this.repository.findUnknownHeld(this.holder, [...this.active.keys()]);

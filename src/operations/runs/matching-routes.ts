@@ -9,7 +9,7 @@ export interface RouteMatch {
   rowTexts: readonly string[];
 }
 
-/** The routes have changed since the request was matched to them, so it must be matched again. */
+/** The routes have changed since the request was matched to them, so the request must be matched again. */
 export class RoutesChangedError extends Error {
   constructor() {
     super("the routes of the request have changed");

@@ -32,7 +32,6 @@ const SESSION_PACKAGE = "svc-session";
 /** Milliseconds for which the token stays valid after the run's time limit, so that the run's last request can finish. */
 const TOKEN_EXTRA_LIFETIME_MS = 10_000;
 
-/** Matches a direct call of eval. Its code can read local variables, which the test run of a package does not have. */
 const DIRECT_EVAL_PATTERN = /\beval\s*\(/;
 const CACHED_RESULTS_MAX = 1_000;
 

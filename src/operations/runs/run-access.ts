@@ -37,6 +37,6 @@ export function createCallerActionAccess(caller: Caller, userOf: FindAppUser): C
   return access;
 }
 
-/** Adds the app user, because the next user of a page has the same credential. Keys of callers contain no space, so they stay distinct. */
+/** Adds the app user to the key: the next user of the same page has the same credential, but must not get this user's result. */
 export const createStoredIdempotencyKey = ({ user }: CallerActionAccess, key: string | null): string | null =>
   user === null || key === null ? key : `user ${user} ${key}`;

@@ -86,7 +86,7 @@ const notifyQueued = (isAnnounced: string) => `
   CASE WHEN inserted.state = '${RUN_TRANSITIONS.queue.to}' AND inserted.waits_for IS NULL AND ${isAnnounced}
        THEN pg_notify('${QUEUED_RUN_CHANNEL}', ($1::bigint)::text) END`;
 
-/** `insertRunByActionId` contains the values of $9 to $13. */
+/** `insertRunByActionId` passes the values of $9 to $13. */
 const insertKnownSql = (kind: UniqueKeyKind | null) => `
   WITH ${insertRunSql(kind, "(SELECT) AS row", "$9::bigint", "$10, $11::bigint, $12::bigint, $13::text")}
   SELECT id, ${notifyQueued("true")} FROM inserted`;
@@ -153,7 +153,7 @@ async function findFirstRun(executor: SqlClient, actionId: number, run: KeyedRun
   await executor.query(DELETE_OLD_KEYS[kind], kind === "run_key" ? [...key, run.retryFailed ?? false] : key);
   const [first] = await rows<{ id: number; skipped: string | null }>(executor, SELECT_FIRST_RUN[kind], key);
   if (!first) return null;
-  // For a repeated event, the HTTP trigger reads the first run's outcome itself, so it needs no reason.
+  // For a repeated event, the HTTP trigger reads the first run's outcome, so it needs no reason for a skip.
   const isReported = kind === "run_key" && first.skipped !== null;
   return { id: first.id, isRepeated: true, ...(isReported && { skipped: first.skipped! }) };
 }
@@ -191,7 +191,7 @@ export async function insertRunByActionId(
   }
 }
 
-/** May instead replace the payload of the queued run of the same action and caller. Call this function in a transaction. */
+/** If a debounced run of the same action and caller is queued, replaces its payload instead. Call this function in a transaction. */
 export async function insertDebouncedRun(manager: SqlClient, run: NewRun): Promise<InsertedRun> {
   const { actionId, personId, credentialId, trigger } = run;
   const values = [...commonValues({ ...run, idempotencyKey: null }, null), actionId, trigger, null, null, "debounce"];

@@ -45,7 +45,7 @@ const SELECT_FIRST_UNFINISHED_ID = `
     ${firstUnfinished("running")},
     (SELECT last_value - ${UNCOMMITTED_IDS} FROM run_id_seq)) AS id`;
 
-/** Each step finds the next app with queued runs. The order makes PostgreSQL use the index run_ready. */
+/** Each step of this recursive query finds the next app with queued runs. The order makes PostgreSQL use the index run_ready. */
 const appsWithQueued = (floor: string) => `
   waiting (app_id) AS (
     (SELECT app_id FROM run WHERE ${IS_READY} AND id >= ${floor} ORDER BY app_id, id LIMIT 1)

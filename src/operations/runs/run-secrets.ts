@@ -93,7 +93,7 @@ export class RunSecrets {
     if (read) ({ scan: this.scan, version: this.version, hasSecrets: this.hasSecrets } = read);
   }
 
-  /** Reads new secrets. If a read is already in progress, waits for it and then reads again, because it may miss the last change. */
+  /** Reads new secrets. If a read is already in progress, waits for it and reads again, because the first read may miss a change. */
   private async currentScan(): Promise<SecretScanner> {
     if (!this.canRead) return this.scan;
     // Ignores an error, because the caller that started this update receives it.

@@ -39,7 +39,7 @@ interface RunBase {
 
 export interface NewRun extends RunBase {
   idempotencyKey: string | null;
-  /** True if a request with the same key starts another run after the first run failed, was cancelled or was skipped. */
+  /** True if a request with the same idempotency key starts another run after the first run failed, was cancelled or was skipped. */
   retryFailed?: boolean;
   /** Setting of the action (`debounce` or `concurrency`) that delays a queued run; null if none does. */
   waitsFor?: RunWait | null;

@@ -66,7 +66,7 @@ export async function runAppChangeInTurn<T>(db: Db, appId: number, work: () => P
 
 /**
  * Call this function in a transaction that gives a person a right on the app, before the membership of the person is checked and before the
- * app is locked. The removal of a member takes the same lock. So either it finds the new right, or the check finds the removal.
+ * app is locked. The removal of a member takes the same lock. So either the removal finds the new right, or the check finds the removal.
  * @throws APP_NOT_FOUND if another request has deleted the app
  */
 export async function lockOrganizationOfApp(executor: SqlClient, appId: number): Promise<void> {

@@ -59,7 +59,7 @@ export interface PromotionResult {
 /** Separates the tags of the two manifests in the tag of a promotion. The tag of a manifest never contains this character. */
 const TAG_SEPARATOR = ".";
 
-/** Returns the target app's part of each tag whose source app's part is `sourceTag`. An empty list rejects the promotion. */
+/** Returns the second part of each tag whose first part (the source app's tag) is `sourceTag`. An empty list rejects the promotion. */
 const tagsOfTarget = (precondition: ExpectedETags, sourceTag: string): ExpectedETags =>
   precondition?.flatMap((tag) => {
     const [otherTag, ownTag] = tag.split(TAG_SEPARATOR);
@@ -179,7 +179,7 @@ export class StagePromotions {
   /**
    * Copies the definitions of the app `fromAppId` to the app `appId`. Settings of the app `appId` that have a value keep the value.
    * @param precondition version tags of both apps' definitions that the request accepts
-   * @throws REQUEST_INVALID if the apps are not stages of one group; MANIFEST_CHANGED; the errors of `checkPermission` and of a manifest
+   * @throws REQUEST_INVALID if the apps are not stages of one group; MANIFEST_CHANGED; errors of applying a manifest
    */
   async promote(
     caller: Caller,
@@ -223,7 +223,7 @@ export class StagePromotions {
     const precondition = [await manifests.readTag(appId)];
     const { manifest, isLast } = await findDefinitions(db.manager, appId, id);
     const document = JSON.parse(String(await decompressDocument(manifest))) as Manifest;
-    // A promotion that changes no definitions keeps the tag. But after it, this rollback must restore other definitions.
+    // After a promotion that changes no definitions, the tag is the same, but this rollback must restore other definitions.
     const checkOrigin = async (manager: EntityManager) => {
       await requireGroupRootId(manager, appId, "FOR SHARE");
       if ((await findDefinitions(manager, appId, id)).isLast !== isLast) throw new ActionError("MANIFEST_CHANGED");

@@ -34,7 +34,7 @@ const STAGES_MAX = 50;
 /** 31 days. A preview is a stage that is deleted when its time is over. */
 const PREVIEW_HOURS_MAX = 744;
 const STAGE_NAME_PATTERN = /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}$/;
-/** A stage whose creation was interrupted, for example because the process died, is deleted after this many minutes. */
+/** A stage whose creation was interrupted, for example because the process died, expires after this many minutes. */
 const UNFINISHED_STAGE_MINUTES = 15;
 const EXPIRY_INTERVAL_MS = 60_000;
 /** A request that removes a stage cancels its queued runs for at most this many milliseconds. */
@@ -245,7 +245,7 @@ export class Stages {
           await requireStageAllowed(manager, rootId, name);
           const finished = await rows(manager, FINISH_STAGE, [stageId, expiresInHours, rootId]);
           if (finished.length === 0) throw new ActionError("APP_NOT_FOUND");
-          // Waits for removals of members in progress, which cannot find the new stage. Then deletes the roles that they miss.
+          // Waits for removals of members in progress, which cannot find the new stage. Then deletes the roles that these removals miss.
           for (const lockedId of [rootId, appId]) for (const sql of LOCK_ROLES) await rows(manager, sql, [lockedId]);
           for (const sql of DELETE_LOST_ROLES) await rows(manager, sql, [appId, stageId]);
         },

@@ -10,7 +10,7 @@ import { BROWSER_HOLDER_ID } from "../../data/run.js";
 
 const LEASE_DURATION_MS = 12_000;
 const RENEW_INTERVAL_MS = 3_000;
-/** After an outage of the database, a process must renew its lease before other processes treat it as crashed. */
+/** Short, because after an outage a process must renew its lease before other processes treat it as crashed. */
 const RETRY_DELAY_MS = 500;
 /** Maximum gap between two responses of the database. During a longer gap, other processes may have missed their renewals too. */
 const DATABASE_GAP_MAX_MS = 6_000;

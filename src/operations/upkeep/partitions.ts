@@ -18,7 +18,7 @@ const LOCK_TIMEOUT_MS = 30;
 const LOCK_ATTEMPTS_MAX = 60;
 /** Maximum of the random pause between two attempts. */
 const ATTEMPT_PAUSE_MAX_MS = 300;
-/** After each such transaction, every connection must plan its statements again. So one transaction detaches many partitions. */
+/** Each transaction that detaches partitions makes every connection plan its statements again. So it detaches many partitions. */
 const DETACHED_PER_TRANSACTION_MAX = 30;
 const DETACH_PAUSE_MS = 100;
 /** Pause after each dropped table, so that other statements run undisturbed. */

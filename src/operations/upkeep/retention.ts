@@ -247,7 +247,7 @@ const DELETE_REPLACED_SETTINGS = `
    WHERE app.id = forgotten.app_id RETURNING app.id`;
 const REPLACED_SETTINGS_HOURS = 1;
 
-/* Runs that were never executed leave their trace contexts. */
+/* Runs that were never executed leave their trace contexts in this table. */
 const DELETE_OLD_TRACES = "DELETE FROM run_trace WHERE created_at < now() - interval '1 day'";
 
 const DELETE_COUNTS_OF_GONE_APPS = `DELETE FROM rate_window WHERE ${isAppGoneSql("rate_window")}`;
