@@ -1,4 +1,4 @@
-/** Ends runs: one statement writes the outcomes and log entries of several runs, and notifies other processes. */
+/** Ends runs: one statement writes the outcomes and log entries of up to eight runs, and notifies other processes. */
 import { type Db, isDatabaseUnavailable, queryPreparedRows, type SqlClient } from "../../data/database.js";
 import { checkRunTransition, type RunEndState } from "../../data/run.js";
 import { createBatchProcessor } from "../../engine/batches.js";

@@ -35,7 +35,7 @@ export class LostClaimRecovery {
     this.unwrittenEnds.add(id);
   }
 
-  /** Call this method at intervals. Queues a run again if two calls in succession find it and no open statement can still return it. */
+  /** Call this method at intervals. Queues a run again if two calls in succession find it and no statement in progress can return it. */
   async settle(): Promise<LostRunCounts> {
     const unwrittenBefore = [...this.unwrittenEnds];
     const unknownRuns = await this.repository.findUnknownHeld(this.holder, [...this.active.keys()]);

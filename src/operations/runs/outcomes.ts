@@ -17,7 +17,7 @@ export function createFailedOutcome(name: RunErrorName, message: string): RunOut
   return { ok: false, error: { name, message, stack: `${name}: ${message}` } };
 }
 
-/** Longer results are checked in a worker thread. The check of two million `{}` takes a tenth of a second. */
+/** Longer results are checked in a worker thread, so that the check does not block the main thread. */
 const MAIN_THREAD_MAX_CHARACTERS = 256 * 1024;
 const RESULT_CHECK_TIMEOUT_MS = 10_000;
 const RESULT_CHECK_REPEAT_MS = 60_000;

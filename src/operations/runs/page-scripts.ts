@@ -45,7 +45,7 @@ export interface PreparedScripts {
   hasToken: boolean;
   /** True if the scripts contain data that was read after the run's start, or a token that can read data. */
   readsLater: boolean;
-  /** Random property name that marks results of `Svc.App.V3.Actions.response`; null if the code does not use this function. */
+  /** Random property name that marks results of `Svc.App.V3.Actions.response`; null if the code cannot call this function. */
   responseMark: string | null;
   sendsRequests: boolean;
   revokeToken: () => Promise<void>;

@@ -14,7 +14,7 @@ import { CANCEL_RUN_CHANNEL } from "../runs/run-types.js";
 /** Shorter than PostgreSQL's `deadlock_timeout` of one second. So in a deadlock, the removal fails first and releases its locks. */
 const LIMIT_LOCK_WAIT = "SET LOCAL lock_timeout = '200ms'";
 
-/** Ends everything that starts runs of the stage or gives access to it. Writes few rows, because other transactions wait for the locks. */
+/** Ends the triggers, pages, Git pulls and roles of the stage $1. Writes few rows, because other transactions can wait for the locks. */
 const CLOSE_STAGE = [
   "UPDATE app SET published_at = NULL WHERE id = $1",
   `WITH ended AS (DELETE FROM app_git WHERE app_id = $1 RETURNING credential_id)
