@@ -1,7 +1,7 @@
 /** Interfaces of a browser and of a browser source (a local Chromium process or a remote endpoint). Opens the DevTools connection. */
 import { type Connection, type ConnectionTransport, connect } from "puppeteer";
 
-/** Time limit for the start of a browser in milliseconds. A run waits at most this long for a browser. */
+/** Time limit for the start of a browser, and for one attempt of a run to wait for a running browser. */
 export const BROWSER_START_TIMEOUT_MS = 20_000;
 
 export interface Chromium {
@@ -12,7 +12,7 @@ export interface Chromium {
   readonly ended: Promise<void>;
   /** False as soon as the connection has closed or `stop` was called, which is before `ended` resolves. */
   isAlive(): boolean;
-  /** Time at which V8 last reported that its heap is full, in Unix milliseconds; 0 if it never did. */
+  /** Unix time in milliseconds at which V8 last reported a full heap; 0 if there was no report. */
   getHeapFullTime(): number;
   /** Ends the browser's process group, or closes the connection. Resolves together with `ended`. */
   stop(): Promise<void>;
@@ -23,10 +23,7 @@ export interface BrowserSource {
   readonly name: string;
   /** Starts a browser, or connects to a remote one. `stopped` aborts this. */
   open(stopped?: AbortSignal): Promise<Chromium>;
-  /**
-   * Checks the sandbox of a browser that has opened pages. Returns fields for the log.
-   * @throws StartError if the sandbox is not safe
-   */
+  /** Call it after the browser has opened pages. Returns fields for the log. @throws StartError if the sandbox is not safe */
   checkSandbox(chromium: Chromium): Promise<object>;
   /** Converts an error of `open` to an error whose message contains no secrets. */
   describeFailure(error: Error): Error;
@@ -52,7 +49,7 @@ function sendWithoutStacks(connection: CommandSender): void {
   };
 }
 
-/** Connects to a browser over a transport. Rejects if the transport closes first. */
+/** Rejects if the transport closes before the connection is open. */
 export async function openBrowserConnection(transport: ConnectionTransport): Promise<Connection> {
   // A remote browser may have pages of other clients, so this filter makes Puppeteer ignore all pages.
   const targetFilter = (target: { type(): string }) => target.type() === "browser";

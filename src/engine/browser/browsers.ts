@@ -1,6 +1,6 @@
 /**
- * Runs untrusted scripts in Chromium. Chooses a browser and a sandbox mode (docs/internals/execution.md) for each run. If a run turns out
- * to need another mode, and has had no effect yet, repeats it in that mode.
+ * Runs untrusted scripts in Chromium. Chooses a browser and a sandbox mode (docs/internals/execution.md) for each run, and repeats a run
+ * that turns out to need another mode.
  */
 
 import { setTimeout as setTimeoutPromise } from "node:timers/promises";
@@ -32,7 +32,7 @@ export interface BrowsersOptions extends BrowserSupervisorOptions {
 const MAX_START_ATTEMPTS = 3;
 const BROWSER_POLL_MS = 20;
 
-/** Prefers a browser's supervisor that this run has not tried, then the one with the fewest active runs, then with the fewest runs ever. */
+/** Order: browsers that this run has not tried, then the fewest active runs, then the fewest runs since the browser's start. */
 function chooseSupervisor(
   supervisors: readonly BrowserSupervisor[],
   tried: ReadonlySet<BrowserSupervisor>,
@@ -49,7 +49,6 @@ function chooseSupervisor(
   return ranked[0]?.supervisor ?? null;
 }
 
-/** Resolves with false after BROWSER_START_TIMEOUT_MS. */
 async function waitForBrowser(supervisors: readonly BrowserSupervisor[]): Promise<boolean> {
   const deadline = Date.now() + BROWSER_START_TIMEOUT_MS;
   while (Date.now() < deadline && supervisors.some(({ stopped }) => !stopped)) {
@@ -64,7 +63,7 @@ const documentTrialRunner = new TrialRunner();
 /** Code that recently crashed a network isolate or overflowed the stack in it, so that it now runs in a document (an empty page). */
 const codeThatNeedsDocument = new ExpiringCodeSet();
 
-/** Sandbox mode for a run. If `trialForMode` is set, the run is first tried in the mode `isolate`. */
+/** If `trialForMode` is set, the run is first tried in the mode `isolate`. */
 interface RunPlacement {
   mode: SandboxMode;
   trialForMode: TrialTargetMode | null;
@@ -105,7 +104,7 @@ const DOCUMENT_NEEDED_CAUSES: readonly RunFailureCause[] = ["retry", "browser", 
 const createCancelledOutcome = () =>
   createFailedPageOutcome("cancelled", "AbortError", "The run was cancelled before it began");
 
-/** Executes the run in one browser and one mode. Resolves with null if no code was evaluated, so that another attempt is safe. */
+/** Resolves with null if no code was evaluated, so that another attempt is safe. */
 async function runWithSupervisor(
   supervisor: BrowserSupervisor,
   generation: SupervisedBrowser,
@@ -117,7 +116,6 @@ async function runWithSupervisor(
   const slot: PageKey = { key: [isolationKey, origin, mode].join("\n"), origin, mode };
   generation.activeRuns += 1;
   try {
-    // `page` is null if the browser has ended or could not open a page. The caller then tries another browser.
     const page = await pool.acquire(slot).catch(() => null);
     if (page === null) return null;
     if (!page.isReady) {
@@ -179,7 +177,7 @@ export class Browsers {
     return startSupervisors(this.supervisors);
   }
 
-  /** Never rejects. Repeats a failed run only if its code has sent no request and printed no line. */
+  /** Never rejects. Repeats a run only if it has had no effect: no request was sent, and no console line was passed on. */
   readonly run = async (request: PageRunRequest): Promise<PageOutcome> => {
     const { mode, trialForMode, network } = choosePlacement(request);
     const { mayRequest: _mayRequest, onRequest: _onRequest, ...withoutRequests } = request;
@@ -199,7 +197,7 @@ export class Browsers {
     if (!DOCUMENT_NEEDED_CAUSES.includes(outcome.cause) && !hasOverflowedStack(outcome)) return outcome;
     codeThatNeedsDocument.add(placed);
     if (outcome.cause !== "retry") return outcome;
-    // The run has sent no request and printed no line. So it is repeated in a document, with the rest of its time limit.
+    // A run with the cause `retry` has sent no request and printed no line. So it can be repeated, with the rest of its time limit.
     const timeoutMs = Math.max(1, placed.timeoutMs - (performance.now() - startedAt));
     return this.runInDocument({ ...placed, timeoutMs });
   };
@@ -208,7 +206,7 @@ export class Browsers {
     return this.first !== null;
   }
 
-  /** `up` counts browsers. The others count browser contexts: with a run (`serving`), idle but reserved for an app, and unused. */
+  /** `up` counts browsers; the others count contexts: with a run (`serving`), reserved for an app (`warm`), or unused (`spare`). */
   readonly countBrowsers = (): { up: number; serving: number; warm: number; spare: number } => {
     const contexts = this.supervisors.flatMap((supervisor) => supervisor.countContexts());
     const sum = (kind: "serving" | "warm" | "spare") => contexts.reduce((total, counts) => total + counts[kind], 0);
@@ -216,13 +214,11 @@ export class Browsers {
     return { up, serving: sum("serving"), warm: sum("warm"), spare: sum("spare") };
   };
 
-  /** Returns the sandbox state of the first running browser; null for a remote browser. */
   async readSandboxState(): Promise<BrowserSandboxState | null> {
     const { first } = this;
     return first === null ? null : readSandboxState(first);
   }
 
-  /** Returns the process ID of the first running browser; null if there is none, or if it is remote. */
   getBrowserPid(): number | null {
     return this.first?.pid ?? null;
   }

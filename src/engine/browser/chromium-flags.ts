@@ -4,11 +4,11 @@ import { isIP } from "node:net";
 /** Maximum V8 heap of a page in megabytes. watch/memory.ts limits memory outside the heap, such as buffers. */
 const HEAP_MAX_MB = 384;
 
-/** Makes V8 optimize later: each run has new function objects, so only functions that it calls thousands of times are worth the cost. */
+/** Makes V8 optimize later: the functions of each run are new, so only a function that is called thousands of times is worth the cost. */
 const LATE_OPTIMIZATION_FLAGS =
   "--no-profile-guided-optimization --invocation-count-for-maglev=4000 --invocation-count-for-maglev-osr=1000";
 
-/** With these features, a page would stay alive or send requests after the next navigation, or would preload the next page. */
+/** Features with which Chromium could send requests, or keep a page alive, after the end of a run. */
 const DISABLED_FEATURES = [
   "BackForwardCache",
   "FetchLaterAPI",
@@ -31,18 +31,12 @@ const ENABLED_FEATURES = ["AudioServiceSandbox", "HstsTopLevelNavigationsOnly"];
 /** The check for stored data (leftovers.ts) cannot see storage buckets. WebGPU would give code access to the graphics hardware. */
 const DISABLED_BLINK_FEATURES = ["StorageBuckets", "WebGPU"];
 
-/** ShadowRealm gives each run new JavaScript globals at a fifth of the cost of any other method (docs/internals/adr.md, 4). */
+/** ShadowRealm gives each run new JavaScript globals at low cost (docs/internals/adr.md, 4). */
 const REALM_FLAG = "--harmony-shadow-realm";
-/**
- * Chromium aborts if an incremental garbage collection ends while code in a ShadowRealm runs, so V8 collects in one step. Chromium sweeps
- * its own objects in steps, which the next collection ends. The large initial heap makes a second collection during one call rare.
- */
+/** Chromium aborts if an incremental garbage collection ends while ShadowRealm code runs. So V8 collects in one step, and rarely. */
 const REALM_SAFETY_FLAGS = ["--no-incremental-marking", "--no-concurrent-sweeping", "--initial-heap-size=96"];
 
-/**
- * `RenderDocument` creates a new frame host at each navigation, which takes a third of the navigation's time. Without this feature, a
- * navigation still creates a new document and new globals.
- */
+/** `RenderDocument` takes a third of each navigation's time. Without it, a navigation still creates a new document and new globals. */
 const DISABLED_SLOW_FEATURES = ["RenderDocument"];
 
 const HOST_RULES_FLAG = "--host-resolver-rules";
@@ -61,7 +55,7 @@ const SANDBOX_DISABLING_FLAGS = [
 ];
 
 const CONTAINMENT_FLAGS = [
-  // Default proxy of browser contexts without a proxy port. Nothing listens on port 9, so all their requests fail.
+  // Proxy of browser contexts that have no proxy of their own. Nothing listens on port 9, so all their requests fail.
   "--proxy-server=http://127.0.0.1:9",
   "--proxy-bypass-list=<-loopback>",
   // Both flags prevent WebRTC from sending UDP past the proxy. Each build of Chromium supports only one of the names.
@@ -81,7 +75,7 @@ const CONTAINMENT_FLAGS = [
   "--disable-shared-workers",
   "--block-new-web-contents",
   "--disable-extensions",
-  // Without `--disable-software-rasterizer`, the GPU process has no sandbox. Without `--disable-3d-apis`, offscreen canvases draw in 3D.
+  // Without `--disable-software-rasterizer`, the GPU process has no sandbox.
   "--disable-software-rasterizer",
   "--disable-3d-apis",
   // No private key exists for this public key, so no page can enable an origin trial with a token.
@@ -106,7 +100,7 @@ const CONVENIENCE_FLAGS = [
   "--no-startup-window",
 ];
 
-/** All flags except those for DevTools and the profile folder. `egressHost` is the address at which the proxy ports listen. */
+/** Returns all flags except those for DevTools and the profile folder. Pages send requests through proxies at the address `egressHost`. */
 export function createBrowserFlags(egressHost: string): string[] {
   return [
     ...CONTAINMENT_FLAGS,
@@ -121,7 +115,7 @@ export function createBrowserFlags(egressHost: string): string[] {
 
 const getFlagName = (flag: string): string => flag.split("=", 1)[0]!;
 
-/** Parses a command line as Chromium does: the last of several equal flags counts. Quotes occur only on Windows. */
+/** Like Chromium, uses the last value of a repeated flag. Quotes occur only on Windows. */
 function readSwitches(commandLine: string): Map<string, string> {
   const parts = commandLine.replaceAll('"', "").split(/ (?=--)/);
   return new Map(parts.map((part) => [getFlagName(part).trim(), part.trim()]));
@@ -132,14 +126,14 @@ const splitFlagValues = (value: string | undefined) => (value ?? "").replace(/^[
 function allowsOtherHosts(value: string | undefined, egressHost: string): boolean {
   const rules = splitFlagValues(value).map((rule) => rule.trim());
   const otherRules = rules.filter((rule) => rule !== BLOCK_ALL_HOSTS_RULE);
-  // Rules may exclude further IP addresses, for proxy ports of other processes of the service, but no host names.
+  // The rules may exclude more IP addresses (proxies of other service processes), but no host names.
   const onlyAddresses = otherRules.every((rule) => isIP(rule.replace(/^EXCLUDE /, "")) !== 0);
   return !(rules.includes(BLOCK_ALL_HOSTS_RULE) && onlyAddresses && otherRules.includes(`EXCLUDE ${egressHost}`));
 }
 
 /**
- * Returns the required flags that a browser's command line lacks, and the forbidden flags that it has; empty if the browser is safe.
- * The browser may disable more features, allow more IP addresses, and pass more flags to V8.
+ * Returns the required flags that a browser's command line lacks, and the forbidden flags that it has; empty if the browser is safe. If
+ * `sandbox` is false, the browser may run without Chromium's sandbox.
  */
 export function findUnsafeBrowserFlags(commandLine: string, egressHost: string, sandbox: boolean): string[] {
   const switches = readSwitches(commandLine);

@@ -8,7 +8,6 @@ const LANGUAGE_GLOBALS =
   "DisposableStack AsyncDisposableStack globalThis eval parseFloat parseInt isFinite isNaN " +
   "decodeURI decodeURIComponent encodeURI encodeURIComponent escape unescape";
 
-/** Classes that a network isolate has as globals (in-page/host-platform.ts). */
 export const NETWORK_ISOLATE_CLASSES: readonly string[] = [
   "Headers",
   "Request",
@@ -17,7 +16,7 @@ export const NETWORK_ISOLATE_CLASSES: readonly string[] = [
   "File",
   "FormData",
 ];
-/** Classes that are no globals of a network isolate, although it has objects of them, such as `crypto`. */
+/** A network isolate has no globals for these classes, although it has objects of them, such as `crypto`. */
 export const NETWORK_ISOLATE_NON_GLOBAL_CLASSES: readonly string[] = ["Crypto", "SubtleCrypto", "CryptoKey"];
 const PLATFORM_GLOBALS =
   "fetch crypto setTimeout clearTimeout setInterval clearInterval queueMicrotask atob btoa " +
@@ -25,7 +24,6 @@ const PLATFORM_GLOBALS =
   "ReadableStream ReadableStreamDefaultReader ReadableStreamBYOBReader WritableStream WritableStreamDefaultWriter TransformStream " +
   "ByteLengthQueuingStrategy CountQueuingStrategy TextDecoderStream TextEncoderStream CompressionStream DecompressionStream";
 
-/** Globals that many libraries use, and that only a document (an empty page) has. */
 const COMMON_DOCUMENT_GLOBALS = "FinalizationRegistry structuredClone performance";
 
 /** Members of `navigator` that code can read in a trial (first attempt in an isolate). Access to any other member ends the trial. */
@@ -52,8 +50,8 @@ export const REQUEST_SENDING_GLOBAL = "fetch";
 const INERT_GLOBALS = ["TextEncoder", "TextDecoder", "AbortController"];
 
 /**
- * Stand-in that replaces a global in a trial, the first attempt of a run in an isolate. Each kind allows some uses of the global: `clock`
- * allows code to read the time, `scope` is the global object. Every other use ends the trial. With `refused`, reading the global ends it.
+ * A stand-in replaces a global in a trial (the first attempt of a run in an isolate). Its kind decides which uses of the global the trial
+ * allows. Every other use ends the trial; with `refused`, every use does.
  */
 export type GlobalStandIn = readonly [
   name: string,
@@ -74,9 +72,7 @@ export const NETWORK_ISOLATE_STAND_INS: readonly GlobalStandIn[] = createStandIn
 
 const ALWAYS_REPLACED_GLOBALS = [...NETWORK_ISOLATE_GLOBALS, ...COMMON_DOCUMENT_GLOBALS.split(" ")];
 
-/** Global variables whose value is a document's global object, or may be (`frames`, `parent`, `top`). */
 const GLOBAL_OBJECT_NAMES = "window self frames parent top".split(" ");
-/** Other globals of a document that libraries often store or test without using them. */
 const DOCUMENT_OBJECTS =
   "document location history screen localStorage sessionStorage indexedDB caches WebAssembly".split(" ");
 const DOCUMENT_FUNCTIONS = (

@@ -2,10 +2,7 @@
 import type { AnyNode, Identifier, Literal, Program } from "acorn";
 import { fullAncestor } from "acorn-walk";
 
-/**
- * Classes whose objects take kilobytes outside V8's heap. Many of them cause an incremental garbage collection, which crashes an isolate
- * while its code runs (chromium-flags.ts). Measured: 250,000 streams or a million event targets caused a crash.
- */
+/** Many objects of these classes cause an incremental garbage collection, which can crash an isolate (chromium-flags.ts). */
 const HEAVY_CLASSES = new Set(
   (
     "AbortController AbortSignal Blob CompressionStream DecompressionStream EventTarget File FormData Headers ReadableStream Request Response " +
@@ -15,7 +12,7 @@ const HEAVY_CLASSES = new Set(
 const STREAM_READER_NAMES = ["getReader", "ReadableStreamDefaultReader", "ReadableStreamBYOBReader"];
 /** A network isolate has no blob URLs, because they would belong to its worker thread instead of the run. */
 const UNSUPPORTED_MEMBERS = ["createObjectURL", "revokeObjectURL"];
-/** Text in `getReader({ mode: "byob" })`: the body of a response is no byte stream in an isolate, so this mode does not work. */
+/** `getReader({ mode: "byob" })` does not work in an isolate, because response bodies are no byte streams there. */
 const UNSUPPORTED_TEXT = "byob";
 const LOOP_NODE_TYPES = ["ForStatement", "ForInStatement", "ForOfStatement", "WhileStatement", "DoWhileStatement"];
 const FUNCTION_NODE_TYPES = ["FunctionDeclaration", "FunctionExpression", "ArrowFunctionExpression"];
@@ -38,7 +35,7 @@ function mayRunRepeatedly(path: readonly AnyNode[]): boolean {
   );
 }
 
-/** True if this use of a class creates at most one object. Code that passes a class as a value may create many. */
+/** True if this use of a class creates at most one object. */
 function isUsedOnce(path: readonly AnyNode[]): boolean {
   const [parent, node] = path.slice(-2) as [AnyNode, AnyNode];
   if (parent.type === "BinaryExpression") return parent.operator === "instanceof" && parent.right === node;
@@ -58,8 +55,8 @@ function findReadMembers(node: AnyNode): string[] {
 }
 
 /**
- * True if the code uses an unsupported member, may create many heavy objects, or reads `closed` of a stream's reader. This promise might
- * never settle, because a stream of an isolate receives data and errors only when code reads from it.
+ * True if the code uses an unsupported member, may create many objects of HEAVY_CLASSES, or reads `closed` of a stream's reader. In an
+ * isolate, the promise `closed` might never settle.
  */
 export function needsMoreThanNetworkIsolate(program: Program): boolean {
   const read = new Set<string>();

@@ -22,9 +22,9 @@ import type { SandboxMode } from "./run.js";
 
 /** Longer code runs in a document (an empty page), because its analysis would block the process for too long. */
 const ANALYZED_CODE_MAX_CHARACTERS = 16_384;
-/** Names through which code can reach any global without containing the name of this global. */
+/** With these names, code can reach any global without naming it. */
 const DYNAMIC_CODE_NAMES = ["globalThis", "eval", "eval()", "Function"];
-/** An isolate has only some members of `performance`, so the analysis needs names such as `performance.now`. */
+/** A network isolate has only these members of `performance`, so the analysis uses names such as `performance.now`. */
 const PARTIAL_MEMBERS = NETWORK_ISOLATE_PERFORMANCE_MEMBERS.map((member) => `performance.${member}`);
 
 const removeDynamicCodeNames = (names: readonly string[]) =>
@@ -59,7 +59,7 @@ export function isDocumentGlobal(name: string): boolean {
   );
 }
 
-/** Chromium's globals that ADDITIONAL_GLOBALS_PATTERN matches. This list is needed because the pattern also matches many other words. */
+/** Chromium's globals that ADDITIONAL_GLOBALS_PATTERN matches, as a list, because the pattern also matches other words. */
 const ADDITIONAL_CHROMIUM_GLOBALS = new Set(
   (
     "webkitURL webkitRTCPeerConnection webkitMediaStream WebKitMutationObserver WebKitCSSMatrix webkitSpeechRecognitionError " +
@@ -76,8 +76,7 @@ const CACHED_TEXTS_MAX = 1_000;
 const namesByContent = new LRUCache<string, readonly string[]>({ max: CACHED_TEXTS_MAX });
 
 /**
- * Returns all names of a page's globals that occur anywhere in the text of a script.
- * @param content key of the script in the cache; without it, the result is not cached
+ * Returns the names of document globals that occur in a script's text. `content` is the key for the cache; without it, nothing is cached.
  */
 export function findDocumentGlobalNames(source: string, content?: string): readonly string[] {
   const knownNames = content === undefined ? undefined : namesByContent.get(content);
@@ -91,8 +90,8 @@ export function findDocumentGlobalNames(source: string, content?: string): reado
 }
 
 /**
- * Returns the needs of a package from the global names in its code. Ignores names that no browser has, and names of the global object such
- * as `window`, because libraries only test if they exist. `eval` needs a document: in an isolate, it does not see local variables.
+ * Returns the needs of a package from the names of globals in its code. Ignores names that no browser has. `eval` needs a document, because
+ * `eval` in an isolate does not see local variables.
  */
 export function computeCodeNeedsFromGlobals(names: readonly string[]): CodeNeeds {
   const needed = names.filter((name) => !DYNAMIC_CODE_NAMES.includes(name) && isDocumentGlobal(name));
@@ -109,7 +108,7 @@ export function createCodeNeedsFinder(cacheCharacters = CACHE_MAX_CHARACTERS): F
   });
 
   return (code, defined = []) => {
-    // Code with an `execute` function is never a JSON array of strings, so no two different inputs have the same key.
+    // `code` is never a JSON array, so a key without `defined` never equals a key with it.
     const key = defined.length === 0 ? code : JSON.stringify([...defined, code]);
     const cachedNeeds = cache.get(key);
     if (cachedNeeds !== undefined) return cachedNeeds;
@@ -134,7 +133,7 @@ function computeCodeNeeds(code: string, defined: readonly string[]): CodeNeeds {
   }
 }
 
-/** Returns the names of the globals that the code uses. Includes members such as `performance.now`. */
+/** For a member such as `performance.now`, returns the name of the member instead of the object. */
 function findUndeclaredNames(program: Program): string[] {
   const members = new Map<unknown, string>();
   fullAncestor(program, (node) => {
@@ -151,7 +150,7 @@ function findUndeclaredNames(program: Program): string[] {
   return globalScope!.through.map(({ identifier }) => members.get(identifier) ?? identifier.name);
 }
 
-/** True for modules, `this` as the global object, and functions that are created from text: these reach globals without their names. */
+/** True if the code may reach globals without their names: by `import()`, `with`, `this` or `constructor`. */
 function mayUseUnnamedGlobals(program: Program): boolean {
   let isReached = false;
   fullAncestor(program, (node, _state, ancestors) => {

@@ -11,12 +11,9 @@ export interface ConsoleLine {
 }
 
 /**
- * Script as text, or as the URL from which a document loads it.
- * - `mode`: the cheapest mode that has all globals which the script uses; by default `document`
- * - `network`: false if the script sends no requests
- * - `defines`: name of the global that the script defines
- * - `content`: key of the text; a page that has cached the text does not get it again
- * - `canBeTried`: true if runs with the script may be tried in `isolate` first (trials.ts)
+ * Script as text, or as a URL that a document loads. `mode`: the cheapest mode that has all globals of the script; default `document`.
+ * `defines`: the global that the script defines. `content`: key under which a page caches the text.
+ * `canBeTried`: true if runs with the script may be tried in `isolate` first (trials.ts).
  */
 export type PageScript =
   | {
@@ -34,7 +31,6 @@ export type PageScript =
 export const SANDBOX_MODES = ["isolate", "network-isolate", "document"] as const;
 export type SandboxMode = (typeof SANDBOX_MODES)[number];
 
-/** True if code in this mode can send requests. */
 export const modeHasNetwork = (mode: SandboxMode): boolean => mode !== "isolate";
 
 export interface PageRequest {
@@ -48,10 +44,7 @@ export interface ServiceRequest extends PageRequest {
   body: string | null;
 }
 
-/**
- * `headers` contains only headers that a page may read. `text` yields parts of 64 Ki to 320 Ki characters, and reads each part only when
- * the consumer requests it. The last part may be shorter.
- */
+/** `headers` contains only headers that a page may read. `text` reads the next part of the body only when the consumer requests it. */
 interface ServiceResponse {
   status: number;
   headers: Readonly<Record<string, string>>;
@@ -78,10 +71,7 @@ export const NO_SERVICE_BASE_URL = "-";
 export interface ServiceClient {
   /** Common start of all URLs of the service, with a slash at the end. */
   readonly base: string;
-  /**
-   * Sends a request as `fetch` in a page would.
-   * @throws Error if `signal` is aborted, or if a page would not be allowed to read the response
-   */
+  /** @throws Error if `signal` is aborted, or if a page would not be allowed to read the response */
   send(request: ServiceRequest, signal: AbortSignal): Promise<ServiceResponse>;
 }
 
@@ -90,7 +80,7 @@ export const DEFAULT_SOURCE_NAME = "action.js";
 export interface PageRunRequest {
   /** By default the cheapest mode that has all globals which the source and the packages use. */
   mode?: SandboxMode;
-  /** In a trial in `isolate`, the mode whose other globals stand-ins replace. If code needs such a global, the run ends with `retry`. */
+  /** Set in a trial in `isolate`: stand-ins replace the globals of this mode. If code needs such a global, the run ends with `retry`. */
   trialForMode?: SandboxMode;
   /** False if the run sends no requests; default true. The mode `isolate` has no network, even if this is true. */
   network?: boolean;
@@ -108,7 +98,9 @@ export interface PageRunRequest {
   payload: string;
   /** JSON text of `context.settings`. */
   settings: string;
-  /** Time limit. The wait for a page does not count. If a run is repeated in a document, the wait before its first attempt counts. */
+  /**
+   * Time limit in milliseconds. The wait for a page does not count, except for the first attempt of a run that is repeated in a document.
+   */
   timeoutMs: number;
   /** Cancels the run, even while it waits for a page. */
   signal?: AbortSignal;
@@ -117,17 +109,11 @@ export interface PageRunRequest {
   onConsole?(line: ConsoleLine): void;
   /** Called once for each host that the run contacts, as `host:port`. */
   onHost?(host: string): void;
-  /**
-   * Checks the URL and the referrer of every request of the page, its frames and its workers. If the result is false, the request is
-   * blocked. The check takes some milliseconds of a run with network, so pass it only if the app has secrets.
-   */
+  /** Checks the URL and referrer of each request; false blocks the request. Slow, so pass it only if the app has secrets. */
   mayRequest?(url: string): boolean | Promise<boolean>;
-  /**
-   * Called for each request that `mayRequest` accepts. Returns additional headers and `endTrace`, which is called at the end of the request
-   * with its status (null without a response). Returns null if the request is not traced.
-   */
+  /** Called for each request that `mayRequest` accepts. Returns null to trace nothing. `endTrace` gets null if there was no response. */
   onRequest?(request: PageRequest): { headers: Record<string, string>; endTrace(status: number | null): void } | null;
-  /** Client for requests to this service from a network isolate (SERVICE_CLIENT_GLOBAL). They are checked and reported like others. */
+  /** Sends a network isolate's requests to this service. `mayRequest` and `onRequest` also get these requests. */
   service?: ServiceClient;
   /** Sends requests to other services, for scripts in a network isolate or document (SERVICE_CLIENT_GLOBAL). */
   outgoing?: SendOutgoing;

@@ -37,12 +37,9 @@ export interface SupervisedBrowser {
   isRetired: boolean;
 }
 
-/**
- * The memory of a browser's shared processes (all except renderers) grows: 2 MB in 30,000 runs in an isolate, 15 MB in 12,000 runs in a
- * document. The limit is high, because after a replacement each app needs a new context, which takes up to half a second.
- */
+/** High, because each app needs a new browser context after a replacement, which takes up to half a second. */
 const RUNS_PER_BROWSER = 50_000;
-/** Delay after the first failed start, which uses 0.2 s of CPU time. It doubles with each further failure. */
+/** Delay after the first failed start of a browser. It doubles with each further failure, up to BACKOFF_MAX_MS. */
 const BACKOFF_FIRST_MS = 100;
 const BACKOFF_MAX_MS = 1_000;
 const NO_OPENING_QUEUE: PageOpeningQueue = { enter: async () => () => undefined };
@@ -120,10 +117,7 @@ export class BrowserSupervisor {
     return generation;
   }
 
-  /**
-   * Starts a browser that gets all new runs instead of the current one. Concurrent calls share one start.
-   * @throws the error of the start, with a message from the source
-   */
+  /** Starts a browser that gets all new runs instead of the current one. Concurrent calls share one start. */
   replace(): Promise<SupervisedBrowser> {
     this.startPromise ??= this.launchBrowser()
       .catch((error) => {
@@ -159,7 +153,7 @@ export class BrowserSupervisor {
     runInBackground(this.restart());
   }
 
-  /** Retries until a browser is running. The delay between two attempts grows until a browser has served a run. */
+  /** Retries until a browser is running. The delay between two attempts grows until a browser gets a run. */
   async restart(): Promise<void> {
     const { pause = (ms, signal) => delay(ms, undefined, { signal }).catch(() => undefined) } = this.options;
     while (!this.stopped) {
@@ -185,7 +179,6 @@ export class BrowserSupervisor {
     return [...this.generations].reduce((sum, { activeRuns }) => sum + activeRuns, 0);
   }
 
-  /** Counts contexts per browser, including browsers that are being replaced. */
   countContexts(): { serving: number; warm: number; spare: number }[] {
     return [...this.generations].map(({ activeRuns, pool }) => ({ serving: activeRuns, ...pool.countIdlePages() }));
   }
@@ -194,7 +187,7 @@ export class BrowserSupervisor {
     this.options.onLoss?.(kind);
   }
 
-  /** Counts a run. If the browser has had too many or uses too much memory, starts its replacement in the background. */
+  /** Counts a run. If the browser has had too many runs or uses too much memory, starts its replacement in the background. */
   countRun(generation: SupervisedBrowser): void {
     const { log, runsPerBrowser = RUNS_PER_BROWSER } = this.options;
     generation.runCount += 1;

@@ -1,7 +1,6 @@
 /**
  * A trial is a first attempt of a run in an isolate, the fastest sandbox mode, for code whose libraries name other globals but rarely use
- * them. Stand-ins replace these globals and detect their use (in-page/stand-ins.ts). A trial has no effect outside of the isolate, so the
- * service can repeat the run in another mode.
+ * them. Stand-ins detect the use of such globals (in-page/stand-ins.ts). A failed trial has no effect, so the run can be repeated.
  */
 import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
@@ -20,7 +19,7 @@ const CODE_SET_EXPIRY_MS = 600_000;
 /** Causes of a failed trial after which the run is repeated in the mode that its code needs. */
 const REPEAT_CAUSES: readonly string[] = ["retry", "memory", "timeout"];
 
-/** A longer trial would only delay the run. TRIAL_MAX_SHARE_OF_TIMEOUT also limits a trial to a share of the run's time limit. */
+/** Maximum time of a trial, which may also use at most TRIAL_MAX_SHARE_OF_TIMEOUT of the run's time limit. */
 const TRIAL_MAX_MS = 1_000;
 const TRIAL_MAX_SHARE_OF_TIMEOUT = 1 / 4;
 /** Console lines that a trial holds back. A run that prints more is repeated without a trial, so that people see its lines live. */
@@ -36,7 +35,7 @@ function createCodeKey({ packages, source }: PageRunRequest): string {
 const mayBeTried = (script: PageScript): boolean =>
   "source" in script && (script.mode === "isolate" || script.canBeTried === true);
 
-/** Above this length of all packages, a run for a document has no trial: the search for names of globals would block the process. */
+/** If the packages together are longer, code for a document gets no trial: the search for names of globals would block the process. */
 const SEARCHED_MAX_CHARACTERS = 512 * 1024;
 
 function areSearchable(packages: readonly PageScript[]): boolean {
@@ -44,7 +43,7 @@ function areSearchable(packages: readonly PageScript[]): boolean {
   return lengths.reduce((sum, length) => sum + length, 0) <= SEARCHED_MAX_CHARACTERS;
 }
 
-/** True if the error may not occur in a document: code that builds a global's name at run time finds no stand-in for the global. */
+/** True if the run may succeed in a document: code that builds a global's name at run time finds no stand-in for the global. */
 const isDocumentTrialFailure = (ended: PageOutcome, trialForMode: TrialTargetMode): boolean =>
   trialForMode === "document" && !ended.ok && ended.cause === "script";
 
@@ -71,21 +70,14 @@ export class TrialRunner {
     this.codeWithFailedTrial = new ExpiringCodeSet(codeSetPerApp);
   }
 
-  /**
-   * Returns `mode` if the service should try the run in `isolate` first; otherwise null.
-   * @param modeOfSource mode that the action's own code needs, without its packages
-   */
+  /** Returns `mode` to try the run in `isolate` first, else null. `modeOfSource` is the mode that the code needs without its packages. */
   selectTrialMode(request: PageRunRequest, mode: SandboxMode, modeOfSource = mode): TrialTargetMode | null {
     if (modeOfSource !== "isolate" || this.codeWithFailedTrial.has(request)) return null;
     const mayBe = mode === "isolate" || request.packages.every(mayBeTried);
     return mayBe && (mode !== "document" || areSearchable(request.packages)) ? mode : null;
   }
 
-  /**
-   * Prints the console lines of the run only if the trial succeeds.
-   * @param run runs a request in `isolate`
-   * @returns the outcome; null if the caller must repeat the run in the mode that its code needs
-   */
+  /** Prints the run's console lines only if the trial succeeds. Resolves with null if the run must be repeated in another mode. */
   async run(
     request: PageRunRequest,
     trialForMode: TrialTargetMode,

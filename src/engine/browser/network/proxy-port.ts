@@ -2,11 +2,8 @@
 
 /** Functions of a run that the proxy calls. Each `host` has the format `host:port`. */
 interface ProxyCallbacks {
-  /** Called once for each host that the run contacts. */
   onHost(host: string): void;
-  /** Called with the reason when the proxy rejects requests to a host. */
   onRejected(host: string, reason: string): void;
-  /** Called when the proxy has connected to a host. */
   onReached(host: string): void;
   /** Called before each connection and each plain HTTP request. If the result is false, the proxy rejects the request. */
   mayConnect(host: string): Promise<boolean>;

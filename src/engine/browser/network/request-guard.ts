@@ -9,7 +9,7 @@ import type { RequestRecorder } from "./request-recorder.js";
 type UrlCheck = NonNullable<PageRunRequest["mayRequest"]>;
 
 const DEFAULT_PORTS: Readonly<Record<string, string>> = { "http:": "80", "ws:": "80", "https:": "443", "wss:": "443" };
-/** Maximum wait of a new connection for the browser's events about the run's requests. The proxy then rejects the connection. */
+/** If the browser has not reported all requests of the run after this time, the proxy rejects a new connection. */
 const ANSWER_TIMEOUT_MS = 5_000;
 /** Options of Network.enable with which the browser stores no bodies for DevTools. This saves memory. */
 export const NO_BUFFERING_OPTIONS = { maxTotalBufferSize: 0, maxResourceBufferSize: 0, maxPostDataSize: 0 };
@@ -28,10 +28,8 @@ export class RequestGuard {
   private acceptedHosts = new Set<string>();
   private rejectedHosts = new Set<string>();
   private onRequest: PageRunRequest["onRequest"];
-  /** Resolves when the URL checks of all WebSockets that the run has opened until now have ended. */
   private pendingWebSocketChecks: Promise<unknown> = Promise.resolve();
 
-  /** @param waitForSentEvents waits for all events that the page, its workers and frames have sent; rejects after `timeoutMs` */
   constructor(
     private readonly page: CDPSession,
     private readonly recorder: RequestRecorder,
@@ -52,14 +50,12 @@ export class RequestGuard {
     return isFirst;
   }
 
-  /** Enables this guard in a worker or frame of the page, if it is enabled in the page. */
   async guardChild(child: CDPSession): Promise<void> {
     if (this.whenEnabled === null) return;
     child.on("Fetch.requestPaused", (event) => this.continueOrBlock(child, event));
     await this.enableInSession(child);
   }
 
-  /** True if a request to this URL may be sent. Rejects if the check throws. */
   async acceptsUrl(url: string, referrer?: string): Promise<boolean> {
     const host = getUrlHost(url);
     const { checkUrl, acceptedHosts } = this;
@@ -93,7 +89,7 @@ export class RequestGuard {
     }
     await this.pendingWebSocketChecks;
     if (this.acceptedHosts.has(host)) return !this.rejectedHosts.has(host);
-    // For a preconnect, the browser reports only the host. Calls the check with a URL of the host, because the check reports hosts.
+    // A preconnect has no URL, and is always rejected. The check gets the host as a URL, because it logs hosts that contain a secret.
     await Promise.resolve(this.checkUrl?.(`https://${host}/`)).catch(() => false);
     return false;
   }

@@ -9,7 +9,6 @@ import type { PageOutcome, PageRunRequest } from "../run.js";
 /** Error message that Chromium gives a page for every failed `fetch`. */
 const DEFAULT_MESSAGE = "Failed to fetch";
 export const BLOCKED_REQUEST_TEXT = "the request was blocked, because its URL contains a secret of the app";
-/** Maximum number of recorded reasons of a run. Its error message contains the first MESSAGE_FAULTS_MAX of them. */
 const FAULTS_MAX = 20;
 const MESSAGE_FAULTS_MAX = 3;
 const PENDING_REQUESTS_MAX = 1_000;
@@ -20,7 +19,6 @@ const TRACED_REQUESTS_MAX = 500;
 
 interface TracedRequest {
   endTrace(status: number | null): void;
-  /** HTTP status; null if there is no response yet. */
   status: number | null;
 }
 
@@ -40,11 +38,9 @@ function describeReason(
 }
 
 export class RequestRecorder {
-  /** URLs of the active requests, by request ID. */
   private readonly pending = new Map<string, string>();
-  /** Number of `fetch` calls that the browser has reported. Preflights and redirects do not count. */
+  /** Number of reported `fetch` calls, without preflights and redirects. */
   private fetchCount = 0;
-  /** Reason of each host for which the egress proxy rejected requests. */
   private readonly rejectionByHost = new Map<string, string>();
   private faults = new Set<string>();
   private readonly traced = new Map<string, TracedRequest>();
@@ -65,7 +61,7 @@ export class RequestRecorder {
     this.watchEnds(session);
   }
 
-  /** Listens only to the ends of requests, which ends their traces. For workers and frames of a document. */
+  /** For workers and frames of a document: receives only the ends of requests, to end their traces. */
   watchEnds(session: CDPSession): void {
     session.on("Network.responseReceived", ({ requestId, response }) => {
       const request = this.traced.get(requestId);
@@ -75,7 +71,6 @@ export class RequestRecorder {
     session.on("Network.loadingFailed", (event) => this.onFailed(event));
   }
 
-  /** @param onFault called once for each different reason of a failed request */
   beginRun(onFault: (fault: string) => void): void {
     this.onFault = onFault;
     this.pending.clear();
@@ -86,7 +81,7 @@ export class RequestRecorder {
     this.faults = new Set();
   }
 
-  /** Returns all headers for the request; {} to keep the request's headers. */
+  /** Returns all headers of the request if `onRequest` adds headers; otherwise {}, which changes nothing. */
   startTrace(
     { networkId: id, request }: Protocol.Fetch.RequestPausedEvent,
     onRequest: PageRunRequest["onRequest"],
@@ -101,12 +96,11 @@ export class RequestRecorder {
     return { headers: headers.map(([name, value]) => ({ name, value })) };
   }
 
-  /** Records that the proxy port rejected requests to `host:port`. */
   recordRejection(host: string, reason: string): void {
     if (this.rejectionByHost.size < FAULTS_MAX) this.rejectionByHost.set(host, reason);
   }
 
-  /** The proxy port has connected to `host:port`, so later failures of this host have another reason than a rejection. */
+  /** After the proxy has connected to a host, failures of requests to this host have another reason than a rejection. */
   recordConnection(host: string): void {
     this.rejectionByHost.delete(host);
   }
@@ -116,12 +110,10 @@ export class RequestRecorder {
     this.addFault(new URL(url), reason);
   }
 
-  /** True if the browser has reported at least `fetches` calls of `fetch`, and all reported requests have ended. */
   haveAllEnded(fetches: number): boolean {
     return this.fetchCount >= fetches && this.pending.size === 0 && !this.hasTooManyRequests;
   }
 
-  /** Resolves when all reported requests have ended. Rejects after SETTLE_TIMEOUT_MS. */
   async waitForEnd(): Promise<void> {
     if (this.hasTooManyRequests)
       throw new Error("the run has too many requests in progress, so the service cannot detect when all have ended");
@@ -145,7 +137,6 @@ export class RequestRecorder {
     return outcome.cause === "script" && (this.pending.size > 0 || outcome.error.message === DEFAULT_MESSAGE);
   }
 
-  /** Adds the recorded reasons to the error message of an outcome that failed with "Failed to fetch". */
   explainFailure(outcome: PageOutcome): PageOutcome {
     if (outcome.ok || outcome.error.message !== DEFAULT_MESSAGE || this.faults.size === 0) return outcome;
     const message = `${DEFAULT_MESSAGE} ${[...this.faults].slice(0, MESSAGE_FAULTS_MAX).join("; ")}`;

@@ -75,10 +75,7 @@ export class PageNetwork {
     };
   };
 
-  /**
-   * Removes cached responses, preflights, cookies and HSTS entries, but not passwords of hosts (leftovers.ts). Call it when no code of the
-   * run can send another request. Returns false if the run has sent no request.
-   */
+  /** Removes caches, cookies and HSTS entries of a run whose code can send no more requests. Returns false if the run sent none. */
   async clear(): Promise<boolean> {
     const { session, proxyPort } = this.options;
     if (proxyPort?.wasUsed() !== true) return false;
@@ -87,7 +84,6 @@ export class PageNetwork {
     return true;
   }
 
-  /** True if a request was sent after the end of the run. */
   hasLateRequest(): boolean {
     return this.options.proxyPort?.wasUsedLate() === true;
   }

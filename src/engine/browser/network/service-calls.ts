@@ -6,7 +6,7 @@ import { CONCURRENT_OUTGOING_REQUESTS_PER_RUN } from "../../../limits.js";
 import type { SendOutgoing, ServiceClient, ServiceRequest } from "../run.js";
 import type { AdmittedRunRequest, PageNetwork } from "./run-requests.js";
 
-/** Maximum for a run: as many as a browser opens to one host. */
+/** Maximum for a run: as many as the connections that a browser opens to one host. */
 export const CONCURRENT_SERVICE_REQUESTS_MAX = 6;
 /** The client library sends longer bodies through the browser's network instead. */
 export const SERVICE_REQUEST_BODY_MAX_CHARACTERS = 128 * 1024;
@@ -32,13 +32,12 @@ export type SendResponsePart = (
   last: boolean,
 ) => Promise<unknown>;
 
-/** Shared by all runs, because creating an error would take longer than all other steps at the end of a run. */
+/** One error for all runs, because creating an error takes longer than all other steps at the end of a run. */
 const RUN_ENDED_ERROR = new DOMException("The run has ended", "AbortError");
 
 const CALL_ID = /^(\d{1,15}):/;
 const isText = (value: unknown): value is string => typeof value === "string";
 
-/** @returns null if the message is invalid */
 function readRequest(json: string, base: string): ServiceRequest | null {
   if (json.length > SERVICE_CALL_MAX_CHARACTERS) return null;
   let message: unknown;
@@ -72,7 +71,7 @@ export class ServiceCalls {
     private readonly reply: SendResponsePart,
   ) {}
 
-  /** Without `service` or `outgoing`, the next run's requests to this service or to other services are rejected. */
+  /** Without `outgoing`, requests to other services are rejected. Without `service`, requests to this service get no response. */
   beginRun({ service, outgoing }: { service?: ServiceClient | undefined; outgoing?: SendOutgoing | undefined }): void {
     this.service = service;
     this.sendOutgoing = outgoing;
@@ -100,7 +99,6 @@ export class ServiceCalls {
     await this.perform(id, request, service);
   }
 
-  /** Aborts all active requests. Later messages are ignored. */
   endRun(): void {
     this.service = undefined;
     this.sendOutgoing = undefined;
@@ -129,7 +127,7 @@ export class ServiceCalls {
     let admitted: AdmittedRunRequest | null = null;
     let status: number | null = null;
     let head: string | null = null;
-    /** Called before the page gets the last part of the response, because the run may end when it has this part. */
+    /** Must be called before the page gets the last part of the response, because the run may end when the page has this part. */
     const endCall = (failure?: string) => {
       admitted?.reportEnd(status, failure);
       admitted = null;
@@ -150,7 +148,7 @@ export class ServiceCalls {
       status = response.status;
       head = JSON.stringify([status, response.headers]);
       let part = "";
-      // Waits until the page has received the text, so that the caller only then reads the next part (backpressure).
+      // Waits until the page has received the part. Only then is the next part read (backpressure).
       const passOn = async () => {
         if (part === "") return;
         await this.reply(id, head, part, false);

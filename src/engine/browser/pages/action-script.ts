@@ -10,7 +10,7 @@ export function wrapInFunction({ name, source }: { name: string; source: string 
   return `${SCRIPT_HEAD}${source.replace(/^#!/, "//")}${SCRIPT_TAIL}\n//# sourceURL=${name}`;
 }
 
-/** Corrects the columns of the code's first line, which SCRIPT_HEAD shifts, in all stack traces of a text. */
+/** In the stack traces of `text`, corrects the columns of the code's first line, which SCRIPT_HEAD has shifted. */
 export function correctFirstLineStackColumns(text: string, name: string): string {
   const place = `${name}:1:`;
   if (!text.includes(place)) return text;

@@ -1,6 +1,6 @@
 /**
- * Reads the answer of the harness, which is the service's script that executes a run in a page. Each field is checked, because code of the
- * run may have taken over the page.
+ * Reads the answer of the harness (the service's script that executes a run in a page). Each field is checked, because code of the run may
+ * have taken over the page.
  */
 import { RESULT_MAX_BYTES } from "../../../limits.js";
 import { createFailedPageOutcome, DEFAULT_SOURCE_NAME, type PageOutcome } from "../run.js";
@@ -17,10 +17,9 @@ const MISSING_GLOBAL_MESSAGE = "The run needs a global or function that its isol
 const ERROR_PREFIX = "error ";
 const DATA_PREFIX = "data ";
 
-/** Source name of the harness (the service's script in a page), by which its frames in stack traces are found and removed. */
+/** Source name of the harness (the service's script in a page). Its stack frames are removed from stack traces. */
 export const HARNESS_SOURCE_NAME = "svc-harness.js";
 
-/** Line and column in a stack frame of the harness, with the closing bracket. */
 const HARNESS_POSITION = /\d+:\d+\)?/y;
 const STACK_FRAME = /^\s+at /;
 
@@ -35,11 +34,9 @@ function stringOrFallback(value: unknown, fallback: string): string {
   return typeof value === "string" ? value.slice(0, PAGE_TEXT_MAX_CHARACTERS).toWellFormed() : fallback;
 }
 
-/** True if the text has the maximum length, so that the page probably truncated it. */
 export const isProbablyTruncated = (value: unknown): boolean =>
   typeof value === "string" && value.length >= PAGE_TEXT_MAX_CHARACTERS;
 
-/** If the line is a stack frame of the harness, returns the text after the frame; otherwise null. */
 function getTextAfterHarnessFrame(line: string): string | null {
   const at = line.lastIndexOf(`${HARNESS_SOURCE_NAME}:`);
   if (at === -1 || !STACK_FRAME.test(line)) return null;
@@ -52,17 +49,13 @@ function getTextAfterEvaluatingFrame(line: string): string | null {
   return frame !== line && frame.startsWith(EVALUATING_FRAME) ? frame.slice(EVALUATING_FRAME.length) : null;
 }
 
-/**
- * Works line by line: a regular expression that begins with `\n\s+` would take quadratic time for a text of line breaks.
- * @param afterFrame returns the text after the frame in a line, which is kept; null to keep the line
- */
+/** Works line by line, because a regular expression that begins with `\n\s+` takes quadratic time for a text of line breaks. */
 function removeFrames(text: string, afterFrame: (line: string) => string | null): string {
   const [first = "", ...lines] = text.split("\n");
   const keptLines = lines.map((line) => afterFrame(line) ?? `\n${line}`);
   return [first, ...keptLines].join("");
 }
 
-/** Removes the frames of the service's own script (harness) from all stack traces of a text. */
 export function removeHarnessFrames(stack: string): string {
   return stack.includes(HARNESS_SOURCE_NAME) ? removeFrames(stack, getTextAfterHarnessFrame) : stack;
 }

@@ -18,7 +18,7 @@ export class PageChildTargets {
     this.sessions = new Set([page]);
   }
 
-  /** From now on, a new worker or frame runs no code until the service has prepared it. */
+  /** After this call, a new worker or frame runs no code until `prepare` has finished. */
   async attach(): Promise<void> {
     await this.attachTo(this.page);
   }
@@ -29,12 +29,10 @@ export class PageChildTargets {
     await Promise.all([...this.sessions].map((session) => session.send("Runtime.getIsolateId", undefined, options)));
   };
 
-  /** True if the page has a worker or a frame in another process now. */
   hasChildren(): boolean {
     return this.sessions.size > 1;
   }
 
-  /** True if the page has ever had a worker or a frame in another process. */
   hasHadChildren(): boolean {
     return this.hadAny;
   }

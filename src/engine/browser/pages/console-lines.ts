@@ -1,10 +1,13 @@
-/** Reads the console lines of a run. Checks every field, because code of the run may send any text. Limits all lines together. */
+/**
+ * Reads the console lines of a run, and limits their number and total length. Checks every field, because code of the run may send any
+ * text.
+ */
 import { type ConsoleLine, DEFAULT_SOURCE_NAME } from "../run.js";
 import { correctFirstLineStackColumns } from "./action-script.js";
 import { isProbablyTruncated, PAGE_TEXT_MAX_CHARACTERS, removeHarnessFrames } from "./answer.js";
 import { CONSOLE_FULL_MESSAGE, CONSOLE_MAX_CHARACTERS, CONSOLE_MAX_LINES } from "./harness.js";
 
-/** Length of a line as JSON, where each character of the text may be an escape sequence of six characters. */
+/** Maximum length of a console line as JSON, in which each character of the text may take six characters (`\u0000`). */
 const PAYLOAD_MAX_CHARACTERS = 6 * PAGE_TEXT_MAX_CHARACTERS + 256;
 
 function readLine(payload: string, sourceName: string): ConsoleLine | null {
@@ -22,7 +25,6 @@ function readLine(payload: string, sourceName: string): ConsoleLine | null {
   }
 }
 
-/** Returns a function that parses one console line of a page or worker, and passes it to `print`. */
 export function createConsoleLineParser(
   print: (line: ConsoleLine) => void,
   sourceName = DEFAULT_SOURCE_NAME,

@@ -25,7 +25,7 @@ import { LeftoverDetector } from "./leftovers.js";
 import { PageWindow } from "./page-window.js";
 import type { Sandbox, SandboxOptions } from "./sandbox.js";
 
-/** If earlier runs use more memory after a garbage collection, the page is discarded, because the next run would have less. */
+/** If earlier runs still use more memory after a garbage collection, the page is discarded. */
 const REMAINING_MAX_BYTES = 24 * 1024 * 1024;
 
 /** Maximum time that the end of a run waits for the last console lines of its workers. */
@@ -180,7 +180,6 @@ export class DocumentSandbox implements Sandbox {
     return usage.usedSize + usage.embedderHeapUsedSize + usage.backingStorageSize;
   }
 
-  /** True if earlier documents use more than REMAINING_MAX_BYTES even after a garbage collection. */
   private async usesTooMuchMemory(): Promise<boolean> {
     if ((await this.readUsedBytes()) <= REMAINING_MAX_BYTES) return false;
     await this.options.session.send("HeapProfiler.collectGarbage");
@@ -195,7 +194,7 @@ export class DocumentSandbox implements Sandbox {
 
   /** Returns two flags: there is stored data, and earlier documents use too much memory. */
   private async searchForTraces(): Promise<[boolean, boolean]> {
-    // The old document could set cookies until now. The search would find cookies, so they are cleared before it.
+    // The old document could set cookies until now. The search below would find these cookies, so they are cleared first.
     if (await this.runRequests.clear()) await this.clearMemoryCache();
     return Promise.all([this.traceDetector.hasStoredData(this.options.origin), this.usesTooMuchMemory()]);
   }

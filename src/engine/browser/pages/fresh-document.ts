@@ -1,6 +1,6 @@
 /**
- * Opens new documents and installs the harness in them, which is the service's script that executes a run. The service answers the request
- * for the document through the DevTools protocol, so that no server is needed at the document's origin.
+ * Opens new documents, and installs the harness in them (the service's script that executes a run). The service itself answers the request
+ * for a document through DevTools, so that the document's origin needs no server.
  */
 import type { CDPSession, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
@@ -10,16 +10,15 @@ import { LongTextBuffer } from "./long-text.js";
 
 /** DevTools binding for console lines. The service's script in the page removes this global before any line of the action runs. */
 export const CONSOLE_BINDING_NAME = "__svc_console";
-/** Start of a service call, which is sent like a console line (in-page/messages.ts). A console line is JSON, so it starts with `{`. */
+/** Prefix of a request to the service, which uses the same binding as console lines. A console line is JSON, so it starts with `{`. */
 export const SERVICE_CALL_PREFIX = "service ";
 const DOCUMENT_BASE64 = Buffer.from(
   '<!doctype html><html><head><meta charset="utf-8"></head><body></body></html>',
 ).toString("base64");
 
-/** The first navigation of a page is repeated after this time: it never ends if Chromium's network process dies during it. */
+/** A navigation is repeated after this time, because it never ends if Chromium's network process dies. */
 const NAVIGATION_RETRY_MS = 1_000;
 
-/** Answers the browser's request for a document of the page's origin with an empty document. */
 export function serveEmptyDocument(
   session: CDPSession,
   requestId: string,
@@ -53,10 +52,7 @@ export function navigatePage(session: CDPSession, url: string): Promise<{ loaded
   });
 }
 
-/**
- * Installs the harness (the service's script) in a fresh document, and returns the ID of the harness object.
- * @throws Error if the harness finds data of an earlier document
- */
+/** Returns the ID of the harness object (the service's script). @throws Error if the harness finds data of an earlier document */
 export async function installHarness(session: CDPSession, expression: string): Promise<string> {
   const created = new Promise<number>((resolve) => {
     session.once("Runtime.executionContextCreated", (event) => resolve(event.context.id));
@@ -64,7 +60,7 @@ export async function installHarness(session: CDPSession, expression: string): P
   const [harness] = await Promise.all([
     session.send("Runtime.evaluate", { expression }),
     session.send("Runtime.enable"),
-    // With the domain enabled, the browser would send each console call with all its values.
+    // With the Runtime domain enabled, the browser would send the values of each console call.
     session.send("Runtime.disable"),
   ]);
   const { objectId } = harness.result;
@@ -104,10 +100,7 @@ export const DEVTOOLS_MESSAGE_MAX_CHARACTERS = 256 * 1024;
 /** The largest allowed result of a run, and a short tag before it. */
 const TEXT_MAX_CHARACTERS = RESULT_MAX_BYTES + 1_024;
 
-/**
- * Resolves with the UTF-8 bytes of a text of `length` characters, or with undefined if a part is missing or too short.
- * @param readPart reads the characters from index `from` up to, but not including, index `to`
- */
+/** `length` counts characters. Resolves with UTF-8 bytes, or with undefined if a part is missing. `to` is exclusive. */
 export async function readTextInParts(
   length: number,
   readPart: (from: number, to: number) => Promise<unknown>,
@@ -123,10 +116,7 @@ export async function readTextInParts(
   return text.toBytes();
 }
 
-/**
- * Calls the method `run` of the harness (the service's script). If the result is too long for one message, stores it in the page and
- * returns its length. The page evaluates this source before any code of the action, because the action may replace all globals.
- */
+/** Source of a function that calls the harness method `run`. It stores a result longer than `max` in the page, and returns its length. */
 const RUN_AND_STORE_LONG_RESULT = `function(max, ...values) {
   const { apply, defineProperty } = Reflect;
   const { slice } = String.prototype;
@@ -148,7 +138,7 @@ const RUN_AND_STORE_LONG_RESULT = `function(max, ...values) {
   return answer;
 }`;
 
-/** Calls the method `run` of the harness (the service's script in the page). A long result is read in parts. */
+/** Resolves with the run's answer. A long answer is a Buffer with UTF-8 bytes. */
 export async function callHarnessRun(
   session: CDPSession,
   harnessId: string,

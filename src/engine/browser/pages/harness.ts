@@ -45,14 +45,13 @@ export const CONSOLE_FULL_MESSAGE = "The console is full: further lines are not 
 
 /** Broadcast channels that a document or worker may open. */
 const CHANNELS_MAX = 8;
-/** Messages that a document or worker may send to broadcast channels. */
 const CHANNEL_MESSAGES_MAX = 1_000;
 /** Locks that a document may request. Workers have no limit (bounds.ts). */
 const LOCKS_MAX = 1_000;
 
-/** If the next isolate is not ready within this time after a run, the service discards the page. */
+/** Time for which code of a run may remain active after the run. If it is active for longer, the service discards the page. */
 export const ISOLATE_READY_TIMEOUT_MS = 500;
-/** Pause between a run and the next ShadowRealm. The service needs less time to store the result and answer, even on two slow cores. */
+/** Pause between a run and the creation of the next ShadowRealm, in which the service can store the run's result and respond. */
 export const PAUSE_BEFORE_NEXT_REALM_MS = 8;
 
 /** Limits of a worker thread. The memory of its ended ShadowRealms (one per run) is freed only when the thread ends. */
@@ -64,7 +63,7 @@ const THREAD_BOUNDS: ThreadLimits = {
   messageCharacters: DEVTOOLS_MESSAGE_MAX_CHARACTERS,
 };
 
-/** Total size of platform objects, such as blobs, of a thread. They are freed only at its end, and heap measurements omit them. */
+/** Maximum size of a thread's platform objects, such as blobs. Heap measurements omit them, and only the thread's end frees them. */
 const HOST_OBJECTS_MAX_CHARACTERS = 16 * 1024 * 1024;
 
 const HARNESS_LIMITS: HarnessLimits = {
@@ -80,10 +79,7 @@ function createCallCode(run: (...args: any[]) => unknown, ...args: string[]): st
   return `(${run.toString()})(${args.join(", ")})`;
 }
 
-/**
- * Without strict mode, the action could get the script's functions through `Error.prepareStackTrace`. The text "use strict" is inside a
- * function, because V8 does not cache a script that starts with this text.
- */
+/** Strict mode hides functions from `Error.prepareStackTrace`. V8 does not cache a script that starts with "use strict". */
 const createStrictScript = (source: string): string =>
   `(() => { "use strict"; return ${source} })()\n//# sourceURL=${HARNESS_SOURCE_NAME}`;
 const FORMATTER_CODE = createCallCode(createValueFormatter, String(PAGE_TEXT_MAX_CHARACTERS));
@@ -101,7 +97,7 @@ const RUN_CALLS_CODE = createCallCode(
 );
 const NAVIGATOR_JSON = JSON.stringify(TRIAL_NAVIGATOR_MEMBERS);
 
-/** Harness of a document. It returns an object whose methods the service calls, and to which no other code in the page has access. */
+/** Returns an object whose methods the service calls, and to which no other code in the page has access. */
 export const DOCUMENT_HARNESS_SCRIPT = createStrictScript(
   createCallCode(
     createDocumentHarness,
@@ -125,15 +121,12 @@ export const DOCUMENT_LIMITS_SCRIPT = createStrictScript(
   `[${LIMIT_SCOPE_CODE}, ${createCallCode(makeDocumentAlwaysVisible)}]`,
 );
 
-/** Evaluated in every worker of a run before any other code. */
 export const WORKER_LIMITS_SCRIPT = createStrictScript(LIMIT_SCOPE_CODE);
 
-/** Replaces the console in each worker of a run before the worker's first line. */
 export const WORKER_CONSOLE_SCRIPT = createStrictScript(
   createCallCode(replaceWorkerConsole, HARNESS_CORE_CODE, JSON.stringify(CONSOLE_BINDING_NAME)),
 );
 
-/** Builds the scripts for the page of an isolate and for its worker. @param hasNetwork true for the mode `network-isolate` */
 function createIsolateScripts(globals: readonly string[], hasNetwork: boolean): { page: string; worker: string } {
   const ifNetwork = (source: string) => (hasNetwork ? source : "null");
   const realmPlatformSource = createCallCode(

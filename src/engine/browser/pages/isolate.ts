@@ -1,6 +1,6 @@
 /**
  * Mode `isolate`: each run gets a ShadowRealm on the worker thread of a page, without origin and network. Only code of the service runs in
- * the page itself. The thread is replaced after a number of runs, or when it uses too much memory (in-page/realm-worker.ts).
+ * the page itself.
  */
 import type { CDPSession, Protocol } from "puppeteer";
 import type { PageOutcome, PageRunRequest } from "../run.js";
@@ -39,14 +39,13 @@ const NO_REALM_RESULT = "late";
 const CATCH_UP_TIMEOUT_MS = 200;
 /** A thread that has created no new realm this long after the end of a run counts as stuck. */
 const STUCK_AFTER_MS = PAUSE_BEFORE_NEXT_REALM_MS + ISOLATE_READY_TIMEOUT_MS + 250;
-/** Runs between two forced garbage collections of the page. Until a collection, each ended worker uses 40 to 100 KB. */
+/** Runs between two forced garbage collections of the page, which free ended workers. */
 const COLLECT_EVERY_RUNS = 50;
 
 interface IsolateWorker {
   session: CDPSession;
   harnessId: string;
   texts: ThreadTextCache;
-  /** Number of runs that the worker has answered, including failed ones. */
   runs: number;
 }
 
@@ -115,10 +114,8 @@ export class Isolate implements Sandbox {
     return undefined;
   }
 
-  /** Called with the payload of each request of a run to the service. */
   protected onServiceCall(_payload: string): void {}
 
-  /** Navigates the page to its document, and installs the service's script (harness) there. */
   protected async openPage(): Promise<void> {
     const { session, origin } = this.options;
     const value = `default-src 'none'; script-src 'unsafe-eval'; ${this.kind.policy}`;
@@ -135,7 +132,6 @@ export class Isolate implements Sandbox {
     session.off("Fetch.requestPaused", answer);
   }
 
-  /** Starts a new worker with a realm for the next run, and ends the previous worker. */
   protected replaceThread(): Promise<void> {
     this.startPromise = this.startThread();
     return this.startPromise;
@@ -152,7 +148,7 @@ export class Isolate implements Sandbox {
     return callHarnessMethod(this.worker.session, this.worker.harnessId, method, values);
   }
 
-  /** Returns the answer of the harness in the worker. `base` is the URL of the service. */
+  /** `base` is the URL of the service, or "" if the run cannot send requests to it. */
   protected async evaluate(request: PageRunRequest, base: string): Promise<string | Buffer | undefined> {
     const worker = this.worker!;
     const answer = await new Promise<string | number>((resolve) => {
@@ -172,7 +168,7 @@ export class Isolate implements Sandbox {
     return this.readThreadStep(await readTextInParts(answer, (from, to) => this.callWorker("part", from, to)));
   }
 
-  /** Stores the thread's next step (ThreadStep), with which an answer starts. Returns the rest of the answer. */
+  /** An answer starts with the thread's next step. Stores this step, and returns the rest of the answer. */
   private readThreadStep(answer: string | Buffer | undefined): string | Buffer | undefined {
     const [step, rest] = answer === undefined ? ["replace", answer] : splitFirstWord(answer);
     this.nextThreadStep = step as ThreadStep;

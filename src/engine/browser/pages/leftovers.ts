@@ -38,7 +38,6 @@ export class LeftoverDetector {
     this.watchCredentials(session, add);
   }
 
-  /** True if the browser has reported data that stays after a navigation. */
   hasReportedData(): boolean {
     return this.wasReported;
   }

@@ -1,7 +1,4 @@
-/**
- * Collects a long text of a page as UTF-8 bytes in shared memory. Threads, the database and HTTP responses then use these bytes without a
- * copy. Strings of megabytes would be copied at each of these steps, and cause full garbage collections.
- */
+/** Collects a long text of a page as UTF-8 bytes in shared memory, which threads, the database and HTTP responses use without a copy. */
 import { RESULT_MAX_BYTES } from "../../../limits.js";
 
 /** A result of maximum size, and the message tag before it. */
@@ -34,7 +31,6 @@ export class LongTextBuffer {
   }
 }
 
-/** Splits an answer into its first word, which is the message tag, and the rest. */
 export function splitFirstWord(answer: string | Buffer): [word: string, rest: string | Buffer] {
   const start = typeof answer === "string" ? answer : answer.toString("latin1", 0, WORD_MAX_CHARACTERS);
   const end = start.indexOf(" ");

@@ -26,7 +26,6 @@ const FAILURE_BY_LOSS = {
   unready: ["unready", "Error", "The code of the previous run did not end"],
 } as const satisfies Record<string, PageFailure>;
 
-/** Reason why a page is lost (no longer usable). */
 export type PageLossReason = keyof typeof FAILURE_BY_LOSS;
 export const PAGE_LOSS_REASONS = Object.keys(FAILURE_BY_LOSS) as PageLossReason[];
 

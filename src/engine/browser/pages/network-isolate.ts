@@ -1,6 +1,6 @@
 /**
  * Mode `network-isolate`: each run gets a ShadowRealm on the worker thread of a page with the app's origin. The worker provides `fetch`,
- * timers and the other globals of this mode, and sends the client library's requests. Requests and timers end with the run.
+ * timers and other globals. Requests and timers end with the run.
  */
 import type { CDPSession } from "puppeteer";
 import { runInBackground } from "../../../background.js";
@@ -17,7 +17,7 @@ const NETWORK_KIND: IsolateKind = {
   harnessScripts: NETWORK_ISOLATE_SCRIPTS,
   // WebSockets are not allowed, because they would bypass the request guard.
   policy: "worker-src blob:; connect-src http: https: data: blob:",
-  // Low, because Chromium collects its own objects in steps, and the last step crashes a page while code runs (chromium-flags.ts).
+  // Low, because a large heap makes garbage collections likely, which can crash a page while code runs (chromium-flags.ts).
   workerMaxBytes: 16 * 1024 * 1024,
 };
 
@@ -81,7 +81,7 @@ export class NetworkIsolate extends Isolate {
 
   override async explainFailure(outcome: PageOutcome): Promise<PageOutcome> {
     const { faults } = this.runRequests;
-    // Other threads send the events about requests, so these may arrive after the run's answer.
+    // Events about requests come from other threads of the browser, so they may arrive after the run's answer.
     if (faults.isPending(outcome)) await this.waitForSentEvents().catch(() => {});
     return faults.explainFailure(outcome);
   }

@@ -24,12 +24,11 @@ import { type Sandbox, type SandboxOptions, UNSUPPORTED_ISOLATE_SANDBOX } from "
 const RESET_TIMEOUT_MS = 1_000;
 /** Without a limit, opening a page would never end if its renderer dies, because the browser then does not answer commands. */
 const OPEN_TIMEOUT_MS = 5_000;
-/** Maximum wait for the cause of a crash, which arrives through another pipe than the report of the crash. */
+/** Maximum wait for the cause of a crash, which may be known later than the crash itself. */
 const CRASH_CAUSE_TIMEOUT_MS = 1_000;
 /** Maximum wait, after a command has failed, for the report that the renderer or the browser has ended. */
 const LOSS_REPORT_TIMEOUT_MS = 100;
 const CRASH_CAUSE_POLL_MS = 25;
-/** Maximum time between two runs for which `wasFollowUpRun` is true. */
 const FOLLOW_UP_MAX_PAUSE_MS = 20;
 
 const SANDBOX_BY_MODE: Readonly<Record<SandboxMode, new (options: SandboxOptions) => Sandbox>> = {
@@ -74,12 +73,7 @@ export class Page {
     private readonly crashCause: () => PageLossReason | null,
   ) {}
 
-  /**
-   * Opens a new context with an empty page.
-   * @param crashCause returns the cause of a crash that the browser reports at this moment; null if it is not known
-   * @param onTarget called as soon as the page has a DevTools target, before its renderer responds
-   * @throws Error if the browser does not open the page in time
-   */
+  /** `onTarget` is called when the page has a DevTools target, before its renderer responds. @throws Error if opening takes too long */
   static async open(
     connection: Connection,
     proxyPort: ProxyPort | null,
@@ -126,7 +120,6 @@ export class Page {
     return this.mode !== null && (this.state.kind === "pending" || this.state.kind === "ready");
   }
 
-  /** Reason why the page is lost (no longer usable); null if it is not lost. */
   get loss(): PageLossReason | null {
     return this.state.kind === "lost" ? this.state.loss : null;
   }
@@ -185,7 +178,6 @@ export class Page {
     return result.value === true;
   }
 
-  /** True if the active run has neither printed a line nor sent a request. */
   private hadNoEffect(): boolean {
     return !this.hadOutput && this.proxyPort?.wasUsed() !== true;
   }
@@ -217,7 +209,7 @@ export class Page {
     this.onIdleLoss = onLoss;
   }
 
-  /** False if `work` fails, takes longer than `timeoutMs`, or the page is lost. `work` does not start in a lost page. */
+  /** False if `work` fails or takes too long, or if the page is lost. */
   private async completesWithin(timeoutMs: number, work: () => Promise<boolean>): Promise<boolean> {
     if (!this.isUsable) return false;
     let timer: NodeJS.Timeout | undefined;
@@ -240,7 +232,7 @@ export class Page {
     return this.isReady;
   }
 
-  /** Creates the page's sandbox, once for each page. Returns false if the page must be discarded. */
+  /** Call it once for each page. Returns false if the page must be discarded. */
   async setUp(origin: string, mode: SandboxMode): Promise<boolean> {
     const { connection, session, contextId, targetId, proxyPort } = this;
     const markLost = (loss: PageLossReason) => this.lose(loss);
@@ -282,7 +274,7 @@ export class Page {
       .then(resolve, () => runInBackground(this.waitUntilLossIsKnown().then(reportLoss)));
     if (signal?.aborted) cancel();
     const outcome = await promise;
-    // Closes the proxy port before the outcome is reported: code of the run that is still active can send no more requests.
+    // Closes the proxy port before the outcome is reported, so that remaining code of the run can send no more requests.
     this.proxyPort?.endRun();
     this.sandbox.endRun();
     clearTimeout(timer);

@@ -1,6 +1,6 @@
 /**
- * Pages of one browser. Opens browser contexts in advance. After a run, resets its page for the next run with the same PageKey, or replaces
- * it by a page in a new context. A context is never used for two keys.
+ * Pages of one browser, each in its own browser context. After a run, resets the page for the next run with the same key, or replaces the
+ * page. A context is never used for two keys.
  */
 
 import { setTimeout as delay } from "node:timers/promises";
@@ -15,22 +15,22 @@ import { Page } from "./page.js";
 /** High, because runs do not increase a page's memory, and a new renderer is slow until V8 has compiled the code again. */
 const RUNS_PER_PAGE = 10_000;
 const OPEN_ATTEMPTS_MAX = 3;
-/** If other pages have the same key, an idle page is then discarded: only runs that overlap need several pages. */
+/** An idle page that was not used for this time is discarded if its key has other pages, because only overlapping runs need several. */
 const SURPLUS_IDLE_MS = 10_000;
 /** Usual duration of a page's reset. It takes longer only on a very busy machine. */
 const USUAL_RESET_MS = 20;
-/** Maximum time for which a caller that opens a context blocks the queue. Opening usually takes a tenth of it. */
+/** Maximum time for which a caller that opens a context blocks the queue. */
 const OPEN_TURN_MAX_MS = 500;
 /** Delay before an origin may open its next page, after one of its runs exceeded the memory limit. */
 const NEW_PAGE_DELAY_MS = 1_000;
-/** From this many waiting callers, the queue pauses between them, so that runs with existing pages come first. */
+/** If at least this many callers wait, the queue pauses after each opening, so that runs with existing pages come first. */
 const MANY_WAITING_CALLERS = 4;
 /** Name in the queue, instead of an origin, for contexts that are opened in advance. */
 export const ADVANCE_OPENING_QUEUE_KEY = "in advance";
 
 /** Queue for opening contexts and documents, in which origins take turns. */
 export interface PageOpeningQueue {
-  /** Waits for a turn. Returns a function that ends it. */
+  /** Waits for a turn. Returns a function that ends the turn. */
   enter(origin: string): Promise<() => void>;
 }
 
@@ -53,7 +53,6 @@ export interface PageKey {
   mode: SandboxMode;
 }
 
-/** Pages of a key that are not executing a run, and callers that wait for a page. */
 interface KeyPages {
   origin: string;
   idle: Page[];
@@ -122,7 +121,7 @@ export class PagePool {
     }
   }
 
-  /** If a page of the key is being reset and no other caller waits for it, waits only for this page: a reset is faster. */
+  /** If a page of the key is being reset and no other caller waits for it, waits only for this page: a reset is faster than a new page. */
   private awaitPageOrTurn(pages: KeyPages): Promise<Page | (() => void)> {
     const { promise, resolve, reject } = Promise.withResolvers<Page | (() => void)>();
     let isSettled = false;
@@ -172,7 +171,7 @@ export class PagePool {
     this.isRetired = true;
   }
 
-  /** For the end of the browser's network service: commands to existing pages then take seconds, while new pages work at once. */
+  /** Call it when the browser's network service has ended. Commands to existing pages then take seconds, but new pages work at once. */
   discardUnused(): void {
     const unusedPages = [...this.pages].filter((page) => this.sparePages.includes(page) || page.isBetweenRuns);
     this.sparePages.length = 0;
@@ -185,10 +184,8 @@ export class PagePool {
     return { warm: this.idleInOrder.size, spare: this.sparePages.length };
   }
 
-  /** True if there is an open or opening page whose renderer has not crashed. */
   readonly hasPages = (): boolean => [...this.pages].some((page) => page.hasRenderer);
 
-  /** Opens contexts in advance until there are `count`. Concurrent calls share the work. */
   fill(count = this.options.spareContexts): Promise<void> {
     this.fillPromise ??= this.refill(Math.min(count, this.options.spareContexts)).finally(() => {
       this.fillPromise = null;

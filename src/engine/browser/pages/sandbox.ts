@@ -12,13 +12,12 @@ export interface Sandbox {
   reset(): Promise<boolean>;
   /** Returns the answer of the service's script in the page (answer.ts). Rejects if the document or renderer is gone. */
   execute(request: PageRunRequest): Promise<unknown>;
-  /** Maximum milliseconds until the sandbox is ready for code. They do not count for the run's time limit. */
+  /** Maximum time in milliseconds until the sandbox is ready for code. It does not count for the run's time limit. */
   getMaxMsUntilReady(): number;
   /** Ends the requests and the output of the run. Called before the outcome of the run is reported. */
   endRun(): void;
-  /** Adds reasons to the error message of a failed run that the page lacks, such as a host that the proxy rejected. */
+  /** Adds reasons that the page does not get, such as a host that the proxy rejected, to the error message of a failed run. */
   explainFailure(outcome: PageOutcome): Promise<PageOutcome>;
-  /** Stops the timers and listeners of a page that can no longer be used. */
   stop(): void;
 }
 
@@ -27,7 +26,6 @@ export interface SandboxOptions {
   session: CDPSession;
   contextId: string;
   targetId: string;
-  /** Origin of the page. No server has this origin: the service itself answers the request for the document. */
   origin: string;
   proxyPort: ProxyPort | null;
   markLost(loss: PageLossReason): void;

@@ -1,6 +1,6 @@
 /**
- * Sends the text of a package to a thread once instead of for each run. Records which texts are in the thread's cache
- * (in-page/page-texts.ts). The code of actions is never cached.
+ * Sends the text of a package to a thread only once. Records which texts are in the thread's cache (in-page/page-texts.ts). The code of
+ * actions is never cached.
  */
 import { listDocumentStandIns, NETWORK_ISOLATE_STAND_INS } from "../globals.js";
 import { findDocumentGlobalNames } from "../mode.js";

@@ -16,11 +16,9 @@ import { createPipeTransport } from "./pipe-transport.js";
 
 const PROXY_HOST = "127.0.0.1";
 const STDERR_MAX_CHARACTERS = 8_192;
-/** Error output with which Chromium reports that it cannot start its sandbox. */
 const NO_SANDBOX_OUTPUT = /No usable sandbox|new namespace|credentials\.cc|--no-sandbox is not supported/;
-/** Error output of a renderer that has reached its heap limit. */
 const OUT_OF_HEAP_OUTPUT = /V8 (javascript|process) OOM/;
-/** No account has these user IDs. If the service is root, its browsers run under them. */
+/** If the service is root, its browsers run under user IDs of this range, which no account has. */
 const FIRST_UID = 64_100;
 const UID_RANGE_END = 64_900;
 const FOLDER_PREFIX = "svc-chromium-";
@@ -41,14 +39,13 @@ function createArguments(options: ChromiumOptions, folder: string): string[] {
   ];
 }
 
-/** Chromium does not run its sandbox as root. Returns null if the service is not root: the browser then runs under its account. */
+/** Chromium does not run its sandbox as root. If the service is not root, the browser runs under the service's account (null). */
 function chooseUnusedAccount(): { uid: number; gid: number } | null {
   if (process.getuid?.() !== 0) return null;
   const id = randomInt(FIRST_UID, UID_RANGE_END);
   return { uid: id, gid: id };
 }
 
-/** True if a process with this user ID may be a browser of the service. */
 export function isBrowserUid(uid: number): boolean {
   const serviceUid = process.getuid?.();
   return serviceUid === 0 ? uid >= FIRST_UID && uid < UID_RANGE_END : uid === serviceUid;
@@ -60,7 +57,7 @@ function createProfileFolder(owner: { uid: number; gid: number } | null): string
   return folder;
 }
 
-/** Removes profile folders of services that were killed, and ends their browsers: a very busy browser can outlive its service. */
+/** Removes profile folders of services that were killed, and ends their browsers, which may outlive their service. */
 export function removeOldBrowsers(): void {
   for (const name of readdirSync(tmpdir())) {
     const pid = name.startsWith(FOLDER_PREFIX) ? Number(name.slice(FOLDER_PREFIX.length).split("-")[0]) : 0;
@@ -79,7 +76,7 @@ function isProcessAlive(pid: number): boolean {
   }
 }
 
-/** Returns the processes that use this profile folder and have its owner; none on systems without /proc. */
+/** Returns the processes that use this profile folder and belong to the folder's owner; none on systems without /proc. */
 function findBrowserPids(folder: string): number[] {
   if (!existsSync("/proc")) return [];
   return readdirSync("/proc")

@@ -22,13 +22,13 @@ export function hasProcessEnded(
   }
 }
 
-/** Zygotes fork renderers. Only children of the main process count: a new renderer looks like a zygote until it sets its command line. */
+/** Zygotes are processes that fork renderers. Only children of the main process count, because a new renderer first looks like a zygote. */
 export function findZygotePids(processes: readonly Pick<ProcessSandboxState, "pid" | "parent" | "kind">[]): number[] {
   const main = new Set(processes.filter(({ kind }) => kind === "browser").map(({ pid }) => pid));
   return processes.filter(({ kind, parent }) => kind === "zygote" && main.has(parent)).map(({ pid }) => pid);
 }
 
-/** Stops a browser whose zygote has ended: it can start no renderers, and does not report when a renderer ends. */
+/** Stops a browser whose zygote has ended. Such a browser can start no renderers, and does not report when a renderer ends. */
 async function watchZygotes({ pid, ended, stop }: Chromium): Promise<void> {
   if (pid === null || process.platform !== "linux") return;
   const zygotes = findZygotePids(readProcessSandboxStates(pid));

@@ -3,14 +3,12 @@ import type { Readable, Writable } from "node:stream";
 import type { ConnectionTransport } from "puppeteer";
 
 const NUL = 0;
-/** Size of the buffer for an incomplete message. A larger message gets a larger buffer, which is released afterwards. */
 const BUFFER_BYTES = 1024 * 1024;
 
 /** Uses a pipe instead of a port, so that no other process on the machine can control the browser. */
 export function createPipeTransport(toBrowser: Writable, fromBrowser: Readable): ConnectionTransport {
-  /** All messages share this buffer. A buffer for each would cause a garbage collection after some large results. */
+  /** One buffer for all messages, because a new buffer for each large message would cause garbage collections. */
   let memory = Buffer.allocUnsafe(BUFFER_BYTES);
-  /** Number of bytes of the incomplete message in `memory`. */
   let pending = 0;
   let closed = false;
 
@@ -36,7 +34,6 @@ export function createPipeTransport(toBrowser: Writable, fromBrowser: Readable):
     pending += bytes.copy(memory, pending);
   }
 
-  /** Returns the bytes of `memory`, followed by `last`. */
   function completeMessage(last: Buffer): string {
     if (pending === 0) return last.toString("utf8");
     bufferBytes(last);

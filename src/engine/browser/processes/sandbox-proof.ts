@@ -12,7 +12,6 @@ export interface ProcessSandboxState {
   /** Mode of seccomp, the filter of system calls. 2 means that a filter checks every call. */
   seccompMode: number;
   noNewPrivileges: boolean;
-  /** True if the process has a different user namespace than the service. */
   ownUserNamespace: boolean;
   uid: number;
   /** True if the process is sandboxed, or if its kind never runs code of actions (TRUSTED_KINDS). */
@@ -24,7 +23,7 @@ export interface BrowserSandboxState {
   sandboxed: boolean;
 }
 
-/** These kinds run only code of Chromium, and no build has a sandbox for them. All other processes need a seccomp filter. */
+/** These kinds run only Chromium's own code, and need no sandbox. All other processes need a seccomp filter. */
 const TRUSTED_KINDS = ["browser", "zygote", "broker", "network.mojom.NetworkService"];
 
 /** On a busy machine, new processes take long to enter their sandbox. */
@@ -39,7 +38,7 @@ function sharesUserNamespace(pid: number): boolean {
   return readlinkSync(`/proc/${pid}/ns/user`) === readlinkSync("/proc/self/ns/user");
 }
 
-/** A process without a type on its command line is the browser, or the script that started it; any other one is "unknown". */
+/** The main process, and a script that starts it, have no type on their command line. Other processes without a type are unknown. */
 function getProcessKind(commandLine: string, pid: number, parent: number, group: number): string {
   const type = /[\0 ]--type=([^\0 ]*)/.exec(commandLine)?.[1];
   if (type === "utility") return /[\0 ]--utility-sub-type=([^\0 ]*)/.exec(commandLine)?.[1] ?? type;
@@ -47,7 +46,6 @@ function getProcessKind(commandLine: string, pid: number, parent: number, group:
   return pid === group || parent === group ? "browser" : "unknown";
 }
 
-/** Returns null if the process is not in the process group `group`, or has ended. */
 function readProcess(pid: number, group: number): ProcessSandboxState | null {
   try {
     const [state, parent, leader] = readStatFields(`/proc/${pid}/stat`);
@@ -79,7 +77,7 @@ export function readProcessSandboxStates(group: number): ProcessSandboxState[] {
   return pids.map((pid) => readProcess(pid, group)).filter((proof) => proof !== null);
 }
 
-/** Waits up to SANDBOX_TIMEOUT_MS until all are sandboxed. Null for a remote browser, and on systems other than Linux. */
+/** Waits up to SANDBOX_TIMEOUT_MS until all processes are sandboxed. Null for a remote browser, and on systems other than Linux. */
 export async function readSandboxState({ pid }: Chromium): Promise<BrowserSandboxState | null> {
   if (pid === null || process.platform !== "linux") return null;
   const deadline = Date.now() + SANDBOX_TIMEOUT_MS;

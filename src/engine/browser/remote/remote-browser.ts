@@ -1,4 +1,4 @@
-/** Source of remote browsers, to which the service connects by DevTools URL. Its browser contexts there end with the connection. */
+/** Source of a remote browser, to which the service connects by its DevTools URL. */
 
 import { networkInterfaces } from "node:os";
 import type { Logger } from "pino";
@@ -104,7 +104,7 @@ export function createRemoteBrowserSource(options: RemoteBrowserOptions): Remote
       try {
         const connection = await openBrowserConnection(transport);
         await checkRemoteBrowser(connection, transport.peer, options, name);
-        // Sets `peer` before the first context is created: the proxy port of a context calls `isAt`, which reads `peer`.
+        // Sets `peer` before the first context is created, because the proxy port of a context calls `isAt`.
         peer = transport.peer;
         return connectChromium(connection, transport);
       } catch (error) {

@@ -2,12 +2,11 @@
 import { openSocketTransport, type SocketTransport } from "./socket-transport.js";
 
 const DISCOVERY_TIMEOUT_MS = 2_000;
-/** Start of the path of a DevTools URL. The ID of the browser follows, which changes with each start of the browser. */
+/** Start of a DevTools URL's path. The next part is the browser's ID, which changes with each start of the browser. */
 const DEVTOOLS_PATH = "/devtools/browser/";
 /** A shorter part of the URL may also occur in ordinary words, so it is not masked. */
 const SECRET_MIN_CHARACTERS = 4;
 
-/** Returns the name of a browser for logs: its URL without path and credentials. */
 export function getEndpointName({ protocol, host }: URL): string {
   return `${protocol}//${host}`;
 }
@@ -20,7 +19,6 @@ function decodeUrlPart(part: string): string {
   }
 }
 
-/** Masks all parts of the URL except host and port. */
 export function getMaskedErrorMessage(error: unknown, endpoint: URL): string {
   const { message, code } = error as NodeJS.ErrnoException;
   const { href, search, pathname, username, password, searchParams } = endpoint;
@@ -31,7 +29,7 @@ export function getMaskedErrorMessage(error: unknown, endpoint: URL): string {
     .reduce((text, part) => text.replaceAll(part, "…"), message || code || "unknown reason");
 }
 
-/** Requests the URL from a browser that was started with `--remote-debugging-port`. Returns null without an answer. */
+/** Requests the WebSocket URL from a browser that was started with `--remote-debugging-port`. Returns null without a valid answer. */
 async function discoverWebSocketUrl(endpoint: URL, stopped?: AbortSignal): Promise<string | null> {
   const protocol = endpoint.protocol === "wss:" ? "https:" : "http:";
   const { username, password } = endpoint;

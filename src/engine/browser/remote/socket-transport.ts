@@ -21,7 +21,6 @@ interface SocketOptions {
   stopped?: AbortSignal | undefined;
 }
 
-/** @throws the error of the connection attempt */
 export async function openSocketTransport(url: string, options: SocketOptions = {}): Promise<SocketTransport> {
   const { pingMs = PING_INTERVAL_MS, stopped } = options;
   stopped?.throwIfAborted();

@@ -10,12 +10,12 @@ import { measureProcesses } from "./processes.js";
 const ANSWER_INTERVAL_MS = 100;
 const MEASURE_INTERVAL_MS = 100;
 const PRIORITY_INTERVAL_MS = 50;
-/** Runs must have been active for this time before a measurement, because it would delay the end of a shorter run. */
+/** The watch measures only if a run is still active after this time, because a measurement delays the end of a short run. */
 const MEASURE_AFTER_RUN_MS = 10;
-/** A crash within this time after a kill counts as the effect of the kill. */
+/** The cause of a crash is `memory` if the crash follows a kill or a full V8 heap within this time. */
 const KILL_EFFECT_MS = 5_000;
 
-/** Never runs two checks at once. Ignores errors, because the browser or a process may have ended. */
+/** Ignores errors of `check`, because the browser or a process may have ended. */
 function repeatCheck(ms: number, check: () => Promise<void>): NodeJS.Timeout {
   let isChecking = false;
   return setInterval(() => {
@@ -29,7 +29,6 @@ function repeatCheck(ms: number, check: () => Promise<void>): NodeJS.Timeout {
   }, ms);
 }
 
-/** Waits MEASURE_AFTER_RUN_MS. Resolves with true if a run is active before and after this delay. */
 export async function isStillActiveAfterDelay(isActive: () => boolean): Promise<boolean> {
   if (!isActive()) return false;
   await delay(MEASURE_AFTER_RUN_MS);
@@ -42,7 +41,6 @@ export class BrowserWatch {
   private readonly memoryWatch: MemoryWatch | null = null;
   private readonly timers: readonly NodeJS.Timeout[] = [];
 
-  /** @param isActive returns true while a run is active */
   constructor(
     private readonly chromium: Chromium,
     isActive: () => boolean,
@@ -68,7 +66,10 @@ export class BrowserWatch {
     ];
   }
 
-  /** Returns the cause of a crash that the browser reports now. `memory`: this class killed the process, or V8's heap was full. */
+  /**
+   * Call it when the browser reports a crash. `memory`: the watch killed a renderer, or V8's heap was full. `flood`: the watch killed a
+   * renderer because it blocked the browser.
+   */
   getCrashCause(): "memory" | "flood" | null {
     const { floodWatch, memoryWatch, chromium } = this;
     if (floodWatch === null || memoryWatch === null) return null;

@@ -1,6 +1,6 @@
 /**
- * Finds the renderer that fills the memory of the browser's shared processes (all except renderers), which do not report whose data they
- * have. The search pauses all suspects, and lets one after the other continue for a moment, until the memory grows.
+ * Finds the renderer that fills the memory of the browser's shared processes (all except renderers). The search pauses all suspects, and
+ * lets one after the other continue until the memory grows.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { readBrowserProcessUsage, readResidentBytes, signalProcess } from "./processes.js";
@@ -14,7 +14,6 @@ const TURN_MAX_MS = 250;
 const STABLE_GROWTH_BYTES = 1024 * 1024;
 const SUSPICIOUS_GROWTH_BYTES = 6 * 1024 * 1024;
 
-/** Process group of a browser, and the processes that all its pages share. */
 interface BrowserGroup {
   id: number;
   sharedPids: readonly number[];
@@ -23,7 +22,6 @@ interface BrowserGroup {
 const readSharedBytes = ({ sharedPids, id }: BrowserGroup) => readResidentBytes(sharedPids, id);
 const readCpuMs = async (pid: number, { id }: BrowserGroup) => (await readBrowserProcessUsage(pid, id))?.cpuMs ?? 0;
 
-/** Waits until the memory of the shared processes stops growing. Returns its size. */
 async function waitForStableBytes(group: BrowserGroup): Promise<number> {
   let bytes = await readSharedBytes(group);
   for (const deadline = Date.now() + SETTLE_TIMEOUT_MS; Date.now() < deadline; ) {
@@ -35,7 +33,6 @@ async function waitForStableBytes(group: BrowserGroup): Promise<number> {
   return bytes;
 }
 
-/** Lets a renderer continue for a moment. True if the memory of the shared processes grows in this time. */
 async function growsWhileRunning(pid: number, group: BrowserGroup): Promise<boolean> {
   const before = await waitForStableBytes(group);
   const spent = await readCpuMs(pid, group);

@@ -1,6 +1,6 @@
 /**
- * Detects that the browser's main process, which serves all runs, is too busy to respond. Pauses or kills the renderer that floods this
- * process with messages. Such a renderer spends much time in system calls.
+ * Detects that a browser does not respond because a renderer floods it with messages. Pauses this renderer; kills it if it does so again.
+ * Also ends a browser that hangs.
  */
 import type { Chromium } from "../browser-source.js";
 import {
@@ -15,24 +15,22 @@ import {
 
 /** Time without a response after which the CPU times of the browser's processes are first measured. */
 const FIRST_MEASUREMENT_AFTER_MS = 100;
-/** Time between the first and the second measurement, which are then compared. */
 const COMPARISON_INTERVAL_MS = 150;
-/** Share of COMPARISON_INTERVAL_MS in the kernel. Code that only computes spends almost none there; a flood a fifth or more. */
+/** Minimum time that a flooding renderer spends in the kernel, as a share of the time between two measurements. */
 const FLOOD_KERNEL_SHARE = 0.08;
 /** A flooding renderer spends at least this share of its own CPU time in the kernel. */
 const FLOOD_KERNEL_SHARE_OF_OWN = 0.1;
-/** If the shared processes (all except renderers) got less CPU time, the whole machine is busy, and no renderer is at fault. */
+/** If the shared processes (all except renderers) got less than this share of a core, the machine is busy, and no renderer is at fault. */
 const SERVING_MIN_CPU_SHARE = 0.25;
-/** A first flood only pauses the renderer. Another flood within this time kills it. */
+/** A flooding renderer is paused, or killed if its last pause was less than this time ago. */
 const REPEATED_FLOOD_MS = 10_000;
 /** Without a response for this time, the browser counts as hung and is replaced. */
 const HUNG_AFTER_MS = 5_000;
-/** Limit instead of HUNG_AFTER_MS for a browser that gets no CPU time, because the machine is overloaded. */
+/** Replaces HUNG_AFTER_MS for a browser that gets too little CPU time because the machine is overloaded. */
 const STARVED_AFTER_MS = 60_000;
-/** A crash within this time after the browser's first response since a kill counts as the effect of the kill. */
+/** A crash counts as the effect of a kill until this time after the browser's next response. */
 const KILL_EFFECT_MS = 2_000;
 
-/** CPU times of the browser's processes at one moment, by process ID. */
 export interface CpuUsageSample {
   at: number;
   usages: Map<number, MeasuredProcess>;
@@ -41,19 +39,21 @@ export interface CpuUsageSample {
 interface UnansweredRequest {
   at: number;
   sample: CpuUsageSample | null;
-  /** Threads of the shared processes (all except renderers) at the first measurement. */
   threads: SharedProcessThreads | null;
 }
 
 /**
- * True if the browser got too little CPU time in these `ms` milliseconds to respond. A browser that hangs has no runnable thread, and a
- * flooded browser runs most of the time, so the result is false for both.
+ * True if the browser could not respond because it got too little CPU time in the `ms` milliseconds between `before` and `after`. False for
+ * a browser that hangs (no runnable thread) or that is flooded (it runs most of the time).
  */
 export function isBrowserStarved(before: SharedProcessThreads, after: SharedProcessThreads, ms: number): boolean {
   return after.isAnyRunnable && after.cpuMs - before.cpuMs < SERVING_MIN_CPU_SHARE * ms;
 }
 
-/** Returns the process ID of the renderer that sent most messages between two samples; null if no renderer floods the browser. */
+/**
+ * Returns the process ID of the renderer that floods the browser: the one with the most kernel time between two samples. Null if there is
+ * none.
+ */
 export function findFloodingRenderer(before: CpuUsageSample, after: CpuUsageSample): number | null {
   const window = after.at - before.at;
   let serving = 0;
@@ -73,12 +73,11 @@ export function findFloodingRenderer(before: CpuUsageSample, after: CpuUsageSamp
 }
 
 export class FloodWatch {
-  /** Processes that the browser reported in its last response. */
   processes: readonly BrowserProcess[] = [];
   private readonly paused = new Set<number>();
   private readonly pausedAt = new Map<number, number>();
   private unansweredRequest: UnansweredRequest | null = null;
-  /** Unix time until which a crash counts as the effect of a kill by this class. */
+  /** Unix time in milliseconds until which a crash counts as the effect of a kill; infinite until the browser responds. */
   private killEffectUntil = 0;
 
   constructor(
@@ -92,7 +91,6 @@ export class FloodWatch {
     else if (isActive) this.sendRequest();
   }
 
-  /** True if a crash that the browser reports now is the effect of a kill by this class. */
   hasCausedCrash(): boolean {
     return Date.now() < this.killEffectUntil;
   }
@@ -100,7 +98,7 @@ export class FloodWatch {
   private sendRequest(): void {
     const { connection } = this.chromium;
     this.unansweredRequest = { at: Date.now(), sample: null, threads: null };
-    // The browser process answers the first command, and the network process, which all runs share, the second one.
+    // The browser's main process answers the first command. The network process answers the second one.
     Promise.all([listProcesses(connection), connection.send("Storage.getCookies", undefined, { timeout: 0 })])
       .then(([processes]) => {
         this.processes = processes;
@@ -112,7 +110,7 @@ export class FloodWatch {
 
   private onAnswer(): void {
     this.unansweredRequest = null;
-    // The event about the killed renderer may arrive only after the messages of the flood, so KILL_EFFECT_MS starts now.
+    // The browser reports the kill only after it has processed the messages of the flood, so KILL_EFFECT_MS starts now.
     if (this.killEffectUntil === Number.POSITIVE_INFINITY) this.killEffectUntil = Date.now() + KILL_EFFECT_MS;
     for (const pid of this.paused) signalProcess(pid, "SIGCONT");
     this.paused.clear();

@@ -1,4 +1,6 @@
-/** Linux control group (cgroup) with low CPU weight for busy renderers. Does nothing if the kernel or the account allows no groups. */
+/**
+ * Puts busy renderers into a Linux control group (cgroup) with low CPU weight. Does nothing if the kernel or the account allows no groups.
+ */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -7,12 +9,11 @@ const CGROUP_MOUNT = "/sys/fs/cgroup";
 /** Lines are `<number>:<controllers>:<path>`, or `0::<path>` in version 2. */
 const SERVICE_GROUPS_FILE = "/proc/self/cgroup";
 const GROUP_NAME_PREFIX = "svc-idle-";
-/** CPU weight of all busy renderers together, a twentieth of the default. With less, a run on a busy machine would get no CPU time. */
+/** CPU weight of all busy renderers together: a twentieth of the default, so that they still get CPU time on a busy machine. */
 const IDLE_WEIGHT = "5";
 const IDLE_SHARES = "51";
 const CREATION_RETRY_MS = 60_000;
 
-/** Folder with the control groups of the machine, and file that lists those of this process. */
 interface GroupPaths {
   mount: string;
   groupsFile: string;
@@ -28,7 +29,7 @@ function findServiceGroup({ mount, groupsFile }: GroupPaths): string | null {
     const relative = path.join(":");
     // A path with ".." is outside of the part of the hierarchy that is mounted here, so this group has no folder.
     if (relative.includes("..")) continue;
-    // In a container, the mount itself may be the group of this process, because the path in the file is that on the host.
+    // In a container, the file has the group's path on the host. Then the mount itself may be the group's folder.
     const folders = mounts.flatMap((folder) => [join(folder, relative), folder]);
     const group = folders.find((folder) => existsSync(join(folder, "cgroup.procs")));
     if (group !== undefined && (!isVersion2 || hasCpuWeight(group))) return group;
@@ -60,7 +61,6 @@ interface ControlGroups {
   service: string;
 }
 
-/** Returns null if the system does not allow control groups, or cannot create one at the moment. */
 function createGroups(paths: GroupPaths): ControlGroups | null {
   try {
     const service = findServiceGroup(paths);
@@ -90,11 +90,10 @@ const DEFAULT_OPTIONS: IdleGroupOptions = {
   now: () => performance.now(),
 };
 
-/** Creates the control group at the first use, or later if that fails. */
 export class IdleControlGroup {
   private groups: ControlGroups | null = null;
   private nextCreationAt = 0;
-  /** Moves between control groups run one after another, in the background: one may take the kernel hundreds of milliseconds. */
+  /** The kernel may need hundreds of milliseconds for one move between groups, so moves run one after another. */
   private lastMove: Promise<unknown> = Promise.resolve();
 
   constructor(private readonly options: IdleGroupOptions = DEFAULT_OPTIONS) {}
@@ -107,7 +106,7 @@ export class IdleControlGroup {
     return this.groups;
   }
 
-  /** Resolves with false if there are no control groups, or the kernel rejects the move, as for a process that has ended. */
+  /** Resolves with false if there are no control groups, or if the kernel rejects the move (for example, the process has ended). */
   async moveProcess(pid: number, group: keyof ControlGroups): Promise<boolean> {
     const groups = this.findGroups();
     if (groups === null) return false;

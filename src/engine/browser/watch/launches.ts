@@ -1,6 +1,6 @@
 /**
- * Ends a browser that cannot start renderers, because its zygote process has died or the machine allows no new processes. Also reports the
- * end of the network service. It uses only reports of the browser, so that it also works for a remote browser.
+ * Ends a browser that cannot start renderers, and reports the end of its network service. Uses only reports of the browser, so that it also
+ * works for a remote browser.
  */
 import type { Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
@@ -9,13 +9,10 @@ import { listProcesses } from "./processes.js";
 
 /** Status of a DevTools target (such as a page) whose renderer could not be started. */
 export const FAILED_LAUNCH_STATUS = "failed to launch";
-/** Failed starts of renderers within FAILURES_WITHIN_MS after which the browser is ended. One failure may happen by chance. */
+/** The browser is ended after this many failed starts of renderers within FAILURES_WITHIN_MS. A single failure may be chance. */
 const FAILURES_MAX = 2;
 const FAILURES_WITHIN_MS = 5_000;
-/**
- * After this many checks with pages but without renderers, the zygote counts as dead: its renderers end with it, without a report. Checks
- * are counted instead of time, because a pause of the machine delays only one response.
- */
+/** After this many checks in a row with pages but without renderers, the zygote (the process that starts renderers) counts as dead. */
 const CHECKS_WITHOUT_RENDERER_MAX = 6;
 export const LAUNCH_CHECK_INTERVAL_MS = 250;
 
@@ -27,10 +24,7 @@ export class RendererLaunchWatch {
   private isStopped = false;
   private readonly timer = setInterval(() => runInBackground(this.check()), LAUNCH_CHECK_INTERVAL_MS);
 
-  /**
-   * @param hasPages returns true if there is an open or opening page that has not crashed
-   * @param on `broken` is called once before the browser is ended, `networkLost` at the end of the browser's network service
-   */
+  /** `hasPages` must count opening pages, but not crashed pages. `on.broken` is called once, before the browser is ended. */
   constructor(
     private readonly chromium: Chromium,
     private readonly hasPages: () => boolean,
@@ -70,7 +64,7 @@ export class RendererLaunchWatch {
     this.isChecking = true;
     try {
       const processes = await listProcesses(this.chromium.connection);
-      // Calls `hasPages` after the browser's response, because a page that closed before it needs no renderer.
+      // Calls `hasPages` after the browser's response, because a page that closed during the check needs no renderer.
       const isIntact = !this.hasPages() || processes.some(({ isRenderer }) => isRenderer);
       this.checksWithoutRenderer = isIntact ? 0 : this.checksWithoutRenderer + 1;
       if (this.checksWithoutRenderer >= CHECKS_WITHOUT_RENDERER_MAX) this.replace();

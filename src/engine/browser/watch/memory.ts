@@ -5,18 +5,17 @@ import { findMemoryFillingRenderer } from "./filler.js";
 import { rendererIdleControlGroup } from "./idle-group.js";
 import { type MeasuredProcess, signalProcess } from "./processes.js";
 
-/** Limit for a browser's shared processes together. They start with 400 MB, because memory of several processes counts several times. */
+/** Limit for all shared processes together. They start at about 400 MB, because memory that they share counts several times. */
 const SHARED_MAX_BYTES = 1_024 * 1024 * 1024;
-/** Memory of the shared processes above which the whole browser is ended. */
 const SHARED_HARD_MAX_BYTES = 2 * SHARED_MAX_BYTES;
-/** Growth after which the search for the filling renderer is repeated. Memory is freed late, so an earlier search finds nothing. */
+/** After a search for the renderer that fills the memory, the next search starts after this growth. */
 const SHARED_STEP_BYTES = 128 * 1024 * 1024;
-/** This growth within FAST_GROWTH_MS starts a search even below SHARED_MAX_BYTES, because it slows down all other runs. */
+/** This growth within FAST_GROWTH_MS starts a search even below SHARED_MAX_BYTES, because fast growth slows down all other runs. */
 const SHARED_FAST_GROWTH_BYTES = 192 * 1024 * 1024;
 const FAST_GROWTH_MS = 1_000;
-/** The growth of a younger process does not count, because it is still starting. */
+/** The growth of a process younger than this does not count, because it is still starting. */
 const GROWTH_MIN_AGE_MS = 2_000;
-/** CPU time between two checks from which a renderer may be the one that fills the shared processes. */
+/** A renderer that used less CPU time since the last check is not suspected of filling the shared processes. */
 const SUSPECT_MIN_CPU_MS = 20;
 
 export class MemoryWatch {
@@ -24,20 +23,17 @@ export class MemoryWatch {
   lastKillAt = 0;
   private sharedBytes = 0;
   private searchAt = SHARED_MAX_BYTES;
-  /** Memory of each shared process at the checks within the last FAST_GROWTH_MS. */
   private history: { at: number; byPid: Map<number, number> }[] = [];
   private firstSeenAt = new Map<number, number>();
   private cpuMsAtLastCheck = new Map<number, number>();
   /** IDs of killed processes that still exist, because a busy machine needs time to free their memory. */
   private killedPids = new Set<number>();
 
-  /** @param endBrowser called when the memory exceeds SHARED_HARD_MAX_BYTES */
   constructor(
     private readonly group: number,
     private readonly endBrowser: () => Promise<void>,
   ) {}
 
-  /** True if the shared processes (all except renderers) use so much memory that the browser should be replaced. */
   usesTooMuchMemory(): boolean {
     return this.sharedBytes > SHARED_MAX_BYTES;
   }
@@ -72,7 +68,6 @@ export class MemoryWatch {
     return growth.reduce((sum, bytes) => sum + bytes, 0) >= SHARED_FAST_GROWTH_BYTES;
   }
 
-  /** Returns the renderers that used at least SUSPECT_MIN_CPU_MS since the last check, the busiest first. */
   private findSuspects(renderers: readonly MeasuredProcess[]): number[] {
     const spent = renderers.map(({ pid, cpuMs }) => ({ pid, spent: cpuMs - (this.cpuMsAtLastCheck.get(pid) ?? 0) }));
     this.cpuMsAtLastCheck = new Map(renderers.map((renderer) => [renderer.pid, renderer.cpuMs]));
@@ -80,7 +75,6 @@ export class MemoryWatch {
     return filling.sort((a, b) => b.spent - a.spent).map(({ pid }) => pid);
   }
 
-  /** Kills the renderer that fills the shared processes, for example with blobs. */
   private async checkShared(shared: readonly MeasuredProcess[], suspects: number[]): Promise<void> {
     const { sharedBytes } = this;
     if (sharedBytes > SHARED_HARD_MAX_BYTES) return this.endBrowser();

@@ -1,6 +1,6 @@
 /**
- * Lowers the priority of busy renderers, so that other runs, the service and its database come first. Without root, there is no control
- * group for them (idle-group.ts), and a lowered priority cannot be raised again.
+ * Lowers the priority of busy renderers, so that other runs, the service and its database come first. Without root, a lowered priority
+ * usually cannot be raised again.
  */
 
 import { readdirSync, writeFileSync } from "node:fs";
@@ -12,29 +12,30 @@ import type { MeasuredProcess } from "./processes.js";
 /** Nice value of renderers that use little CPU time, and of all other processes of the browser. */
 export const BROWSER_PRIORITY = 5;
 /**
- * Nice value of the browser's session, for kernels that first divide CPU time between sessions (autogroups). With 0, new threads of a run
- * delay the service by up to 140 ms, because nice values of threads count only within a session. With 10, large results of one app delay
- * the runs of others by up to 950 ms (p95, slow machine); with 3, by up to 130 ms.
+ * Nice value of the browser's session, for kernels that divide CPU time between sessions first (autogroups). With 0, runs that start
+ * threads delay the service. With 10, large results of one app delay the runs of others much more than with 3.
  */
 export const BROWSER_SESSION_PRIORITY = 3;
-/** Nice values of renderers by busy cores. A thread with 5 gets as much CPU time as twenty threads with 19. */
+/** Nice value of a renderer by the number of cores that it uses. A thread with 5 gets as much CPU time as about twenty threads with 19. */
 const PRIORITY_BY_BUSY_CORES: readonly (readonly [cores: number, priority: number])[] = [
   [1, 19],
   [0.5, 15],
   [0.15, 10],
 ];
-/** Busy cores from which a renderer moves to the idle group (low CPU weight), if other renderers also use CPU time. */
+/** A renderer that uses this many cores moves to the idle group (low CPU weight) if another renderer also uses CPU time. */
 const IDLE_GROUP_MIN_CORES = 0.5;
-/** Minimum stay in the idle group (low CPU weight), because a renderer that gets no CPU time there would soon leave it as not busy. */
+/**
+ * Minimum time in the idle group (low CPU weight). A renderer that gets no CPU time there would seem idle, and leave the group too soon.
+ */
 const IDLE_GROUP_MIN_MS = 2_000;
 /** Period over which CPU time is measured. A shorter run cannot delay other runs much. */
 const MEASURE_PERIOD_MS = 150;
-/** Shorter period for renderers with several busy threads, which delay other runs sooner. Ordinary code has one. */
+/** Measurement period for renderers with several busy threads, or with many new threads, because they delay other runs sooner. */
 const THREADS_MEASURE_PERIOD_MS = 40;
 const THREADS_MIN_CORES = 1.2;
-/** Busy cores from which a renderer with many new threads moves to the idle group (low CPU weight). */
+/** Like IDLE_GROUP_MIN_CORES, for a renderer with many new threads. */
 const MANY_THREADS_MIN_CORES = 0.15;
-/** Threads above the renderer's lowest number that count as many new threads. */
+/** A renderer has many new threads if it has this many more than its lowest number at an earlier measurement. */
 const MANY_NEW_THREADS = 8;
 const SESSION_RETRY_MS = 150;
 
@@ -60,15 +61,12 @@ export function lowerBrowserPriority(pid: number): void {
   try {
     setPriority(pid, BROWSER_PRIORITY);
   } catch {
-    // The service has a lower priority, which the browser has inherited. The account is not allowed to raise it.
+    // The browser has inherited a lower priority of the service, which the account is not allowed to raise.
   }
   setBrowserSessionPriority(pid);
 }
 
-/**
- * Without CAP_SYS_ADMIN, the kernel rejects the change with EAGAIN if a process has changed the priority of any session in the last 100 ms,
- * for example that of another browser. So the change is then repeated once.
- */
+/** Without CAP_SYS_ADMIN, the kernel allows one such change in 100 ms on the whole machine (else EAGAIN), so the change is tried twice. */
 export function setBrowserSessionPriority(
   pid: number,
   write: typeof writeFileSync = writeFileSync,
@@ -85,7 +83,6 @@ export function setBrowserSessionPriority(
 
 const listThreadsOfProcess = (pid: number): number[] => readdirSync(`/proc/${pid}/task`).map(Number);
 
-/** A new thread inherits the priority of its creator. @throws the errors that a later attempt may not have */
 function setThreadPriorities(threads: readonly number[], priority: number): void {
   for (const thread of threads) {
     try {
@@ -106,7 +103,6 @@ export class RendererPriorities {
     private readonly idleGroup: Pick<IdleControlGroup, "moveProcess"> = rendererIdleControlGroup,
   ) {}
 
-  /** Sets the priority of each renderer by the CPU time that it has used since the last call. */
   update(renderers: readonly Renderer[]): void {
     const present = new Set(renderers.map(({ pid }) => pid));
     for (const pid of this.measurements.keys()) if (!present.has(pid)) this.measurements.delete(pid);
@@ -144,7 +140,7 @@ export class RendererPriorities {
     });
   }
 
-  /** Moves a renderer to the idle group or back, and returns its new `idleUntil`. If that fails, the next update tries again. */
+  /** Returns the new `idleUntil`. If the move fails, `idleUntil` is set back, so that the next update tries again. */
   private moveRenderer(pid: number, isDelayingOthers: boolean, now: number, idleUntil: number): number {
     const idleUntilNext = isDelayingOthers ? now + IDLE_GROUP_MIN_MS : idleUntil;
     const isIdleNext = now < idleUntilNext;

@@ -8,14 +8,12 @@ const NETWORK_SERVICE = "network.mojom.NetworkService";
 
 export interface BrowserProcess {
   pid: number;
-  /** True for a renderer, which executes the code of pages. All other processes serve all pages. */
+  /** A renderer executes the code of pages. All other processes serve all pages. */
   isRenderer: boolean;
-  /** True for the network service, through which all pages load. */
   isNetworkService: boolean;
 }
 
 export interface Usage {
-  /** CPU time in milliseconds since the start of the process. */
   cpuMs: number;
   /** Part of `cpuMs` that was spent in the kernel. */
   kernelMs: number;

@@ -1,11 +1,13 @@
-/** Limits functions that need far more time in the browser process than in the calling code. Runs before other code of a document. */
+/**
+ * Limits functions that cost far more time in the browser process than in the calling code. Runs before other code of a document or worker.
+ */
 import type { Any } from "./any.js";
 
 declare const self: Any;
 
 /**
- * The browser process forwards each channel message to all channels of the same name, and compares each lock with all others. Also removes
- * the console of frames, because no one reads its lines. The browser evaluates this function's source text (see `createHarnessCore`).
+ * The browser evaluates this function's source text, so it can use only globals and its own code. Also removes `forbidden` members, and the
+ * output of a frame's console.
  */
 export function limitGlobalScope(
   channelsMax: number,
@@ -18,7 +20,6 @@ export function limitGlobalScope(
   const RefusalError = RangeError;
   const { BroadcastChannel, LockManager } = scope;
 
-  /** The returned function calls `call` at most `max` times. Later calls throw an error with the message `refusal`. */
   function bounded<T extends (...values: Any[]) => unknown>(max: number, refusal: string, call: T): T {
     let calls = 0;
     return ((...values: Any[]) => {
@@ -28,7 +29,7 @@ export function limitGlobalScope(
     }) as T;
   }
 
-  /** A shorthand method has the same name as the old one, gets `this`, and is no constructor. */
+  /** A method in an object literal has the old method's name, gets `this`, and is no constructor. */
   function boundMethod(prototype: Any, name: string, max: number, refusal: string): void {
     const method = prototype[name];
     const call = bounded(max, refusal, (self: Any, values: Any) => apply(method, self, values));
@@ -51,7 +52,7 @@ export function limitGlobalScope(
   BroadcastChannel.prototype.constructor = scope.BroadcastChannel;
   const messages = `An action can send at most ${messagesMax} messages over BroadcastChannels`;
   boundMethod(BroadcastChannel.prototype, "postMessage", messagesMax, messages);
-  // A worker gets `LockManager` only after this script has run, so a worker's locks have no limit. watch/floods.ts stops floods.
+  // A worker gets `LockManager` only after this script has run, so a worker's locks have no limit.
   if (LockManager)
     boundMethod(LockManager.prototype, "request", locksMax, `An action can request at most ${locksMax} locks`);
 

@@ -1,14 +1,14 @@
 /**
- * Prevents `import()` in code that an action creates from text in an isolate. A ShadowRealm cannot load modules, and the page would crash.
- * If the action's own code contains `import()`, it runs in a document (mode.ts).
+ * Prevents `import()` in code that an action creates from text in an isolate, because this call would crash the page. Code that itself
+ * contains `import()` runs in a document (mode.ts).
  */
 import type { Any } from "./any.js";
 
 export type CodeFromTextRestriction = ReturnType<typeof createCodeFromTextRestriction>;
 
 /**
- * Replaces the functions that create code from text. A keyword cannot contain escape sequences, so the pattern finds every import. The
- * browser evaluates this function's source text (see `createHarnessCore`).
+ * The browser evaluates this function's source text, so it can use only globals and its own code. A keyword cannot contain escape
+ * sequences, so the pattern IMPORT finds every import.
  */
 export function createCodeFromTextRestriction() {
   const { apply, construct, defineProperty, getPrototypeOf, setPrototypeOf } = Reflect;
@@ -43,7 +43,6 @@ export function createCodeFromTextRestriction() {
       return texts;
     }
 
-    /** Returns a function constructor that checks the text before it creates the function. */
     function bounded(maker: Any): Any {
       const stand = new Proxy(maker, {
         __proto__: null,

@@ -1,4 +1,4 @@
-/** Harness (the service's script that executes a run) of all modes: calls `execute` and encodes the outcome as text, in the browser. */
+/** Part of the harness (the service's script that executes a run) for all modes: calls `execute`, and encodes the outcome as text. */
 
 import type { Any } from "./any.js";
 import type { HarnessLimits, InstallConsole } from "./harness-console.js";
@@ -17,8 +17,8 @@ export interface HarnessFailure {
 export type HarnessCore = ReturnType<typeof createHarnessCore>;
 
 /**
- * The browser evaluates the source text of `createHarnessCore`, so the function can use only globals and its own code. It stores all
- * globals that it uses later, because the action may replace them.
+ * The browser evaluates this function's source text, so it can use only globals and its own code. It stores the globals that it uses,
+ * because the action may replace them.
  */
 export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatter, installConsole: InstallConsole) {
   const scope = globalThis as Any;
@@ -71,7 +71,7 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
     return promise;
   }
 
-  /** Returns null, or an error answer. `scripts` alternates names and sources; the item at `endIndex` is not evaluated. */
+  /** `scripts` alternates names and sources. Evaluates the items before `endIndex`. Returns null, or an error answer. */
   async function load(scripts: readonly string[], endIndex: number): Promise<string | null> {
     // The `await` shortens the stack: later stack traces contain only frames of the action, and none of the service.
     await undefined;
@@ -105,7 +105,6 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
     safe,
     callExecute,
 
-    /** Removes all globals except `globals` from the global object and its prototypes. */
     keepOnly(globals: readonly string[]): void {
       const keptGlobals = new Set<unknown>(globals);
       const ends = [Object.prototype, scope.EventTarget?.prototype];
@@ -114,7 +113,7 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
       }
     },
 
-    /** Removes all globals except `globals` from the global object, because this object may stay in memory after the run. */
+    /** Removes the run's own globals, because the global object may stay in memory after the run. */
     removeRunGlobals(globals: readonly string[]): void {
       const keys = ownKeys(scope);
       // A plain loop, because the action may have replaced the methods of arrays.
@@ -123,11 +122,7 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
       }
     },
 
-    /**
-     * Returns the answer of the harness.
-     * @param scripts name and source of each script in turn; the last script is the action's function (action-script.ts)
-     * @param loadAll evaluates the scripts before the last one
-     */
+    /** `scripts` alternates names and sources; the last source is the action's function. `loadAll` evaluates the scripts before it. */
     async evaluateAndCall(
       payload: string,
       settings: string,

@@ -7,8 +7,8 @@ import type { HostServiceCalls, RunServiceCalls } from "./service-calls.js";
 declare const self: Any;
 
 /**
- * Returns the object whose methods the service calls. Returns null if the document has history state of the previous document, which can
- * happen because both have the same URL. The browser evaluates this function's source text (see `createHarnessCore`).
+ * Returns the object whose methods the service calls; null if the document has history state of the previous document. The browser
+ * evaluates this function's source text, so it can use only globals and its own code.
  */
 export function createDocumentHarness(
   core: HarnessCore,
@@ -41,7 +41,7 @@ export function createDocumentHarness(
   function evaluate(name: string, source: string): string | null {
     let failure: string | null = null;
     const onError = (event: Any) => {
-      // Ignores errors of other scripts, which this script has added to the page.
+      // Ignores errors of scripts that this script has added to the page.
       if (apply(currentScript, document, []) !== script) return;
       failure = core.fail("script", event.error, `${name}:${event.lineno}:${event.colno}`);
       event.preventDefault();
@@ -79,7 +79,7 @@ export function createDocumentHarness(
     });
   }
 
-  /** Returns null, or an error answer. `scripts` alternates names and sources (or `""` and URLs); the item at `endIndex` is excluded. */
+  /** `scripts` alternates names and sources, or `""` and URLs. Loads the items before `endIndex`. Returns null, or an error answer. */
   async function loadAll(scripts: readonly string[], endIndex: number): Promise<string | null> {
     // The `await` shortens the stack: later stack traces contain no frames of the service, only those of the action.
     await undefined;
@@ -105,10 +105,7 @@ export function createDocumentHarness(
     __proto__: null,
     /** Receives a part of the service's response to a request of the run. */
     answer: hostCalls.answer,
-    /**
-     * Executes a run. Removes the DevTools binding for console lines, so that the action cannot use it.
-     * @param scripts name and source, or `""` and URL, of each script; the last one is the action's code in a function
-     */
+    /** `scripts` alternates names and sources, or `""` and URLs. Removes the DevTools binding, so that the action cannot use it. */
     run(bindingName: string, scripts: Any, payload: string, settings: string, base: string): Promise<string> {
       const print = window[bindingName];
       delete window[bindingName];

@@ -16,8 +16,8 @@ declare const self: Any;
 export type InstallConsole = ReturnType<typeof createConsoleInstaller>;
 
 /**
- * Returns a function that installs the console of a run; `print` receives each line as the JSON of a ConsoleLine. The browser evaluates
- * this function's source text (see `createHarnessCore`).
+ * The installed console calls `print` with the JSON of each ConsoleLine. The browser evaluates this function's source text, so it can use
+ * only globals and its own code.
  */
 export function createConsoleInstaller(limits: HarnessLimits, formatter: ValueFormatter) {
   const scope = globalThis as Any;
@@ -96,8 +96,8 @@ export function createConsoleInstaller(limits: HarnessLimits, formatter: ValueFo
 }
 
 /**
- * Replaces the console of a worker that the action starts. Removes the DevTools binding for console lines, so that the action cannot use
- * it. The browser evaluates this function's source text (see `createHarnessCore`).
+ * Removes the DevTools binding for console lines, so that the action cannot use it. The browser evaluates this function's source text, so
+ * it can use only globals and its own code.
  */
 export function replaceWorkerConsole(core: { installConsole: InstallConsole }, bindingName: string): void {
   const print = self[bindingName];

@@ -1,7 +1,6 @@
 /**
  * Web platform for code in a network isolate. Only primitives and functions can be passed to a realm (the ShadowRealm of a run). So objects
- * such as a `Response` stay in the worker, and the realm uses each object through a function. No code of actions runs in the worker's own
- * global scope.
+ * such as a `Response` stay in the worker, and the realm uses each object through a function.
  */
 import type { Any } from "./any.js";
 import type { RealmObjectOperation, RealmValueDecoder, ReceiveEncodedValues } from "./host-rows.js";
@@ -10,21 +9,10 @@ import type { WorkerTimers } from "./host-timers.js";
 declare const self: Any;
 
 /**
- * Function through which a realm uses an object of the worker. `verb` and `member` are the operation, `values` its arguments, and `receive`
- * is called with the result. Arguments and results are flat rows. Each value starts with its kind:
- * - `v`: a primitive; `d`: a date; `q`: the text of URLSearchParams
- * - `o`: an object of the platform: its function (to the realm: class, number and function)
- * - `b`: bytes: kind and base64 (to the worker also the maximum length and whether they are detached)
- * - `r`: a stream of the realm: the function that reads it, and whether it is locked
- * - `s`: a stream of the worker: whether it is locked, and the function that reads it
- * - `f`: an object of the realm: whether it can be called, and the function that performs operations on it
- * - `a`: a signal of the realm: the function that adds a listener
- * - `i`: an iterator of the worker, by the function that returns its next value
- * - `l`: a list: its length and its values
- * - `k`: a plain object: the number of its members, and each name and value
- * - `p`: announces a row that follows later
- * - `t`: an error that the realm's code threw, by its index
- * - `e`: an error of the platform: class, message, name, and whether it has a stack
+ * Function through which a realm uses an object of the worker. `receive` gets the result. In rows, each value starts with its kind: `v`
+ * primitive, `d` date, `q` URLSearchParams, `b` bytes, `l` list, `k` plain object, `i` iterator, `o` object of the platform, `f` object of
+ * the realm, `a` signal of the realm, `r` stream of the realm, `s` stream of the worker, `t` error of the realm's code, `e` error of the
+ * platform. `p` announces a row that follows later.
  */
 export type WorkerObjectHandle = (
   verb: string,
@@ -47,10 +35,9 @@ export interface WorkerPlatformClass {
 export type WorkerPlatform = ReturnType<typeof createWorkerPlatform>;
 
 /**
- * Reads the members from the browser's own classes. The browser evaluates this function's source text (see `createHarnessCore`).
- * @param names classes that are globals of a realm
- * @param unnamed classes that are no globals of a realm, although the realm has objects of them
- * @param maxCharacters total size of values that runs pass to platform objects, after which the thread must be replaced
+ * Classes in `unnamed` are no globals of a realm, although the realm has objects of them. `maxCharacters`: total size of values in platform
+ * objects after which the thread must be replaced. The browser evaluates this function's source text, so it can use only globals and its
+ * own code.
  */
 export function createWorkerPlatform(
   names: readonly string[],
@@ -82,7 +69,6 @@ export function createWorkerPlatform(
     return { name, isNamed, parent, length, members: membersOf(prototype), statics: membersOf(hostClass), iterable };
   }
 
-  /** Methods and getters by class and name. */
   const methods = new Map<string, Any>();
   for (const hostClass of classes) {
     for (const [key] of membersOf(hostClass.prototype)) {
@@ -92,7 +78,6 @@ export function createWorkerPlatform(
     }
   }
 
-  /** Encodes an error of the realm's code, of the platform, or of the JavaScript language. */
   function faultRow(error: Any): Any[] {
     if (error instanceof RealmError) return ["t", error.index];
     if (error instanceof DOMException) {
@@ -261,7 +246,6 @@ export function createWorkerPlatform(
       return stream;
     }
 
-    /** Returns an AbortSignal of the worker that aborts when the realm's AbortSignal aborts. */
     function signalOf(listen: (abort: () => void) => void): Any {
       const controller = new AbortController();
       listen(() => controller.abort());

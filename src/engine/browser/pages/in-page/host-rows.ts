@@ -1,6 +1,6 @@
 /**
- * Decodes values that code in a realm (ShadowRealm of a run) passes to a web platform function. The platform itself then checks the values.
- * Runs in the worker of a network isolate, outside of the realm.
+ * Decodes values that code in a realm (ShadowRealm of a run) passes to a web platform function. Runs in the worker of a network isolate,
+ * outside of the realm.
  */
 import type { Any } from "./any.js";
 
@@ -16,7 +16,7 @@ type ReadRow = (row: readonly Any[]) => Any[];
 
 export type RealmValueDecoder = ReturnType<typeof createRealmValueDecoder>;
 
-/** The browser evaluates this function's source text (see `createHarnessCore`). */
+/** The browser evaluates this function's source text, so it can use only globals and its own code. */
 export function createRealmValueDecoder() {
   /** Error that the action's code threw while the platform read one of its objects, for example in a getter. */
   class RealmError {
@@ -65,7 +65,6 @@ export function createRealmValueDecoder() {
   /** Kinds of values that a stream of the realm may produce: bytes, primitives, objects of the platform, the end, an error. */
   const PARTS: readonly unknown[] = ["b", "v", "o", "l", "t"];
 
-  /** @throws TypeError if the kind of a chunk is not in PARTS */
   function checkPart(kind: unknown): void {
     if (!PARTS.includes(kind))
       throw new TypeError("each chunk of the stream must be bytes or a primitive value (got an object)");

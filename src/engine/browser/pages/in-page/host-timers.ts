@@ -5,7 +5,7 @@ declare const self: Any;
 
 export type WorkerTimers = ReturnType<typeof createWorkerTimers>;
 
-/** Returns a function that creates the timers of a run. The browser evaluates this function's source text (see `createHarnessCore`). */
+/** The browser evaluates this function's source text, so it can use only globals and its own code. */
 export function createWorkerTimers() {
   const { clearTimeout } = self;
 
@@ -16,7 +16,7 @@ export function createWorkerTimers() {
     clearTimeout(before);
 
     return {
-      /** @param onFire calls the function in the realm @param values arguments of the call; the second one is the delay */
+      /** `onFire` calls the function in the realm. The second item of `values` is the delay. */
       start(kind: string, onFire: () => void, values: readonly Any[]): number {
         if (values.length === 0) return self[kind]();
         const onTime = () => {

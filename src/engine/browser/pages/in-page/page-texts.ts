@@ -1,6 +1,6 @@
 /**
- * Caches the sources of scripts in a worker thread, so that the service does not send them again for each run. ThreadTextCache
- * (thread-text-cache.ts) decides which scripts are cached. Actions have no access to the cache.
+ * Caches the sources of scripts in a worker thread, so that the service sends them only once. ThreadTextCache decides which scripts are
+ * cached. Actions have no access to the cache.
  */
 
 /** `content` is the key in the thread's cache. `text` is null if the cache has it. `isStored`: the thread must cache it. */
@@ -9,8 +9,8 @@ export type SentScript = readonly [name: string, text: string | null, content: s
 export type ScriptCache = ReturnType<typeof createScriptCache>;
 
 /**
- * Returns a function that converts sent scripts to a flat list of each script's name and source. The browser evaluates this function's
- * source text (see `createHarnessCore`).
+ * The returned function converts sent scripts to a flat list of each script's name and source. The browser evaluates this function's source
+ * text, so it can use only globals and its own code.
  */
 export function createScriptCache() {
   const texts = new Map<string, string>();

@@ -3,7 +3,7 @@ import type { Any } from "./any.js";
 
 export type RealmErrorFactory = ReturnType<typeof createRealmErrorFactory>;
 
-/** The browser evaluates this function's source text (see `createHarnessCore`) in the realm before the action's code. */
+/** The browser evaluates this function's source text, so it can use only globals and its own code. */
 export function createRealmErrorFactory() {
   const { DOMException, QuotaExceededError } = globalThis as Any;
   const { captureStackTrace } = Error as Any;
@@ -14,7 +14,7 @@ export function createRealmErrorFactory() {
   const OwnSyntaxError = SyntaxError;
   const CLASSES: Any = { __proto__: null, TypeError, RangeError, SyntaxError, QuotaExceededError };
 
-  /** Sets the stack of an error of an asynchronous call that has already returned, from frames that were recorded during the call. */
+  /** For an error after the call has returned: sets the error's stack to frames that were recorded during the call. */
   function setFrames(error: Any, kind: string, stack: unknown): void {
     if (typeof stack !== "string") return;
     const frames = apply(slice, stack, [apply(indexOf, `${stack}\n`, ["\n"])]);
@@ -23,10 +23,7 @@ export function createRealmErrorFactory() {
   }
 
   return {
-    /**
-     * @param caller function that the action called; its frame and all frames above it are removed from the stack
-     * @param trace object with the stack of the call, if the call has already returned
-     */
+    /** Removes the frame of `caller` and all frames above it. `trace` has the stack of the call if the call has already returned. */
     faultOf(kind: string, message: string, name: string, hasStack: boolean, caller: unknown, trace: Any): unknown {
       const isOfDom = kind === "DOMException";
       const error = isOfDom ? new DOMException(message, name) : new (CLASSES[kind] ?? OwnTypeError)(message);

@@ -8,17 +8,16 @@ import type { RealmPlatform } from "./realm-platform.js";
 import type { RunServiceCalls } from "./service-calls.js";
 import type { DefineStandIns } from "./stand-ins.js";
 
-/** Sends a request to the service and returns its ID; `receivePart` receives each part of the response. */
+/** Sends a request to the service and returns the request's ID. `receivePart` receives each part of the response. */
 type SendRequest = (
   receivePart: (head: string | null, text: string | null, last: boolean) => void,
   text: string,
 ) => number;
 
 /**
- * The browser evaluates this function's source text when it creates the realm (see `createHarnessCore`). Only texts and functions can be
- * passed to and from a realm. A realm has no timers, ports, events, shared memory or finalizers, so nothing in it is active after the run.
- * @returns function that gets functions of the worker (null without network) and returns `start`. `start` runs the action's code and
- *   returns a function that removes the run's globals.
+ * The browser evaluates this function's source text when it creates the realm, so it can use only globals and its own code. Only texts and
+ * functions can be passed to and from a realm. Returns a function that connects the realm to the worker and returns `start`, which runs the
+ * action's code.
  */
 export function createRealmHarness(
   core: HarnessCore,

@@ -12,7 +12,6 @@ import type { RealmTimers } from "./realm-timers.js";
 /** Options of a call from the realm to the worker. */
 interface Call {
   __proto__: null;
-  /** Name of the class that the method or getter belongs to. */
   of?: string;
   /** Converts the result of the call for the action. */
   convert?: ((value: Any, trace: Any) => unknown) | undefined;
@@ -23,10 +22,7 @@ interface Call {
 
 export type RealmPlatform = ReturnType<typeof createRealmPlatform>;
 
-/**
- * The browser evaluates this function's source text (see `createHarnessCore`) in the realm before the action's code. It stores the globals
- * that it uses, because the action may replace them.
- */
+/** The browser evaluates this function's source text. The function stores the globals it uses, because the action may replace them. */
 export function createRealmPlatform(
   signals: RealmAbortSignals,
   createRows: (signals: RealmAbortSignals) => RealmValueEncoder,
@@ -56,7 +52,7 @@ export function createRealmPlatform(
   /** Functions of the worker that return the next value of an iterator, by the realm's iterator object. */
   const iterators = new WeakMap<object, WorkerObjectHandle>();
   const PLAIN = { __proto__: null } as Call;
-  /** Cached attributes of each object. Only objects are cached, so that an attribute returns the same object at each read. */
+  /** Cached attribute values, so that an attribute returns the same object at each read. */
   const attributes = new WeakMap<object, Any>();
   /** Objects of the realm that stand for objects of the worker, by the number of the worker's object. */
   const objectsByNumber: Any = { __proto__: null };
@@ -256,7 +252,6 @@ export function createRealmPlatform(
   const withoutNew = (name: string): string =>
     `Failed to construct '${name}': Please use the 'new' operator, this DOM object constructor cannot be called as a function.`;
 
-  /** Defines a class in the realm that uses a class of the worker. */
   function defineClass(hostScope: WorkerObjectHandle, hostClass: WorkerPlatformClass): Any {
     const { name, length } = hostClass;
     const constructed: Any = {

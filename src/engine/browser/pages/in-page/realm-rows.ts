@@ -1,6 +1,6 @@
 /**
- * Encodes values that code in a realm (ShadowRealm of a run) passes to a web platform function in the worker, as a row (host-platform.ts).
- * Objects are not copied: the platform reads their properties through functions of the realm.
+ * Encodes values that code in a realm (ShadowRealm of a run) passes to a web platform function in the worker. Objects are not copied: the
+ * platform reads their properties through functions of the realm.
  */
 import type { Any } from "./any.js";
 import type { WorkerObjectHandle } from "./host-platform.js";
@@ -9,10 +9,7 @@ import type { RealmAbortSignals } from "./realm-signals.js";
 
 export type RealmValueEncoder = ReturnType<typeof createRealmValueEncoder>;
 
-/**
- * The browser evaluates this function's source text (see `createHarnessCore`) in the realm before the action's code. It stores the globals
- * that it uses, because the action may replace them.
- */
+/** The browser evaluates this function's source text. The function stores the globals it uses, because the action may replace them. */
 export function createRealmValueEncoder(signals: RealmAbortSignals) {
   const scope = globalThis as Any;
   const { apply, defineProperty, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect;
@@ -68,7 +65,7 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
     }
   }
 
-  /** Returns the ArrayBuffer of a buffer or view; null if it is detached. */
+  /** Returns the bytes of a buffer or view; null if its memory is detached. */
   function memoryOf(value: Any): Any {
     const parts = !isView(value) ? null : apply(kindOfArray, value, []) === undefined ? partOfView : partOf;
     const buffer = parts === null ? value : apply(parts[0], value, []);
@@ -113,13 +110,12 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
     };
   }
 
-  /** Stores an error that the action's code threw, and returns its index. */
   function store(error: unknown): number {
     append(thrown, error);
     return thrown.length - 1;
   }
 
-  /** Returns the function through which the platform uses an object of the realm. `holder` is `this` when it calls `value`. */
+  /** Returns the function through which the platform uses an object of the realm. A call of `value` gets `holder` as `this`. */
   function operationsOf(value: Any, holder: unknown): RealmObjectOperation {
     const operations: Any = {
       __proto__: null,

@@ -7,10 +7,7 @@ import type { WorkerObjectHandle } from "./host-platform.js";
 
 export type RealmAbortSignals = ReturnType<typeof createRealmAbortSignals>;
 
-/**
- * The browser evaluates this function's source text (see `createHarnessCore`) in the realm before the action's code. It stores the globals
- * that it uses, because the action may replace them.
- */
+/** The browser evaluates this function's source text. The function stores the globals it uses, because the action may replace them. */
 export function createRealmAbortSignals() {
   const scope = globalThis as Any;
   const { apply, defineProperty, deleteProperty, getOwnPropertyDescriptor } = Reflect;
@@ -35,7 +32,7 @@ export function createRealmAbortSignals() {
   const isObject = (value: unknown): boolean =>
     (typeof value === "object" && value !== null) || typeof value === "function";
 
-  /** The returned function calls the listener and ignores its errors. It is always the same one for the same listener. */
+  /** Returns a function that calls the listener and ignores errors. The same listener always gets the same function. */
   function withoutErrors(listener: Any): unknown {
     if (!isObject(listener)) return listener;
     const known = apply(getOf, wrappers, [listener]);
@@ -127,7 +124,7 @@ export function createRealmAbortSignals() {
       // The listener must be a function of the realm. A function of the worker as a listener would crash the page.
       else apply(addEventListener, signal, ["abort", () => work()]);
     },
-    /** Returns a new AbortSignal. If `signal` is not null, the new signal aborts when `signal` does. */
+    /** Returns a new AbortSignal that aborts when `signal` does. If `signal` is null, it never aborts. */
     following(signal: object | null): object {
       if (signal === null) return apply(signalOf, new AbortController(), []);
       return apply(any, AbortSignal, [[signal]]);

@@ -7,10 +7,7 @@ type CallHost = (handle: WorkerObjectHandle, verb: string, member: string, row: 
 
 export type RealmTimers = ReturnType<typeof createRealmTimers>;
 
-/**
- * The browser evaluates this function's source text (see `createHarnessCore`) in the realm before the action's code. It stores the globals
- * that it uses, because the action may replace them.
- */
+/** The browser evaluates this function's source text. The function stores the globals it uses, because the action may replace them. */
 export function createRealmTimers() {
   const scope = globalThis as Any;
   const { apply, defineProperty } = Reflect;

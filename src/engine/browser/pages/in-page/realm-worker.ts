@@ -12,7 +12,7 @@ declare const self: Any;
 
 /** The memory of ended realms is freed only when their thread ends, so the thread is replaced after these limits. */
 export interface ThreadLimits {
-  /** Delay between an answer and the next realm, so that the service has the CPU first. If runs follow faster, there is no delay. */
+  /** Delay in milliseconds between an answer and the creation of the next realm. There is no delay if runs follow faster. */
   pauseMs: number;
   /** Time limit in milliseconds, counted from the end of the delay, for remaining code of the last run to end. */
   readyWithinMs: number;
@@ -24,13 +24,9 @@ export interface ThreadLimits {
 }
 
 /**
- * Returns the object whose methods the service calls. It also posts a message to the page after it has created a realm, when nothing of
- * the last run is active any more. It creates few objects for each realm, because they stay in memory until the thread ends. The browser
- * evaluates this function's source text (see `createHarnessCore`).
- * @param getScripts returns the scripts of a run; V8 reuses compiled code if the texts are identical
- * @param host functions that realms can use; null without network. If set, an answer starts with the run's number of `fetch` calls.
- * @param calls sends requests to the service; null without network
- * @param navigatorMembers members of `navigator` that a trial can read
+ * Returns the object whose methods the service calls. `host` and `calls` are null without network. With `host`, an answer starts with the
+ * run's number of `fetch` calls. The function creates few objects for each realm, because they stay in memory until the thread ends. The
+ * browser evaluates this function's source text, so it can use only globals and its own code.
  */
 export function createRealmWorker(
   realmSource: string,
@@ -71,7 +67,7 @@ export function createRealmWorker(
     self.postMessage(null);
   }
 
-  /** Counts a run with a duration of `ms` milliseconds. Returns the next step of the thread. */
+  /** Returns the next step of the thread after a run of `ms` milliseconds. */
   function countRun(ms: number): ThreadStep {
     runs += 1;
     // A long run may have left much memory in use.
@@ -82,7 +78,6 @@ export function createRealmWorker(
     return "measure";
   }
 
-  /** Returns the message with the answer of a run, or with the length of a long answer. */
   function endRun(ms: number, text: string): ThreadMessage {
     const step = countRun(ms);
     answer = `${step} ${text}`;
@@ -91,7 +86,7 @@ export function createRealmWorker(
     return answer.length <= bounds.messageCharacters ? `answer ${step} ${text}` : `long-answer ${answer.length}`;
   }
 
-  /** Returns the function that receives the run's messages. The answer is not the result of `run`: remaining code would delay a promise. */
+  /** Returns a function that receives the run's messages and answer. A promise of the answer would settle only after remaining code. */
   function receiver(): (text: string) => void {
     current += 1;
     const runNumber = current;
@@ -109,7 +104,7 @@ export function createRealmWorker(
     };
   }
 
-  /** Returns the function with which the client library sends requests. It does nothing after the run's answer. */
+  /** Returns a function that sends requests of the client library. It does nothing after the run's answer. */
   function requester(): (receivePart: (...part: unknown[]) => void, text: string) => number {
     const runNumber = current;
     return (receivePart, text) => (runNumber === current && calls ? calls.send(receivePart, text) : 0);
@@ -123,9 +118,7 @@ export function createRealmWorker(
       prepare();
     },
     /**
-     * Starts a run. Returns `late` if there is no realm for it.
-     * @param standInsJson globals that a trial replaces; null if the run is not a trial
-     * @param base URL of the service, or "" if the run cannot send requests to it
+     * Returns `late` if there is no realm for the run. `standInsJson`: globals that a trial replaces. `base`: URL of the service, or "".
      */
     run(
       payload: string,

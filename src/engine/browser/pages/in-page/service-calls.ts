@@ -10,7 +10,6 @@ export type RunServiceCalls = ReturnType<typeof createRunServiceCalls>;
 /** The first part has a `head`: status and headers as JSON. `text` is null if the request failed or the rest is missing. */
 type ReceivePart = (head: string | null, text: string | null, last: boolean) => void;
 
-/** At most `max` requests are active, and the others wait. */
 interface CallQueue {
   readonly max: number;
   activeCount: number;
@@ -19,9 +18,8 @@ interface CallQueue {
 }
 
 /**
- * Runs outside of the run's global scope. The browser evaluates this function's source text (see `createHarnessCore`).
- * @param atOnceMax maximum number of active requests to the service
- * @param outgoingMax maximum number of active requests to other services, whose texts start with `outgoing`
+ * Runs outside of the run's global scope. Texts that start with `outgoing` are requests to other services (at most `outgoingMax` at once).
+ * The browser evaluates this function's source text, so it can use only globals and its own code.
  */
 export function createHostServiceCalls(atOnceMax: number, outgoingMax: number) {
   const active = new Map<number, { receivePart: ReceivePart; queue: CallQueue }>();
@@ -47,7 +45,7 @@ export function createHostServiceCalls(atOnceMax: number, outgoingMax: number) {
     connect(binding: (text: string) => void): void {
       sendToService = binding;
     },
-    /** The text `cancel <ID>` cancels a request: a function for that, passed to a realm, would stay in memory until the thread ends. */
+    /** The text `cancel <ID>` cancels a request. A function for each request would stay in memory until the thread ends. */
     send(receivePart: ReceivePart, text: string): number {
       if (text.startsWith("cancel ")) {
         const cancelled = Number(text.slice("cancel ".length));
@@ -81,8 +79,8 @@ export function createHostServiceCalls(atOnceMax: number, outgoingMax: number) {
 }
 
 /**
- * Functions through which code in the run's global scope sends requests. `call` returns null for a request that is too long. The browser
- * evaluates this function's source text (see `createHarnessCore`). It stores globals that it uses, because the action may replace them.
+ * Runs in the run's global scope. `call` returns null for a request that is too long. The browser evaluates this function's source text.
+ * The function stores the globals it uses, because the action may replace them.
  */
 export function createRunServiceCalls(bodyMax: number, callMax: number) {
   const RunPromise = Promise;
@@ -94,7 +92,6 @@ export function createRunServiceCalls(bodyMax: number, callMax: number) {
 
   const fault = () => new RunTypeError("Failed to fetch");
 
-  /** Returns a function that receives the parts of a response. @param cancel ends the request */
   function createAnswer(resolve: (answer: Any) => void, reject: (error: unknown) => void, cancel: () => void) {
     let received = "";
     let state = 0;

@@ -9,8 +9,8 @@ import type { Any } from "./any.js";
 export type DefineStandIns = ReturnType<typeof createStandInDefiner>;
 
 /**
- * If code uses a stand-in in an unsupported way, the stand-in calls `touched` and throws. The service then repeats the run in the mode that
- * its code needs. The browser evaluates this function's source text (see `createHarnessCore`).
+ * If code uses a stand-in in an unsupported way, the stand-in calls `touched` and throws, and the run is repeated in another mode. The
+ * browser evaluates this function's source text, so it can use only globals and its own code.
  */
 export function createStandInDefiner() {
   const { defineProperty, ownKeys } = Reflect;
@@ -56,7 +56,7 @@ export function createStandInDefiner() {
 
     const define = (name: PropertyKey, value: unknown) =>
       defineProperty(globalThis, name, { value, configurable: true, writable: true });
-    // Code cannot assign this global. In a document, an assignment would be ignored, throw, or navigate.
+    // An assignment to this global ends the trial, because in a document it would be ignored, throw, or navigate.
     const defineFixed = (name: string, get: () => unknown) =>
       defineProperty(globalThis, name, { get, set: refuse, configurable: true });
     const names: readonly GlobalStandIn[] = JSON.parse(namesJson);

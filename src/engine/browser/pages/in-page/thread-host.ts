@@ -4,8 +4,8 @@ import type { Any } from "./any.js";
 declare const self: Any;
 
 /**
- * The browser evaluates this function's source text (see `createHarnessCore`).
- * @param withOrigin true if the worker has the page's origin, as it needs for requests
+ * The browser evaluates this function's source text, so it can use only globals and its own code. `withOrigin` gives the worker the page's
+ * origin, which requests need.
  */
 export function createThreadHost(withOrigin: boolean): unknown {
   const { Worker } = self;

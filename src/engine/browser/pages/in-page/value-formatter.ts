@@ -3,10 +3,7 @@ import type { Any } from "./any.js";
 
 export type ValueFormatter = ReturnType<typeof createValueFormatter>;
 
-/**
- * The browser evaluates this function's source text (see `createHarnessCore`). It stores the globals that it uses, because the action may
- * replace them.
- */
+/** The browser evaluates this function's source text. The function stores the globals it uses, because the action may replace them. */
 export function createValueFormatter(maxCharacters: number) {
   const scope = globalThis as Any;
   const { apply, getPrototypeOf } = Reflect;
