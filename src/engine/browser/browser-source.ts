@@ -19,7 +19,6 @@ export interface Chromium {
 }
 
 export interface BrowserSource {
-  /** Name in log lines. */
   readonly name: string;
   /** Starts a browser, or connects to a remote one. `stopped` aborts this. */
   open(stopped?: AbortSignal): Promise<Chromium>;
@@ -29,7 +28,6 @@ export interface BrowserSource {
   describeFailure(error: Error): Error;
 }
 
-/** Internal method of Puppeteer that sends all commands of a connection. */
 interface CommandSender {
   _rawSend?: (...values: unknown[]) => unknown;
 }
@@ -49,7 +47,6 @@ function sendWithoutStacks(connection: CommandSender): void {
   };
 }
 
-/** Rejects if the transport closes before the connection is open. */
 export async function openBrowserConnection(transport: ConnectionTransport): Promise<Connection> {
   // A remote browser may have pages of other clients, so this filter makes Puppeteer ignore all pages.
   const targetFilter = (target: { type(): string }) => target.type() === "browser";

@@ -1,7 +1,4 @@
-/**
- * Runs untrusted scripts in Chromium. Chooses a browser and a sandbox mode (docs/internals/execution.md) for each run, and repeats a run
- * that turns out to need another mode.
- */
+/** Runs untrusted scripts in Chromium. Chooses a browser and a sandbox mode (docs/internals/execution.md) for each run. */
 
 import { setTimeout as setTimeoutPromise } from "node:timers/promises";
 import { runInBackground } from "../../background.js";
@@ -25,14 +22,12 @@ import { BrowserSupervisor, type BrowserSupervisorOptions, type SupervisedBrowse
 import { ExpiringCodeSet, TrialRunner, type TrialTargetMode } from "./trials.js";
 
 export interface BrowsersOptions extends BrowserSupervisorOptions {
-  /** The service keeps one browser of each source running. */
   sources: readonly BrowserSource[];
 }
 
 const MAX_START_ATTEMPTS = 3;
 const BROWSER_POLL_MS = 20;
 
-/** Order: browsers that this run has not tried, then the fewest active runs, then the fewest runs since the browser's start. */
 function chooseSupervisor(
   supervisors: readonly BrowserSupervisor[],
   tried: ReadonlySet<BrowserSupervisor>,
@@ -63,7 +58,6 @@ const documentTrialRunner = new TrialRunner();
 /** Code that recently crashed a network isolate or overflowed the stack in it, so that it now runs in a document (an empty page). */
 const codeThatNeedsDocument = new ExpiringCodeSet();
 
-/** If `trialForMode` is set, the run is first tried in the mode `isolate`. */
 interface RunPlacement {
   mode: SandboxMode;
   trialForMode: TrialTargetMode | null;
@@ -95,10 +89,8 @@ function getPackageNeeds(script: PageScript): Pick<RunPlacement, "mode" | "netwo
   return { mode, network };
 }
 
-/** Causes of failure after which the page can execute other runs. */
 const PAGE_REUSABLE_CAUSES: readonly RunFailureCause[] = ["script", "result", "retry"];
 
-/** After these failures in a network isolate, the same code runs in a document (an empty page). */
 const DOCUMENT_NEEDED_CAUSES: readonly RunFailureCause[] = ["retry", "browser", "memory"];
 
 const createCancelledOutcome = () =>

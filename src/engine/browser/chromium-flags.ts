@@ -92,7 +92,6 @@ const CONVENIENCE_FLAGS = [
   "--disable-backgrounding-occluded-windows",
   "--disable-renderer-backgrounding",
   "--mute-audio",
-  // Lets pages play sound without a click.
   "--autoplay-policy=no-user-gesture-required",
   "--no-default-browser-check",
   "--password-store=basic",
@@ -131,10 +130,7 @@ function allowsOtherHosts(value: string | undefined, egressHost: string): boolea
   return !(rules.includes(BLOCK_ALL_HOSTS_RULE) && onlyAddresses && otherRules.includes(`EXCLUDE ${egressHost}`));
 }
 
-/**
- * Returns the required flags that a browser's command line lacks, and the forbidden flags that it has; empty if the browser is safe. If
- * `sandbox` is false, the browser may run without Chromium's sandbox.
- */
+/** Returns the missing and the forbidden flags of a browser's command line. The list is empty if the browser is safe. */
 export function findUnsafeBrowserFlags(commandLine: string, egressHost: string, sandbox: boolean): string[] {
   const switches = readSwitches(commandLine);
   const missing = CONTAINMENT_FLAGS.filter((flag) => switches.get(getFlagName(flag)) !== flag);

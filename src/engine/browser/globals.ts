@@ -49,10 +49,7 @@ export const REQUEST_SENDING_GLOBAL = "fetch";
 /** Classes whose constructor without arguments has no effect and never throws. */
 const INERT_GLOBALS = ["TextEncoder", "TextDecoder", "AbortController"];
 
-/**
- * A stand-in replaces a global in a trial (the first attempt of a run in an isolate). Its kind decides which uses of the global the trial
- * allows. Every other use ends the trial; with `refused`, every use does.
- */
+/** Replaces a global in a trial (first attempt in an isolate). The kind decides which uses are allowed. Any other use ends the trial. */
 export type GlobalStandIn = readonly [
   name: string,
   kind: "object" | "function" | "inert" | "clock" | "scope" | "navigator" | "refused",
@@ -67,7 +64,6 @@ function getPlatformStandInKind(name: string): GlobalStandIn[1] {
 const createStandInList = (names: readonly string[]): GlobalStandIn[] =>
   names.filter((name) => !ISOLATE_GLOBALS.includes(name)).map((name) => [name, getPlatformStandInKind(name)]);
 
-/** Globals that stand-ins replace when code for a network isolate is first tried in an isolate without network. */
 export const NETWORK_ISOLATE_STAND_INS: readonly GlobalStandIn[] = createStandInList(NETWORK_ISOLATE_GLOBALS);
 
 const ALWAYS_REPLACED_GLOBALS = [...NETWORK_ISOLATE_GLOBALS, ...COMMON_DOCUMENT_GLOBALS.split(" ")];
@@ -91,7 +87,7 @@ const DOCUMENT_STAND_IN_KINDS: ReadonlyMap<string, GlobalStandIn[1]> = new Map<s
   ["navigator", "navigator"],
 ]);
 
-/** Globals that stand-ins replace in a trial for a document: only `names` and some common ones, because a document has too many. */
+/** Only `names` and some common globals get stand-ins, because a document has too many globals. */
 export const listDocumentStandIns = (names: readonly string[]): GlobalStandIn[] =>
   [...new Set([...ALWAYS_REPLACED_GLOBALS, "navigator", ...names])]
     .filter((name) => !ISOLATE_GLOBALS.includes(name))

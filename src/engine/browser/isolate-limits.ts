@@ -26,7 +26,6 @@ function isExecuteFunction(node: AnyNode, parent: AnyNode | undefined): boolean 
   return parent?.type === "VariableDeclarator" && isIdentifierNamed(parent.id, "execute");
 }
 
-/** True if the last node of `path` may be evaluated repeatedly: in a loop, or in a function other than `execute`. */
 function mayRunRepeatedly(path: readonly AnyNode[]): boolean {
   return path.some(
     (node, index) =>
@@ -35,7 +34,6 @@ function mayRunRepeatedly(path: readonly AnyNode[]): boolean {
   );
 }
 
-/** True if this use of a class creates at most one object. */
 function isUsedOnce(path: readonly AnyNode[]): boolean {
   const [parent, node] = path.slice(-2) as [AnyNode, AnyNode];
   if (parent.type === "BinaryExpression") return parent.operator === "instanceof" && parent.right === node;
@@ -54,10 +52,7 @@ function findReadMembers(node: AnyNode): string[] {
   );
 }
 
-/**
- * True if the code uses an unsupported member, may create many objects of HEAVY_CLASSES, or reads `closed` of a stream's reader. In an
- * isolate, the promise `closed` might never settle.
- */
+/** True if code uses an unsupported member, may create many heavy objects, or reads a reader's `closed`, which might never settle. */
 export function needsMoreThanNetworkIsolate(program: Program): boolean {
   const read = new Set<string>();
   let isUnsupported = false;

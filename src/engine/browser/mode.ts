@@ -40,7 +40,6 @@ interface CodeNeeds {
   network: boolean;
 }
 
-/** @param defined names of globals that the run's packages define */
 type FindCodeNeeds = (code: string, defined?: readonly string[]) => CodeNeeds;
 
 const DOCUMENT_NEEDS: CodeNeeds = { mode: "document", network: true };
@@ -75,9 +74,7 @@ const CODE_WORD_PATTERN = /\\.|[A-Za-z_$][\w$]*/g;
 const CACHED_TEXTS_MAX = 1_000;
 const namesByContent = new LRUCache<string, readonly string[]>({ max: CACHED_TEXTS_MAX });
 
-/**
- * Returns the names of document globals that occur in a script's text. `content` is the key for the cache; without it, nothing is cached.
- */
+/** Returns the names of document globals that occur in a script's text. `content` is the cache key; without it, nothing is cached. */
 export function findDocumentGlobalNames(source: string, content?: string): readonly string[] {
   const knownNames = content === undefined ? undefined : namesByContent.get(content);
   if (knownNames !== undefined) return knownNames;
@@ -89,10 +86,7 @@ export function findDocumentGlobalNames(source: string, content?: string): reado
   return names;
 }
 
-/**
- * Returns the needs of a package from the names of globals in its code. Ignores names that no browser has. `eval` needs a document, because
- * `eval` in an isolate does not see local variables.
- */
+/** Ignores names that no browser has. `eval` needs a document, because `eval` in an isolate does not see local variables. */
 export function computeCodeNeedsFromGlobals(names: readonly string[]): CodeNeeds {
   const needed = names.filter((name) => !DYNAMIC_CODE_NAMES.includes(name) && isDocumentGlobal(name));
   if (names.includes("eval") || !needed.every((name) => NETWORK_ISOLATE_GLOBALS.includes(name))) return DOCUMENT_NEEDS;

@@ -1,20 +1,14 @@
 /** Types of the request for a run in a browser, and of its outcome. */
 
 export interface ConsoleLine {
-  /** Name of the console's method, such as `log` or `table`. */
   level: string;
   /** Time of the call in Unix milliseconds. */
   at: number;
   text: string;
-  /** True if `text` was truncated. */
   cut?: boolean;
 }
 
-/**
- * Script as text, or as a URL that a document loads. `mode`: the cheapest mode that has all globals of the script; default `document`.
- * `defines`: the global that the script defines. `content`: key under which a page caches the text.
- * `canBeTried`: true if runs with the script may be tried in `isolate` first (trials.ts).
- */
+/** `mode`: cheapest mode with the script's globals. `defines`: its global. `content`: cache key. `canBeTried`: see trials.ts. */
 export type PageScript =
   | {
       name: string;
@@ -38,7 +32,6 @@ export interface PageRequest {
   url: string;
 }
 
-/** Request that the client library in a run sends to this service. */
 export interface ServiceRequest extends PageRequest {
   headers: Readonly<Record<string, string>>;
   body: string | null;
@@ -88,9 +81,7 @@ export interface PageRunRequest {
   isolationKey: string;
   /** Origin of the page, with https. No server has this origin: the service itself answers the request for the document. */
   origin: string;
-  /** Code that defines the function `execute`. */
   source: string;
-  /** Name of the source in stack traces; by default {@link DEFAULT_SOURCE_NAME}. */
   sourceName?: string;
   /** Scripts that are evaluated before `source`, in this order. If one of them fails, the run fails. */
   packages: readonly PageScript[];
@@ -98,9 +89,7 @@ export interface PageRunRequest {
   payload: string;
   /** JSON text of `context.settings`. */
   settings: string;
-  /**
-   * Time limit in milliseconds. The wait for a page does not count, except for the first attempt of a run that is repeated in a document.
-   */
+  /** Time limit in milliseconds, without the wait for a page. If the run is repeated in a document, the first wait counts. */
   timeoutMs: number;
   /** Cancels the run, even while it waits for a page. */
   signal?: AbortSignal;
@@ -119,10 +108,7 @@ export interface PageRunRequest {
   outgoing?: SendOutgoing;
 }
 
-/**
- * `retry`: the isolate lacks something that the run needs, so the run can be repeated in another mode. `unready`: no code was evaluated.
- * `Browsers.run` repeats such runs, so its callers never get these two causes.
- */
+/** `retry`: the run can be repeated in another mode. `unready`: no code was evaluated. Callers of `Browsers.run` get neither. */
 export type RunFailureCause =
   | "script"
   | "timeout"
@@ -137,14 +123,10 @@ export interface RunError {
   name: string;
   message: string;
   stack: string;
-  /** True if `message` or `stack` was truncated. */
   cut?: boolean;
 }
 
-/**
- * `data` is the result of `execute` as JSON text; undefined if the result is undefined, a function or a symbol. A long text is a buffer
- * with its UTF-8 bytes (pages/long-text.ts). Cyclic values, BigInt, and results above RESULT_MAX_BYTES fail with the cause `result`.
- */
+/** `data` is JSON text, or its UTF-8 bytes if it is long; undefined if `execute` returned undefined, a function or a symbol. */
 export type PageOutcome =
   | { ok: true; data: string | Buffer | undefined }
   | { ok: false; error: RunError; cause: RunFailureCause };

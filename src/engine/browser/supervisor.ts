@@ -11,7 +11,7 @@ import { RendererLaunchWatch } from "./watch/launches.js";
 
 export interface BrowserSupervisorOptions {
   log: Logger;
-  /** Opens a proxy port for a browser context. Null if runs have no network. */
+  /** Null if runs have no network. */
   openProxyPort: (() => Promise<ProxyPort>) | null;
   /** Queue in which all browsers wait to open contexts and documents. By default, there is none. */
   openingQueue?: PageOpeningQueue;
@@ -169,7 +169,6 @@ export class BrowserSupervisor {
     }
   }
 
-  /** Logs the same reason only once. */
   logFault(fault: Error): void {
     if (fault.message !== this.lastFault) this.options.log.error({ err: fault }, "the browser did not start");
     this.lastFault = fault.message;

@@ -1,7 +1,4 @@
-/**
- * A trial is a first attempt of a run in an isolate, the fastest sandbox mode, for code whose libraries name other globals but rarely use
- * them. Stand-ins detect the use of such globals (in-page/stand-ins.ts). A failed trial has no effect, so the run can be repeated.
- */
+/** Trial: first attempt of a run in an isolate, the fastest mode, for code whose libraries name other globals but rarely use them. */
 import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import {

@@ -1,7 +1,4 @@
-/**
- * Pauses every request of a page, its frames and its workers until the run's URL check (`mayRequest`) has accepted the URL. The DevTools
- * protocol cannot pause WebSockets, so the proxy port connects only to hosts of accepted URLs.
- */
+/** Pauses every request of a page, its frames and its workers until the run's URL check (`mayRequest`) has accepted the URL. */
 import type { CDPSession, Protocol } from "puppeteer";
 import type { PageRunRequest } from "../run.js";
 import type { RequestRecorder } from "./request-recorder.js";
@@ -79,7 +76,6 @@ export class RequestGuard {
       .catch(() => {});
   }
 
-  /** True if the proxy port may connect to `host:port`. */
   async mayConnect(host: string): Promise<boolean> {
     if (this.checkUrl === undefined) return true;
     try {
@@ -94,7 +90,7 @@ export class RequestGuard {
     return false;
   }
 
-  /** If the check rejects the URL of a WebSocket, the proxy port rejects all connections to its host. */
+  /** DevTools cannot pause a WebSocket. So if the check rejects its URL, the proxy port rejects all connections to its host. */
   private onWebSocket({ url }: Protocol.Network.WebSocketCreatedEvent): void {
     const host = getUrlHost(url);
     const { rejectedHosts } = this;

@@ -1,7 +1,4 @@
-/**
- * Records the active requests of a run, and the reasons of failed requests: the page itself only gets the message "Failed to fetch". The
- * reasons contain hosts, but no paths and queries, because these may contain secrets.
- */
+/** Records a run's active requests, and the reasons of failures. Reasons contain hosts, but no paths and queries (possible secrets). */
 import { setTimeout as setTimeoutPromise } from "node:timers/promises";
 import type { CDPSession, Protocol } from "puppeteer";
 import type { PageOutcome, PageRunRequest } from "../run.js";
@@ -12,9 +9,8 @@ export const BLOCKED_REQUEST_TEXT = "the request was blocked, because its URL co
 const FAULTS_MAX = 20;
 const MESSAGE_FAULTS_MAX = 3;
 const PENDING_REQUESTS_MAX = 1_000;
-/** Maximum wait for the end of a run's requests after the proxy port is closed. */
 const SETTLE_TIMEOUT_MS = 200;
-/** A page may have thousands of requests that never end. */
+/** Limits the memory, because a page may have thousands of requests that never end. */
 const TRACED_REQUESTS_MAX = 500;
 
 interface TracedRequest {
@@ -105,7 +101,6 @@ export class RequestRecorder {
     this.rejectionByHost.delete(host);
   }
 
-  /** Records the failure of a request that the service sent for the run, or that the service blocked. */
   recordFailure(url: string, reason: string): void {
     this.addFault(new URL(url), reason);
   }

@@ -79,7 +79,6 @@ export class PageNetwork {
   async clear(): Promise<boolean> {
     const { session, proxyPort } = this.options;
     if (proxyPort?.wasUsed() !== true) return false;
-    // This command also removes HSTS entries.
     await Promise.all([session.send("Network.clearBrowserCache"), session.send("Network.clearBrowserCookies")]);
     return true;
   }

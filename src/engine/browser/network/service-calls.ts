@@ -1,7 +1,4 @@
-/**
- * Performs requests of the client library in a run. The page sends them through a DevTools binding instead of the network
- * (docs/internals/adr.md, 6). Every field is checked, because code of the run may have taken over the page.
- */
+/** Performs requests of a run's client library (docs/internals/adr.md, 6). Checks every field, because the run may control the page. */
 import { CONCURRENT_OUTGOING_REQUESTS_PER_RUN } from "../../../limits.js";
 import type { SendOutgoing, ServiceClient, ServiceRequest } from "../run.js";
 import type { AdmittedRunRequest, PageNetwork } from "./run-requests.js";
@@ -10,21 +7,16 @@ import type { AdmittedRunRequest, PageNetwork } from "./run-requests.js";
 export const CONCURRENT_SERVICE_REQUESTS_MAX = 6;
 /** The client library sends longer bodies through the browser's network instead. */
 export const SERVICE_REQUEST_BODY_MAX_CHARACTERS = 128 * 1024;
-/** Maximum length of one message from the page, which contains the request's ID, URL, headers and body. */
 export const SERVICE_CALL_MAX_CHARACTERS = 256 * 1024;
 
 /** Maximum for a run. The client library in the run queues further requests to other services. */
 export const CONCURRENT_OUTGOING_REQUESTS_MAX = CONCURRENT_OUTGOING_REQUESTS_PER_RUN;
-/** A body of 1 MB in base64 fits. */
 const OUTGOING_MAX_CHARACTERS = 2 * 1024 * 1024;
 const OUTGOING_PREFIX = "outgoing ";
 const CANCEL_MESSAGE = "cancel";
 const PART_CHARACTERS = 256 * 1024;
 
-/**
- * Sends a part of a response to the page. The first part has a `head`: status and headers as JSON. A `text` of null reports that the
- * request has failed, or that the rest of the response is missing.
- */
+/** The first part has a `head`: status and headers as JSON. `text` is null if the request failed, or the rest is missing. */
 export type SendResponsePart = (
   id: number,
   head: string | null,
@@ -80,10 +72,7 @@ export class ServiceCalls {
     this.activeRequests = new Map();
   }
 
-  /**
-   * Handles a message of the page, `<id>:<content>`. The content is JSON of a request to this service, `outgoing ` with the JSON options of
-   * a request to another service, or `cancel`, which ends the request to this service with the same ID. Never rejects.
-   */
+  /** Handles a message `<id>:<content>`. Content: JSON of a request, `outgoing ` and JSON options, or `cancel` (request with this ID). */
   async receive(payload: string): Promise<void> {
     const prefix = CALL_ID.exec(payload);
     if (prefix === null) return;
@@ -115,7 +104,6 @@ export class ServiceCalls {
   }
 
   private async reject(id: number): Promise<void> {
-    // The call fails only if the page has closed.
     await this.reply(id, null, null, true).catch(() => {});
   }
 
@@ -165,7 +153,6 @@ export class ServiceCalls {
     } catch (error) {
       if (signal.aborted) return;
       endCall((error as Error).message);
-      // The call fails only if the page has closed.
       await last(null).catch(() => {});
     } finally {
       endCall();

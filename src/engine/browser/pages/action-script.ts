@@ -4,7 +4,6 @@ const SCRIPT_HEAD = "(()=>{";
 /** Starts with a line break, because the last line of the code may be a comment. */
 const SCRIPT_TAIL = '\n;return typeof execute==="undefined"?undefined:execute})';
 
-/** Returns the source of a function that evaluates the action's code and returns its `execute`. */
 export function wrapInFunction({ name, source }: { name: string; source: string }): string {
   // A hashbang comment is allowed only at the start of a script, so it becomes an ordinary comment.
   return `${SCRIPT_HEAD}${source.replace(/^#!/, "//")}${SCRIPT_TAIL}\n//# sourceURL=${name}`;

@@ -1,7 +1,4 @@
-/**
- * Reads the answer of the harness (the service's script that executes a run in a page). Each field is checked, because code of the run may
- * have taken over the page.
- */
+/** Reads the answer of the harness (the service's script in a page). Checks each field, because the run may control the page. */
 import { RESULT_MAX_BYTES } from "../../../limits.js";
 import { createFailedPageOutcome, DEFAULT_SOURCE_NAME, type PageOutcome } from "../run.js";
 import { correctFirstLineStackColumns } from "./action-script.js";
@@ -23,7 +20,6 @@ export const HARNESS_SOURCE_NAME = "svc-harness.js";
 const HARNESS_POSITION = /\d+:\d+\)?/y;
 const STACK_FRAME = /^\s+at /;
 
-/** Stack frame of top-level code that `eval` evaluated. */
 const EVAL_FRAME = /^(\s+at )eval \(([^()]+:\d+:\d+)\)$/;
 const EVALUATING_FRAME = "at eval (<anonymous>)";
 
@@ -82,7 +78,6 @@ function readFailure(json: string, sourceName: string): PageOutcome {
   return { ok: false, cause: failure.cause === "result" ? "result" : "script", error };
 }
 
-/** Converts the answer of the service's script in the page (harness) to an outcome. `name` is the source name of the action's code. */
 export function parsePageAnswer(answer: unknown, name = DEFAULT_SOURCE_NAME): PageOutcome {
   const isLong = Buffer.isBuffer(answer);
   if (!isLong && typeof answer !== "string")

@@ -1,7 +1,4 @@
-/**
- * Reads the console lines of a run, and limits their number and total length. Checks every field, because code of the run may send any
- * text.
- */
+/** Reads and limits the console lines of a run. Checks every field, because code of the run may send any text. */
 import { type ConsoleLine, DEFAULT_SOURCE_NAME } from "../run.js";
 import { correctFirstLineStackColumns } from "./action-script.js";
 import { isProbablyTruncated, PAGE_TEXT_MAX_CHARACTERS, removeHarnessFrames } from "./answer.js";

@@ -95,7 +95,7 @@ export class DocumentSandbox implements Sandbox {
     await runRequests.faults.waitForEnd();
     // This command comes last, because it fails during the first moments after a navigation.
     await session.send("Page.resetNavigationHistory");
-    // Late requests are known only now, because the browser has reported all requests of the old document.
+    // Checks for late requests last, because the browser has now reported all requests of the old document.
     return (
       !hasTraces &&
       !holdsMuch &&
@@ -192,7 +192,6 @@ export class DocumentSandbox implements Sandbox {
     return Promise.all(toggled.map((values) => this.options.session.send("Network.setCacheDisabled", values)));
   }
 
-  /** Returns two flags: there is stored data, and earlier documents use too much memory. */
   private async searchForTraces(): Promise<[boolean, boolean]> {
     // The old document could set cookies until now. The search below would find these cookies, so they are cleared first.
     if (await this.runRequests.clear()) await this.clearMemoryCache();

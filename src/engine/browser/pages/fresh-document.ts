@@ -1,7 +1,4 @@
-/**
- * Opens new documents, and installs the harness in them (the service's script that executes a run). The service itself answers the request
- * for a document through DevTools, so that the document's origin needs no server.
- */
+/** Opens documents and installs the harness (the service's script). The service itself answers the document request, through DevTools. */
 import type { CDPSession, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 import { RESULT_MAX_BYTES } from "../../../limits.js";
@@ -31,7 +28,6 @@ export function serveEmptyDocument(
   ];
   session
     .send("Fetch.fulfillRequest", { requestId, responseCode: 200, responseHeaders, body: DOCUMENT_BASE64 })
-    // The command fails only if the page has closed.
     .catch(() => {});
 }
 
@@ -97,7 +93,6 @@ export async function callHarnessMethod(
 
 /** Longer messages would delay all other runs, because all runs share one pipe to the browser. */
 export const DEVTOOLS_MESSAGE_MAX_CHARACTERS = 256 * 1024;
-/** The largest allowed result of a run, and a short tag before it. */
 const TEXT_MAX_CHARACTERS = RESULT_MAX_BYTES + 1_024;
 
 /** `length` counts characters. Resolves with UTF-8 bytes, or with undefined if a part is missing. `to` is exclusive. */

@@ -43,7 +43,6 @@ export const CONSOLE_MAX_LINES = 10_000;
 export const CONSOLE_MAX_CHARACTERS = 262_144;
 export const CONSOLE_FULL_MESSAGE = "The console is full: further lines are not stored";
 
-/** Broadcast channels that a document or worker may open. */
 const CHANNELS_MAX = 8;
 const CHANNEL_MESSAGES_MAX = 1_000;
 /** Locks that a document may request. Workers have no limit (bounds.ts). */

@@ -1,7 +1,4 @@
-/**
- * Mode `isolate`: each run gets a ShadowRealm on the worker thread of a page, without origin and network. Only code of the service runs in
- * the page itself.
- */
+/** Mode `isolate`: each run gets a ShadowRealm on the worker thread of a page, without origin and network. */
 import type { CDPSession, Protocol } from "puppeteer";
 import type { PageOutcome, PageRunRequest } from "../run.js";
 import {
@@ -33,9 +30,7 @@ const NO_NETWORK_KIND: IsolateKind = {
   workerMaxBytes: 48 * 1024 * 1024,
 };
 
-/** Text that the thread's method `run` returns if there is no realm for the run. */
 const NO_REALM_RESULT = "late";
-/** Maximum wait for the events of a busy thread. */
 const CATCH_UP_TIMEOUT_MS = 200;
 /** A thread that has created no new realm this long after the end of a run counts as stuck. */
 const STUCK_AFTER_MS = PAUSE_BEFORE_NEXT_REALM_MS + ISOLATE_READY_TIMEOUT_MS + 250;
@@ -53,7 +48,6 @@ export class Isolate implements Sandbox {
   private pageHarnessId = "";
   private pageRuns = 0;
   private worker: IsolateWorker | null = null;
-  /** Resolves when the worker thread that was requested last is ready. */
   private startPromise: Promise<void> = Promise.resolve();
   private onWorkerAttached: (session: CDPSession) => void = () => {};
   private nextThreadStep: ThreadStep = "reuse";
@@ -191,7 +185,6 @@ export class Isolate implements Sandbox {
     await this.callWorker("begin", CONSOLE_BINDING_NAME);
   }
 
-  /** `payload` is a ThreadMessage. */
   private receive(payload: string): void {
     const nameEnd = payload.indexOf(" ");
     const [tag, content] = [payload.slice(0, nameEnd), payload.slice(nameEnd + 1)];
@@ -202,7 +195,6 @@ export class Isolate implements Sandbox {
 
   private scheduleStuckCheck(ms: number): void {
     this.stuckTimer ??= setTimeout(() => {
-      // The check fails only if the page has closed.
       this.checkStuck().catch(() => {});
     }, ms);
     this.stuckTimer.unref();
@@ -222,7 +214,6 @@ export class Isolate implements Sandbox {
     if (hasRealm === false) this.options.markLost("unready");
   }
 
-  /** Includes the platform's objects, buffers and garbage. */
   private async readWorkerBytes(): Promise<number> {
     if (this.worker === null)
       throw new Error("the isolate's web worker is not running: it did not start, or it has ended");

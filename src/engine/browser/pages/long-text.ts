@@ -1,7 +1,6 @@
 /** Collects a long text of a page as UTF-8 bytes in shared memory, which threads, the database and HTTP responses use without a copy. */
 import { RESULT_MAX_BYTES } from "../../../limits.js";
 
-/** A result of maximum size, and the message tag before it. */
 const TEXT_MAX_BYTES = RESULT_MAX_BYTES + 1_024;
 const CHARACTER_MAX_BYTES = 3;
 const WORD_MAX_CHARACTERS = 32;

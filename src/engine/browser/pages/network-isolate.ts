@@ -1,7 +1,4 @@
-/**
- * Mode `network-isolate`: each run gets a ShadowRealm on the worker thread of a page with the app's origin. The worker provides `fetch`,
- * timers and other globals. Requests and timers end with the run.
- */
+/** Mode `network-isolate`: each run gets a ShadowRealm on the worker thread of a page that has the app's origin and can send requests. */
 import type { CDPSession } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 import { PageNetwork } from "../network/run-requests.js";

@@ -52,7 +52,6 @@ export class PageWindow {
     this.isShown = true;
     this.options.connection
       .send("Browser.setWindowBounds", { windowId: this.windowId!, bounds: { windowState: "normal" } })
-      // The command fails only if the page has closed.
       .catch(() => {});
   }
 }

@@ -124,12 +124,10 @@ export class Page {
     return this.state.kind === "lost" ? this.state.loss : null;
   }
 
-  /** False once the page has crashed or is lost. */
   get hasRenderer(): boolean {
     return this.state.kind !== "crashed" && this.state.kind !== "lost";
   }
 
-  /** A page that has crashed or is lost keeps its state. */
   private setState(kind: "pending" | "ready" | "running"): void {
     if (this.hasRenderer) this.state = { kind };
   }
@@ -160,7 +158,6 @@ export class Page {
   private listen(): void {
     const { session } = this;
     session.on("Page.javascriptDialogOpening", () => {
-      // The command fails only if the page has closed.
       session.send("Page.handleJavaScriptDialog", { accept: false }).catch(() => {});
     });
     session.on("Runtime.bindingCalled", ({ name, payload }) => {
@@ -209,7 +206,6 @@ export class Page {
     this.onIdleLoss = onLoss;
   }
 
-  /** False if `work` fails or takes too long, or if the page is lost. */
   private async completesWithin(timeoutMs: number, work: () => Promise<boolean>): Promise<boolean> {
     if (!this.isUsable) return false;
     let timer: NodeJS.Timeout | undefined;

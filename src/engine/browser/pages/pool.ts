@@ -1,7 +1,4 @@
-/**
- * Pages of one browser, each in its own browser context. After a run, resets the page for the next run with the same key, or replaces the
- * page. A context is never used for two keys.
- */
+/** Pages of one browser. After a run, resets the page for the next run with the same key. A browser context never serves two keys. */
 
 import { setTimeout as delay } from "node:timers/promises";
 import { runInBackground } from "../../../background.js";
@@ -15,7 +12,7 @@ import { Page } from "./page.js";
 /** High, because runs do not increase a page's memory, and a new renderer is slow until V8 has compiled the code again. */
 const RUNS_PER_PAGE = 10_000;
 const OPEN_ATTEMPTS_MAX = 3;
-/** An idle page that was not used for this time is discarded if its key has other pages, because only overlapping runs need several. */
+/** An idle page that was unused for this time is discarded if its key has other pages: only overlapping runs need several pages. */
 const SURPLUS_IDLE_MS = 10_000;
 /** Usual duration of a page's reset. It takes longer only on a very busy machine. */
 const USUAL_RESET_MS = 20;
@@ -36,11 +33,9 @@ export interface PageOpeningQueue {
 
 interface PagePoolOptions {
   chromium: Chromium;
-  /** Returns the cause of a crash that the browser reports now; null if the cause is unknown. */
   getCrashCause: () => PageLossReason | null;
   openProxyPort: (() => Promise<ProxyPort>) | null;
   openingQueue: PageOpeningQueue;
-  /** Number of unused browser contexts that the pool keeps open in advance. */
   spareContexts: number;
   /** Above this number of idle pages, the least recently used page of the origin with the most pages is discarded. */
   idlePagesMax: number;
@@ -57,7 +52,6 @@ interface KeyPages {
   origin: string;
   idle: Page[];
   resettingCount: number;
-  /** Each function ends the delay before the reset of one page. */
   endPauseFunctions: (() => void)[];
   /** Called with a page that has just been reset, or with null if that failed. Returns true if the caller takes it. */
   waitingCallers: ((page: Page | null) => boolean)[];
@@ -97,7 +91,6 @@ export class PagePool {
     return idlePage instanceof Page ? idlePage : this.endTurnAfter(idlePage, this.openPage(pageKey));
   }
 
-  /** Waits until this caller may open a page. Returns a function that ends the turn. */
   private async waitForTurn(origin: string): Promise<() => void> {
     await this.delays.get(origin);
     this.waitingForTurn += 1;
@@ -179,7 +172,6 @@ export class PagePool {
     this.fillInBackground();
   }
 
-  /** Idle pages that belong to a key (`warm`), and pages opened in advance for any key (`spare`). */
   countIdlePages(): { warm: number; spare: number } {
     return { warm: this.idleInOrder.size, spare: this.sparePages.length };
   }

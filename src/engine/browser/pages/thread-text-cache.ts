@@ -1,7 +1,4 @@
-/**
- * Sends the text of a package to a thread only once. Records which texts are in the thread's cache (in-page/page-texts.ts). The code of
- * actions is never cached.
- */
+/** Sends the text of a package to a thread only once. The code of actions is never cached. */
 import { listDocumentStandIns, NETWORK_ISOLATE_STAND_INS } from "../globals.js";
 import { findDocumentGlobalNames } from "../mode.js";
 import { DEFAULT_SOURCE_NAME, type PageRunRequest } from "../run.js";
@@ -16,7 +13,6 @@ const addSourceUrl = ({ name, source }: { name: string; source: string }): strin
 
 const NETWORK_ISOLATE_STAND_INS_JSON = JSON.stringify(NETWORK_ISOLATE_STAND_INS);
 
-/** Returns the globals that stand-ins replace in a trial (first attempt in an isolate), as JSON; null if the run is no trial. */
 function createStandInsJson({ packages, source, trialForMode }: PageRunRequest): string | null {
   if (trialForMode === "network-isolate") return NETWORK_ISOLATE_STAND_INS_JSON;
   if (trialForMode !== "document") return null;
@@ -52,7 +48,6 @@ export class ThreadTextCache {
     return [payload, settings, stillRemoved, sent, createStandInsJson(request)];
   }
 
-  /** Returns the keys of the texts that the thread must remove to make room for the new text. */
   private add(content: string, length: number): string[] {
     const removed: string[] = [];
     for (const [other, size] of this.lengthByKey) {

@@ -49,10 +49,7 @@ async function discoverWebSocketUrl(endpoint: URL, stopped?: AbortSignal): Promi
   }
 }
 
-/**
- * If the URL has only host and port, requests the WebSocket URL first. If the URL has the ID of a browser that no longer exists, connects
- * to the current browser.
- */
+/** Requests the WebSocket URL from the browser if the URL has only host and port, or the ID of a browser that no longer exists. */
 export async function openRemoteBrowserTransport(endpoint: URL, stopped?: AbortSignal): Promise<SocketTransport> {
   if (endpoint.pathname === "/" && endpoint.search === "") {
     return openSocketTransport((await discoverWebSocketUrl(endpoint, stopped)) ?? endpoint.href, { stopped });

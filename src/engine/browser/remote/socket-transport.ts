@@ -17,7 +17,6 @@ export interface SocketTransport extends ConnectionTransport {
 
 interface SocketOptions {
   pingMs?: number;
-  /** Signal whose abort closes the connection. */
   stopped?: AbortSignal | undefined;
 }
 
@@ -74,7 +73,6 @@ function createTransport(socket: WebSocket, peer: string, pingMs: number): Socke
   socket.on("pong", () => {
     unanswered = 0;
   });
-  // The "close" event follows.
   socket.on("error", () => {});
   socket.on("close", () => {
     clearInterval(pinging);

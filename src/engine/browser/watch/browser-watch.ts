@@ -66,10 +66,7 @@ export class BrowserWatch {
     ];
   }
 
-  /**
-   * Call it when the browser reports a crash. `memory`: the watch killed a renderer, or V8's heap was full. `flood`: the watch killed a
-   * renderer because it blocked the browser.
-   */
+  /** Call it when the browser reports a crash. `memory`: memory limit, or full V8 heap. `flood`: a renderer blocked the browser. */
   getCrashCause(): "memory" | "flood" | null {
     const { floodWatch, memoryWatch, chromium } = this;
     if (floodWatch === null || memoryWatch === null) return null;

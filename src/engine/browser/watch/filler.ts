@@ -1,7 +1,4 @@
-/**
- * Finds the renderer that fills the memory of the browser's shared processes (all except renderers). The search pauses all suspects, and
- * lets one after the other continue until the memory grows.
- */
+/** Finds the renderer that fills the shared processes: pauses all suspects, and lets one after the other continue for a moment. */
 import { setTimeout as delay } from "node:timers/promises";
 import { readBrowserProcessUsage, readResidentBytes, signalProcess } from "./processes.js";
 

@@ -1,7 +1,4 @@
-/**
- * Detects that a browser does not respond because a renderer floods it with messages. Pauses this renderer; kills it if it does so again.
- * Also ends a browser that hangs.
- */
+/** Pauses or kills a renderer whose flood of messages keeps the browser from responding. Ends a browser that hangs. */
 import type { Chromium } from "../browser-source.js";
 import {
   type BrowserProcess,
@@ -42,18 +39,12 @@ interface UnansweredRequest {
   threads: SharedProcessThreads | null;
 }
 
-/**
- * True if the browser could not respond because it got too little CPU time in the `ms` milliseconds between `before` and `after`. False for
- * a browser that hangs (no runnable thread) or that is flooded (it runs most of the time).
- */
+/** True if the browser got too little CPU time in `ms` milliseconds to respond. False if the browser hangs or is flooded. */
 export function isBrowserStarved(before: SharedProcessThreads, after: SharedProcessThreads, ms: number): boolean {
   return after.isAnyRunnable && after.cpuMs - before.cpuMs < SERVING_MIN_CPU_SHARE * ms;
 }
 
-/**
- * Returns the process ID of the renderer that floods the browser: the one with the most kernel time between two samples. Null if there is
- * none.
- */
+/** If the browser is flooded, returns the process ID of the renderer that spent most time in the kernel; otherwise null. */
 export function findFloodingRenderer(before: CpuUsageSample, after: CpuUsageSample): number | null {
   const window = after.at - before.at;
   let serving = 0;
@@ -103,7 +94,6 @@ export class FloodWatch {
       .then(([processes]) => {
         this.processes = processes;
       })
-      // The commands fail only if the browser has ended.
       .catch(() => {})
       .finally(() => this.onAnswer());
   }

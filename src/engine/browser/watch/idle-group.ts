@@ -1,6 +1,4 @@
-/**
- * Puts busy renderers into a Linux control group (cgroup) with low CPU weight. Does nothing if the kernel or the account allows no groups.
- */
+/** Puts busy renderers into a Linux control group (cgroup) with low CPU weight, if the kernel and the account allow it. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";

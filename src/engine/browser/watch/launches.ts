@@ -1,13 +1,9 @@
-/**
- * Ends a browser that cannot start renderers, and reports the end of its network service. Uses only reports of the browser, so that it also
- * works for a remote browser.
- */
+/** Ends a browser that cannot start renderers. Uses only reports of the browser, so that it also works for a remote browser. */
 import type { Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 import type { Chromium } from "../browser-source.js";
 import { listProcesses } from "./processes.js";
 
-/** Status of a DevTools target (such as a page) whose renderer could not be started. */
 export const FAILED_LAUNCH_STATUS = "failed to launch";
 /** The browser is ended after this many failed starts of renderers within FAILURES_WITHIN_MS. A single failure may be chance. */
 const FAILURES_MAX = 2;

@@ -1,7 +1,4 @@
-/**
- * Lowers the priority of busy renderers, so that other runs, the service and its database come first. Without root, a lowered priority
- * usually cannot be raised again.
- */
+/** Lowers the priority of busy renderers, so that other runs, the service and its database come first. */
 
 import { readdirSync, writeFileSync } from "node:fs";
 import { setPriority } from "node:os";
@@ -11,10 +8,7 @@ import type { MeasuredProcess } from "./processes.js";
 
 /** Nice value of renderers that use little CPU time, and of all other processes of the browser. */
 export const BROWSER_PRIORITY = 5;
-/**
- * Nice value of the browser's session, for kernels that divide CPU time between sessions first (autogroups). With 0, runs that start
- * threads delay the service. With 10, large results of one app delay the runs of others much more than with 3.
- */
+/** Nice value of the browser's session (autogroup of the kernel). Measurements with 0 and with 10 showed longer delays. */
 export const BROWSER_SESSION_PRIORITY = 3;
 /** Nice value of a renderer by the number of cores that it uses. A thread with 5 gets as much CPU time as about twenty threads with 19. */
 const PRIORITY_BY_BUSY_CORES: readonly (readonly [cores: number, priority: number])[] = [
@@ -24,9 +18,7 @@ const PRIORITY_BY_BUSY_CORES: readonly (readonly [cores: number, priority: numbe
 ];
 /** A renderer that uses this many cores moves to the idle group (low CPU weight) if another renderer also uses CPU time. */
 const IDLE_GROUP_MIN_CORES = 0.5;
-/**
- * Minimum time in the idle group (low CPU weight). A renderer that gets no CPU time there would seem idle, and leave the group too soon.
- */
+/** Minimum time in the idle group (low CPU weight). A renderer without CPU time there seems idle, and would leave too soon. */
 const IDLE_GROUP_MIN_MS = 2_000;
 /** Period over which CPU time is measured. A shorter run cannot delay other runs much. */
 const MEASURE_PERIOD_MS = 150;

@@ -96,7 +96,6 @@ export function readSharedProcessThreads(group: number, readStat = readStatField
 
 export type MeasuredProcess = BrowserProcess & Usage;
 
-/** Leaves out processes that have ended. */
 export async function measureProcesses(
   processes: readonly BrowserProcess[],
   group: number,

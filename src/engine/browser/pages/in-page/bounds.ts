@@ -1,14 +1,9 @@
-/**
- * Limits functions that cost far more time in the browser process than in the calling code. Runs before other code of a document or worker.
- */
+/** Limits functions that cost far more time in the browser process than in the calling code. Runs before any other code. */
 import type { Any } from "./any.js";
 
 declare const self: Any;
 
-/**
- * The browser evaluates this function's source text, so it can use only globals and its own code. Also removes `forbidden` members, and the
- * output of a frame's console.
- */
+/** The browser evaluates this function's source text, so it can use only globals and its own code. */
 export function limitGlobalScope(
   channelsMax: number,
   messagesMax: number,

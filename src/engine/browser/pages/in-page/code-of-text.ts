@@ -1,15 +1,9 @@
-/**
- * Prevents `import()` in code that an action creates from text in an isolate, because this call would crash the page. Code that itself
- * contains `import()` runs in a document (mode.ts).
- */
+/** Prevents `import()` in code that an action creates from text in an isolate, because this call would crash the page. */
 import type { Any } from "./any.js";
 
 export type CodeFromTextRestriction = ReturnType<typeof createCodeFromTextRestriction>;
 
-/**
- * The browser evaluates this function's source text, so it can use only globals and its own code. A keyword cannot contain escape
- * sequences, so the pattern IMPORT finds every import.
- */
+/** The browser evaluates this function's source text, so it can use only globals and its own code. */
 export function createCodeFromTextRestriction() {
   const { apply, construct, defineProperty, getPrototypeOf, setPrototypeOf } = Reflect;
   const { exec } = RegExp.prototype;

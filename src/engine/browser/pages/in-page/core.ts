@@ -16,10 +16,7 @@ export interface HarnessFailure {
 
 export type HarnessCore = ReturnType<typeof createHarnessCore>;
 
-/**
- * The browser evaluates this function's source text, so it can use only globals and its own code. It stores the globals that it uses,
- * because the action may replace them.
- */
+/** The browser evaluates this function's source text. The function stores the globals it uses, because the action may replace them. */
 export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatter, installConsole: InstallConsole) {
   const scope = globalThis as Any;
   const { apply, defineProperty, deleteProperty, getPrototypeOf, ownKeys } = Reflect;

@@ -6,10 +6,7 @@ import type { HostServiceCalls, RunServiceCalls } from "./service-calls.js";
 
 declare const self: Any;
 
-/**
- * Returns the object whose methods the service calls; null if the document has history state of the previous document. The browser
- * evaluates this function's source text, so it can use only globals and its own code.
- */
+/** Returns null if the document has history state of the previous document. The browser evaluates this function's source text. */
 export function createDocumentHarness(
   core: HarnessCore,
   hostCalls: HostServiceCalls,
@@ -55,7 +52,6 @@ export function createDocumentHarness(
     return failure;
   }
 
-  /** Returns null, or an error answer if loading fails. */
   function load(url: string): Promise<string | null> {
     return new PagePromise((resolve: Any) => {
       let failed: string | null = null;
@@ -83,7 +79,7 @@ export function createDocumentHarness(
   async function loadAll(scripts: readonly string[], endIndex: number): Promise<string | null> {
     // The `await` shortens the stack: later stack traces contain no frames of the service, only those of the action.
     await undefined;
-    // Read only now, because this script may have started before the document had a head.
+    // Reads `head` only now, because this script may have started before the document had a head.
     head = document.head;
     for (let i = 0; i < endIndex; i += 2) {
       const failed = scripts[i] === "" ? await load(scripts[i + 1]!) : evaluate(scripts[i]!, scripts[i + 1]!);
@@ -103,7 +99,6 @@ export function createDocumentHarness(
 
   return {
     __proto__: null,
-    /** Receives a part of the service's response to a request of the run. */
     answer: hostCalls.answer,
     /** `scripts` alternates names and sources, or `""` and URLs. Removes the DevTools binding, so that the action cannot use it. */
     run(bindingName: string, scripts: Any, payload: string, settings: string, base: string): Promise<string> {

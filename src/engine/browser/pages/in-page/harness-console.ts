@@ -7,7 +7,6 @@ export interface HarnessLimits {
   textMaxCharacters: number;
   consoleMaxLines: number;
   consoleMaxCharacters: number;
-  /** Text of the last console line, which is printed when the run has reached a limit for its lines. */
   consoleFull: string;
 }
 
@@ -15,10 +14,7 @@ declare const self: Any;
 
 export type InstallConsole = ReturnType<typeof createConsoleInstaller>;
 
-/**
- * The installed console calls `print` with the JSON of each ConsoleLine. The browser evaluates this function's source text, so it can use
- * only globals and its own code.
- */
+/** The browser evaluates this function's source text, so it can use only globals and its own code. */
 export function createConsoleInstaller(limits: HarnessLimits, formatter: ValueFormatter) {
   const scope = globalThis as Any;
   const { ownKeys } = Reflect;
@@ -36,7 +32,6 @@ export function createConsoleInstaller(limits: HarnessLimits, formatter: ValueFo
     const counts: Any = { __proto__: null };
     const timers: Any = { __proto__: null };
     const labelOf = (label: Any) => (label === undefined ? "default" : formatter.format(label));
-    /** Prints the time of a timer. Returns true if a timer with this label exists. */
     function elapsed(label: string, values: Any): boolean {
       const startedAt = timers[label];
       if (startedAt === undefined) write("warn", [`Timer '${label}' does not exist`]);
@@ -95,10 +90,7 @@ export function createConsoleInstaller(limits: HarnessLimits, formatter: ValueFo
   };
 }
 
-/**
- * Removes the DevTools binding for console lines, so that the action cannot use it. The browser evaluates this function's source text, so
- * it can use only globals and its own code.
- */
+/** Removes the DevTools binding, so that the action cannot use it. The browser evaluates this function's source text. */
 export function replaceWorkerConsole(core: { installConsole: InstallConsole }, bindingName: string): void {
   const print = self[bindingName];
   delete self[bindingName];

@@ -1,7 +1,4 @@
-/**
- * Web platform for code in a network isolate. Only primitives and functions can be passed to a realm (the ShadowRealm of a run). So objects
- * such as a `Response` stay in the worker, and the realm uses each object through a function.
- */
+/** Web platform of a network isolate. Its objects stay in the worker, because only primitives and functions can enter a ShadowRealm. */
 import type { Any } from "./any.js";
 import type { RealmObjectOperation, RealmValueDecoder, ReceiveEncodedValues } from "./host-rows.js";
 import type { WorkerTimers } from "./host-timers.js";
@@ -34,11 +31,7 @@ export interface WorkerPlatformClass {
 
 export type WorkerPlatform = ReturnType<typeof createWorkerPlatform>;
 
-/**
- * Classes in `unnamed` are no globals of a realm, although the realm has objects of them. `maxCharacters`: total size of values in platform
- * objects after which the thread must be replaced. The browser evaluates this function's source text, so it can use only globals and its
- * own code.
- */
+/** The browser evaluates this function's source text, so it can use only globals and its own code. */
 export function createWorkerPlatform(
   names: readonly string[],
   unnamed: readonly string[],
@@ -176,7 +169,6 @@ export function createWorkerPlatform(
       return buffer.detached ? new Uint8Array() : new Uint8Array(buffer, byteOffset, byteLength);
     }
 
-    /** Row of values that are already encoded. */
     class Row {
       constructor(readonly row: readonly Any[]) {}
     }

@@ -1,7 +1,4 @@
-/**
- * Decodes values that code in a realm (ShadowRealm of a run) passes to a web platform function. Runs in the worker of a network isolate,
- * outside of the realm.
- */
+/** Decodes values that code in a ShadowRealm passes to web platform functions. Runs in the worker of a network isolate. */
 import type { Any } from "./any.js";
 
 declare const self: Any;

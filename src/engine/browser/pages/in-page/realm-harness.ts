@@ -14,11 +14,7 @@ type SendRequest = (
   text: string,
 ) => number;
 
-/**
- * The browser evaluates this function's source text when it creates the realm, so it can use only globals and its own code. Only texts and
- * functions can be passed to and from a realm. Returns a function that connects the realm to the worker and returns `start`, which runs the
- * action's code.
- */
+/** The browser evaluates this function's source text when it creates the realm. So it can use only globals and its own code. */
 export function createRealmHarness(
   core: HarnessCore,
   restrictCodeOfText: CodeFromTextRestriction,

@@ -1,7 +1,4 @@
-/**
- * Defines the web platform in a realm (the ShadowRealm of a run in a network isolate): classes and functions such as `Request` and `fetch`.
- * They have the same members as the browser's own, and use objects of the worker (host-platform.ts).
- */
+/** Defines the web platform in a ShadowRealm: classes such as `Request`, which use objects of the worker (host-platform.ts). */
 import type { Any } from "./any.js";
 import type { WorkerObjectHandle, WorkerPlatformClass } from "./host-platform.js";
 import type { RealmErrorFactory } from "./realm-faults.js";
@@ -9,11 +6,9 @@ import type { RealmValueEncoder } from "./realm-rows.js";
 import type { RealmAbortSignals } from "./realm-signals.js";
 import type { RealmTimers } from "./realm-timers.js";
 
-/** Options of a call from the realm to the worker. */
 interface Call {
   __proto__: null;
   of?: string;
-  /** Converts the result of the call for the action. */
   convert?: ((value: Any, trace: Any) => unknown) | undefined;
   /** Function that the action called. Its frame and all frames above it are removed from the stack of an error. */
   caller?: object | undefined;
@@ -49,7 +44,6 @@ export function createRealmPlatform(
   const entriesPrototype = getPrototypeOf(getPrototypeOf(([] as Any)[iterator]())!) as object;
   const prototypes: Any = { __proto__: null };
   const entriesOfClass: Any = { __proto__: null };
-  /** Functions of the worker that return the next value of an iterator, by the realm's iterator object. */
   const iterators = new WeakMap<object, WorkerObjectHandle>();
   const PLAIN = { __proto__: null } as Call;
   /** Cached attribute values, so that an attribute returns the same object at each read. */

@@ -1,7 +1,4 @@
-/**
- * Encodes values that code in a realm (ShadowRealm of a run) passes to a web platform function in the worker. Objects are not copied: the
- * platform reads their properties through functions of the realm.
- */
+/** Encodes values that code in a ShadowRealm passes to the worker. The worker reads the properties of objects through functions. */
 import type { Any } from "./any.js";
 import type { WorkerObjectHandle } from "./host-platform.js";
 import type { RealmObjectOperation, ReceiveEncodedValues } from "./host-rows.js";
@@ -79,7 +76,6 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
     return memory === null ? "" : apply(toBase64, memory, []);
   }
 
-  /** Appends the kind of a buffer or view, its bytes, its maximum length if it is resizable, and true if it is detached. */
   function appendBytes(row: Any[], value: Any): void {
     const kind = !isView(value) ? "ArrayBuffer" : (apply(kindOfArray, value, []) ?? "DataView");
     const parts = kind === "DataView" ? partOfView : partOf;
@@ -174,13 +170,11 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
       return read;
     },
     setHandle: (object: object, handle: WorkerObjectHandle) => apply(setOf, handles, [object, handle]),
-    /** Returns the error at this index, which code of the realm threw. */
     thrownError: (index: number): unknown => thrown[index],
     rowOf(values: readonly unknown[], row: Any[] = []): Any[] {
       for (let at = 0; at < values.length; at += 1) appendValue(row, values[at]);
       return row;
     },
-    /** Copies bytes into a buffer or view of the realm. */
     write(value: unknown, bytes: unknown): unknown {
       const memory = memoryOf(value);
       if (memory !== null) apply(setBytes, memory, [bytes]);

@@ -1,7 +1,4 @@
-/**
- * Replaces methods of EventTarget and AbortSignal in a realm (ShadowRealm of a run). A listener that throws would crash the page, because a
- * realm cannot report errors. `AbortSignal.timeout` needs a timer of the worker.
- */
+/** Replaces methods of EventTarget and AbortSignal in a ShadowRealm, where a listener that throws would crash the page. */
 import type { Any } from "./any.js";
 import type { WorkerObjectHandle } from "./host-platform.js";
 
@@ -24,9 +21,7 @@ export function createRealmAbortSignals() {
   const isAborted = getterOf(AbortSignal.prototype, "aborted");
   const reasonOf = getterOf(AbortSignal.prototype, "reason");
   const onAbort = getOwnPropertyDescriptor(AbortSignal.prototype, "onabort")!;
-  /** Functions that are registered in place of the action's event listeners, by the original listener. */
   const wrappers = new WeakMap<object, object>();
-  /** Functions that the action has set as `onabort`, by AbortSignal. */
   const handlers = new WeakMap<object, unknown>();
 
   const isObject = (value: unknown): boolean =>
@@ -80,7 +75,6 @@ export function createRealmAbortSignals() {
     defineProperty(AbortSignal.prototype, "onabort", { __proto__: null, get, set } as Any);
   }
 
-  /** Converts a value to an integer number of milliseconds, as the platform does. */
   function toMs(value: unknown): number {
     const ms = trunc(Number(value));
     if (isNumber(ms) && ms >= 0 && ms <= MAX_SAFE_INTEGER) return ms;

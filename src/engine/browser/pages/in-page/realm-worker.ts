@@ -1,7 +1,4 @@
-/**
- * Runs on the worker thread of an isolate: creates a ShadowRealm for each run, and the next one in advance. Code of actions never runs in
- * the worker's own global scope.
- */
+/** Runs on the worker thread of an isolate: creates a ShadowRealm for each run, and the next one in advance. */
 import type { Any } from "./any.js";
 import type { WorkerPlatform } from "./host-platform.js";
 import type { ThreadMessage, ThreadStep } from "./messages.js";
@@ -23,11 +20,7 @@ export interface ThreadLimits {
   messageCharacters: number;
 }
 
-/**
- * Returns the object whose methods the service calls. `host` and `calls` are null without network. With `host`, an answer starts with the
- * run's number of `fetch` calls. The function creates few objects for each realm, because they stay in memory until the thread ends. The
- * browser evaluates this function's source text, so it can use only globals and its own code.
- */
+/** The browser evaluates this function's source text, so it can use only globals and its own code. */
 export function createRealmWorker(
   realmSource: string,
   getScripts: ScriptCache,
@@ -117,9 +110,7 @@ export function createRealmWorker(
       calls?.connect((text) => send(`service ${text}`));
       prepare();
     },
-    /**
-     * Returns `late` if there is no realm for the run. `standInsJson`: globals that a trial replaces. `base`: URL of the service, or "".
-     */
+    /** Returns `late` if there is no realm for the run. `standInsJson`: globals that a trial replaces. `base`: URL of the service. */
     run(
       payload: string,
       settings: string,
@@ -152,9 +143,7 @@ export function createRealmWorker(
       };
       return "";
     },
-    /** Receives a part of the service's response to a request. */
     answer: calls?.answer,
-    /** Returns a part of the last answer, which was too long for one message. */
     part: (from: number, to: number): string => answer.slice(from, to),
   };
 }

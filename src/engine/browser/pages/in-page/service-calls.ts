@@ -1,7 +1,4 @@
-/**
- * Sends requests of the client library in a run to the service through a DevTools binding. `createHostServiceCalls` runs outside of the
- * run: in the thread of an isolate, or in the harness of a document. `createRunServiceCalls` runs in the global scope of the run.
- */
+/** Sends requests of a run's client library to the service: one part outside of the run's global scope, and one part in it. */
 import type { Any } from "./any.js";
 
 export type HostServiceCalls = ReturnType<typeof createHostServiceCalls>;
@@ -17,10 +14,7 @@ interface CallQueue {
   nextIndex: number;
 }
 
-/**
- * Runs outside of the run's global scope. Texts that start with `outgoing` are requests to other services (at most `outgoingMax` at once).
- * The browser evaluates this function's source text, so it can use only globals and its own code.
- */
+/** Runs outside of the run's global scope. The browser evaluates this function's source text. */
 export function createHostServiceCalls(atOnceMax: number, outgoingMax: number) {
   const active = new Map<number, { receivePart: ReceivePart; queue: CallQueue }>();
   const queueOf = (max: number): CallQueue => ({ max, activeCount: 0, waiting: [], nextIndex: 0 });
@@ -78,10 +72,7 @@ export function createHostServiceCalls(atOnceMax: number, outgoingMax: number) {
   };
 }
 
-/**
- * Runs in the run's global scope. `call` returns null for a request that is too long. The browser evaluates this function's source text.
- * The function stores the globals it uses, because the action may replace them.
- */
+/** Runs in the run's global scope. The function stores the globals it uses, because the action may replace them. */
 export function createRunServiceCalls(bodyMax: number, callMax: number) {
   const RunPromise = Promise;
   const RunTypeError = TypeError;

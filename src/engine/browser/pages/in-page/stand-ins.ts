@@ -1,17 +1,11 @@
-/**
- * Replaces globals that an isolate lacks with stand-ins, so that code can be tried in the isolate. Libraries often only store these
- * globals, compare them, or check their type, which works with a stand-in.
- */
+/** Replaces globals that an isolate lacks, so that code can be tried in it. Libraries often only store or compare such globals. */
 
 import type { GlobalStandIn } from "../../globals.js";
 import type { Any } from "./any.js";
 
 export type DefineStandIns = ReturnType<typeof createStandInDefiner>;
 
-/**
- * If code uses a stand-in in an unsupported way, the stand-in calls `touched` and throws, and the run is repeated in another mode. The
- * browser evaluates this function's source text, so it can use only globals and its own code.
- */
+/** An unsupported use of a stand-in calls `touched` and throws. The browser evaluates this function's source text. */
 export function createStandInDefiner() {
   const { defineProperty, ownKeys } = Reflect;
   const { hasOwn } = Object;

@@ -3,10 +3,7 @@ import type { Any } from "./any.js";
 
 declare const self: Any;
 
-/**
- * The browser evaluates this function's source text, so it can use only globals and its own code. `withOrigin` gives the worker the page's
- * origin, which requests need.
- */
+/** The browser evaluates this function's source text, so it can use only globals and its own code. */
 export function createThreadHost(withOrigin: boolean): unknown {
   const { Worker } = self;
   // This message of a new worker reports that the worker is ready. Until then, some of its globals are missing.
@@ -28,7 +25,6 @@ export function createThreadHost(withOrigin: boolean): unknown {
         realms += 1;
       };
     },
-    /** True if the worker has created at least `realm` realms. */
     hasMade: (realm: number): boolean => realms >= realm,
   };
 }

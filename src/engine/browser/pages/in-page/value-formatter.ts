@@ -158,7 +158,6 @@ export function createValueFormatter(maxCharacters: number) {
     truncate,
     read,
     format,
-    /** @param formats true if the first value may contain format specifiers */
     line(values: Any, formats: boolean): string {
       const used = { count: 1 };
       const isFormat = formats && values.length > 1 && typeof values[0] === "string";
