@@ -1,6 +1,6 @@
 /**
- * Writes and reads a backup file: a compressed tar file, encrypted if a secret is passed. The writer removes a file that it could not
- * write completely. All data is streamed, so that only a few megabytes are in memory.
+ * Writes and reads a backup file: a compressed tar file, encrypted if a secret is passed. All data is streamed, so that only a few
+ * megabytes are in memory.
  */
 import { randomBytes } from "node:crypto";
 import { createReadStream } from "node:fs";
@@ -77,7 +77,6 @@ async function readFirstBytes(path: string): Promise<Buffer> {
   }
 }
 
-/** Returns the gzip-compressed bytes of a backup file. Decrypts these bytes first if the file is encrypted. */
 async function readCompressedBytes(path: string, secret: BackupSecret | null): Promise<AsyncIterable<Buffer>> {
   const head = await readFirstBytes(path);
   const from = (start: number) => createReadStream(path, { start, highWaterMark: READ_CHUNK_BYTES });
@@ -101,7 +100,7 @@ async function* decompressBytes(bytes: Transform): AsyncGenerator<Buffer> {
 }
 
 /**
- * Yields the files in the backup. Do not use a file before the last one was yielded, because only then their digest has been verified.
+ * Yields the files in the backup. Use them only after the last one was yielded, because their digest is verified at the end.
  * @throws ArchiveError if the file is damaged, or the secret is wrong
  */
 export async function* readArchive(path: string, secret: BackupSecret | null): AsyncGenerator<ArchiveFile> {

@@ -1,7 +1,7 @@
 /**
  * Processes items in batches, for work that takes nearly as long for one item as for many, such as a transaction. Items that are added
- * while a batch is processed form the next batch; another item is processed at once. Each batch takes items of different keys in turn, so
- * that a key with many items delays only itself.
+ * during a batch wait for the next batch. Each batch takes items of different keys in turn, so that a key with many items delays only
+ * itself.
  */
 import { runInBackground } from "../background.js";
 
@@ -23,12 +23,12 @@ export function createBatchProcessor<Item, Result>(options: {
   maxConcurrentCalls: number;
   /** Returns the key of an item, such as the ID of its app. Without this function, all items have the same key. */
   keyOf?: (item: Item) => number;
-  /** Returns the expected cost of an item. A batch ends with the item with which its cost reaches `maxCost`. */
+  /** Returns the expected cost of an item. A batch takes no further item when the sum of its costs reaches `maxCost`. */
   costOf?: (item: Item) => number;
   maxCost?: number;
-  /** True if one item may have caused the error, and nothing was written. Each item then gets a call of its own. */
+  /** True if one item may have caused the error, and nothing was written. Then `processBatch` is called for each item alone. */
   isCausedByOneItem: (error: unknown) => boolean;
-  /** True if the items of one key may have caused the error, and nothing was written. Each key then gets a call of its own. */
+  /** True if the items of one key may have caused the error, and nothing was written. Then `processBatch` is called for each key alone. */
   isCausedByOneKey?: (error: unknown) => boolean;
 }): BatchProcessor<Item, Result> {
   const { processBatch: work, maxItems, maxConcurrentCalls, isCausedByOneItem } = options;
@@ -50,7 +50,6 @@ export function createBatchProcessor<Item, Result>(options: {
     }
   }
 
-  /** Processes the items of each key in a call of their own, one call after the other. */
   async function processKeys(batch: readonly WaitingItem<Item, Result>[], error: unknown): Promise<void> {
     const batches = [...Map.groupBy(batch, ({ item }) => keyOf(item)).values()];
     if (batches.length === 1) for (const { reject } of batch) reject(error);

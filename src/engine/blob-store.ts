@@ -2,7 +2,7 @@
 import type { BlobStore, Bucket } from "./blob-store/blob.js";
 import { createFolderBlobStore } from "./blob-store/folder.js";
 
-/** Without `bucket`, uses `folder` (absolute path). `space` is a subfolder, so that several databases can share a folder or bucket. */
+/** If `bucket` is null, uses `folder` (absolute path). `space` is a subfolder, so that several databases can share a folder or bucket. */
 export async function openBlobStore(options: {
   folder: string;
   bucket: Bucket | null;
@@ -10,7 +10,7 @@ export async function openBlobStore(options: {
 }): Promise<BlobStore> {
   const { folder, bucket, space } = options;
   if (bucket === null) return createFolderBlobStore(folder, space);
-  // The S3 client is loaded only if needed, because loading it takes as long as loading the rest of the service.
+  // The S3 client is loaded only if it is needed, because loading it takes long.
   const { createBucketBlobStore } = await import("./blob-store/bucket.js");
   return createBucketBlobStore(bucket, space);
 }

@@ -26,21 +26,19 @@ import type { BuiltSourceScript, SourceBuildJob } from "./bundler/source-script.
 
 const CHILD_PROGRAM = fileURLToPath(new URL("./bundler/child.js", import.meta.url));
 
-/** Limits of a build process: duration in milliseconds, and memory in bytes together with its child processes. */
 interface BuildLimits {
   ms: number;
   bytes: number;
 }
 const BUILD_LIMITS: BuildLimits = { ms: 30_000, bytes: 512 * 2 ** 20 };
-/** If a build at its time limit got a smaller share of the limit as CPU time, the machine was too busy, and the package is not at fault. */
+/** A build at its time limit that got less CPU time than this share of the limit ran on a busy machine. The package is not at fault. */
 const MIN_CPU_SHARE = 1 / 2;
 const USAGE_CHECK_MS = 100;
-/** Number of characters that are kept of the standard error of a build process. */
 const ERROR_TEXT_MAX_CHARACTERS = 4_096;
 const SCRIPT_MAX_BYTES = 5 * 1024 * 1024;
 /** Maximum size of the response: twice the maximum size of a script, because characters may be escaped, and 2 MB for other fields. */
 const ANSWER_MAX_BYTES = 2 * SCRIPT_MAX_BYTES + 2 * 1024 * 1024;
-/** Empty job that tests a sandbox, because every build process that can start answers it. */
+/** Empty job with which a sandbox is tested. Every build process that can start answers this job. */
 const EMPTY_JOB: PackageBundleJob = {
   packages: [{ name: "probe", version: "0.0.0", folder: "/node_modules/probe", bytes: 0 }],
   maxBytes: 0,
@@ -70,7 +68,6 @@ export interface PackageArchive extends PackageInTree {
   archive: Buffer;
 }
 
-/** Reads the standard error of a process. Returns a function that returns the beginning of the text read so far. */
 function collectErrorText(stream: Readable): () => string {
   let errorText = "";
   stream.setEncoding("utf8").on("data", (chunk: string) => {
@@ -94,13 +91,13 @@ const formatSeconds = (ms: number) => `${ms / 1_000} s`;
 const formatMegabytes = (bytes: number) => `${bytes / 2 ** 20} MB`;
 const createKilledFault = () =>
   new BundlerBusyError("the build process was ended before it finished; the machine may have too little memory");
-/** Codes of errors of a start under another account: no right to do this, or (EINVAL) an account without an ID in this container. */
+/** Error codes if a process cannot start under another account: no permission, or (EINVAL) the account has no ID in this container. */
 const ACCOUNT_ERROR_CODES: readonly unknown[] = ["EPERM", "EACCES", "EINVAL"];
 const createLimitFault = (limit: string) => new PackageError(`the bundler exceeded its limit of ${limit}`);
 
 interface BundlerOptions {
   log: Logger;
-  /** False allows bundling on machines without user namespaces, where a build process can reach the network. */
+  /** If false, packages are also bundled on machines without user namespaces, where a build process can reach the network. */
   sandbox: boolean;
   /** Only tests set this option and `unshareCommand`, the command that isolates the process from the network. */
   script?: string;
@@ -122,7 +119,6 @@ function explainEnd({ signalCode }: ChildProcess, { ms, bytes }: BuildLimits, er
 
 function killProcess(child: ChildProcess): void {
   try {
-    // The process group includes the bundler that the process has started.
     if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
   } catch {
     // The group has already ended.
@@ -150,11 +146,7 @@ export class Bundler {
     return child;
   }
 
-  /**
-   * Kills the process if it and its children together exceed the limits. If the machine does not report their usage, only the kernel's
-   * limits apply.
-   * @param refuse called with the error when a limit is exceeded
-   */
+  /** If the machine does not report the usage, only the kernel's limits apply. `refuse` is called when a limit is exceeded. */
   private watchChildLimits(
     child: ChildProcess,
     { ms, bytes }: BuildLimits,
@@ -218,11 +210,7 @@ export class Bundler {
     }
   }
 
-  /**
-   * Returns false if the sandbox cannot start, or if its process ends with an exit code and without a response. A process that is killed,
-   * or that lacks a resource, shows nothing about the sandbox: the machine may have too little memory for any process.
-   * @throws BundlerBusyError if the process was killed, did not start or lacked a resource
-   */
+  /** Returns false if the sandbox cannot start. @throws BundlerBusyError if the process was killed, or if the machine lacked a resource */
   private async isSandboxWorking(sandbox: BundlerSandbox): Promise<boolean> {
     let child: ChildProcess | undefined;
     try {
@@ -252,10 +240,7 @@ export class Bundler {
     throw refusal;
   }
 
-  /**
-   * Finds the strictest sandbox once. If none works, the next call searches again, because the operator may have enabled one meanwhile.
-   * @throws SandboxUnavailableError, BundlerBusyError
-   */
+  /** If no sandbox works, the next call searches again. @throws SandboxUnavailableError, BundlerBusyError */
   findSandbox(): Promise<BundlerSandbox> {
     this.sandboxPromise ??= this.findStrictest().catch((error: unknown) => {
       this.sandboxPromise = null;
@@ -265,8 +250,7 @@ export class Bundler {
   }
 
   /**
-   * @param packages the requested package first, then its dependencies, with their folders in `node_modules`
-   * @param subpath path of the module in the requested package; empty for its main module
+   * `packages`: the requested package first, then its dependencies. `subpath`: a module in the requested package; "" for its main module.
    * @throws PackageError, BundlerBusyError, SandboxUnavailableError
    */
   async bundle(packages: readonly PackageArchive[], subpath = ""): Promise<BundledScript> {

@@ -58,16 +58,14 @@ export class ResponseTooLargeError extends Error {}
 export class TooManyRedirectsError extends Error {}
 
 export interface AddressCheckedConnections {
-  /** Opens a TCP connection to a host. @throws NotConnectedError */
   connect(host: string, port: number): Promise<Socket>;
   /** Does not follow redirects. @throws NotConnectedError before a byte of the request was sent; other errors after that */
   request(url: URL, request: HttpRequest): Promise<HttpResponse>;
-  /** Follows redirects. @throws NotConnectedError, ResponseTooLargeError, TooManyRedirectsError; others for an incomplete or late one */
+  /** Follows redirects. @throws NotConnectedError, ResponseTooLargeError, TooManyRedirectsError; others for an incomplete response */
   download(url: URL, request: DownloadRequest): Promise<Download>;
 }
 
 interface CheckedConnectionsOptions {
-  /** Returns true if connections to this IP address are allowed. */
   mayReach: (address: string) => boolean;
   /** Hosts, as `host:port`, that are allowed even if their address is private. */
   trusted?: ReadonlySet<string>;

@@ -7,14 +7,12 @@ import { runInBackground } from "../background.js";
 export type DiskSpaceLevel = "enough" | "low" | "spent";
 
 export interface DiskSpace {
-  /** Level at the last measurement. */
   level(): DiskSpaceLevel;
   /** Measures the free space once, and periodically from then on. */
   start(): Promise<void>;
   stop(): void;
 }
 
-/** Disk space that is always enough, for a database without a configured limit. */
 export const UNLIMITED_DISK_SPACE: DiskSpace = {
   level: () => "enough",
   start: async () => undefined,

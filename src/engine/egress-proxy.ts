@@ -24,10 +24,7 @@ const GLOBAL_UNICAST_V6 = ipaddr.parseCIDR("2000::/3") as [ipaddr.IPv6, number];
 export interface EgressProxyOptions {
   /** True allows all addresses and ports: only for tests and local development. */
   allowPrivateNetwork: boolean;
-  /**
-   * Private endpoints to which runs may connect: IP addresses by `host:port` of the page's URL. Called for each connection, because the
-   * service's own port is known only after its server has started.
-   */
+  /** Private endpoints that runs may contact: IP addresses by `host:port`. A function, because the service's port is known late. */
   endpoints?: () => ReadonlyMap<string, string>;
   /** IP address of this machine from which connections are made; null lets the system choose. */
   localAddress?: string | null;
@@ -38,7 +35,6 @@ export interface EgressProxyOptions {
   servesAddress?: (peer: string) => boolean;
   /** True if proxy ports accept local processes with this user ID. By default, and without a known user ID, all are accepted. */
   servesUid?: (uid: number) => boolean;
-  /** Time limit in milliseconds for connecting to a host; default 10 s. */
   connectTimeoutMs?: number;
   /** Returns all addresses of a host name; default: the machine's resolver. */
   resolve?: (hostname: string) => Promise<LookupAddress[]>;
@@ -46,11 +42,9 @@ export interface EgressProxyOptions {
 
 /** Functions of a run that the proxy port calls. Each `host` argument has the format `host:port`. */
 interface EgressProxyCallbacks {
-  /** Called once for each contacted host. */
   onHost(host: string): void;
   /** Called when the proxy rejects a host. `reason` is text for the author of the action. */
   onRejected?(host: string, reason: string): void;
-  /** Called when the proxy has connected to a host. */
   onReached?(host: string): void;
   /** Called before the proxy resolves the host name. If the result is false, the proxy rejects the connection. */
   mayConnect?(host: string): Promise<boolean>;
@@ -140,7 +134,6 @@ class ProxyPort implements EgressProxyPort {
   private askedLate = false;
   private readonly known = new WeakSet<Socket>();
   private closed = false;
-  /** Aborts the current and pending connections of the proxy port. */
   private abortController = new AbortController();
   private readonly server: Server;
 

@@ -46,7 +46,7 @@ const getClusterFolder = (dataDir: string) => join(dataDir, "postgres");
 const getLockFilePath = (dataDir: string) => join(dataDir, "service.lock");
 const getUrlFilePath = (dataDir: string) => join(dataDir, "database-url");
 
-/** Maximum length of a Unix socket's path on every system. Per statement, such a socket takes 5 % less CPU time than TCP. */
+/** Maximum length of a Unix socket's path that every system allows. */
 const SOCKET_PATH_MAX = 103;
 
 function createSocketUrl(url: string, { port, socketPath }: Postmaster): string {
@@ -96,8 +96,7 @@ async function ensureDatabase(url: string): Promise<void> {
 
 /**
  * Starts PostgreSQL in `dataDir/postgres`, with a Unix socket and a free port of 127.0.0.1. First stops a server of a killed service.
- * @throws EmbeddedPostgresError with a reason in one line: another process uses the folder, the platform has no embedded PostgreSQL, or
- *   the server reported an error
+ * @throws EmbeddedPostgresError if another process uses the folder, there is no PostgreSQL for the platform, or the server failed
  */
 export async function startEmbeddedPostgres({
   dataDir,
@@ -127,7 +126,7 @@ export async function startEmbeddedPostgres({
   }
 }
 
-/** Returns null if no running service has started a server in `dataDir`, or if the server is not ready. */
+/** Returns the database URL; null if no running service has started a server in `dataDir`, or if the server is not ready. */
 export async function findRunningEmbeddedPostgres(dataDir: string): Promise<string | null> {
   if (findDataFolderLockHolder(getLockFilePath(dataDir)) === null) return null;
   const url = readSavedUrl(dataDir);

@@ -8,7 +8,6 @@ const LENGTH_DIGITS = 4;
 /** With this filter, a Git server that supports filters does not send files above 1 MB. */
 const BLOB_FILTER = "filter blob:limit=1m";
 const REFS_MAX = 1_000;
-/** Maximum size of a response that lists capabilities or refs. */
 const LIST_MAX_BYTES = 256 * 1024;
 /** Maximum packets of a response. A pack of 5 MB has 5,000 packets of 1 KB, which are the smallest that occur. */
 const PACKETS_MAX = 20_000;
@@ -89,7 +88,6 @@ function splitPackets(body: Buffer): Packet[] {
 const packetToLine = (received: Packet): string | null =>
   typeof received === "string" ? null : received.toString("utf8").replace(/\n$/, "");
 
-/** @throws GitRemoteError if a packet of the response reports an error */
 function throwReportedError(packets: readonly Packet[]): void {
   const stated = packets.find(
     (received): received is Buffer => typeof received !== "string" && received.toString("latin1", 0, 4) === "ERR ",
@@ -114,7 +112,6 @@ function checkStatus({ status, headers }: GitResponse, type: string): void {
     throw new GitRemoteError("the response is not in the format of a Git server; check the URL of the repository");
 }
 
-/** @throws GitRemoteError if a list of refs or capabilities exceeds LIST_MAX_BYTES */
 function checkListSize({ body }: GitResponse): void {
   if (body.length > LIST_MAX_BYTES)
     throw new GitRemoteError(

@@ -30,10 +30,9 @@ interface IsolateLimits {
 // needs no collection.
 setFlagsFromString("--no-wasm-code-gc");
 
-/** isolated-vm frees an isolate in another thread, and does not report the end. Measured: 30 to 100 ms on a slow machine. */
+/** isolated-vm frees an isolate in another thread, and does not report the end. So `close` waits for this time. */
 const ISOLATE_RELEASE_MS = 500;
 
-/** Line and column that V8 appends to an error message. */
 const CODE_POSITION = / \[code:(\d+):(\d+)\]$/;
 const MESSAGE_MAX_CHARACTERS = 200;
 

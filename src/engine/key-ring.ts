@@ -21,7 +21,6 @@ import { StartError } from "../errors.js";
 const KEY_BYTES = 32;
 
 export interface KeyRing {
-  /** Source of the keys (environment variable or file), as text for the log. */
   source: string;
   /** Returns the master key that encrypts new data keys. Creates the key file if it is missing. */
   getCurrentKey(): Buffer;

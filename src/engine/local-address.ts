@@ -1,7 +1,7 @@
 /** Checks if an IP address belongs to this machine. */
 import { createServer } from "node:net";
 
-/** True if the address belongs to this machine: a socket can then be bound to it. */
+/** A socket can be bound only to an address of this machine. */
 export function isLocalAddress(address: string): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const server = createServer();

@@ -10,7 +10,7 @@ import { createClient } from "../postgres.js";
 
 const CONNECTION_CHECK_MS = 10_000;
 const RECONNECT_MS = 500;
-/** A process still listens to a channel for this time after its last follower. A new follower then need not wait. */
+/** A process listens to a channel for this time after its last follower has left, so that a new follower need not wait. */
 const LISTEN_LINGER_MS = 30_000;
 
 type NotificationHandler = (payload: string) => void;
@@ -24,7 +24,7 @@ export interface DatabaseNotifications {
    * been missed: when listening starts, and after a lost connection.
    */
   follow(channel: string, listener: NotificationHandler, onGap: () => void): () => void;
-  /** Calls `listener` after each lost connection, when notifications may be missed. Returns a function that unsubscribes. */
+  /** Calls `listener` after each lost connection, because notifications may have been missed. Returns a function that unsubscribes. */
   onGap(listener: () => void): () => void;
   /** False while the database connection is lost, so that the process may miss notifications. */
   isHealthy(): boolean;
@@ -36,7 +36,6 @@ interface ChannelFollower {
   onGap: () => void;
 }
 
-/** State of a channel that has or had followers (callers of `follow`). */
 interface ChannelState {
   followers: Set<ChannelFollower>;
   /** Connection that listens to the channel or will soon do so; null if no connection does. */

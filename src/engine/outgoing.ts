@@ -1,9 +1,6 @@
 /**
- * Sends HTTP requests to other services on behalf of an app: with checked addresses, limits and redirect rules. Create one
- * `OutgoingRequestSender` per process with `open`, which connects to checked addresses only, and one `RunRequestBudget` per run.
- * `sender.send(request, scope)` resolves for every HTTP status with the decoded body, and rejects with an `OutgoingError`. `scope`
- * describes the app: its connections, the origins it may contact, and the credential for each hop (the first request, a redirect or a
- * retry).
+ * Sends HTTP requests to other services for an app, with checked addresses, limits and redirect rules. Resolves for every HTTP status, and
+ * otherwise rejects with an `OutgoingError`. A hop is one HTTP request: the first one, a redirect or a retry.
  */
 import type { Readable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
@@ -34,7 +31,6 @@ export interface OutgoingRequest {
   retry?: { attempts: number; on: readonly number[] } | undefined;
 }
 
-/** One HTTP request of a call: the first one, a followed redirect or a retry. */
 export interface OutgoingHop {
   url: URL;
   method: string;
@@ -42,7 +38,7 @@ export interface OutgoingHop {
   body: Uint8Array | null;
 }
 
-/** Data about a hop that has ended. It contains the origin, but no path, header or body. */
+/** A hop (first request, redirect or retry) that has ended. Contains the origin, but no path, header or body. */
 export interface OutgoingHopSummary {
   origin: string;
   method: string;
@@ -50,7 +46,6 @@ export interface OutgoingHopSummary {
   status: number | null;
   durationMs: number;
   sentBytes: number;
-  /** Size in bytes of the response body after decoding. */
   receivedBytes: number;
   code: string | null;
 }
@@ -59,7 +54,6 @@ export interface OutgoingRequestContext {
   /** Key of the connection pool. Two requests share a connection only if they have the same key. */
   pool: string;
   budget: RunRequestBudget;
-  /** Returns true if the app may send requests to `origin`, which is in normal form. */
   mayUseOrigin(origin: string): boolean;
   /** Returns the normal form of a URL's origin; null if its host name is invalid. */
   originOf(url: URL): string | null;
@@ -78,7 +72,6 @@ export interface OutgoingResponse {
   status: number;
   /** Response headers by name in lower case. Repeated headers are joined by ", ". Set-Cookie is left out. */
   headers: Record<string, string>;
-  /** Decoded body. */
   body: Buffer;
   /** Origin that sent the response. After redirects, this is the origin of the last request. */
   origin: string;
@@ -143,10 +136,7 @@ async function rejectOnAbort<T>(promise: Promise<T>, signal: AbortSignal): Promi
 /** All requests share this abort reason, because creating an error takes longer than starting the timer. */
 const TIMEOUT_REASON = new DOMException("the request exceeded its time limit", "TimeoutError");
 
-/**
- * The signal aborts with `outer`, or with TIMEOUT_REASON after `timeoutMs`. Call `clear` at the end of the request. `AbortSignal.timeout`
- * and `AbortSignal.any` take more time, and their signals stay in memory until the timeout.
- */
+/** The signal aborts with `outer`, or after `timeoutMs`. Signals of `AbortSignal.timeout` would stay in memory until the timeout. */
 function createTimeLimit(outer: AbortSignal, timeoutMs: number): { signal: AbortSignal; clear: () => void } {
   const controller = new AbortController();
   const stop = () => controller.abort(outer.reason);

@@ -13,7 +13,7 @@ import type { Logger } from "pino";
 const CHILD_PROGRAM = fileURLToPath(new URL("./pictures/child.js", import.meta.url));
 
 const PICTURE_MAX_PIXELS = 50_000_000;
-/** Limits of a picture process. At CPU_LIMIT_SECONDS, SIGXCPU ends the process, and SIGKILL only one second later. */
+/** Limits of a picture process. At CPU_LIMIT_SECONDS, the kernel sends SIGXCPU, which ends the process. */
 const TIME_LIMIT_MS = 60_000;
 const CPU_LIMIT_SECONDS = 12;
 const DATA_LIMIT_KB = 1_048_576;
@@ -27,7 +27,6 @@ const MISSING_RESOURCE_MESSAGES = [
   "Cannot allocate memory",
   "Too many open files in system",
 ];
-/** Number of characters that are kept of the standard error of a picture process. */
 const ERROR_TEXT_MAX_CHARACTERS = 4_096;
 /** Lower CPU priority (nice value) of a picture process, so that runs of actions come first. */
 const CHILD_NICENESS = 10;
@@ -61,7 +60,6 @@ export interface PictureResponsePartHeader {
   bytes?: number;
   /** Width and height of the decoded picture in pixels, in its displayed orientation. */
   size?: [width: number, height: number];
-  /** Error message if the process could not decode the picture. */
   fault?: string;
 }
 
@@ -78,7 +76,6 @@ export class PictureProcessBusyError extends Error {
 export interface PictureInspection {
   /** Width and height in pixels in the displayed orientation; null if the picture cannot be decoded within the limits. */
   size: [width: number, height: number] | null;
-  /** Thumbnail as WebP; null if `size` is null. */
   thumbnail: Buffer | null;
 }
 
@@ -212,10 +209,7 @@ export class PictureProcessor {
     }
   }
 
-  /**
-   * Only a process that ends with an exit code shows that the account cannot decode pictures: any process can be killed or lack a resource.
-   * @throws PictureProcessBusyError if the process was killed, did not start or lacked a resource
-   */
+  /** False only if the process ends with an exit code. @throws PictureProcessBusyError if it was killed or could not start */
   private async isAccountUsable(): Promise<boolean> {
     const job = { contentType: "image/gif", maxPixels: 1, resize: { width: 1, format: "png", quality: 1 } } as const;
     let child: ChildProcess;

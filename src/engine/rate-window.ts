@@ -8,11 +8,9 @@ export interface RateLimitDecision {
   nextAcceptedAt: Date;
 }
 
-/*
- * The row lock serializes calls of one app and rate class. A conflicting insert waits for the lock, and then evaluates WHERE and SET, so it
- * reads the clock under the lock. `greatest` keeps the hits in order if the clock steps back. The row has the newest `limit` hits. A call
- * is accepted when the oldest of them has left the window. Hits are rounded up to the millisecond, the precision of JavaScript dates. So a
- * call at `nextAcceptedAt` is accepted, and no window exceeds its limit.
+/**
+ * The insert locks the row, so that calls of one app and class run one after another. Hits are rounded up to milliseconds, the precision of
+ * JavaScript dates, so that a call at `nextAcceptedAt` is accepted.
  */
 const NOW_SQL = "date_trunc('milliseconds', clock_timestamp() + interval '999 microseconds')";
 const INSERT_CALL_SQL = `

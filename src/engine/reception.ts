@@ -28,9 +28,7 @@ export class UploadTooLargeError extends Error {
 export interface ReceivedUpload {
   path: string;
   bytes: number;
-  /** SHA-256 in hexadecimal. */
   checksum: string;
-  /** First bytes of the file, at most 4,100. */
   head: Buffer;
 }
 
@@ -40,7 +38,6 @@ interface UploadQueue {
   enter(key: number | string): Promise<() => void>;
 }
 
-/** Resolves with true if `work` settles within `limitMs`, otherwise with false. */
 function settlesWithin(work: Promise<unknown>, limitMs: number): Promise<boolean> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => resolve(false), limitMs);

@@ -7,7 +7,7 @@ import { createScanThreadQueue } from "./secret-scan/thread-queue.js";
 
 export type { ScannedText, Secret } from "./secret-scan/scan.js";
 
-/** Longer texts go to a thread. Up to this length, the search takes at most 4 ms, and the preparation of the secrets 6 ms. */
+/** Longer texts are searched in another thread. Up to this length, a search takes at most a few milliseconds. */
 const INLINE_TEXT_MAX_CHARACTERS = 24 * 1024;
 const INLINE_SECRET_MAX_CHARACTERS = 8 * 1024;
 const INLINE_SECRETS_MAX = 100;

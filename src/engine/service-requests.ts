@@ -14,7 +14,6 @@ const ALLOWED_HEADERS = [
   "if-match",
   "traceparent",
 ];
-/** HTTP statuses of redirects that a browser would follow. */
 const REDIRECT_STATUSES = [301, 302, 303, 307, 308];
 /** Header values that HTTP and `fetch` allow. They contain no line breaks. */
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;

@@ -1,6 +1,6 @@
 /**
- * Sends messages to SMTP servers over a few keep-alive connections, and reports if a message was accepted, refused, or if that is unknown.
- * nodemailer implements the protocol, without its pool: this sends a message again when a connection is lost.
+ * Sends messages to SMTP servers over a few keep-alive connections. Reports if a message was accepted or refused, or if this is unknown.
+ * Does not use nodemailer's pool, because it sends a message again after a lost connection.
  */
 import { isIPv4, type Socket } from "node:net";
 import { Readable } from "node:stream";
@@ -41,7 +41,7 @@ interface SmtpTimeouts {
 const SMTP_TIMEOUTS: SmtpTimeouts = { greetingMs: 20_000, responseMs: 60_000, attemptMs: 300_000 };
 
 export interface Smtp {
-  /** Sends a message. Reports errors as an outcome, and never throws. */
+  /** Reports errors as an outcome, and never throws. */
   deliver(server: SmtpServer, mail: OutgoingMail): Promise<DeliveryOutcome>;
   stop(): void;
 }

@@ -12,9 +12,7 @@ export interface Ticker {
   start(): Promise<void>;
   /** Calls `work` now, because some of the work may be due earlier than expected. */
   wake(): void;
-  /** True if a call of `work` has succeeded within UNHEALTHY_AFTER_MS. */
   isHealthy(): boolean;
-  /** Stops the ticker. Resolves when the current call of `work` has ended. */
   stop(): Promise<void>;
 }
 

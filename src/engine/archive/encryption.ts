@@ -32,7 +32,7 @@ const CHUNK_BYTES = 64 * 1024;
 const TAG_BYTES = 16;
 const SEALED_CHUNK_BYTES = CHUNK_BYTES + TAG_BYTES;
 
-/** Each guess of a passphrase takes 128 MB and a third of a second. Constants, because a malicious file could contain larger ones. */
+/** With these values, each guess of a passphrase takes 128 MB. Constants, because a malicious file could contain higher values. */
 const SCRYPT_PARAMETERS = { N: 2 ** 17, r: 8, p: 1, maxmem: 160 * 2 ** 20 };
 
 interface DerivedKeys {
@@ -49,7 +49,7 @@ async function deriveKeys(secret: BackupSecret, salt: Buffer): Promise<DerivedKe
   return { chunkKey: keyBytes.subarray(0, 32), headerKey: keyBytes.subarray(32) };
 }
 
-/** No two chunks have the same key and nonce: each file has another key, and each chunk of a file another number. */
+/** No two chunks have the same key and nonce: each file has its own key, and each chunk in a file its own number. */
 function createChunkNonce(number: number, last: boolean): Buffer {
   const iv = Buffer.alloc(12);
   iv.writeUInt32BE(number, 7);

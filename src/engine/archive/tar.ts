@@ -6,7 +6,6 @@ import { createHash, type Hash } from "node:crypto";
 import { Header } from "tar";
 import { createDamagedFileError } from "./failure.js";
 
-/** One file of a tar archive, completely in memory. */
 export interface ArchiveFile {
   name: string;
   content: Buffer;
@@ -69,7 +68,6 @@ class ByteReader {
     this.source = bytes[Symbol.asyncIterator]();
   }
 
-  /** Returns the next `count` bytes of the stream, or fewer at the end of the stream. */
   async readBytes(count: number): Promise<Buffer> {
     while (this.size < count) {
       const { value, done } = await this.source.next();
@@ -115,7 +113,7 @@ function isEndPart({ name, content }: ArchiveFile, count: number, sha256: string
 }
 
 /**
- * Yields the files of a tar archive. Do not use a file before the last one was yielded: the digest of all is verified at the end.
+ * Yields the files of a tar archive. Use them only after the last one was yielded: the digest of all files is verified at the end.
  * @throws ArchiveError if the file is damaged
  */
 export async function* readTar(stream: AsyncIterable<Buffer>): AsyncGenerator<ArchiveFile> {

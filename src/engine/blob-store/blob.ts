@@ -19,9 +19,7 @@ export interface BlobStore {
   put(key: string, path: string): Promise<void>;
   /** Opens a stream of the blob, or of a range of its bytes. @throws BlobMissingError */
   read(key: string, range?: ByteRange): Promise<Readable>;
-  /** Removes the blob; does nothing if it does not exist. */
   remove(key: string): Promise<void>;
-  /** Lists all blobs, in any order. */
   list(): AsyncIterable<BlobEntry>;
   /** Checks the store by writing and removing a blob. @throws the error of the store */
   check(): Promise<void>;

@@ -23,7 +23,6 @@ import {
 } from "./blob.js";
 
 const CONNECT_TIMEOUT_MS = 5_000;
-/** Time without data after which the store treats a connection to the S3 server as lost, in milliseconds. */
 const IDLE_TIMEOUT_MS = 30_000;
 
 function isNotFound(error: unknown): boolean {

@@ -18,9 +18,7 @@ const DECLARATION_EXTENSIONS: readonly [RegExp, string][] = [
   [/\.jsx?$/, ".d.ts"],
 ];
 
-/** Words that may precede the name of a module. */
 const MODULE_KEYWORD = /\b(?:from|import|require|module)\b/g;
-/** Quoted module name after MODULE_KEYWORD or PATH_REFERENCE. */
 const QUOTED_NAME = /(\s*(?:\(\s*)?)["']([^"'\n]+)["']/y;
 /** Start of `<reference path="…">`, with which a declaration file refers to another one. */
 const PATH_REFERENCE = /<reference\s+path\s*=/g;
@@ -73,7 +71,7 @@ function createDeclarationFinder(tree: FileTree) {
     return [found, ...beside].find((path) => isDeclarationFile(path) && tree.read(path)) ?? null;
   }
 
-  /** True if modules in the folder can import the package. For a missing one, the resolver takes a thousand times as long as this check. */
+  /** True if modules in the folder can import the package. For a missing package, the resolver takes a thousand times as long. */
   function isInstalled(name: string, startFolder: string): boolean {
     for (let at = startFolder; ; at = dirname(at)) {
       if (tree.read(join(at, "node_modules", name, "package.json"))) return true;

@@ -37,7 +37,6 @@ export class FileTree {
     return this.files.get(path);
   }
 
-  /** Returns the parsed package.json of a folder; an empty object if there is none. */
   readManifest(folder: string): Record<string, unknown> {
     try {
       const parsed: unknown = JSON.parse(String(this.files.get(`${folder}/package.json`) ?? "{}"));

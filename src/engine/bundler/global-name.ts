@@ -3,7 +3,6 @@ import { type AnyNode, type Program, parse } from "acorn";
 import { simple } from "acorn-walk";
 import globals from "globals";
 
-/** Name of the global variable of a package, and how the value of the global is set. */
 export interface PackageGlobalName {
   name: string;
   /** True if the global contains all exports although the module has a default export. */

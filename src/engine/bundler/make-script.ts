@@ -22,7 +22,6 @@ import {
 import { Resolution } from "./resolution.js";
 import { findNeededNodeModules, findUsedGlobalNames, parsePackageScript } from "./used-names.js";
 
-/** npm package, and the path of its folder in the file tree. */
 export interface PackageInTree {
   name: string;
   version: string;
@@ -31,7 +30,6 @@ export interface PackageInTree {
 
 export interface BundledScript {
   source: string;
-  /** Name of the global variable that the script sets. */
   global: string;
   /** Names of the globals that the script uses (used-names.ts). */
   names: string[];
@@ -162,7 +160,7 @@ const SHARED_BUILD_OPTIONS = {
   logLevel: "silent",
 } as const satisfies BuildOptions;
 
-/** Both results are false for a module that cannot be read. The later build of the script then reports the reason. */
+/** Both results are false for a module that cannot be read. The build of the final script then reports the reason. */
 async function detectModuleShape(
   tree: FileTree,
   root: PackageInTree,
@@ -191,10 +189,7 @@ async function detectModuleShape(
   }
 }
 
-/**
- * Returns code that assigns a package to its global. The value is the default export or, if there is none or `namespace` is true, an object
- * with all exports. The object is slower, because each run then copies every export.
- */
+/** The global's value is the default export or, if there is none or `namespace` is true, an object with all exports. */
 async function createWrapper(
   tree: FileTree,
   root: PackageInTree,
@@ -242,12 +237,7 @@ function checkModules(needed: readonly string[], isBuiltin: (name: string) => bo
     );
 }
 
-/**
- * Builds the script of a package with its dependencies.
- * @param packages the requested package first
- * @param options.subpath path of the module in the package; "" for the main module
- * @throws PackageError
- */
+/** `packages`: the requested package first. `options.subpath`: a module in this package; "" for its main module. @throws PackageError */
 export async function buildPackageScript(
   tree: FileTree,
   packages: readonly PackageInTree[],

@@ -19,11 +19,7 @@ const UNPRIVILEGED_ACCOUNT = { uid: 64_051, gid: 64_051 };
 const SHELL_LIMITS = `ulimit -c 0; ulimit -f 0; ulimit -S -t ${CPU_LIMIT_SECONDS}; ulimit -H -t ${CPU_LIMIT_SECONDS + 1}; ulimit -d ${DATA_LIMIT_KB} 2>/dev/null; ulimit -n 64; exec "$0" "$@"`;
 /** In namespaces of its own, the process has only an empty network, and cannot read the memory of the service's process. */
 export const UNSHARE_COMMAND: readonly string[] = ["unshare", "--user", "--net", "--"];
-/**
- * Seals the process with Landlock: it loses all rights to write, create and delete files, also those of the service. Node cannot call
- * Landlock; Debian's Perl can. 444 is landlock_create_ruleset, 446 landlock_restrict_self. The ruleset contains the rights of Landlock's
- * first version and, from the third version on, the right to truncate files.
- */
+/** Removes all rights to write, create and delete files, with Landlock (system calls 444 and 446), which Perl can call but Node cannot. */
 const SEAL_SCRIPT = `
 my $version = syscall 444, 0, 0, 1;
 my $rights = pack "Q", 0x1ff2 | ($version > 2 ? 0x4000 : 0);
@@ -59,9 +55,8 @@ export interface BundlerSandbox {
 }
 
 /**
- * Returns the sandboxes to try, the strictest first.
- * @param unshareCommand command that isolates a process from the network
- * @param allowsNetwork true to also return sandboxes without this command
+ * Returns the sandboxes to try, the strictest first. `unshareCommand` isolates a process from the network. `allowsNetwork` adds sandboxes
+ * without this command.
  */
 export function listBundlerSandboxes(unshareCommand: readonly string[], allowsNetwork: boolean): BundlerSandbox[] {
   const isRoot = process.getuid?.() === 0;
@@ -78,7 +73,7 @@ export function listBundlerSandboxes(unshareCommand: readonly string[], allowsNe
   );
 }
 
-/** True if the operator does not allow namespaces. The kernel then rejects each one with the same error as above the maximum. */
+/** True if the operator does not allow namespaces. Then the kernel reports the same error as for too many namespaces. */
 function areNamespacesDisabled(limitsFolder: string): boolean {
   return NAMESPACE_LIMIT_FILES.some((name) => {
     try {

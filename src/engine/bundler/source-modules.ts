@@ -11,7 +11,6 @@ const SOURCE_EXTENSIONS: Record<string, readonly string[]> = {
   ".mjs": [".mts"],
 };
 
-/** Returns the index after the JSON string that begins at `start`; the end of the text if the string is not closed. */
 function findStringEnd(text: string, start: number): number {
   for (let at = start + 1; at < text.length; at += 1) {
     if (text[at] === "\\") at += 1;

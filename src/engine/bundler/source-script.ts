@@ -5,7 +5,6 @@ import { PackageError } from "./fault.js";
 import { findImportedFile, findImportedFileByAlias, isOutsideFolder, isRelativeSpecifier } from "./source-modules.js";
 import { TEST_MODULE_SOURCE } from "./test-module.js";
 
-/** An action's source files and, for each package that they can import, the JavaScript expression that yields its exports. */
 export interface SourceBuildJob {
   entry: string;
   files: Record<string, string>;

@@ -8,7 +8,7 @@ import globals from "globals";
 const IMPORT_CALL_NAME = "import()";
 const EVAL_CALL_NAME = "eval()";
 const CODE_CREATING_GLOBALS = ["eval", "Function"];
-/** For this global, `findUsedGlobalNames` returns each member, because most scripts only identify the browser. */
+/** For this global, `findUsedGlobalNames` returns each used member, because most scripts only read members that identify the browser. */
 const NAVIGATOR = "navigator";
 
 /** Leaves out names that the script only tests with `typeof`, because the script works without them. */
@@ -73,7 +73,6 @@ function readGlobalObjectMember(node: AnyNode): string | null {
 const ESBUILD_REQUIRE = "__require";
 const ESBUILD_WRAPPERS = new Set(["__commonJS", "__esm", "__commonJSMin", "__esmMin"]);
 
-/** True if the node at the end of `ancestors` is always executed when the script loads. */
 function isUnconditional(ancestors: readonly AnyNode[]): boolean {
   for (let at = ancestors.length - 2; at >= 0; at -= 1) {
     const node = ancestors[at]!;

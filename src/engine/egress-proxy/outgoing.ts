@@ -38,7 +38,7 @@ function describeFailure(error: NodeJS.ErrnoException, timeoutMs: number): strin
   }
 }
 
-/** Connects to a host within a time limit. @throws RequestError with the reason why there is no connection */
+/** @throws RequestError with the reason why there is no connection */
 export function connectWithTimeout(destination: Destination, timeoutMs: number, signal: AbortSignal): Promise<Socket> {
   const { hostname, port, addresses, localAddress } = destination;
   return new Promise((resolve, reject) => {
@@ -76,8 +76,7 @@ export function createSocketAgent(socket: Socket, onSilence: () => void): Agent 
     isReported = true;
     onSilence();
   };
-  // The HTTP client fails the request on "end" or "error". The report must come first: when "close" comes, the browser may
-  // already have the proxy's response.
+  // Reports before the HTTP client fails the request. At "close", the browser may already have the proxy's response.
   for (const event of ["end", "error", "close"]) socket.prependOnceListener(event, reportSilence);
   return agent;
 }

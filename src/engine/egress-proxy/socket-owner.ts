@@ -6,7 +6,7 @@ import { type FindSocketOwner, openSocketOwnerFinder, type SocketEndpoint } from
 
 const TABLES = { ipv4: "/proc/net/tcp", ipv6: "/proc/net/tcp6" } as const;
 const UID_COLUMN = 7;
-/** Codes of the error with which a system without these tables, or with hidden ones, rejects their reading. */
+/** Error codes of reading tables in /proc that do not exist, or that the system hides. */
 const NOT_REPORTED_CODES = ["ENOENT", "EACCES"];
 
 /** Result if the process at the other end of the connection has ended. The number is not a valid user ID. */
@@ -18,7 +18,7 @@ function formatSocketEnd({ address, port }: SocketEndpoint): string {
   return `${bytes.toString("hex")}:${port.toString(16).padStart(4, "0")}`.toUpperCase();
 }
 
-/** Searches the tables of /proc for the owner, which is slow. Returns the same as `findPeerUid`. @throws the error of reading a table */
+/** Searches the tables of /proc, which is slow. Returns NO_SOCKET_OWNER if the connection is gone, and null without tables. */
 export async function readSocketUidFromProc(
   localEnd: SocketEndpoint,
   remoteEnd: SocketEndpoint,
@@ -26,7 +26,7 @@ export async function readSocketUidFromProc(
   const pair = ` ${formatSocketEnd(localEnd)} ${formatSocketEnd(remoteEnd)} `;
   const path = TABLES[ipaddr.process(localEnd.address).kind()];
   const table = await readFile(path, "latin1").catch((error: NodeJS.ErrnoException) => {
-    // A process without a free file descriptor, for instance, must not accept the client unchecked.
+    // Other errors, such as too many open files, must not let an unchecked client in.
     if (!NOT_REPORTED_CODES.includes(error.code ?? "")) throw error;
     return null;
   });

@@ -3,7 +3,6 @@ import { chownSync, lchownSync, readdirSync, readFileSync, statSync } from "node
 import { join } from "node:path";
 import { EmbeddedPostgresError } from "./failure.js";
 
-/** Account of the operating system, under which `spawn` starts a program. */
 export interface SystemAccount {
   uid: number;
   gid: number;

@@ -39,7 +39,7 @@ function fileExists(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 }
 
-/** The npm packages of PostgreSQL contain no links, and install scripts are disabled. Other processes may create them at the same time. */
+/** The npm packages of PostgreSQL contain no links. Several processes may create the links at the same time. */
 export function createLibraryLinks(folder: string): void {
   const links = JSON.parse(readFileSync(join(folder, "native/pg-symlinks.json"), "utf8")) as Array<
     Record<"source" | "target", string>

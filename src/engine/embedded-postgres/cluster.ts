@@ -9,18 +9,13 @@ import { EmbeddedPostgresError } from "./failure.js";
 
 export const SUPERUSER = "svc";
 
-/** Options of all functions that run a PostgreSQL program for a cluster. */
 export interface PostgresClusterContext {
   binaries: Binaries;
   account: SystemAccount | null;
-  /** Path of the cluster's folder without symbolic links. */
   clusterDir: string;
 }
 
-/**
- * On Linux, returns the kernel's link to the working directory of the program, which starts inside the data folder. The path itself may be
- * unusable: the account may not be allowed to open parent folders, such as /root.
- */
+/** Returns a path of the working directory that works even if the account cannot open a parent folder (only on Linux). */
 export function getDataFolderArgument(folder: string): string {
   return process.platform === "linux" ? "/proc/self/cwd" : folder;
 }
@@ -46,7 +41,7 @@ async function runProgram(program: string, args: string[], options: SpawnOptions
   throw new EmbeddedPostgresError(`PostgreSQL could not prepare its data folder (exit code ${code}): ${reason}`);
 }
 
-/** `action` gets a file descriptor with `content`, of a temporary file that the account can open. */
+/** Writes `content` to a temporary file that the account can open, and calls `action` with the file's descriptor. */
 async function runWithInput(
   path: string,
   content: string,

@@ -28,7 +28,6 @@ export interface Postmaster {
   port: number;
   /** Path of the server's Unix socket. */
   socketPath: string;
-  /** Resolves if the server ends unexpectedly. */
   failed: Promise<void>;
   stop(): Promise<void>;
 }
@@ -43,7 +42,7 @@ export function readPostmasterPidFile(clusterDir: string): { pid: number; port: 
   }
 }
 
-/** SIGINT rolls back transactions and writes a checkpoint. Later, SIGQUIT ends the server at once, without loss of a commit. */
+/** SIGINT rolls back transactions and writes a checkpoint. If this takes too long, SIGQUIT ends the server at once; no commit is lost. */
 async function stopServer(pid: number): Promise<void> {
   for (const [signal, limit] of [
     ["SIGINT", FAST_STOP_TIMEOUT_MS],
@@ -65,7 +64,7 @@ export async function stopOrphanedPostmaster(clusterDir: string, log: Logger): P
     await stopServer(left.pid);
     return;
   }
-  // The PID now belongs to another program. While it runs, PostgreSQL would not start if the file existed.
+  // The PID now belongs to another program. While this program runs, PostgreSQL would not start if the file existed.
   rmSync(join(clusterDir, "postmaster.pid"), { force: true });
 }
 
@@ -110,7 +109,7 @@ interface LaunchResult {
 }
 
 async function launchPostmaster(context: PostgresClusterContext, args: string[], log: Logger): Promise<LaunchResult> {
-  // In its own session, the server does not get Ctrl-C. The service stops the database after everything else.
+  // In its own session, the server does not get Ctrl-C, because the service must stop the database last.
   const options = { ...createPostgresSpawnOptions(context.account, context.clusterDir), detached: true };
   const child = spawn(context.binaries.postgres, args, { ...options, stdio: ["ignore", "ignore", "pipe"] });
   const ready = Promise.withResolvers<string | null>();

@@ -31,7 +31,7 @@ export function isProcessAlive(pid: number): boolean {
   }
 }
 
-/** Returns clock ticks since boot; null without /proc. Two processes that had the same PID differ in this time. */
+/** Returns the start time of a process in clock ticks since boot, which differs for two processes with the same PID; null without /proc. */
 export function readProcessStartTicks(pid: number): string | null {
   return readStatFields(pid)?.[19] ?? null;
 }

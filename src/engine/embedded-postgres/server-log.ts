@@ -1,7 +1,7 @@
 /** Converts PostgreSQL's log lines into lines of the service's log. Leaves out lines that may quote statements or values. */
 import type { Logger } from "pino";
 
-/** A line prefix that the conversion can parse, and no statements, parameters or details in the lines. */
+/** With these settings, log lines have a prefix that `writeLine` can parse, and contain no statements, parameters or details. */
 export const POSTGRES_LOG_SETTINGS: Readonly<Record<string, string>> = {
   log_destination: "stderr",
   logging_collector: "off",

@@ -35,10 +35,7 @@ async function readFirstPart(parts: AsyncIterator<Buffer>): Promise<Buffer | nul
 
 const createZstdDecoder = () => createZstdDecompress({ params: { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG } });
 
-/**
- * Decodes all frames of a zstd body, as Chromium does. Node's decoder ignores bytes after the end of a frame, so they get a new decoder.
- * @throws OutgoingError TRANSPORT if there are too many frames; errors of the decoder
- */
+/** Node's decoder ignores bytes after a frame, so each frame gets a new decoder. @throws OutgoingError TRANSPORT for too many frames */
 async function* decodeZstdFrames(body: AsyncIterable<Buffer>, origin: string): AsyncGenerator<Buffer> {
   const parts = body[Symbol.asyncIterator]();
   let unread = await readFirstPart(parts);
@@ -55,7 +52,7 @@ async function* decodeZstdFrames(body: AsyncIterable<Buffer>, origin: string): A
           decoder.write(unread, (error) => (error ? reject(error) : resolve()));
         });
         unread = unread.subarray(decoder.bytesWritten - bytesBefore);
-        // A frame has ended inside this part, and with it the output of the decoder.
+        // Unread bytes mean that a frame has ended, and with it the output of this decoder.
         if (unread.length > 0) return;
       }
       decoder.end();
@@ -66,10 +63,9 @@ async function* decodeZstdFrames(body: AsyncIterable<Buffer>, origin: string): A
   }
 }
 
-/** A step of the decoding, for `pipeline`. */
 type DecodingStep = Transform | ((body: AsyncIterable<Buffer>) => AsyncGenerator<Buffer>);
 
-/** Decoders by the name of the encoding. gzip decodes several members; the other formats except zstd have no frames. */
+/** Decoders by encoding. Only zstd needs a loop over frames: Node's gzip decoder reads all members, and other formats have no frames. */
 const DECODER_BY_ENCODING: Readonly<Record<string, (firstByte: number, origin: string) => DecodingStep>> = {
   gzip: () => createGunzip(),
   "x-gzip": () => createGunzip(),
@@ -79,7 +75,6 @@ const DECODER_BY_ENCODING: Readonly<Record<string, (firstByte: number, origin: s
 };
 
 interface DecodingOptions {
-  /** Value of the header `Content-Encoding`; undefined if the response has none. */
   encoding: string | undefined;
   /** Maximum size of the body in bytes, which applies before and after each step of decoding. */
   maxBytes: number;

@@ -79,7 +79,6 @@ export class Automaton {
     this.longestPatternBytes = patterns.reduce((longest, { length }) => Math.max(longest, length), 0);
   }
 
-  /** Approximate memory of the automaton in bytes. */
   get bytes(): number {
     return this.firstChildLabel.length * 15 + this.beginnings.bytes;
   }
@@ -131,10 +130,7 @@ export class Automaton {
     }
   }
 
-  /**
-   * Shortens failure links (Knuth and others, 1977). A link skips a node whose only child has the same label as the only child of the node
-   * at which the link starts. A byte that fails at one of these nodes also fails at the other.
-   */
+  /** Shortens failure links (Knuth and others, 1977): skips a node at which each byte fails that fails at the start of the link. */
   private shortenFailureLinks(order: Int32Array): void {
     const { firstChildLabel: first, branches, failureLinks: fail } = this;
     for (const node of order) {
@@ -171,10 +167,7 @@ export class Automaton {
     return this.root[byte]!;
   }
 
-  /**
-   * Reads bytes until no prefix of a pattern matches. Calls `onHit` at each index at which patterns end, with the longest of them. Returns
-   * the index at which the last, incomplete match begins; -1 if `onHit` returned true.
-   */
+  /** Calls `onHit` with the longest pattern at each end. Returns the index of the last, incomplete match; -1 if `onHit` returned true. */
   private scanFrom(bytes: Uint8Array, from: number, onHit: (hit: PatternMatch) => boolean): number {
     const { firstChildLabel: first, patternNode: report, depth } = this;
     let node = 0;
@@ -197,10 +190,10 @@ export class Automaton {
   }
 
   /**
-   * Calls `onHit` for each occurrence until it returns true. Occurrences are ordered by their ends. Of several with the same end, only the
-   * longest one is reported.
+   * Calls `onHit` for each occurrence, in the order of their ends, until `onHit` returns true. Of several with the same end, reports the
+   * longest.
    * @param words the same bytes as complete 32-bit words
-   * @param spans ranges that are new in this form of the text; occurrences outside of all spans may be skipped
+   * @param spans ranges that are new in this form of the text; other occurrences may be skipped
    */
   scan(
     bytes: Uint8Array,

@@ -1,6 +1,6 @@
 /**
- * Finds the indexes in bytes at which any of many patterns may begin. Reads one 32-bit word at each multiple of four, and other bytes only
- * if the word occurs near the start of a pattern. Misses no index; the caller rejects indexes at which no pattern begins.
+ * Finds the indexes in bytes at which any of many patterns may begin. Misses no index, but also returns indexes at which no pattern begins.
+ * Reads one 32-bit word at each multiple of four, and other bytes only if this word occurs near the start of a pattern.
  */
 
 /** A pattern of this length contains a complete aligned 32-bit word, at whichever index it starts. */
@@ -48,7 +48,6 @@ export class PatternStartFinder {
     }
   }
 
-  /** Memory that the tables use, in bytes. */
   get bytes(): number {
     return this.wordOffsetsByHash.length + this.eightByteHashes.byteLength;
   }

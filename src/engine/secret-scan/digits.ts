@@ -11,7 +11,7 @@ import { viewAsUint16Numbers } from "./words.js";
 /** Maximum number of bytes that line breaks and escapes may add to each byte of an encoded secret. */
 const ADDED_BYTES_MAX = 6;
 
-/** Byte that no pattern contains. At least five of them separate decoded runs: more bytes than may follow a truncated text. */
+/** Byte that no pattern contains. At least five of these bytes separate decoded runs (sequences of digits). */
 const DIGIT_SEPARATOR = 0xff;
 
 /** Decoded form of a text, with its pairs of bytes as 16-bit numbers: `even` has pairs from even indexes, `odd` from odd ones. */
@@ -61,10 +61,7 @@ function addRuns(
 /** Two runs (sequences of digits) are aligned in the same way if their starts differ by a multiple of this number. */
 const DIGITS_PER_ALIGNMENT = 4;
 
-/**
- * Returns the parts of the runs (sequences of digits) that are within `reach` bytes of a span (range to search), or of the end of the text,
- * where a secret may be truncated. Each part begins at a multiple of DIGITS_PER_ALIGNMENT in its run.
- */
+/** Returns the parts of runs (sequences of digits) within `reach` bytes of a span (range to search) or of the end of the text. */
 function selectRunsNear(runs: readonly number[], spans: Spans, reach: number): readonly number[] {
   if (spans === ENTIRE_TEXT_SPANS) return runs;
   const near: number[] = [];
@@ -102,7 +99,6 @@ function shiftBits(words: Int32Array, bits: number, moved: Int32Array): void {
   }
 }
 
-/** All runs (sequences) of digits of one numeral system, such as base64, in one layer. */
 class DigitRuns {
   /** Bytes of all runs (sequences of digits), each decoded from its first digit. The unused bits of a run's last byte are 0. */
   private readonly words: Int32Array;
@@ -149,7 +145,6 @@ class DigitRuns {
     return { bytes: bytes.subarray(0, end + 1), textIndexes: places?.subarray(0, end + 1) ?? null };
   }
 
-  /** Returns the bytes for the decoded digits from `from` to `to` and the separators after them, rounded up to whole words. */
   private countNeededBytes(from: number, to: number): number {
     return ((((to - from) * this.numerals.bitsPerDigit) >> 3) + 8) & ~3;
   }

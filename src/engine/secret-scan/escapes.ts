@@ -10,7 +10,7 @@ const LOWER_U = 0x75;
 const LOWER_X = 0x78;
 /** Over at most this distance, bytes are searched and copied one by one, because a library call would take as long. */
 const BYTEWISE_DISTANCE = 64;
-/** A decoded character may overwrite a high surrogate before the escape, which has three bytes in UTF-8. */
+/** A decoded character may overwrite the high surrogate before it, which has three bytes in UTF-8. */
 const REWRITTEN_BYTES_MAX = 3;
 const DECODED_BYTES_MAX = 4;
 const BEYOND_EVERY_TEXT = 2 ** 30;
@@ -21,7 +21,6 @@ for (const [name, value] of Object.entries({ b: 8, t: 9, n: 10, f: 12, r: 13, '"
   ESCAPED_BYTES[name.charCodeAt(0)] = value;
 }
 
-/** Returns the value of `count` hex digits from the index `from`; -1 if these characters are not all hex digits. */
 function parseHexAt(bytes: Uint8Array, from: number, count: number): number {
   if (from + count > bytes.length) return -1;
   let value = 0;
@@ -59,7 +58,6 @@ function decodeNumberAt(bytes: Uint8Array, index: number): number {
 const BACKSLASHES = repeatByteInWord(BACKSLASH);
 const PERCENTS = repeatByteInWord(PERCENT);
 
-/** Length of the longest escape in bytes. */
 const ESCAPE_BYTES = 6;
 
 /**
@@ -79,7 +77,6 @@ export function findIncompleteEscape(text: string, end: number): number {
   return first;
 }
 
-/** Finds the escapes in a text, in the order of their indexes. */
 class EscapeFinder {
   private readonly words: Int32Array;
   /** Index in `spans` of the first span (range) that was not searched completely. */
@@ -143,13 +140,12 @@ class EscapeFinder {
 /** Converts spans (ranges) of the input to the corresponding spans of the output, while escapes are removed. */
 class SpanMapper {
   readonly spans: number[] = [];
-  /** Next start or end of a span; BEYOND_EVERY_TEXT after the last span. */
   next: number;
   constructor(private readonly before: Spans) {
     this.next = before[0] ?? BEYOND_EVERY_TEXT;
   }
 
-  /** The input from `from` to `to` was written to the output, now of `length`. `isSame` is false for a decoded escape. */
+  /** Call it after the input from `from` to `to` was written, so that the output has `length` bytes. `isSame` is false for an escape. */
   recordWritten(from: number, to: number, length: number, isSame: boolean): void {
     for (; this.next <= to; this.next = this.before[this.spans.length] ?? BEYOND_EVERY_TEXT) {
       this.spans.push(isSame ? length - (to - Math.max(from, this.next)) : length);

@@ -2,7 +2,6 @@
 
 const SPACE = new Set([0x20, 0x09, 0x0a, 0x0d]);
 
-/** Returns the index after the JSON string that begins at `from`. */
 function findStringEnd(text: string, from: number): number {
   for (let quote = text.indexOf('"', from + 1); quote !== -1; quote = text.indexOf('"', quote + 1)) {
     let backslashes = 0;

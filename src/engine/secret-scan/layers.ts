@@ -13,7 +13,6 @@ export interface DecodedLayer {
 
 export const isLineBreak = (byte: number): boolean => byte === 10 || byte === 13;
 
-/** Writes bytes one after the other into an array, and optionally their indexes in the original text. */
 export class ByteWriter {
   length = 0;
   constructor(

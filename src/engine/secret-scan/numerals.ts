@@ -16,10 +16,7 @@ BASE64_VALUES["_".charCodeAt(0)] = 63;
 export const DIGIT_PAIR_TABLE = new Uint8Array(2 ** 16);
 const BASE64_BIT = 1;
 const HEX_BIT = 2;
-/**
- * Table by two adjacent base64 digits (16-bit number in memory order): the bits that they contribute to three bytes as the first two
- * of four digits. LAST_TWO_DIGIT_BITS is the same for the last two digits.
- */
+/** By two base64 digits (16-bit number in memory order): their bits in a group of three bytes, as the first two of four digits. */
 const FIRST_TWO_DIGIT_BITS = new Int32Array(2 ** 16);
 const LAST_TWO_DIGIT_BITS = new Int32Array(2 ** 16);
 /** Table by two adjacent hex digits, as a 16-bit number in memory order: the byte that these digits encode. */
@@ -39,7 +36,7 @@ export interface NumeralSystem {
   values: Int8Array;
   /** Bit of this numeral system in DIGIT_PAIR_TABLE. */
   bit: number;
-  /** Minimum length of a run of digits. It always contains 8 complete bytes, at whichever digit the first byte begins. */
+  /** A run of this many digits always contains 8 complete bytes, at whichever digit the first byte begins. */
   minDigits: number;
   /** Number of digits at the start of a run at which the first encoded byte may begin. */
   shiftCount: number;

@@ -12,7 +12,6 @@ export interface StreamedText {
   text: string;
   /** Index in `text` of the first character that the caller has not passed on yet; 0 only if it has passed on nothing. */
   from: number;
-  /** True if no further text follows. */
   isEnd: boolean;
 }
 
@@ -24,21 +23,17 @@ export interface MaskedTextStart {
   neededFrom: number;
 }
 
-/** Returns the index of the first character at or after `from` that is not white space. */
 function skipSpace(text: string, from: number): number {
   let at = from;
   while (at < text.length && text[at]!.trim() === "") at += 1;
   return at;
 }
 
-/**
- * Adds the ranges of short secrets, which count only as whole quoted strings that are not key names. Returns the index from which an
- * incomplete string of this kind may begin.
- */
+/** Adds the ranges of short secrets, which count only as whole quoted strings. Returns the index where an incomplete one may begin. */
 function addQuotedSecrets(ranges: SecretRange[], text: string, replacements: ReadonlyMap<string, string>): number {
   let undecided = text.length;
   for (const [value, name] of replacements) {
-    // Skips strings that contain quotes or backslashes, as the scan of a complete text does.
+    // Skips secrets that contain quotes or backslashes, as the scan of a complete text does.
     if (value.includes('"') || value.includes("\\")) continue;
     const quoted = `"${value}"`;
     for (let at = text.indexOf(quoted); at !== -1; at = text.indexOf(quoted, at + 1)) {
@@ -61,7 +56,7 @@ function findEndBeforeSecrets(undecidedStart: number, ranges: readonly SecretRan
   return to;
 }
 
-/** Returns the start of the text to keep. Keeps a character before `to`, so that the next scan does not take the rest for a start. */
+/** Returns the index from which text must be kept. One character before `to` is kept, so that the rest does not look like a start. */
 const findNeededStart = (text: string, to: number): number =>
   Math.max(0, Math.min(findIncompleteEscape(text, to), to - 1));
 

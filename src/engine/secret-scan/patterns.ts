@@ -40,7 +40,6 @@ function createWrittenVariants(value: string): string[] {
   return [...forward, reverseText(value), reverseCodeUnits(value)];
 }
 
-/** Removes line breaks from a pattern, because the searched forms of a text (layers) contain none. */
 const removeLineBreaks = (bytes: Uint8Array): Uint8Array => bytes.filter((byte) => !isLineBreak(byte));
 
 /** Reversed hex digits decode to the bytes in reverse order, with the two digits of each byte exchanged. */

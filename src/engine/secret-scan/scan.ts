@@ -35,7 +35,6 @@ const WHOLE_MAX_CHARACTERS = 64;
 const KEY_MIN_CHARACTERS = 16;
 const QUOTED_TEXT = /"([^"\\]{1,64})"(\s*:)?/g;
 
-/** Maximum number of nested levels of escapes that are removed from a text. */
 const ESCAPE_LAYERS_MAX = 8;
 
 interface TextLayer {
@@ -121,10 +120,7 @@ export class SecretScan {
     return ranges.sort((a, b) => a.from - b.from || b.to - a.to);
   }
 
-  /**
-   * Returns the index from which a text that is still being received may become a part of a secret: in any layer, a pattern or its encoding
-   * can begin there. Ignores escapes at the end of the text, which may be incomplete, so that following text only appends to the layers.
-   */
+  /** Returns the index from which a text that is still being received may become part of a secret, plain or encoded. */
   private findUndecidedStart(text: string): number {
     if (this.long.length === 0) return text.length;
     let from = findIncompleteEscape(text, text.length);

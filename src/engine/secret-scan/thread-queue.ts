@@ -91,7 +91,6 @@ export function createScanThreadQueue(): ScanThreadQueue {
       }
       const [owner, queue] = turn;
       current = queue.shift()!;
-      // Moves the owner to the end of the queue.
       queues.delete(owner);
       if (queue.length > 0) queues.set(owner, queue);
       sendToThread({ key: current.key, task: current.task });

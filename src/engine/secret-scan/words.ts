@@ -19,7 +19,6 @@ export function viewAsUint16Numbers(bytes: Uint8Array): Uint16Array {
   return new Uint16Array(buffer, byteOffset, length >> 1);
 }
 
-/** Returns a 32-bit word that repeats this byte four times. */
 export const repeatByteInWord = (byte: number): number => byte * LOW_BIT_OF_EACH_BYTE;
 
 /** Not 0 if a byte of `word` equals the byte repeated in `same`: their difference is 0, and 0 minus 1 sets the byte's highest bit. */

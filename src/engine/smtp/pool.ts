@@ -8,9 +8,7 @@ const IDLE_TIMEOUT_MS = 5_000;
 
 export interface PooledSmtpSession {
   connection: SMTPConnection;
-  /** True if the connection has been used for an earlier message. */
   isReused: boolean;
-  /** True if the connection must not be used again. */
   isBroken: boolean;
 }
 

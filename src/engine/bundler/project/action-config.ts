@@ -77,7 +77,6 @@ class NotLiteralError extends Error {
   }
 }
 
-/** Descriptions of expressions that are not supported, by the type of their node. */
 const DESCRIPTION_BY_NODE_TYPE: Partial<Record<AnyNode["type"], string>> = {
   Literal: "a regular expression or a bigint",
   CallExpression: "a function call",
@@ -136,7 +135,7 @@ class ConstantEvaluator {
     return this.#constant(this.#exports.get(name) ?? name, name, name);
   }
 
-  /** @param path path of the expression that names the constant @param root start of the paths inside the constant */
+  /** `path` is the path of the expression that names the constant. Paths inside the constant start with `root`. */
   #constant(name: string, path: string, root = name): unknown {
     const init = this.#values.get(name);
     if (init === undefined) throw new NotLiteralError(`${name} (not a constant)`, path);

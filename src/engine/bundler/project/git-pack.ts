@@ -57,10 +57,7 @@ class ByteReader {
     return this.bytes.subarray(this.at - count, this.at);
   }
 
-  /**
-   * Reads a number in groups of seven bits, the lowest group first.
-   * @param bits count of the lowest bits in `first`, the byte that was already read, that belong to the number
-   */
+  /** Reads a number in groups of seven bits, lowest group first. It begins with the lowest `bits` bits of `first`, a byte already read. */
   readNumber(first: number, bits: number): number {
     let value = first & (2 ** bits - 1);
     let factor = 2 ** bits;
@@ -84,7 +81,7 @@ class ByteReader {
   }
 }
 
-/** @param size expected decompressed bytes @throws PackageError if the object is damaged or has another size */
+/** @param size expected size of the unpacked object @throws PackageError if the object is damaged or has another size */
 function inflateObject(reader: ByteReader, size: number): Buffer {
   const chunkSize = Math.min(Math.max(size, CHUNK_MIN_BYTES), CHUNK_MAX_BYTES);
   try {
@@ -98,10 +95,7 @@ function inflateObject(reader: ByteReader, size: number): Buffer {
   throw createBrokenPackFault("an object cannot be unpacked");
 }
 
-/**
- * Applies a delta to its base object, and returns the complete object.
- * @param countUnpackedBytes called with the object's size; throws if all objects are too large together
- */
+/** `countUnpackedBytes` is called with the size of the complete object. It throws if all objects are too large together. */
 function applyDelta(base: Buffer, content: Buffer, countUnpackedBytes: (bytes: number) => void): Buffer {
   const reader = new ByteReader(content);
   const baseSize = reader.readNumber(reader.readByte(), 7);

@@ -83,7 +83,6 @@ function findRootTree(objects: GitObjectsByHash, commit: string): string {
   return readHeaderLine(getObjectContent(objects, hash, "commit"), "tree");
 }
 
-/** Returns the hashes of the project's files below a folder of the repository, by path. */
 function findProjectFiles(objects: GitObjectsByHash, root: string, folder: string): Map<string, string> {
   const files = new Map<string, string>();
   let visitedEntries = 0;

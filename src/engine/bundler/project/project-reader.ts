@@ -95,7 +95,6 @@ export class ProjectReader {
     return { ...this.readDefinitions(), actions };
   }
 
-  /** Returns the manifest of the project without its actions. */
   readDefinitions(): ProjectManifest {
     const sources = this.#files.list("data").filter((file) => file.endsWith(".json"));
     const app = this.#readJson<ManifestItem>("app.json");
