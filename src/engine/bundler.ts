@@ -249,10 +249,7 @@ export class Bundler {
     return this.sandboxPromise;
   }
 
-  /**
-   * `packages`: the requested package first, then its dependencies. `subpath`: a module in the requested package; "" for its main module.
-   * @throws PackageError, BundlerBusyError, SandboxUnavailableError
-   */
+  /** `packages` begins with the requested one. @throws PackageError, BundlerBusyError, SandboxUnavailableError */
   async bundle(packages: readonly PackageArchive[], subpath = ""): Promise<BundledScript> {
     const child = this.startChild(await this.findSandbox());
     const job = {
@@ -270,7 +267,7 @@ export class Bundler {
     throw new PackageError(answer.fault);
   }
 
-  /** Builds the files of an action. @throws PackageError, BundlerBusyError, SandboxUnavailableError */
+  /** @throws PackageError, BundlerBusyError, SandboxUnavailableError */
   async bundleSource(source: SourceBuildJob): Promise<BuiltSourceScript> {
     const child = this.startChild(await this.findSandbox());
     const answer = await this.requestFromChild(
@@ -285,10 +282,7 @@ export class Bundler {
     throw new PackageError("fault" in answer ? answer.fault : "the source files of the action cannot be built");
   }
 
-  /**
-   * Reads the manifest of a project in a Git repository from the pack of a commit.
-   * @throws PackageError, BundlerBusyError, SandboxUnavailableError
-   */
+  /** @throws PackageError, BundlerBusyError, SandboxUnavailableError */
   async readRepository(repository: RepositoryReadJob, pack: Buffer): Promise<unknown> {
     const child = this.startChild(await this.findSandbox());
     const answer = await this.requestFromChild(

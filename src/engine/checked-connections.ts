@@ -103,7 +103,6 @@ function createPinnedLookup(addresses: LookupAddress[]): LookupFunction {
   };
 }
 
-/** Resolves when the socket is connected, or its TLS handshake is finished. Rejects after `limitMs`. */
 function waitForConnection(socket: Socket, event: "connect" | "secureConnect", limitMs: number): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const fail = (error: NodeJS.ErrnoException) => {

@@ -12,7 +12,6 @@ const IV_BYTES = 12;
 const TAG_BYTES = 16;
 const FINGERPRINT_BYTES = 8;
 
-/** Encrypts bytes. Returns the initialization vector, the authentication tag and the ciphertext as one buffer. */
 function encryptBytes(key: Buffer | KeyObject, plain: Buffer, associatedData: string): Buffer {
   const iv = randomBytes(IV_BYTES);
   const cipher = createCipheriv("aes-256-gcm", key, iv).setAAD(Buffer.from(associatedData));

@@ -51,7 +51,6 @@ interface EgressProxyCallbacks {
 }
 
 export interface EgressProxyPort {
-  /** URL of this proxy port: `http://host:port`. */
   readonly proxyServer: string;
   /** Opens the proxy port for a run. Before this call, the port rejects connections. */
   startRun(client: EgressProxyCallbacks): void;

@@ -16,10 +16,7 @@ export class FairSemaphore {
   private readonly perKey = new Map<SemaphoreKey, number>();
   private taken = 0;
 
-  /**
-   * @param slotsOfKey maximum number of slots that one key may hold
-   * @param shares "halved" if a key may also hold at most half of the slots that other keys leave free
-   */
+  /** If `shares` is "halved", a key may hold at most half of the slots that other keys leave free. */
   constructor(
     private readonly slots: number,
     private readonly slotsOfKey: number,
@@ -47,7 +44,6 @@ export class FairSemaphore {
     };
   }
 
-  /** Gives a slot to the next waiting caller whose key may get one. Returns false if there is no such caller. */
   private callNext(): boolean {
     for (const [key, calls] of this.waiting) {
       if (!this.mayEnter(key)) continue;
@@ -88,11 +84,7 @@ export class FairSemaphore {
     return this.mayEnter(key) && !this.waiting.has(key) ? this.takeSlot(key) : null;
   }
 
-  /**
-   * Waits for a slot, and returns a function that frees it.
-   * @param createSignal creates the signal that ends the wait; called only if the caller has to wait
-   * @throws the abort reason of the signal
-   */
+  /** Returns a function that frees the slot. `createSignal` is called only if the caller has to wait. @throws the signal's abort reason */
   async enter(key: SemaphoreKey, createSignal?: () => AbortSignal): Promise<() => void> {
     const free = this.tryEnter(key);
     if (free) return free;

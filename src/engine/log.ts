@@ -1,7 +1,6 @@
 /** Log of the process. Its lines about errors contain no values from the errors, such as parameters, rows and bodies. */
 import { type DestinationStream, type Logger, type LoggerOptions, pino } from "pino";
 
-/** Properties of a database error that the log contains. */
 const LOGGED_FIELDS = ["code", "constraint", "table", "column", "routine", "syscall"] as const;
 
 /** Replaces the message of a JSON.parse error, because the message quotes the parsed text. */

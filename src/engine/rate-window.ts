@@ -8,10 +8,7 @@ export interface RateLimitDecision {
   nextAcceptedAt: Date;
 }
 
-/**
- * The insert locks the row, so that calls of one app and class run one after another. Hits are rounded up to milliseconds, the precision of
- * JavaScript dates, so that a call at `nextAcceptedAt` is accepted.
- */
+/** Rounded up to milliseconds, the precision of JavaScript dates, so that a call at `nextAcceptedAt` is accepted. */
 const NOW_SQL = "date_trunc('milliseconds', clock_timestamp() + interval '999 microseconds')";
 const INSERT_CALL_SQL = `
   INSERT INTO rate_window AS w (app_id, class, hits) VALUES ($1, $2, ARRAY[${NOW_SQL}])

@@ -12,7 +12,7 @@ import { collectYoungGarbage } from "../young-garbage.js";
 const HEAD_BYTES = 4_100;
 /** Maximum reading speed of all streams together, in bytes per millisecond. It takes a tenth of a CPU core. */
 const BYTES_PER_MS = 32 * 1024;
-/** A garbage collection after this number of bytes of all streams frees their buffers. */
+/** After this number of bytes from all streams, a garbage collection frees their buffers. */
 const COLLECT_EVERY_BYTES = 4 * 1024 * 1024;
 /** Written data is flushed after this number of bytes. One large flush at the end would delay other writers. */
 const SYNC_EVERY_BYTES = 4 * 1024 * 1024;

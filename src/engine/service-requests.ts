@@ -18,7 +18,7 @@ const REDIRECT_STATUSES = [301, 302, 303, 307, 308];
 /** Header values that HTTP and `fetch` allow. They contain no line breaks. */
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const PART_MAX_CHARACTERS = 256 * 1024;
-/** Content type of responses that the page must get line by line. */
+/** The page must get responses of this content type line by line. */
 const NDJSON_TYPE = "application/x-ndjson";
 
 interface SentRequest {

@@ -14,7 +14,6 @@ import {
 import { promisify } from "node:util";
 import { ArchiveError, createDamagedFileError } from "./failure.js";
 
-/** Secret with which a backup file is encrypted: a passphrase, or a key of 32 random bytes. */
 export type BackupSecret = { kind: "passphrase"; text: string } | { kind: "key"; bytes: Buffer };
 
 /** First bytes of every encrypted file. The digit at their end is the version of the format. */
@@ -81,7 +80,6 @@ async function* splitIntoPieces(
   yield { piece: Buffer.concat(rest), last: true };
 }
 
-/** Encrypts a stream: yields the header of the file, then the encrypted chunks. */
 export async function* encryptStream(plain: AsyncIterable<Buffer>, secret: BackupSecret): AsyncGenerator<Buffer> {
   const head = Buffer.concat([
     ENCRYPTED_FILE_MAGIC,

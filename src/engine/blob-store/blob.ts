@@ -38,7 +38,6 @@ export interface Bucket {
   region: string;
 }
 
-/** Returns a text that identifies the bucket and folder. It is the same in every process of the service. */
 export const createBucketIdentity = ({ bucket, prefix, endpoint, region }: Bucket): string =>
   `s3:${endpoint ?? region}/${bucket}/${prefix}`;
 

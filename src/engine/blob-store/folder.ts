@@ -26,7 +26,6 @@ async function syncFolder(path: string): Promise<void> {
 
 export const getBlobStoreIdPath = (root: string, space: string): string => join(root, space, "store-id");
 
-/** Opens the store in the subfolder `space` of `root`. @param root absolute path */
 export function createFolderBlobStore(root: string, space: string): BlobStore {
   const home = join(root, space);
   /** Returns the path of a blob. Blobs are spread over 256 folders, because large folders are slow. */

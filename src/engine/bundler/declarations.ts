@@ -43,7 +43,6 @@ function replaceSpecifiers(text: string, before: RegExp, replace: (specifier: st
 
 export const isDeclarationFile = (path: string): boolean => DECLARATION_FILE.test(path);
 
-/** Name of the `@types` package that contains a package's declarations. */
 const getTypesPackageName = (name: string): string =>
   name.replace(/^(?:@([^/]+)\/)?([^/]+)/, (_all, scope, bare) => `@types/${scope ? `${scope}__` : ""}${bare}`);
 

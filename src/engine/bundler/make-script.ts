@@ -136,7 +136,6 @@ function createPackagesPlugin(tree: FileTree, root: PackageInTree): Plugin {
   };
 }
 
-/** Returns esbuild's first error message with its file, but without the quoted source line. */
 function describeBuildError(errors: readonly Message[] | undefined, fallback: unknown): string {
   const [first] = errors ?? [];
   if (!first)

@@ -79,7 +79,6 @@ function createFilesPlugin({ entry, files, packages }: SourceBuildJob, exporting
 
 const toDisplayPath = (file: string): string => file.replace(`${SOURCE_NAMESPACE}:`, "");
 
-/** Returns esbuild's message with file, line and column, without the quoted source line. */
 function describeBuildError([first]: readonly Message[]): string {
   if (!first) return "the source files of the action cannot be built";
   const { text, location } = first;

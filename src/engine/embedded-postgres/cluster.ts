@@ -12,10 +12,11 @@ export const SUPERUSER = "svc";
 export interface PostgresClusterContext {
   binaries: Binaries;
   account: SystemAccount | null;
+  /** Path of the cluster's folder without symbolic links. */
   clusterDir: string;
 }
 
-/** Returns a path of the working directory that works even if the account cannot open a parent folder (only on Linux). */
+/** Returns the path argument for `folder`, in which the program runs. On Linux, it works even if a parent folder is not accessible. */
 export function getDataFolderArgument(folder: string): string {
   return process.platform === "linux" ? "/proc/self/cwd" : folder;
 }

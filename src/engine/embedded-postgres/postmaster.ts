@@ -32,7 +32,6 @@ export interface Postmaster {
   stop(): Promise<void>;
 }
 
-/** Reads the file `postmaster.pid` of a cluster. Returns null if the file does not exist. */
 export function readPostmasterPidFile(clusterDir: string): { pid: number; port: number; ready: boolean } | null {
   try {
     const lines = readFileSync(join(clusterDir, "postmaster.pid"), "utf8").split("\n");

@@ -20,7 +20,6 @@ const READY_MESSAGE = "database system is ready to accept connections";
 const SERVER_FAULT_SQLSTATE = /^(00|01|08|28|53|55|57|58|F0|XX)/;
 
 interface PostgresServerLog {
-  /** Converts one line of PostgreSQL's standard error, and writes it to the service's log. */
   writeLine(text: string): void;
   /** Returns the last log line that may be the reason why the server did not start; null if there is none. */
   getLastFault(): string | null;

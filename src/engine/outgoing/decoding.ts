@@ -24,7 +24,6 @@ const ZLIB_METHOD_DEFLATE = 8;
 const createInflater = (firstByte: number) =>
   (firstByte & 0x0f) === ZLIB_METHOD_DEFLATE ? createInflate() : createInflateRaw();
 
-/** Returns the first part of a body that is not empty; null if all parts are empty. */
 async function readFirstPart(parts: AsyncIterator<Buffer>): Promise<Buffer | null> {
   for (;;) {
     const { value, done } = await parts.next();

@@ -54,7 +54,6 @@ interface Extent {
   length: number;
 }
 
-/** Yields the byte ranges (extents) of each item in the file. */
 function* readExtents(file: Buffer, { start }: Box): Generator<Extent> {
   const version = file[start]!;
   const sizes = file.readUInt16BE(start + 4);

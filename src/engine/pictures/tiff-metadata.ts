@@ -58,7 +58,6 @@ class TiffEditor {
     this.file.fill(0, offset, Math.min(this.file.length, offset + 2 + entries.length * 12));
   }
 
-  /** Follows the chain of directories from the offset `first`, and overwrites the tags with personal data in each of them. */
   clearDirectories(first: number): void {
     for (let at = first; this.isFirstVisit(at); ) {
       const entries = this.listEntries(at);

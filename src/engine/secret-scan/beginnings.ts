@@ -59,9 +59,8 @@ export class PatternStartFinder {
   }
 
   /**
-   * Returns the first index at which a pattern may begin, from `from` up to, but not including, `to`; -1 if there is none.
+   * At least PATTERN_MIN_BYTES bytes must follow each index before `to` (exclusive). Returns -1 if no pattern may begin.
    * @param words the same bytes as complete 32-bit words
-   * @param to at least PATTERN_MIN_BYTES bytes must follow each index before `to`
    */
   findNextBeginning(bytes: Uint8Array, words: Int32Array, from: number, to: number): number {
     const { wordOffsetsByHash, wordShift, eightByteHashes } = this;

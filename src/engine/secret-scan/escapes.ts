@@ -60,9 +60,7 @@ const PERCENTS = repeatByteInWord(PERCENT);
 
 const ESCAPE_BYTES = 6;
 
-/**
- * Characters of escapes that stand for a character number, a backslash or a line break; also line breaks themselves.
- */
+/** Characters of escapes that stand for a character number, a backslash or a line break; also line breaks. */
 const IN_ESCAPES = new Set(Buffer.from("\\%uxnr\r\n0123456789abcdefABCDEF"));
 const isHighSurrogate = (unit: number): boolean => (unit & 0xfc00) === 0xd800;
 

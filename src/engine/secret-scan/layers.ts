@@ -91,7 +91,6 @@ function dropPositions(at: Int32Array, bytes: Uint8Array, first: number): void {
   }
 }
 
-/** Removes line breaks from the bytes, and their entries from `textIndexes`, in the same memory. */
 export function stripLineBreaks(
   bytes: Uint8Array,
   textIndexes: Int32Array | null,

@@ -217,7 +217,6 @@ export class SecretScan {
     return this.findLongSecret(json) === null ? null : this.findSecretBesideKeys(json);
   }
 
-  /** Returns `text` with each secret replaced by «name». */
   mask({ text, cut = false }: ScannedText): string {
     const name = this.whole.get(text);
     if (name !== undefined) return `«${name}»`;

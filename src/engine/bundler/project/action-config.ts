@@ -41,7 +41,6 @@ interface BuildFault {
   location: { file: string; line: number; column: number } | null;
 }
 
-/** Bundles the config of the file `entry` and the constants that it uses to one script. */
 async function bundleConfig(entry: string, finder: ModuleFinder, texts: ReadonlyMap<string, string>): Promise<string> {
   try {
     const { outputFiles } = await build({
@@ -69,7 +68,6 @@ async function bundleConfig(entry: string, finder: ModuleFinder, texts: Readonly
   }
 }
 
-/** Error for an expression that is neither a literal nor a constant. */
 class NotLiteralError extends Error {
   /** @param path path of the expression from the constant that contains it, such as "config.triggers[0]" */
   constructor(found: string, path: string) {
@@ -109,12 +107,10 @@ const BINARY_OPERATORS: Record<string, (a: never, b: never) => unknown> = {
   "/": (a: number, b: number) => a / b,
 };
 
-/** Evaluates the literals and constants of one bundled script, without executing it. */
 class ConstantEvaluator {
   readonly #values = new Map<string, Expression>();
   readonly #helpers = new Set<string>();
   readonly #pending = new Set<string>();
-  /** Name of each exported variable in the script, by the name of its export. */
   readonly #exports = new Map<string, string>();
 
   constructor(script: string) {

@@ -68,7 +68,6 @@ function toSourcePath(folder: string, path: string): string {
   throw new ProjectError(`an action cannot import ${path}: put modules that several actions use into the folder lib/`);
 }
 
-/** Adds the name of the file to the error message, unless the message already names a file. */
 const addFileName = (file: string, error: unknown): unknown =>
   error instanceof PackageError && !(error instanceof ProjectError)
     ? new ProjectError(`${file}: ${error.message}`)
