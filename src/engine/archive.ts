@@ -45,7 +45,7 @@ export async function writeArchive(
   const draft = `${path}.${randomBytes(4).toString("hex")}`;
   const encrypt = (source: AsyncIterable<Buffer>) => (secret ? encryptStream(source, secret) : source);
   try {
-    // Opens the file before any part is read. A stream would open the file later, perhaps after a failed write has removed it.
+    // Opens the file now. A stream would open it later, perhaps even after the clean-up of a failed write.
     const file = await open(draft, "wx", 0o600);
     const out = file.createWriteStream({ flush: true });
     await pipeline(Readable.from(writeTar(parts)), createGzip({ level: COMPRESSION_LEVEL }), encrypt, out);

@@ -107,7 +107,7 @@ interface BundlerOptions {
   measureCpuSeconds?: (pid: number) => Promise<number>;
 }
 
-/** Returns the error for a process that has ended without a response, and that this service has not ended. */
+/** Returns the error for a process that has ended without a response, although the service has not killed this process. */
 function explainEnd({ signalCode }: ChildProcess, { ms, bytes }: BuildLimits, errorText: string): Error {
   // The kernel kills processes by SIGKILL if the machine has no free memory. At the limits of the sandbox, it uses other signals.
   if (signalCode === "SIGKILL") return createKilledFault();
@@ -195,7 +195,7 @@ export class Bundler {
       const header = Buffer.from(JSON.stringify(job));
       const length = Buffer.alloc(4);
       length.writeUInt32BE(header.length);
-      // Writing fails if the process ends before it has read everything. Its response then contains the reason.
+      // Writing fails if the process ends before it has read everything. The response of the process then contains the reason.
       const sent = pipeline(Readable.from([length, header, ...archives]), child.stdin!).catch(() => undefined);
       const text = await readStream(child.stdio[3] as Readable).catch(() => "");
       await sent;

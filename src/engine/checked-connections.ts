@@ -1,5 +1,5 @@
 /**
- * Connects the service to hosts that apps name. It resolves a host name once, checks all its addresses, and connects only to a checked
+ * Connects the service to hosts that apps name: resolves a host name once, checks all its addresses, and connects only to a checked
  * address. The class of an error shows if the host may have received the request.
  */
 import { promises as dns, type LookupAddress } from "node:dns";

@@ -47,7 +47,7 @@ export function createLog(
 
 const CONSOLE_METHODS = ["trace", "error", "warn", "info", "log", "debug"] as const;
 
-/** Logs the console output of libraries as warnings. It would go to standard error, which is for messages to people. */
+/** Logs the console output of libraries as warnings. Standard error, where this output would go, is for messages to people. */
 export function redirectConsoleToLog(
   log: Logger,
   target: Pick<Console, (typeof CONSOLE_METHODS)[number]> = console,

@@ -153,7 +153,7 @@ export class PictureProcessor {
     try {
       setPriority(child.pid, CHILD_NICENESS);
     } catch {
-      // The picture process has ended, or this process may not change priorities. In the second case, both have the same priority.
+      // The picture process has ended, or the service has no right to change the priority of this process.
     }
     return child;
   }
@@ -177,7 +177,7 @@ export class PictureProcessor {
   ): Promise<T> {
     const kill = () => child.kill("SIGKILL");
     const timer = setTimeout(kill, TIME_LIMIT_MS);
-    // If the process could not start, there is no response, which is reported below.
+    // A process that could not start gives no response. The code below reports this.
     const closed = once(child, "close").catch(() => undefined);
     // Reads the response from now on, because output that is unread when the process ends is lost.
     const answer = (child.stdio[3] as Readable).pipe(new PassThrough());
@@ -209,7 +209,7 @@ export class PictureProcessor {
     }
   }
 
-  /** False only if the process ends with an exit code. @throws PictureProcessBusyError if it was killed or could not start */
+  /** Returns false if the account's process ends with an exit code. @throws PictureProcessBusyError if it was killed or did not start */
   private async isAccountUsable(): Promise<boolean> {
     const job = { contentType: "image/gif", maxPixels: 1, resize: { width: 1, format: "png", quality: 1 } } as const;
     let child: ChildProcess;

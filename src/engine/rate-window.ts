@@ -8,7 +8,7 @@ export interface RateLimitDecision {
   nextAcceptedAt: Date;
 }
 
-/** Rounded up to milliseconds, the precision of JavaScript dates, so that a call at `nextAcceptedAt` is accepted. */
+/** Current time, rounded up to milliseconds, the precision of JavaScript dates. So a call at `nextAcceptedAt` is accepted. */
 const NOW_SQL = "date_trunc('milliseconds', clock_timestamp() + interval '999 microseconds')";
 const INSERT_CALL_SQL = `
   INSERT INTO rate_window AS w (app_id, class, hits) VALUES ($1, $2, ARRAY[${NOW_SQL}])

@@ -10,7 +10,7 @@ import { collectYoungGarbage } from "../young-garbage.js";
 
 /** Number of first bytes of the file in the result, from which callers detect the media type. */
 const HEAD_BYTES = 4_100;
-/** Maximum reading speed of all streams together, in bytes per millisecond. It takes a tenth of a CPU core. */
+/** Maximum reading speed of all streams together, in bytes per millisecond. Reading at this speed takes a tenth of a CPU core. */
 const BYTES_PER_MS = 32 * 1024;
 /** After this number of bytes from all streams, a garbage collection frees their buffers. */
 const COLLECT_EVERY_BYTES = 4 * 1024 * 1024;

@@ -1,6 +1,6 @@
 /**
- * Writes files as a tar archive, and reads it. The last file of the archive contains the digest of all others. The reader accepts only
- * regular files with plain names, and rejects links and everything else that tar allows.
+ * Writes and reads tar archives. The last file of an archive contains the digest of all other files. The reader accepts only regular files
+ * with plain names, and rejects links and everything else that tar allows.
  */
 import { createHash, type Hash } from "node:crypto";
 import { Header } from "tar";

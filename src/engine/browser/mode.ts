@@ -102,7 +102,7 @@ export function createCodeNeedsFinder(cacheCharacters = CACHE_MAX_CHARACTERS): F
   });
 
   return (code, defined = []) => {
-    // `code` is never a JSON array, so a key without `defined` never equals a key with it.
+    // `code` is never a JSON array, so a key without `defined` never equals a key that contains `defined`.
     const key = defined.length === 0 ? code : JSON.stringify([...defined, code]);
     const cachedNeeds = cache.get(key);
     if (cachedNeeds !== undefined) return cachedNeeds;
@@ -178,7 +178,6 @@ function readPropertyKey({ key }: Property | AssignmentProperty): unknown {
   return key.type === "Literal" ? key.value : undefined;
 }
 
-/** True if `this` cannot be the global object, because it is in a class or in a method of an object. */
 function isObjectThis(ancestors: readonly AnyNode[]): boolean {
   const index = ancestors.findLastIndex(
     ({ type }) => type === "FunctionDeclaration" || type === "FunctionExpression" || type === "ClassBody",

@@ -8,7 +8,10 @@ export interface ConsoleLine {
   cut?: boolean;
 }
 
-/** `mode`: cheapest mode with the script's globals. `defines`: its global. `content`: cache key. `canBeTried`: see trials.ts. */
+/**
+ * `mode`: the cheapest mode that has all globals of the script; default `document`. `defines`: name of the global that the script defines.
+ * `content`: key of the text in a page's cache. `canBeTried`: true if runs with the script may be tried in `isolate` first (trials.ts).
+ */
 export type PageScript =
   | {
       name: string;
@@ -60,7 +63,6 @@ export const SERVICE_CLIENT_GLOBAL = "__svcService";
 /** Replaces the service's URL in runs that can send requests only to other services. No URL starts with this text. */
 export const NO_SERVICE_BASE_URL = "-";
 
-/** Sends requests to the service without the browser's network. */
 export interface ServiceClient {
   /** Common start of all URLs of the service, with a slash at the end. */
   readonly base: string;
@@ -91,7 +93,6 @@ export interface PageRunRequest {
   settings: string;
   /** Time limit in milliseconds, without the wait for a page. If the run is repeated in a document, the first wait counts. */
   timeoutMs: number;
-  /** Cancels the run, even while it waits for a page. */
   signal?: AbortSignal;
   /** Called with the mode before code is evaluated, and again if the run is repeated; for a trial, only after its success. */
   onMode?(mode: SandboxMode): void;

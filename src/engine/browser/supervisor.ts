@@ -57,7 +57,6 @@ export class BrowserSupervisor {
     private readonly options: BrowserSupervisorOptions,
   ) {}
 
-  /** Browser for new runs; null while none is running. */
   get current(): SupervisedBrowser | null {
     return this.newestGeneration?.chromium.isAlive() ? this.newestGeneration : null;
   }

@@ -13,7 +13,6 @@ import {
 const CODE_SET_APPS_MAX = 1_000;
 const CODE_SET_PER_APP_MAX = 100;
 const CODE_SET_EXPIRY_MS = 600_000;
-/** Causes of a failed trial after which the run is repeated in the mode that its code needs. */
 const REPEAT_CAUSES: readonly string[] = ["retry", "memory", "timeout"];
 
 /** Maximum time of a trial, which may also use at most TRIAL_MAX_SHARE_OF_TIMEOUT of the run's time limit. */

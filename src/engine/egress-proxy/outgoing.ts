@@ -7,7 +7,7 @@ import { RequestError } from "proxy-chain";
 export interface Destination {
   hostname: string;
   port: number;
-  /** IP addresses of the host that the proxy has checked. It connects to no other address. */
+  /** Checked IP addresses of the host. The proxy connects to no other address. */
   addresses: LookupAddress[];
   localAddress: string | null;
 }

@@ -26,7 +26,7 @@ export async function readSocketUidFromProc(
   const pair = ` ${formatSocketEnd(localEnd)} ${formatSocketEnd(remoteEnd)} `;
   const path = TABLES[ipaddr.process(localEnd.address).kind()];
   const table = await readFile(path, "latin1").catch((error: NodeJS.ErrnoException) => {
-    // Other errors, such as too many open files, must not let an unchecked client in.
+    // After any other error, such as too many open files, the client must be rejected.
     if (!NOT_REPORTED_CODES.includes(error.code ?? "")) throw error;
     return null;
   });

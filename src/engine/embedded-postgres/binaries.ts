@@ -80,7 +80,7 @@ function assertOwnedByRoot(folder: string): void {
   );
 }
 
-/** Copies the programs once for each version to a folder that every account can read. Returns its path. */
+/** Copies the programs once for each version to a folder that every account can read. Returns the folder's path. */
 function createPublicCopy(folder: string): string {
   const { version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as { version: string };
   const copy = join(PUBLIC_CACHE_FOLDER, version);

@@ -187,8 +187,8 @@ export function findTrailingDigitsStart(bytes: Uint8Array): number {
 }
 
 /**
- * Yields the decoded runs (sequences) of digits of a layer, and each of these results also with its escapes removed. Outside of the spans,
- * decodes only as many digits as an occurrence that overlaps a span may have. Each yielded layer is valid until the next one.
+ * Yields the decoded runs (sequences) of digits of a layer, and each of these results also with its escapes removed. Decodes only digits
+ * near the spans (ranges to search). Each yielded layer is valid until the next one.
  * @param longest length in bytes of the longest pattern
  */
 export function* decodeDigitLayers(layer: DecodedLayer, spans: Spans, longest: number): Generator<DecodedLayer> {

@@ -16,7 +16,7 @@ BASE64_VALUES["_".charCodeAt(0)] = 63;
 export const DIGIT_PAIR_TABLE = new Uint8Array(2 ** 16);
 const BASE64_BIT = 1;
 const HEX_BIT = 2;
-/** By two base64 digits (16-bit number in memory order): their bits in a group of three bytes, as the first two of four digits. */
+/** Table by two adjacent base64 digits (16-bit number): the bits of both in three bytes, if they are the first two of four digits. */
 const FIRST_TWO_DIGIT_BITS = new Int32Array(2 ** 16);
 const LAST_TWO_DIGIT_BITS = new Int32Array(2 ** 16);
 /** Table by two adjacent hex digits, as a 16-bit number in memory order: the byte that these digits encode. */

@@ -140,7 +140,6 @@ export class SecretScan {
     return from;
   }
 
-  /** Returns the name of a secret that the JSON text contains; null if there is none. Ignores short key names. */
   private findSecretBesideKeys(json: string): string | null {
     const keys = findShortKeyRanges(json, KEY_MIN_CHARACTERS);
     let secretName: string | null = null;
@@ -208,7 +207,7 @@ export class SecretScan {
     return key.length < KEY_MIN_CHARACTERS || this.findLongSecret(key) === null ? key : this.mask({ text: key });
   }
 
-  /** Returns the name of a secret that the JSON text contains, also in key names; null if there is none. */
+  /** Returns the name of a secret in the JSON text; null if there is none. Ignores key names shorter than KEY_MIN_CHARACTERS. */
   findInJson(json: string): string | null {
     if (this.whole.size > 0) {
       for (const text of readShortStringValues(json, WHOLE_MAX_CHARACTERS))

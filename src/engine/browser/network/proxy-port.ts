@@ -11,7 +11,6 @@ interface ProxyCallbacks {
 
 /** Port for only one browser context. It accepts connections only while a run is active. */
 export interface ProxyPort {
-  /** `http://host:port` */
   readonly proxyServer: string;
   startRun(run: ProxyCallbacks): void;
   /** Ends all connections before it returns, and rejects new connections. */

@@ -72,7 +72,7 @@ export class ServiceCalls {
     this.activeRequests = new Map();
   }
 
-  /** Handles a message `<id>:<content>`. Content: JSON of a request, `outgoing ` and JSON options, or `cancel` (request with this ID). */
+  /** Handles `<id>:<content>`. Content: JSON of a request to the service, `outgoing ` and JSON options, or `cancel` (ends the request). */
   async receive(payload: string): Promise<void> {
     const prefix = CALL_ID.exec(payload);
     if (prefix === null) return;

@@ -23,7 +23,6 @@ const STACK_FRAME = /^\s+at /;
 const EVAL_FRAME = /^(\s+at )eval \(([^()]+:\d+:\d+)\)$/;
 const EVALUATING_FRAME = "at eval (<anonymous>)";
 
-/** Text that Chromium adds before the message of a syntax error in a `script` element. */
 const APPEND_CHILD_PREFIX = /^Failed to execute 'appendChild' on 'Node': /;
 
 function stringOrFallback(value: unknown, fallback: string): string {

@@ -28,7 +28,6 @@ import type { Sandbox, SandboxOptions } from "./sandbox.js";
 /** If earlier runs still use more memory after a garbage collection, the page is discarded. */
 const REMAINING_MAX_BYTES = 24 * 1024 * 1024;
 
-/** Maximum time that the end of a run waits for the last console lines of its workers. */
 const LAST_LINES_TIMEOUT_MS = 1_000;
 
 function limitDocuments(session: CDPSession): Promise<unknown> {

@@ -115,7 +115,6 @@ const LIMIT_SCOPE_CODE = createCallCode(
   JSON.stringify(FORBIDDEN_GLOBAL_MEMBERS),
 );
 
-/** Evaluated in every document and frame of a run before any other code. */
 export const DOCUMENT_LIMITS_SCRIPT = createStrictScript(
   `[${LIMIT_SCOPE_CODE}, ${createCallCode(makeDocumentAlwaysVisible)}]`,
 );

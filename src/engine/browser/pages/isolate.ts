@@ -52,7 +52,6 @@ export class Isolate implements Sandbox {
   private onWorkerAttached: (session: CDPSession) => void = () => {};
   private nextThreadStep: ThreadStep = "reuse";
   private endedAt = 0;
-  /** Receives the answer of a run, or the length of a long answer. */
   private onAnswer: (answer: string | number) => void = () => {};
   private stuckTimer: NodeJS.Timeout | null = null;
 

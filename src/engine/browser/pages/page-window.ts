@@ -5,7 +5,6 @@ import type { SandboxOptions } from "./sandbox.js";
 const FRAME_MS = 16;
 
 export class PageWindow {
-  /** ID of the window; null if the browser cannot hide windows. */
   private windowId: number | null = null;
   private isShown = true;
   private timer: NodeJS.Timeout | undefined;

@@ -180,7 +180,7 @@ export class Page {
   }
 
   private async findCrashCause(): Promise<PageLossReason> {
-    // The service can repeat such a run in a document, so the cause of the crash does not matter.
+    // A run of an isolate that had no effect is repeated in a document, so the cause of the crash does not matter.
     if (this.mode === "isolate" || (this.mode === "network-isolate" && this.hadNoEffect())) return "isolate";
     for (const deadline = Date.now() + CRASH_CAUSE_TIMEOUT_MS; Date.now() < deadline && this.isUsable; ) {
       await delay(CRASH_CAUSE_POLL_MS);
@@ -291,7 +291,6 @@ export class Page {
     while (this.state.kind === "crashed") await delay(CRASH_CAUSE_POLL_MS);
   }
 
-  /** Disposes of the context with all its processes, timers, workers, windows and storage. */
   async discard(): Promise<void> {
     this.lose("discarded");
     this.removeListeners();

@@ -8,7 +8,6 @@ import type { SentScript } from "./in-page/page-texts.js";
 /** Above this total number of characters in a thread's cache, the oldest texts are removed. */
 const STORED_MAX_CHARACTERS = 4 * 1024 * 1024;
 
-/** Appends a comment with the script's name, so that stack traces contain the name. */
 const addSourceUrl = ({ name, source }: { name: string; source: string }): string => `${source}\n//# sourceURL=${name}`;
 
 const NETWORK_ISOLATE_STAND_INS_JSON = JSON.stringify(NETWORK_ISOLATE_STAND_INS);

@@ -39,7 +39,7 @@ function createArguments(options: ChromiumOptions, folder: string): string[] {
   ];
 }
 
-/** Chromium does not run its sandbox as root. If the service is not root, the browser runs under the service's account (null). */
+/** Chromium does not run its sandbox as root. Returns null if the service is not root; the browser then has the service's account. */
 function chooseUnusedAccount(): { uid: number; gid: number } | null {
   if (process.getuid?.() !== 0) return null;
   const id = randomInt(FIRST_UID, UID_RANGE_END);
@@ -76,7 +76,6 @@ function isProcessAlive(pid: number): boolean {
   }
 }
 
-/** Returns the processes that use this profile folder and belong to the folder's owner; none on systems without /proc. */
 function findBrowserPids(folder: string): number[] {
   if (!existsSync("/proc")) return [];
   return readdirSync("/proc")

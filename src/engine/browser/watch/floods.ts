@@ -76,7 +76,7 @@ export class FloodWatch {
     private readonly group: number,
   ) {}
 
-  /** Call it ten times a second. While the last request has no response, measures and compares CPU times. */
+  /** Call it ten times a second. While the browser has not answered the last request, measures and compares CPU times. */
   async check(isActive: boolean): Promise<void> {
     if (this.unansweredRequest !== null) await this.checkLateRequest(this.unansweredRequest);
     else if (isActive) this.sendRequest();

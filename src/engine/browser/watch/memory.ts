@@ -38,7 +38,6 @@ export class MemoryWatch {
     return this.sharedBytes > SHARED_MAX_BYTES;
   }
 
-  /** Kills renderers that use too much memory, and a renderer that fills the shared processes (all except renderers). */
   async check(processes: readonly MeasuredProcess[]): Promise<void> {
     this.killedPids = new Set(processes.flatMap(({ pid }) => (this.killedPids.has(pid) ? [pid] : [])));
     if (this.killedPids.size > 0) this.lastKillAt = Date.now();

@@ -36,7 +36,6 @@ type Renderer = Pick<MeasuredProcess, "pid" | "cpuMs" | "threads">;
 interface Measurement {
   at: number;
   cpuMs: number;
-  /** Lowest number of threads at any measurement. */
   threads: number;
   lastBusyAt: number;
   priority: number;

@@ -65,7 +65,6 @@ function readThreadFields(path: string, readStat: typeof readStatFields): string
   }
 }
 
-/** Summary of all threads of the browser's shared processes (all except renderers). */
 export interface SharedProcessThreads {
   cpuMs: number;
   /** True if a thread is running or waits for a CPU. */

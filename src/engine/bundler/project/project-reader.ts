@@ -24,7 +24,7 @@ export interface ProjectManifest {
   alerts: ManifestItem[];
 }
 
-/** Returns the name of the definition (such as an alert) in a file without its extension, or in a folder. */
+/** Returns the name of a definition (such as an alert) from its file name without extension, or from its folder name. */
 export const decodeDefinitionName = (file: string): string => {
   try {
     return decodeURIComponent(file);

@@ -24,7 +24,7 @@ export function limitGlobalScope(
     }) as T;
   }
 
-  /** A method in an object literal has the old method's name, gets `this`, and is no constructor. */
+  /** Replaces a method by one of an object literal, which has the same name, gets `this`, and is no constructor. */
   function boundMethod(prototype: Any, name: string, max: number, refusal: string): void {
     const method = prototype[name];
     const call = bounded(max, refusal, (self: Any, values: Any) => apply(method, self, values));

@@ -82,7 +82,6 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
     return null;
   }
 
-  /** `payload` and `settings` are JSON texts. */
   async function callExecute(run: Any, payload: string, settings: string): Promise<string> {
     if (typeof run !== "function") {
       return fail("script", new TypeError("The code defines no function with the name execute"), "");

@@ -26,7 +26,7 @@ export function createDocumentHarness(
   const { addEventListener, removeEventListener } = window;
   let head: Any = null;
 
-  // A navigation does not clear these three kinds of data. leftovers.ts checks that all other kinds of storage are empty.
+  // A navigation does not clear `window.name` and Web Storage. leftovers.ts checks that all other kinds of storage are empty.
   if (window.name !== "") window.name = "";
   if (window.localStorage.length > 0) window.localStorage.clear();
   if (window.sessionStorage.length > 0) window.sessionStorage.clear();
@@ -34,7 +34,6 @@ export function createDocumentHarness(
   const state = history.state ?? navigation.currentEntry.getState() ?? null;
   if (state !== null || history.scrollRestoration !== "auto") return null;
 
-  /** Evaluates a script in the global scope. Returns null, or an error answer if the script fails. */
   function evaluate(name: string, source: string): string | null {
     let failure: string | null = null;
     const onError = (event: Any) => {

@@ -6,10 +6,10 @@ import type { WorkerTimers } from "./host-timers.js";
 declare const self: Any;
 
 /**
- * Function through which a realm uses an object of the worker. `receive` gets the result. In rows, each value starts with its kind: `v`
- * primitive, `d` date, `q` URLSearchParams, `b` bytes, `l` list, `k` plain object, `i` iterator, `o` object of the platform, `f` object of
- * the realm, `a` signal of the realm, `r` stream of the realm, `s` stream of the worker, `t` error of the realm's code, `e` error of the
- * platform. `p` announces a row that follows later.
+ * Function through which a realm (ShadowRealm of a run) uses an object of the worker. `receive` gets the result. Values are passed in flat
+ * rows, where each value starts with its kind: `v` primitive, `d` date, `q` URLSearchParams, `b` bytes, `l` list, `k` plain object, `i`
+ * iterator, `o` object of the platform, `f` object of the realm, `a` signal of the realm, `r` stream of the realm, `s` stream of the
+ * worker, `t` error of the realm's code, `e` error of the platform. `p` announces a row that follows later.
  */
 export type WorkerObjectHandle = (
   verb: string,
@@ -82,7 +82,6 @@ export function createWorkerPlatform(
 
   /** Characters and bytes in objects of the platform. V8 does not count them, and they are freed only when the thread ends. */
   let heldCharacters = 0;
-  /** WebCrypto operations in progress. The sizes of their results are not known yet. */
   let active = 0;
 
   /** Adds the size of the keys that an operation creates. V8 counts all other results of WebCrypto. */

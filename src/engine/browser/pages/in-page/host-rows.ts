@@ -3,7 +3,6 @@ import type { Any } from "./any.js";
 
 declare const self: Any;
 
-/** Receives a row of encoded values (host-platform.ts). */
 export type ReceiveEncodedValues = (...row: Any[]) => unknown;
 
 /** Performs an operation on an object of the realm, such as reading a property. `receive` gets the result as a row. */

@@ -50,7 +50,6 @@ export function createRealmPlatform(
   const attributes = new WeakMap<object, Any>();
   /** Objects of the realm that stand for objects of the worker, by the number of the worker's object. */
   const objectsByNumber: Any = { __proto__: null };
-  /** AbortSignals that abort the request of an object, such as a Response. */
   const signalByObject = new WeakMap<object, object>();
   const signalOf = (object: unknown): object | undefined =>
     rows.isObject(object) ? apply(getOf, signalByObject, [object as object]) : undefined;
@@ -59,7 +58,6 @@ export function createRealmPlatform(
     defineProperty(holder, key, { __proto__: null, value, configurable: true, enumerable, writable: true } as Any);
   }
 
-  /** Returns a function that decodes the next value of a row at each call. */
   function createReader(row: readonly Any[], { of = "", signal, caller = callHost }: Call, trace?: Any): () => Any {
     let at = 0;
     const next = () => {
@@ -135,7 +133,6 @@ export function createRealmPlatform(
     return stream;
   }
 
-  /** Returns the result of an operation on a worker object, or a promise if the operation is asynchronous. */
   function callHost(
     handle: WorkerObjectHandle,
     verb: string,

@@ -36,7 +36,6 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
   const handles = new WeakMap<object, WorkerObjectHandle>();
   /** Errors that the action's code threw while the platform read its objects. The worker refers to an error by its index. */
   const thrown: unknown[] = [];
-  /** Last AbortSignal that the platform has read. */
   let signalRead: object | undefined;
 
   const isObject = (value: unknown): boolean =>

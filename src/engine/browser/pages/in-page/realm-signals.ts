@@ -112,7 +112,6 @@ export function createRealmAbortSignals() {
     },
     isAborted: (signal: object): boolean => apply(isAborted, signal, []),
     reasonOf: (signal: object): unknown => apply(reasonOf, signal, []),
-    /** Calls `work` when the signal is aborted, or at once if it is aborted already. */
     onAbort(signal: object, work: () => void): void {
       if (apply(isAborted, signal, [])) work();
       // The listener must be a function of the realm. A function of the worker as a listener would crash the page.

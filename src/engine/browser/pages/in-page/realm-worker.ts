@@ -60,7 +60,6 @@ export function createRealmWorker(
     self.postMessage(null);
   }
 
-  /** Returns the next step of the thread after a run of `ms` milliseconds. */
   function countRun(ms: number): ThreadStep {
     runs += 1;
     // A long run may have left much memory in use.

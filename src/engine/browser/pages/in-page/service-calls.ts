@@ -149,7 +149,6 @@ export function createRunServiceCalls(bodyMax: number, callMax: number) {
       if (text.length > callMax) return null;
       return send(text);
     },
-    /** Sends a request to another service. `options` is JSON text for the service. */
     request: (options: string): Promise<Any> => send(`outgoing ${options}`),
   };
 }

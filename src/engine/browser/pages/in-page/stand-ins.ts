@@ -50,7 +50,7 @@ export function createStandInDefiner() {
 
     const define = (name: PropertyKey, value: unknown) =>
       defineProperty(globalThis, name, { value, configurable: true, writable: true });
-    // An assignment to this global ends the trial, because in a document it would be ignored, throw, or navigate.
+    // An assignment to a fixed global ends the trial, because in a document it would be ignored, throw, or navigate.
     const defineFixed = (name: string, get: () => unknown) =>
       defineProperty(globalThis, name, { get, set: refuse, configurable: true });
     const names: readonly GlobalStandIn[] = JSON.parse(namesJson);
