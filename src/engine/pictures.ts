@@ -1,6 +1,6 @@
 /**
- * Decodes untrusted pictures. Each picture has its own process with limits for time, memory, pixels and bytes, and no access to the
- * service, so that a crash of a decoder ends only that process.
+ * Decodes untrusted pictures. Each picture has its own process with limits for time, memory, pixels and bytes. A crash of a decoder ends
+ * only this process.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";

@@ -1,6 +1,6 @@
 /**
- * Starts processes that open packages from npm, in a sandbox: without environment, network and writable files, and with limits for CPU
- * time, memory and file descriptors. If the service is root, the processes run under an unprivileged account.
+ * Starts processes that open packages from npm, in a sandbox without environment, network and writable files. CPU time, memory and file
+ * descriptors are limited. If the service is root, the processes run under an unprivileged account.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";

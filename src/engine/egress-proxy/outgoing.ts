@@ -76,7 +76,7 @@ export function createSocketAgent(socket: Socket, onSilence: () => void): Agent 
     isReported = true;
     onSilence();
   };
-  // Reports before the HTTP client fails the request. At "close", the browser may already have the proxy's response.
+  // Calls `reportSilence` before the HTTP client fails the request. At "close", the browser may already have the proxy's response.
   for (const event of ["end", "error", "close"]) socket.prependOnceListener(event, reportSilence);
   return agent;
 }

@@ -18,7 +18,7 @@ function formatSocketEnd({ address, port }: SocketEndpoint): string {
   return `${bytes.toString("hex")}:${port.toString(16).padStart(4, "0")}`.toUpperCase();
 }
 
-/** Searches the tables of /proc, which is slow. Returns NO_SOCKET_OWNER if the connection is gone, and null without tables. */
+/** Searches the tables of /proc, which is slow. Returns NO_SOCKET_OWNER if the connection is gone; null if there are no tables. */
 export async function readSocketUidFromProc(
   localEnd: SocketEndpoint,
   remoteEnd: SocketEndpoint,

@@ -1,6 +1,6 @@
 /**
- * Finds occurrences of many byte strings (patterns) in one linear pass (Aho and Corasick, 1975). The nodes of the trie are numbered in the
- * order in which the sorted patterns add them, so that the first child of node `n` is `n + 1`.
+ * Finds occurrences of many byte strings (patterns) in one linear pass (Aho and Corasick, 1975). Nodes of the trie are numbered in
+ * depth-first order of the sorted patterns, so that the first child of node `n` is `n + 1`.
  */
 import { PATTERN_MIN_BYTES, PatternStartFinder } from "./beginnings.js";
 import { ENTIRE_TEXT_SPANS, type Spans } from "./spans.js";
@@ -130,7 +130,7 @@ export class Automaton {
     }
   }
 
-  /** Shortens failure links (Knuth and others, 1977): skips a node at which each byte fails that fails at the start of the link. */
+  /** Shortens failure links (Knuth and others, 1977): skips a node if each byte that fails at the link's start also fails at this node. */
   private shortenFailureLinks(order: Int32Array): void {
     const { firstChildLabel: first, branches, failureLinks: fail } = this;
     for (const node of order) {
@@ -167,7 +167,9 @@ export class Automaton {
     return this.root[byte]!;
   }
 
-  /** Calls `onHit` with the longest pattern at each end. Returns the index of the last, incomplete match; -1 if `onHit` returned true. */
+  /**
+   * Calls `onHit` at each index where patterns end, with the longest. Returns the start of the incomplete match; -1 if `onHit` was true.
+   */
   private scanFrom(bytes: Uint8Array, from: number, onHit: (hit: PatternMatch) => boolean): number {
     const { firstChildLabel: first, patternNode: report, depth } = this;
     let node = 0;

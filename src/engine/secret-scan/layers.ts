@@ -1,4 +1,4 @@
-/** A layer is one form of a text in which secrets are searched, such as after one step of decoding: UTF-8 without line breaks. */
+/** Layers: the forms of a text in which secrets are searched, such as after one step of decoding. Each is UTF-8 without line breaks. */
 import { ENTIRE_TEXT_SPANS, type Spans } from "./spans.js";
 
 export interface DecodedLayer {

@@ -114,7 +114,7 @@ export class PagePool {
     }
   }
 
-  /** If a page of the key is being reset and no other caller waits for it, waits only for this page: a reset is faster than a new page. */
+  /** Waits only for a page that is being reset, if no other caller waits for this page: a reset is faster than a new page. */
   private awaitPageOrTurn(pages: KeyPages): Promise<Page | (() => void)> {
     const { promise, resolve, reject } = Promise.withResolvers<Page | (() => void)>();
     let isSettled = false;
