@@ -14,13 +14,11 @@ export interface Chromium {
   isAlive(): boolean;
   /** Unix time in milliseconds at which V8 last reported a full heap; 0 if there was no report. */
   getHeapFullTime(): number;
-  /** Ends the browser's process group, or closes the connection. Resolves together with `ended`. */
   stop(): Promise<void>;
 }
 
 export interface BrowserSource {
   readonly name: string;
-  /** Starts a browser, or connects to a remote one. `stopped` aborts this. */
   open(stopped?: AbortSignal): Promise<Chromium>;
   /** Call it after the browser has opened pages. Returns fields for the log. @throws StartError if the sandbox is not safe */
   checkSandbox(chromium: Chromium): Promise<object>;

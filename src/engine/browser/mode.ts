@@ -34,7 +34,6 @@ const ISOLATE_MODES = [
   { mode: "network-isolate", names: removeDynamicCodeNames([...NETWORK_ISOLATE_GLOBALS, ...PARTIAL_MEMBERS]) },
 ] as const;
 
-/** `network` is true if the code uses a global that sends requests, or runs in a document. */
 interface CodeNeeds {
   mode: SandboxMode;
   network: boolean;

@@ -15,7 +15,6 @@ export interface BrowserSupervisorOptions {
   openProxyPort: (() => Promise<ProxyPort>) | null;
   /** Queue in which all browsers wait to open contexts and documents. By default, there is none. */
   openingQueue?: PageOpeningQueue;
-  /** Number of browser contexts that are opened in advance; default 2. */
   spareContexts?: number;
   /** Maximum number of idle pages of a browser, which need 20 to 45 MB each; default 48. */
   idlePagesMax?: number;
@@ -23,7 +22,6 @@ export interface BrowserSupervisorOptions {
   runsPerBrowser?: number;
   /** Called with the reason when a run has lost its page, and with `browser` when a browser has ended. */
   onLoss?: (kind: PageLossReason) => void;
-  /** Waits before a restart. Tests pass another function. */
   pause?: (ms: number, signal: AbortSignal) => Promise<unknown>;
 }
 

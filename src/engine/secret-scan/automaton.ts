@@ -168,7 +168,7 @@ export class Automaton {
   }
 
   /**
-   * Calls `onHit` at each index where patterns end, with the longest. Returns the start of the incomplete match; -1 if `onHit` was true.
+   * Calls `onHit` with the longest pattern that ends at an index. Returns the start of the last, incomplete match; -1 if `onHit` was true.
    */
   private scanFrom(bytes: Uint8Array, from: number, onHit: (hit: PatternMatch) => boolean): number {
     const { firstChildLabel: first, patternNode: report, depth } = this;

@@ -42,12 +42,10 @@ export class RequestRecorder {
   private readonly traced = new Map<string, TracedRequest>();
   private onFault: (fault: string) => void = () => {};
   private onAllEnded: (() => void) | null = null;
-  /** True if the run has had more than PENDING_REQUESTS_MAX active requests at once. Then `pending` is incomplete. */
   private hasTooManyRequests = false;
 
   constructor(private readonly origin: string) {}
 
-  /** Listens to request events of a DevTools session whose Network domain is enabled. */
   watch(session: CDPSession): void {
     session.on("Network.requestWillBeSent", ({ requestId, request, type, redirectResponse }) => {
       if (type === "Fetch" && redirectResponse === undefined) this.fetchCount += 1;

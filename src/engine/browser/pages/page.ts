@@ -49,7 +49,6 @@ type PageState =
 export class Page {
   private session!: CDPSession;
   private state: PageState = { kind: "pending" };
-  /** Targets that crashed before the ID of this page was known. One of them may be this page. */
   private readonly earlyCrashedTargetIds = new Set<string>();
   private contextId = "";
   private sandbox!: Sandbox;

@@ -22,7 +22,6 @@ const OPEN_TURN_MAX_MS = 500;
 const NEW_PAGE_DELAY_MS = 1_000;
 /** If at least this many callers wait, the queue pauses after each opening, so that runs with existing pages come first. */
 const MANY_WAITING_CALLERS = 4;
-/** Name in the queue, instead of an origin, for contexts that are opened in advance. */
 export const ADVANCE_OPENING_QUEUE_KEY = "in advance";
 
 /** Queue for opening contexts and documents, in which origins take turns. */

@@ -6,7 +6,6 @@ import { NEEDS_OTHER_MODE_ANSWER } from "./answer.js";
 import type { PageLossReason } from "./loss.js";
 
 export interface Sandbox {
-  /** Called once, before the first call of `reset`. */
   prepare(): Promise<void>;
   /** Removes everything that the last run has left in the page. Returns false if the page must be discarded. */
   reset(): Promise<boolean>;

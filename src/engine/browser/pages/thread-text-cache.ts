@@ -5,7 +5,6 @@ import { DEFAULT_SOURCE_NAME, type PageRunRequest } from "../run.js";
 import { wrapInFunction } from "./action-script.js";
 import type { SentScript } from "./in-page/page-texts.js";
 
-/** Above this total number of characters in a thread's cache, the oldest texts are removed. */
 const STORED_MAX_CHARACTERS = 4 * 1024 * 1024;
 
 const addSourceUrl = ({ name, source }: { name: string; source: string }): string => `${source}\n//# sourceURL=${name}`;

@@ -15,7 +15,6 @@ export interface BrowserProcess {
 
 export interface Usage {
   cpuMs: number;
-  /** Part of `cpuMs` that was spent in the kernel. */
   kernelMs: number;
   residentBytes: number;
   threads: number;

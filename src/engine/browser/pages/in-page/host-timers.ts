@@ -16,7 +16,6 @@ export function createWorkerTimers() {
     clearTimeout(before);
 
     return {
-      /** `onFire` calls the function in the realm. The second item of `values` is the delay. */
       start(kind: string, onFire: () => void, values: readonly Any[]): number {
         if (values.length === 0) return self[kind]();
         const onTime = () => {

@@ -16,7 +16,6 @@ export interface ThreadLimits {
   threadRuns: number;
   /** The thread's memory is measured when the number of runs plus their total milliseconds reaches this number. */
   measureAfter: number;
-  /** Maximum length of an answer that is sent in one message. A longer answer is read in parts. */
   messageCharacters: number;
 }
 
@@ -32,7 +31,6 @@ export function createRealmWorker(
   const { ShadowRealm, navigator, performance } = self;
   const navigatorJson = JSON.stringify(Object.fromEntries(navigatorMembers.map((name) => [name, navigator[name]])));
   let send: (message: ThreadMessage) => void = () => {};
-  /** Starts a run in the realm that was created in advance; null while there is none. */
   let startRunInRealm: Any = null;
   let hostRun: Any = null;
   let endLastRun = () => {};

@@ -32,7 +32,6 @@ export function createValueFormatter(maxCharacters: number) {
     }
   }
 
-  /** Returns a function that converts a value with all its contents to text. Stops when the text is too long. */
   function writer() {
     let text = "";
     const ancestors: Any[] = [];
@@ -126,7 +125,6 @@ export function createValueFormatter(maxCharacters: number) {
     return typeof value === "symbol" || typeof value === "object" ? "NaN" : format(parse(value));
   }
 
-  /** Returns the text that replaces a format specifier such as `%d`; null if the letter is not a specifier. */
   function formatSpecifier(letter: string, value: Any): string | null {
     if (letter === "s") return typeof value === "string" ? value : format(value);
     if (letter === "d" || letter === "i") return asNumber(value, toInteger);
