@@ -167,9 +167,7 @@ export class Automaton {
     return this.root[byte]!;
   }
 
-  /**
-   * Calls `onHit` with the longest pattern that ends at an index. Returns the start of the last, incomplete match; -1 if `onHit` was true.
-   */
+  /** Calls `onHit` with the longest pattern that ends at an index. Returns the start of an incomplete match; -1 if `onHit` was true. */
   private scanFrom(bytes: Uint8Array, from: number, onHit: (hit: PatternMatch) => boolean): number {
     const { firstChildLabel: first, patternNode: report, depth } = this;
     let node = 0;
