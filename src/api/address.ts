@@ -15,8 +15,8 @@ export type TrustedProxies = number | string[] | false;
 export type GetClientAddress = (request: IncomingMessage) => string | undefined;
 
 /**
- * Private networks, in which proxies usually are. `X-Forwarded-For` from another network proves nothing, because any client can send this
- * header.
+ * Private networks. An ignored `X-Forwarded-For` header from such an address probably comes from a proxy that is missing in
+ * `trustedProxies`.
  */
 const isInternalAddress = proxyAddr.compile(["loopback", "linklocal", "uniquelocal", "100.64.0.0/10"]);
 

@@ -1,7 +1,6 @@
 /**
- * Routes of an app's pages: `/apps/:id` runs the live versions of actions, and `/apps/:id/viewer` runs the drafts. Each
- * load of a page creates a new session (api/author-document.ts), for an anonymous visitor or for the signed-in editor
- * who opened the viewer. The pages need no cookie.
+ * Routes of an app's pages: `/apps/:id` runs the live versions of actions, and `/apps/:id/viewer` runs the drafts. Each load of a page
+ * creates a new session, for an anonymous visitor or for the signed-in editor who opened the viewer.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError, STATUS } from "../errors.js";
@@ -23,7 +22,7 @@ export interface AppPagesOptions {
   pages: BuiltPageSender;
 }
 
-/** Sends an error as an HTML page. If the route needs a signed-in person, the page contains the sign-in form. */
+/** Sends an error as an HTML page. For HTTP status 401 or 403, the page contains the sign-in form. */
 export function sendErrorPage(reply: FastifyReply, pages: BuiltPageSender, error: unknown): FastifyReply {
   if (!(error instanceof ActionError)) throw error;
   const { http } = STATUS[error.status];

@@ -1,11 +1,7 @@
 /**
- * Builds the HTML document of every page that runs authors' code, with its content security policy. Handles no requests
- * and reads no cookies.
- *
- * `sandbox` without `allow-same-origin` gives the document an opaque origin. So the document cannot use cookies,
- * storage, workers or pages of the service. Its requests do not count as requests of the service's own pages. The
- * document receives a runtime token of one app, for drafts or for live versions. All code in the document can read the
- * token, so the token has only the rights that the page needs.
+ * Builds the HTML document of every page that runs authors' code, with its content security policy. The policy's `sandbox` gives the
+ * document an opaque origin, so the document cannot use cookies, storage or pages of the service. All code in the document can read the
+ * page's token.
  */
 import { randomBytes } from "node:crypto";
 import { buildWindowEnvScript, type RuntimeEnv, toScriptLiteral } from "../rules/env-script.js";
@@ -35,16 +31,10 @@ export interface AuthorCodeDocument {
 /** Sandbox of the page. It forbids popups and frames, so that a page cannot imitate the service's own pages in them. */
 const SANDBOX_POLICY = "sandbox allow-scripts allow-forms allow-modals";
 
-/**
- * Matches an origin that consists only of characters of host names. Other characters, such as `;`, could end a
- * directive of the content security policy and add another directive.
- */
+/** Matches origins that consist of characters of host names. A `;` in an origin could add a directive to the content security policy. */
 const SAFE_ORIGIN_PATTERN = /^https?:\/\/[\w.:[\]-]+$/;
 
-/**
- * Returns the content security policy of a page. The page can load scripts that have the nonce, and scripts from the
- * origins of the author's dependencies. The client library gives the nonce to the scripts that it loads.
- */
+/** Returns a policy that allows scripts with the nonce, and scripts from the origins of the dependencies. */
 function buildContentPolicy(nonce: string, dependencies: readonly ScriptDependency[]): string {
   const origins = dependencies.map(({ url }) => new URL(url).origin);
   const otherOrigins = new Set(origins.filter((origin) => SAFE_ORIGIN_PATTERN.test(origin)));

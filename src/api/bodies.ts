@@ -17,10 +17,7 @@ import { callWhenResponseEnds } from "./response-end.js";
 import { parsePathId } from "./rest/request.js";
 import { getAddressSenderKey, getSenderKey } from "./sender.js";
 
-/**
- * Length of a period in milliseconds. In each period, a sender must send BODY_BYTES_PER_INTERVAL bytes of the body, or
- * the whole rest of the body. This is 64 kilobits a second, the speed of a poor connection.
- */
+/** Length of a period in milliseconds. In each period, a sender must send BODY_BYTES_PER_INTERVAL bytes, or the rest of the body. */
 const BODY_PACE_INTERVAL_MS = 10_000;
 const BODY_BYTES_PER_INTERVAL = 80 * 1024;
 /** Time to parse, check and store one megabyte of a body, in this process and in the database (measured). */
@@ -30,21 +27,13 @@ declare module "fastify" {
   interface FastifyContextConfig {
     /** True if the route's handler reads the body itself and enforces its own limits. */
     isStreamed?: true;
-    /**
-     * True for routes that receive reports of runs in browsers. Visitors may send bodies up to the route's `bodyLimit`,
-     * and one JSON value may be as large as the body.
-     */
+    /** True for routes that receive reports of runs in browsers. All callers may send bodies up to the route's `bodyLimit` there. */
     isReport?: true;
     /** True if callers without a credential may send bodies up to the route's `bodyLimit`, not only up to BODY_MAX_BYTES. */
     isLargeForAll?: true;
   }
 }
 
-/**
- * Returns the maximum size of the body in bytes. It is the route's `bodyLimit` for callers with a credential, except
- * the token of an app's page. On routes with `isReport` or `isLargeForAll`, it is the `bodyLimit` for all callers.
- * Otherwise it is at most BODY_MAX_BYTES.
- */
 function bodyLimitOf({ routeOptions, context }: FastifyRequest): number {
   const { bodyLimit = BODY_MAX_BYTES } = routeOptions;
   const { isReport, isLargeForAll } = routeOptions.config;
@@ -52,12 +41,11 @@ function bodyLimitOf({ routeOptions, context }: FastifyRequest): number {
   return isTrusted || isReport || isLargeForAll ? bodyLimit : Math.min(bodyLimit, BODY_MAX_BYTES);
 }
 
-/** Key of the quota that all requests for missing apps share, so that made-up app IDs get no memory of their own. */
+/** Key of the quota that all requests for missing apps share, so that made-up app IDs get no quotas of their own. */
 const MISSING_APP_QUOTA_KEY = "none";
 
 /**
- * Returns the ID of the app whose quota the request uses: the app of the credential, otherwise the app in the path if it exists. The
- * credential comes first because a sender can put any app into the path, but cannot choose the app of its credential.
+ * Returns the ID of the app whose quota the request uses. The credential's app comes first, because a sender can put any app into the path.
  */
 async function quotaAppIdOf({ context, params }: FastifyRequest, appExists: AppExistsCheck): Promise<string | null> {
   const callerAppId = context.caller?.appId;
@@ -120,10 +108,7 @@ function readBodyUpTo(body: Readable, limit: number): Promise<Buffer> {
 export const readBodyBytes = (request: FastifyRequest, body: Readable): Promise<Buffer> =>
   readBodyUpTo(body, bodyLimitOf(request));
 
-/**
- * Ends a request with HTTP 408 if its body arrives too slowly. Does not count the time in which the service itself does
- * not read the body. Returns a function that stops the check.
- */
+/** Ends a request with HTTP 408 if its body arrives too slowly. Returns a function that stops this check. */
 function rejectSlowBody(request: IncomingMessage, paceMs: number): () => void {
   const { socket } = request;
   let before = socket.bytesRead;
@@ -157,10 +142,7 @@ function decodeUtf8(body: Buffer): string {
   }
 }
 
-/**
- * Parses JSON of any type. Returns undefined for an empty body. Treats a key such as `__proto__` as ordinary data,
- * which later checks reject where it is not allowed.
- */
+/** Parses JSON of any type. Returns undefined for an empty body. */
 function parseBody(body: Buffer, { routeOptions }: FastifyRequest): unknown {
   if (body.length === 0) return undefined;
   const text = decodeUtf8(body);
@@ -201,7 +183,7 @@ export function registerBodyParsing(
   const { bodyBudgets, taskQueue, appExists, paceMs = BODY_PACE_INTERVAL_MS } = options;
   const arrivalCallbacks = new WeakMap<FastifyRequest, () => void>();
 
-  /** Waits for memory for the body, then disconnects the sender if it sends the body too slowly. */
+  /** Waits until memory for the body is free. From then on, ends the request if its body arrives too slowly. */
   async function admitBody(request: FastifyRequest, reply: FastifyReply, bytes: number): Promise<void> {
     const { raw, context } = request;
     const app = await quotaAppIdOf(request, appExists);
@@ -227,8 +209,7 @@ export function registerBodyParsing(
       done(error as Error);
     }
   });
-  // Frees the memory that was reserved for the body. By now, the body has been parsed, or its route processes it as a
-  // stream and does not store it.
+  // Frees the memory that was reserved for the body: the body has been parsed, or the route reads it as a stream.
   app.addHook("preValidation", (request, _reply, done) => {
     arrivalCallbacks.get(request)?.();
     done();

@@ -13,7 +13,7 @@ const SAFE_METHODS = ["GET", "HEAD", "OPTIONS"];
 /** Route that signs in with a pasted token (POST) and signs out (DELETE). */
 const TOKEN_SIGN_IN_ROUTE = "/v1/session";
 
-/** Parts of a request that the cross-site check reads. `route` is the route's pattern, because one path has several spellings. */
+/** Parts of a request that the cross-site check reads. `route` is the route's pattern, such as "/v1/apps/:id". */
 export interface CrossSiteCheckInput {
   method: string;
   route: string;
@@ -42,7 +42,6 @@ export interface CallerReader {
   readToken(request: CrossSiteCheckInput): string | null;
 }
 
-/** Returns the token in the `Auth-token` header, otherwise the Bearer token in `Authorization`, otherwise null. */
 export function readTokenHeader(headers: IncomingHttpHeaders): string | null {
   const tokenHeader = headers["auth-token"];
   if (typeof tokenHeader === "string" && tokenHeader !== "") return tokenHeader;

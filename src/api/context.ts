@@ -33,10 +33,7 @@ export interface RequestContext extends AccessCheckInput {
   httpStatus?: number;
   /** Trace span of the request; absent if tracing is off. */
   span?: TraceSpan;
-  /**
-   * Browser that sent the request over HTTP. A sign-in stores the browser's name, and sets the session cookie. Absent
-   * for websockets.
-   */
+  /** Browser that sent the request over HTTP. A sign-in stores the browser's name and sets its session cookie. Absent for websockets. */
   browser?: {
     userAgent?: string;
     /** Origin of the service in the browser: the origin of PUBLIC_URL if set, otherwise of the requested URL. */
@@ -61,7 +58,7 @@ export const toSignInRequest = ({ caller, address, browser }: RequestContext): S
 });
 
 /**
- * Reads the header `Idempotency-Retry`. Returns true if the caller may use the idempotency key of a failed run again.
+ * Reads the header `Idempotency-Retry`. Returns true if the caller wants a new run in place of a failed run with the same idempotency key.
  * @throws REQUEST_INVALID for an unknown value
  */
 export function readIdempotencyRetryHeader(header: string | string[] | undefined): boolean {

@@ -16,10 +16,7 @@ const EXPOSED_HEADERS = [
   ...["Content-Range", "Accept-Ranges", "Content-Disposition"],
 ];
 
-/**
- * Allows requests from all origins without cookies. A page of another origin can therefore do only what its token
- * allows. The pages in which server runs execute have another origin, too.
- */
+/** Allows requests from all origins, but without cookies. So a page of another origin can do only what its token allows. */
 export function registerCors(app: FastifyInstance): void {
   const options: FastifyCorsOptions = {
     origin: "*",

@@ -8,10 +8,7 @@ import { ActionError, type ErrorDetails, getHttpStatus, type Status } from "../e
 import type { ServiceMetrics } from "../operations/watch/measures.js";
 import { isDiskFull } from "../postgres.js";
 
-/**
- * `Retry-After` in seconds while the database is unavailable, or after a conflict with another request. A restarted database usually accepts
- * connections within this time.
- */
+/** `Retry-After` in seconds while the database is unavailable, or after a conflict with another request. */
 const DATABASE_RETRY_SECONDS = 1;
 
 /** JSON body of every error response (contract, section 4). */
@@ -46,9 +43,8 @@ const SCRIPT_REMOVED_MESSAGE = "a script of the action's dependencies was remove
 const UPLOAD_DISCARDED_MESSAGE = "the upload was discarded before its file was stored; send the file again";
 
 /**
- * Errors for violated foreign keys, by the suffix of the key's name; the first matching suffix applies. A violation
- * means that another request has just deleted the referenced row. Rows of scripts and uploads are deleted by the
- * service itself: their error is OVERLOADED, because the caller can repeat the request.
+ * Errors for violated foreign keys, by the suffix of the key's name; the first matching suffix applies. OVERLOADED: the caller can try
+ * again.
  */
 const ERROR_BY_FOREIGN_KEY: readonly [string, Status, string?][] = [
   ["kept_script_use_sha256_fkey", "OVERLOADED", SCRIPT_REMOVED_MESSAGE],
@@ -83,8 +79,8 @@ const ERROR_BY_FOREIGN_KEY: readonly [string, Status, string?][] = [
 ];
 
 /**
- * Converts a violation of a foreign key to the error for the missing row. Logs the violation, because its cause may
- * also be a fault of the service. Returns null for other errors.
+ * Converts a violated foreign key to the error for the missing row. Logs it, because its cause may be a fault of the service. Otherwise
+ * null.
  */
 function convertMissingReference(error: unknown, log: Logger): ActionError | null {
   const key = findViolatedForeignKey(error);
@@ -111,8 +107,7 @@ function toVisibleError(error: unknown, log: Logger): ActionError {
     const problem = isDiskFull() ? "the database's disk is full" : "the database is not reachable";
     return new ActionError("OVERLOADED", `${problem}; try again shortly`, { retryAfter: DATABASE_RETRY_SECONDS });
   }
-  // PostgreSQL has rolled back the transaction, so the caller can repeat the request. All transactions should lock rows in
-  // the same order. So each deadlock is a fault of the service, and is logged as an error.
+  // The caller can try again. All transactions should lock rows in the same order, so each deadlock is a fault of the service.
   if (isDeadlock(error)) {
     log.error({ err: error }, "a request failed because of a deadlock");
     const message = "another request changed the same data at the same time; try again";
@@ -122,7 +117,6 @@ function toVisibleError(error: unknown, log: Logger): ActionError {
   return new ActionError("INTERNAL_ERROR");
 }
 
-/** Returns the HTTP status, headers and body of a REST error response. */
 export function createErrorReply(
   error: unknown,
   log: Logger,
@@ -136,20 +130,14 @@ export function createErrorReply(
   };
 }
 
-/**
- * Matches the start of graphql-js's message about a value of the wrong type. The value itself follows and is left out, because it may be a
- * secret.
- */
+/** Matches the start of graphql-js's message about a value of the wrong type. The value follows, and may be a secret. */
 const WRONG_TYPE_PATTERN =
   /(?:Int|Float|String|Boolean|ID|Enum "\w+") cannot represent (?:(?:non-integer|non 32-bit signed integer|non numeric|a non string|a non boolean|non-enum|non-string) )?value/g;
 
 /** Matches the path of the invalid value in graphql-js's message about a variable. */
 const VALUE_PATH_PATTERN = / at "(\w+(?:\.\w+|\[\d+\])+)"; /g;
 
-/**
- * Matches other messages of graphql-js about an invalid input. They contain names of fields and types but no values, so callers may see
- * them.
- */
+/** Matches graphql-js's messages that contain names of fields and types but no values, so callers may see them. */
 const INPUT_TYPE_PATTERN =
   /Expected type "\w+" to be an object|does not exist in "\w+" enum|Field "\w{1,60}" is not defined by type "\w+"/g;
 
@@ -196,7 +184,6 @@ export function formatGraphqlError(error: unknown, log: Logger): GraphQLFormatte
 
 export type FormatError = (error: unknown) => GraphQLFormattedError;
 
-/** Returns a function that converts errors to the GraphQL format and counts them by status. */
 export function createErrorFormatter({
   measures,
   log,

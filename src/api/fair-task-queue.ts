@@ -1,24 +1,18 @@
 /**
  * Queue of expensive tasks that divides the main thread fairly between callers, who take turns. After a task, its caller must pause for a
- * multiple of the task's duration, so that no caller gets more than its share of the thread.
+ * multiple of the task's duration.
  */
 import { createRateLimitError } from "../errors.js";
 
 /** Pause of a caller (key) after its task, as a multiple of the task's duration. With 9, a caller gets at most a tenth of the thread. */
 const PAUSE_FACTOR = 9;
-/**
- * Pause of the whole queue after each task, as a multiple of the task's duration. With 1, half of the thread stays free for work outside
- * of this queue.
- */
+/** Pause of the whole queue after each task, as a multiple of the task's duration. With 1, half of the thread stays free for other work. */
 const SHARED_PAUSE_FACTOR = 1;
 const PAUSE_MAX_MS = 3_000;
 /** Maximum number of waiting tasks of one key. */
 const WAITING_TASKS_MAX = 256;
 const RETRY_AFTER_SECONDS = 2;
-/**
- * Number of callers (keys) that the queue stores. Above it, the queue removes callers without tasks whose pause has
- * ended.
- */
+/** Number of callers (keys) from which the queue removes the callers that have no tasks and whose pause has ended. */
 const KEYS_BEFORE_CLEANUP = 1_000;
 
 export interface FairTaskQueue {
@@ -89,7 +83,7 @@ export function createFairTaskQueue(clock: TaskQueueClock = REAL_CLOCK): FairTas
     }
   }
 
-  /** Runs at most one waiting task, and plans the next turn. */
+  /** Runs at most one waiting task, and plans the next turn. Does nothing if a later plan has replaced the plan `planNumber`. */
   function startNextTurn(planNumber: number): void {
     if (planNumber !== plannedTurns) return;
     plannedFor = Number.POSITIVE_INFINITY;

@@ -27,7 +27,7 @@ import { getSenderKey } from "./sender.js";
 import { traceRequest } from "./traces.js";
 import { acceptsHtml, type BuiltPageSender } from "./web-assets.js";
 
-/** Maximum size of anonymous requests: they may only send one of the service's known introspection queries, with the JSON around it. */
+/** Maximum bytes of an anonymous request, which may only contain one of the known introspection queries. */
 const ANONYMOUS_REQUEST_MAX_BYTES = 2 * INTROSPECTION_QUERY_MAX_CHARACTERS;
 
 /** Property of a request in which the route stores the GraphQL document that passed the checks. */
@@ -59,7 +59,6 @@ function parseJsonParameter(text: unknown): unknown {
   }
 }
 
-/** Returns the GraphQL parameters from the URL (GET) or the body (POST). Apollo rejects a request without a query. */
 function readRequestParameters({ method, body, query }: FastifyRequest): Record<string, unknown> {
   if (method !== "GET") return isObject(body) ? body : {};
   const requested = query as Record<string, unknown>;
@@ -174,7 +173,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
     return sendRefusal(request, reply, [new ActionError("UNAUTHORIZED")]);
   }
 
-  /** Checks the caller and the document. Returns the response if the document must not be executed, otherwise null. */
+  /** Checks the caller and the document. Returns the errors; an empty list if the document may be executed. */
   async function checkRequest(
     { method, context, headers }: FastifyRequest,
     query: string,
@@ -209,7 +208,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
       return sendRefusal(request, reply, [new ActionError("UNAUTHORIZED")]);
     }
     rejectRepeatedParameters(request);
-    // Apollo reads the document of a GET from the URL, and the text of a persisted document cannot be inserted there.
+    // Apollo reads the document of a GET from the URL, where this route cannot insert the text of a persisted document.
     const query = findQueryText(request.method === "GET" ? { query: requested["query"] } : requested);
     if (query instanceof GraphQLError) return sendFailure(request, reply, query);
     if (query !== null) {

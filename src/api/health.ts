@@ -23,12 +23,9 @@ export interface HttpEntryPoint {
   handleRequest: RequestListener;
   /** Handles the server's event `clientError`: responds to bytes that are not valid HTTP or exceed Node's limits, and closes the socket. */
   rejectInvalidRequest(error: NodeJS.ErrnoException, socket: Socket): void;
-  /** Passes all later requests to `api`. If `api` is null, they get 503. */
+  /** Passes all later requests to `api`. If `api` is null, later requests get 503. */
   forwardRequestsTo(api: RequestListener | null): void;
-  /**
-   * From now on, passes to the API only requests that a run may have sent. A stopping service rejects all other
-   * requests, but its runs can finish.
-   */
+  /** From now on, passes only requests that a run may have sent to the API, so that runs can finish while the service stops. */
   startDraining(): void;
   /** Serves `/metrics` from now on; null stops it. Every process can do this, whatever its ROLES. */
   publishMetrics(metrics: Metrics | null): void;
@@ -71,7 +68,6 @@ const UNREADABLE_REQUEST_RESPONSES: Record<string, readonly [line: string, error
   ERR_HTTP_REQUEST_TIMEOUT: ["408 Request Timeout", "the service did not receive the whole request in time"],
 };
 
-/** Returns the HTTP response to a request that Node could not parse. */
 function createUnreadableResponse({ code = "" }: NodeJS.ErrnoException): string {
   const [line, error] = UNREADABLE_REQUEST_RESPONSES[code] ?? ["400 Bad Request", "the request is not valid HTTP"];
   const body = JSON.stringify({ status: "REQUEST_INVALID" satisfies Status, error });
@@ -80,10 +76,7 @@ function createUnreadableResponse({ code = "" }: NodeJS.ErrnoException): string 
   return [`HTTP/1.1 ${line}`, ...headers, "", body].join("\r\n");
 }
 
-/**
- * True if a run may have sent the request: it has a task token (the token of one server run), which the API checks
- * later, or it is a CORS preflight, which never has a token.
- */
+/** True if a run may have sent the request: the request has a run's token, or is a CORS preflight, which never has a token. */
 function isPossiblyFromRun({ method, headers }: IncomingMessage): boolean {
   const token = headers["auth-token"] ?? headers.authorization?.replace(/^bearer /i, "");
   return method === "OPTIONS" || String(token).startsWith(RUN_TOKEN_PREFIX);
@@ -112,7 +105,7 @@ export function createHttpEntryPoint(parts: ReadinessChecks): HttpEntryPoint {
 
   return {
     handleRequest(request: IncomingMessage, response: ServerResponse) {
-      // Set on every response, so that a browser does not interpret JSON as a page or a script.
+      // With this header, a browser does not interpret JSON as a page or a script.
       response.setHeader("X-Content-Type-Options", "nosniff");
       const [path] = (request.url ?? "").split("?");
       if (path === "/health/live") return replyWithJson(response, 200, { status: "LIVE" });

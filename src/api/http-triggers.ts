@@ -1,7 +1,4 @@
-/**
- * Serves the routes of HTTP triggers, `/h/:appId/…`: reads the body as bytes, answers CORS preflights, sends the response. Other files
- * check access.
- */
+/** Serves the routes of HTTP triggers, `/h/:appId/…`: reads the body as bytes, answers CORS preflights, sends the response. */
 import { randomUUID } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import type { Readable } from "node:stream";
@@ -142,8 +139,8 @@ function possibleUrlsOf({ raw, headers: { host } }: FastifyRequest, publicUrl: s
 }
 
 /**
- * True if a browser would show the trigger's response as a page of the service's own origin although RUNTIME_URL gives authors' pages
- * another origin. The service then redirects the request.
+ * True if a browser would show the trigger's response as a page of the service's own origin although RUNTIME_URL is set. The service then
+ * redirects the request to RUNTIME_URL.
  */
 function mustRedirectToRuntime(
   { headers }: FastifyRequest,
@@ -180,8 +177,7 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
       context.caller = token === null ? null : await credentials.resolve(token, context.address);
       triggers.checkAuthor(context.caller, address.appId);
     }
-    // The cached routes may be outdated. A request that starts a run needs the current routes; for other requests, the
-    // cached routes are good enough.
+    // Cached routes may be outdated, which `triggers.run` detects before it starts a run. Requests without a run need current routes.
     const runsAction = request.method !== OPTIONS_METHOD && !mustRedirectToRuntime(request, address, runtimeUrl);
     const cached = runsAction ? triggers.findCached(address, request.method) : null;
     if (cached) foundTriggers.set(request, cached);

@@ -1,7 +1,6 @@
 /**
- * Parses a large JSON object in steps, and handles other requests between the steps. A step parses one value of the
- * object, or one batch of elements of an array. `JSON.parse` of 64 MB at once would block the main thread for half a
- * second.
+ * Parses a large JSON object in steps, and handles other requests between the steps. A step parses one value of the object, or one batch of
+ * elements of an array. `JSON.parse` of 64 MB at once would block the main thread for half a second.
  */
 import { ActionError } from "../errors.js";
 
@@ -9,10 +8,7 @@ const [QUOTE, BACKSLASH, COMMA, COLON] = [34, 92, 44, 58] as const;
 const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125] as const;
 const WHITESPACE_BYTES = [9, 10, 13, 32];
 
-/**
- * Maximum bytes of array elements that are parsed without a pause. A single element or value of the object is parsed without a pause at any
- * size up to VALUE_MAX_BYTES.
- */
+/** Maximum bytes of array elements that one step parses. A single larger element is one step, up to VALUE_MAX_BYTES. */
 const BATCH_BYTES = 128 * 1024;
 const VALUE_MAX_BYTES = 2 * 1024 * 1024;
 
@@ -21,10 +17,7 @@ const createInvalidJsonError = (byteIndex: number) =>
 
 const utf8Decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/**
- * Parses the JSON in `bytes`, with `before` and `after` added around it. The error contains only a byte index, because the parser's
- * message may quote a secret.
- */
+/** Parses the text `before` + `bytes` + `after`. Its error contains only a byte index, because the parser's message may quote a secret. */
 function parsePart(before: string, bytes: Buffer, after: string, firstByteIndex: number): unknown {
   try {
     return JSON.parse(before + utf8Decoder.decode(bytes) + after);
@@ -42,7 +35,7 @@ class JsonReader {
     while (WHITESPACE_BYTES.includes(this.body[this.at]!)) this.at += 1;
   }
 
-  /** If the next character after blanks is `character`, moves past it and returns true. */
+  /** Skips blanks. If the next character is `character`, moves past it and returns true. */
   private skipIfNext(character: number): boolean {
     this.skipBlank();
     if (this.body[this.at] !== character) return false;

@@ -9,8 +9,8 @@ export const STORED_SCRIPT_ROUTE = "/client/kept/:file";
 const SCRIPT_FILE_PATTERN = /^([0-9a-f]{64})\.js$/;
 
 /**
- * Headers of a stored script. Pages of other origins may load it, because its content is public to everyone who knows its hash. The content
- * of an address never changes. If a person opens the address, the browser shows text in a document without an origin.
+ * Headers of a stored script. Pages of other origins may load it, because its content is public to everyone who knows its hash. If a person
+ * opens its address, the browser shows text in a document without an origin.
  */
 const SCRIPT_HEADERS = {
   "content-type": "text/javascript; charset=utf-8",

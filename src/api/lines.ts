@@ -25,7 +25,7 @@ export class JsonLineStream {
     const performedWork = this.perform(send).then(
       () => stream.end(),
       (error: Error) => {
-        // A disconnected client makes the operation fail too. Such a failure is not logged.
+        // The operation also fails if the client disconnects. Such a failure is not logged.
         if (stream.destroyed) return;
         stream.destroy(error);
         throw error;

@@ -33,8 +33,8 @@ function contentLengthOf({ headers }: FastifyRequest): number | null {
 }
 
 /**
- * Returns a function that watches a file of an upload and returns it. If the client disconnects, reading the file
- * fails; otherwise it would wait forever.
+ * Returns a function that receives each file of the upload. If the client disconnects, reading the file fails; otherwise it would never
+ * end.
  */
 function abortReadsOnDisconnect({ raw }: FastifyRequest) {
   let current: Readable | undefined;
@@ -87,8 +87,7 @@ function contentHeadersOf({ name, contentType, isDecodablePicture, isPublic, tag
     ...CONTENTS_HEADERS,
     "content-type": servingHeaders.contentType,
     "content-disposition": createContentDisposition(isSaved ? "attachment" : servingHeaders.disposition, name),
-    // Browsers check for a newer version at each use, so that a deletion or a removed permission takes effect at once. A check reads one
-    // database row.
+    // Browsers check for a newer version at each use, so that a deletion or a removed permission takes effect at once.
     "cache-control": isPublic ? "public, no-cache" : "private, no-cache",
     etag: tag,
   };
@@ -135,7 +134,7 @@ async function handleContentsRequest(
   };
   const form = q.check(() => parseMediaFileVariant(input)) ?? { kind: "whole" };
   const contents = await media.contents(context, q.pathId("appId"), q.pathId("id"), form, link);
-  // A signed link grants access. Without a signed link, throws the error that the access check found.
+  // Throws the error of the access check, unless a signed link grants access.
   throwDeferredError(context);
   reply.headers(contentHeadersOf(contents, download !== undefined));
   try {

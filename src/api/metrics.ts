@@ -33,10 +33,7 @@ export interface MetricSources {
   } | null;
 }
 
-/**
- * Metrics of the Node process itself. Created once, because prom-client collects them only once in a process, even if tests run several
- * services in it.
- */
+/** Metrics of the Node process. Created once, because prom-client can collect them only once in a process. */
 let processMetricsRegistry: Registry | null = null;
 
 function processRegistry(): Registry {
@@ -46,10 +43,7 @@ function processRegistry(): Registry {
   return processMetricsRegistry;
 }
 
-/**
- * Registers the metric of queued runs: one value for each of the apps with the longest queues, and one sum for all other apps. Returns a
- * function that sets the values.
- */
+/** Registers the metric of queued runs: one value for each app with a long queue, one sum for all other apps. Returns the setter. */
 function registerQueueMetrics(register: Registry): (now: VitalSigns | null) => void {
   const depth = new Gauge({
     name: "svc_queue_runs",
@@ -78,8 +72,7 @@ function registerQueueMetrics(register: Registry): (now: VitalSigns | null) => v
 }
 
 /**
- * Registers metrics with the values that `readVitalSigns` reads once per scrape. While the database is unavailable, the metrics have no
- * values, because zeros would look like an idle service.
+ * Registers metrics of the whole service. While the database is unavailable, they have no values: zeros would look like an idle service.
  */
 function registerVitalSignMetrics(
   register: Registry,
@@ -110,13 +103,11 @@ function registerVitalSignMetrics(
   ];
   const setQueues = registerQueueMetrics(register);
   return async () => {
-    // While the database is unavailable, the metrics of the whole service have no values, and `svc_database_up` is 0.
     const now = await readVitalSigns().catch(() => null);
     up.set(now ? 1 : 0);
     for (const set of all) set(now);
     setQueues(now);
-    // Only runners count runs. The counters of a new app start at 0 here, because this function runs before each time
-    // that Prometheus reads the metrics.
+    // Only runners count runs. Prometheus must read the counters of a new app as 0 first, so they are created before each read.
     if (now && runner) measures.startApps(now.apps);
     for (const role of PROCESS_ROLES) {
       if (now) instances.set({ role }, now.instances[role] ?? 0);

@@ -46,8 +46,8 @@ export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: 
     return beginFlow(reply, flow).redirect(url);
   });
 
-  // A GET route would be unsafe: a person who follows a link on another site could link the account to an attacker's identity. Other sites
-  // cannot send this POST.
+  // A GET route would be unsafe: a link on another site could connect the account with an attacker's identity. Other sites cannot send this
+  // POST.
   app.post(`${PROVIDER_ROUTE}/link`, async (request, reply) => {
     const { caller } = request.context;
     if (!caller) throw new ActionError("UNAUTHORIZED");
@@ -70,9 +70,9 @@ export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: 
     callback.search = new URL(request.url, callback).search;
     const outcome = await openId.finish(toSignInRequest(request.context), providerIn(request), flow, callback);
     if (outcome.kind === "signed-in") request.context.browser!.setSession(outcome.signedIn.session);
-    // Keeps the session cookie that an earlier step set on this response.
+    // Keeps the session cookie that `setSession` may have set on this response.
     const cookies = [reply.getHeader("set-cookie") ?? []].flat().map(String);
-    // Fastify would add to the existing `set-cookie` header instead of replacing it.
+    // Needed because Fastify would add to the existing `set-cookie` header instead of replacing it.
     reply.removeHeader("set-cookie");
     reply.header("set-cookie", [...cookies.filter((text) => !text.startsWith(name)), cookie("", 0)]);
     reply.header("cache-control", "no-store").header("referrer-policy", "no-referrer");

@@ -67,7 +67,7 @@ export function registerRuntimePageOrigin(
   const { host } = new URL(runtimeUrl);
   const isAtRuntimeHost = (request: FastifyRequest) => request.headers.host?.toLowerCase() === host;
 
-  // Only PAGE_ORIGIN_ROUTES are served at this origin. It has no sign-in, and these routes need no cookie.
+  // This origin has no sign-in, and PAGE_ORIGIN_ROUTES need no cookie.
   app.addHook("onRequest", async (request) => {
     if (isAtRuntimeHost(request) && !isServedAtPageOrigin(request)) throw new ActionError("NOT_FOUND");
   });
@@ -86,8 +86,7 @@ export function registerRuntimePageOrigin(
       }
       const { once } = request.query as { once?: unknown };
       const session = typeof once === "string" ? await sessions.redeem(once, preview) : null;
-      // The one-time code in the URL was already used, for example because the person reloaded the page. The service's
-      // own origin has the person's session, so the browser is redirected there.
+      // The one-time code was already used, for example because the person reloaded the page. The service's own origin creates a new code.
       if (!session) reply.redirect(baseUrl + path.slice(0, -1));
       return session;
     },

@@ -1,16 +1,12 @@
 /**
- * Passes the bytes of each connection to Node's HTTP parser so that it parses one request at a time. A client may send
- * several requests without waiting for responses (pipelining). Later requests wait as bytes until the earlier request
- * has been answered. Node would start all requests at once.
+ * Passes the bytes of each connection to Node's HTTP parser so that the parser handles one request at a time. A client may send several
+ * requests without waiting for responses (pipelining); Node would start all of them at once.
  */
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
 const HEAD_END_MARK = "\r\n\r\n";
-/**
- * Number of bytes that the parser gets in one step if the request's length is unknown: for a chunked body, or for
- * incomplete headers.
- */
+/** Number of bytes that the parser gets in one step while the request's length is unknown (chunked body, incomplete headers). */
 const SLICE_BYTES = 1_024;
 
 type ParseBytes = (bytes: Buffer) => void;
@@ -23,10 +19,7 @@ class SequentialRequestFeed {
   private isAnswered = true;
   /** Number of bytes of the current body that the parser has not received; null if the body's length is unknown. */
   private remainingBodyBytes: number | null = null;
-  /**
-   * Functions that start requests whose first bytes arrived in the same slice as the end of the previous request. Few requests fit into one
-   * slice, so the list is short.
-   */
+  /** Functions that start requests whose first bytes arrived in the same slice as the end of the previous request. */
   private readonly earlyRequests: (() => void)[] = [];
 
   constructor(
@@ -68,8 +61,7 @@ class SequentialRequestFeed {
         return;
       }
     }
-    // A paused connection does not report that the client has disconnected. So it is paused only if bytes of a later
-    // request wait.
+    // A paused connection does not report that the client has disconnected. So it is paused only while bytes of a later request wait.
     if (this.unparsedBytes.length > 0 && this.isBusy()) socket.pause();
   };
 

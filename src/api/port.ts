@@ -20,10 +20,7 @@ export interface HttpServerLimits {
   silentConnectionsPerAddress: number;
 }
 
-/**
- * Default limits. A connection of 140 kilobits a second can transfer a megabyte within `requestTimeoutMs`. A browser opens six connections,
- * and a busy proxy several hundred. `connectionsMax` leaves file descriptors for the database.
- */
+/** Default limits. `connectionsMax` leaves file descriptors for the database. A busy proxy opens several hundred connections. */
 const DEFAULT_LIMITS: HttpServerLimits = {
   headTimeoutMs: 10_000,
   requestTimeoutMs: 60_000,
@@ -50,8 +47,7 @@ class SilentConnectionLimiter {
     const silentSockets = this.byAddress.get(address) ?? new Set();
     this.byAddress.set(address, silentSockets.add(socket));
     socket.once("close", () => this.removeSocket(socket, address));
-    // Above the limit, closes the oldest connection that has sent nothing. A real client would have sent a request by
-    // now.
+    // Above the limit, closes the connection that has been silent for the longest time.
     const [oldest] = silentSockets;
     if (silentSockets.size <= this.max || !oldest) return;
     this.removeSocket(oldest, address);
@@ -59,18 +55,12 @@ class SilentConnectionLimiter {
   }
 }
 
-/**
- * True for a request that may take longer to arrive: a form with files, an import of a file, or a commit of many
- * entries.
- */
+/** True for requests that may take longer to arrive: upload forms, imports of files, and commits of many entries. */
 const isFormRequest = ({ headers, url = "" }: IncomingMessage): boolean =>
   (headers["content-type"]?.toLowerCase().startsWith("multipart/form-data") ?? false) ||
   /^\/v1\/apps\/\d+\/data-sources\/[^/?]+\/(?:import|commit)(?:\?|$)/.test(url);
 
-/**
- * Ends requests that take too long to arrive. Node has one time limit for all requests, which the server sets to the
- * long limit of upload forms. This function applies the shorter limit to all other requests.
- */
+/** Applies the shorter time limit to requests that are no uploads. Node has only one limit for all requests: the limit of uploads. */
 function limitRequestTime(
   { handleRequest, rejectInvalidRequest }: Pick<HttpEntryPoint, "handleRequest" | "rejectInvalidRequest">,
   limitMs: number,

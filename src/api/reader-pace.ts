@@ -7,8 +7,7 @@ import type { FastifyReply } from "fastify";
 export const MIN_READ_SPEED = { ms: 15_000, bytes: 480 * 1024 };
 
 /**
- * Closes the connection if the client reads less than `pace` while more bytes wait to be sent. Time in which the response's source produces
- * no bytes does not count.
+ * Closes the connection if the client reads less than `pace` while more bytes wait to be sent. Time in which no bytes wait does not count.
  */
 export function disconnectSlowClient({ raw }: FastifyReply, pace = MIN_READ_SPEED): void {
   const { socket } = raw;
@@ -17,8 +16,7 @@ export function disconnectSlowClient({ raw }: FastifyReply, pace = MIN_READ_SPEE
   let hasWaited = false;
   const timer = setInterval(() => {
     const bytesTaken = socket.bytesWritten - bytesBefore;
-    // The client is slow only if bytes wait at the start and at the end of the interval. Otherwise the source of the
-    // response may have been slow.
+    // The client is slow only if bytes wait at the start and at the end of the interval. Otherwise, the source may have been slow.
     const isWaiting = raw.writableNeedDrain;
     if (hasWaited && isWaiting && bytesTaken < pace.bytes) raw.destroy();
     hasWaited = isWaiting;

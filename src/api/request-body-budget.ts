@@ -12,15 +12,9 @@ import {
   SMALL_BODY_MAX_BYTES,
 } from "../limits.js";
 
-/**
- * Maximum time that a body waits for memory, in milliseconds. Most bodies arrive completely in a shorter time, and then
- * free their memory.
- */
+/** Maximum time in milliseconds that a body waits for memory. */
 const CAPACITY_WAIT_MAX_MS = 5_000;
-/**
- * Maximum number of waiting requests of one address. A limit is needed because each waiting request uses a connection and memory for its
- * headers.
- */
+/** Maximum number of waiting requests of one address. Each of them uses a connection, and memory for its headers. */
 const WAITING_BODIES_PER_ADDRESS_MAX = 256;
 const RETRY_AFTER_SECONDS = 5;
 
@@ -38,7 +32,6 @@ export interface RequestBodyBudget {
    * @throws OVERLOADED if no memory is free in time
    */
   reserveBytes(address: string, bytes: number, app: string | null): Promise<() => void>;
-  /** Returns the number of bytes that are reserved at present. */
   reservedBytes(): number;
 }
 
@@ -68,10 +61,7 @@ export function createRequestBodyBudget({
   const waitingByAddress = new Map<string, Set<WaitingBody>>();
   let total = 0;
 
-  /**
-   * True if the app may use `bytes` more. An app may use at most half of the memory that other apps leave free, so that
-   * another app still gets memory.
-   */
+  /** True if the app may use `bytes` more: an app may use at most half of the memory that other apps leave free. */
   function mayTakeBytes(app: string | null, bytes: number): boolean {
     if (app === null) return true;
     const appBytes = byApp.get(app) ?? 0;
@@ -145,7 +135,7 @@ export function createRequestBodyBudget({
   };
 }
 
-/** Separate memory limits for small, usual and large bodies, so that a small body never waits for memory that a large body uses. */
+/** Separate memory limits for small, medium and large bodies, so that a small body never waits for memory that a large body uses. */
 export interface RequestBodyBudgets {
   capacityFor(bytes: number): RequestBodyBudget;
 }

@@ -3,10 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { WebSocket } from "ws";
 
-/**
- * Functions to call when a connection closes. They are needed because Node emits `close` only for the first of several responses on one
- * connection.
- */
+/** Functions to call when a connection closes. Node then emits `close` only for the first of several responses on the connection. */
 const endCallbacksBySocket = new WeakMap<Socket, Set<() => void>>();
 
 function endCallbacksOf(socket: Socket): Set<() => void> {
@@ -34,10 +31,7 @@ export function callWhenResponseEnds({ socket }: IncomingMessage, response: Serv
   response.once("close", onClose);
 }
 
-/**
- * Reason with which all signals of this file abort. It is one shared object, because creating an error for each response would cost more
- * than the signal itself.
- */
+/** Reason with which all signals of this file abort. It is one shared object, because creating an error for each response costs time. */
 const RESPONSE_ENDED = new DOMException("The HTTP response has ended", "AbortError");
 
 /** Returns a signal that aborts when the HTTP response has been sent or its connection has closed. */

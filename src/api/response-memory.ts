@@ -1,7 +1,6 @@
 /**
- * Counts the bytes of the responses that the process builds or sends: for each request, for each owner (an app or a
- * person), and in total. A resolver reserves the bytes of a large read before it starts, so that an overloaded service
- * rejects the read before any work.
+ * Counts the bytes of the responses that the process builds or sends: for each request, for each owner (an app or a person), and in total.
+ * A resolver reserves the bytes of a large read before it starts the read.
  */
 import { getHeapStatistics } from "node:v8";
 import { ActionError } from "../errors.js";
@@ -11,33 +10,21 @@ import { JsonText } from "../rules/json-text.js";
 import { createFairTaskQueue, type FairTaskQueue } from "./fair-task-queue.js";
 
 const RETRY_AFTER_SECONDS = 2;
-/**
- * Share of the heap that all responses may use together. The share is small because a response exists three times in memory: as database
- * rows, as text, and as bytes for the socket.
- */
+/** Share of the heap that all responses together may use. Each response exists three times: as database rows, as text, and as bytes. */
 const HEAP_SHARE_FOR_RESPONSES = 1 / 10;
-/**
- * Share of the free response memory that one owner (an app or a person) may use. The first owner may use half of the
- * memory, and the second owner half of the rest.
- */
+/** Share of the free response memory that one owner (an app or a person) may use. */
 const OWNER_SHARE_OF_FREE_BYTES = 1 / 2;
-/**
- * Maximum size of a response's JSON text, as a multiple of the limit for the data that the response's resolvers read (GRAPHQL_RESPONSE_MAX_BYTES).
- * The text is larger because it also contains field names and brackets.
- */
+/** Maximum size of a response's JSON text, as a multiple of GRAPHQL_RESPONSE_MAX_BYTES. The text also has field names and brackets. */
 const WRITTEN_SIZE_FACTOR = 2;
 /** Minimum memory for all responses together. With less, the service could not send two of the largest responses at the same time. */
 const TOTAL_MIN_BYTES = 4 * GRAPHQL_RESPONSE_MAX_BYTES;
-/**
- * Results of changes may use this many times the memory limit for reads. The service has already made the change, so a rejection could
- * only hide the result from the caller.
- */
+/** Factor by which results of changes may exceed the limit for reads. A rejection would only hide the result of a completed change. */
 const CHANGE_RESULT_FACTOR = 2;
-/** The service returns results up to this size even when it is overloaded. */
+/** Maximum bytes of a result that the service returns even when it is overloaded. */
 const SMALL_RESULT_BYTES = 64 * 1024;
 /** Reads of at least this many bytes take turns by owner (an app or a person), so that no owner delays all others. */
 const LARGE_READ_BYTES = 512 * 1024;
-/** Time to read and send one megabyte (measured). After a large read, its owner must pause in proportion to this time. */
+/** Time to read and send one megabyte (measured). After a large read, the owner must pause in proportion to its size. */
 const READ_DURATION_MS_PER_MB = 10;
 
 export interface ResponseMemoryOptions {
@@ -55,21 +42,20 @@ export interface ResponseBudget {
    */
   readonly reserveBytes: (bytes: number) => Promise<void>;
   /**
-   * Runs one part of a request, such as a GraphQL root field, after all earlier parts, and counts the bytes of its result. A waiting part
-   * holds no database connection. If the result of a part is too large, the part's changes stay, and later parts are rejected. No part
-   * starts after the caller has disconnected.
+   * Runs one part of a request, such as a GraphQL root field, after all earlier parts, and counts the bytes of its result. If the result is
+   * too large, the part's changes stay, and later parts are rejected.
    * @throws the errors of `reserveBytes` before the part starts; OVERLOADED after the part if there is no memory for its result
    */
   runPart<T>(work: () => Promise<T>): Promise<T>;
   /**
-   * Checks the size of the complete response. A query can select one value under twenty names, so the response can be much larger than the
-   * data that was read.
+   * Checks the size of the complete response. A query can select one value under many names, so the response can exceed the data that was
+   * read.
    * @throws ActionError REQUEST_INVALID if the response is too large
    */
   checkResponseSize(result: unknown): void;
   /**
-   * Frees the memory that the request has reserved. Call it when the response has been sent or the caller has disconnected. If a part is
-   * still running, its bytes stay counted until the part ends.
+   * Frees the memory that the request has reserved, after its last running part. Call it when the response has been sent or the caller has
+   * disconnected.
    */
   readonly close: () => void;
   /** Calls the function `call` once: when the budget has been closed and its last running part has ended. */
@@ -97,10 +83,7 @@ export function estimateResponseBytes(value: unknown): number {
   return sum;
 }
 
-/**
- * Returns the key under which the memory of a caller's responses is counted: the app that the caller's credential
- * belongs to, otherwise the person.
- */
+/** Returns the key under which a caller's response memory is counted: the app of the credential, otherwise the person. */
 const quotaOwnerOf = (caller: Caller | null): string =>
   caller === null ? "nobody" : caller.appId === null ? `person ${caller.personId}` : ownerOfApp(caller.appId);
 const ownerOfApp = (appId: number): string => `app ${appId}`;
@@ -140,19 +123,17 @@ export class ResponseMemory {
   }
 
   /**
-   * True if the owner may use `bytes` in addition to the bytes that it already uses. `times` multiplies the total limit:
-   * it is 1 for reads, and CHANGE_RESULT_FACTOR for results of changes.
+   * True if the owner may use `bytes` more. `times` multiplies the total limit: 1 for reads, CHANGE_RESULT_FACTOR for results of changes.
    */
   private hasCapacity(owner: string, bytes: number, times: number): boolean {
     const { totalBytes, maxBytesPerOwner: ofOwnerBytes } = this.options;
     const ownerBytes = this.byOwner.get(owner) ?? 0;
     const othersBytes = this.total - ownerBytes;
-    // Memory that this owner may use: half of the total for the first owner, half of the rest for the second, and so on.
+    // With a share of one half, the first owner may use half of the total, the second owner half of the rest, and so on.
     const share = (ofOwnerBytes / totalBytes) * (times * totalBytes - othersBytes);
     return ownerBytes + bytes <= share;
   }
 
-  /** Returns the counted bytes of all responses that are in progress. */
   countHeldBytes(): number {
     return this.total;
   }

@@ -66,8 +66,7 @@ import { discardUnreadBody } from "./unread-body.js";
 import { acceptsHtml, registerWebAssets } from "./web-assets.js";
 
 /**
- * Maximum length of a path parameter. A valid request line cannot contain a longer parameter, so the router never
- * rejects a parameter for its length. src/rules checks later if the parameter is an ID.
+ * Maximum length of a path parameter. No valid request line contains a longer parameter, so the router never rejects one for its length.
  */
 const PATH_PARAMETER_MAX_CHARACTERS = 16_384;
 
@@ -139,16 +138,12 @@ function createFastify({ measures, log }: ApiOptions): { app: FastifyInstance; h
   return { app, handle: (request, response) => handle(request, response) };
 }
 
-/**
- * Registers hooks that change how the service sends responses: a large text in slices, an error even if the rest of the
- * request has not arrived yet, and an error about a credential with a delay.
- */
+/** Registers hooks that send a large text in slices, drop the unread body after an error, and delay errors about credentials. */
 function registerResponseHooks(app: FastifyInstance, refusalDelay: RejectionDelay): void {
   app.addHook("onSend", ({ raw, context }, reply, payload, done) => {
     if (reply.statusCode >= 400 || context?.isRejected === true) {
       discardUnreadBody(raw);
-      // Fastify closes the connection after a body that is too large. The service reads the body to its end instead, so that the connection
-      // can serve the next request.
+      // Fastify would close the connection after a body that is too large. The service reads the rest of the body instead.
       reply.removeHeader("connection");
     }
     done(null, payload);

@@ -50,7 +50,7 @@ const RECHECK_MS = 10_000;
 const CLOSE_TIMEOUT_MS = 1_000;
 const CONNECTION_INIT_TIMEOUT_MS = 5_000;
 
-/** WebSocket close codes: 44xx of the protocol graphql-transport-ws, 10xx of the websocket standard. */
+/** WebSocket close codes: 4403 of the protocol graphql-transport-ws, the others of the websocket standard. */
 const FORBIDDEN_CLOSE_CODE = 4403;
 const GOING_AWAY_CLOSE_CODE = 1001;
 const TRY_AGAIN_LATER_CLOSE_CODE = 1013;
@@ -74,8 +74,7 @@ interface SocketOptions extends SubscriptionSources, ResolverContext {
   taskQueue: FairTaskQueue;
   limiter: RequestLimiter;
   /**
-   * The setting RUNTIME_URL: origin of pages that run authors' code. This origin has no API. If null, these pages have
-   * the service's own origin.
+   * The setting RUNTIME_URL: origin of pages that run authors' code, which has no API. If null, these pages have the service's own origin.
    */
   runtimeUrl: string | null;
   readUpgrade: ReadWebsocketUpgradeToken;
@@ -136,8 +135,8 @@ type OperationContext = SubscriptionSources &
 async function* emptyStream(): AsyncGenerator<never, void, void> {}
 
 /**
- * Replaces graphql-js's `execute` in graphql-ws, and sends the result itself as JSON text. graphql-ws would parse this
- * text and write it as JSON again.
+ * Replaces graphql-js's `execute` in graphql-ws. Sends the JSON text of the result itself, because graphql-ws would parse and write it
+ * again.
  */
 async function performOperation(args: ExecutionArgs, format: FormatError): Promise<AsyncGenerator<never, void, void>> {
   const { responseBudget: answer, reply, done } = args.contextValue as OperationContext;
@@ -192,10 +191,7 @@ export function createSocketServer({
   );
   let openedSockets = 0;
 
-  /**
-   * Returns the senders whose rate limits a message counts against: the network address, and the credential if the client has
-   * authenticated.
-   */
+  /** Returns the senders whose rate limits a message counts against: the network address, and the credential of an authenticated client. */
   function ratedSenders({ caller, request }: SocketContext["extra"]): string[] {
     const networkAddress = getClientAddress(request);
     const address = getAddressSenderKey(networkAddress);
@@ -274,8 +270,7 @@ export function createSocketServer({
       },
       async onSubscribe(context, id, { query: input, variables, operationName, extensions }) {
         const { extra } = context;
-        // Counts the operation before the first await, so that operations that arrive during the await are counted
-        // correctly.
+        // Counts the operation before the first `await`, so that operations which arrive during the `await` are counted correctly.
         const operation = extra.operations.beginOperation();
         if (extra.operations.count > SUBSCRIPTIONS_PER_SOCKET) {
           return [

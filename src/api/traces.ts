@@ -1,6 +1,6 @@
 /**
- * Creates a trace span for each request. It continues the trace of a caller with a credential of the app, never the trace of a visitor. A
- * span contains routes and status codes, but no addresses, headers or bodies.
+ * Creates a trace span for each request. The span continues the trace that the caller sends, except for anonymous callers and pages of
+ * apps. A span contains routes and status codes, but no addresses, headers or bodies.
  */
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { RequestTracing, TraceSpan } from "../operations/watch/tracing.js";
@@ -32,7 +32,7 @@ export function registerTracingHooks(app: FastifyInstance, tracing: RequestTraci
   });
 }
 
-/** Runs `work`, so that spans which it creates belong to the request's span. */
+/** Runs `work`. Spans that `work` creates belong to the request's span. */
 export function traceRequest<T>(tracing: RequestTracing, { span }: Pick<RequestContext, "span">, work: () => T): T {
   return span ? tracing.runInSpan(span, work) : work();
 }

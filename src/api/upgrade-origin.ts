@@ -7,9 +7,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { ActionError } from "../errors.js";
 import { type CallerReader, readTokenCookie, readTokenHeader } from "./caller.js";
 
-/**
- * Matches the origin of a document in which a server run executes. No such host exists, so no page of the internet can have this origin.
- */
+/** Matches the origin of a document in which a server run executes. No page of the internet can have this host name. */
 const RUN_ORIGIN_PATTERN = /^https:\/\/app-\d+\.actions\.internal$/;
 /** `Origin` header of a sandboxed document. */
 const OPAQUE_ORIGIN = "null";

@@ -99,10 +99,7 @@ function renderPage(
 `;
 }
 
-/**
- * True if a browser loads the address as a page; false for a program that requests data. GET /graphql uses this to
- * answer with a page or with data.
- */
+/** True if a browser loads the address as a page; false for a program that requests data. */
 export function acceptsHtml(request: FastifyRequest): boolean {
   return (request.headers.accept ?? "").split(",").some((type) => type.trim().startsWith("text/html"));
 }
@@ -118,7 +115,6 @@ export interface BuiltPageSender {
    * @param signedIn true if an author is signed in with this browser, so that the page preloads what an author needs
    */
   sendPage(reply: FastifyReply, name: PageName, signedIn?: boolean): FastifyReply;
-  /** Returns the paths of a page's script and style sheet. */
   assetPathsOf(name: AssetBundleName): { script: string; style: string | null };
 }
 
@@ -141,10 +137,7 @@ function registerStaticFiles(
   });
 }
 
-/**
- * Headers of the client library. Pages of other origins may load it, because it contains no data. Browsers check for a newer version at
- * each use.
- */
+/** Headers of the client library. Pages of other origins may load it, because it contains no data of the service. */
 const CLIENT_HEADERS = {
   "cache-control": "no-cache",
   "access-control-allow-origin": "*",
@@ -154,8 +147,7 @@ const CLIENT_HEADERS = {
 const DECLARATION_HEADERS = { ...CLIENT_HEADERS, "content-type": "text/plain; charset=utf-8" } as const;
 
 /**
- * Registers `/assets/*`, whose file names contain a hash of the content so that they never change, and `/client/*` (client library, its
- * declarations, npm packages). Returns the object that sends the pages.
+ * Registers `/assets/*`, and `/client/*` (client library, its declarations, npm packages). Returns the object that sends the pages.
  * @param options.base path prefix of the service, usually ""
  * @throws if the build has not run
  */

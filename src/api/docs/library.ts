@@ -47,7 +47,6 @@ const removeMarkup = (text: string): string =>
     .replaceAll(/\s+/g, " ")
     .trim();
 
-/** Returns the first sentence of the page's first paragraph, without markup. */
 function summaryOf(markdown: string): string {
   const blocks = markdown.replaceAll(/^<!--.*-->$/gm, "").split(/\n{2,}/);
   const paragraph = blocks.map((block) => block.trim()).find((block) => /^[\w"'`*[]/.test(block)) ?? "";

@@ -38,7 +38,7 @@ const PICTURE_HEADERS = {
 } as const;
 
 const SITE_NAME = "Svc App Actions";
-/** Maximum length of a `Host` header that the texts can contain: a host name of 255 characters with a port. A text repeats the header. */
+/** Maximum length of a `Host` header that the documentation repeats in its texts: a host name of 255 characters, and a port. */
 const HOST_MAX_CHARACTERS = 261;
 const HOST_HEADER = /^[\w.-]+(?::\d{1,5})?$|^\[[\da-f:.]+\](?::\d{1,5})?$/i;
 
@@ -69,7 +69,7 @@ function createDocsSite({ baseUrl, publicUrl, root }: DocsOptions, prefix: strin
   if (root === undefined) installedLibrary ??= new DocsLibrary();
   const library = root === undefined ? installedLibrary! : new DocsLibrary(root);
   const renderer = new DocsRenderer(library, prefix);
-  // Finding the links of all pages takes 40 ms of processor time, so the Markdown is created once for all addresses.
+  // Finding the links of all pages takes 40 ms of processor time, so each page's Markdown is created once for all hosts.
   const markdownByPage = new Map<DocsPage, string>();
   const docs: DocsSite = {
     library,
@@ -108,10 +108,7 @@ function buildLlmsText({ library }: DocsSite, base: string): string {
   ].join("\n\n");
 }
 
-/**
- * Pages about the project instead of its use. /llms.txt lists them, but /llms-full.txt leaves them out because programs load that file as a
- * whole.
- */
+/** Pages about the project instead of its use. /llms-full.txt leaves them out, because programs load that file as a whole. */
 const SLUGS_NOT_IN_FULL_TEXT: readonly string[] = ["changelog", "benchmarks", "contributing", "internals/adr"];
 
 /** Number of addresses of the service for which the text of /llms-full.txt is stored, more than 1 MB each. */
@@ -152,10 +149,7 @@ function createLlmsFullText(docs: DocsSite): (base: string) => TaggedText {
   };
 }
 
-/**
- * Sends a text with its ETag, or 304 if the browser has the same text. Browsers check for a newer text at each visit,
- * because an upgrade of the service changes the pages.
- */
+/** Sends a text with its ETag, or 304 if the browser has the same text. An upgrade of the service changes the texts. */
 function sendWithEtag(
   request: FastifyRequest,
   reply: FastifyReply,

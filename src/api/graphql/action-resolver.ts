@@ -27,8 +27,7 @@ export interface ActionSubscriptionContext extends RequestContext {
 }
 
 /**
- * Fields of an action that only callers with permission to read code get. REST omits these fields for other callers; GraphQL rejects
- * documents that select them.
+ * Fields of an action that callers without permission to read code do not get: REST omits them, and in GraphQL they fail with FORBIDDEN.
  */
 const FIELDS_WITH_CODE = ["code", "source"];
 

@@ -28,8 +28,7 @@ export class AppResolver {
   ) {}
 
   /**
-   * Checks that the caller administers the organization `organizationId` of the input. If `organizationId` is missing,
-   * chooses an organization that the caller administers. Returns the caller, and the input with the ID.
+   * Checks that the caller administers the organization of the input. Without `organizationId`, chooses one that the caller administers.
    * @throws ActionError FORBIDDEN, REQUEST_INVALID
    */
   private async inOrganization(

@@ -31,10 +31,7 @@ import {
 import { LIST_ITEMS_PER_PAGE_DEFAULT, LIST_ITEMS_PER_PAGE_MAX } from "../../limits.js";
 import { GRAPHQL_DOCUMENT_LIMITS } from "./document-form.js";
 
-/**
- * Maximum number of values that an operation can select. A thousand complete actions are below this limit. Executing so many values blocks
- * all other requests for about 50 ms.
- */
+/** Maximum number of values that an operation can select. Executing so many values blocks all other requests for about 50 ms. */
 export const GRAPHQL_OPERATION_COST_MAX = 30_000;
 /**
  * Maximum cost of an introspection query, as a multiple of the cost of the longest query that graphql-js generates.
@@ -71,8 +68,7 @@ function introspectionListLengths(schema: GraphQLSchema): Record<string, number>
     "__Type.interfaces": 1,
     "__Field.args": Math.max(1, args / fields.length),
     "__Directive.args": 1,
-    // Introspection queries select `ofType` many levels deep, but most types are wrapped only once or twice, so half an item is assumed for
-    // each level.
+    // Introspection queries select `ofType` many levels deep, but most types are wrapped only once or twice.
     "__Type.ofType": 0.5,
   };
 }
@@ -164,10 +160,7 @@ class SelectionSizeEstimator {
     return { cost, depth: levels };
   }
 
-  /**
-   * Returns the number of root fields of the operation, including those in fragments. The service counts each root field as a separate
-   * request.
-   */
+  /** Returns the number of root fields of the operation. The service counts each root field as a separate request. */
   countRootFields({ selections }: SelectionSetNode, visited = new Set<string>()): number {
     let count = 0;
     for (const selection of selections) {
@@ -198,10 +191,7 @@ function isIntrospectionOnly({ selectionSet: { selections } }: OperationDefiniti
   return selections.length === 1 && only?.kind === Kind.FIELD && only.name.value === SchemaMetaFieldDef.name;
 }
 
-/**
- * Returns the cost of the longest introspection query that graphql-js generates. The cost grows with the schema, so the limit for
- * introspection grows too.
- */
+/** Returns the cost of the longest introspection query that graphql-js generates. The cost grows with the schema. */
 function introspectionCost(schema: GraphQLSchema, lists: Record<string, number>): number {
   const all = { oneOf: true, specifiedByUrl: true, directiveIsRepeatable: true, inputValueDeprecation: true };
   const document = parse(getIntrospectionQuery({ ...all, schemaDescription: true }));

@@ -15,10 +15,7 @@ import {
 } from "graphql";
 import { JSON_MAX_DEPTH } from "../../limits.js";
 
-/**
- * Limits of a document, by the name of what is counted. A hand-written document has a few dozen of each, and the
- * introspection query of GraphiQL has 15 levels of fields.
- */
+/** Limits of a document, by the name of what is counted. The introspection query of GraphiQL has 15 levels of fields. */
 export const GRAPHQL_DOCUMENT_LIMITS = {
   fields: 1_000,
   "levels of fields": 20,
@@ -34,10 +31,7 @@ export const GRAPHQL_DOCUMENT_LIMITS = {
 
 type DocumentLimitName = keyof typeof GRAPHQL_DOCUMENT_LIMITS;
 
-/**
- * True if a value is nested deeper than `levels`. Validation visits nested values by recursion, so a very deep value would overflow the
- * call stack.
- */
+/** True if a value is nested deeper than `levels`. Validation visits values by recursion, so a very deep value would overflow the stack. */
 function isNestedDeeper(value: ValueNode, levels: number): boolean {
   if (value.kind === Kind.LIST) return levels === 0 || value.values.some((inner) => isNestedDeeper(inner, levels - 1));
   if (value.kind !== Kind.OBJECT) return false;
@@ -81,7 +75,7 @@ class DocumentLimitChecker {
       this.countDirectives(selection.directives);
       if (selection.kind === Kind.FRAGMENT_SPREAD) this.addToCount("uses of its fragments");
       else if (selection.kind === Kind.FIELD) this.countField(selection, level, names);
-      // The fields of an inline fragment have the same level as the fields around it.
+      // An inline fragment counts as a level. Its fields and the fields around it must not repeat each other, so both use `names`.
       else this.countSelections(selection.selectionSet, level + 1, names);
     }
   }

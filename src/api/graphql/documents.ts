@@ -17,26 +17,16 @@ import { findVariablesError } from "./variables.js";
 const DOCUMENT_MAX_TOKENS = 5_000;
 const VALIDATION_ERRORS_MAX = 20;
 /**
- * Maximum depth of variables. Later checks reject values deeper than JSON_MAX_DEPTH, but a value deeper than this limit would overflow the
- * call stack before.
+ * Maximum depth of variables. Later checks reject values deeper than JSON_MAX_DEPTH, but very deep values would overflow the stack before.
  */
 const VARIABLES_MAX_DEPTH = 2 * JSON_MAX_DEPTH;
 /** Maximum total length of all cached documents. A parsed document uses about fifty times the memory of its text. */
 const CACHED_CHARACTERS_MAX = 500_000;
-/**
- * Number of parsed characters after which this file runs V8's garbage collector. At that moment nearly all nodes of the parsed documents
- * are garbage. V8 itself might run it in the middle of a check, and move nodes that are still in use to the old generation.
- */
+/** Number of parsed characters after which this file runs V8's garbage collector. By then, nearly all parsed nodes are garbage. */
 const CHARACTERS_PER_GARBAGE_COLLECTION = 128 * 1024;
-/**
- * Expected maximum time to check a document, in milliseconds, per SMALL_BODY_MAX_BYTES of the request. The slowest check within the limits
- * took 5 ms (measured).
- */
+/** Expected maximum time to check a document, in milliseconds, per SMALL_BODY_MAX_BYTES of the request. */
 const CHECK_MAX_MS = 6;
-/**
- * Maximum number of selected values with which an operation runs without waiting for its sender's turn. Such an operation takes less than 2
- * ms.
- */
+/** Maximum number of selected values with which an operation runs without waiting for its sender's turn. */
 const LIGHT_QUERY_COST_MAX = 1_000;
 /** Estimated time to execute one selected value. An introspection with 30,000 values took about 50 ms (measured). */
 const EXECUTION_MS_PER_VALUE = 1 / 600;
@@ -134,8 +124,8 @@ export function createGraphqlDocumentChecker(
       const limitMs = CHECK_MAX_MS * Math.max(1, bytes / SMALL_BODY_MAX_BYTES);
       const { checked, cost } = isLight ? work() : await turns.runInTurn(sender, work, limitMs);
       if (cost <= LIGHT_QUERY_COST_MAX) return checked;
-      // The caller executes the document when this function returns, so the function waits for the sender's turn. The
-      // cost of the document lengthens the sender's pause after this turn.
+      // The caller executes the document when this function returns, so an expensive document waits for its sender's turn even if it is
+      // cached.
       if (isLight) await turns.runInTurn(sender, () => undefined);
       turns.extendPause(sender, cost * EXECUTION_MS_PER_VALUE);
       return checked;

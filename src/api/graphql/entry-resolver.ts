@@ -153,7 +153,6 @@ export class EntryResolver {
     return this.removeMatching(context, appId, ref, { where });
   }
 
-  /** Deletes the entries that match `query.where`, and returns the REST response. */
   async removeMatching(
     context: RequestContext,
     appId: number,
@@ -164,7 +163,6 @@ export class EntryResolver {
     return this.service.removeWhere(visit, { appId, ref }, query);
   }
 
-  /** Finds entries that match a query, and returns the REST response. */
   async find(context: RequestContext, appId: number, ref: IdOrName, query: unknown): Promise<FindEntriesResult> {
     const visit = await this.accessChecks.admitAppRequest(context, "readEntries", appId);
     return this.service.find(visit, { appId, ref }, query, context.responseBudget?.reserveBytes);

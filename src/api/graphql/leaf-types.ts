@@ -188,7 +188,6 @@ export const ActionFieldEnum = createGraphqlEnum<keyof ActionInput | "assets">(
   },
 );
 
-/** Writes times as ISO 8601 in UTC with milliseconds. */
 export const DateTime = new GraphQLScalarType({
   ...GraphQLDateTime.toConfig(),
   description: "Time as ISO 8601 text in UTC, for example 2026-11-21T12:00:00.000Z.",
@@ -203,7 +202,6 @@ export const ActionAccessScalar = new GraphQLScalarType({
   specifiedByURL: null,
 });
 
-/** JSON data of an app that the service stores and returns unchanged. */
 export const AppStructure = new GraphQLScalarType({
   ...GraphQLJSON.toConfig(),
   name: "AppStructure",

@@ -24,7 +24,7 @@ interface EntryData {
 /** Parsed parts of each entry's `data`, so that a query with several of these fields parses the text once. */
 const parsedEntryParts = new WeakMap<JsonText, Map<string, string>>();
 
-/** Parts of `data` that GraphQL returns as JSON text without parsing them, because they may have megabytes. */
+/** Parts of `data` that GraphQL returns as JSON text without parsing them, because they may be megabytes long. */
 const UNPARSED_PARTS: readonly string[] = ["payload", "result"] satisfies (keyof EntryData)[];
 
 /** Returns one part of a log entry's `data`. No other function reads the format in which `data` is stored. */

@@ -212,10 +212,7 @@ export class MediaResolver {
     return true;
   }
 
-  /**
-   * Changes the access rules of a file or folder if the request contains rules. Returns the entity tags that the next change of the same
-   * request must match.
-   */
+  /** Changes the access rules of a file or folder if the request contains rules. Returns the entity tags for the request's next change. */
   private async changeRules(
     context: RequestContext,
     kind: MediaItemKind,
@@ -234,7 +231,6 @@ export class MediaResolver {
     return this.media.files.list(admission, appId, { limit, offset });
   }
 
-  /** Changes a folder from the body of a REST request. Error messages name the body's fields. */
   async changeFolder(
     context: RequestContext,
     appId: number,
@@ -274,7 +270,6 @@ export class MediaResolver {
     return this.media.rules.set(admission, kind, { appId, id, precondition }, body);
   }
 
-  /** Starts an upload of a file. Only REST supports uploads. */
   async beginUpload(context: RequestContext, appId: number, length: number | null): Promise<MediaUploadSession> {
     return this.media.uploads.beginUpload(
       await this.accessChecks.admitAppRequest(context, "writeMedia", appId),

@@ -30,8 +30,7 @@ export interface NotificationSubscriptionContext extends RequestContext {
 }
 
 /**
- * Returns the body with GraphQL's field `publishAt` renamed to `orderAt`, the name that the operations read. A REST
- * body has no `publishAt` and stays unchanged.
+ * Renames GraphQL's field `publishAt` to `orderAt`, the name that the operations read. A REST body stays unchanged.
  * @throws ActionError REQUEST_INVALID if the body contains `publishAt` and `orderAt`
  */
 function readNotificationFields(body: unknown): unknown {

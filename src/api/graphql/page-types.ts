@@ -34,10 +34,7 @@ interface ListedPage {
 })
 export abstract class PageType {}
 
-/**
- * Declares the field `items` with the items of a page. Declares the same items under the list's earlier field name too, which is
- * deprecated.
- */
+/** Declares the field `items` with the items of a page, and the same items under the list's earlier, deprecated field name. */
 export function PageItemsField(types: ItemTypes, description: string): PropertyDecorator {
   const returns = types as () => [() => object];
   return (prototype, name) => {

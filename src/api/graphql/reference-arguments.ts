@@ -23,7 +23,7 @@ export const ReferenceArgument = (name: "dataSourceId" | "id" | "nameOrId") =>
     arg: { name, typeFunc: () => ID, options: { description: REFERENCE_DESCRIPTION } },
   });
 
-/** Declares the argument `by`, which says if the argument of `Ref` is an ID or a name. */
+/** Declares the argument `by`, which says if the argument of `ReferenceArgument` is an ID or a name. */
 export const ReferenceKindArgument = () =>
   Arg("by", () => ReferenceKindType, {
     nullable: true,

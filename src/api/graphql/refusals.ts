@@ -14,7 +14,6 @@ function preferredMediaType({ headers: { accept = "*/*" } }: FastifyRequest): st
   return new Negotiator({ headers: { accept } }).mediaType([JSON_TYPE, RESPONSE_TYPE]) ?? JSON_TYPE;
 }
 
-/** Sends JSON text in the media type that the client prefers. */
 export function sendJsonText(request: FastifyRequest, reply: FastifyReply, text: string): FastifyReply {
   return reply
     .header("Cache-Control", "no-store")

@@ -105,16 +105,12 @@ const RESOLVER_NAMES = new Map<unknown, keyof Resolvers>(
   Object.entries(RESOLVER_CLASSES).map(([name, resolver]) => [resolver, name as keyof Resolvers]),
 );
 
-/** Returns the root fields of the schema: its queries, mutations and subscriptions. */
 export function listRootFields(schema: GraphQLSchema): GraphQLField<unknown, unknown>[] {
   const roots = [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()];
   return roots.flatMap((root) => Object.values(root?.getFields() ?? {}));
 }
 
-/**
- * Sorts the arguments of each field in the order of the source code. TypeGraphQL lists them in reverse, because decorators of parameters
- * run from the last to the first.
- */
+/** TypeGraphQL lists arguments in reverse order, because decorators of parameters run from the last to the first. */
 function sortLikeSourceCode(schema: GraphQLSchema): GraphQLSchema {
   for (const { args } of listRootFields(schema)) (args as GraphQLArgument[]).reverse();
   return schema;
@@ -141,10 +137,7 @@ function describeRoots(schema: GraphQLSchema): GraphQLSchema {
   return schema;
 }
 
-/**
- * Runs the root fields of an operation one after the other. The response's memory budget counts each root field as a
- * part of the response (see `api/response-memory.ts`).
- */
+/** Runs the root fields of an operation one after the other, and counts the bytes of each root field's result. */
 function resolveRootsInTurn(schema: GraphQLSchema): GraphQLSchema {
   for (const root of [schema.getQueryType(), schema.getMutationType()]) {
     for (const field of Object.values(root?.getFields() ?? {})) {
@@ -164,11 +157,9 @@ async function createSchema(): Promise<GraphQLSchema> {
     container: {
       get: (resolver, { context }: ResolverData<ResolverContext>) => context.resolvers[RESOLVER_NAMES.get(resolver)!],
     },
-    // The functions in src/rules validate inputs: their error statuses are part of the contract, and class-validator's errors would repeat
-    // the whole input.
+    // The functions in src/rules validate inputs. The errors of class-validator would repeat the whole input.
     validate: false,
-    // TypeGraphQL's check introspects the whole schema, which takes two thirds of the build time. test/schema.test.ts checks the schema
-    // instead.
+    // TypeGraphQL's check takes two thirds of the time to build the schema. test/schema.test.ts checks the schema instead.
     skipCheck: true,
     // TypeGraphQL requires this object but never uses it, because every subscription has its own event source.
     pubSub: createPubSub(),

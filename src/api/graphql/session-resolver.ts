@@ -108,8 +108,8 @@ export class AppSessionResolver {
   }
 
   /**
-   * Verifies an e-mail address or phone number, from the body of a REST request. Sends a code to the address if the
-   * body contains no code. Otherwise checks the code and returns the session.
+   * Verifies an e-mail address or phone number. Sends a code if the body contains no code; otherwise checks the code and returns the
+   * session.
    */
   async verify(
     context: RequestContext,
@@ -121,7 +121,6 @@ export class AppSessionResolver {
     return verificationAnswer ?? { session: await this.service.session(caller, appId) };
   }
 
-  /** Signs an app user in, from the body of a REST request. */
   async authorize(context: RequestContext, appId: number, body: unknown): Promise<AppSession> {
     const caller = await this.accessChecks.requireAppAccess(context, "signInAppUser", appId);
     return this.service.authorize(caller, appId, body);

@@ -130,7 +130,7 @@ export class SettingResolver {
   })
   async settings(@Ctx() context: RequestContext, @AppId() appId: number): Promise<SettingsByKey> {
     const caller = await this.accessChecks.requireAppAccess(context, "readSettings", appId);
-    // Only editors see private settings. A member with the role reader gets the same settings as a page of the app.
+    // A member with the role reader gets the same settings as a page of the app: no private ones.
     const seesPrivate = mayPerformOnApp(caller, "writeSettings", appId);
     return unwrapTaggedSettings(
       context,

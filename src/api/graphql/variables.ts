@@ -2,9 +2,8 @@
 import { type DocumentNode, type GraphQLError, type GraphQLSchema, getOperationAST, getVariableValues } from "graphql";
 
 /**
- * Returns an error for the first invalid variable; null if all are valid. Call it before a document is executed.
- * Execution would collect fifty errors, each with the whole value. A megabyte of unknown input fields would block all
- * other requests for seconds.
+ * Returns an error for the first invalid variable; null if all are valid. Call it before a document is executed, because execution would
+ * collect many errors, each with the whole value.
  */
 export function findVariablesError(
   schema: GraphQLSchema,

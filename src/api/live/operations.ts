@@ -38,7 +38,7 @@ export class SocketOperations {
   }
 
   /**
-   * Handles one message. If `handle` starts an operation before its first `await`, the operation ends when the returned promise settles.
+   * Handles one message. If `handle` starts an operation before its first `await`, the operation ends when the promise of `handle` settles.
    */
   async handleMessage(handle: () => Promise<void>): Promise<void> {
     this.latestOperation = null;

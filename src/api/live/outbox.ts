@@ -5,17 +5,11 @@
 import type { Socket } from "node:net";
 import type { WebSocket } from "ws";
 
-/**
- * Maximum bytes that the outbox passes to the websocket before the websocket has sent them. Later messages wait in the
- * outbox, where equal messages of several websockets share memory.
- */
+/** Maximum bytes that the outbox passes to the websocket before the websocket has sent them. Equal messages in outboxes share memory. */
 const UNSENT_SOCKET_MAX_BYTES = 64 * 1024;
 const WAITING_MESSAGES_MAX = 1_000;
 const WAITING_MESSAGES_MAX_BYTES = 16 * 1024 * 1024;
-/**
- * Maximum time to send queued messages before a websocket is closed, in milliseconds. A client that reads more slowly does not get all of
- * these messages.
- */
+/** Maximum time to send the queued messages before a websocket is closed, in milliseconds. */
 const CLOSE_WAIT_MAX_MS = 1_000;
 /** Number of queued messages below which `waitForCapacity` resolves at once. */
 const SHORT_QUEUE_MESSAGES = 100;
@@ -52,10 +46,7 @@ const totalLengthOf = (parts: readonly SocketMessagePart[]): number =>
 /** Functions that write the outboxes to which messages were added in this turn of the event loop. */
 let writeFunctions: (() => void)[] = [];
 
-/**
- * Writes at the end of the event loop's turn, so that all messages to one websocket share one write. The write is the
- * most expensive step.
- */
+/** Writes at the end of the event loop's turn, so that all messages to one websocket share one write, the most expensive step. */
 function writeAtEndOfTurn(handOver: () => void): void {
   if (writeFunctions.length === 0) {
     setImmediate(() => {
@@ -80,7 +71,7 @@ export function createSocketOutbox(socket: WebSocket, wire: Socket, onSlow: () =
   let whenRoomy = Promise.withResolvers<void>();
   whenRoomy.resolve();
 
-  /** Makes `waitForCapacity` wait while many messages are queued, and resolves it when they have been sent. */
+  /** Makes `waitForCapacity` wait while the queue is long. */
   function updateFreeSpace(): void {
     const hasRoom =
       socket.readyState !== socket.OPEN ||

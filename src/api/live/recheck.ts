@@ -1,7 +1,6 @@
 /**
- * Checks the tokens of open websockets again when credentials change. Each token is checked once for all its
- * websockets. Only a few tokens are checked at a time, so that a thousand websockets do not occupy the database. Other
- * files close the websockets.
+ * Checks the tokens of open websockets again when credentials change, each token once for all its websockets. Only a few tokens are checked
+ * at a time, so that a thousand websockets do not occupy the database. Other files close the websockets.
  */
 import { runInBackground } from "../../background.js";
 import type { Credentials } from "../../operations/access/credentials.js";
@@ -15,11 +14,10 @@ export interface SocketWithToken {
 
 const CONCURRENT_CHECKS_MAX = 4;
 /**
- * Delay in milliseconds before a credential is checked a second time. This is needed if the credential has expired by this machine's clock
- * but not yet by the database's clock.
+ * Delay in milliseconds before a second check. It is needed if a credential has expired by this machine's clock, but not by the database's.
  */
 const CLOCK_DIFFERENCE_MS = 200;
-/** Longest possible delay of a Node timer, in milliseconds. For a later time, each check sets the timer again. */
+/** Longest possible delay of a Node timer, in milliseconds. A token that expires later gets no timer. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
 interface CredentialRecheckOptions<Socket extends SocketWithToken> {
@@ -65,7 +63,7 @@ export class CredentialRecheck<Socket extends SocketWithToken> {
 
   /** Adds a websocket. Its token is checked whenever credentials change, until `remove` is called. */
   add(socket: Socket): void {
-    // A timer checks the token when it expires, because an expiry sends no notification.
+    // A timer checks the token at its expiry, because the service sends no notification when a token expires.
     clearTimeout(this.sockets.get(socket));
     const expiresAt = socket.caller?.expiresAt ?? Number.POSITIVE_INFINITY;
     const remainingMs = Math.max(expiresAt - Date.now(), CLOCK_DIFFERENCE_MS);

@@ -1,7 +1,6 @@
 /**
- * Runs GraphQL subscriptions. For all subscribers with the same query, the result of an event is computed and written
- * as JSON once. Each websocket sends this text with its own subscription ID. The memory of a long text is counted until
- * the last websocket has sent the text. A subscription ends with an error when its caller loses access.
+ * Runs GraphQL subscriptions. The result of an event is computed and written as JSON once for all subscribers with the same query. A
+ * subscription ends with an error when its caller loses access.
  */
 import { createSourceEventStream, type ExecutionArgs, type ExecutionResult, execute } from "graphql";
 import type { Logger } from "pino";
@@ -16,9 +15,7 @@ import { estimateResponseBytes, type ResponseMemory } from "../response-memory.j
 /** Maximum number of open subscriptions of one app in one process. */
 const SUBSCRIPTIONS_PER_APP_MAX = 20_000;
 
-/**
- * Minimum length, in characters, of a text that all subscribers share as one buffer. Copying a shorter text is cheaper.
- */
+/** Minimum length in characters of a text that all subscribers share as one buffer. Copying a shorter text is cheaper. */
 const LONG_TEXT_CHARACTERS = 4_096;
 
 /** Fields of a subscription's context that this file uses. */
@@ -90,10 +87,7 @@ function createEndlessSource(onEnd: () => void): EndlessSource {
   };
 }
 
-/**
- * Returns an iterable that fails at once. graphql-ws sends this error as the protocol's `error` message, which ends the
- * subscription.
- */
+/** Returns an iterable that fails at once. graphql-ws sends the error to the client, which ends the subscription. */
 function createFailedResults(error: Error): AsyncGenerator<never, void, void> {
   const { iterable } = createEndlessSource(() => undefined);
   return Object.assign(iterable, { next: () => Promise.reject(error) });
@@ -109,10 +103,7 @@ const executeEachEvent = (
       yield await execute({ ...args, rootValue: event });
   });
 
-/**
- * Yields the values of `results` until `fail` is called, which ends the iterable at once, even while it waits for a
- * value. Calls `onEnd` when the iterable ends; several calls are possible.
- */
+/** Yields the values of `results` until `fail` is called, even while it waits for a value. May call `onEnd` several times. */
 function makeFailable<T>(
   results: AsyncGenerator<T, void, void>,
   onEnd: () => void,
@@ -151,11 +142,7 @@ function makeFailable<T>(
   };
 }
 
-/**
- * JSON texts of the results of events. Subscribers with the same query share one text of an event: their receivers have
- * the same `queryKey`, which is called `shape` here. `responseMemory` counts the bytes of long texts. A long text is not
- * written if there is no memory for it.
- */
+/** JSON texts of the results of events. Subscribers whose receivers have the same `queryKey`, here `shape`, share one text of an event. */
 class SharedTexts {
   private readonly texts = new WeakMap<object, Map<string, SharedText>>();
 
@@ -180,8 +167,7 @@ class SharedTexts {
     try {
       if (length >= LONG_TEXT_CHARACTERS) text.freeMemory = this.responseMemory.countSharedText(appId, length);
     } catch (error) {
-      // OVERLOADED means that texts of other subscribers use the memory now. A text that alone exceeds the limit has
-      // another status.
+      // OVERLOADED means that other texts use the memory now. A text that alone exceeds the limit fails with another status.
       if ((error as ActionError).status === "OVERLOADED") return null;
       return serializeJson({ data: null, errors: [formatGraphqlError(error, this.log)] });
     }
@@ -189,7 +175,7 @@ class SharedTexts {
     return text.freeMemory ? Buffer.from(written) : written;
   }
 
-  /** Returns the text of the event for one more subscriber, and writes it if this is the first one. */
+  /** Returns the text of the event for one more subscriber. Writes the text if this subscriber is the first. */
   claimText(appId: number, event: object, args: ExecutionArgs, shape: string): SharedText {
     const byShape = this.texts.get(event) ?? new Map<string, SharedText>();
     this.texts.set(event, byShape);
@@ -263,7 +249,7 @@ class OpenSubscriptions {
     };
   }
 
-  /** Ends the subscriptions of the websocket that `caller` may not access any more; all of them if `caller` is null. */
+  /** Ends those subscriptions of the websocket to which `caller` has lost access; all of them if `caller` is null. */
   recheck(owner: object, caller: Caller | null): void {
     for (const { check, fail } of [...(this.perOwner.get(owner) ?? [])]) {
       try {

@@ -53,8 +53,7 @@ function watchPings(socket: WebSocket, outbox: SocketOutbox, pingMs: number): ()
   socket.on("pong", recordAnswer).on("message", recordAnswer);
   const timer = setInterval(() => {
     if (outbox.isStalled(Date.now())) return socket.terminate();
-    // The rate limiter has paused the websocket, so the service cannot receive the answer to the ping. The client
-    // counts as reachable.
+    // The rate limiter has paused the websocket, so the service cannot receive the answer to a ping. The client counts as reachable.
     if (socket.isPaused) return recordAnswer();
     if (!hasAnswered) return socket.terminate();
     hasAnswered = false;
@@ -137,7 +136,7 @@ export function createSocketHandler<ConnectionState extends object>(
     const receive = createInbox(connection, pace);
     const leaveQueue = pace.countSocket(connection);
     const fail = (error: unknown) => {
-      // Client libraries reconnect after the close code TRY_AGAIN_LATER_CLOSE_CODE, but not after other codes.
+      // Client libraries reconnect after TRY_AGAIN_LATER_CLOSE_CODE, but not after INTERNAL_ERROR_CLOSE_CODE.
       if (isDatabaseUnavailable(error)) return socket.close(TRY_AGAIN_LATER_CLOSE_CODE, "The database is away");
       log.error({ err: error }, "a message on a websocket could not be handled");
       socket.close(INTERNAL_ERROR_CLOSE_CODE, "Internal server error");
@@ -150,7 +149,7 @@ export function createSocketHandler<ConnectionState extends object>(
           outbox.send(text);
           return outbox.waitForCapacity();
         },
-        // Closes the websocket after all earlier messages have been sent.
+        // Closes the websocket in the next turn of the event loop, so that the outbox writes earlier messages first.
         close(code, reason) {
           setImmediate(() => socket.close(code, reason));
         },

@@ -33,7 +33,7 @@ const removeCode = ({ code: _code, source: _source, assets: _assets, ...rest }: 
 const studioLinkTo = ({ serviceUrl: base, appId }: McpToolContext, id: number) =>
   `${base}/studio#/${appId}/actions/${id}`;
 
-/** Returns the difference between the draft and the live version. Without a live version, every field of the draft counts as different. */
+/** Returns the difference between the draft and the live version; `isPublished: false` if there is no live version. */
 async function compareWithLive({ callRest, appId }: McpToolContext, actionId: number): Promise<unknown> {
   try {
     return await callRest("GET", `${ACTIONS_ROUTE}/:actionId/diff`, { params: { appId, actionId } });

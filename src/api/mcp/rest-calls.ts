@@ -30,8 +30,8 @@ const convertValuesToTexts = (values: Record<string, string | number | boolean |
   );
 
 /**
- * Returns the function with which the tools of one request call REST routes.
- * @param path path of the route as in the REST table, with the names of its parameters; `call.params` contains their values
+ * Returns the function with which the tools of one request call REST routes. Its `path` is a path of the REST table, such as
+ * "/v1/apps/:appId".
  */
 export function createRestCaller(resolvers: Resolvers, context: RequestContext): CallRestRoute {
   const rows = new Map<string, Route>(ROUTES.map((route) => [`${route.method} ${route.path}`, route]));

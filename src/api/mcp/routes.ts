@@ -35,9 +35,8 @@ function sendUnauthorized(reply: FastifyReply, base: string, isUnknownToken: boo
 }
 
 /**
- * Checks that the credential is a token of an app in a Bearer header. Rejects cookies, because any page of the service
- * could then call tools. Rejects tokens of people, because they give access to several apps. Rejects OAuth tokens of a
- * person who has no role on the app any more.
+ * Checks that the request has an app's token in a Bearer header. Cookies are rejected, because any page of the service could then call
+ * tools.
  * @throws ActionError FORBIDDEN, CROSS_SITE_REQUEST
  */
 function checkTokenAndOrigin({ headers, context }: FastifyRequest, publicUrl: string | null): boolean {

@@ -114,8 +114,7 @@ async function callTool(name: string, input: unknown, request: McpRequest): Prom
   try {
     const args = (input ?? {}) as Record<string, unknown>;
     await toolCalls.record(context, tools.appId, name, args, { isRefused: usableTool === null });
-    // A missing tool and a forbidden tool get the same response, so that the response does not reveal which tools exist for callers with
-    // more permissions.
+    // A missing and a forbidden tool get the same response, which does not reveal the tools of callers with more permissions.
     if (!usableTool)
       return createErrorResult(`FORBIDDEN: this credential has no tool ${JSON.stringify(name.slice(0, 100))}`);
     const parsedInput = usableTool.input.safeParse(args);

@@ -7,10 +7,7 @@ import type { Route } from "../rest/route.js";
 import { createRouteRecorder, type RouteDescription } from "./recorder.js";
 import { type JsonSchema, OpenApiSchemas } from "./schemas.js";
 
-/**
- * Version of the API in the OpenAPI document. It changes only when paths change, because parameters and error statuses are fixed by the
- * contract and never change.
- */
+/** Version of the API in the OpenAPI document. It changes only when paths of routes change. */
 const API_VERSION = "1.0.0";
 
 const ERROR_SCHEMA: JsonSchema = {

@@ -158,10 +158,7 @@ class RequestRecording {
     };
   }
 
-  /**
-   * Records which properties of the body the handler passes to which argument of the operation. Returns a placeholder for the operation's
-   * result.
-   */
+  /** Records which properties of the body the handler passes to which argument of the operation. Returns a placeholder for the result. */
   private call(name: string, values: readonly unknown[]): unknown {
     const field = this.fields.get(name);
     this.notes.operation ??= name;

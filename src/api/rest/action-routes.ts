@@ -13,14 +13,10 @@ export function createWarningsField(action: Action): { warnings?: ActionWarning[
   return warnings.length > 0 ? { warnings } : {};
 }
 
-/** Returns a response with an action and sets the action's ETag. A run of the action does not change the ETag. */
 const replyWithAction = (request: RestRequest, status: string, action: Action, beside: object = {}) =>
   request.setTag(action, { status, action, ...beside }, endpointsTagOf(action));
 
-/**
- * Returns a digest of the URLs of the action's HTTP triggers. It is part of the ETag, because a new trigger secret changes the URLs but not
- * the action.
- */
+/** Returns a digest of the URLs of the action's HTTP triggers, for the ETag. A new trigger secret changes only these URLs. */
 const endpointsTagOf = ({ endpoints = [] }: Action): string | null =>
   endpoints.length === 0 ? null : hash("sha256", JSON.stringify(endpoints), "base64url").slice(0, 22);
 

@@ -11,10 +11,7 @@ const ALERTS_ROUTE = "/v1/apps/:appId/alerts";
 
 const shortHashOf = (text: string): string => createHash("sha256").update(text).digest("base64url").slice(0, 22);
 
-/**
- * Returns a response with an alert and sets its ETag. The ETag does not change when the alert fires (when its condition
- * becomes true).
- */
+/** Returns a response with an alert and sets its ETag, whose second part is the alert's firing state. `If-Match` ignores this part. */
 const replyWithAlert = (request: RestRequest, alert: Pick<AlertRule, "updatedAt" | "firing">) =>
   request.setTag(alert, { alert }, alert.firing.length > 0 ? shortHashOf(JSON.stringify(alert.firing)) : null);
 

@@ -18,10 +18,7 @@ const replyWithSource = (request: RestRequest, dataSource: DataSourceView) =>
   request.setTag(dataSource, { dataSource });
 const replyWithEntry = (request: RestRequest, entry: Entry) => request.setTag(entry, entry);
 
-/**
- * Sets `includePagination` in the query if the caller has not set it: false for queries with `aggregate` or `cursor`, whose results have no
- * total.
- */
+/** Sets the default of `includePagination`: false for queries with `aggregate` or `cursor`, whose results have no total, otherwise true. */
 function parsePagination(query: Record<string, unknown>): Record<string, unknown> {
   const { includePagination, aggregate, cursor } = query;
   const hasTotal = (aggregate ?? null) === null && [undefined, null, false].includes(cursor as null);

@@ -5,7 +5,6 @@ import type { Route } from "./route.js";
 
 const APP_ROUTE = "/v3/apps/:appId";
 
-/** Returns the filters that lists and statistics of runs have in common. */
 const readRunFilters = (request: RestRequest): RunFilterArguments & Pick<RunsArguments, "from" | "to"> => ({
   actionId: request.queryNumber("actionId"),
   state: request.queryText("state"),

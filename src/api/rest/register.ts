@@ -76,10 +76,10 @@ export function registerRest(
           context.responseBudget!.runPart(() => answer(resolvers, restInput)),
         );
         throwDeferredError(context);
-        // Rejects an unknown field of the body that the route has found, unless the operation has already rejected it.
+        // If the route has found an unknown field in the body, rejects it now, after all checks of the operation.
         throwIfUnknownField(context);
         if (body instanceof JsonLineStream) {
-          // The check for slow readers adds an eleventh listener, and Node warns above ten.
+          // The check for slow readers adds a listener to `reply.raw`, which then has more than ten. Node would print a warning.
           reply.raw.setMaxListeners(reply.raw.getMaxListeners() + 1);
           disconnectSlowClient(reply);
           reply.header("Cache-Control", "no-store").type("application/x-ndjson; charset=utf-8");

@@ -35,7 +35,6 @@ export interface RestRequest {
   pathReference(name: string): IdOrName;
   /** Returns a query parameter as a whole number; undefined if absent. */
   queryNumber(name: string): number | undefined;
-  /** Returns a query parameter as text; undefined if absent. */
   queryText(name: string): string | undefined;
   /** Returns a query parameter as a boolean; false if absent. */
   queryFlag(name: string): boolean;
@@ -49,8 +48,8 @@ export interface RestRequest {
   /** Returns the entity tags in `If-Match`: versions of the resource on which the change may be based. */
   readExpectedTags(): ExpectedETags;
   /**
-   * Sets the `ETag` header from the version (`updatedAt`) of the returned resource, and returns `answer`. If a route does not call this
-   * function, the ETag of its responses to GET is a digest of the body.
+   * Sets the `ETag` header and returns `answer`. The ETag consists of the resource's version (`updatedAt`) and of `answerTag`, a digest of
+   * state that only the service changes. `If-Match` ignores `answerTag`.
    */
   setTag<T extends object>(state: { updatedAt: string }, answer: T, answerTag?: string | null): T;
   /** Sets the `ETag` header for a returned list, and returns `answer`. `If-Match` with this tag is then valid for each item of the list. */
@@ -102,10 +101,7 @@ export function createRestRequest(
   const params = request.params as Record<string, string>;
   const query = request.query as Record<string, string | string[]>;
   const { body } = request;
-  /**
-   * Returns the result of `read`. If `read` fails, returns `otherwise` and reports the error after the access check, so that REST and
-   * GraphQL report errors in the same order.
-   */
+  /** Returns the result of `read`. If `read` fails, returns `otherwise`, and reports the error after the access check, like GraphQL. */
   function readOrDefer<T, U>(read: () => T, otherwise: U): T | U {
     try {
       return read();

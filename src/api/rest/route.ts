@@ -7,9 +7,7 @@ export interface Route {
   path: string;
   /** HTTP status code of a successful response; 200 by default. */
   successStatus?: number;
-  /**
-   * True if the changed resource has no version. The service then rejects a request with `If-Match`, because it cannot compare versions.
-   */
+  /** True if the changed resource has no version. The service then rejects a request with `If-Match`. */
   hasNoVersion?: true;
   /** True if the response can contain `warnings`: the change was saved, but a part of it has no effect. */
   canReturnWarnings?: true;

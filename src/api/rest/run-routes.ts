@@ -10,11 +10,7 @@ const ACTIONS_ROUTE = "/v3/apps/:appId/actions";
 
 const COPY_BY_NAME: Readonly<Record<string, DraftOrLive>> = { draft: "master", live: "production" };
 
-/**
- * Returns the last three arguments of the resolver's method `runAction`. The idempotency key is undefined, because a
- * header contains it. `by` is undefined, because `pathReference` has read it. The last argument is the version in
- * `?copy=`.
- */
+/** Returns the last arguments of the resolver's method `runAction`: no idempotency key, no `by` (both are read elsewhere), and `?copy=`. */
 function readCopyToRun(request: RestRequest): [undefined, undefined, DraftOrLive | undefined] {
   const text = request.queryText("copy");
   const copy = text === undefined ? undefined : COPY_BY_NAME[text];

@@ -5,7 +5,6 @@ import type { Route } from "./route.js";
 
 const SETTINGS_ROUTE = "/v1/apps/:appId/settings";
 
-/** Returns the status of each setting that has a value, by the setting's key. */
 const settingDetailsOf = (statusList: readonly SettingStatus[]) =>
   Object.fromEntries(
     statusList.filter((status) => status.configured).map(({ key, configured: _, ...details }) => [key, details]),

@@ -4,7 +4,6 @@ import type { ActionComparison } from "../../operations/actions/comparison.js";
 import { createWarningsField } from "./action-routes.js";
 import type { Route } from "./route.js";
 
-/** Returns the differences of two versions, without the complete versions. */
 const removeComparedVersions = ({ before, after, ...diff }: ActionComparison) => diff;
 
 const ACTION_ROUTE = "/v3/apps/:appId/actions/:actionId";

@@ -62,10 +62,6 @@ async function requestJson(path: string, body?: object): Promise<Record<string, 
 const createProblemText = (error: unknown) =>
   createElement("p", { role: "alert", className: "problem" }, error instanceof Error ? error.message : String(error));
 
-/**
- * Creates the form in which the person chooses the app and the scopes. The check boxes of the requested scopes are
- * checked at first.
- */
 function createDecisionForm(requested: ConsentRequest, decide: (decision: object) => Promise<void>): HTMLElement {
   const select = createElement(
     "select",
@@ -178,7 +174,6 @@ interface ProgramGrant {
   lastUsedAt: string | null;
 }
 
-/** Lists the programs that this person has authorized, each with a button that revokes its access. */
 async function listPrograms(): Promise<void> {
   const { grants } = (await requestJson("/oauth/grants")) as unknown as { grants: ProgramGrant[] };
   const items = grants.map(({ id, client, appId, scopes, lastUsedAt }) => {

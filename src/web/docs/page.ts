@@ -8,10 +8,7 @@ import "./docs.css";
 const mainElement = document.querySelector("main");
 if (mainElement) addCopyButtons(mainElement);
 
-/**
- * Placeholder for a token in examples. The shell replaces it by the variable SVC_TOKEN, or by "your token" if that
- * variable is not set.
- */
+/** Placeholder for a token in examples. The shell replaces it by the variable SVC_TOKEN, or by "your token" if there is none. */
 const TOKEN_PLACEHOLDER = `\${SVC_TOKEN:-your token}`;
 const EXAMPLE_VARIABLES = `SVC_APP=1 SVC_TOKEN="${TOKEN_PLACEHOLDER}"`;
 

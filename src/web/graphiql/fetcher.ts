@@ -4,19 +4,13 @@ import { createClient } from "graphql-ws";
 
 type EditorHeaders = Record<string, unknown>;
 
-/**
- * Removes headers with an empty value: GraphiQL's Headers editor contains an empty token header at first. Without a
- * token header, the service uses the session cookie as credential.
- */
+/** Removes headers without a value, such as the empty token header at first: it would replace the session cookie as credential. */
 function removeEmptyHeaders(headers: EditorHeaders = {}): Record<string, string> {
   const filledEntries = Object.entries(headers).filter(([, value]) => typeof value === "string" && value.trim() !== "");
   return Object.fromEntries(filledEntries) as Record<string, string>;
 }
 
-/**
- * Returns the parameters of the WebSocket connection with the token from the headers, because browsers cannot send
- * headers on a WebSocket.
- */
+/** Returns the token from the headers as a parameter of the connection, because browsers cannot send headers on a WebSocket. */
 export function createGraphiqlSocketParameters(headers: Record<string, string>): { authToken?: string } {
   const headersByName = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value.trim()]));
   const authToken = headersByName.get("auth-token") ?? headersByName.get("authorization")?.replace(/^Bearer\s+/i, "");
@@ -29,7 +23,7 @@ export function createGraphiqlFetcher(url: URL): Fetcher {
   socketUrl.protocol = url.protocol === "https:" ? "wss:" : "ws:";
   return (params, options) => {
     const headers = removeEmptyHeaders(options?.headers);
-    // Opens the WebSocket at the first subscription, so that it uses the headers of that moment. Closes it after the last subscription.
+    // Each operation has its own client, with the headers of that moment. The client opens a WebSocket only for a subscription.
     const wsClient = createClient({
       url: socketUrl.href,
       connectionParams: createGraphiqlSocketParameters(headers),

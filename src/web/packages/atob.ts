@@ -5,7 +5,7 @@ const CHUNK_BYTES = 8_192;
 /** Decodes base64. Returns a string with one character for each decoded byte. */
 export function atob(text: string): string {
   const { fromBase64 } = Uint8Array as { fromBase64?: (text: string) => Uint8Array };
-  // Browsers released before 2025 have no Uint8Array.fromBase64, but all of them have the global `atob`.
+  // A browser without Uint8Array.fromBase64 has the global `atob`.
   if (!fromBase64) return globalThis.atob(text);
   const bytes = fromBase64.call(Uint8Array, text);
   let characters = "";

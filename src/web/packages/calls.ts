@@ -42,7 +42,7 @@ function convertTypeError(error: unknown): unknown {
   return error instanceof TypeError ? createSvcError("REQUEST_INVALID", error.message) : error;
 }
 
-/** Wraps all functions of an object: instead of throwing, a call rejects with an error that has `status` and `error`. */
+/** Wraps all functions of an object. Instead of throwing, a call of a wrapped function rejects with `status` and `error`. */
 export function wrapWithSvcErrors<Members extends object>(members: Members): Members {
   const wrappedMembers = Object.entries(members).map(([name, call]) => {
     if (typeof call !== "function") return [name, call];

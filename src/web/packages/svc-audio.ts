@@ -38,7 +38,6 @@ async function decodeSound(source: SoundSource) {
   return { duration: buffer.duration, sampleRate: buffer.sampleRate, channels };
 }
 
-/** Waits until the browser allows sound. Browsers block sound until the user has interacted with the page. */
 async function resumeContext(output: AudioContext): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const timeout = new Promise<never>((_resolve, reject) => {

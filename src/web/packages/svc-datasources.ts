@@ -57,8 +57,7 @@ function createEntryPage(
   readPageAt: (cursor: string) => Promise<EntryPage>,
 ): EntryPage {
   const { isFirstPage = true, isLastPage = true, next = null, prev = null } = cursor ?? {};
-  // Returns an empty page, for `next()` of the last page and `prev()` of the first page. From the empty page, the
-  // opposite function (`prev()` or `next()`) returns to this page.
+  // Returns an empty page, for `next()` of the last page and `prev()` of the first page. Its opposite function returns to this page.
   const readBeyondEnd = (isLast: boolean): Promise<EntryPage> =>
     Promise.resolve(
       addPageLinks([], {
@@ -85,7 +84,7 @@ function addPageLinks(
   return Object.defineProperties(entries, Object.fromEntries(hiddenLinks)) as EntryPage;
 }
 
-/** Subscribes to changes of entries. After a pause or a lost connection, the service first sends the missed changes. */
+/** Subscribes to changes of entries. After a pause or a lost connection, the service first sends the missed changes or a reset. */
 function subscribeToChanges(
   { ref, by }: SourceRef,
   where: unknown,

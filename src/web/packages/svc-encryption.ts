@@ -71,7 +71,6 @@ async function decryptText(encrypted: string, key: string): Promise<string> {
   return new TextDecoder().decode(plaintext);
 }
 
-/** Returns the hash of a text in hexadecimal. */
 async function hashText(text: string, algorithm: HashAlgorithm = "SHA-256"): Promise<string> {
   return toHex(await crypto.subtle.digest(algorithm, encoder.encode(text)));
 }
@@ -83,7 +82,6 @@ function importHmacKey(secret: string, algorithm: HashAlgorithm): Promise<Crypto
   ]);
 }
 
-/** Returns the HMAC of a text in hexadecimal. */
 async function signText(text: string, secret: string, algorithm: HashAlgorithm = "SHA-256"): Promise<string> {
   return toHex(await crypto.subtle.sign("HMAC", await importHmacKey(secret, algorithm), encoder.encode(text)));
 }

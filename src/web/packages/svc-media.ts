@@ -45,8 +45,7 @@ const mediaFolders: MediaFolders = {
 type UploadOptions = Parameters<MediaFiles["upload"]>[0];
 
 /**
- * Returns the form to upload, with only the file in it. The caller puts the other fields into the URL, so that the
- * service receives them before the file.
+ * Returns the form to upload, with only the file in it. The service must receive the other fields before the file, so they are in the URL.
  */
 function createUploadForm({ file: input, data, name }: UploadOptions): FormData {
   if (data instanceof FormData) return data;

@@ -12,15 +12,11 @@ const globalObject = globalThis as unknown as {
 
 const { parse, stringify } = JSON;
 
-// Copy of the server run's session as JSON text, which other code cannot change. `delete` then removes the global
-// variable, so that other code cannot read the session from it.
+// The session of the server run is stored as text and removed from the global object, so that other code cannot change or read it.
 const runSession = globalObject.__svcSession === undefined ? undefined : stringify(globalObject.__svcSession);
 delete globalObject.__svcSession;
 
-/**
- * Returns a copy of the session, so that a caller that changes its copy affects no other caller. Does not use
- * `structuredClone`, because server runs without a browser page lack this function.
- */
+/** Returns a copy, so that no caller can change the session of another. Server runs without a page have no `structuredClone`. */
 const copySession = (session: AppSession | null): AppSession | null => parse(stringify(session));
 
 async function getSession(): Promise<AppSession | null> {

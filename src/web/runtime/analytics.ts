@@ -38,10 +38,7 @@ function createEventSender({ appId, resolveUrl, request, getToken }: Connection)
     if (waitingEvents.length > 0) await sendBatch();
   }
 
-  /**
-   * Sends the remaining events when the page may be closing: as a beacon, or as a request if there is a token, which a
-   * beacon cannot send.
-   */
+  /** Sends the remaining events when the page may be closing. A beacon cannot send a token, so a page with a token sends a request. */
   function sendBeforeClose(): void {
     clearTimeout(timer);
     timer = undefined;

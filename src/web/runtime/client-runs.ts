@@ -18,7 +18,6 @@ const PAGE_CLOSED_MESSAGE = "the page was closed or left before the run ended";
 const MESSAGE_MAX_CHARACTERS = 10_000;
 const STACK_MAX_CHARACTERS = 50_000;
 
-/** Returns the fields of a thrown value that the run's log entry stores. */
 function describeError(thrown: unknown): { error: { name: string; message: string; stack: string } } {
   const { name, message, stack = "" } = thrown instanceof Error ? thrown : { name: "Error", message: String(thrown) };
   return {
@@ -49,7 +48,6 @@ function startTimeLimit(timeoutMs: number): { passed: Promise<never>; clear(): v
   return { passed: timeLimit, clear };
 }
 
-/** A client run that has started and not ended. */
 interface UnfinishedRun {
   action: ActionScript;
   /** Idempotency key of the two requests about this run: the message at its start and the report at its end. */
@@ -57,10 +55,7 @@ interface UnfinishedRun {
   startedAtMs: number;
 }
 
-/**
- * Returns an object whose function `run` runs a client action. The promise of `run` resolves after the action has ended
- * and the report is sent; it never rejects.
- */
+/** Returns an object whose function `run` runs a client action. The promise of `run` never rejects. */
 export function createClientActionRunner({ connection, loadAction, timeoutMs }: ClientRunsOptions) {
   const preparedActions = new Map<string, Promise<ExecuteAction>>();
   const openRuns = new Set<UnfinishedRun>();
@@ -106,7 +101,7 @@ export function createClientActionRunner({ connection, loadAction, timeoutMs }: 
     await connection.request("POST", path, body, { headers: { "Idempotency-Key": key }, keepalive: true });
   }
 
-  // `persisted` is true if the browser keeps the page in memory and may show it again: then the page's runs continue.
+  // If `persisted` is true, the browser keeps the page in memory, and its runs may continue.
   globalThis.addEventListener?.("pagehide", ({ persisted }) => {
     if (persisted) return;
     const { error } = describeError(Object.assign(new Error(PAGE_CLOSED_MESSAGE), { name: "PageClosedError" }));

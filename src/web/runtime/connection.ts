@@ -80,8 +80,7 @@ async function readResponseBody(response: ServiceReply, { origin }: URL): Promis
   try {
     body = text === "" ? {} : JSON.parse(text);
   } catch {
-    // `body` stays null if the body is not JSON: a proxy may have sent its own error page instead of the service's
-    // response.
+    // The response is not JSON, for example because a proxy has sent its own error page. `body` stays null.
   }
   if (!response.ok || typeof body !== "object" || body === null) {
     const retryAfter = Number(response.headers.get("retry-after") ?? Number.NaN);
@@ -144,10 +143,7 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
     );
   }
 
-  /**
-   * Runs `call`, and runs it again with a new token after a response with status 401. This is safe, because a rejected
-   * request changes nothing.
-   */
+  /** Runs `call`. After a response with status 401, runs it again with a new token, because a request with this status changes nothing. */
   async function callAuthorized<T>(call: () => Promise<T>): Promise<T> {
     try {
       return await call();

@@ -8,8 +8,8 @@ type ErrorDetails = Pick<
 >;
 
 /**
- * Creates an Error whose own enumerable properties are exactly the error body: `{status, error}`, and `nextValidRequestDate` for an exceeded rate
- * limit (specification, Errors). Name, stack, retryAfter and runId are readable but not enumerable.
+ * Creates an Error whose enumerable properties are those of the error body: `{status, error}`, and `nextValidRequestDate` for an exceeded
+ * rate limit (specification, Errors). Its other properties, such as `runId`, are not enumerable.
  */
 export function createSvcError(status: string, error: string, details: ErrorDetails = {}): SvcError {
   const { nextValidRequestDate, ...otherDetails } = details;

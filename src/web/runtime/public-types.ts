@@ -1,7 +1,4 @@
-/**
- * Public types of the client library (specification, Action operations); served with data/action-types.ts and data/media-types.ts as
- * svc.d.ts. Only types.
- */
+/** Public types of the client library (specification, Action operations). The build adds them to svc.d.ts. Only types. */
 import type {
   ActionAccess,
   AnalyticsEventType,
@@ -92,8 +89,8 @@ export interface LogOptions {
 }
 
 /**
- * Every rejection: an Error whose enumerable properties are the service's error body, `{status, error}`, with `nextValidRequestDate` for an
- * exceeded rate limit; `retryAfter`, `runId` and `answered` are readable but not enumerable.
+ * Every rejection: an Error whose enumerable properties are `status`, `error`, and `nextValidRequestDate` for an exceeded rate limit. Its
+ * other properties can be read, but are not enumerable.
  */
 export interface SvcError extends Error {
   /** A status of the service, or NETWORK_ERROR if no response arrived. */

@@ -33,10 +33,7 @@ export function createPushDevice({ appId, request }: Pick<Connection, "appId" | 
   }
 
   return {
-    /**
-     * Assigns the device to the session in the background, after earlier assignments have ended. If the request fails, the device gets
-     * only notifications for all users, because the service sends no others to a device of another session.
-     */
+    /** Assigns the device to the session in the background, after earlier assignments have ended. Ignores a failed request. */
     assign(): void {
       lastAssignment = lastAssignment.then(assignDevice).catch(() => undefined);
     },

@@ -23,10 +23,7 @@ function isFinalError(cause: unknown): boolean {
   return errors.some(({ extensions }) => FINAL_STATUSES.includes(extensions?.status ?? ""));
 }
 
-/**
- * Resolves when the next attempt to connect should start. Delays grow and are random, so that clients do not reconnect to a restarted
- * service at the same moment. A delay ends early when the browser is online again.
- */
+/** Resolves when the next attempt to connect should start. Growing, random delays prevent that all clients reconnect at the same moment. */
 function reconnectDelay(retries: number): Promise<void> {
   const maxDelay = Math.min(RECONNECT_MAX_MS, 500 * 2 ** retries);
   return new Promise((resolve) => {
@@ -35,10 +32,7 @@ function reconnectDelay(retries: number): Promise<void> {
   });
 }
 
-/**
- * Opens the WebSocket and sends pings. If no pong answers a ping, closes the socket, because some networks fail without
- * closing connections.
- */
+/** Opens the WebSocket and sends pings. Closes it if no pong answers a ping, because some networks fail without closing connections. */
 function openSocket({ resolveUrl, getToken }: Connection): SocketClient {
   let pongTimer: ReturnType<typeof setTimeout> | undefined;
   const client = createClient({

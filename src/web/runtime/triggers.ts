@@ -63,10 +63,7 @@ export function createTriggers(
 
   return {
     triggers: { start: startFollowing, stop: stopDelivery } satisfies Triggers,
-    /**
-     * Loads the list of actions again after a change of the token, because another user may run other actions. Events
-     * that wait for the list are not lost.
-     */
+    /** Loads the list of actions again after a change of the token, because another user may run other actions. Waiting events stay. */
     restart(): void {
       if (!stopFollowing && !isRejected) return;
       const waitingEvents = earlyEvents;

@@ -45,10 +45,7 @@ function writeStoredSession(key: string, stored: StoredSession): void {
   }
 }
 
-/**
- * Runs `work` in one page of the origin at a time. The other pages wait, and then use the session that the first page
- * has started.
- */
+/** Runs `work` in one page of the origin at a time; the other pages wait for it. Without this lock, each page would start a session. */
 async function withLock<T>(key: string, work: () => Promise<T>): Promise<T> {
   const locks = globalScope.navigator?.locks;
   return locks ? await locks.request(key, work) : await work();

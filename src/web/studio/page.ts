@@ -1,6 +1,4 @@
-/**
- * Entry script of Studio. It first requests the session and the data of Home, and loads the scripts that render the page at the same time.
- */
+/** Entry script of Studio. Requests the session and the data of Home, and at the same time loads the scripts that render the page. */
 import "./style/tokens.css";
 import "./style/base.css";
 import "./style/shell.css";

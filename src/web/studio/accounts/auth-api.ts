@@ -69,7 +69,6 @@ export function getProviderSignInUrl(id: string, next: string): string {
   return address.href;
 }
 
-/** Returns the message that the person sees for the error of a failed sign-in. */
 export function getSignInErrorText({ status, message, details }: ApiError): string {
   if (status === "SIGN_IN_FAILED") return "The e-mail address or the passphrase is wrong.";
   if (status === "RATE_LIMIT_EXCEEDED" && details.retryAfter !== undefined) {

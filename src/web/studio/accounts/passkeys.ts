@@ -16,10 +16,7 @@ async function loadWebAuthn() {
   return import("@simplewebauthn/browser");
 }
 
-/**
- * Throws an ApiError with the status CANCELLED. Browsers report a cancelled dialog and a missing passkey by the same
- * error, so this error has one message for the two cases.
- */
+/** Throws an ApiError with the status CANCELLED. Browsers report a cancelled dialog and a missing passkey by the same error. */
 function throwCancelled(error: unknown): never {
   if (error instanceof ApiError) throw error;
   throw new ApiError(

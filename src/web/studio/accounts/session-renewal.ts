@@ -7,10 +7,7 @@ type ExpiryListener = (isExpired: boolean) => void;
 let pendingRenewal: PromiseWithResolvers<void> | null = null;
 /** Number of times that the person has signed in again since the page was loaded. */
 let renewalTotal = 0;
-/**
- * True while a person is signed in to Studio, so that a 401 means an expired session and pauses requests. False on the sign-in page, where
- * a 401 is an error to show.
- */
+/** True while a person is signed in to Studio, so that a 401 means an expired session. On the sign-in page, a 401 is an error to show. */
 let isPausingEnabled = false;
 const expiryListeners = new Set<ExpiryListener>();
 

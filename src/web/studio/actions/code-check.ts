@@ -7,8 +7,7 @@ import * as monaco from "./editor-features.js";
 const { javascriptDefaults, getJavaScriptWorker } = monaco.languages.typescript;
 
 javascriptDefaults.setCompilerOptions(COMPILER_OPTIONS);
-// Keeps only these features of Monaco. `findTypeErrors` reads the type errors instead of Monaco, Prettier formats the code, and an action's
-// code has no other file to navigate to.
+// Other features stay off: `findTypeErrors` reads the type errors, and Prettier formats the code.
 javascriptDefaults.setModeConfiguration({
   completionItems: true,
   hovers: true,
@@ -19,8 +18,8 @@ javascriptDefaults.setModeConfiguration({
 });
 
 /**
- * Sets the type declarations with which TypeScript checks the code. @param declarations content of svc.d.ts, the types of the client
- * library
+ * Sets the type declarations with which TypeScript checks the code.
+ * @param declarations content of svc.d.ts, the types of the client library
  */
 export function setTypeDeclarations(
   declarations: string,

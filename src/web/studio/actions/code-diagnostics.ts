@@ -16,15 +16,9 @@ export interface CompilerDiagnostic {
 const ERROR_CATEGORY = 1;
 /** Diagnostic codes for an unknown name: "cannot find name", "did you mean …", "do you need a library". */
 const UNKNOWN_NAME_CODES = new Set([2304, 2552, 2503, 2580, 2581, 2582, 2584, 2591, 2592, 2593]);
-/**
- * Diagnostic codes for arithmetic with values that are not numbers. These diagnostics are dropped, because correct
- * JavaScript code subtracts dates.
- */
+/** Diagnostic codes for arithmetic with values that are not numbers. They are dropped, because correct JavaScript subtracts dates. */
 const ARITHMETIC_CODES = new Set([2362, 2363]);
-/**
- * Matches messages about a missing property of a general DOM type, such as Element. Such messages are dropped, because the actual element,
- * such as an input, usually has the property.
- */
+/** Matches messages about a missing property of a general DOM type. The actual element, such as an input, usually has the property. */
 const UNKNOWN_ELEMENT_PATTERN = /on type '(Element|HTMLElement|EventTarget|Node|ChildNode|ParentNode)'/;
 
 export const getDiagnosticText = ({ messageText }: Pick<CompilerDiagnostic, "messageText">): string =>

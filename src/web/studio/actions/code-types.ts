@@ -32,10 +32,7 @@ interface TypeSources {
   environment: string;
   /** Payloads of past runs, from which the type of `context.payload` is derived. */
   pastPayloads: readonly unknown[];
-  /**
-   * Contents of the type declaration files of npm packages, by the integrity hash of the package's script. A file imports another file by
-   * its index in the list.
-   */
+  /** Type declaration files of each npm package, by the integrity hash of its script. A file imports another by its index in the list. */
   declarations?: ReadonlyMap<string, readonly string[]>;
 }
 
@@ -118,10 +115,7 @@ function createContextType({ settingKeys, environment, pastPayloads }: TypeSourc
 
 const IDENTIFIER_PATTERN = /^[A-Za-z_$][\w$]*$/;
 
-/**
- * Returns the folder of a package's declaration files. Replaces the base64 characters "+" and "/" of the integrity hash, because the
- * folder is part of a URL.
- */
+/** Returns the folder of a package's declaration files. It is part of a URL, so it must not contain "+" or "/". */
 const getPackageFolder = (integrity: string): string => `npm/${integrity.replaceAll("+", "-").replaceAll("/", "_")}`;
 
 type Declarations = NonNullable<TypeSources["declarations"]>;
@@ -191,10 +185,7 @@ export function createActionTypeDeclarations(known: TypeSources): ActionTypeDecl
  */
 export const replaceUnknownByAny = (declarations: string): string => declarations.replace(/\bunknown\b/g, "any");
 
-/**
- * TypeScript compiler options as numbers of its enums: newest language and module format, each file a module, JavaScript without strict
- * checks.
- */
+/** TypeScript compiler options, as numbers of the compiler's enums. */
 export const COMPILER_OPTIONS = {
   target: 99,
   module: 99,

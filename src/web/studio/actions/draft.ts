@@ -143,7 +143,6 @@ function limitsToDraft({ concurrency, debounce, timeoutMs, jitterSeconds }: Acti
   };
 }
 
-/** Parses JSON. Returns the text itself if it is not JSON. */
 function parseJsonOrText(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -197,8 +196,7 @@ export function draftToInput(draft: ActionDraft): CreateActionInput {
   } = draft;
   return {
     ...sharedFields,
-    // Sends the source files, if there are any, instead of the code. A save with only the code would delete the source
-    // files.
+    // Sends the source files instead of the code, if there are any. A save with only the code would delete the source files.
     ...(source ? { source } : { code }),
     access: access.who === "user" ? { user: parseJsonOrText(access.user) } : access.who,
     ...limitsToInput({ concurrency, debounce, timeoutMs, jitterSeconds }),
@@ -208,7 +206,6 @@ export function draftToInput(draft: ActionDraft): CreateActionInput {
   };
 }
 
-/** True if two drafts would send the same input. */
 export function haveSameInput(a: ActionDraft, b: ActionDraft): boolean {
   return JSON.stringify(draftToInput(a)) === JSON.stringify(draftToInput(b));
 }

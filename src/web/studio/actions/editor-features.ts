@@ -1,8 +1,4 @@
-/**
- * Imports the features of Monaco that Studio uses. `edcore.main.js` would import all features, which is a third more code. Left out
- * are features for which Studio provides no data in JavaScript: colors, code lenses, inlay hints, inline completions, definitions,
- * references and formatting.
- */
+/** Imports the features of Monaco that Studio uses. `edcore.main.js` would import all features, which is a third more code. */
 import "monaco-editor/esm/vs/editor/browser/coreCommands.js";
 import "monaco-editor/esm/vs/editor/browser/widget/codeEditor/codeEditorWidget.js";
 import "monaco-editor/esm/vs/editor/contrib/anchorSelect/browser/anchorSelect.js";

@@ -29,19 +29,13 @@ const isWordStart = (character: string) =>
   character > "\u007f";
 const isWordPart = (character: string) => isWordStart(character) || isDigit(character);
 
-/**
- * Returns the position behind the first occurrence of the text `end` at or after the position `from`. Returns the end of the code if there
- * is none.
- */
+/** Returns the position behind the first `end` at or after `from`; the end of the code if there is none. */
 function findPositionAfter(code: string, end: string, from: number): number {
   const found = code.indexOf(end, from);
   return found < 0 ? code.length : found + end.length;
 }
 
-/**
- * Returns the position behind the string or regular expression that begins at `start`. Unless it is a template literal, it ends at a line
- * break at the latest.
- */
+/** Returns the position behind the string or regular expression that begins at `start`. Only a template literal can have several lines. */
 function findQuotedEnd(code: string, start: number): number {
   const quote = code[start]!;
   let isInClass = false;

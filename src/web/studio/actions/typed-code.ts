@@ -36,10 +36,7 @@ interface TypeScriptWorker {
   _getModel(file: string): { version: number; getValue(): string } | null;
 }
 
-/**
- * Returns the offset of the first parameter of the function `execute`. Returns null if the function has no parameter, or if the author has
- * declared its type.
- */
+/** Returns the offset of the first parameter of `execute`; null if there is no parameter, or if the author has declared its type. */
 function findParameter(ts: Compiler, code: string): number | null {
   const { statements } = ts.createSourceFile("code.js", code, ts.ScriptTarget.ESNext, true, ts.ScriptKind.JS);
   const functions = statements.flatMap((statement) => [
@@ -57,10 +54,7 @@ function findParameter(ts: Compiler, code: string): number | null {
 
 type MapPosition = (offset: number) => number;
 
-/**
- * Returns a copy of a compiler result in which all positions fit the author's code, without the inserted comment. Does not change positions
- * in other files.
- */
+/** Returns a copy of a compiler result in which all positions in `file` fit the author's code, without the inserted comment. */
 function mapPositions(answer: unknown, file: string, move: MapPosition): unknown {
   if (Array.isArray(answer)) return answer.map((part) => mapPositions(part, file, move));
   if (typeof answer !== "object" || answer === null) return answer;

@@ -57,9 +57,7 @@ export interface ActionsState {
   changes: ActionChangeSubscription;
 }
 
-/**
- * Delay from a change of an action to the next read of the list. Several changes within this time cause only one read.
- */
+/** Delay from a change of an action to the next read of the list. Several changes within this time cause only one read. */
 const RELOAD_DELAY_MS = 300;
 
 function useActionChanges(api: ApiClient, appId: number | null, reload: () => Promise<void>): ActionChangeSubscription {
@@ -95,8 +93,7 @@ function useLogSubscription(
 
   useEffect(() => {
     if (appId === null) return;
-    // Studio's API client subscribes with this object again after a reconnect. The service then sends only the entries
-    // after the ID in `after`.
+    // Studio's API client reads this object again after a reconnect. The service then sends only the entries after the ID in `after`.
     const variables: { appId: number; after: number | null } = { appId, after: null };
     const next = ({ entry }: { entry: LogEntry }) => {
       variables.after = entry.id;
@@ -118,10 +115,7 @@ function useLogSubscription(
   return useMemo(() => ({ isConnected, onEntry }), [isConnected, onEntry]);
 }
 
-/**
- * Returns the IDs of live versions whose last run failed. Reads the app's latest failures once, and then updates them at the end of each
- * run.
- */
+/** Returns the IDs of live versions whose last run failed. Reads the app's latest failures once, then updates them after each run. */
 function useLiveFailures(appId: number | null, list: ActionList | null) {
   // Waits for the list of actions, so that this request does not delay the list.
   const query = createQueryOptions(ListFailedLiveRuns, { appId: appId ?? 0 });

@@ -31,10 +31,7 @@ function readLibraryTypes(): Promise<string> {
 
 type Declarations = ReadonlyMap<string, readonly string[]>;
 
-/**
- * Cache of the type declarations of npm packages, by app ID and integrity hash. The values never become outdated,
- * because the hash identifies the package's script.
- */
+/** Type declarations of npm packages, by app ID and integrity hash. They never become outdated, because the hash identifies the script. */
 const declarationCache = new Map<string, Promise<readonly string[] | null>>();
 
 function readDeclarations(api: ApiClient, appId: number, integrity: string): Promise<readonly string[] | null> {

@@ -62,8 +62,7 @@ export function useActionEditor({ api, appId, id, draftSource, changes, onSaved 
   );
   // First draft of a new action. If the current draft differs from it, the new action has unsaved changes.
   const [begun, setBegun] = useState(draft);
-  // Newest draft, with the text of the last key press. A save right after a key press needs it, because React's state
-  // may not contain that text yet.
+  // Newest draft. React's state may not yet contain the text of the last key press when the person saves.
   const latestDraft = useRef(draft);
   const [busy, setBusy] = useState(false);
   const [fault, setFault] = useState<FieldError | null>(null);
@@ -143,8 +142,7 @@ export function useActionEditor({ api, appId, id, draftSource, changes, onSaved 
     if (saved && savedDraft && haveSameInput(current, savedDraft)) return saved;
     setBusy(true);
     const sending = sendSave(current);
-    // `useOtherPeopleChanges` only waits until the save has ended, whether or not the save fails. The `try` block below
-    // handles a failed save.
+    // `useOtherPeopleChanges` only waits until the save has ended. The `try` block below handles a failed save.
     pendingSave.current = sending.catch(() => undefined);
     try {
       const action = await sending;

@@ -30,15 +30,9 @@ interface OtherPeopleChangesOptions {
   api: ApiClient;
   appId: number;
   changes: ActionChangeSubscription;
-  /**
-   * The saved action as this page last received it, and a function that returns true if the draft has unsaved changes.
-   * The hook reads them when a change arrives.
-   */
+  /** The saved action as this page last received it, and a function that returns true if the draft has unsaved changes. */
   knownState: RefObject<{ saved: Action | null; isDirty: () => boolean }>;
-  /**
-   * Resolves when the current save has ended. The hook then handles the changes that have arrived, which include the
-   * page's own saves.
-   */
+  /** Resolves when the current save has ended. The hook handles changes only then, because they include the page's own saves. */
   pendingSave: RefObject<Promise<unknown>>;
   replaceAction(action: Action): void;
 }
@@ -87,16 +81,14 @@ export function useOtherPeopleChanges({
     () =>
       changes.onChange((change) => {
         if (change.id === knownState.current.saved?.id) latestChange.current = change;
-        // Ignores a failed read. The hook reads the action again at the next change, and when the service rejects a
-        // save.
+        // Ignores a failed read. The hook reads the action again at the next change, and when the service rejects a save.
         checkChange(change).catch(() => undefined);
       }),
     [changes, knownState, checkChange],
   );
 
   const handleRejectedSave = useCallback(async () => {
-    // Takes the other person's name from the last received change. If that change is this page's own save, the name is
-    // unknown.
+    // Takes the other person's name from the last change. If this page itself made that change, the name is unknown.
     const lastChange = latestChange.current;
     await checkChange(lastChange && lastChange.updatedAt !== knownState.current.saved?.updatedAt ? lastChange : null);
   }, [knownState, checkChange]);

@@ -85,8 +85,7 @@ export function usePayloadTests(api: ApiClient, appId: number): PayloadTests {
       const before = stored.current.get(name);
       let test: PayloadTest = { ...RUNNING_TEST, testedInput: createTestedInputKey(code, preset) };
       storeTest(name, test);
-      // Ignores an outcome after the person has stopped this test, because a newer test of the same preset may be
-      // running.
+      // Ignores an outcome after the person has stopped this test, because a newer test of this preset may be running.
       const write = (next: PayloadTest) => {
         if (stored.current.get(name) !== test) return;
         test = next;
@@ -111,7 +110,7 @@ export function usePayloadTests(api: ApiClient, appId: number): PayloadTests {
         endTest(await waitForOutcome(api, appId, runId, signal));
         signal.removeEventListener("abort", cancel);
       } catch (error) {
-        // The page's request has failed, not the action. So the test has no result, and the caller shows the error.
+        // The page's request has failed, not the action. So this test has no result, and the caller shows the error.
         endTest({ state: "cancelled", outcomeText: "", durationMs: null });
         if (!signal.aborted) throw error;
       }

@@ -9,10 +9,7 @@ import type { CodeProblem } from "../shared/model.js";
 import type { ActionDraft } from "./draft.js";
 
 const CHECK_DELAY_MS = 600;
-/**
- * Maximum length of code that Studio sends for a check while the person types. The service checks longer code only when the person saves
- * it.
- */
+/** Maximum length of code that Studio sends for a check while the person types. Longer code is checked only when it is saved. */
 const MAX_CHECKED_CHARACTERS = 200_000;
 
 export function useCodeProblems(api: ApiClient, appId: number, draft: ActionDraft | null): CodeProblem[] {

@@ -99,8 +99,7 @@ export function useActionRunner(api: ApiClient, appId: number): ActionRunner {
 
   const runId = run?.runId ?? null;
   const cancelRun = useCallback(async () => {
-    // The service rejects a request to cancel a run that has already ended. This is ignored, because the page then
-    // shows the result.
+    // The service rejects a request to cancel an ended run. This is ignored, because the page then shows the result.
     if (runId !== null) await api.request(CancelRun, { appId, runId }).catch(() => undefined);
   }, [api, appId, runId]);
 

@@ -12,9 +12,8 @@ interface ShownFields {
 }
 
 /**
- * Hook that returns whether an action's form fields are shown, and a function that toggles them. In a window with one column, they are
- * hidden at first, so that the dock is near the top. They appear when the service rejects the value of a field. For a new action, they are
- * shown at first, because it needs a name.
+ * Hook for the visibility of an action's form fields. In a window with one column, they are hidden at first, except for a new action, which
+ * needs a name. They appear when the service rejects the value of a field.
  */
 export function useFieldsVisibility(isNew: boolean, fault: FieldError | null): ShownFields {
   const isOneColumn = useMediaQuery(ONE_COLUMN_QUERY);

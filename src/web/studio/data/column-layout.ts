@@ -28,10 +28,7 @@ function measureColumn(column: string, values: readonly unknown[]): ColumnLayout
   };
 }
 
-/**
- * Hook that computes the layout of each column once, when the column's values are loaded. Later values do not change
- * the layout, so that columns do not move.
- */
+/** Hook that computes the layout of each column once, when the column's values are loaded, so that columns do not move later. */
 export function useColumnLayouts(columns: readonly string[], { at }: Pick<EntriesState, "at">): ColumnLayout[] {
   const measured = useRef(new Map<string, ColumnLayout>());
   return columns.map((column) => {

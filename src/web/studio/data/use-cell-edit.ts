@@ -27,10 +27,7 @@ export interface CellFault {
 export const formatCellValue = (value: unknown): string =>
   value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value);
 
-/**
- * Converts typed text to a value. If the cell contained a string, the value is the text. Otherwise the value is the parsed JSON, or the
- * text if it is not JSON.
- */
+/** Converts typed text to a value: the text if the cell contained a string, otherwise the parsed JSON, or the text if it is no JSON. */
 function parseCellText(text: string, before: unknown): unknown {
   if (typeof before === "string") return text;
   try {
@@ -64,8 +61,7 @@ export function useCellEdit({ updateEntry, findEntry }: Pick<EntriesState, "upda
       if (typedText === formatCellValue(before)) return change(null);
       const saving = { entry, rowIndex, column, typedText, isSaving: true };
       change(saving);
-      // If the edited cell's stored value is still the same, sends the entry's newest time of change. The service then
-      // does not reject the save because of a change of another cell.
+      // If nobody has changed this cell, sends the entry's newest time of change, so that changes of other cells cause no rejection.
       const now = findEntry(entry.id)?.entry ?? entry;
       const base = formatCellValue(now.data[column]) === formatCellValue(before) ? now : entry;
       const message = await updateEntry(base, { [column]: parseCellText(typedText, before) });

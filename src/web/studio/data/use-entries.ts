@@ -77,10 +77,7 @@ function createPageCache(
   onPageRead: (outcome: EntriesResponse | ApiError) => void,
 ) {
   const loadedPages = new Map<number, Entry[]>();
-  /**
-   * Numbers of the pages requested since the last change of an entry. The grid also shows other loaded pages, although
-   * their entries may be outdated.
-   */
+  /** Numbers of the pages requested since the last change of an entry. Other loaded pages may be outdated, but are still shown. */
   const requestedPages = new Set<number>();
   /** Numbers of the pages whose request failed. The cache requests them again when the visible rows change. */
   const refused = new Set<number>();
@@ -107,10 +104,7 @@ function createPageCache(
     onPageRead(outcome);
   }
 
-  /**
-   * Requests the visible pages that are not loaded, at most MAX_CONCURRENT_PAGES at a time. When a request ends, the
-   * next request starts.
-   */
+  /** Requests the visible pages that are not loaded, at most MAX_CONCURRENT_PAGES at a time. */
   function loadVisiblePages(): void {
     for (
       let page = Math.floor(visibleRange.from / PAGE_SIZE);
@@ -146,8 +140,7 @@ function createPageCache(
       requestedPages.clear();
       refused.clear();
       loadVisiblePages();
-      // Waits for all requests, including those that started before the reload: requests for newer data start only when
-      // earlier requests end.
+      // Waits for all requests, because requests for newer data start only when earlier requests end.
       while (pendingLoads.size > 0) await Promise.all(pendingLoads);
     }),
   };

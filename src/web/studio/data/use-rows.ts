@@ -5,10 +5,7 @@
 import { createContext, useContext, useEffect, useState } from "react";
 import { findDuplicateKey } from "./draft-rows.js";
 
-/**
- * Context with the function that counts the invalid lists of a form: call it with 1 when a list of rows becomes invalid, and with -1 when
- * the list is valid again. The form can be saved only while the count is 0.
- */
+/** Function that counts the invalid lists of a form: called with 1 when a list becomes invalid, and with -1 when it is valid again. */
 export const InvalidListCounterContext = createContext<(change: 1 | -1) => void>(() => undefined);
 
 interface RowsOptions<Row> {
@@ -18,10 +15,7 @@ interface RowsOptions<Row> {
   getRowKey: ((row: Row) => string) | null;
   /** Returns an error message if the rows cannot be stored, otherwise null. */
   findRowsFault?: (rows: Row[]) => string | null;
-  /**
-   * Returns the rows as the service returns them after a save. If later values differ from these rows, the hook detects
-   * a change from outside of this list.
-   */
+  /** Returns the rows as the service returns them after a save. If later values differ, another part of the page has changed them. */
   normalizeRows: (rows: Row[]) => Row[];
   writeRows: (rows: Row[]) => void;
 }

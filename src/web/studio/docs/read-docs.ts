@@ -17,10 +17,7 @@ async function readMainElement(path: string): Promise<HTMLElement> {
   return main;
 }
 
-/**
- * Replaces the placeholder of the app ID in the examples by the ID of the open app. The service has already replaced
- * the placeholder of its URL.
- */
+/** Replaces the app ID in the examples by the ID of the open app. The service has already replaced its own URL. */
 function insertAppId(main: HTMLElement, appId: number): void {
   for (const code of main.querySelectorAll("pre code")) {
     const text = code.textContent ?? "";

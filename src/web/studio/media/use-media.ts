@@ -139,8 +139,8 @@ export function useMedia(api: ApiClient, appId: number, folderId: number | null,
   );
 
   /**
-   * Returns the GraphQL variables that identify a file or folder, with its last received time of change. The service rejects the
-   * change if another person has changed the item since.
+   * Identifies a file or folder, with its last received time of change. If another person has changed it since, the service rejects a
+   * change.
    */
   const variablesOf = ({ kind, id }: MediaItem) => ({ appId, id, ifUpdatedAt: seenTimes.get(`${kind} ${id}`)! });
   return {

@@ -42,8 +42,8 @@ const parseOption = <T extends string>(text: string | undefined, all: readonly T
   all.find((word) => word === text) ?? null;
 
 /**
- * Converts the filters to the service's input. @param now end of the time range; pass the same time to each call, so that the range does
- * not move
+ * Converts the filters to the service's input.
+ * @param now end of the time range; pass the same time to each call, so that the range does not move
  */
 export function toRunsFilter(
   query: RunsUrlQuery,

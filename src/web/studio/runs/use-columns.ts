@@ -10,10 +10,7 @@ import {
 
 const STORAGE_KEY = "studio.runs.hidden-columns";
 
-/**
- * Choices of the person by the key of a column: true to show it, false to hide it. Columns without a choice depend on the width of the
- * window.
- */
+/** Choices of the person by the key of a column: true to show the column, false to hide it. */
 type ColumnChoices = Readonly<Record<string, unknown>>;
 
 /** Reads the stored choices. Returns no choices if the browser blocks storage. */

@@ -23,10 +23,7 @@ function mergeEntries(...lists: LogEntry[][]): LogEntry[] {
 }
 
 interface LogPage {
-  /**
-   * ID of the draft or live version whose entries the page contains; null if the page contains the entries of all
-   * actions.
-   */
+  /** ID of the draft or live version whose entries the page contains; null for the entries of all actions. */
   id: number | null;
   logs: LogEntry[];
   nextCursor: string | null;
@@ -35,17 +32,11 @@ interface LogPage {
 
 const belongsToPage = ({ id }: LogPage, { taskId }: LogEntry) => id === null || taskId === id;
 
-/**
- * True if the page overlaps with the loaded entries of the same draft or live version, so that no entry between them is
- * missing.
- */
+/** True if the page overlaps with the loaded entries of the same version, so that no entry between them is missing. */
 const isConnectedTo = (page: LogPage, knownEntries: readonly LogEntry[]) =>
   knownEntries.some((entry) => belongsToPage(page, entry) && page.logs.some(({ id }) => id === entry.id));
 
-/**
- * True for a loaded entry that is older than the page. If entries between the page and such an entry may be missing,
- * the hook removes it.
- */
+/** True for a loaded entry that is older than the page. The hook removes it if entries between them may be missing. */
 const isOlderThanPage = (page: LogPage, entry: LogEntry) =>
   belongsToPage(page, entry) && entry.id < (page.logs.at(-1)?.id ?? 0);
 
@@ -53,10 +44,7 @@ interface LogOptions {
   api: ApiClient;
   appId: number;
   logSubscription: LogSubscription;
-  /**
-   * IDs of the draft and the live version whose log entries to load; null to load the entries of all actions of the
-   * app.
-   */
+  /** IDs of the draft and the live version whose log entries to load; null for the entries of all actions. */
   versionIds: number[] | null;
   isFailuresOnly: boolean;
 }
@@ -115,8 +103,7 @@ export function useExecutionLog({
         setFault(null);
       } catch (error) {
         setFault(asApiError(error));
-        // Prevents scrolling from repeating the failed read. The hook reads again when the person selects other
-        // entries, or after a reconnect.
+        // Prevents scrolling from repeating the failed read.
         setMore(false);
       } finally {
         setLoading(false);

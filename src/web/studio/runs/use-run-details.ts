@@ -26,7 +26,7 @@ function useConsole(api: ApiClient, appId: number, runId: number, endConsole: ()
 export function useRunDetails(api: ApiClient, appId: number, runId: number) {
   const { value, fault, reload } = useResource({
     ...createQueryOptions(ReadRun, { appId, runId }),
-    // Removes the run from the cache when its page is closed, because its result may have megabytes.
+    // Removes the run from the cache when its page is closed, because its result may be megabytes long.
     gcTime: 0,
     refetchOnWindowFocus: ({ state: { data } }) => !data || isUnfinished(data.run),
     refetchInterval: ({ state: { data } }) => (data && isUnfinished(data.run) ? REFRESH_INTERVAL_MS : false),
@@ -34,8 +34,7 @@ export function useRunDetails(api: ApiClient, appId: number, runId: number) {
   const onEnd = useCallback(() => void reload(), [reload]);
   const lines = useConsole(api, appId, runId, onEnd);
   const cancel = async () => {
-    // The service rejects a request to cancel a run that has already ended. This is ignored, because the page then
-    // shows the result.
+    // The service rejects a request to cancel an ended run. This is ignored, because the page then shows the result.
     await api.request(CancelRun, { appId, runId }).catch(() => undefined);
     await reload();
   };

@@ -12,10 +12,7 @@ const PAGE_SIZE = 100;
 const RELOAD_DELAY_MS = 400;
 /** Interval between reads while a listed run is queued or running. */
 const UNFINISHED_REFRESH_INTERVAL_MS = 3_000;
-/**
- * Interval between reads while all listed runs have ended, because the service sends no event for a new run. A text search is not repeated,
- * because the service must read many runs for it.
- */
+/** Interval between reads while all listed runs have ended, because the service sends no event for a new run. Not for text searches. */
 const REFRESH_INTERVAL_MS = 5_000;
 /** Number of consecutive pages without a matching run after which a search stops until the person continues it. */
 const MAX_EMPTY_PAGES = 10;
@@ -153,8 +150,7 @@ export function useRuns({
   }, [load, next]);
   const cancel = useCallback(
     async (runId: number) => {
-      // The service rejects a request to cancel a run that has already ended. This is ignored, because the list then
-      // shows the result.
+      // The service rejects a request to cancel an ended run. This is ignored, because the list then shows the result.
       await api.request(CancelRun, { appId, runId }).catch(() => undefined);
       await refresh();
     },

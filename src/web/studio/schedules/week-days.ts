@@ -5,7 +5,6 @@ interface ScheduledTimes {
   ticks: readonly string[];
 }
 
-/** One action with the times at which it runs on one day. */
 export interface ActionRunTimes<Action> {
   action: Action;
   runTimes: string[];
@@ -29,16 +28,13 @@ const createDateFormat = (timeZone: string) => new Intl.DateTimeFormat("en-CA", 
 const DAY_LABELS: Readonly<Record<number, string>> = { [-1]: "Yesterday", 0: "Today", 1: "Tomorrow" };
 /** Last day that the week view shows, counted in days from today (0) in the viewer's time zone. */
 const LAST_SHOWN_DAY = 7;
-/**
- * First day for which run times are grouped, counted in days from today (0). It is before today, because the date in an
- * action's time zone may differ from the viewer's date: time zones differ by up to 26 hours.
- */
+/** First day for which run times are grouped, counted in days from today (0). Time zones differ by up to 26 hours. */
 const FIRST_COMPUTED_DAY = -2;
 const LAST_COMPUTED_DAY = LAST_SHOWN_DAY + 2;
 
 /**
- * Returns the days from today to LAST_SHOWN_DAY, and the other days on which an action runs. Today is a date in the
- * viewer's time zone. The actions of each day are sorted by their first run.
+ * Returns the days from today (in the viewer's time zone) to LAST_SHOWN_DAY, and the other days on which an action runs. Sorts the actions
+ * of a day by their first run.
  */
 export function groupByDay<Action extends ScheduledTimes>(
   { from, scheduled }: { from: string; scheduled: readonly Action[] },

@@ -44,8 +44,7 @@ const CHANGED_MESSAGE = "Not saved: someone else changed this setting.";
 async function readSettings(api: ApiClient, appId: number): Promise<SettingsResponse> {
   const { settings, settingsStatus, settingsUpdatedAt: updatedAt } = await api.request(ReadSettings, { appId });
   const values = settings as Record<string, unknown>;
-  // Reads the time of change and the person only for the first settings. The page shows the other settings without
-  // them.
+  // Reads the time of the last change, and the person, only for the first public settings.
   const keys = Object.keys(values)
     .filter((key) => getSettingTier(key) === "public")
     .slice(0, MAX_KEYS_WITH_DETAILS);

@@ -99,17 +99,11 @@ const NORMAL_CLOSE_CODE = 1000;
 const FORBIDDEN_CLOSE_CODE = 4403;
 
 const RECONNECT_MAX_MS = 30_000;
-/**
- * Returns the delay before the next attempt to connect, which grows with each attempt. The delay is random, so that clients do not all
- * reconnect at the same moment.
- */
+/** Returns the delay before the next attempt to connect. It grows, and is random, so that clients do not reconnect at the same moment. */
 const reconnectDelayMs = (retries: number): number =>
   Math.min(RECONNECT_MAX_MS, 1_000 * 2 ** retries) + 300 + Math.floor(Math.random() * 2_700);
 
-/**
- * Called with true when the WebSocket is connected, and with false when the connection is lost. Events that occur while
- * it is lost are not delivered later.
- */
+/** Called with true when the WebSocket is connected, and with false when the connection is lost. */
 export type ConnectionListener = (connected: boolean) => void;
 
 export interface ApiClient {
@@ -139,10 +133,7 @@ export interface ApiClient {
   onReconnected(listener: () => void): () => void;
   /** Calls the listener each time the service denies a permission. Returns a function that removes the listener. */
   onForbidden(listener: () => void): () => void;
-  /**
-   * Resolves to true if the resource at this path has not changed since `updatedAt`. The service then responds only with the status 304 and
-   * no body.
-   */
+  /** Resolves to true if the resource at this path has not changed since `updatedAt`. The service then sends no body. */
   isCurrent(path: string, updatedAt: string): Promise<boolean>;
   close(): void;
 }
@@ -211,7 +202,6 @@ function parseErrorResponse(text: string): { status: string; error: string } {
   }
 }
 
-/** Creates the API client. The browser adds the session cookie to each request. */
 export function createApiClient(): ApiClient {
   const url = new URL(GRAPHQL_ADDRESS);
   url.protocol = url.protocol.replace("http", "ws");
@@ -236,8 +226,7 @@ export function createApiClient(): ApiClient {
     if (status === "FORBIDDEN") for (const listener of forbidden) listener();
   };
   let isLost = false;
-  // Stores the state of the connection. A page that opens while the connection is lost needs this state, because it did
-  // not receive the event "closed".
+  // Stores if the connection is lost, for pages that open during the loss and so did not receive the event "closed".
   client.on("closed", (event) => {
     isForbidden = (event as CloseEvent).code === FORBIDDEN_CLOSE_CODE;
     isLost ||= (event as CloseEvent).code !== NORMAL_CLOSE_CODE;

@@ -1,8 +1,8 @@
 /** Creates functions that read data again. Callers of earlier reads wait until the newest read has ended. */
 
 /**
- * Returns a function that reads the data again after a change. The function's promise resolves when the newest read has ended, because an
- * earlier read may return the data from before the change.
+ * Returns a function that reads the data again after a change. Its promise resolves when the newest read has ended, because an earlier read
+ * may return the data from before the change.
  */
 export function createReloadFunction(read: () => Promise<void>): () => Promise<void> {
   let newest: Promise<void> | null = null;

@@ -3,10 +3,7 @@ import { focusManager, type InfiniteData, QueryClient, type QueryKey } from "@ta
 import type { Document } from "../../document.js";
 import type { ApiClient } from "./api.js";
 
-/**
- * Reads the queries again when the window gets the focus. The browser's visibility event alone is not enough, because a
- * window can stay visible while another window has the focus.
- */
+/** Reads the queries again when the window gets the focus. A window can be visible while another window has the focus. */
 focusManager.setEventListener((onFocus) => {
   const listener = () => onFocus();
   addEventListener("focus", listener);
@@ -42,7 +39,7 @@ export function createQueryClient(api: ApiClient): QueryClient {
  * loaded pages again, one after the other.
  */
 export async function readFirstPageAgain(client: QueryClient, queryKey: QueryKey): Promise<void> {
-  // Cancels the read of a later page. Otherwise its entries would follow the new first page, and entries between them would be missing.
+  // Cancels the read of a later page. Its entries would follow the new first page, and entries between them would be missing.
   await client.cancelQueries({ queryKey, exact: true });
   client.setQueryData<InfiniteData<unknown>>(
     queryKey,

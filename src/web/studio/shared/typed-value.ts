@@ -30,10 +30,7 @@ export function parseTypedValue({ typedText, kind }: TypedValue): ScalarValue {
   return kind === "boolean" ? typedText === "true" : typedText;
 }
 
-/**
- * True if the text is a number that JavaScript can store without loss. For numbers above 2^53, the text must be JavaScript's own notation
- * of the number.
- */
+/** True if the text is a number that JavaScript can store without loss. Above 2^53, the text must be JavaScript's own notation of it. */
 function isNumber(text: string): boolean {
   const value = Number(text);
   if (text.trim() === "" || !Number.isFinite(value)) return false;

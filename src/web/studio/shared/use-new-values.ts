@@ -1,4 +1,6 @@
-/** Hook for the values of a form that creates something. After a save, the form becomes empty, unless the person has typed meanwhile. */
+/**
+ * Hook for the values of a form that creates something. After a save, the form becomes empty, unless the person has typed during the save.
+ */
 import { useState } from "react";
 
 export interface NewResourceForm<Values> {

@@ -30,10 +30,7 @@ export const createQueryOptions = <Value, Variables>(
 export interface Resource<Value> {
   /** The resource as it was last read; null until the first read has ended. */
   value: Value | null;
-  /**
-   * Error message of the last change, if the service rejected that change. Otherwise the error message of the last
-   * read, if the read failed. Null if the change and the read succeeded.
-   */
+  /** Error message of the last change if the service rejected it, otherwise of the last read if the read failed; null if both succeeded. */
   fault: string | null;
   isBusy: boolean;
   /** Reads the data again and ignores the responses to earlier requests. Resolves when the last requested read has ended. */
@@ -42,9 +39,7 @@ export interface Resource<Value> {
   applyChange<Result>(sendChange: () => Promise<Result>): Promise<Result | null>;
 }
 
-/**
- * Hook that returns the error of the last ended read. The query library itself drops this error when the next read starts.
- */
+/** Hook that returns the error of the last ended read. The query library drops this error when the next read starts. */
 function useLastError({ error, isPending }: UseQueryResult<unknown>): Error | null {
   const [last, setLast] = useState(error);
   if (isPending || last === error) return last;
@@ -53,8 +48,8 @@ function useLastError({ error, isPending }: UseQueryResult<unknown>): Error | nu
 }
 
 /**
- * Hook that returns the last data. @param isKept true to return the data of an earlier query after a failed read. The
- * query library would drop this data
+ * Hook that returns the last data.
+ * @param isKept true to return the data of an earlier query after a failed read, which the query library would drop
  */
 function useLastData<Value>({ data, isError }: UseQueryResult<Value>, isKept: boolean): Value | undefined {
   const [last, setLast] = useState(data);

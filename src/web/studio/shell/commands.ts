@@ -41,10 +41,7 @@ function findScreenCommands(): PaletteCommand[] {
     .map((element) => ({ name: getCommandName(element), run: () => element.click() }));
 }
 
-/**
- * Returns the commands of the palette. Of several commands with the same name, returns only the first, so that a registered command
- * replaces the command of a button.
- */
+/** Returns the commands of the palette. A registered command replaces the command of a button with the same name. */
 export function listCommands(): PaletteCommand[] {
   const all = [...registeredCommands.values()].flat();
   const byName = new Map(findScreenCommands().map((command) => [command.name, command]));

@@ -19,10 +19,7 @@ export interface PaletteContext {
   openDocs: (address: string) => void;
 }
 
-/**
- * Hook that returns commands which open a data source, a setting or a person of the app. Leaves out items that are not loaded yet, or that
- * the person may not read.
- */
+/** Hook that returns commands which open a data source, a setting or a person of the app, as far as the person may read them. */
 export function usePaletteItems({ appId, isEditor, go }: PaletteContext): PaletteCommand[] {
   // Sends one request for each kind, because the service rejects a whole request if the person may not read a part of it.
   const tables = useResource(createQueryOptions(FindPaletteDataSources, { appId })).value;

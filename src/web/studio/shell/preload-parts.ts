@@ -9,9 +9,7 @@ function getPartFiles(part: string): string[] {
   return (JSON.parse(parts) as Record<string, string[]>)[part] ?? [];
 }
 
-/**
- * Requests all files of a part at the same time. Otherwise the browser would find the imported files only after the first file has arrived.
- */
+/** Requests all files of a part at the same time. The browser would find imported files only after the first file has arrived. */
 export function preloadStudioPart(part: string): void {
   for (const file of getPartFiles(part)) {
     document.head.append(

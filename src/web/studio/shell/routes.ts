@@ -32,8 +32,5 @@ export async function loadStudioPage(view: View): Promise<ComponentType<PageProp
   return page;
 }
 
-/**
- * Returns the component of a page if its code is loaded, to render it immediately. For a lazy component, React would show the fallback for
- * at least 300 ms.
- */
+/** Returns the component of a page if its code is loaded. For a lazy component, React would show the fallback for 300 ms at least. */
 export const getLoadedStudioPage = (view: View): ComponentType<PageProps> | undefined => loadedPages.get(view);

@@ -95,7 +95,7 @@ export async function readSignedInEmail(): Promise<string | null> {
   return kind && STUDIO_CREDENTIAL_KINDS.includes(kind) ? email : null;
 }
 
-/** Returns the session of the browser if it is signed in already, otherwise null. */
+/** Returns the session of the browser; null if the browser is not signed in, or if a request fails. */
 export async function readSession(): Promise<StudioSession | null> {
   try {
     const present = await requestSession("GET");

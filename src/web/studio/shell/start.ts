@@ -22,8 +22,7 @@ async function sendInitialRequests(): Promise<StudioSession | null> {
   const appId = route.appId ?? session?.apps[0]?.id;
   if (session && !session.isProvisional && route.view === "home" && appId !== undefined)
     startReadingHomeData(session.api, appId, mayEdit(getRoleOnApp(session, appId)));
-  // Loads the editor after the page, because the editor's files would delay the page on a slow connection. Ignores a failure: the workspace
-  // later loads the editor again and then reports the error.
+  // Loads the editor after the page, whose files the editor would delay on a slow connection. The workspace reports a failure later.
   if (session && route.view === "actions" && route.item !== null) page.then(loadCodeEditor).catch(() => undefined);
   if (session) await page;
   return session;
@@ -33,10 +32,7 @@ export function startInitialRequests(): void {
   if (isStudioPath()) startedSession = sendInitialRequests();
 }
 
-/**
- * Returns the session of the browser if it is signed in already, otherwise null. The first call returns the response to the request that
- * `startInitialRequests` has sent.
- */
+/** Returns the session of the browser; null if the browser is not signed in. The first call uses the request of `startInitialRequests`. */
 export function readCurrentSession(): Promise<StudioSession | null> {
   const first = startedSession;
   startedSession = null;

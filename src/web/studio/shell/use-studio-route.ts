@@ -3,8 +3,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { createHref, type Navigation, parseRoute, type StudioRoute } from "./studio-route.js";
 
 /**
- * Returns the route after a change. A part that `change` lacks stays the same. Exceptions: a change of the page removes
- * the item, and a change of the page or item removes the query parameters.
+ * Returns the route after a change. A change of the page removes the item, and a change of the page or item removes the query parameters.
  */
 function changeRoute(from: StudioRoute, change: Partial<StudioRoute>): StudioRoute {
   const { appId, view } = { ...from, ...change };
@@ -16,10 +15,7 @@ function changeRoute(from: StudioRoute, change: Partial<StudioRoute>): StudioRou
 /** True if the two URLs show different pages or items, so that unsaved changes would be lost. */
 const isOtherItem = (from: string, to: string) => from.split("?")[0] !== to.split("?")[0];
 
-/**
- * Returns the number that Studio has stored in the current entry of the browser's history, or null. The difference of two numbers shows how
- * far Back or Forward has moved.
- */
+/** Returns the number that Studio has stored in the current history entry, or null. The numbers show how far Back or Forward has moved. */
 const readHistoryStep = (): number | null => (history.state as { step?: number } | null)?.step ?? null;
 
 /**
