@@ -14,7 +14,6 @@ interface ScriptDependency {
 
 export interface AuthorCodeDocument {
   title: string;
-  /** Public values of the app for the client library, and the runtime token of this page. */
   env: RuntimeEnv & { token: string };
   /** Values that the script at `scriptPath` reads from the element `#svc-page`. */
   pageValues: Record<string, string>;
@@ -34,7 +33,6 @@ const SANDBOX_POLICY = "sandbox allow-scripts allow-forms allow-modals";
 /** Matches origins that consist of characters of host names. A `;` in an origin could add a directive to the content security policy. */
 const SAFE_ORIGIN_PATTERN = /^https?:\/\/[\w.:[\]-]+$/;
 
-/** Returns a policy that allows scripts with the nonce, and scripts from the origins of the dependencies. */
 function buildContentPolicy(nonce: string, dependencies: readonly ScriptDependency[]): string {
   const origins = dependencies.map(({ url }) => new URL(url).origin);
   const otherOrigins = new Set(origins.filter((origin) => SAFE_ORIGIN_PATTERN.test(origin)));

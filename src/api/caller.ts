@@ -22,7 +22,7 @@ export interface CrossSiteCheckInput {
 
 /**
  * Sender of a request: a page of this service ("own"), a page of another origin ("foreign"), or "unknown" for programs and old browsers,
- * which send no origin.
+ * which do not name the sender.
  */
 export type RequestOriginKind = "own" | "foreign" | "unknown";
 
@@ -35,9 +35,9 @@ export interface CallerReader {
    */
   getOwnOrigin(headers: IncomingHttpHeaders): string;
   /**
-   * Returns the token of a request, or null. Precedence: `Auth-token`, `Authorization`, cookie. The cookie is ignored
-   * for a read that a page of another site requested.
-   * @throws ActionError CROSS_SITE_REQUEST if a page of another site sent a sign-in, or sent a change with the cookie
+   * Returns the token of a request, or null. Precedence: `Auth-token`, `Authorization`, cookie. The cookie is ignored for data that a page
+   * of another site requests.
+   * @throws ActionError CROSS_SITE_REQUEST if a page of another site sends a sign-in or, with the cookie, a change
    */
   readToken(request: CrossSiteCheckInput): string | null;
 }

@@ -45,8 +45,7 @@ export function registerClientScriptRoutes(app: FastifyInstance, options: Client
   async function sendDebugPage(request: FastifyRequest, reply: FastifyReply, appId: number, actionId: number) {
     const preview = { appId, actionId };
     const { context } = request;
-    // A signed-in caller's access is checked before a session is created, so that the caller sees the error of this
-    // check.
+    // Checks the access of a signed-in caller before a session is created or the browser is redirected.
     if (context.caller) {
       await sessions.checkAccess(context.caller, preview);
       await clientActions.compiledAction(context, appId, actionId);

@@ -92,7 +92,7 @@ export function createQuotaHeaders({ quota }: AccessCheckInput): Record<string, 
     "RateLimit-Limit": String(limit),
     "RateLimit-Remaining": String(remaining),
     "RateLimit-Reset": String(seconds),
-    // A rejection over GraphQL has HTTP status 200, so this header is the only one that contains the time to retry.
+    // A rejection over GraphQL has HTTP status 200, and other code sets this header only for responses with an error status.
     ...(!accepted && { "Retry-After": String(seconds) }),
   };
 }

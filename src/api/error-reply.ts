@@ -79,8 +79,8 @@ const ERROR_BY_FOREIGN_KEY: readonly [string, Status, string?][] = [
 ];
 
 /**
- * Converts a violated foreign key to the error for the missing row. Logs it, because its cause may be a fault of the service. Otherwise
- * null.
+ * Returns the error for the row that a violated foreign key refers to; null for other errors. Logs the violation, a possible fault of the
+ * service.
  */
 function convertMissingReference(error: unknown, log: Logger): ActionError | null {
   const key = findViolatedForeignKey(error);

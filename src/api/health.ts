@@ -23,9 +23,9 @@ export interface HttpEntryPoint {
   handleRequest: RequestListener;
   /** Handles the server's event `clientError`: responds to bytes that are not valid HTTP or exceed Node's limits, and closes the socket. */
   rejectInvalidRequest(error: NodeJS.ErrnoException, socket: Socket): void;
-  /** Passes all later requests to `api`. If `api` is null, later requests get 503. */
+  /** Passes all later requests to `api`; with null, later requests are no longer passed on. */
   forwardRequestsTo(api: RequestListener | null): void;
-  /** From now on, passes only requests that a run may have sent to the API, so that runs can finish while the service stops. */
+  /** From now on, passes a request to the API only if a run may have sent the request, so that runs can finish while the service stops. */
   startDraining(): void;
   /** Serves `/metrics` from now on; null stops it. Every process can do this, whatever its ROLES. */
   publishMetrics(metrics: Metrics | null): void;

@@ -76,7 +76,6 @@ class JsonReader {
     throw createInvalidJsonError(this.at);
   }
 
-  /** Parses the next elements of an array, as many as fit into one batch. Returns them. */
   private parseBatch(): unknown[] {
     const started = this.at;
     let partEnd = started;
@@ -87,7 +86,6 @@ class JsonReader {
     return parsePart("[", this.body.subarray(started, partEnd), "]", started) as unknown[];
   }
 
-  /** Parses the elements of an array, and pauses (yields) after each batch. Returns all elements. */
   *parseElements(): Generator<undefined, unknown[]> {
     this.at += 1;
     const parts: unknown[] = [];

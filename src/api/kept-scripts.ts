@@ -3,7 +3,6 @@ import type { FastifyInstance } from "fastify";
 import { ActionError } from "../errors.js";
 import type { StoredScripts } from "../operations/packages/kept-scripts.js";
 
-/** Route of the stored scripts of npm dependencies, which pages of any origin may load. */
 export const STORED_SCRIPT_ROUTE = "/client/kept/:file";
 
 const SCRIPT_FILE_PATTERN = /^([0-9a-f]{64})\.js$/;

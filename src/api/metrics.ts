@@ -43,7 +43,9 @@ function processRegistry(): Registry {
   return processMetricsRegistry;
 }
 
-/** Registers the metric of queued runs: one value for each app with a long queue, one sum for all other apps. Returns the setter. */
+/**
+ * Registers the metric of queued runs: one value for each app with a long queue, one sum for all others. Returns a function that sets them.
+ */
 function registerQueueMetrics(register: Registry): (now: VitalSigns | null) => void {
   const depth = new Gauge({
     name: "svc_queue_runs",

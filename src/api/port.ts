@@ -16,7 +16,7 @@ export interface HttpServerLimits {
   checkIntervalMs: number;
   /** Maximum number of open connections. */
   connectionsMax: number;
-  /** Maximum number of connections from one address that have sent nothing yet. */
+  /** A connection that has sent nothing is closed when the same address has opened this number of newer connections. */
   silentConnectionsPerAddress: number;
 }
 
@@ -30,7 +30,7 @@ const DEFAULT_LIMITS: HttpServerLimits = {
   silentConnectionsPerAddress: 512,
 };
 
-/** Tracks the connections that have sent nothing yet, by address and from the oldest to the newest. */
+/** Tracks the newest connections of each address. */
 class SilentConnectionLimiter {
   private readonly byAddress = new Map<string, Set<Socket>>();
 
@@ -47,7 +47,7 @@ class SilentConnectionLimiter {
     const silentSockets = this.byAddress.get(address) ?? new Set();
     this.byAddress.set(address, silentSockets.add(socket));
     socket.once("close", () => this.removeSocket(socket, address));
-    // Above the limit, closes the connection that has been silent for the longest time.
+    // Closes the oldest of too many connections if it has sent nothing.
     const [oldest] = silentSockets;
     if (silentSockets.size <= this.max || !oldest) return;
     this.removeSocket(oldest, address);

@@ -28,7 +28,6 @@ const LARGE_READ_BYTES = 512 * 1024;
 const READ_DURATION_MS_PER_MB = 10;
 
 export interface ResponseMemoryOptions {
-  /** Memory limit for the responses of the whole process. */
   totalBytes: number;
   maxBytesPerOwner: number;
   maxBytesPerResponse: number;

@@ -138,7 +138,7 @@ function createFastify({ measures, log }: ApiOptions): { app: FastifyInstance; h
   return { app, handle: (request, response) => handle(request, response) };
 }
 
-/** Registers hooks that send a large text in slices, drop the unread body after an error, and delay errors about credentials. */
+/** Registers hooks that send a large text in slices, drop the unread body after an error, and delay rejections of anonymous callers. */
 function registerResponseHooks(app: FastifyInstance, refusalDelay: RejectionDelay): void {
   app.addHook("onSend", ({ raw, context }, reply, payload, done) => {
     if (reply.statusCode >= 400 || context?.isRejected === true) {

@@ -44,9 +44,9 @@ import type { ReadWebsocketUpgradeToken } from "./upgrade-origin.js";
 
 const SOCKET_PATH = "/graphql";
 export const SUBSCRIPTIONS_PER_SOCKET = 100;
-/** Interval in milliseconds at which the credentials of all websockets are checked again, because an expiry sends no notification. */
+/** Interval in milliseconds at which the credentials of all websockets are checked again. */
 const RECHECK_MS = 10_000;
-/** Time in milliseconds after which a client is disconnected if it does not confirm the closing of its websocket. */
+/** Time in milliseconds that a stopping service waits for clients to close their websockets. */
 const CLOSE_TIMEOUT_MS = 1_000;
 const CONNECTION_INIT_TIMEOUT_MS = 5_000;
 
@@ -110,13 +110,11 @@ const createRejectionText = (http: number, body: string): string =>
   ].join("\r\n");
 
 export interface SocketServer {
-  /** Handles a request of the HTTP server to upgrade to a websocket. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
   countSockets(): { open: number; subscriptions: number };
   stop(): Promise<void>;
 }
 
-/** GraphQL context of one operation on a websocket. */
 type OperationContext = SubscriptionSources &
   ResolverContext &
   SubscriptionResultReceiver & {

@@ -37,7 +37,6 @@ export function traceRequest<T>(tracing: RequestTracing, { span }: Pick<RequestC
   return span ? tracing.runInSpan(span, work) : work();
 }
 
-/** Runs one websocket operation within a new span. */
 export async function traceOperation<T>(tracing: RequestTracing, work: () => Promise<T>): Promise<T> {
   if (!tracing.isOn) return work();
   const span: TraceSpan = tracing.beginSpan("websocket operation", "server", null);

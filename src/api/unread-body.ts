@@ -8,7 +8,7 @@ import type { IncomingMessage } from "node:http";
 const DISCARDED_BODY_MAX_BYTES = 64 * 1024 * 1024;
 const DISCARDED_BODY_MAX_MS = 30_000;
 
-/** Drops the rest of the request. Closes the connection if the rest is too large or too slow; the response has already been sent then. */
+/** Drops the rest of the request. Closes the connection if the rest is too large or too slow. */
 export function discardUnreadBody(
   request: IncomingMessage,
   maxBytes = DISCARDED_BODY_MAX_BYTES,

@@ -29,7 +29,6 @@ export interface DocsPage {
   markdown: string;
 }
 
-/** Target of a link: another page, a picture, an external URL, or a file that the service does not serve. */
 export type DocsLinkTarget =
   | { kind: "page"; slug: string; hash: string }
   | { kind: "picture"; path: string }

@@ -124,7 +124,7 @@ function withTag(text: string): TaggedText {
   return { text, tag: `"${createHash("sha256").update(text).digest("base64url").slice(0, 22)}"` };
 }
 
-/** Returns a function that returns the text of /llms-full.txt for an address of the service. It joins the pages once. */
+/** Returns a function that returns the text of /llms-full.txt for an address of the service. The pages are joined only once. */
 function createLlmsFullText(docs: DocsSite): (base: string) => TaggedText {
   let text: string | null = null;
   const textsByBase = new LRUCache<string, TaggedText>({ max: CACHED_FULL_TEXTS_MAX });
@@ -149,7 +149,7 @@ function createLlmsFullText(docs: DocsSite): (base: string) => TaggedText {
   };
 }
 
-/** Sends a text with its ETag, or 304 if the browser has the same text. An upgrade of the service changes the texts. */
+/** Sends a text with its ETag, or 304 if the browser has the same text. */
 function sendWithEtag(
   request: FastifyRequest,
   reply: FastifyReply,

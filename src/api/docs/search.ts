@@ -44,7 +44,7 @@ function excerptOf(body: string, words: readonly string[]): string {
 /** Splits a text at spaces and punctuation, as the index does. */
 const splitIntoWords = MiniSearch.getDefault("tokenize") as (text: string) => string[];
 
-/** Returns the words of a query for the index: different ones, the longest first, because long words are rarer. */
+/** Returns the words of a query for the index, without duplicates. The longest words are first, because long words are rarer. */
 function selectWords(query: string): string[] {
   const words = new Set(splitIntoWords(query.toLowerCase()).filter((word) => word !== ""));
   return [...words].sort((one, other) => other.length - one.length).slice(0, QUERY_WORDS_MAX);

@@ -18,7 +18,7 @@ import {
   TriggerTypeEnum,
 } from "./leaf-types.js";
 
-/** Type that an input class implements, so that the compiler reports a missing field. `Input` is the type that src/rules checks. */
+/** Type that an input class implements: the fields of `Input`, the type that src/rules checks, with values of any type. */
 type UnknownFields<Input> = { [Field in keyof Input]?: unknown };
 
 @InputType("TriggerWhereInput", { description: "Filter that selects which events or requests start the action." })

@@ -66,7 +66,6 @@ export class AiResolver {
     return this.callModel(context, appId, "transcribe", options);
   }
 
-  /** Calls a language model with the options from the body of a REST request. */
   async callModel(
     context: RequestContext,
     appId: number,

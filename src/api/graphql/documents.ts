@@ -26,19 +26,17 @@ const CACHED_CHARACTERS_MAX = 500_000;
 const CHARACTERS_PER_GARBAGE_COLLECTION = 128 * 1024;
 /** Expected maximum time to check a document, in milliseconds, per SMALL_BODY_MAX_BYTES of the request. */
 const CHECK_MAX_MS = 6;
-/** Maximum number of selected values with which an operation runs without waiting for its sender's turn. */
+/** Maximum number of selected values of an operation that causes no further wait or pause of its sender. */
 const LIGHT_QUERY_COST_MAX = 1_000;
 /** Estimated time to execute one selected value. An introspection with 30,000 values took about 50 ms (measured). */
 const EXECUTION_MS_PER_VALUE = 1 / 600;
 
-/** Parts of a client's GraphQL request that the service checks. */
 export interface GraphqlRequest {
   query: string;
   operationName?: string | null | undefined;
   variables?: GraphqlVariables;
 }
 
-/** Result of a check: the parsed document if the service may execute it, otherwise the errors. */
 export type GraphqlDocumentCheckResult = DocumentNode | readonly GraphQLError[];
 
 export interface GraphqlDocumentChecker {

@@ -27,7 +27,7 @@ const parsedEntryParts = new WeakMap<JsonText, Map<string, string>>();
 /** Parts of `data` that GraphQL returns as JSON text without parsing them, because they may be megabytes long. */
 const UNPARSED_PARTS: readonly string[] = ["payload", "result"] satisfies (keyof EntryData)[];
 
-/** Returns one part of a log entry's `data`. No other function reads the format in which `data` is stored. */
+/** Returns one part of a log entry's `data`; undefined if the entry does not have this part. */
 export function readLogEntryPart({ data }: LogEntry, name: keyof EntryData): unknown {
   const members = parsedEntryParts.get(data) ?? readJsonFieldTexts(data.text);
   parsedEntryParts.set(data, members);

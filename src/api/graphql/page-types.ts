@@ -16,7 +16,6 @@ interface PaginationData {
   offset?: number;
 }
 
-/** One page of any list, as the operations return it. */
 interface ListedPage {
   pagination?: PaginationData;
   /** Cursor of a query of entries. `next` is null on the last page. */

@@ -10,7 +10,6 @@ import stored from "./persisted-documents.json" with { type: "json" };
 const KNOWN_DOCUMENTS = new Map(Object.entries(stored));
 const DOCUMENT_ID_PREFIX = "sha256:";
 
-/** Fields of a request that contain its GraphQL document, as text or by its ID. */
 export interface GraphqlDocumentFields {
   query?: unknown;
   /** "sha256:" followed by the hash in hexadecimal. Ignored if `query` is present. */

@@ -4,7 +4,6 @@
  */
 import { IDLE_SOCKETS_PER_ADDRESS, SOCKETS_PER_ADDRESS } from "../../limits.js";
 
-/** A GraphQL operation in progress on a websocket. */
 export class SocketOperation {
   private readonly endCallbacks: (() => void)[] = [];
   private hasEnded = false;

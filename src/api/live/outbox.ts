@@ -5,7 +5,7 @@
 import type { Socket } from "node:net";
 import type { WebSocket } from "ws";
 
-/** Maximum bytes that the outbox passes to the websocket before the websocket has sent them. Equal messages in outboxes share memory. */
+/** Maximum bytes that the outbox passes to the websocket before the websocket has sent them. Later messages wait in the outbox. */
 const UNSENT_SOCKET_MAX_BYTES = 64 * 1024;
 const WAITING_MESSAGES_MAX = 1_000;
 const WAITING_MESSAGES_MAX_BYTES = 16 * 1024 * 1024;

@@ -18,7 +18,6 @@ const SUBSCRIPTIONS_PER_APP_MAX = 20_000;
 /** Minimum length in characters of a text that all subscribers share as one buffer. Copying a shorter text is cheaper. */
 const LONG_TEXT_CHARACTERS = 4_096;
 
-/** Fields of a subscription's context that this file uses. */
 export interface SubscriptionResultReceiver {
   /**
    * Object that identifies the subscription's websocket. The service checks the access of all subscriptions of a
@@ -40,7 +39,6 @@ export interface SubscriptionResultReceiver {
 interface SharedText {
   /** Resolves with the text; with null if there was no memory for it. */
   textPromise: Promise<string | Buffer | null>;
-  /** Number of subscribers that have not sent the text yet. */
   unsentCount: number;
   /** Frees the memory of the text; null for a short text, whose memory is not counted. */
   freeMemory: (() => void) | null;
@@ -55,8 +53,7 @@ interface EndlessSource {
 }
 
 /**
- * Returns an iterable that yields nothing and only keeps the subscription open, because other code sends the results. Calls `onEnd` when
- * the consumer stops reading the iterable, or when the iterable fails.
+ * Returns an iterable that only keeps the subscription open, because other code sends the results. Calls `onEnd` when the iterable ends.
  */
 function createEndlessSource(onEnd: () => void): EndlessSource {
   const endPromise = Promise.withResolvers<IteratorResult<never, void>>();
@@ -103,7 +100,7 @@ const executeEachEvent = (
       yield await execute({ ...args, rootValue: event });
   });
 
-/** Yields the values of `results` until `fail` is called, even while it waits for a value. May call `onEnd` several times. */
+/** Yields the values of `results`. `fail` ends the iterable at once, even while a value is awaited. `onEnd` may be called several times. */
 function makeFailable<T>(
   results: AsyncGenerator<T, void, void>,
   onEnd: () => void,
@@ -135,7 +132,7 @@ function makeFailable<T>(
     fail(reason) {
       failure = reason;
       onEnd();
-      // The subscribers get the first failure, so an error while `results` closes is ignored.
+      // The consumer gets `reason`, so an error while `results` closes is ignored.
       results.return().catch(() => undefined);
       rejectNext(reason);
     },

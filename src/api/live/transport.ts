@@ -144,7 +144,7 @@ export function createSocketHandler<ConnectionState extends object>(
     const closed = protocol.opened(
       {
         protocol: socket.protocol,
-        // A subscription waits until its client can receive the next event.
+        // The returned promise makes a subscription wait until its client can receive the next event.
         send(text) {
           outbox.send(text);
           return outbox.waitForCapacity();

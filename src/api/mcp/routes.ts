@@ -35,9 +35,8 @@ function sendUnauthorized(reply: FastifyReply, base: string, isUnknownToken: boo
 }
 
 /**
- * Checks that the request has an app's token in a Bearer header. Cookies are rejected, because any page of the service could then call
- * tools.
- * @throws ActionError FORBIDDEN, CROSS_SITE_REQUEST
+ * Returns false if the request has no valid Bearer token. Cookies do not count, because any page of the service could then call tools.
+ * @throws ActionError FORBIDDEN
  */
 function checkTokenAndOrigin({ headers, context }: FastifyRequest, publicUrl: string | null): boolean {
   if (!isAllowedMcpOrigin(headers, publicUrl)) {

@@ -36,7 +36,6 @@ export interface McpTool {
   requiredOperations: readonly Operation[];
   /** True if the tool changes data. In read-only mode, callers see only tools with false. */
   changesData: boolean;
-  /** True if the tool changes an app's live version. */
   changesLiveVersion?: boolean;
   input: z.ZodType;
   run(args: never, context: McpToolContext): Promise<McpToolResult>;

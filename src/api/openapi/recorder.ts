@@ -51,10 +51,7 @@ const PLAN_PARAMETER = "plan";
 class ValuePlaceholder {
   constructor(readonly schema: JsonSchema) {}
 
-  /**
-   * Returns the property name that stands for any name. A handler that uses the placeholder in a template literal gets
-   * this text.
-   */
+  /** Text of the placeholder in a handler's template literal: the property name that stands for any name. */
   toString(): string {
     return ANY_NAME;
   }
@@ -243,7 +240,7 @@ class RequestRecording {
 }
 
 /**
- * Returns a function that records one route. If the handler rejects the placeholder body, the function calls it again with an empty body.
+ * Returns a function that records one route. If the handler rejects the placeholder body, the handler is called again with an empty body.
  */
 export function createRouteRecorder(
   schema: GraphQLSchema,

@@ -76,7 +76,7 @@ export function registerRest(
           context.responseBudget!.runPart(() => answer(resolvers, restInput)),
         );
         throwDeferredError(context);
-        // If the route has found an unknown field in the body, rejects it now, after all checks of the operation.
+        // If the route has found an unknown field in the body, rejects the request now, after all checks of the operation.
         throwIfUnknownField(context);
         if (body instanceof JsonLineStream) {
           // The check for slow readers adds a listener to `reply.raw`, which then has more than ten. Node would print a warning.

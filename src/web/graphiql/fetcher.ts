@@ -4,7 +4,7 @@ import { createClient } from "graphql-ws";
 
 type EditorHeaders = Record<string, unknown>;
 
-/** Removes headers without a value, such as the empty token header at first: it would replace the session cookie as credential. */
+/** Removes headers with an empty value. GraphiQL's Headers editor contains an empty token header at first. */
 function removeEmptyHeaders(headers: EditorHeaders = {}): Record<string, string> {
   const filledEntries = Object.entries(headers).filter(([, value]) => typeof value === "string" && value.trim() !== "");
   return Object.fromEntries(filledEntries) as Record<string, string>;

@@ -47,7 +47,7 @@ async function resumeContext(output: AudioContext): Promise<void> {
   await Promise.race([output.resume(), timeout]).finally(() => clearTimeout(timer));
 }
 
-/** Starts a sound. Resolves when the sound has ended, or stops it after `seconds` if this number is passed. */
+/** Starts a sound, and stops it after `seconds` if this number is passed. Resolves when the sound has ended. */
 async function playUntilEnd(node: AudioScheduledSourceNode, volume: number, seconds?: number): Promise<void> {
   const output = getAudioContext();
   await resumeContext(output);

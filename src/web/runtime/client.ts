@@ -42,7 +42,7 @@ export function createSvc({ scriptUrl, nonce, sendToService, outgoingTransport }
   );
   const analytics = createAnalytics(connection, handle);
   const { session, forget } = createSessionReader(connection);
-  // Only pages that load the script env.js have an environment, and run client actions. Other pages can still call `Svc` functions.
+  // Only pages that load the script env.js have an environment. Other pages receive client actions from their first analytics event on.
   if (env.appId !== undefined && env.environment !== undefined) triggers.start();
   const pushDevice = createPushDevice(connection);
   function forgetSession(): void {

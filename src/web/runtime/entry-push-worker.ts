@@ -22,7 +22,7 @@ function readMessage({ data }: PushEvent): Record<string, unknown> {
     const message: unknown = data?.json();
     return typeof message === "object" && message !== null ? (message as Record<string, unknown>) : {};
   } catch {
-    // The message is not JSON, so the service did not send it: the notification has no content.
+    // The service sends only JSON, so it did not send this message. The notification then has no content.
     return {};
   }
 }

@@ -181,7 +181,7 @@ export interface Client {
   init(options: { app: number; url?: string }): Promise<void>;
   /** Replaces values of `window.ENV`. A new `apiUrl` removes the token, because a token is only valid for one service. */
   configure(configuration: Configuration): void;
-  /** Returns the session of the page's token; null if there is no token. */
+  /** Returns the session of the page; null if there is none. */
   session(): Promise<AppSession | null>;
   App: { V3: { Actions: Actions }; Analytics: Analytics; Triggers: Triggers; Settings: SettingsReader };
 }

@@ -16,14 +16,16 @@ const FINAL_STATUSES = [
   "DATA_SOURCE_ACCESS_DENIED",
 ];
 
-/** True if a subscription cannot continue after this error or close event: its close code is final, or the operation failed. */
+/** True if the close code or an error status means that the subscription cannot continue. */
 function isFinalError(cause: unknown): boolean {
   if (cause instanceof CloseEvent) return FINAL_CLOSE_CODES.includes(cause.code);
   const errors = Array.isArray(cause) ? (cause as { extensions?: { status?: string } }[]) : [];
   return errors.some(({ extensions }) => FINAL_STATUSES.includes(extensions?.status ?? ""));
 }
 
-/** Resolves when the next attempt to connect should start. Growing, random delays prevent that all clients reconnect at the same moment. */
+/**
+ * Resolves when the next attempt to connect should start. Delays grow and are random, so that not all clients reconnect at the same moment.
+ */
 function reconnectDelay(retries: number): Promise<void> {
   const maxDelay = Math.min(RECONNECT_MAX_MS, 500 * 2 ** retries);
   return new Promise((resolve) => {

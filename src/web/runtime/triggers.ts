@@ -15,7 +15,7 @@ export function createTriggers(
   startAction: (action: ClientAction, event: AnalyticsEvent) => void,
 ) {
   let stopFollowing: (() => void) | null = null;
-  /** True after the service has rejected the token. Analytics events then do not open the WebSocket again until the token changes. */
+  /** True after the service has rejected the subscription. Analytics events then do not open the WebSocket until the token changes. */
   let isRejected = false;
   let earlyEvents: AnalyticsEvent[] | null = [];
   const actions = new Map<number, ClientAction>();

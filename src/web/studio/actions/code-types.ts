@@ -47,7 +47,6 @@ export interface ActionTypeDeclarations {
   hasUnknownNames: boolean;
 }
 
-/** Name of the generated type for the parameter of the action's function `execute`. */
 export const ACTION_CONTEXT_TYPE_NAME = "ActionContext";
 
 const MAX_TYPE_DEPTH = 5;

@@ -1,4 +1,4 @@
-/** Imports the features of Monaco that Studio uses. `edcore.main.js` would import all features, which is a third more code. */
+/** Imports the features of Monaco that Studio uses. `edcore.main.js` would import all features. */
 import "monaco-editor/esm/vs/editor/browser/coreCommands.js";
 import "monaco-editor/esm/vs/editor/browser/widget/codeEditor/codeEditorWidget.js";
 import "monaco-editor/esm/vs/editor/contrib/anchorSelect/browser/anchorSelect.js";

@@ -1,4 +1,4 @@
-/** Loads Monaco when a page first needs it, because its code and style sheet are four times as large as the rest of Studio. */
+/** Loads Monaco when a page first needs it, because Monaco is much larger than the rest of Studio. */
 import { resolveServiceUrl } from "../../service-address.js";
 import { withLoadError } from "../shell/load-error.js";
 import { preloadStudioPart } from "../shell/preload-parts.js";

@@ -3,7 +3,7 @@
  * indentation of the line.
  */
 
-/** Replacement of the text from `start` to `end`, and the selection after the replacement. */
+/** Replacement of the text from `startOffset` to `endOffset`, and the selection after the replacement. */
 export interface TextEdit {
   startOffset: number;
   endOffset: number;

@@ -17,7 +17,6 @@ import { type ApiClient, asApiError, handleRejectedChange } from "../shared/api.
 import type { MediaListing } from "../shared/model.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 
-/** Identifies a file or a folder of the app's media. */
 export interface MediaItem {
   kind: "file" | "folder";
   id: number;
@@ -139,8 +138,8 @@ export function useMedia(api: ApiClient, appId: number, folderId: number | null,
   );
 
   /**
-   * Identifies a file or folder, with its last received time of change. If another person has changed it since, the service rejects a
-   * change.
+   * Identifies a file or folder, with its last received time of change. The service rejects a change if another person has changed the item
+   * since.
    */
   const variablesOf = ({ kind, id }: MediaItem) => ({ appId, id, ifUpdatedAt: seenTimes.get(`${kind} ${id}`)! });
   return {

@@ -14,7 +14,6 @@ import {
 
 const GRAPHQL_ADDRESS = resolveServiceUrl("/graphql");
 
-/** Data of an error in addition to its status and message. */
 interface ErrorDetails {
   runId?: number;
   retryAfter?: number;

@@ -72,7 +72,6 @@ export type ScriptError = NonNullable<LogEntry["error"]>;
 
 export type ConsoleLine = FollowRunConsoleSubscription["lines"][number];
 
-/** Run with the fields that a list of runs needs. */
 export type RunRow = RunRowFragment;
 
 export type RunDetails = ReadRunQuery["run"];

@@ -7,7 +7,6 @@ import { resolveServiceUrl } from "../../service-address.js";
 import { type ApiClient, ApiError, createApiClient } from "../shared/api.js";
 import type { App } from "../shared/model.js";
 
-/** Organization or app in which the person has a role. */
 export interface Membership {
   id: number;
   name: string;

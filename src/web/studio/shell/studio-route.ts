@@ -10,7 +10,6 @@ export interface StudioRoute {
   view: View;
   /** ID or name of the item that the page shows, such as an action's ID; null if it shows no single item. */
   item: string | null;
-  /** Query parameters of the page, such as search, filters and order. */
   query: Readonly<Record<string, string>>;
 }
 

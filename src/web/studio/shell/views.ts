@@ -4,7 +4,6 @@ import type { Role } from "../../../rules/roles.js";
 
 interface ViewDetails {
   label: string;
-  /** True if the sidebar has no link to this page. */
   isHidden?: true;
   /** Roles with fewer rights than "editor" that can also use this page. */
   alsoForRoles?: readonly Role[];
