@@ -38,7 +38,7 @@ export const GRAPHQL_OPERATION_COST_MAX = 30_000;
  * Tools such as codegen select a little more than that query.
  */
 const INTROSPECTION_MARGIN = 1.25;
-/** Assumed number of items of a list inside another list's item, such as an action's triggers. Most of these inner lists have one item. */
+/** Assumed number of items of a list inside another list's item, such as an action's triggers. */
 const INNER_LIST_ASSUMED_ITEMS = 1;
 
 export type GraphqlVariables = Readonly<Record<string, unknown>> | null | undefined;

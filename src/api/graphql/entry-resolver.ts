@@ -46,7 +46,7 @@ interface EntryFollowArguments {
   since?: string;
 }
 
-/** Returns the query without null and undefined fields, as REST passes it. */
+/** Returns the query as REST passes it: without null and undefined fields, and with `true` instead of the cursor "first". */
 function removeAbsentFields(query: EntryQueryInput | null | undefined): object {
   const namedFields = Object.entries(query ?? {}).filter(([, value]) => value !== undefined && value !== null);
   return Object.fromEntries(

@@ -14,7 +14,7 @@ const CLOSE_WAIT_MAX_MS = 1_000;
 /** Number of queued messages below which `waitForCapacity` resolves at once. */
 const SHORT_QUEUE_MESSAGES = 100;
 const SHORT_QUEUE_BYTES = 1024 * 1024;
-/** Time in milliseconds after which a client is disconnected if it has not read any of the waiting messages. */
+/** Time in milliseconds without progress after which a client with waiting messages is disconnected. */
 export const STALLED_CLIENT_TIMEOUT_MS = 15_000;
 
 export type SocketMessagePart = string | Buffer;
@@ -29,7 +29,7 @@ export interface SocketOutbox {
   sendWithCallback(settled: () => void, ...parts: SocketMessagePart[]): void;
   /** Resolves when the queue is short or the websocket is closed, so that the sender of messages waits for a slow reader. */
   waitForCapacity(): Promise<void>;
-  /** Calls `act` when all earlier messages have been sent, at the latest after CLOSE_WAIT_MAX_MS. */
+  /** Calls `act` when the queue is empty, at the latest after CLOSE_WAIT_MAX_MS. */
   callAfterSending(act: () => void): void;
   /** True if the client has stopped reading. Call it at intervals with the current time. */
   isStalled(now: number): boolean;

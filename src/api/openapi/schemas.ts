@@ -62,7 +62,7 @@ function isListPageField(type: GraphQLObjectType, name: string): boolean {
   );
 }
 
-/** Returns the fields (as `Type.field`) that GraphQL resolvers compute, including those of subtypes. REST returns only stored values. */
+/** Returns the fields (as `Type.field`) that GraphQL resolvers compute, including those of subtypes. REST responses lack these fields. */
 function findComputedFields(): ReadonlySet<string> {
   const { fieldResolvers, objectTypes } = getMetadataStorage();
   const externalFields = fieldResolvers.filter(({ kind }) => kind === "external");

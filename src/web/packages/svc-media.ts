@@ -44,9 +44,7 @@ const mediaFolders: MediaFolders = {
 
 type UploadOptions = Parameters<MediaFiles["upload"]>[0];
 
-/**
- * Returns the form to upload, with only the file in it. The service must receive the other fields before the file, so they are in the URL.
- */
+/** Returns the form to upload. The other fields are in the URL, because the service must receive them before the file. */
 function createUploadForm({ file: input, data, name }: UploadOptions): FormData {
   if (data instanceof FormData) return data;
   if (!(input instanceof Blob))

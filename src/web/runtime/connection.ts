@@ -9,7 +9,7 @@ export interface Connection {
   configure(configuration: Configuration): void;
   /** Returns the ID of the configured app. @throws SvcError if no app is configured */
   appId(): number;
-  /** Returns a URL of the service. @throws SvcError if the path leads to another origin */
+  /** Returns a URL of the service. @throws SvcError if the path leads to another URL */
   resolveUrl(path: string): URL;
   /** Sends a request with JSON and returns the body of the response. @throws SvcError */
   request(method: string, path: string, body?: unknown, options?: ConnectionRequestOptions): Promise<ResponseBody>;
@@ -92,7 +92,7 @@ async function readResponseBody(response: ServiceReply, { origin }: URL): Promis
 /**
  * Creates the connection.
  * @param env values of window.ENV, read once, so that a later change of window.ENV cannot send the token to another host
- * @param loadedFrom URL of the library; its origin is the API unless `env` names another one
+ * @param loadedFrom URL of the library's script, from which the service's URL is derived if `env.apiUrl` is not set
  * @param sendToService function that replaces `fetch` for the requests that it supports
  */
 export function createConnection(env: Env, loadedFrom?: string, sendToService?: SendToService): Connection {

@@ -6,7 +6,7 @@ import type { RequestError, RequestOptions, RequestResponse, SendRequest, Settin
 
 /** Functions and data that a server run provides for requests to other services and for settings. */
 export interface OutgoingTransport {
-  /** Sends a request, described by the JSON of its options. Rejects if the run's page has lost its connection to the service. */
+  /** Sends a request, described by the JSON of its options. */
   request(options: string): Promise<{ head: unknown[]; text(): Promise<string> }>;
   /** JSON text of `context.settings`. */
   settings: string;

@@ -53,7 +53,7 @@ async function withLock<T>(key: string, work: () => Promise<T>): Promise<T> {
 
 /**
  * Creates the implementation of `Svc.init`.
- * @param onSessionChanged called after the connection's token was replaced by the token of another session
+ * @param onSessionChanged called after `init`, and after the connection's token was replaced by the token of another session
  * @param onSessionExtended called after the service has extended the lifetime of the current token
  */
 export function createVisitorSession(
@@ -90,7 +90,7 @@ export function createVisitorSession(
     return applySession(stored);
   }
 
-  /** Requests the session from the service again. Resolves to true if this request has replaced the connection's token. */
+  /** Gets a session from the storage or the service. Resolves to true if the connection's token was replaced. */
   function refreshSession(): Promise<boolean> {
     const sessionKey = key;
     if (sessionKey === null) return Promise.resolve(false);

@@ -57,7 +57,7 @@ export interface ActionsState {
   changes: ActionChangeSubscription;
 }
 
-/** Delay from a change of an action to the next read of the list. Several changes within this time cause only one read. */
+/** Delay in milliseconds from the last change of an action to the next read of the list. */
 const RELOAD_DELAY_MS = 300;
 
 function useActionChanges(api: ApiClient, appId: number | null, reload: () => Promise<void>): ActionChangeSubscription {

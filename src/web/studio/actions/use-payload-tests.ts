@@ -85,7 +85,7 @@ export function usePayloadTests(api: ApiClient, appId: number): PayloadTests {
       const before = stored.current.get(name);
       let test: PayloadTest = { ...RUNNING_TEST, testedInput: createTestedInputKey(code, preset) };
       storeTest(name, test);
-      // Ignores an outcome after the person has stopped this test, because a newer test of this preset may be running.
+      // Ignores outcomes of this test after a newer test of the same preset has started.
       const write = (next: PayloadTest) => {
         if (stored.current.get(name) !== test) return;
         test = next;

@@ -78,7 +78,7 @@ export function useActionRunner(api: ApiClient, appId: number): ActionRunner {
         const { runId } = (await api.request(RunAction, { appId, id, payload, copy: version })).run;
         if (signal.aborted) return;
         change({ runId });
-        // Waits until the console ends, which happens when the run ends.
+        // Waits until the run's console ends, or until the subscription to the console fails.
         await new Promise<void>((resolve) => {
           const endRun = () => resolve();
           const stopFollowing = followConsole(api, { appId, runId }, { addLines, endConsole: endRun });

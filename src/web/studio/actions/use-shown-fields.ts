@@ -17,7 +17,7 @@ interface ShownFields {
  */
 export function useFieldsVisibility(isNew: boolean, fault: FieldError | null): ShownFields {
   const isOneColumn = useMediaQuery(ONE_COLUMN_QUERY);
-  /** True if the person has shown the fields, false if hidden; null if the width of the window decides. */
+  /** True to show the fields, false to hide them; null if the width of the window decides. */
   const [choice, setChoice] = useState<boolean | null>(isNew ? true : null);
   const [handledFault, setHandledFault] = useState(fault);
   const showsFields = choice ?? !isOneColumn;

@@ -74,7 +74,7 @@ export function useRuns({
     [api, appId, key],
   );
 
-  /** Reads pages of older runs, starting before the run with the ID `before`, until a page contains a matching run. */
+  /** Reads pages of runs older than `before` (null: the newest) until a page contains a matching run, at most MAX_EMPTY_PAGES pages. */
   const load = useCallback(
     async (before: number | null, startedTurn: number) => {
       if (loading.current) return;

@@ -204,7 +204,7 @@ function parseErrorResponse(text: string): { status: string; error: string } {
 export function createApiClient(): ApiClient {
   const url = new URL(GRAPHQL_ADDRESS);
   url.protocol = url.protocol.replace("http", "ws");
-  /** True after the service has closed the WebSocket because the session has ended. The client then does not reconnect. */
+  /** True after the service has closed the WebSocket because the session has ended. The client reconnects after the next sign-in. */
   let isForbidden = false;
   let before = getSessionRenewalCount();
   const client = createClient({

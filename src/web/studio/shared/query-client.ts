@@ -1,4 +1,4 @@
-/** Studio's cache of query results, one for each session. The key of a result consists of the GraphQL document and its variables. */
+/** Studio's cache of query results, one for each session. */
 import { focusManager, type InfiniteData, QueryClient, type QueryKey } from "@tanstack/react-query";
 import type { Document } from "../../document.js";
 import type { ApiClient } from "./api.js";

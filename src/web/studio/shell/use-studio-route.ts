@@ -37,7 +37,7 @@ export function useStudioRoute(mayLeave: () => Promise<boolean>, firstAppId: num
     const onMove = () => {
       const next = location.hash;
       const step = readHistoryStep() ?? current.current.step + 1;
-      // A history entry without a step is new, because the person has typed a URL into the address bar.
+      // A history entry without a step is new, for example because the person has typed a URL.
       if (readHistoryStep() === null) history.replaceState({ step }, "");
       if (!isDirty.current || !isOtherItem(current.current.fragment, next)) return setCurrentRoute(next, step);
       // The browser has already changed the URL. Studio restores the previous URL until the person has answered.
