@@ -14,10 +14,7 @@ export type TrustedProxies = number | string[] | false;
 /** Returns the network address of a request's sender; undefined if the connection has already closed. */
 export type GetClientAddress = (request: IncomingMessage) => string | undefined;
 
-/**
- * Private networks. An ignored `X-Forwarded-For` header from such an address probably comes from a proxy that is missing in
- * `trustedProxies`.
- */
+/** Private networks. An ignored `X-Forwarded-For` header from such an address probably comes from a proxy that is not configured. */
 const isInternalAddress = proxyAddr.compile(["loopback", "linklocal", "uniquelocal", "100.64.0.0/10"]);
 
 /**

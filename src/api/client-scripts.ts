@@ -12,10 +12,7 @@ import type { RuntimePageOrigin } from "./page-origin.js";
 import { createRestRequest } from "./rest/request.js";
 import { acceptsHtml, type BuiltPageSender } from "./web-assets.js";
 
-/**
- * Headers of an action's script. Pages of other origins must not load the script, because its content depends on the
- * visitor's cookie. If a person opens the script's address, the browser shows text in a document without an origin.
- */
+/** Headers of an action's script. Its content depends on the visitor's cookie, so pages of other origins must not load it. */
 const SCRIPT_HEADERS = {
   "content-type": "text/javascript; charset=utf-8",
   "x-content-type-options": "nosniff",
@@ -72,8 +69,7 @@ export function registerClientScriptRoutes(app: FastifyInstance, options: Client
         throw error;
       });
     }
-    // With this header, the browser would run the script as a service worker, which could intercept later pages of the
-    // service.
+    // With this header, the browser would run the script as a service worker, which could intercept pages of the service.
     if ("service-worker" in headers) throw new ActionError("FORBIDDEN");
     const { script, integrity } = await clientActions.compiledAction(context, appId, id);
     const cacheHeader = version === integrity ? IMMUTABLE_CACHE_CONTROL : REVALIDATED_CACHE_CONTROL;

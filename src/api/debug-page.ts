@@ -6,7 +6,6 @@ import { escapeHtml } from "./web-assets.js";
 export interface DebuggedAction {
   id: number;
   name: string;
-  /** Script of the action, as rules/compile-script.ts compiled it. */
   script: string;
   assets: AuthorCodeDocument["dependencies"];
 }

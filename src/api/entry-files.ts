@@ -24,10 +24,7 @@ import { createRestRequest } from "./rest/request.js";
 
 const SOURCE_ROUTE = "/v1/apps/:appId/data-sources/:ds";
 
-/**
- * Maximum time without data from a sender, in milliseconds. During a longer pause, the import would keep its database
- * transaction open.
- */
+/** Maximum time without data from a sender, in milliseconds. The import keeps its database transaction open during this time. */
 const SENDER_PAUSE_MAX_MS = 20_000;
 
 /** Limits of an upload form, which needs few fields besides the file. */
@@ -60,10 +57,7 @@ function readFileFormat(type: string, name = ""): ImportFormat {
   );
 }
 
-/**
- * Passes on the bytes of an upload. Fails after `max` bytes, or if the sender pauses for longer than
- * SENDER_PAUSE_MAX_MS.
- */
+/** Passes on the bytes of an upload. Fails after `max` bytes, or if the sender pauses for too long (SENDER_PAUSE_MAX_MS). */
 function limitUpload(bytes: Readable, max: number, { raw }: FastifyRequest): Readable {
   let bytesLeft = max;
   const destroyStream = (error: Error) => bytes.destroy(error);

@@ -10,10 +10,7 @@ import type { SettingResolver } from "./graphql/setting-resolver.js";
 import { requireCredential } from "./require-credential.js";
 import { createRestRequest } from "./rest/request.js";
 
-/**
- * Headers of the script. Only the browser may cache it. The browser checks for a new version at each use, so that a changed setting has
- * effect at once.
- */
+/** Headers of the script. Browsers check for a new version at each use, so that a changed setting has effect at once. */
 const SCRIPT_HEADERS = {
   "Cache-Control": "private, no-cache",
   Vary: "Auth-Token, Authorization, Cookie, Origin, Sec-Fetch-Site",
@@ -38,8 +35,7 @@ function includesEtag(ifNoneMatch: string | undefined, etag: string): boolean {
 export function registerEnvScript(app: FastifyInstance, settings: SettingResolver, callers: CallerReader): void {
   app.get("/v1/apps/:appId/env.js", async (request, reply) => {
     const { context, pathId } = createRestRequest(request, request.context);
-    // The cookie is ignored if a page of another origin requests the script. Without a token, this request has no
-    // caller and gets the public values.
+    // The service ignores the cookie if a page of another origin requests the script. Without a token, `caller` is then null.
     const isPublic = context.caller === null && callers.requestSourceOf(request.headers) === "foreign";
     if (!isPublic) await requireCredential(request);
     const env = isPublic ? settings.publicEnv(pathId("appId")) : settings.runtimeEnv(context, pathId("appId"));

@@ -21,10 +21,7 @@ function createErrorBody({ status, message, details }: ActionError): ErrorBody {
   return { status, error: message, ...details };
 }
 
-/**
- * Converts an error of Fastify to an ActionError. An unknown error with HTTP status 4xx becomes REQUEST_INVALID.
- * Returns null for server errors.
- */
+/** Converts an error of Fastify to an ActionError: REQUEST_INVALID for an unknown error with HTTP status 4xx; null for server errors. */
 function convertFastifyError(error: FastifyError): ActionError | null {
   if (error.code === "FST_ERR_CTP_BODY_TOO_LARGE") return new ActionError("PAYLOAD_TOO_LARGE");
   if (error.code === "FST_ERR_CTP_INVALID_MEDIA_TYPE") {
@@ -42,10 +39,7 @@ function convertFastifyError(error: FastifyError): ActionError | null {
 const SCRIPT_REMOVED_MESSAGE = "a script of the action's dependencies was removed at the same moment; try again";
 const UPLOAD_DISCARDED_MESSAGE = "the upload was discarded before its file was stored; send the file again";
 
-/**
- * Errors for violated foreign keys, by the suffix of the key's name; the first matching suffix applies. OVERLOADED: the caller can try
- * again.
- */
+/** Errors for violated foreign keys, by the suffix of the key's name. The first matching suffix applies. */
 const ERROR_BY_FOREIGN_KEY: readonly [string, Status, string?][] = [
   ["kept_script_use_sha256_fkey", "OVERLOADED", SCRIPT_REMOVED_MESSAGE],
   ["package_choice_sha256_fkey", "OVERLOADED", SCRIPT_REMOVED_MESSAGE],
@@ -78,10 +72,7 @@ const ERROR_BY_FOREIGN_KEY: readonly [string, Status, string?][] = [
   ["credential_parent_id_fkey", "NOT_FOUND", "no such token or session"],
 ];
 
-/**
- * Returns the error for the row that a violated foreign key refers to; null for other errors. Logs the violation, a possible fault of the
- * service.
- */
+/** Returns the error for the row that a violated foreign key refers to, and logs the violation; null for other errors. */
 function convertMissingReference(error: unknown, log: Logger): ActionError | null {
   const key = findViolatedForeignKey(error);
   const [, status, message] = ERROR_BY_FOREIGN_KEY.find(([end]) => key?.endsWith(end)) ?? [];
@@ -134,7 +125,6 @@ export function createErrorReply(
 const WRONG_TYPE_PATTERN =
   /(?:Int|Float|String|Boolean|ID|Enum "\w+") cannot represent (?:(?:non-integer|non 32-bit signed integer|non numeric|a non string|a non boolean|non-enum|non-string) )?value/g;
 
-/** Matches the path of the invalid value in graphql-js's message about a variable. */
 const VALUE_PATH_PATTERN = / at "(\w+(?:\.\w+|\[\d+\])+)"; /g;
 
 /** Matches graphql-js's messages that contain names of fields and types but no values, so callers may see them. */

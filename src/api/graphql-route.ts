@@ -118,8 +118,7 @@ function createApollo({ schema, documents }: GraphqlOptions, format: FormatError
     persistedQueries: false,
     allowBatchedHttpRequests: false,
     includeStacktraceInErrorResponses: false,
-    // Apollo's CSRF check is not needed: a GET changes nothing, a POST must have a JSON body, and `caller.ts` rejects or ignores cookies
-    // from other origins.
+    // Apollo's CSRF check is not needed: a GET changes nothing, and `caller.ts` rejects or ignores cookies from other origins.
     csrfPrevention: false,
     formatError: (_formatted, error) => format(error),
     stringifyResult: (result) => `${serializeJson(result)}\n`,

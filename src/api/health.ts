@@ -13,7 +13,6 @@ import { RUN_TOKEN_PREFIX } from "../operations/access/tokens.js";
  */
 export type ReadinessChecks = Record<string, () => boolean | string>;
 
-/** The metrics in a text format, and the content type of this format. */
 export interface Metrics {
   contentType: string;
   readMetrics: () => Promise<string>;

@@ -138,10 +138,7 @@ function possibleUrlsOf({ raw, headers: { host } }: FastifyRequest, publicUrl: s
   return [path.startsWith(`${pathname.replace(/\/$/, "")}/`) ? origin + path : publicUrl + path];
 }
 
-/**
- * True if a browser would show the trigger's response as a page of the service's own origin although RUNTIME_URL is set. The service then
- * redirects the request to RUNTIME_URL.
- */
+/** True if a browser would show the response as a page of the service's own origin although RUNTIME_URL names another origin. */
 function mustRedirectToRuntime(
   { headers }: FastifyRequest,
   { isDraft }: HttpTriggerAddress,

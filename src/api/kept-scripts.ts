@@ -7,10 +7,7 @@ export const STORED_SCRIPT_ROUTE = "/client/kept/:file";
 
 const SCRIPT_FILE_PATTERN = /^([0-9a-f]{64})\.js$/;
 
-/**
- * Headers of a stored script. Pages of other origins may load it, because its content is public to everyone who knows its hash. If a person
- * opens its address, the browser shows text in a document without an origin.
- */
+/** Headers of a stored script. Pages of other origins may load it, because its content is public to everyone who knows its hash. */
 const SCRIPT_HEADERS = {
   "content-type": "text/javascript; charset=utf-8",
   "x-content-type-options": "nosniff",
@@ -22,8 +19,7 @@ const SCRIPT_HEADERS = {
 
 export function registerStoredScriptRoutes(app: FastifyInstance, scripts: StoredScripts): void {
   app.get<{ Params: { file: string } }>(STORED_SCRIPT_ROUTE, async ({ params, headers }, reply) => {
-    // With this header, the browser would run the script as a service worker. Third-party code could then intercept
-    // later pages of the service.
+    // With this header, the browser would run the script as a service worker, which could intercept pages of the service.
     if ("service-worker" in headers) throw new ActionError("FORBIDDEN");
     const sha256 = SCRIPT_FILE_PATTERN.exec(params.file)?.[1];
     const script = sha256 === undefined ? null : await scripts.read(sha256);

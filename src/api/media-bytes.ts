@@ -32,10 +32,7 @@ function contentLengthOf({ headers }: FastifyRequest): number | null {
   return /^\d{1,15}$/.test(text) ? Number(text) : null;
 }
 
-/**
- * Returns a function that receives each file of the upload. If the client disconnects, reading the file fails; otherwise it would never
- * end.
- */
+/** Returns a function to call with each file of the upload. Without it, reading a file would never end if the client disconnects. */
 function abortReadsOnDisconnect({ raw }: FastifyRequest) {
   let current: Readable | undefined;
   const destroyBytes = () => {
@@ -66,10 +63,7 @@ async function receiveUploadForm(
   return upload.finish({ folderId: folder(), name: fields["name"] });
 }
 
-/**
- * Headers of a file's contents. A browser can show the contents, but in a document with an opaque origin that cannot
- * run scripts or load anything from other hosts.
- */
+/** Headers of a file's contents. The browser shows them in a document with an opaque origin, without scripts. */
 const CONTENTS_HEADERS = {
   "x-content-type-options": "nosniff",
   "content-security-policy":

@@ -46,8 +46,7 @@ export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: 
     return beginFlow(reply, flow).redirect(url);
   });
 
-  // A GET route would be unsafe: a link on another site could connect the account with an attacker's identity. Other sites cannot send this
-  // POST.
+  // A GET route would be unsafe: a link on another site could connect the account with an attacker's identity.
   app.post(`${PROVIDER_ROUTE}/link`, async (request, reply) => {
     const { caller } = request.context;
     if (!caller) throw new ActionError("UNAUTHORIZED");

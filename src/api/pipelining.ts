@@ -11,7 +11,6 @@ const SLICE_BYTES = 1_024;
 
 type ParseBytes = (bytes: Buffer) => void;
 
-/** Passes the received bytes of one connection to the HTTP parser, one request at a time. */
 class SequentialRequestFeed {
   /** Bytes that the connection has received but the HTTP parser has not. */
   private unparsedBytes: Buffer = Buffer.alloc(0);

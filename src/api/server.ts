@@ -124,8 +124,7 @@ function createFastify({ measures, log }: ApiOptions): { app: FastifyInstance; h
     frameworkErrors(error, _request, reply) {
       fail(error, reply as FastifyReply);
     },
-    // This Fastify server never listens: health.ts listens at the port, so that stopping the API does not wait for the open connections of
-    // the port.
+    // This server never listens: health.ts listens at the port, and passes requests to `handle`.
     serverFactory: (listener) => {
       handle = listener;
       return createServer();

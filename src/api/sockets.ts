@@ -132,10 +132,7 @@ type OperationContext = SubscriptionSources &
 /** Yields nothing, because `reply` has already sent the result. */
 async function* emptyStream(): AsyncGenerator<never, void, void> {}
 
-/**
- * Replaces graphql-js's `execute` in graphql-ws. Sends the JSON text of the result itself, because graphql-ws would parse and write it
- * again.
- */
+/** Replaces graphql-js's `execute` in graphql-ws. Sends the JSON text of the result itself, which graphql-ws would parse again. */
 async function performOperation(args: ExecutionArgs, format: FormatError): Promise<AsyncGenerator<never, void, void>> {
   const { responseBudget: answer, reply, done } = args.contextValue as OperationContext;
   try {

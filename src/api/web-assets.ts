@@ -7,10 +7,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 /** Folder dist/web, relative to dist/src/api. */
 const BUILT_FOLDER = fileURLToPath(new URL("../../web/", import.meta.url));
 
-/**
- * Page that the build wrote: its title, the address of its script, and the addresses of the scripts that load before it (`scriptsBefore`)
- * and after it (`scriptsAfter`).
- */
+/** Page that the build wrote. `scriptsBefore` and `scriptsAfter` are the scripts that load before and after `script`. */
 interface BuiltPage {
   title: string;
   script: string;
@@ -18,10 +15,7 @@ interface BuiltPage {
   scriptsAfter: string[];
   /** Files that the page's script preloads, by the name of the part of the page that uses them. */
   parts: Record<string, string[]>;
-  /**
-   * API requests that the page sends first: `all` for every visitor, `signedIn` in addition for signed-in authors. The page preloads their
-   * responses.
-   */
+  /** First API requests of the page, whose responses it preloads: `all` for every visitor, `signedIn` in addition for signed-in authors. */
   firstRequests: { all: string[]; signedIn: string[] };
   style: string | null;
 }
@@ -75,7 +69,6 @@ function renderPage(
   // Preload links make the browser request all files at once instead of one after the other.
   const preloadLinks = (files: string[]) =>
     files.map((file) => `\n<link rel="modulepreload" href="${escapeHtml(base + file)}">`).join("");
-  // Preloads the API responses that the page's script requests first.
   const preloadedAnswers = [...firstRequests.all, ...(signedIn ? firstRequests.signedIn : [])]
     .map((path) => `\n<link rel="preload" as="fetch" crossorigin href="${escapeHtml(base + path)}">`)
     .join("");

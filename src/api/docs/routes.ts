@@ -20,7 +20,6 @@ import {
 } from "./markdown.js";
 import { DocsSearch } from "./search.js";
 
-/** Files in the repository's root folder to which documentation pages link. */
 const ROOT_FILES = ["README.md", "BENCHMARKS.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "SECURITY.md"];
 
 const PAGE_HEADERS = {

@@ -156,7 +156,6 @@ class AiFailureType {
   @Field(() => String, { description: "The reason, without secrets." }) message: string;
 }
 
-/** Creates the GraphQL type of a reply, which contains either the answer or the failure. */
 function replyType<Answer extends object>(name: string, subject: string, answerType: ClassType<Answer>) {
   @ObjectType(name, { description: `${subject}, or the reason why there is none.` })
   class ReplyType {

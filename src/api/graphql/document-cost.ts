@@ -33,10 +33,7 @@ import { GRAPHQL_DOCUMENT_LIMITS } from "./document-form.js";
 
 /** Maximum number of values that an operation can select. Executing so many values blocks all other requests for about 50 ms. */
 export const GRAPHQL_OPERATION_COST_MAX = 30_000;
-/**
- * Maximum cost of an introspection query, as a multiple of the cost of the longest query that graphql-js generates.
- * Tools such as codegen select a little more than that query.
- */
+/** Maximum cost of an introspection query, as a multiple of the cost of the longest query that graphql-js generates. */
 const INTROSPECTION_MARGIN = 1.25;
 /** Assumed number of items of a list inside another list's item, such as an action's triggers. */
 const INNER_LIST_ASSUMED_ITEMS = 1;
@@ -98,10 +95,7 @@ class SelectionSizeEstimator {
     return Object.fromEntries(node.fields.map(({ name, value }) => [name.value, this.resolveValue(value)]));
   }
 
-  /**
-   * Returns the argument `limit` or `count` of a field, or the `limit` in its argument `options`; null if there is
-   * none.
-   */
+  /** Returns the argument `limit` or `count` of a field, otherwise the `limit` in its argument `options`; null if there is none. */
   private findLimit(args: readonly ArgumentNode[] | undefined): number | null {
     for (const { name, value } of args ?? []) {
       const input = this.resolveValue(value);

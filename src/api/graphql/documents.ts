@@ -122,8 +122,7 @@ export function createGraphqlDocumentChecker(
       const limitMs = CHECK_MAX_MS * Math.max(1, bytes / SMALL_BODY_MAX_BYTES);
       const { checked, cost } = isLight ? work() : await turns.runInTurn(sender, work, limitMs);
       if (cost <= LIGHT_QUERY_COST_MAX) return checked;
-      // The caller executes the document when this function returns, so an expensive document waits for its sender's turn even if it is
-      // cached.
+      // Even a cached document waits for its sender's turn if it is expensive, because the caller now executes the document.
       if (isLight) await turns.runInTurn(sender, () => undefined);
       turns.extendPause(sender, cost * EXECUTION_MS_PER_VALUE);
       return checked;

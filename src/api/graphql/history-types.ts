@@ -182,10 +182,7 @@ export class RunStatisticsType {
   periods: StatisticsPeriod[];
 }
 
-/**
- * Filters of lists and statistics of runs. The type of each filter is `unknown`, because REST requests use this class too, with values that
- * only operations/history/run-filter.ts validates.
- */
+/** Filters of lists and statistics of runs, of type `unknown`, because only operations/history/run-filter.ts validates their values. */
 @ArgsType()
 export class RunFilterArguments {
   @Field(() => Int, {

@@ -193,7 +193,6 @@ export const DateTime = new GraphQLScalarType({
   description: "Time as ISO 8601 text in UTC, for example 2026-11-21T12:00:00.000Z.",
 });
 
-/** Rule that decides which callers may run an action: a name, or an object with conditions. */
 export const ActionAccessScalar = new GraphQLScalarType({
   ...GraphQLJSON.toConfig(),
   name: "ActionAccess",

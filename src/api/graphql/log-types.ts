@@ -43,7 +43,6 @@ export class ScriptErrorType implements ScriptError {
   @Field(() => String, { description: "Stack trace of the error." }) stack: string;
 }
 
-/** GraphQL type of a log entry. log-resolver.ts resolves most of its fields from `data`. */
 @ObjectType("LogEntry", { description: "Execution log entry of a run. Each part of `data` is also a field." })
 export class LogEntryType {
   @Field(() => Int, { description: "ID of the entry." }) id: number;

@@ -66,10 +66,7 @@ interface TypeOptions {
   base?: abstract new () => object;
 }
 
-/**
- * Declares a GraphQL field for each property of the schema. Skips properties whose names GraphQL does not allow, such as `$schema`, and
- * fields of the base class.
- */
+/** Declares a GraphQL field for each property of the schema that GraphQL's naming rules allow and the base class lacks. */
 function defineFields(target: ClassType, schema: z.ZodObject, options: TypeOptions, isInput: boolean): void {
   const { types = {}, descriptions = {}, base } = options;
   const inherited = base ? Object.keys(HTTP_WHERE_FIELDS) : [];

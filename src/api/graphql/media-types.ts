@@ -28,10 +28,7 @@ const AllowedEnum = createGraphqlEnum<MediaAllowedCallers>(
   },
 );
 
-/**
- * Access rule of media as in rules/media-access.ts, but with `allow` split into `allow` and `user`, because GraphQL has no union of a text
- * and an object.
- */
+/** Like the rule in rules/media-access.ts, but with `allow` split in two, because GraphQL has no union of a text and an object. */
 @ObjectType("MediaAccessRule", { description: "Rule that grants access to media." })
 export class MediaAccessRuleType {
   @Field(() => [MediaRightEnum], { description: "Permissions that the rule grants." }) type: readonly MediaRight[];

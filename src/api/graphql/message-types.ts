@@ -67,7 +67,6 @@ export class MessageHeaderType {
   @Field(() => String, { description: "Value of the header." }) value: string;
 }
 
-/** GraphQL type of a message. message-resolver.ts resolves the field `headers`. */
 @ObjectType("Message", { description: "Message with its content and all recipients." })
 export class MessageType extends MessageSummaryType {
   @Field(() => String, { nullable: true, description: "Name of the sender; null if none is set." }) fromName:

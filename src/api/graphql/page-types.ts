@@ -42,7 +42,6 @@ export function PageItemsField(types: ItemTypes, description: string): PropertyD
   };
 }
 
-/** Options of fields that are deprecated because `Page` has the same data. */
 export const DEPRECATED_IN_FAVOR_OF_PAGE = { deprecationReason: "Use the fields of `Page`." };
 
 function nextCursorOf({ pagination, cursor, nextCursor }: ListedPage): string | null {

@@ -6,7 +6,6 @@ import { runInBackground } from "../../background.js";
 import type { Credentials } from "../../operations/access/credentials.js";
 import type { Caller } from "../../rules/access.js";
 
-/** Websocket whose token is checked again: the token, and the caller that it identified. */
 export interface SocketWithToken {
   token: string | null;
   caller: Caller | null;

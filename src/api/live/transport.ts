@@ -77,10 +77,7 @@ function limitBytesUntilAuthenticated(socket: WebSocket, wire: Socket): () => vo
   };
 }
 
-/**
- * Handles the messages of a websocket one after the other, within the sender's rate limit. A large message waits for
- * its sender's turn. During this wait, nothing more is read from the websocket.
- */
+/** Handles a websocket's messages one after the other, within the rate limit. While a message waits, nothing more is read. */
 function createInbox<ConnectionState>(
   connection: SocketConnection & ConnectionState,
   { countMessage, handleInTurn }: SocketFlowControl<ConnectionState>,

@@ -151,10 +151,7 @@ const toRegistrationResponse = ({ id, name, redirectUris, grantTypes }: OauthCli
   token_endpoint_auth_method: "none",
 });
 
-/**
- * Person who allows or denies a program access. `decidingTokenId` is the ID of the token if the person used a token
- * instead of a session.
- */
+/** Person who allows or denies a program access. `decidingTokenId` is null if the person used a session instead of a token. */
 type DecidingPerson = Pick<GrantDecision, "personId" | "credentialId" | "decidingTokenId">;
 
 /**
@@ -192,14 +189,10 @@ function readDecision(body: unknown, decider: DecidingPerson): GrantDecision | n
   return { ...decider, appId: appId as number, scopes: [...new Set(scopes as TokenScope[])] };
 }
 
-/** Converts an OauthError to an ActionError, which the approval page shows. */
 const toActionError = (error: unknown): unknown =>
   error instanceof OauthError ? new ActionError("REQUEST_INVALID", error.message) : error;
 
-/**
- * Registers the routes on which a signed-in person allows or denies a program. A request with the cookie must come from a page of the
- * service.
- */
+/** Registers the routes on which a signed-in person allows or denies a program access. */
 function registerApprovalRoutes(app: FastifyInstance, { oauth, pages, addressFor }: OauthOptions): void {
   const requireDecider = (request: FastifyRequest): DecidingPerson => {
     const decider = decidingPersonOf(request);

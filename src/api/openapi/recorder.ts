@@ -57,7 +57,6 @@ class ValuePlaceholder {
   }
 }
 
-/** Placeholder for a property that the handler read from the body. */
 class BodyPartPlaceholder {
   constructor(readonly name: string) {}
 }

@@ -24,6 +24,5 @@ export interface Route {
   allowsAnonymous?: true;
   /** True if the body itself proves the caller's identity, as in a sign-in. Set `allowsAnonymous` of such a route too. */
   isForAnonymous?: true;
-  /** Calls a resolver method and returns the body of the response. */
   handle: (resolvers: Resolvers, request: RestRequest) => Promise<object>;
 }

@@ -51,7 +51,6 @@ async function requestJson<Answer>(
 const createIfMatchHeader = (ifUpdatedAt: string | undefined): Record<string, string> =>
   ifUpdatedAt === undefined ? {} : { "If-Match": `"${ifUpdatedAt}"` };
 
-/** Creates a page of entries: an array with functions that read the next and the previous page. */
 function createEntryPage(
   { entries, cursor }: EntriesResponse,
   readPageAt: (cursor: string) => Promise<EntryPage>,

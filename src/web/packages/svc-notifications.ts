@@ -31,10 +31,7 @@ async function getServiceWorker(address: string): Promise<ServiceWorkerRegistrat
   return (await navigator.serviceWorker.getRegistration(scope))!;
 }
 
-/**
- * Subscribes the browser to Web Push. The worker's file must be on the page's own origin and contain
- * `importScripts("<service>/client/push-worker.js")`.
- */
+/** Subscribes the browser to Web Push. `worker` is a script on the page's own origin that imports the service's push-worker.js. */
 async function subscribeToPush({ worker = "/svc-push-worker.js" }: { worker?: string } = {}): Promise<{ id: number }> {
   const registration = await getServiceWorker(worker);
   if ((await globalThis.Notification.requestPermission()) !== "granted")

@@ -16,7 +16,6 @@ import { createSubscriptionSocket } from "./socket.js";
 import { createTriggers } from "./triggers.js";
 import { createVisitorSession } from "./visitor.js";
 
-/** URL of the library's script, and the functions by which a server run sends requests. */
 export interface ClientLibraryOptions {
   /** URL from which the library was loaded. */
   scriptUrl?: string;

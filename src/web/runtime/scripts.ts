@@ -76,10 +76,7 @@ export function createScriptLoader(
     return loadScriptText(await fetchScriptSource(url, integrity), nonceAttribute);
   }
 
-  /**
-   * Loads an action's scripts one after the other, because a package may need the previous one. Returns the action's
-   * function `execute`.
-   */
+  /** Loads an action's scripts in order, because a package may need the previous one. Returns the action's function `execute`. */
   async function loadAction({ id, integrity, assets }: ActionScript): Promise<ExecuteAction> {
     for (const asset of assets) await loadDependency(asset);
     await loadActionCode(id, integrity);

@@ -126,8 +126,7 @@ export function createVisitorSession(
     stop: stopRenewal,
     /**
      * Starts or continues the session.
-     * @throws SvcError FORBIDDEN if the app does not list the page's origin, APP_NOT_PUBLISHED, RATE_LIMIT_EXCEEDED,
-     *   NETWORK_ERROR
+     * @throws SvcError FORBIDDEN if the app does not list the page's origin, APP_NOT_PUBLISHED, RATE_LIMIT_EXCEEDED, NETWORK_ERROR
      */
     async init({ app, url }: Parameters<Client["init"]>[0]): Promise<void> {
       if (!Number.isSafeInteger(app) || app < 1)

@@ -4,7 +4,6 @@
  */
 import type { ActionTypeDeclarations } from "./code-types.js";
 
-/** Diagnostic of the TypeScript compiler, as Monaco's worker returns it. */
 export interface CompilerDiagnostic {
   code: number;
   category: number;

@@ -32,7 +32,6 @@ export interface EntriesState {
   at(index: number): Entry | undefined;
   /** Returns the entry with this ID as it was last loaded, or undefined if its page is not loaded. */
   findEntry(id: number): LoadedEntry | undefined;
-  /** Returns true if the service has no entry with this ID. */
   isDeleted(id: number): Promise<boolean>;
   /** Sets the first and last index of the visible rows. The hook then loads the missing entries of these rows. */
   setVisibleRange(from: number, to: number): void;

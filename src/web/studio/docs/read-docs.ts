@@ -3,7 +3,6 @@ import { addCopyButtons } from "../../docs/copy-button.js";
 import { resolveServiceUrl } from "../../service-address.js";
 import { ApiError } from "../shared/api.js";
 
-/** Content of a documentation page that the panel can insert into the document. */
 export interface DocsPage {
   title: string;
   contentNodes: Node[];

@@ -137,10 +137,7 @@ export function useMedia(api: ApiClient, appId: number, folderId: number | null,
     [sendOne],
   );
 
-  /**
-   * Identifies a file or folder, with its last received time of change. The service rejects a change if another person has changed the item
-   * since.
-   */
+  /** Identifies a file or folder, with its last received time of change: the service rejects a change of an outdated item. */
   const variablesOf = ({ kind, id }: MediaItem) => ({ appId, id, ifUpdatedAt: seenTimes.get(`${kind} ${id}`)! });
   return {
     listing,
