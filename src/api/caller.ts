@@ -27,7 +27,7 @@ export interface CrossSiteCheckInput {
 export type RequestOriginKind = "own" | "foreign" | "unknown";
 
 export interface CallerReader {
-  /** Returns which page sent the request. Reads `Origin` if the header is present, otherwise `Sec-Fetch-Site`. */
+  /** Returns the kind of sender. Reads the header `Origin` if it is present, otherwise `Sec-Fetch-Site`. */
   requestSourceOf(headers: IncomingHttpHeaders): RequestOriginKind;
   /**
    * Returns the service's own origin: the origin of PUBLIC_URL if set, otherwise the `Origin` header if a page of the

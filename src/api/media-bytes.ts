@@ -63,7 +63,7 @@ async function receiveUploadForm(
   return upload.finish({ folderId: folder(), name: fields["name"] });
 }
 
-/** Headers of a file's contents. The browser shows them in a document with an opaque origin, without scripts. */
+/** Headers of a file's contents. The browser shows the contents in a document with an opaque origin, without scripts. */
 const CONTENTS_HEADERS = {
   "x-content-type-options": "nosniff",
   "content-security-policy":

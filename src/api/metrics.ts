@@ -44,7 +44,8 @@ function processRegistry(): Registry {
 }
 
 /**
- * Registers the metric of queued runs: one value for each app with a long queue, one sum for all others. Returns a function that sets them.
+ * Registers the metric of queued runs: one value for each of the longest queues, one sum for the others. Returns the function that sets
+ * them.
  */
 function registerQueueMetrics(register: Registry): (now: VitalSigns | null) => void {
   const depth = new Gauge({

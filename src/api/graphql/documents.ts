@@ -16,9 +16,7 @@ import { findVariablesError } from "./variables.js";
 /** Maximum number of tokens in a document. A hand-written document has some hundreds. */
 const DOCUMENT_MAX_TOKENS = 5_000;
 const VALIDATION_ERRORS_MAX = 20;
-/**
- * Maximum depth of variables. Later checks reject values deeper than JSON_MAX_DEPTH, but very deep values would overflow the stack before.
- */
+/** Maximum depth of variables, so that recursive checks of deeper values do not overflow the call stack. */
 const VARIABLES_MAX_DEPTH = 2 * JSON_MAX_DEPTH;
 /** Maximum total length of all cached documents. A parsed document uses about fifty times the memory of its text. */
 const CACHED_CHARACTERS_MAX = 500_000;
@@ -26,7 +24,7 @@ const CACHED_CHARACTERS_MAX = 500_000;
 const CHARACTERS_PER_GARBAGE_COLLECTION = 128 * 1024;
 /** Expected maximum time to check a document, in milliseconds, per SMALL_BODY_MAX_BYTES of the request. */
 const CHECK_MAX_MS = 6;
-/** Maximum number of selected values of an operation that causes no further wait or pause of its sender. */
+/** An operation with at most this number of selected values runs without a further wait, and does not lengthen its sender's pause. */
 const LIGHT_QUERY_COST_MAX = 1_000;
 /** Estimated time to execute one selected value. An introspection with 30,000 values took about 50 ms (measured). */
 const EXECUTION_MS_PER_VALUE = 1 / 600;

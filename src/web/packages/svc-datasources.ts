@@ -56,7 +56,7 @@ function createEntryPage(
   readPageAt: (cursor: string) => Promise<EntryPage>,
 ): EntryPage {
   const { isFirstPage = true, isLastPage = true, next = null, prev = null } = cursor ?? {};
-  // Returns an empty page, for `next()` of the last page and `prev()` of the first page. Its opposite function returns to this page.
+  // Returns an empty page, for `next()` of the last page and `prev()` of the first page. The opposite function returns to `currentPage`.
   const readBeyondEnd = (isLast: boolean): Promise<EntryPage> =>
     Promise.resolve(
       addPageLinks([], {

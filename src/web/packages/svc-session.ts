@@ -16,7 +16,7 @@ const { parse, stringify } = JSON;
 const runSession = globalObject.__svcSession === undefined ? undefined : stringify(globalObject.__svcSession);
 delete globalObject.__svcSession;
 
-/** Returns a copy, so that no caller can change the session of another. Server runs without a page have no `structuredClone`. */
+/** Returns a copy, so that no caller can change the session that other callers get. Some server runs have no `structuredClone`. */
 const copySession = (session: AppSession | null): AppSession | null => parse(stringify(session));
 
 async function getSession(): Promise<AppSession | null> {

@@ -9,7 +9,7 @@ export interface Connection {
   configure(configuration: Configuration): void;
   /** Returns the ID of the configured app. @throws SvcError if no app is configured */
   appId(): number;
-  /** Returns a URL of the service. @throws SvcError if the path leads to another URL */
+  /** Returns a URL of the service. @throws SvcError if the path leads to a URL outside of the service */
   resolveUrl(path: string): URL;
   /** Sends a request with JSON and returns the body of the response. @throws SvcError */
   request(method: string, path: string, body?: unknown, options?: ConnectionRequestOptions): Promise<ResponseBody>;

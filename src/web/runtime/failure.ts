@@ -1,4 +1,4 @@
-/** Creates the errors with which the client library rejects. They contain only the fields that the service sends to callers. */
+/** Creates the errors with which the client library rejects. */
 import type { Entry } from "./data-source-types.js";
 import type { Action, SvcError } from "./public-types.js";
 

@@ -5,7 +5,7 @@
 import { createContext, useContext, useEffect, useState } from "react";
 import { findDuplicateKey } from "./draft-rows.js";
 
-/** Context with a function that counts a form's invalid lists: call it with 1 for a list that becomes invalid, with -1 for a valid one. */
+/** Context with a function that counts a form's invalid lists: pass 1 when a list becomes invalid, -1 when it is valid again. */
 export const InvalidListCounterContext = createContext<(change: 1 | -1) => void>(() => undefined);
 
 interface RowsOptions<Row> {
