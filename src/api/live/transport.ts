@@ -16,7 +16,7 @@ import { createSocketOutbox, type SocketOutbox } from "./outbox.js";
 const PING_MS = 10_000;
 const INTERNAL_ERROR_CLOSE_CODE = 4500;
 const TRY_AGAIN_LATER_CLOSE_CODE = 1013;
-/** Maximum bytes that a client can send before it has authenticated. A token has about fifty. */
+/** Maximum bytes that a client can send before it has authenticated. A token is about fifty bytes long. */
 const UNAUTHENTICATED_MAX_BYTES = 16 * 1024;
 
 /** State of one websocket in this file. */
