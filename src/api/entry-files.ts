@@ -43,7 +43,7 @@ const FORMATS_BY_TYPE: readonly (readonly [RegExp, ImportFormat])[] = [
 ];
 
 /**
- * Returns the file format by the content type, otherwise by the file name's extension.
+ * Returns the file format by the file name's extension, otherwise by the content type.
  * @throws ActionError REQUEST_INVALID for an unknown format
  */
 function readFileFormat(type: string, name = ""): ImportFormat {

@@ -251,7 +251,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   const studio = ({ context: { caller } }: FastifyRequest, reply: FastifyReply) =>
     pages.sendPage(reply.header("vary", "Cookie"), "studio", caller?.kind === "editor" || caller?.kind === "admin");
   for (const path of ["/studio", "/studio/setup", "/studio/reset", "/studio/invitation"]) app.get(path, studio);
-  // No page exists below /studio/. Studio shows an error with a link to its start page.
+  // No other page exists below /studio/. Studio shows an error with a link to its start page.
   app.get("/studio/*", (request, reply) =>
     acceptsHtml(request) ? studio(request, reply.code(404)) : reply.callNotFound(),
   );

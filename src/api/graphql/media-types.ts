@@ -28,7 +28,7 @@ const AllowedEnum = createGraphqlEnum<MediaAllowedCallers>(
   },
 );
 
-/** Like the rule in rules/media-access.ts, but with `allow` split in two, because GraphQL has no union of a text and an object. */
+/** Access rule as in rules/media-access.ts, with `allow` split in two, because GraphQL has no union of a text and an object. */
 @ObjectType("MediaAccessRule", { description: "Rule that grants access to media." })
 export class MediaAccessRuleType {
   @Field(() => [MediaRightEnum], { description: "Permissions that the rule grants." }) type: readonly MediaRight[];

@@ -1,6 +1,6 @@
 /**
- * Guesses from the key and the value of a setting if it contains a secret. If so, Studio asks for a confirmation before it stores the
- * value.
+ * Guesses from the key and the value of a setting if it contains a secret. Studio asks for a confirmation before it stores a secret in a
+ * public setting.
  */
 
 const SECRET_KEY_PATTERN =

@@ -46,7 +46,7 @@ const dayAndTimeFormat = new Intl.DateTimeFormat(undefined, {
   ...TIME_OF_DAY_FORMAT,
 });
 
-/** Returns date and time for a table column. The current year is left out. */
+/** Returns the time for a table column: without the year if it is the current year, and without the date if it is today. */
 export function formatColumnTime(iso: string): string {
   const date = new Date(iso);
   const isThisYear = date.getFullYear() === new Date().getFullYear();
