@@ -24,7 +24,7 @@ export interface HttpEntryPoint {
   rejectInvalidRequest(error: NodeJS.ErrnoException, socket: Socket): void;
   /** Passes all later requests to `api`; with null, later requests are no longer passed on. */
   forwardRequestsTo(api: RequestListener | null): void;
-  /** From now on, passes a request to the API only if a run may have sent the request, so that runs can finish while the service stops. */
+  /** From now on, passes a request to the API only if a run may have sent the request. Runs can finish while the service stops. */
   startDraining(): void;
   /** Serves `/metrics` from now on; null stops it. Every process can do this, whatever its ROLES. */
   publishMetrics(metrics: Metrics | null): void;

@@ -18,7 +18,7 @@ export interface DocsHeading {
 }
 
 export interface DocsSection extends DocsHeading {
-  /** Text between this heading and the next, without markup. */
+  /** Markdown between this heading and the next heading. */
   body: string;
 }
 

@@ -48,7 +48,7 @@ interface SelectionSize {
 
 const EMPTY_SELECTION_SIZE: SelectionSize = { cost: 0, depth: 0 };
 
-/** Returns the average number of items of each list field of the introspection types, by "Type.field". */
+/** Returns the assumed number of items of each list field of the introspection types, by "Type.field". */
 function introspectionListLengths(schema: GraphQLSchema): Record<string, number> {
   const types = Object.values(schema.getTypeMap());
   const fields = types.flatMap((type) =>

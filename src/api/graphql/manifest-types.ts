@@ -59,7 +59,7 @@ function scalarTypeOf({ type, element }: ZodSchemaParts): FieldType {
 
 interface TypeOptions {
   description: string;
-  /** GraphQL types of fields for which `scalarTypeOf` cannot derive a type from the manifest's schema. */
+  /** GraphQL types, by field, that replace the types which `scalarTypeOf` derives from the manifest's schema. */
   types?: Readonly<Record<string, FieldType>>;
   /** Descriptions of fields that have no description in the manifest's schema. */
   descriptions?: Readonly<Record<string, string>>;

@@ -96,7 +96,7 @@ function registerMetadata(app: FastifyInstance, addressFor: OauthOptions["addres
   }
 }
 
-/** Registers the routes to which programs send forms without a credential. */
+/** Registers the routes that programs call without a credential. */
 function registerClientRoutes(app: FastifyInstance, { oauth, addressFor, log }: OauthOptions): void {
   app.register(async (plugin) => {
     plugin.removeAllContentTypeParsers();

@@ -42,7 +42,9 @@ function convertTypeError(error: unknown): unknown {
   return error instanceof TypeError ? createSvcError("REQUEST_INVALID", error.message) : error;
 }
 
-/** Wraps all functions of an object. Instead of throwing, a call of a wrapped function rejects with `status` and `error`. */
+/**
+ * Wraps all functions of an object, so that calls reject instead of throwing. A TypeError becomes an SvcError like the service's errors.
+ */
 export function wrapWithSvcErrors<Members extends object>(members: Members): Members {
   const wrappedMembers = Object.entries(members).map(([name, call]) => {
     if (typeof call !== "function") return [name, call];
