@@ -18,8 +18,7 @@ const KEYS_BEFORE_CLEANUP = 1_000;
 export interface FairTaskQueue {
   /**
    * Runs `work` when it is the key's turn: immediately, unless the key must pause or other keys wait.
-   * @param max maximum duration in milliseconds that counts for the key's pause. Work of limited size takes longer only because of the
-   * machine, for example during a garbage collection
+   * @param max maximum duration in milliseconds that counts for the key's pause. On a busy machine, `work` may take longer
    * @throws RATE_LIMIT_EXCEEDED if too many tasks of this key wait; errors of `work`
    */
   runInTurn<T>(key: string, work: () => T, max?: number): Promise<T>;

@@ -7,7 +7,7 @@ import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
 import { callWhenResponseEnds } from "./response-end.js";
 
-/** Registers the logging hooks. Call it before all other hooks, so that it also logs requests that another hook answers. */
+/** Registers the logging hooks. Call it before all other hooks, so that requests which another hook answers are logged, too. */
 export function registerRequestLog(app: FastifyInstance, log: Logger): void {
   if (!log.isLevelEnabled("debug")) return;
   app.addHook("onRequest", ({ method, routeOptions, raw }, reply, done) => {
