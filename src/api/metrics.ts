@@ -43,10 +43,7 @@ function processRegistry(): Registry {
   return processMetricsRegistry;
 }
 
-/**
- * Registers the metric of queued runs: one value for each of the longest queues, one sum for the others. Returns the function that sets
- * them.
- */
+/** Registers the metric of queued runs: one value for each of the longest queues, one for all others. Returns a function that sets them. */
 function registerQueueMetrics(register: Registry): (now: VitalSigns | null) => void {
   const depth = new Gauge({
     name: "svc_queue_runs",
