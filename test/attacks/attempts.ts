@@ -1,9 +1,8 @@
-/** Creates a script with the attacks that a malicious author's code tries on the page that executes it. */
+/** Creates a script of attacks. A malicious author's code runs this script in the page that executes the code. */
 
 /** Prefix of the console line in which the attack script reports its results. */
 export const REPORT = "ATTEMPTS";
 
-/** Result of an attempt that the service or the browser refused. */
 export const REFUSED = "refused";
 
 /**

@@ -49,7 +49,6 @@ export function createStateMarker(scope: Any, mark: string) {
     return [...members.values()];
   }
 
-  /** Returns the reachable objects by path, those with the shortest paths first. Leaves out frames and JavaScript's built-in objects. */
   function objects(): Map<string, Any> {
     const found = new Map<string, Any>([["scope", scope]]);
     const seen = new Set([scope]);
@@ -127,7 +126,7 @@ export function createStateMarker(scope: Any, mark: string) {
       describe(objects().get(path), path)
         .filter(mayMark)
         .map(({ key }) => `${path}#${key}`),
-    /** Writes to, adds to and calls the members of the objects at these paths. A path with `#member` selects one member. */
+    /** Writes to the members of the objects at these paths, adds members, and calls functions. A path with `#member` selects one member. */
     leave(marked: string[]): void {
       const found = objects();
       for (const one of marked) {

@@ -106,8 +106,7 @@ describe("the features of the browser", () => {
   for (const mode of ISOLATE_MODES)
     it(`in mode ${mode} include only those of a worker, without cleared and forbidden ones`, () => {
       const fates = new Map(table.filter(({ scope }) => scope === "w").map((entry) => [keyOf(entry), entry.fate]));
-      // Returns the keys under which the table may contain a name. Brackets mark an interface that the browser has removed from the global
-      // scope. In an isolate, one object has all global names.
+      // Returns the table's possible keys for a name. Brackets mark an interface that the browser has removed from the global scope.
       const ways = (key: string) => [
         key,
         key.replace(/[()]/g, ""),

@@ -17,11 +17,9 @@ import {
 
 export interface CallByNumber {
   operation: "query" | "mutation" | "subscription";
-  /** Name of the operation, and the names of its arguments that contain a number. */
   name: string;
   /** Number of arguments that contain a number. */
   numbers: number;
-  /** Returns the GraphQL document with this app ID and these numbers. */
   document(appId: number, numbers: readonly number[]): string;
 }
 
@@ -73,7 +71,6 @@ function argumentLists(all: readonly InputPosition[], inside = ""): string[][] {
   return [...crossed, ...one.flat().map((text) => [...crossed[0]!, text]), [...crossed[0]!, ...numbers]];
 }
 
-/** Returns a selection of all fields that need no arguments, nested up to `depth` levels. */
 export function selectionOf(type: GraphQLOutputType, depth = DEPTH): string {
   const named = getNamedType(type);
   if (!isObjectType(named)) return "";

@@ -119,7 +119,7 @@ describe("every response", () => {
 });
 
 describe("the address of a visitor", () => {
-  /** Values of TRUST_PROXY: none, a proxy that the requests do not pass, the actual proxy by its address, and one proxy. */
+  /** Values of TRUST_PROXY: none, a proxy that the requests do not pass, the address of the actual proxy, and the number of proxies. */
   const PROXIES = {
     none: {},
     elsewhere: { TRUST_PROXY: "10.0.0.0/8" },
@@ -147,7 +147,7 @@ describe("the address of a visitor", () => {
       const instance =
         "SELECT ignored_proxy, lease_until > $1::timestamptz + interval '1 second' AS renewed, lease_until FROM instance WHERE roles <> '{}'";
       let [row] = await db.query(instance, [new Date(0)]);
-      // A renewal of the lease may have started before the request. The renewal after it starts later, so the test waits for two renewals.
+      // A renewal of the lease may have started before the request. The next renewal starts after the request, so the test waits for two.
       for (let renewal = 0; renewal < 2; renewal += 1) {
         const last = row.lease_until;
         row = await until(async () => {

@@ -46,10 +46,7 @@ describe("the disk space of an app", () => {
   });
   afterEach(() => database.stop());
 
-  /**
-   * Adds finished runs. Each run has log entries of `bytes` random bytes, which cannot be compressed.
-   * @param visitor true if the runs belong to a visitor instead of the app
-   */
+  /** Adds finished runs, each with log entries of `bytes` random bytes. If `visitor` is true, the runs belong to a visitor, not the app. */
   async function finish(appId: number, runs: number, bytes: number, visitor = false): Promise<void> {
     for (let made = 0; made < runs; made += 1) {
       await db.query(

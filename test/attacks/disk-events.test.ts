@@ -22,10 +22,7 @@ describe("events and the disk", () => {
   let logs: string;
   let analytics: string;
 
-  /**
-   * Starts a service. INTAKE_QUOTA_MB is the amount that an app can store in a minute. All its visitors together can store half of this
-   * amount, and one network address an eighth.
-   */
+  /** INTAKE_QUOTA_MB limits what an app stores in a minute: all its visitors together get half of it, and one network address an eighth. */
   async function start(environment: Record<string, string>): Promise<void> {
     service = await startTestService(environment);
     logs = `/v1/apps/${service.appId}/logs`;

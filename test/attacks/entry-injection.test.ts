@@ -93,7 +93,6 @@ const payload = fc
   })
   .map((parts) => parts.join(""));
 
-/** Functions that each put a text into another position of a query. */
 const QUERY_POSITIONS: readonly ((text: string) => object)[] = [
   (text) => ({ where: { [text]: 1 } }),
   (text) => ({ where: { [`Name.${text}`]: { $exists: true } } }),

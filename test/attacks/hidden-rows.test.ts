@@ -60,7 +60,6 @@ type Replies = ReadonlyMap<string, (Reply & { request: string })[]>;
 
 interface Difference {
   endpoint: string;
-  /** Message of a failed test: the endpoint, the request, and the two responses. */
   text: string;
 }
 
@@ -76,7 +75,6 @@ const differences = (before: Replies, after: Replies): Difference[] =>
 
 const textOf = (all: readonly Difference[]): string => all.map(({ text }) => text).join("\n");
 
-/** Returns the endpoints that accept at least one request. */
 const openEndpoints = (endpoints: readonly ListEndpoint[], replies: Replies): ListEndpoint[] =>
   endpoints.filter(({ name }) => replies.get(name)!.some(({ succeeded }) => succeeded));
 
@@ -110,9 +108,7 @@ describe("hidden rows", () => {
   }
 
   /**
-   * Sends all plain requests of the endpoints as each caller. If an endpoint accepts one of them, also sends the caller's filtered
-   * requests. Returns the responses without times.
-   * @param sampled true if `npm test` sends only a quarter of the filtered requests
+   * Sends plain requests as each caller. If an endpoint accepts one, also sends filtered ones; with `sampled`, `npm test` sends a quarter.
    */
   async function repliesTo(
     endpoints: readonly ListEndpoint[],
@@ -241,7 +237,7 @@ describe("hidden rows", () => {
       const { body: made } = await service.rest("POST", `${app}/notifications`, { body });
       if (scope) ids.push(made.id ?? made.notification.id);
     }
-    // The hidden notifications are newer than the visible ones, and more than one query reads.
+    // There are more hidden notifications than one query reads, and they are newer than the visible ones.
     await publishNotifications(service.db, service.appId, 1_000, { email: "nobody@example.com" });
     const paths = [
       ...PAGES.map(({ limit, offset }) => `/notifications?limit=${limit}&offset=${offset}`),

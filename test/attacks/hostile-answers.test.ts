@@ -103,10 +103,7 @@ describe("hosts that respond with anything to the service", () => {
       return host;
     }
 
-    /**
-     * Creates an alert rule of an app that sends its alerts to this URL.
-     * @returns path of the alert rule
-     */
+    /** Returns the path of the new alert rule. */
     async function createAlertRule(appId: number, url: string): Promise<string> {
       const path = `/v1/apps/${appId}`;
       const as = "admin";
@@ -119,10 +116,7 @@ describe("hosts that respond with anything to the service", () => {
 
     const sendTestAlert = (path: string) => service.rest("POST", `${path}/test`, { as: "admin" });
 
-    /**
-     * Makes an app send an alert to this URL.
-     * @returns path of the alert rule
-     */
+    /** Returns the path of the new alert rule. */
     async function sendAlert(appId: number, url: string): Promise<string> {
       const path = await createAlertRule(appId, url);
       await sendTestAlert(path);

@@ -27,7 +27,7 @@ const PAYLOADS: Readonly<Record<string, string>> = {
   php: "<?php system($_GET['c']); ?>",
 };
 
-/** Appends files of other kinds to pictures, a PDF and a ZIP file. Also puts a web page before each of them. */
+/** Builds files that are two kinds at once: a picture, PDF or ZIP file with another file after it, or with a web page before it. */
 function polyglots(real: Map<Format, Buffer>): HostileFile[] {
   const carriers = new Map<string, Buffer>([...real, ["pdf", PDF], ["zip", ZIP]]);
   return [...carriers].flatMap(([carrier, file]) =>
@@ -119,7 +119,6 @@ function pictureBombs(real: Map<Format, Buffer>): HostileFile[] {
   ];
 }
 
-/** Builds files whose name and content type do not match their content. */
 function disguisedFiles(real: Map<Format, Buffer>): HostileFile[] {
   const page = `<html>${SCRIPT}`;
   const files: [string, string | Uint8Array, string][] = [

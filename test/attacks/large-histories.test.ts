@@ -1,4 +1,7 @@
-/** Checks that lists of versions do not read the large states of these versions, and that versions are compared off the event loop. */
+/**
+ * Checks that lists of versions do not read the large states of these versions, and that a comparison of versions does not block the event
+ * loop.
+ */
 import { expect } from "chai";
 import { ActionComparisons } from "../../src/operations/actions/comparison.js";
 import { AppVersions } from "../../src/operations/apps/app-versions.js";

@@ -22,7 +22,6 @@ type Json = Record<string, any>;
 type Values = Readonly<Record<string, unknown>>;
 
 export interface ListEndpoint {
-  /** Name of the route or query, such as `GET /v1/apps` or `query apps`. */
   name: string;
   returnsList: boolean;
   /** Requests with only the required parameters. */

@@ -123,7 +123,6 @@ export function createHiddenRows(service: TestService) {
     return { anonymous: null, live: await newPage("live"), viewer: await newPage("viewer"), user };
   }
 
-  /** Adds an entry and a notification, and files and folders at the top level and in a readable folder. */
   async function addContent(
     admin: string,
     name: string,
@@ -146,7 +145,6 @@ export function createHiddenRows(service: TestService) {
   }
 
   return {
-    /** Creates the app of the callers with visible rows of every kind. */
     async addOwnApp(): Promise<ListCallers> {
       const admin = await addNumberedApp(service, OWN_ID, VISIBLE_TEXT);
       const app = `/v1/apps/${OWN_ID}`;
@@ -188,7 +186,6 @@ export function createHiddenRows(service: TestService) {
       await db.query("INSERT INTO app (organization_id, name) VALUES ($1, $2)", [OWN_ID, HIDDEN_TEXT]);
     },
 
-    /** Adds rows to the callers' app that its access rules hide. */
     async addHiddenContent(admin: string): Promise<void> {
       for (const [at, name] of ["a", "c", "e"].entries()) {
         const scope = { email: "x@example.org" };

@@ -1,4 +1,7 @@
-/** Page whose runs leave marks and read them. Used by test/attacks and test/long. */
+/**
+ * Page in which one run writes marks (unique texts) to objects, and the next run searches for these marks. Used by test/attacks and
+ * test/long.
+ */
 import type { Chromium } from "../../src/engine/browser/browser-source.js";
 import { Page } from "../../src/engine/browser/pages/page.js";
 import { startChromium } from "../../src/engine/browser/processes/chromium.js";
@@ -41,7 +44,6 @@ export class MarkedPage {
     return this.chromium.stop();
   }
 
-  /** Returns the paths of the objects that a run can reach. */
   async objects(): Promise<string[]> {
     const paths = (await this.ask("tool.paths()")) as string[];
     await this.renew();

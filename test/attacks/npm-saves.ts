@@ -26,7 +26,6 @@ export const evilPackage = (...entries: Entry[]): PublishedPackage => ({
 export const evilPackageWithCode = (content: string): PublishedPackage =>
   evilPackage({ path: "package/index.js", content });
 
-/** Builds a compressed archive that starts with `megabytes` MB of zeros. */
 export function zeros(megabytes: number): Buffer {
   const some = gzipSync(Buffer.alloc(16 * 2 ** 20), { level: 9 });
   return Buffer.concat([...Array.from({ length: megabytes / 16 }, () => some), archiveOf([MANIFEST, INDEX])]);
@@ -38,7 +37,6 @@ export const many = (count: number): Entry[] =>
 export interface Saves {
   registry: TestRegistry;
   service: TestService;
-  /** Saves an action with this dependency. The default is the package `evil`. */
   save(dependency?: string): Promise<{ http: number; status: string; error: string }>;
   /** Saves an action with the package `evil`. Expects an error that matches `words`, and that nothing was stored. */
   refused(words: RegExp, http?: number): Promise<void>;

@@ -63,7 +63,6 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
     scanFor: async () => ({ scan: known, version: 1 }),
   };
 
-  /** Sends one request in a run of its own. */
   async function send(options: object, origins = [origin], by = sender) {
     const run = new RunRequestSender({ sender: by, bindings }).beginRun({
       appId: 1,

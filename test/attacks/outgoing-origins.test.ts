@@ -10,7 +10,6 @@ const ALLOWED_HOSTS = new Set(["api.example.com:443", "xn--bcher-kva.example:844
 describe("requests that try to leave the origins of an action", () => {
   const contacted: string[] = [];
 
-  /** Refuses each connection. Records the host and port that the request has addressed. */
   const sender = new OutgoingRequestSender(async (host, port) => {
     contacted.push(`${host}:${port}`);
     throw Object.assign(new Error(), { code: "ECONNREFUSED" });

@@ -89,7 +89,6 @@ export async function tryNatives(url: string, from: number | null, count: number
     return made;
   }
 
-  /** Returns the platform's functions, each with its path. */
   function findFunctions(objects: readonly Any[]): [string, Any][] {
     const found: [string, Any][] = [];
     const walked = new Set<unknown>([Function.prototype, Object.prototype, Object, Function, scope]);
@@ -147,7 +146,6 @@ export async function tryNatives(url: string, from: number | null, count: number
     () => [url, { signal: AbortSignal.abort(bomb) }],
   ];
 
-  /** True if the object has this function as its own or an inherited property. */
   function has(object: Any, work: Any): boolean {
     try {
       for (let holder = object; holder !== null; holder = getPrototypeOf(holder)) {

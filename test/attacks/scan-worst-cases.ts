@@ -16,7 +16,6 @@ function deBruijn(letters: string, length: number): string {
   return text;
 }
 
-/** Returns pseudo-random bytes, the same in every test run. */
 function random(bytes: number): Buffer {
   let state = 1;
   return Buffer.from(

@@ -5,8 +5,7 @@ import { createSecretPatterns } from "../../src/engine/secret-scan/patterns.js";
 
 const SEPARATOR = 0xff;
 /**
- * Separator bytes between decoded groups of digits. They are more than `endsInPattern` skips at the end, so that it never reads the group
- * before them.
+ * Separator bytes between decoded groups of digits: more than `endsInPattern` skips at a text's end, so that it reads only the last group.
  */
 const GROUP_SEPARATORS = Array<number>(6).fill(SEPARATOR);
 const ESCAPE_DEPTH_MAX = 8;

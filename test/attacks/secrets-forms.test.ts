@@ -15,7 +15,6 @@ const everyByte: Encode = (text) => Buffer.from(text).toString("hex").replaceAll
 
 const ENCODING_LAYERS: Record<string, Encode> = { json, unicodeJson, url, lowerUrl, everyByte };
 
-/** Returns all nestings of encodings with up to three layers, and a few deep ones. */
 function encodingNestings(): Record<string, Encode> {
   const found: Record<string, Encode> = {};
   for (const [a, first] of Object.entries(ENCODING_LAYERS)) {

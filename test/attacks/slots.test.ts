@@ -9,7 +9,6 @@ const SLOTS_PER_APP_MAX = ORDINARY_SLOTS - 1;
 
 const createSlots = (ordinary: number) => new Slots(ordinary, () => {});
 
-/** Acquires slots for the app until the dispatcher refuses one. */
 function acquireAll(slots: Slots, appId: number): Slot[] {
   const all: Slot[] = [];
   for (let next = slots.tryAcquire(appId); next; next = slots.tryAcquire(appId)) all.push(next);
@@ -24,7 +23,7 @@ function acquireAllQueued(slots: Slots, appId: number): void {
   reserved?.free();
 }
 
-/** Tries to acquire 40 nested slots for each slot of the app, and 40 for each nested slot too. */
+/** For each of the app's slots, tries to acquire 40 slots for nested runs, and 40 more for each slot that it gets in this way. */
 function acquireAllNested(slots: Slots, appId: number, from: readonly Slot[]): Slot[] {
   const nested: Slot[] = [];
   const all = [...from];

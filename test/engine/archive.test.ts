@@ -23,7 +23,6 @@ async function read(path: string, secret: BackupSecret | null): Promise<ArchiveF
   return parts;
 }
 
-/** Reads a backup and expects that it is rejected. Returns the error's message. */
 async function refusal(path: string, secret: BackupSecret | null): Promise<string> {
   return read(path, secret).then(
     () => "nothing is wrong",

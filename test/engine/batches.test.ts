@@ -6,8 +6,7 @@ class AwayError extends Error {}
 class SlowError extends Error {}
 
 /**
- * Creates batches that double numbers. The key of a number is a tenth of it, and its cost is the number itself. Each batch waits until the
- * test releases it. A batch with a negative number fails.
+ * Batches that double numbers. Key: a tenth of the number. Cost: the number. A batch waits for the test, and fails on a negative number.
  */
 function createDoublingBatches({ most = 10, atOnce = 1, maxCost = 1_000 } = {}) {
   const calls: { items: readonly number[]; go: (error?: Error) => void }[] = [];

@@ -76,7 +76,7 @@ describe("the process in which packages are bundled", () => {
 
   it("can write, create or remove nothing, not even where everyone may", async () => {
     const { isSealedByLandlock, account } = await bundlerWith({}).bundler.findSandbox();
-    // Without Landlock, only a separate account of the bundler protects files. Without both, nothing protects them.
+    // Without Landlock, only a separate account of the bundler protects files. If both are missing, nothing protects them.
     if (!isSealedByLandlock && account === null) return;
     if (isSealedByLandlock) {
       chmodSync(folder, 0o777);

@@ -24,7 +24,6 @@ const ENCODINGS: [string, (text: string) => Buffer][] = [
 interface Target {
   send: () => Promise<{ body: Buffer }>;
   sendHead: () => Promise<{ body: Buffer }>;
-  /** Expects that a request fails, and returns its error. */
   failure: (sent: Promise<unknown>) => Promise<OutgoingError>;
   answerWith: (listener: RequestListener) => void;
   /** Returns the origin of the test's server. The server must be listening. */

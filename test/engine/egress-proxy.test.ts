@@ -13,7 +13,6 @@ import {
   isPublicAddress,
 } from "../../src/engine/egress-proxy.js";
 
-/** Sends CONNECT to the proxy. Returns the status of its response. */
 function connectThroughProxy(proxyPort: EgressProxyPort, target: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const socket = connect(Number(new URL(proxyPort.proxyServer).port), "127.0.0.1");
@@ -27,7 +26,6 @@ function connectThroughProxy(proxyPort: EgressProxyPort, target: string): Promis
   });
 }
 
-/** Sends a plain GET through the proxy. Returns the status of its response. */
 function get(proxyPort: EgressProxyPort, url: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const { port } = new URL(proxyPort.proxyServer);

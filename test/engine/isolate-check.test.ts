@@ -50,7 +50,6 @@ const EXITING_PROGRAM = `
   await closed;
   process.exit(0);`;
 
-/** Runs a program in another process. Returns its standard output. Rejects if the exit code is not 0. */
 async function runProgram(program: string, flags: readonly string[] = []): Promise<string> {
   const args = ["--no-node-snapshot", ...flags, "--input-type=module", "--eval", program];
   return (await promisify(execFile)(process.execPath, args)).stdout;

@@ -42,7 +42,6 @@ function keysOf(node: AnyNode | undefined): string[] {
   }
 }
 
-/** Returns the keys that all log lines in a source set. */
 async function loggedKeys(source: string): Promise<string[]> {
   const tsconfigRaw = { compilerOptions: { experimentalDecorators: true } };
   const { code } = await transform(source, { loader: "ts", tsconfigRaw });

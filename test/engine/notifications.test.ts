@@ -33,7 +33,6 @@ describe("a PostgreSQL channel that is followed", () => {
     received = [];
   });
 
-  /** Subscribes to the channel `name`, and adds its notifications to `received`. */
   const follow = (name: string) =>
     notifications.follow(
       "now_and_then",

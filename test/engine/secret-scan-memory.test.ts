@@ -9,7 +9,6 @@ const SECRET = "a secret of several words";
 /** Base64 digits before the scanned bytes in the same buffer. The scan must not read them. */
 const LEADING_DIGITS = "zzzz";
 
-/** Returns the bytes of the text as a view that begins at this offset of its buffer. */
 function layerOf(text: string, offset: number): DecodedLayer {
   const bytes = new TextEncoder().encode(LEADING_DIGITS.slice(0, offset) + text).subarray(offset);
   return { bytes, textIndexes: null, newSpans: ENTIRE_TEXT_SPANS, changedSpans: [] };

@@ -150,8 +150,7 @@ describe("the secret scan", () => {
       const passed = await passedOn(text, size);
       expect(passed.join("")).to.equal(text);
       const held = text.split(/(?<=[.])/).length;
-      // The stream must pass on the text in many parts. Their minimum number depends on the sentences, or on the size of the received
-      // parts.
+      // The stream must pass on the text in many parts, at least ten for each sentence or, if fewer, one for every four received parts.
       expect(passed.length, `${size}`).to.be.at.least(Math.min(10 * held, text.length / size / 4));
     }
   });

@@ -44,11 +44,7 @@ export async function startAlertHook(): Promise<AlertHook> {
   };
 }
 
-/**
- * Returns the first fault of one rule's alerts; null if there is none. Faults: unsent alerts, no alert for failed runs, a wrong order.
- * @param states states of the received alerts, in order
- * @param row state of the rule and number of its action's failed runs, from the database
- */
+/** Returns the first fault of a rule's alerts: unsent alerts, no alert for failed runs, or a wrong order. Null if there is none. */
 function faultOf(
   states: ReceivedAlert["state"][],
   row: { failed: number; told: boolean; unsent: number },
@@ -65,7 +61,6 @@ const SELECT_ALERT_STATE = `
          (SELECT count(*)::int FROM run WHERE action_id = $2 AND state = 'failed' AND finished_at > $3) AS failed,
          (SELECT count(*)::int FROM alert_delivery WHERE rule_id = $1 AND status <> 'sent') AS unsent`;
 
-/** Creates rules that report failures of these actions to the webhook. Resolves when the rules are stored. */
 export async function reportFailures(
   hook: AlertHook,
   service: { url: string; appId: number; token: string },
@@ -89,7 +84,7 @@ export async function reportFailures(
   }
   const since = new Date();
   return {
-    /** Waits until the service has checked and reported all ended runs. @returns the faults of all rules */
+    /** Returns the faults of all rules, after the service has checked and reported all ended runs. */
     async faults(db: Db): Promise<string[]> {
       const [{ now }] = await db.query("SELECT now()");
       const settled = async () =>

@@ -17,7 +17,6 @@ export interface Content {
   file: number;
 }
 
-/** Sends a request as the holder of a token. @throws AssertionError unless the response is a success */
 // biome-ignore lint/suspicious/noExplicitAny: each route returns another type
 async function send(url: string, token: string, method: string, path: string, body?: object): Promise<any> {
   const isForm = body instanceof FormData;
@@ -42,7 +41,6 @@ export async function createContent(url: string, token: string): Promise<Content
   return { dataSource: source.dataSource.id, file: files[0].id };
 }
 
-/** Checks the content of an app. @throws AssertionError unless the service has the content and runs its action */
 export async function expectContent(url: string, token: string, { dataSource, file }: Content): Promise<void> {
   const { entries } = await send(url, token, "POST", `/v1/apps/1/data-sources/${dataSource}/query`, {});
   expect(entries.map(({ data }: { data: object }) => data)).to.have.deep.members(ENTRIES);

@@ -4,10 +4,7 @@
 const ANSWER_LIMIT_MS = 60_000;
 
 export interface ResponseCounts {
-  /**
-   * Number of responses by HTTP code and the `status` in the body, such as `503 OVERLOADED`. The key is only the HTTP code if the body has
-   * no `status`. The key `unreachable` counts requests without a response.
-   */
+  /** Number of responses by HTTP code and the body's `status`, such as `503 OVERLOADED`. `unreachable`: requests without a response. */
   counts: Record<string, number>;
   /** Number of 503 responses without Retry-After. */
   withoutRetryAfter: number;
@@ -18,7 +15,7 @@ export interface ResponseCounts {
 export const createResponseCounts = (): ResponseCounts => ({ counts: {}, withoutRetryAfter: 0, acknowledged: [] });
 
 export interface CallTarget {
-  /** Returns the URL. Called before each request, because a restarted process may have another URL. */
+  /** Called before each request, because a restarted process may have another URL. */
   url: () => string;
   appId: number;
   token: string;
@@ -30,7 +27,6 @@ interface Body {
   result?: unknown;
 }
 
-/** Sends a request and counts its response. @throws Error if no response arrives within ANSWER_LIMIT_MS, or the connection fails */
 async function call(
   target: CallTarget,
   answers: ResponseCounts,
@@ -63,7 +59,7 @@ export const CALLED_ACTIONS = [
   { name: "on-event", triggers: [{ trigger: "log" as const, where: { type: EVENT } }] },
 ];
 
-/** Returns functions that send the requests of one caller. Those in `runs` start runs; those in `others` only read and write. */
+/** Returns functions that each send one request. Those in `runs` start runs; those in `others` only read and write data. */
 export function createRequests(target: CallTarget, answers: ResponseCounts) {
   const { appId } = target;
   const actions = `/v3/apps/${appId}/actions`;

@@ -41,7 +41,6 @@ export interface ChaosOptions {
 }
 
 export interface ChaosOutcome extends FleetObservations {
-  /** Number of ticks (due times) that all schedules should have. */
   expected: number;
   /** Ticks that no row in `run` has, as `<action ID> <tick>`. */
   missing: string[];
@@ -54,21 +53,17 @@ export interface ChaosOutcome extends FleetObservations {
   /** IDs of acknowledged runs that have no row in `run`. */
   unknownRuns: number[];
   answers: ResponseCounts["counts"];
-  /** Differences between the sent alerts and the failed runs. */
   alertDifferences: string[];
   kills: number;
   /** Exit code and standard error of each ready instance that ended without SIGKILL. */
   crashes: string[];
   /** Stack of each unexpected error of a request or of an operation that the instances logged. */
   faults: string[];
-  /**
-   * After the faults, the test restarts the database once more. This is the time in milliseconds from the end of this restart until a
-   * scheduled run that was created later completes.
-   */
+  /** Milliseconds from the last restart of the database, after all faults, until a scheduled run created after this restart completes. */
   recoveryMs: number;
 }
 
-/** Waits until a scheduled run that was created after this call has completed. Returns the duration of the wait in milliseconds. */
+/** Returns the milliseconds until a scheduled run that was created after this call has completed. */
 async function measureRecovery(db: Db): Promise<number> {
   const startedAt = performance.now();
   const newest = (where: string) => async () =>
@@ -89,13 +84,12 @@ interface RunRow {
 
 const keyOf = (actionId: number, tick: Date) => `${actionId} ${tick.toISOString()}`;
 
-/** Returns the ticks of a scheduled run, which covers `tickCount` consecutive ticks of one schedule. */
+/** Returns the due times of a scheduled run. One run can cover several consecutive due times of its schedule. */
 function ticksOf({ actionId, tick, tickCount }: RunRow): string[] {
   const more = tickCount > 1 ? computeNextTicks(SCHEDULE_FREQUENCY, "UTC", tick, tickCount - 1) : [];
   return [tick, ...more].map((one) => keyOf(actionId, one));
 }
 
-/** Compares the rows in `run` with the ticks that these actions should have in the period. */
 export async function checkTicks(db: Db, actionIds: number[], from: Date, to: Date) {
   const found = (
     await db.query(

@@ -41,7 +41,6 @@ export interface ConnectedClient {
   stop(): Promise<void>;
 }
 
-/** Creates a migrated database with one connection and without TypeORM. */
 export async function connectedClient(): Promise<ConnectedClient> {
   const database = await freshDatabase();
   const client = new Client({ connectionString: database.url });

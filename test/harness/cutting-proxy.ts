@@ -24,7 +24,6 @@ export interface CuttingProxy {
    * that cuts the connection.
    */
   withhold(to: string): Promise<() => void>;
-  /** Stops forwarding data on all connections, without an error to either side. */
   silence(): void;
   heal(): void;
   stop(): Promise<void>;
@@ -61,7 +60,6 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
     }
   }
 
-  /** True if the chunk is a response that the proxy must drop. Also searches the chunk for the text of `loseAnswer`. */
   function isLost(way: ProxyConnection, chunk: Buffer, from: Socket): boolean {
     const isAnswer = from === way.sockets[1];
     const named = isAnswer ? unanswered.with : unanswered.to;
@@ -72,7 +70,6 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
     return isAnswer && way.mute;
   }
 
-  /** True if the chunk is a response that the proxy must withhold. Also searches the chunk for the text of `withhold`. */
   function isWithheld(way: ProxyConnection, chunk: Buffer, from: Socket): boolean {
     if (from === way.sockets[1]) return way.withheld;
     if (withholding && chunk.includes(withholding.to)) {

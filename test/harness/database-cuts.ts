@@ -62,7 +62,7 @@ async function judge(db: Db, acknowledged: number[]) {
                   WHERE d.datname = current_database() AND locktype = 'advisory') AS count`,
       )
     )[0].count as number;
-  // Waits, because PostgreSQL ends the session of a cut connection with a delay, and the service also opens transactions.
+  // PostgreSQL ends the session of a cut connection only after a delay. The service also opens short transactions of its own.
   const none = until(async () => (await left()) === 0);
   return {
     unknownRuns: acknowledged.filter((id) => !known.has(id)),
@@ -72,7 +72,6 @@ async function judge(db: Db, acknowledged: number[]) {
   };
 }
 
-/** Cuts `count` connections of a working service, then stops the cuts and checks the state. */
 export async function cutDatabaseConnections(count: number): Promise<CutsOutcome> {
   const database = await freshDatabase();
   const folder = mkdtempSync(join(tmpdir(), "svc-cuts-"));

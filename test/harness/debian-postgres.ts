@@ -10,7 +10,6 @@ import { until } from "./until.js";
 
 const POSTGRES_FOLDER = "/usr/lib/postgresql";
 
-/** Returns the installed major versions of PostgreSQL in ascending order. */
 export function installedVersions(): number[] {
   if (!existsSync(POSTGRES_FOLDER)) return [];
   const found = readdirSync(POSTGRES_FOLDER).filter((name) => existsSync(join(POSTGRES_FOLDER, name, "bin/initdb")));
@@ -55,7 +54,7 @@ export interface Server {
   stop(): Promise<void>;
 }
 
-/** Starts a server of an installed version, or with the programs in the folder `bin`. */
+/** `bin` is the folder of the server's programs; by default, Debian's folder of this version. */
 export async function startVersion(
   version: number,
   bin = join(POSTGRES_FOLDER, String(version), "bin"),

@@ -14,7 +14,6 @@ export interface ServiceFleet {
   killOne(): void;
   /** Kills one process of an instance's browser, selected at random: the main process, a renderer or a helper. */
   killBrowser(): void;
-  /** URLs of the ready instances with the role `api`. */
   urls(): string[];
   /** Resolves when all instances are ready. */
   ready(): Promise<unknown>;

@@ -18,7 +18,6 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/engine/e
 export type DatabaseLoss = "SIGINT" | "SIGQUIT" | "SIGKILL" | "cut off" | "failed over";
 
 export interface RestartablePostgres {
-  /** URL that stays the same when the server restarts. */
   url: string;
   /** Stops the server with SIGINT (a fast stop) and starts it again. */
   restart(): Promise<void>;

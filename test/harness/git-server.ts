@@ -30,10 +30,8 @@ export interface GitServer {
 const AUTHOR = "A <a@example.com>";
 const GIT_IDENTITY_OPTIONS = ["-c", "user.name=A", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"];
 
-/** Formats a text as a `data` command of `git fast-import`. */
 const dataOf = (text: string) => `data ${Buffer.byteLength(text)}\n${text}\n`;
 
-/** Splits a CGI response into its status, its headers and its body. */
 function headOf(output: Buffer): { status: number; headers: [string, string][]; body: Buffer } {
   const end = output.indexOf("\r\n\r\n");
   const lines = output.toString("latin1", 0, end).split("\r\n");

@@ -8,7 +8,7 @@ import { startTestServer, stopTestServer } from "./postgres.js";
 import { closeSharedProcesses, isShared, sharedCount } from "./shared-processes.js";
 import { until } from "./until.js";
 
-/** Maximum number of characters of a value in the message of a failed assertion. The error of a response fits. */
+/** Maximum number of characters of a value in the message of a failed assertion. The text of an error response fits. */
 config.truncateThreshold = 400;
 
 /** Names of resources that keep this process alive, as process.getActiveResourcesInfo() returns them. */

@@ -12,7 +12,6 @@ export interface Instance {
   stop(): Promise<void>;
 }
 
-/** Default environment variables of an instance in this process. */
 const DEFAULTS = {
   PORT: "0",
   LOG_LEVEL: "silent",

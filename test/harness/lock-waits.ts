@@ -4,9 +4,9 @@ import { type Db, rows } from "../../src/data/database.js";
 import { until } from "./until.js";
 
 /*
- * Counts the database sessions that wait for a lock of this connection, or for a session that does. Reads pg_locks, because
- * pg_stat_activity does not change within a transaction. Leaves out the service's index jobs, which can run at any moment: DROP INDEX
- * CONCURRENTLY (a wait for a `virtualxid`), and DROP STATISTICS (a wait for an AccessExclusiveLock).
+ * Counts the sessions that wait for this connection's locks, directly or behind another such session. Reads pg_locks, because
+ * pg_stat_activity does not change within a transaction. Skips the service's index jobs: DROP INDEX CONCURRENTLY waits for a `virtualxid`,
+ * and DROP STATISTICS for an AccessExclusiveLock.
  */
 const COUNT_LOCK_WAITS = `
   WITH RECURSIVE waiting (pid, blockers) AS (
@@ -18,7 +18,7 @@ const COUNT_LOCK_WAITS = `
     SELECT waiting.pid FROM waiting JOIN blocked ON blocked.pid = ANY (waiting.blockers))
   SELECT count(*)::int FROM blocked`;
 
-/** Returns the number of statements that wait for a lock of the transaction, or for a statement that does. */
+/** Returns the number of statements that wait for a lock of the transaction, directly or behind another such statement. */
 export async function countLockWaits(transaction: EntityManager): Promise<number> {
   const [{ count }] = (await rows<{ count: number }>(transaction, COUNT_LOCK_WAITS)) as [{ count: number }];
   return count;
@@ -35,8 +35,8 @@ export async function untilLockWait(transaction: EntityManager, request: Promise
 }
 
 /**
- * Runs two requests so that they overlap. A transaction executes the statement `lock`. Then `first` starts and waits for these locks, and
- * then `second` starts. The transaction ends when `second` also waits for a lock, or has ended. Returns the results of both requests.
+ * Runs two requests so that they overlap. A transaction executes the statement `lock`. `first` starts and waits for its locks, then
+ * `second` starts. When `second` waits for a lock or has ended, the transaction ends.
  */
 export async function overlap<First, Second>(
   db: Db,

@@ -10,7 +10,7 @@ export interface LogSocket {
   payloads(): Record<string, unknown>[];
   /** Stops reading from the network: the socket receives no frames, no pings, and no end of the connection. */
   stall(): void;
-  /** Reads the remaining data. Resolves to the close code when the socket has ended. */
+  /** Reads the remaining data. Resolves to the code with which the socket was closed. */
   drain(): Promise<number>;
   close(): void;
   /** Local port of the connection. */

@@ -27,7 +27,6 @@ export interface MailServer {
   /** Accepted messages in order of arrival. A message that was sent twice is listed twice. */
   acceptedMessages: AcceptedMail[];
   behaviour: MailServerBehaviour;
-  /** Resolves when the server has accepted `count` messages. */
   has(count: number): Promise<void>;
   stop(): Promise<void>;
 }

@@ -29,7 +29,6 @@ export interface NeighbourApp {
 
 const at = (sorted: readonly number[], share: number) => sorted[Math.floor((sorted.length - 1) * share)] ?? 0;
 
-/** Returns the longest pause of the service's event loop since the previous read of the metrics, in milliseconds. */
 export async function longestPause(url: string): Promise<number> {
   const text = await (await fetch(`${url}/metrics`)).text();
   const seconds = /^nodejs_eventloop_lag_max_seconds(?:\{[^}]*\})? (\S+)$/m.exec(text)?.[1];

@@ -15,7 +15,6 @@ export interface Entry {
 
 const TAR_BLOCK_BYTES = 512;
 
-/** Builds a gzipped tar archive in npm's format. */
 export function archiveOf(entries: readonly Entry[]): Buffer {
   const parts: Buffer[] = [];
   for (const { path, content = "", type = "File", linkpath } of entries) {

@@ -22,7 +22,6 @@ const ANSWER_LIMIT_MS = 90_000;
 const CASE_LIMIT_MS = 180_000;
 const RETRY_MS = 300;
 
-/** Code of a run that sends its key to the witness, waits, and returns the key. */
 const CODE = `async function execute({ payload: { witness, key, ms } }) {
   await fetch(witness + key, { method: "POST" });
   await new Promise((resolve) => setTimeout(resolve, ms));
@@ -47,11 +46,9 @@ export interface DatabaseOutage {
 
 export interface OutageVerdict {
   runs: number;
-  /** Keys that the witness received more than once. */
   doubled: string[];
   /** Keys that the witness never received, or whose caller never got the result. */
   missing: string[];
-  /** Runs that did not complete, with their errors. */
   ended: string[];
 }
 
@@ -68,7 +65,6 @@ async function startWitness() {
   return { url, inserts, stop: () => new Promise((resolve) => server.close(resolve).closeAllConnections()) };
 }
 
-/** Starts services and a database that a test can lose repeatedly. */
 export async function startOutages(roles: readonly string[]) {
   const postgres: RestartablePostgres = await startRestartablePostgres();
   await migrateDatabase(postgres.url);

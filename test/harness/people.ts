@@ -1,4 +1,7 @@
-/** Creates people with accounts in a test's service: their sessions, and links whose tokens are in no response. */
+/**
+ * Creates people with accounts in a test's service, their sessions, and links. No response of the service contains the tokens of such
+ * links.
+ */
 import { pino } from "pino";
 import { createDatabaseNotifications } from "../../src/engine/notifications.js";
 import { CREDENTIAL_CHANNEL, Credentials } from "../../src/operations/access/credentials.js";
@@ -8,7 +11,6 @@ import type { TestService } from "./service.js";
 
 export const PASSPHRASE = "seven lamps of the harbour";
 
-/** Returns the operations on accounts, for the database of the service. */
 export function createAccounts({
   db,
   databaseUrl,

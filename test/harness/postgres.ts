@@ -21,23 +21,17 @@ const SETTINGS = {
 /** Time in milliseconds after which a connection that is still open counts as a leak. */
 const CLOSING_LIMIT_MS = 10_000;
 const TEMPLATE = "migrated_template";
-/**
- * URL of a server that another process has started and stops: the first process of mocha, or a test with another version of PostgreSQL.
- * Undefined if this process must start a server itself.
- */
+/** URL of a server that mocha's first process, or a test of another PostgreSQL version, manages. Undefined: this process starts one. */
 const GIVEN_SERVER_URL = process.env["TEST_POSTGRES_URL"];
 /** Name of this process in the names of databases, because several processes share one server. */
 const PROCESS_NAME = process.env["MOCHA_WORKER_ID"] ?? "first";
 const DUPLICATE_DATABASE = "42P04";
-/**
- * First `server_version_num` with the option STRATEGY of CREATE DATABASE. From this version on, PostgreSQL by default copies a template
- * through its write-ahead log, which takes three times as long as `file_copy`.
- */
+/** First `server_version_num` with CREATE DATABASE ... STRATEGY. Its default, `wal_log`, takes three times as long as `file_copy`. */
 const STRATEGY_SINCE_VERSION = 150_000;
 
 export interface FreshDatabase {
   url: string;
-  /** Drops the database. Rejects afterwards if a connection stayed open for CLOSING_LIMIT_MS: the test has not stopped something. */
+  /** Drops the database. Rejects afterwards if the test left a connection open for CLOSING_LIMIT_MS. */
   drop(): Promise<void>;
 }
 
@@ -123,7 +117,6 @@ async function drop(base: string, database: string): Promise<void> {
   if (!closed) throw new Error(`${open.length} connections to a test's database were left open: ${open.join("; ")}`);
 }
 
-/** Creates a database as a clone of `template`. Returns its URL. */
 async function clone(base: string, template: string, database: string): Promise<string> {
   const client = await connectAsAdmin(base);
   const { rows } = await client.query<{ version: number }>(
@@ -153,7 +146,7 @@ export function freshDatabase(): Promise<FreshDatabase> {
   return databaseFrom(TEMPLATE);
 }
 
-/** Creates an empty database, for tests of the migrations. It is a clone of a template that no server process uses. */
+/** Creates an empty database, for tests of the migrations. */
 export function emptyDatabase(): Promise<FreshDatabase> {
   return databaseFrom("template0");
 }

@@ -22,7 +22,6 @@ export async function startPrefixProxy(prefix: string): Promise<PrefixProxy> {
   let port = 0;
   let isCut = false;
 
-  /** Returns the path without the prefix. For a path outside of the prefix, adds the path to `outside` and returns null. */
   function inside({ url = "" }: IncomingMessage): string | null {
     if (url === prefix || url.startsWith(`${prefix}/`)) return url.slice(prefix.length) || "/";
     outside.push(url);

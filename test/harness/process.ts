@@ -41,7 +41,7 @@ export interface ServiceProcess {
   credentials(): FirstCredentials;
   signal(name: NodeJS.Signals): void;
   ended: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
-  /** Command lines of live processes that the service started or that work in its folder, without the service itself. */
+  /** Command lines of live processes that the service started, or that use its folder. The service itself is not included. */
   offspring(): string[];
   /** Kills the service and its remaining processes, and removes its folder. */
   clean(): Promise<void>;
@@ -71,10 +71,7 @@ function processes(): ProcessRow[] {
   return pids.flatMap((pid) => readProcess(Number(pid)) ?? []).filter(({ state }) => state !== "Z");
 }
 
-/**
- * Returns all descendants of a process. Includes orphans: processes in `known`, which earlier calls found, processes that run in the data
- * folder, and processes of the service's Chromium.
- */
+/** Returns the descendants of a process, and its orphans: processes in `known`, in the data folder, or of the service's Chromium. */
 function descendantsOf(pid: number, dataDir: string, known: Set<number>): ProcessRow[] {
   const all = processes();
   const family = new Set([pid]);
@@ -94,7 +91,7 @@ function descendantsOf(pid: number, dataDir: string, known: Set<number>): Proces
   return found;
 }
 
-/** Collects the output of the process. `said` resolves to the first log line with a message, `ended` to the exit code and the signal. */
+/** `said` resolves to the first log line with a message, `ended` to the exit code and the signal. */
 function readOutput(child: ChildProcess) {
   const log: Record<string, unknown>[] = [];
   let stderrText = "";

@@ -14,7 +14,6 @@ const START_LIMIT_MS = 120_000;
 
 export interface StartedService {
   log: Record<string, unknown>[];
-  /** Returns the standard error of the service so far. */
   said(): string;
   /** Sends SIGTERM to the service's own process, and waits for its end. @throws Error if the exit code is not 0 */
   stop(): Promise<void>;
@@ -24,7 +23,7 @@ export interface DocsReader {
   folder: string;
   /** Runs the commands. Resolves with their standard output. @throws Error with all output if a command fails */
   paste(commands: string, environment?: Record<string, string>): Promise<string>;
-  /** Runs commands that start a service. Resolves when the service is ready. @throws Error with all output if the service ends before */
+  /** Runs commands that start a service. Resolves when the service is ready. @throws Error with all output if the service ends earlier */
   start(commands: string, environment?: Record<string, string>, limitMs?: number): Promise<StartedService>;
   /** Kills remaining processes and removes the folder. */
   leave(): void;

@@ -31,7 +31,6 @@ export interface ExpressionSource {
   flags: string;
 }
 
-/** Returns null if the expression is proven linear, otherwise the checker's verdict. */
 export function faultOfExpression({ source, flags }: ExpressionSource): string | null {
   const verdict = checkSync(source, flags, TIMELESS_OPTIONS);
   if (verdict.status === "safe") return null;

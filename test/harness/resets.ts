@@ -18,9 +18,9 @@ export async function prepareReset(service: TestService, personId: number): Prom
 }
 
 /**
- * Resets the passphrase of a person while `request` is in progress, and returns the result of `request`. With `table`, `request` waits for
- * a lock on this table, and continues after the reset. Without `table`, the reset and then `request` wait for a lock on the person's row.
- * @param table table that `request` reads after its authorization, and that a reset does not use
+ * Resets the passphrase of a person during `request`, and returns the result of `request`. @param table table that `request`, but not the
+ * reset, reads after the authorization. A lock on it stops `request` until the reset has ended. Without `table`, both wait for a lock on
+ * the person's row, the reset first.
  */
 export async function resetDuring<T>(
   service: TestService,

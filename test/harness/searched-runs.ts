@@ -18,6 +18,5 @@ export async function insertSearchedRuns(
   return stored.map(({ time }) => time);
 }
 
-/** Removes the runs of an action that were stored without being executed. */
 export const deleteStoredRuns = ({ db }: TestService, actionId: number) =>
   db.query("DELETE FROM run WHERE action_id = $1 AND started_at IS NULL", [actionId]);

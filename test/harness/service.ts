@@ -17,7 +17,7 @@ import { sharedBrowserEndpoint } from "./shared-chromium.js";
 
 export type Kind = keyof FirstCredentials["tokens"];
 
-/** REST response. `body` is parsed JSON, or the text if the response is not JSON. */
+/** `body` is the parsed JSON, or the text if the response is not JSON. */
 export interface Answer {
   http: number;
   headers: Headers;
@@ -41,7 +41,6 @@ export interface TestService {
   tokens: FirstCredentials["tokens"];
   db: Db;
   rest(method: string, path: string, call?: Call): Promise<Answer>;
-  /** Sends a GraphQL request. Returns `data` and `errors` of the response. */
   // biome-ignore lint/suspicious/noExplicitAny: the type depends on the query
   graphql(query: string, variables?: object, call?: Call): Promise<{ data?: any; errors?: any[] }>;
   /** Opens a graphql-ws client. The test must dispose of it. */

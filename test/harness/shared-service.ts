@@ -29,7 +29,6 @@ function start(roles: SharedRoles): Promise<TestService> {
   return service;
 }
 
-/** Starts the shared services. Child processes get the URLs by an environment variable. */
 export async function startSharedServices(): Promise<void> {
   const addresses: Partial<Record<SharedRoles, SharedAddress>> = {};
   for (const roles of SHARED_ROLES) {

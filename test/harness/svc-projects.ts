@@ -74,7 +74,6 @@ export function createSvcProjects(serviceOf: () => TestService) {
     return { code, out: await out, err: await err };
   }
 
-  /** Runs a command as a separate process, to test exit codes and standard streams. */
   async function runSvcProcess(
     cwd: string,
     args: readonly string[],
@@ -127,7 +126,6 @@ export function createSvcProjects(serviceOf: () => TestService) {
     return command;
   }
 
-  /** Creates a published app that the editor can change. */
   async function newApp(name: string): Promise<number> {
     const service = serviceOf();
     const { body } = await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name } });

@@ -1,4 +1,4 @@
-/** Kills instances of a fleet and makes its database unavailable. Meanwhile, observes the instances and the queued runs. */
+/** Kills instances of a fleet, and makes its database unavailable. During these faults, observes the instances and the queued runs. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Db } from "../../src/data/database.js";
 import type { ResponseCounts } from "./callers.js";
@@ -42,8 +42,8 @@ export interface Pace {
 export const FREQUENT_FAULTS: Pace = { kill: [1_000, 1_000], loss: [500, 1_500] };
 
 /**
- * Makes the database unavailable in each of these ways, one after the other. During each outage, counts the instances that report READY.
- * @param back called when the database is available again
+ * Makes the database unavailable in each of the ways `losses`. During each outage, counts the instances that report READY. @param back
+ * called when the database is available again
  */
 async function loseDatabase(
   options: { postgres: RestartablePostgres; fleet: ServiceFleet; losses: readonly DatabaseLoss[]; pace: Pace },

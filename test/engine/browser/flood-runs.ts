@@ -36,7 +36,6 @@ export const FLOOD_ENDED =
 
 export interface FloodOutcome {
   outcome: PageOutcome;
-  /** Number of the other app's runs that failed. */
   lost: number;
   /** Duration of the other app's longest run in milliseconds: `longest` during the flood, and `quiet` before it. */
   longest: number;

@@ -30,10 +30,7 @@ const noted = (at: number, usages: Record<number, ProcessorTime>): CpuUsageSampl
   ),
 });
 
-/**
- * Returns the process that the watch blames if processes use these times within the window. Before the window, each process had already
- * used 1,000 ms of processor time, of these 500 ms in the kernel. These earlier times must not count.
- */
+/** Returns the process that the watch blames for these processor times of the window. Each process had used 1,000 ms before the window. */
 function sender(spent: Record<number, ProcessorTime>): number | null {
   const before = Object.fromEntries(Object.keys(spent).map((pid) => [pid, [1_000, 500] as const]));
   const after = Object.fromEntries(

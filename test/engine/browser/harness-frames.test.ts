@@ -1,4 +1,4 @@
-/** Checks that a run's console and stacks show no frames of the harness. */
+/** Checks that a run's console and error stacks show no stack frames of the service's own code in the page. */
 import { expect } from "chai";
 import { HARNESS_SOURCE_NAME, parsePageAnswer, removeHarnessFrames } from "../../../src/engine/browser/pages/answer.js";
 

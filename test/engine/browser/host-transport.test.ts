@@ -19,8 +19,7 @@ const listening = (server: Server | TlsServer): Promise<number> =>
     server.listen(0, "127.0.0.1", () => resolve((server.address() as AddressInfo).port));
   });
 
-// A page of https cannot load resources by http. So HSTS only has a visible effect when a whole document navigates to an http URL. Only a
-// document can navigate.
+// HSTS has a visible effect only when a whole document navigates to http, because an https page cannot load http resources.
 describe("a host that requires https (HSTS)", () => {
   let plain: Server;
   let strict: TlsServer;

@@ -12,7 +12,7 @@ import {
 import { RendererPriorities } from "../../../src/engine/browser/watch/priorities.js";
 import { until } from "../../harness/until.js";
 
-/** Minimum time in milliseconds for which the test reports processor use. It covers several measurements of the service. */
+/** Minimum time in milliseconds for which the test reports processor use. Within this time, the service measures several times. */
 const SETTLE_MS = 600;
 
 describe("the group of processes with the lowest priority", () => {

@@ -46,7 +46,7 @@ describe("code that is too much for a network isolate", () => {
     it(`includes: ${body}`, () => expect(modeOf(body)).to.equal("document"));
 });
 
-/** Harmless code that must run, although it needs many objects or much memory. Each sample runs after a request. */
+/** Harmless code that must run, although it needs many objects or much memory. */
 const HEAVY_SAMPLES: [string, string][] = [
   [
     "25,000 streams",
@@ -79,11 +79,7 @@ const COUNTS = [25_000, 100_000, 300_000, 300_000];
 const VIEWS =
   "Int8Array Uint8Array Uint8ClampedArray Int16Array Uint16Array Int32Array Uint32Array Float16Array Float32Array " +
   "Float64Array BigInt64Array BigUint64Array DataView";
-/**
- * Returns code that streams one chunk as the body of a response, and reads it again as `value`. The code returns `seen`.
- * @param chunk expression of the chunk
- * @param seen expression that can use `value`
- */
+/** Returns code that streams `chunk` in a response body, reads it as `value`, and returns `seen`, an expression that can use `value`. */
 const createChunkReaderCode = (chunk: string, seen: string) =>
   `const own = new ReadableStream({ start(controller) { controller.enqueue(${chunk}); controller.close(); } });
    const { value } = await new Response(own).body.getReader().read();

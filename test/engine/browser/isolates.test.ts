@@ -193,7 +193,6 @@ describe("a run without a document", function () {
     const fewer = names.filter(
       (name) => computeCodeNeedsFromGlobals([name]).mode !== "document" && !NETWORK_ISOLATE_GLOBALS.includes(name),
     );
-    // Leaves out the names of properties that every object has.
     expect(fewer.filter((name) => !(name in {}) && name !== "execute")).to.deep.equal([]);
   });
 

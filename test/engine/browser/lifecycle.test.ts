@@ -332,7 +332,6 @@ function ticksOf(group: number): Map<number, number> {
   return new Map(ticks);
 }
 
-/** True if the processes of the group use almost no processor time. */
 async function isQuiet(group: number): Promise<boolean> {
   const before = ticksOf(group);
   await new Promise((resolve) => setTimeout(resolve, QUIET_WINDOW_MS));

@@ -43,7 +43,6 @@ const PAGES = sampleOf(
   4,
 );
 
-/** Executes one run after the other. Each one needs another page. */
 async function runOnPages(browsers: Browsers): Promise<void> {
   for (const page of PAGES) {
     expect(await resultOf(browsers, "const execute = async () => 1", { isolationKey: `${page}:master` })).to.equal(1);

@@ -10,12 +10,9 @@ import { runOf } from "./support.js";
 
 const { origin: ORIGIN } = runOf("");
 
-/** Code that is true if the browser's last recorded state of the page is hidden. */
+/** Code that evaluates to true if the browser's last record of the page's visibility is `hidden`. */
 const IS_HIDDEN_CODE = `performance.getEntriesByType("visibility-state").at(-1).name === "hidden"`;
-/**
- * Code of an array: true if the browser has ever hidden the page, and the time at which it showed the page again. The time is in
- * milliseconds, or null.
- */
+/** Code of an array: true if the browser has ever hidden the page, and the time in ms at which it showed the page again, or null. */
 const SHOWN_CODE = `(() => {
   const all = performance.getEntriesByType("visibility-state");
   const shown = all.slice(all.findIndex(({ name }) => name === "hidden")).find(({ name }) => name === "visible");
@@ -71,7 +68,7 @@ describe("the window of a document", () => {
   after(() => chromium.stop());
   afterEach(() => page.discard());
 
-  /** Opens a page. Tries again if a busy machine takes too long. */
+  /** Tries again if a busy machine takes too long. */
   async function open(connection = chromium.connection): Promise<void> {
     do {
       await page?.discard();
@@ -85,7 +82,6 @@ describe("the window of a document", () => {
     return JSON.parse(String(outcome.data ?? "null"));
   }
 
-  /** Evaluates VISIBILITY_CODE in a page that is never hidden. */
   async function visibilityInPlainPage(): Promise<unknown> {
     const { connection } = chromium;
     const context = await connection.send("Target.createBrowserContext");

@@ -126,7 +126,7 @@ describe("a page after a run", () => {
   });
 
   it("is renewed at once if runs follow each other closely", async () => {
-    // The clock stands still, because a renewal on a slow machine takes longer than the pause between such runs.
+    // The clock stands still, because on a slow machine a renewal takes longer than the pause between runs that the test simulates.
     const now = performance.now();
     performance.now = () => now;
     try {

@@ -17,7 +17,6 @@ import { readSharedProcessThreads, readStatFields } from "../../../src/engine/br
 import { until } from "../../harness/until.js";
 import { resultOf, runOf, testBrowsers } from "./support.js";
 
-/** Time in milliseconds that covers several measurements of the service. */
 const SETTLE_MS = 600;
 const LOWEST_PRIORITY = 19;
 const BUSY_CORES = 2;

@@ -5,7 +5,6 @@ import type { PageRunRequest } from "../../../src/engine/browser/run.js";
 import { until } from "../../harness/until.js";
 import { runOf } from "./support.js";
 
-/** Returns the PIDs in this process group, without zombies. */
 export function groupMembers(group: number): number[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name) && existsSync(`/proc/${name}/stat`))
@@ -42,7 +41,6 @@ export function zygotesOf(group: number): number[] {
 export const renderersOf = (group: number) =>
   groupMembers(group).filter((pid) => procFile(pid, "cmdline").includes("--type=renderer"));
 
-/** Returns the renderer of the group that uses the most memory. */
 export function largestRenderer(group: number): number {
   const resident = (pid: number) => Number(procFile(pid, "statm").split(" ")[1] ?? 0);
   return renderersOf(group).reduce((largest, pid) => (resident(pid) > resident(largest) ? pid : largest));
@@ -58,7 +56,7 @@ export function startHangingRun(browsers: Browsers, changes: Partial<PageRunRequ
   return { run: browsers.run(runOf(source, { onConsole: () => onConsole(), ...changes })), started };
 }
 
-/** Lets four callers execute runs continuously. Meanwhile, kills renderers, one after each two completed runs. */
+/** Four callers execute runs continuously. After every two completed runs, the function kills a renderer. */
 export async function runWhileRenderersDie(
   browsers: Browsers,
   kills: number,

@@ -77,7 +77,6 @@ function createRealmThread() {
         const refusal = thread.run("{}", "{}", [], [["action.js", "", "", false]], null, "");
         if (refusal !== "") resolve(refusal);
       }),
-    /** Starts a run and reports `answer` as its result. */
     async answered(answer: string) {
       const run = this.begin();
       heard.at(-1)?.(`answer 1 ${answer}`);

@@ -111,7 +111,7 @@ describe("after the requests of a run", () => {
       const { authorization, cookie } = request.headers;
       const who = authorization ? ` as ${Buffer.from(authorization.slice(6), "base64").toString().split(":")[0]}` : "";
       asked.push(`${request.method} ${request.url}${who}${cookie ? ` with ${cookie}` : ""}`);
-      // The host responds to /told after it has received the user name in a request. Otherwise it closes the connection: the run fails.
+      // The host responds to /told only after a request with the user name. If none arrives, it closes the connection, and the run fails.
       if (request.url === "/told") await until(() => asked.some(hasName)).catch(() => request.destroy());
       answer(request, response);
     });
@@ -134,7 +134,7 @@ describe("after the requests of a run", () => {
     describe(`in mode ${mode}`, () => {
       const slot = { key: "key", origin: ORIGIN, mode };
       let page: Page;
-      /** Opens a page. Tries again if a busy machine takes too long. */
+      /** Tries again if a busy machine takes too long. */
       async function open(): Promise<void> {
         do {
           await page?.discard();
@@ -289,8 +289,7 @@ describe("after the requests of a run", () => {
             if (!kept) await open();
           }
           expect(kept).to.equal(true);
-          // Earlier requests may still arrive. Code that still ran would send requests all the time, so that no second would be without
-          // one.
+          // Earlier requests may still arrive. But if the code still ran, it would send requests in every second.
           await until(async () => {
             const before = asked.length;
             await delay(1_000);

@@ -118,9 +118,8 @@ describe("URLs that a run may not request", () => {
   const FORMS = `const bytes = [...new TextEncoder().encode(s)];
     const base64 = (before) => btoa(before + String.fromCharCode(...bytes));`;
   /**
-   * Returns code of a run that sends each text of `texts` with one API, and then sends a harmless request.
-   * @param texts code of an array
-   * @param limitCode code of a promise; when it resolves, the run no longer waits for the API
+   * Returns code that sends `texts` (code of an array) with one API. When the promise of `limitCode` resolves, the run stops waiting for
+   * it.
    */
   const codeFor = (
     way: string,

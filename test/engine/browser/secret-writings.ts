@@ -45,5 +45,4 @@ export const ENCODINGS: [string, string][] = [
   ["lines joined by a space", "s.replaceAll('\\r\\n', ' ')"],
 ];
 
-/** Code of an array with all encodings of `s`. */
 export const ALL_TEXTS = `[${ENCODINGS.map(([, expression]) => expression).join(", ")}]`;

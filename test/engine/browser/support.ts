@@ -31,7 +31,6 @@ export function createRemoteSource(endpoint: string, changes: Partial<RemoteBrow
   });
 }
 
-/** Returns the source of the Chromium that all test files of this process share. */
 function sharedSource(): BrowserSource {
   const remote = sharedBrowserEndpoint().then(createRemoteSource);
   return {
@@ -66,7 +65,6 @@ export function runOf(source: string, changes: Partial<PageRunRequest> = {}): Pa
   };
 }
 
-/** Executes a run and returns its result. Throws the run's error if it fails. */
 export async function resultOf(
   browsers: Browsers,
   source: string,
@@ -77,7 +75,6 @@ export async function resultOf(
   return outcome.data === undefined ? undefined : JSON.parse(String(outcome.data));
 }
 
-/** Executes a run and returns its error. Throws if the run succeeds. */
 export async function failureOf(
   browsers: Browsers,
   source: string,
@@ -88,7 +85,6 @@ export async function failureOf(
   return outcome;
 }
 
-/** Executes a run whose function `execute` has this body. Returns its result, mode and console. */
 export async function runBody(browsers: Browsers, body: string, changes: Partial<PageRunRequest>) {
   const seen: string[] = [];
   const result = await resultOf(browsers, `async function execute({ payload }) { ${body} }`, {

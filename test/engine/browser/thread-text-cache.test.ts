@@ -14,7 +14,7 @@ const textOf = (content: string) => named(`${content}.js`, content.repeat(4));
 const CHARACTERS_PER_TEXT = textOf("a").length;
 const OWN = wrapInFunction({ name: "action.js", source: "own" });
 
-/** Creates the service's cache and a simulated page. Returns a function that sends a run's texts from one to the other. */
+/** Creates the service's cache and a simulated page. Returns a function that sends a run's texts from the cache to the page. */
 function createStoredTextPair(maxCharacters: number) {
   const kept = new ThreadTextCache(maxCharacters);
   const page = new Map<string, string>();

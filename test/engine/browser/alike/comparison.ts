@@ -42,7 +42,6 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   else response.writeHead(status).end(status === 204 || status === 304 ? undefined : `status ${status}`);
 }
 
-/** Starts a host and browsers for the enclosing suite. */
 export function networkIsolateComparison() {
   let host: ReachableHost;
 
@@ -51,7 +50,7 @@ export function networkIsolateComparison() {
   });
   after(() => host.stop());
 
-  /** Expects that the results differ only for the samples in KNOWN_DIFFERENCES, and for all of these. */
+  /** Expects different results for all samples in KNOWN_DIFFERENCES, and equal results for all others. */
   async function expectAlike(samples: readonly Sample[], before = ""): Promise<void> {
     const found: Record<string, string[]> = {};
     for (let at = 0; at < samples.length; at += AT_ONCE) {

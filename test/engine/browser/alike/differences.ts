@@ -20,7 +20,7 @@ const workerDocumentCode = (source: string) => {
   })`;
 };
 
-/** Matches error messages of functions that the isolate implements itself. Its own messages do not name the method. */
+/** Matches the method's name in error messages of the browser. The isolate's own versions of these functions do not name the method. */
 const METHOD_IN_MESSAGE = /Failed to execute '(json|(set|clear)(Timeout|Interval))' on '\w+': /g;
 
 export async function findDifferences(
