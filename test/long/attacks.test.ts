@@ -16,8 +16,7 @@ const PAUSE_MAX_MS = 100;
 const WAIT_MAX_MS = 2_000;
 const SLOWDOWN_MAX = 3;
 /**
- * Minimum in milliseconds of the p95 without an attack. The test compares the p95 during an attack with the larger value, because smaller
- * differences are noise.
+ * Minimum in milliseconds for the p95 without an attack. A lower measured p95 counts as this value, because smaller differences are noise.
  */
 const QUIET_FLOOR_MS = 15;
 
@@ -92,7 +91,6 @@ describe("an attack by one app, or without a credential, beside a neighbour", ()
     }, 60_000);
   }
 
-  /** Runs `callers` callers in parallel. Each repeats `once` until ATTACK_MS have passed. */
   async function again(callers: number, once: (n: number) => Promise<unknown>): Promise<void> {
     const end = Date.now() + ATTACK_MS;
     let n = 0;

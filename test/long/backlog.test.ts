@@ -8,10 +8,7 @@ import { until } from "../harness/until.js";
 const HOLDER_ID = "00000000-0000-4000-8000-000000000001";
 const ROUNDS = 300;
 const BACKLOG = 100_000;
-/**
- * Maximum number of runs of one app that may start while a later run of another app waits. If the order were not fair, all runs of the deep
- * queue would start first.
- */
+/** Maximum number of runs of the deep queue that may start while a later run of another app waits. */
 const AHEAD_MAX = 100;
 /**
  * For each run in $1, counts the runs of the app $2 that started while the run in $1 was queued. Selects the highest count and the longest

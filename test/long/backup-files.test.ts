@@ -63,7 +63,6 @@ describe("a file that claims to be a backup", function () {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** Restores a changed backup, which must fail. Returns the error. */
   async function refusal(
     change: (parts: ArchiveFile[]) => ArchiveFile[],
     replace = false,

@@ -48,7 +48,6 @@ describe("the pages on watching and backup", function () {
     return database.url;
   }
 
-  /** Starts the service of a restored database, checks its content and stops it. */
   async function expectRestored(databaseUrl: string, dataDir: string): Promise<void> {
     const port = await freePort();
     const restored = await operator.start(`DATABASE_URL=${databaseUrl} DATA_DIR=${dataDir} PORT=${port} npm start`);

@@ -16,8 +16,8 @@ for (const mode of SANDBOX_MODES) {
     after(() => page.stop());
 
     /**
-     * Marks the objects, and adds the marks that the next run sees to `left`. If the marks end the page, it tests each half of the list,
-     * down to single members. Returns the marks of pages that survived.
+     * Adds the marks that the next run sees to `left`. If marks end the page, marks each half of them. Returns the marks of pages that
+     * survived.
      */
     async function look(marks: string[], left: string[]): Promise<string[]> {
       const found = await page.leftBy(marks);

@@ -8,10 +8,7 @@ import { expectEndedByMemory } from "../engine/browser/memory-runs.js";
 import { resultOf, runOf, testBrowsers } from "../engine/browser/support.js";
 
 const MB = 1024 * 1024;
-/**
- * Maximum memory in MB of a browser's processes except renderers: the service's limit, plus what a run can allocate on a busy machine
- * before the next check.
- */
+/** Maximum MB of the browser's processes without renderers: the service's limit, plus what a run can allocate before the next check. */
 const PEAK_MAX_MB = 1_800;
 
 function ownMegabytes(group: number): number {

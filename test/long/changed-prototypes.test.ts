@@ -1,6 +1,6 @@
 /**
- * Checks that a run's code can change the language's own objects, such as Object.prototype. The harness runs in the same scope and reads
- * the changed objects, but must work as if nothing had changed.
+ * Checks that a run's code can change the language's own objects, such as Object.prototype. The service's code in the page runs in the same
+ * scope, and must work as if nothing had changed.
  */
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
@@ -14,7 +14,7 @@ import { type ConsoleLine, SANDBOX_MODES } from "../../src/engine/browser/run.js
 import { type ReachableHost, reachableHost } from "../engine/browser/host.js";
 import { runOf } from "../engine/browser/support.js";
 
-/** Sources of the harness. The test replaces every name that they contain. */
+/** Sources of the service's code that runs in the page with the action. The test replaces every name that this code contains. */
 const HARNESS_SOURCES = [
   DOCUMENT_LIMITS_SCRIPT,
   DOCUMENT_HARNESS_SCRIPT,
@@ -36,10 +36,7 @@ const REPLACEMENTS: Record<string, string> = {
   "numbers that nobody may change": "{ __proto__: null, value: 1 }",
 };
 
-/**
- * Code that returns the objects to change. The test replaces the properties in NAMES on each object. Except on Object.prototype, it also
- * replaces the object's own properties.
- */
+/** Code of the objects to change. The test replaces the properties in NAMES on them and, except on Object.prototype, their own ones. */
 const CHANGED_OBJECTS: Record<string, string> = {
   "what all objects have": "[Object.prototype]",
   "what the language's own objects have": `[
@@ -49,7 +46,7 @@ const CHANGED_OBJECTS: Record<string, string> = {
   ]`,
 };
 
-/** Synchronous and asynchronous calls of functions that a realm borrows from its thread. */
+/** Synchronous and asynchronous calls of functions that the globals of a run share with its thread, such as Blob. */
 const BORROWED_CALLS = [
   "new Headers({ __proto__: null, name: 'one' }).get('name')",
   "new Blob(['one']).size",
@@ -126,8 +123,8 @@ describe("changes of the language's own objects by a run", function () {
           const said: string[] = [];
           const onConsole = ({ text }: ConsoleLine) => void said.push(text);
           const end = `log("before"); try { ${use} } catch {} log("after"); return 1`;
-          // When a promise resolves to an object, the language reads the object's property `then`. So the code sets `then` to undefined on
-          // the prototypes of Response and ArrayBuffer.
+          // JavaScript reads `then` of an object with which a promise resolves. So the code makes it undefined for Response and
+          // ArrayBuffer.
           const own = "Response.prototype.then = ArrayBuffer.prototype.then = undefined";
           const code = `const url = ${JSON.stringify(host.url)}; ${own}; ${source(holders, instead, end)}`;
           const run = runOf(code, { mode: "network-isolate", timeoutMs: 10_000, onConsole });

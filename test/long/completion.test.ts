@@ -56,7 +56,6 @@ describe("completion in a shell", function () {
   });
   after(() => rmSync(folder, { recursive: true, force: true }));
 
-  /** Types the lines in an interactive shell in a terminal. Returns what the shell prints. */
   async function type(shell: Shell, lines: readonly string[]): Promise<string> {
     const HOME = join(folder, "home");
     const env = { PATH: process.env["PATH"], HOME, XDG_CONFIG_HOME: HOME, TERM: "xterm", LC_ALL: "C.UTF-8" };

@@ -1,7 +1,6 @@
 /**
- * Runs the commands of the documentation pages on containers and on upgrading (only those for compose), without Docker. A separate folder
- * has the files of the image. The commands of Dockerfile and compose.yaml run as processes with their variables. Builds no image, and does
- * not test a container's sandbox. containers.test.ts parses the chart.
+ * Runs the commands of the documentation pages on containers and on upgrading with compose, without Docker: the commands of Dockerfile and
+ * compose.yaml run as processes in a folder with the image's files. Builds no image, and does not test a container's sandbox.
  */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, symlinkSync } from "node:fs";
@@ -105,7 +104,7 @@ describe("the page on containers", function () {
       PORT: String(itsPort),
       DATA_DIR: join(operator.folder, `data-${service}`),
     };
-    // This machine may not have the image's version of Node, so the test uses its own.
+    // This machine may not have the image's version of Node, so the processes use this machine's version.
     const PATH = `${dirname(process.execPath)}:${process.env["PATH"]}`;
     return { ...image, ...environment, ...here, PATH };
   }

@@ -36,7 +36,6 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - from;
 }
 
-/** Measures two functions alternately. Returns the p95 of each. */
 async function measureInTurns(
   rounds: number,
   one: (n: number) => Promise<unknown>,

@@ -1,4 +1,4 @@
-/** Tests runs that share a thread with fetch and fill its memory. test/attacks/fetch-realm.test.ts tests their isolation. */
+/** Tests runs with fetch that share a thread and fill the memory of this thread. test/attacks/fetch-realm.test.ts tests their isolation. */
 import { expect } from "chai";
 import type { ConsoleLine, SandboxMode } from "../../src/engine/browser/run.js";
 import { fetchRealm } from "../attacks/fetch-realm.js";
@@ -26,7 +26,7 @@ describe("consecutive runs on a thread with fetch that fill memory", () => {
     });
   }
 
-  // Chromium aborts if an incremental garbage collection ends while a realm's code runs. The flags in chromium-flags.ts prevent this.
+  // Chromium aborts if an incremental garbage collection ends while a ShadowRealm's code runs. The flags in chromium-flags.ts prevent this.
   it("fail as usual if they fill the memory, and the next run is not affected", async () => {
     for (const fill of [
       "new Array(1e5).fill(1.5)",

@@ -16,15 +16,9 @@ import {
 } from "../engine/browser/flood-runs.js";
 import { testBrowsers } from "../engine/browser/support.js";
 
-/**
- * Maximum wait of a neighbour in milliseconds: longer than the service needs to detect and pause a flood, which is half a second without
- * other load.
- */
+/** Maximum wait of a neighbour in milliseconds. Without other load, the service detects and pauses a flood within half a second. */
 const WAIT_MAX_MS = 2_000;
-/**
- * Maximum ratio of a neighbour's longest run during a flood to its longest run without a flood. The latter includes the effect of other
- * load on the machine.
- */
+/** Maximum ratio of a neighbour's longest run during a flood to its longest run without one, measured under the same other load. */
 const SLOWDOWN_MAX = 40;
 
 describe("runs beside a flood of the browser's main process", () => {

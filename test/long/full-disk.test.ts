@@ -31,7 +31,6 @@ const ENVIRONMENT = { ROLES: "api,scheduler", DISK_FREE_MIN_MB: "0" };
 const runAsRoot = (command: string, ...args: string[]) =>
   process.getuid?.() === 0 ? execFileSync(command, args) : execFileSync("sudo", [command, ...args]);
 
-/** Writes a file until the disk is full. Returns a function that removes the file. */
 function fill(folder: string): () => void {
   const file = join(folder, "filler");
   const handle = openSync(file, "w");
@@ -111,7 +110,7 @@ describe("a full disk of PostgreSQL", function () {
     expect(await doctor()).to.match(/^ok {5}database disk: can be written$/m);
     const free = fill(disk);
     let number = 0;
-    // Writes first use the free pages that tables still have, so the test writes until one is refused.
+    // Writes first use the free pages that tables still have, so the test repeats the write until the service refuses it.
     const refused = await until(async () => {
       number += 1;
       const response = await save(`filler${number}`);

@@ -14,8 +14,7 @@ const ROUNDS = 3;
 const ANSWER_MAX_MS = 100;
 const GROWTH_MAX_BYTES = 50 * 1024 * 1024;
 /**
- * Time in milliseconds for which the memory must not decrease before the test uses its value. V8 collects old garbage about eight seconds
- * after the load has ended, and frees its memory about eight seconds later.
+ * Time in milliseconds without a decrease after which memory counts as settled. V8 frees old garbage about 16 s after the load has ended.
  */
 const SETTLED_MS = 20_000;
 
@@ -99,7 +98,6 @@ function deep(levels: number): object {
   return value;
 }
 
-/** Returns the memory of the service's process in bytes, as the operating system reports it. */
 function memoryOf({ pid }: ServiceProcess): number {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]) * 1024;
 }

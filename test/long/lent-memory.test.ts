@@ -1,6 +1,6 @@
 /**
- * Checks the memory of platform objects that runs in a realm allocate. V8 does not count this memory. It belongs to the thread of the runs,
- * and is freed with the thread.
+ * Checks the memory of platform objects that runs in ShadowRealms allocate. V8 does not count this memory. It belongs to the thread of the
+ * runs, and is freed with the thread.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { expect } from "chai";

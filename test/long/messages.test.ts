@@ -1,4 +1,4 @@
-/** Sends 10,000 messages at 100 per second. Meanwhile, kills the service, which accepts and sends the messages, twenty times. */
+/** Sends 10,000 messages at 100 per second, and kills the sending service twenty times in this period. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

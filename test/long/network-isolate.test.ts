@@ -1,4 +1,4 @@
-/** Compares a network isolate with a worker over all values and bodies. `npm test` runs one sample in ten. */
+/** Compares a network isolate with a worker for all values and bodies. `npm test` runs some of these samples. */
 import { BODY_STATES } from "../engine/browser/alike/bodies.js";
 import { networkIsolateComparison } from "../engine/browser/alike/comparison.js";
 import { CRYPTO_BEFORE, CRYPTO_CALLS_OF_VALUE } from "../engine/browser/alike/crypto.js";

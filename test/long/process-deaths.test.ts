@@ -14,10 +14,7 @@ const CALLERS = 4;
 const PAUSE_MAX_MS = 1_000;
 const STOP_MAX_MS = 5_000;
 const WAIT_MAX_MS = 5_000;
-/**
- * Relative number of kills of each kind of process. Browsers and zygotes are killed less often, so that the browser has time to restart
- * between kills.
- */
+/** Relative number of kills of each kind of process. Browsers and zygotes have a lower share, because a browser needs time to restart. */
 const SHARES = { renderer: 6, utility: 3, browser: 1, zygote: 1 } as const;
 type Kind = keyof typeof SHARES;
 const KINDS = (Object.keys(SHARES) as Kind[]).flatMap((kind) => Array<Kind>(SHARES[kind]).fill(kind));
@@ -27,10 +24,7 @@ interface BrowserProcess {
   kind: string;
 }
 
-/**
- * Returns the processes of the service's browsers. Each browser has two processes of the kind `browser`: the one that the service starts,
- * and the main process.
- */
+/** Returns the browsers' processes. The kind `browser` includes the process that the service starts and the browser's main process. */
 function browserProcesses(service: ServiceProcess): BrowserProcess[] {
   const found = readdirSync("/proc").flatMap((name) => {
     try {
@@ -81,7 +75,6 @@ interface AnswerCounts {
   unexplained: string[];
 }
 
-/** Calls the actions repeatedly until `isOver` returns true. */
 async function load(
   editor: Editor,
   names: readonly string[],

@@ -80,7 +80,6 @@ describe("the built pages", () => {
     expect(again).to.equal(smallest);
   });
 
-  /** Returns the times of the built files, by path. */
   function readTimes(): Map<string, number> {
     const files = globSync("{assets,client}/**/*.{js,mjs,css,gz,br}", { cwd: join(folder, "dist/web") });
     return new Map(files.map((file) => [file, statSync(join(folder, "dist/web", file)).mtimeMs]));

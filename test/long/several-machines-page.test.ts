@@ -70,10 +70,7 @@ describe("the page on several machines", function () {
 
   const urlOf = (at: number) => `http://127.0.0.1:${ports[at]}`;
 
-  /**
-   * Returns the command that starts a role. In the page's block, the first line reads svc.env, and each other line starts one role. On this
-   * machine, each process needs another port.
-   */
+  /** Returns the page's command that starts a role. The block's first line reads svc.env; each other line starts one role. */
   function commandOf(role: string, port: number): string {
     const [reads, ...starts] = each!.trim().split("\n");
     const command = starts.find((line) => line.startsWith(`ROLES=${role} `))!;

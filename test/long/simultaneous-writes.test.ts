@@ -14,13 +14,10 @@ const CONCURRENT_WRITES = 16;
 /** Routes that the test skips. Most of them wait for a run or for another service. */
 const SKIPPED_ROUTES = /runWithResult|\/ai\/|secret-bindings\/test|sign-in|\/auth\/reset|communicate/;
 
-/**
- * Statuses of 5xx that are no fault of the service. OVERLOADED asks the caller to wait. The contract (section 3) gives RESTORE_FAILED
- * the code 500 if the action that is restored would have the trigger of another action.
- */
+/** 5xx statuses that are no fault: OVERLOADED asks callers to wait, and the contract (section 3) gives RESTORE_FAILED the code 500. */
 const EXPECTED_STATUSES = ["OVERLOADED", "RESTORE_FAILED"];
 
-/** Changes without a body that the test skips, because later requests need what they would end, such as the app or the caller's session. */
+/** Changes without a body that the test skips, because they end something that later requests need, such as the app or the session. */
 const TEST_ENDING_ROUTES = /\/auth\/|DELETE \/v1\/(admin\/)?apps\/\{appId\}$|editors|unpublish|oauth|hooks/;
 
 /** Table in which the test finds the IDs for each parameter of the samples. */
@@ -80,7 +77,7 @@ describe("concurrent changes of one app", function () {
       const triggers = "triggers" in body && number % 2 === 0 && { triggers: [{ trigger: "http", where }] };
       return { ...body, ...name, ...email, ...triggers };
     };
-    // IDs of existing rows, the newest first. The test reads the IDs again after every fifty requests, because requests delete and create
+    // IDs of existing rows, the newest first. The test reads them again after every fifty requests, because requests delete and create
     // rows.
     let present: Record<string, number[]> = {};
     const near = (): Ids =>

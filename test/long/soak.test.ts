@@ -1,4 +1,6 @@
-/** Executes thousands of runs, and kills browsers meanwhile: memory does not grow, no run is lost, and no process or file remains. */
+/**
+ * Executes thousands of runs, and kills browsers during these runs: memory does not grow, no run is lost, and no process or file remains.
+ */
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import pg from "pg";

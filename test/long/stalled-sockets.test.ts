@@ -68,7 +68,7 @@ describe("200 sockets that stop reading", () => {
     expect(peak - before).to.be.below(100 * MB);
     await until(() => received() >= read + emitted);
     expect(countOpenSockets(url, readers)).to.equal(READERS);
-    // The connections end as if they were cut, after the data that the network had already accepted.
+    // Code 1006: the connections end without a close frame, after the data that the network had already accepted.
     expect(new Set(await Promise.all(stalled.map((socket) => socket.drain())))).to.deep.equal(new Set([1006]));
   });
 });

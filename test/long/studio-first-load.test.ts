@@ -81,8 +81,7 @@ describe("Studio on a slow connection", () => {
       console.log(`    ${usable} after ${Math.round(ms)} ms`);
       expect(ms, usable).to.be.below(bound);
     }
-    // Prints when Monaco is ready, without a limit, because a person can change, save and run the code as plain text until then.
-    // test/web/web-assets.test.ts limits the size of Monaco's files.
+    // Prints the time without a limit, because a person can change, save and run the code as plain text until Monaco is ready.
     console.log(`    Monaco after ${Math.round(await timed(".code-editor .view-line .mtk6", action))} ms`);
   });
 

@@ -59,9 +59,7 @@ for (const width of [390, 640]) {
         const { right, width } = element.getBoundingClientRect();
         return width > 0 && right > ${shownWidth} + 0.5;
       }).map((element) => element.outerHTML.slice(0, 120))`);
-    /**
-     * Returns texts that a flex container splits into several items. Such items wrap separately, which separates brackets from their words.
-     */
+    /** Returns texts that a flex container splits into items. Such items wrap separately, so brackets can lose their words. */
     const split = () =>
       page.evaluate(`[...document.querySelectorAll("body *")].filter((element) => {
         const texts = [...element.childNodes].filter((node) => node.nodeType === 3 && node.data.trim() !== "");
@@ -190,7 +188,6 @@ for (const width of [390, 640]) {
       await page.waitForSelector("::-p-xpath(//label[contains(., 'svc publish --tested')])");
       await fits();
       await studio.follow("Schedules");
-      // The row of a schedule fits into the window, with the button that runs it now.
       await page.waitForSelector('::-p-aria([name="Run now: nightly"])');
       await fits();
       await studio.follow("Settings");

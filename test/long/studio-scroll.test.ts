@@ -67,7 +67,6 @@ describe("Studio with a hundred thousand rows", function () {
     return ms;
   };
 
-  /** Scrolls from the top to the bottom and back, one step per frame. */
   const scroll = (selector: string, pixels = "box.scrollHeight") =>
     page.evaluate(`(async () => {
       const box = document.querySelector(${JSON.stringify(selector)});

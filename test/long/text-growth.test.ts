@@ -40,10 +40,7 @@ const PARTS = [
   '"abcdefgh1":',
 ];
 
-/**
- * Builds a text of repetitions of `part` that ends with another character, so that a search for the end fails. V8 joins the repetitions
- * only when code reads them, so the conversion to a buffer already reads them here.
- */
+/** Repeats `part`, then adds another character, so that a search for the end fails. The buffer makes V8 join the parts at this point. */
 const textOf = (part: string, characters: number) =>
   Buffer.from(`${part.repeat(Math.ceil(characters / part.length))}!`).toString();
 

@@ -20,17 +20,14 @@ import { sendRequestsUntil } from "../harness/unrest.js";
 import { until } from "../harness/until.js";
 
 const THIS_RELEASE = fileURLToPath(new URL("../../../", import.meta.url));
-/** The test's clock runs 60 times as fast, so that a schedule of every minute fires each second. */
+/** The test's clock runs 60 times as fast as real time, so that schedules fire each second. */
 const CLOCK_RATE = 60;
 const SERVED_TOGETHER_MS = 20_000;
 const SERVED_ALONE_MS = 4_000;
 const SAVE_COUNT = 30;
 const EVENT_COUNT = 20;
 const START_LIMIT_MS = 180_000;
-/**
- * Allowed outcomes of the schedules' ticks. The clock runs 60 times as fast, so on a busy machine a delay of one second makes a tick 60 s
- * late.
- */
+/** Allowed outcomes of due times. With the test's fast clock, a delay of one second on a busy machine makes a run 60 s late. */
 const ALLOWED_TICK_STATES = ["completed", "still running", "late by more than 60 s"];
 
 /** A process that receives calls until the test moves them to another process. */
@@ -38,7 +35,7 @@ interface ServingProcess {
   name: string;
   process: ServiceProcess;
   url: string;
-  /** Sends no more calls to the process. Resolves when all calls have their response. */
+  /** Sends no more calls to the process. Resolves when all sent calls have their response. */
   relieve(): Promise<void>;
 }
 
@@ -105,7 +102,6 @@ describe("this release and the previous one on one database, under load", functi
     return answer;
   }
 
-  /** Sends calls to the process from two callers while it serves. */
   async function serve(name: string, started: ServiceProcess): Promise<ServingProcess> {
     const url = await started.listening();
     const received = createResponseCounts();

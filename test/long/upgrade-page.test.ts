@@ -85,7 +85,6 @@ describe("the page on upgrading", function () {
     let token: string;
     let port: number;
 
-    /** Starts the service with the command, checks its content, and stops it. */
     async function expectServed(command: string, whileItRuns = async () => {}): Promise<void> {
       const one = await start(first!, command, { PORT: String(port) });
       await expectContent(urlOf(port), token, content);

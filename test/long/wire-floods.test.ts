@@ -41,7 +41,6 @@ describe("a flood over few connections", () => {
     await service.clean();
   });
 
-  /** Measures the neighbour and the service's memory during the flood. */
   async function measure(name: string, flood: Promise<unknown>): Promise<void> {
     const before = residentBytes(service.pid);
     let peak = before;

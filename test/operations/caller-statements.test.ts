@@ -11,7 +11,6 @@ import { countLockWaits } from "../harness/lock-waits.js";
 import { startTestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
-/** Resolves after all pending promise callbacks have run. */
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 it("the lease of a process is renewed while requests use all other connections", async () => {

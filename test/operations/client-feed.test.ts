@@ -27,7 +27,6 @@ function feedOf() {
   return { feed, reads };
 }
 
-/** Resolves after all pending promise callbacks have run. */
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 describe("subscribers to client actions", () => {

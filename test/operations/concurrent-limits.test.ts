@@ -24,10 +24,7 @@ describe("limits of an app with concurrent requests", () => {
   });
   after(() => service.stop());
 
-  /**
-   * Sends requests that all check the limit before one of them commits: none can write its audit entry, its last write. Returns the sorted
-   * HTTP codes.
-   */
+  /** Sends requests that all check the limit before one commits: a lock makes each wait at its last write, the audit entry. */
   async function send(...requests: (() => Promise<Answer>)[]): Promise<number[]> {
     const { sent } = await service.db.transaction(async (manager) => {
       await manager.query("LOCK TABLE audit_entry IN SHARE MODE");

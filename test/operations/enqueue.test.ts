@@ -4,7 +4,6 @@ import type { ActionError } from "../../src/errors.js";
 import { Enqueuer } from "../../src/operations/runs/enqueue.js";
 import type { NewOnDemandRun } from "../../src/operations/runs/run-inserts.js";
 
-/** Row of the inactive action that the fake database returns. */
 const INACTIVE_ACTION = {
   ...{ name: "inactive", active: false, environment: "server", actionVersion: "v3" },
   ...{ triggers: [{ trigger: "manual" }], access: null, isPaused: false },

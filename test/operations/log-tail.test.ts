@@ -188,7 +188,6 @@ describe("a follower of execution logs", () => {
     await notifications.start();
     await db.query("INSERT INTO organization (name) VALUES ('o')");
     await db.query("INSERT INTO app (organization_id, name) VALUES (1, 'a'), (1, 'b')");
-    /** Writes entries of the app, and sends the notification of the last one. Returns the IDs. */
     const write = async (appId: number, count = 1): Promise<number[]> => {
       const sql = `INSERT INTO execution_log (app_id, task_id, run_id, type, data)
         SELECT $1, 1, run, 'app.task.completed', '{}' FROM generate_series(1, $2) AS run RETURNING id`;

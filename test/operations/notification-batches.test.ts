@@ -37,7 +37,6 @@ describe("notifications for many users", () => {
     return ids;
   }
 
-  /** Returns a client of the database that counts the statements. */
   function countStatements(db: Db): { client: SqlClient; count: () => number } {
     let count = 0;
     const client: SqlClient = {
@@ -110,7 +109,7 @@ describe("notifications for many users", () => {
     });
     const titles: unknown[] = [];
     const all = Promise.withResolvers<void>();
-    // The first subscription starts the read of the database, which waits for the gate. The second subscription uses the same read.
+    // The first subscription starts a read of the database, which the test holds back. The second subscription uses the same read.
     const caller = { credentialId: 1 } as Caller;
     const stops = [
       (await feed.follow(2, caller, null)).listen(

@@ -23,7 +23,6 @@ export function notificationCalls(service: () => TestService) {
     /** Returns the titles of the notifications that the caller may read, newest first. */
     titles: async (as: string) =>
       ((await call("GET", "", undefined, as)).entries as NotificationEntry[]).map(({ data }) => data.title),
-    /** Returns the person who owns the viewer's token. */
     viewer: async () => {
       const select = "SELECT person.id, email FROM person JOIN credential ON person_id = person.id WHERE hash = $1";
       const { db, tokens } = service();

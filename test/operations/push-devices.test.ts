@@ -41,7 +41,6 @@ describe("devices for push messages", () => {
   after(() => database.stop());
   beforeEach(() => database.db.query("DELETE FROM push_subscription"));
 
-  /** Creates the session of a visitor's page at this address, and returns its caller. */
   async function visit(address: string): Promise<Caller> {
     const sql = `INSERT INTO credential (kind, hash, app_id, page_session, visitor_block)
       VALUES ('live', uuid_send(gen_random_uuid()), 1, true, $1) RETURNING id`;

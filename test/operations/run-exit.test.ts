@@ -30,9 +30,7 @@ const RUN: RunRecord = {
 const REQUEST = { host: "a.example:443", method: "GET", status: 200, sentBytes: 0, receivedBytes: 1, code: null };
 const REQUESTS = [{ ...REQUEST, durationMs: 1 }];
 
-/**
- * Creates an app whose secrets change while the end of a run is scanned. Records the written ends and the steps. Each run sends REQUESTS.
- */
+/** Creates an app whose secrets change while the end of a run is scanned. Records the written ends and the order of the steps. */
 function createApp(onEnd: (ending: RunEndRecord) => void = () => {}) {
   const app = {
     version: 1,

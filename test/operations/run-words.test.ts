@@ -18,7 +18,6 @@ describe("the search for words of runs", () => {
   });
   after(() => database.stop());
 
-  /** Inserts a run that ended `minutesAgo` minutes ago, with its log entry. */
   async function end(
     appId: number,
     { data = {}, payload = {}, printed = "", hosts = [] as string[], minutesAgo = 0 },
@@ -154,7 +153,7 @@ describe("the search for words of runs", () => {
     expect(await found("ancient")).to.deep.equal([old]);
   });
 
-  /** Executes `work` while the text "poison" cannot be indexed because of the SQLSTATE `code`. */
+  /** Executes `work` while the indexing of the text "poison" fails with the SQLSTATE `code`. */
   async function withPoison(code: string, work: () => Promise<void>): Promise<void> {
     await db.query("TRUNCATE run_search; UPDATE run_search_mark SET newest = now(), oldest = now() - interval '1 day'");
     const [{ definition }] = await db.query("SELECT pg_get_functiondef('svc_search_words'::regproc) AS definition");

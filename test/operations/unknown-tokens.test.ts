@@ -59,10 +59,7 @@ describe("an unknown token", () => {
   });
   after(() => database.stop());
 
-  /**
-   * Creates the credentials of a service. The queries run one after the other, because many waiting queries would reach a time limit on a
-   * slow machine. For the same reason, the limit of unknown tokens regains tokens only when the test moves `clock`.
-   */
+  /** Runs queries one after the other, and refills the limit of unknown tokens only by `clock`, so that slow machines change nothing. */
   function counted() {
     let queries = 0;
     let lastQuery: Promise<unknown> = Promise.resolve();

@@ -211,10 +211,7 @@ const WEEK_MS = 7 * 86_400_000;
 const clocks = new Map<string, Intl.DateTimeFormat>();
 const offsets = new Map<string, number>();
 
-/**
- * Returns the milliseconds by which the zone's clock is ahead of UTC. Caches the value of each quarter of an hour, because formatting is
- * slow, and no clock changes within a quarter of an hour.
- */
+/** Returns the ms by which the zone's clock is ahead of UTC. Cached for each quarter of an hour, within which no clock changes. */
 function offsetAt(zone: string, at: number): number {
   const quarter = Math.floor(at / QUARTER_MS) * QUARTER_MS;
   const key = `${zone} ${quarter}`;

@@ -65,7 +65,6 @@ function statement(fields: CronFields): Statement {
 const timesOf = (minutes: number[], hours: number[]) =>
   hours.flatMap((hour) => minutes.map((minute) => `${hour}:${minute}`));
 
-/** Parses a list such as "1 through 3, 5 and 9", or a list of names. */
 function readList(text: string, names: string[] = []): number[] {
   const value = (word: string) => (names.includes(word) ? names.indexOf(word) : Number.parseInt(word, 10));
   return ordered(

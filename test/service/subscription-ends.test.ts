@@ -94,7 +94,6 @@ describe("a subscription whose caller loses the right to it, over two instances"
     return Number(/what="subscriptions"[^\n]* (\d+)/.exec(await response.text())?.[1]);
   };
 
-  /** Creates a caller with a credential of its own, and functions that remove its right. */
   async function callerOf(callerKind: CallerKind) {
     if (callerKind === "visitor") {
       const page = await fetch(`${near}/apps/${app}`);

@@ -15,7 +15,6 @@ const SECRET = "a-secret-of-many-characters";
 const CLIENT_TRACE_ID = "0af7651916cd43dd8448eb211c80319c";
 const parentOf = (traceId: string) => `00-${traceId}-b7ad6b7169203331-01`;
 
-/** Starts a host outside of the service, and records the requests that it receives. */
 async function startOtherServer() {
   const received: IncomingHttpHeaders[] = [];
   const server = createServer(({ headers }, response) => {

@@ -4,10 +4,7 @@ import type { ActionError } from "../../../src/errors.js";
 import { createHashQueueKey, hashText, matchesHash } from "../../../src/operations/records/hashes.js";
 import { longTest } from "../../harness/samples.js";
 
-/**
- * Number of hashes that one client requests. Hashes of other clients start among the first five, but may end later, because the operating
- * system can delay a thread for the duration of several hashes.
- */
+/** Number of hashes of one client. Other clients' hashes start among the first five, but may end later if the system delays a thread. */
 const FLOOD = 30;
 
 describe("password hashes", () => {

@@ -1,4 +1,4 @@
-/** Tests expensive queries: each ends in time with a status, and other callers get a connection meanwhile. */
+/** Tests expensive queries: each ends in time with a status, and other callers get a connection during these queries. */
 import { expect } from "chai";
 import { ActionError } from "../../../src/errors.js";
 import { ReadPool } from "../../../src/operations/data-sources/read-pool.js";

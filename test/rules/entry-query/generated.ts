@@ -140,10 +140,7 @@ const expression = fc.oneof(
 const accumulator = fc
   .tuple(fc.constantFrom("$sum", "$avg", "$min", "$max", "$first", "$push"), expression)
   .map(([operator, operand]) => ({ [operator]: operand }));
-/**
- * Generates conditions without $mod and $all, which mingo implements in another way. It converts null and false to numbers for $mod, and
- * does not support $all for a value that is no list.
- */
+/** Generates conditions without $mod and $all. mingo converts null and false to numbers for $mod, and needs a list for $all. */
 const simpleMatch = fc
   .tuple(
     column,

@@ -16,7 +16,7 @@ const plainSift = siftModule as unknown as Sift;
 /** $mod by MongoDB's rule that only numbers have a remainder. sift and mingo convert null, false and lists to numbers. */
 const $mod = ([by, rest]: [number, number], owner: unknown, options: unknown) =>
   plainSift.createEqualsOperation((value: unknown) => typeof value === "number" && value % by === rest, owner, options);
-/** Compares values deeply. sift's own comparison finds the object {"c": 1} by {"a": null}, because it treats a missing name as null. */
+/** Compares values deeply. sift's own comparison treats a missing name as null, so {"a": null} finds the object {"c": 1}. */
 const compare = (one: unknown, two: unknown) => (one ?? null) === (two ?? null) || isDeepStrictEqual(one, two);
 const sift = (query: Query) => plainSift(query, { compare, operations: { $mod } });
 const sees = () => true;
@@ -54,7 +54,6 @@ export interface Disagreement {
   sift: boolean;
 }
 
-/** Returns the values at a path, including those in lists. */
 function valuesAt(value: Json | undefined, path: readonly string[]): (Json | undefined)[] {
   const [name, ...rest] = path;
   if (name === undefined) return [value];

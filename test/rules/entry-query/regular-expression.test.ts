@@ -172,7 +172,6 @@ describe("regular expressions", () => {
   });
   after(() => database.stop());
 
-  /** Returns the expression for PostgreSQL, or null if it is rejected. */
   function translateExpression(source: string, flags: string) {
     try {
       return translateRegExpToPostgres(source, flags, "where.a");
