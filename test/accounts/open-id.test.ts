@@ -54,7 +54,6 @@ describe("Sign-in at an OpenID provider", () => {
 
   const ofService = (address: string) => address.startsWith(`${service.url}/`) && !address.includes("/v1/auth/oidc/");
   let accounts = 0;
-  /** Adds an account at the provider, and selects the account for the next sign-in. Returns its ID at the provider. */
   function account(claims: Record<string, unknown> = {}): string {
     accounts += 1;
     const sub = `account-${accounts}`;
@@ -204,7 +203,6 @@ describe("Sign-in at an OpenID provider", () => {
     }
   });
 
-  /** Returns a new person and a browser in which this person has signed in by passphrase. */
   async function person() {
     const made = await signedInPerson(service);
     const browser = new RedirectBrowser();

@@ -95,7 +95,6 @@ function toRestTrigger({ trigger, where }: TypedTrigger): object {
   return { trigger, where: Object.fromEntries(Object.entries(where).filter(([, value]) => value !== null)) };
 }
 
-/** Returns a GraphQL response with all its triggers in REST's form. */
 function plain<T>(answer: T): T {
   if (typeof answer !== "object" || answer === null) return answer;
   if (Array.isArray(answer)) return answer.map(plain) as T;

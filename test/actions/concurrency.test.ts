@@ -39,12 +39,10 @@ describe("concurrent changes of actions", () => {
     await rivalRunner.startTransaction();
     await rivalRunner.query("UPDATE action SET name = $2 WHERE id = $1", [other.id, newName("left")]);
     const [{ pid }] = await rivalRunner.query("SELECT pg_backend_pid() AS pid");
-    // PostgreSQL lets a waiting transaction search for a deadlock after its own deadlock_timeout. With this long timeout, the service's
-    // transaction finds the deadlock, and not this one.
+    // With this long timeout, the service's transaction detects the deadlock first, after its own shorter deadlock_timeout.
     await rivalRunner.query("SET LOCAL deadlock_timeout = '1min'");
     const refused = apiClient.update(one.id, { name: other.name });
-    // Waits until the service waits for this transaction, and then locks the other row. A single statement does both, so that the deadlock
-    // arises before the service's transaction searches for it.
+    // Locks the other row when the service waits for this transaction. One statement does both, so that the deadlock exists in time.
     await rivalRunner.query(`DO $$ BEGIN
       WHILE NOT EXISTS (SELECT FROM pg_stat_activity WHERE ${pid} = ANY (pg_blocking_pids(pid))) LOOP
         PERFORM pg_sleep(0.01), pg_stat_clear_snapshot();

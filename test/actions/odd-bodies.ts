@@ -169,8 +169,8 @@ async function publishInOrder(apiClient: ApiClient, first: unknown, second: unkn
 }
 
 /**
- * Creates actions from `times` unusual bodies and updates each, over REST and GraphQL. Expects no 5xx. Expects that each accepted action
- * can be read, updated, published, restored, compared and removed.
+ * Creates actions from `times` unusual bodies and updates each, over REST and GraphQL. Expects no 5xx, and that each accepted action can be
+ * read, updated, published, restored, compared and removed.
  */
 export async function expectNoServerErrors(service: TestService, times: number): Promise<void> {
   const apiClients = [createRestApiClient(service), createGraphqlApiClient(service)] as const;

@@ -7,7 +7,6 @@ export const CODE = "async function execute(context) {\n  return 1;\n}";
 
 let names = 0;
 
-/** Returns a name that no other action of this test run has. */
 export function newName(stem = "action"): string {
   names += 1;
   return `${stem}-${names}`;
@@ -19,7 +18,6 @@ export const validAction = (changes: object = {}): Record<string, unknown> => ({
   ...changes,
 });
 
-/** Creates an action and returns it. @throws AssertionError if the service refuses it */
 // biome-ignore lint/suspicious/noExplicitAny: an action has no static type here
 export async function make(apiClient: ApiClient, changes: object = {}): Promise<any> {
   const { status, error, value } = await apiClient.create(validAction(changes));

@@ -91,7 +91,6 @@ describe("the access matrix", () => {
     return token;
   }
 
-  /** Inserts a person of the first organization and a session of this person. Returns the ID and the session's token. */
   async function person(name: string): Promise<{ personId: number; token: string }> {
     const sql =
       "INSERT INTO person (organization_id, first_name, last_name, email) VALUES ($1, $2, 'Test', $2 || '@example.com')";
@@ -189,10 +188,7 @@ describe("the access matrix", () => {
 
   const PLACES = ["own", "another", "foreign", "missing"] as const;
 
-  /**
-   * Selects callers. `npm test` tests two thirds of the callers on their own app and a sixth on other apps; the long tests use all callers.
-   * Members of the app and of the organization alternate in `callers`, so every second caller would be only one of these kinds.
-   */
+  /** In `npm test`, selects two thirds of the callers for their own app, and a sixth for other apps. The long tests use all callers. */
   function sampleOfCallers(index: number, place: CallerScope): TestCaller[] {
     const first = index + PLACES.indexOf(place);
     const sample =

@@ -126,8 +126,7 @@ export function testAiStreams(provider: TestProvider): void {
   });
 
   /**
-   * `leave` is code that leaves the stream early. The provider answers the embedding only after the request of the stream has ended.
-   * If `leave` did not end that request, the run would exceed its time limit.
+   * `leave` leaves the stream early. If this did not end the stream's request, the provider would not answer, and the run would time out.
    */
   for (const [what, leave] of [
     ["breaks out of the loop", `for await (const part of ${ask({ ...HELLO, stream: true })}) break;`],

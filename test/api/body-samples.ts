@@ -16,7 +16,6 @@ const FREE_COLUMN_PATHS = ["data", "where", "payload"];
 /** IDs that the samples refer to, by the names of path parameters. */
 export type Ids = Record<string, string | number>;
 
-/** Creates the resources that the samples refer to. */
 export async function prepareSamples(service: TestService): Promise<Ids> {
   const ask = async (method: string, path: string, body?: unknown) => {
     const answer = await service.rest(method, path, { as: "admin", body });
@@ -109,7 +108,6 @@ const APP = "/v1/apps/{appId}";
 const V3 = "/v3/apps/{appId}";
 const DS = `${APP}/data-sources/{ds}`;
 
-/** Samples by method and path of the OpenAPI document. */
 export const BODY_SAMPLES: Record<string, BodySample> = {
   [`POST ${V3}/actions`]: { body: ACTION, free: ["triggers[0].where.data"] },
   [`PUT ${V3}/actions/{id}`]: {
@@ -249,7 +247,6 @@ export function addressOf(route: string, ids: Ids): string {
   return path.replace(/\{(\w+)\}/g, (_, name: string) => String(special[name] ?? ids[name] ?? ids["action"]));
 }
 
-/** Returns the body with IDs and tokens filled in. */
 export function filled(body: unknown, ids: Ids): unknown {
   const [, name] = /^\{(\w+)\}$/.exec(typeof body === "string" ? body : "") ?? [];
   if (name !== undefined) return ids[name];

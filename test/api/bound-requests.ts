@@ -53,7 +53,6 @@ export class BoundRequests {
     this.undoTrust();
   }
 
-  /** Forgets the received requests, and lets the server respond with "fine" again. */
   reset(): void {
     this.received = [];
     this.answer = (_request, response) => response.end("fine");

@@ -30,7 +30,7 @@ export function clientActions(running: () => TestService) {
 
     update: (id: number, body: object) => running().rest("PUT", `${actions()}/${id}`, { body }),
 
-    /** Copies the row of the draft to a live version in the database. So no request publishes the action. */
+    /** Copies the draft's row to a live version in the database, so that the test needs no publish request. */
     async publish(id: number): Promise<number> {
       const [row] = await running().db.query(
         `INSERT INTO action (app_id, master_id, name, code, active, environment, triggers, assets)

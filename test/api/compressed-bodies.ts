@@ -23,7 +23,7 @@ const variedText = (words: number) =>
 const invertFrom = (bytes: Buffer, from: number) =>
   Buffer.concat([bytes.subarray(0, from), Buffer.from(bytes.subarray(from)).map((byte) => byte ^ 0xff)]);
 
-/** Returns bodies in which the start can be decompressed. The start contains the secret. */
+/** Returns bodies whose start can be decompressed. This start contains the secret. */
 function readableBodies(compress: (content: string) => Buffer, secret: string): [string, Buffer][] {
   const short = compress(`${secret} ${variedText(200)}`);
   // A zstd decoder reads whole blocks of up to 128 KB. The secret is in the first of several blocks.

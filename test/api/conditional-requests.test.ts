@@ -1,5 +1,6 @@
 /**
- * Checks the whole REST table and GraphQL schema: each read has an ETag, and each change is refused if the resource has changed meanwhile.
+ * Checks the whole REST table and GraphQL schema: each read has an ETag, and each change is refused if the resource has changed since the
+ * caller read the ETag.
  */
 
 import { readFileSync } from "node:fs";

@@ -149,7 +149,6 @@ const git: MakeSample = async (service) => {
   return { ids: {}, updatedAt };
 };
 
-/** Creates a person of the first organization, with a role there and a role on the app. */
 const person = async (
   service: TestService,
 ): Promise<{ userId: number; organizationMember: string; appMember: string }> => {
@@ -234,7 +233,6 @@ const ORGANIZATION = "/v1/organizations/:organizationId";
 const V3 = "/v3/apps/:appId/actions";
 const SOURCE = `${V1}/data-sources/:ds`;
 
-/** REST changes by method and path of the route. */
 export const REST_CHANGES: Record<string, RestChange> = {
   [`PUT ${V3}/:id`]: { make: action, body: { description: "changed" } },
   [`DELETE ${V3}/:id`]: { make: action },

@@ -313,7 +313,6 @@ function callOf(field: GraphQLField<unknown, unknown>, appId: number, filling: R
   return `${field.name}(${given.join(", ")}) ${selectionOf(field.type, 3)}`;
 }
 
-/** Returns a selection of all fields without required arguments, `levels` deep. */
 function selectionOf(type: GraphQLOutputType, levels: number): string {
   const named = getNamedType(type);
   if (!isObjectType(named)) return "";

@@ -191,10 +191,7 @@ describe("GraphQL clients in their released form", () => {
       });
       stopClients.push(async () => client.dispose());
       const failures: unknown[] = [];
-      /**
-       * Subscribes with these variables. `take` stores the position of each event in the variables. After a reconnect, the client sends the
-       * variables again, so that the service continues after this position.
-       */
+      /** Subscribes. `take` stores each event's position in the variables, which the client sends again after a reconnect. */
       function follow<Data>(query: string, variables: Record<string, unknown>, take: (one: Data) => void): void {
         client.subscribe<{ one: Data }>(
           { query, variables },

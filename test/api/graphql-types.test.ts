@@ -11,7 +11,6 @@ const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 const types = buildSchema(readFileSync(SCHEMA, "utf8"));
 
-/** Returns a selection of all fields of the type and of their types, without deprecated fields. */
 function selectionOf(name: string): string {
   const type = types.getType(name);
   if (!isObjectType(type)) return "";
@@ -27,7 +26,6 @@ describe("GraphQL's types", () => {
   let service: TestService;
   let id: number;
 
-  /** Sends a document, and expects no errors. Returns the data. */
   async function ask(query: string, variables: object = {}) {
     const { data, errors } = await service.graphql(query, variables);
     expect(errors, JSON.stringify(errors)).to.equal(undefined);

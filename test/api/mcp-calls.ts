@@ -49,7 +49,6 @@ export interface OtherItems {
   sourceId: number;
 }
 
-/** Valid arguments of each tool, by the tool's name. */
 export const VALID_ARGUMENTS: Record<string, Record<string, unknown>> = {
   list_actions: { search: "a", limit: 5, offset: 0 },
   read_action: { action: "greet" },

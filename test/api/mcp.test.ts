@@ -245,7 +245,6 @@ describe("agents", () => {
       };
     });
 
-    /** Returns the numbers of the other app's actions, runs, entries and audit entries. */
     const stateOf = (appId: number) =>
       service.db.query(
         `SELECT (SELECT count(*) FROM action WHERE app_id = $1) AS actions, (SELECT count(*) FROM run WHERE app_id = $1) AS runs,

@@ -53,7 +53,6 @@ describe("requests of server actions", () => {
   }
 
   let made = 0;
-  /** Creates an action whose `execute` has this body, and runs it once. */
   async function run(body: string, fields: object = {}, payload: object = {}) {
     made += 1;
     const name = `request-${made}`;
@@ -78,7 +77,7 @@ describe("requests of server actions", () => {
       )
     ).result;
 
-  // The service selects the sandbox of a run by the globals in the code, so this code is added to each action.
+  // The service selects a run's sandbox by the globals in its code. So the test adds the second text to the code of each action.
   const sandboxes = [
     ["network-isolate", ""],
     ["document", "document.title;"],
@@ -215,7 +214,7 @@ describe("requests of server actions", () => {
     expect((await code("{ url: payload.origin }"))[1]).to.equal("UNSUPPORTED");
     answer = (_request, response) => response.destroy();
     expect((await code("{ url: payload.origin }"))[1]).to.equal("TRANSPORT");
-    // The other server chooses the target of a redirect. So the error must not contain the target, as it must not contain a body.
+    // The other server chooses a redirect's target, and could put data into it. So the error must not contain the target.
     answer = (_request, response) => response.writeHead(302, { location: "https://elsewhere.example/" }).end();
     const [, refused, reason] = await code("{ url: payload.origin }");
     expect(refused).to.equal("POLICY");
@@ -247,7 +246,7 @@ describe("requests of server actions", () => {
       "(await Svc.App.V3.Actions.request({ url: payload.origin })).body",
       "await (await fetch(payload.plain)).text()",
       "(await Svc.App.V3.Actions.request({ url: payload.origin + '/redirect' })).body",
-      // The other server can also pass a value to the code without a body: by the time or the kind of its failure.
+      // Without a body, the other server can still pass data to the code: by the time or the kind of its failure.
       "await Svc.App.V3.Actions.request({ url: payload.origin + '/failure' }).catch(() => payload.known)",
     ];
     try {

@@ -141,7 +141,7 @@ describe("permission is checked before any other error", function () {
     (kind) => (kind === "number" ? 2 ** 31 - 1 : kind === "text" ? "a\0b" : null),
   ];
 
-  // The first caller has no credential. The test skips this caller, because the service refuses it before it parses a document.
+  // The test skips the caller without a credential, because the service refuses such a caller before it parses the document.
   for (const [name, tokenOf] of sampleOf(CALLERS.slice(1), 1, 2)) {
     it(`also for invalid GraphQL arguments from ${name}, and for null in optional ones`, async () => {
       const schema = buildSchema(readFileSync(SCHEMA, "utf8"));

@@ -113,8 +113,7 @@ describe("the environment of a run's code", () => {
     const draw = `Svc.Barcode.svg({ bcid: "ean13", text: "4006381333931", includetext: true })`;
     const drawnBarcode = async (code: string) => (await run(await create(code, ["svc-barcode"]))).body.result;
     const drawn: string[] = [];
-    // On a busy machine, this large script may exceed the time limit of an isolate. The service then runs this code only in documents. So
-    // each attempt has different code.
+    // On a busy machine, this script may exceed an isolate's time limit. The service then runs the same code only in documents.
     const before = await countIsolateRuns();
     while (drawn.length < 5 && (await countIsolateRuns()) === before) {
       drawn.push(await drawnBarcode(`const turn = ${drawn.length}; return ${draw}`));

@@ -30,7 +30,6 @@ describe("settings in a run, and what leaves it", () => {
     server.close();
   });
 
-  /** Creates an action whose `execute` has this body, and runs it once. */
   async function run(
     body: string,
     { environment = "server", payload = {}, verb = "runWithResult" } = {},

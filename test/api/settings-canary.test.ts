@@ -18,7 +18,6 @@ const CODE = "async function execute(context) { console.log('at work'); return O
 const READERS = ["editor", "admin", "api", "task"];
 const PRIVATE_READ = /\/settings$|\/versions\/\d+$|\{ settings\(|\{ appVersion\(/;
 
-/** Credentials that can subscribe to the app's activity. */
 const SUBSCRIBING_CREDENTIALS = ["editor", "admin", "api"];
 
 interface SentText {

@@ -33,7 +33,7 @@ async function check(environment: Record<string, string>): Promise<string> {
   return (await collectDiagnostics(environmentWith(environment))).map((one) => `${formatDiagnostic(one)}\n`).join("");
 }
 
-/** Runs the doctor as a process. @param prefix program with arguments that runs the doctor with fewer permissions */
+/** Runs the doctor as a process. @param prefix program and arguments that start the doctor with fewer permissions */
 function doctor(
   environment: Record<string, string>,
   prefix: readonly string[] = [],

@@ -133,7 +133,6 @@ if (/\\btsc$/.test(process.argv[1] ?? "")) while (existsSync(${JSON.stringify(ho
     expect(dev.child.exitCode, dev.printed()).to.equal(1);
   });
 
-  /** Returns the temporary apps of `svc test`. The list contains no removed apps. */
   async function testApps(): Promise<{ id: number; name: string }[]> {
     const { apps } = (await service.rest("GET", "/v1/apps", { as: "admin" })).body;
     return apps.filter(({ name }: { name: string }) => name.includes("(test-"));

@@ -24,7 +24,6 @@ describe("access rules", () => {
 
   const tokenOfCaller = (who: Who): string | null => tokens[who] ?? null;
 
-  /** Creates a data source with one entry. Returns its path and the entry's ID. */
   async function sample(accessRules: object[], data: object = { Name: "a", Secret: SECRET }) {
     made += 1;
     const name = `sample ${made}`;

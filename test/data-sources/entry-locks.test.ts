@@ -58,7 +58,7 @@ describe("data sources under locks", () => {
       return Promise.all(sent);
     }
 
-    /** @returns a request that restores the data source's only version */
+    /** Returns a function that restores the data source's only version. */
     async function prepareRestore(name: string): Promise<() => Promise<Answer>> {
       await make(name, { entries: [{ a: 1 }] });
       const commit = { append: false, entries: [{ data: { a: 2 } }] };

@@ -21,7 +21,6 @@ describe("the quota of an app's entries", () => {
     base = `/v1/apps/${appId}/data-sources`;
   });
 
-  /** Returns an entry of this many bytes as JSON. */
   const entryOf = (bytes: number) => ({ a: "x".repeat(bytes - '{"a":""}'.length) });
   const request = (method: string, path: string, body?: object) =>
     service.rest(method, base + path, { as: "admin", ...(body && { body }) });

@@ -62,10 +62,7 @@ describe("rows", () => {
     });
   }
 
-  /**
-   * An insert locks each referenced row FOR KEY SHARE. If two transactions hold such a lock on the same row, and then both lock the row FOR
-   * UPDATE, each waits for the other. FOR NO KEY UPDATE prevents concurrent changes without this deadlock.
-   */
+  /** Inserts lock referenced rows FOR KEY SHARE. Two such transactions deadlock if both then lock the row FOR UPDATE. */
   it("no row that others point at is locked FOR UPDATE, which deadlocks with inserts", async () => {
     const referenced = (await rows<{ name: string }>(db, REFERENCED_TABLES)).map(({ name }) => name);
     const locks = tablesLockedForUpdate();

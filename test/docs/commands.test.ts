@@ -32,10 +32,7 @@ const PAGES_OF_OTHER_TESTS: Readonly<Record<string, string>> = {
   "docs/internals/run-lifecycle.md": "test/docs/limits-in-order.test.ts compares the states",
 };
 
-/**
- * Pages whose commands start the most processes. Only the long tests run them. `npm test` runs some of the same commands: svc in README.md,
- * an upload in a guide, and queries in data-source-queries.md.
- */
+/** Pages whose commands start the most processes. Only the long tests run them; `npm test` runs some of the same commands elsewhere. */
 const LONG_PAGES = [
   "docs/reference/command-line.md",
   "docs/reference/data-sources.md",

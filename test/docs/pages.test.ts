@@ -9,7 +9,6 @@ import { computeNextTicks } from "../../src/rules/schedule.js";
 import { formatLocalTime } from "../../src/rules/zone-clock.js";
 import { anchorOf, beginningOf, blocksOf, PAGES, ROOT, readPage } from "./pages.js";
 
-/** Returns a page's text without code blocks and inline code. */
 const proseOf = (page: string) =>
   readPage(page)
     .replaceAll(/^```[\s\S]*?^```$/gm, "")
@@ -18,7 +17,6 @@ const proseOf = (page: string) =>
 /** Names that several pages can use in one app: they only occur in payloads, or as names of tokens. */
 const SHARED_NAMES = ["Ada", "Ann", "test", "you"];
 
-/** Returns the names that the commands of a page give to actions, data sources and other items. */
 function namesCreatedIn(page: string): string[] {
   const shell = blocksOf(readPage(page)).filter(({ language, notRun }) => language === "sh" && notRun === null);
   const names = shell.flatMap(({ text }) =>
@@ -154,9 +152,8 @@ describe("the documentation", () => {
         const of = (fault: string, found: readonly string[] | null) =>
           (found ?? []).map((part) => `${page}:${line} ${fault}: ${part.trim()}`);
         return [
-          // Without the option interactivecomments, zsh passes a comment after a command to this command as arguments. zsh reports a line
-          // that begins with # as an unknown command. It then continues, unless the line has a quote or another special character of the
-          // shell.
+          // By default, zsh passes a comment after a command to this command as arguments. A line that begins with # is only an unknown
+          // command.
           ...of("comment after a command", commands.match(/\S.*\s#.*/g)),
           ...of(
             "comment with a sign of the shell",

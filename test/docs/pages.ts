@@ -87,7 +87,7 @@ export interface Beginning {
 
 /**
  * Returns the section whose steps a reader of this page has done before, from a mark such as `<!-- begins with: page.md#section -->`.
- * Without `#section`, the mark means the part before the first section. `, first block` limits it to the first block.
+ * Without `#section`, the mark means the part before the first section. With `, first block`, only its first block.
  */
 export function beginningOf(text: string): Beginning | null {
   const mark = /^<!-- begins with: ([\w./-]+\.md)(?:#([\w-]+))?(, first block)? -->$/m;

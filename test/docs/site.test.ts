@@ -37,7 +37,6 @@ const get = (app: FastifyInstance, url: string, headers: Record<string, string> 
 const attributes = (html: string, name: "href" | "src") =>
   [...html.matchAll(new RegExp(`\\s${name}="([^"]*)"`, "g"))].map(([, value]) => value!);
 
-/** Returns the ids of the headings of a page in Markdown. */
 function headingsOf(markdown: string): Set<string> {
   const ids = new Set<string>();
   for (const [, heading] of markdown.replaceAll(/^```[\s\S]*?^```/gm, "").matchAll(/^#{1,6} (.+)$/gm)) {

@@ -24,7 +24,6 @@ describe("requests to HTTP triggers", () => {
     );
     return row.runs;
   };
-  /** Reads from the metrics how many requests had a wrong signature. */
   const countRefusedSignatures = async (): Promise<number> => {
     const metrics = await (await fetch(`${service.url}/metrics`)).text();
     return Number(/^svc_refusals_total\{status="SIGNATURE_INVALID"\} (\d+)$/m.exec(metrics)![1]);

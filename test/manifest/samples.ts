@@ -133,7 +133,7 @@ export const NAMED = {
   ],
 };
 export const NOTHING = { created: [], changed: [], removed: [] };
-/** Plan of the manifest for an app that already has its content, but no values for its bindings. */
+/** Plan of the manifest for an app that already has the manifest's definitions, but no values for their bindings. */
 export const UNCHANGED_PLAN = { ...NOTHING, missing: NAMED.missing };
 
 const deep = JSON.parse(`${"[".repeat(600)}${"]".repeat(600)}`);

@@ -36,7 +36,6 @@ export function mediaOf(service: TestService, as: string | null = "editor") {
   return {
     root,
     send,
-    /** Uploads one file, and expects that the service accepts it. */
     async upload(name: string, bytes: Part["bytes"], fields: Record<string, string> = {}): Promise<MediaFile> {
       const { http, body } = await send([{ name, bytes }], fields);
       if (http !== 201) throw new Error(`${http} ${JSON.stringify(body)}`);
@@ -68,7 +67,6 @@ export type MediaTokens = ReadonlyMap<MediaCaller, string | null>;
 /** Callers that have a right only if a rule gives it. */
 export const CALLERS_WITH_RULES: readonly MediaCaller[] = ["viewer", "live", "unnamed live", "no token"];
 
-/** Returns the HTTP status with which the service refuses a request of this caller. */
 export const refusalStatusOf = (who: MediaCaller): number => (who === "no token" ? 401 : 403);
 
 /** Issues the tokens that the set-up of the app has not created: that of a task, and that of a live page without a person. */

@@ -32,7 +32,6 @@ describe("administrators and roles over two processes", () => {
 
   const as = (token: string, method: string, path: string, body?: object) =>
     service.rest(method, path, { as: token, ...(body && { body }) });
-  /** Sends a request to the second process. Returns its status. */
   const atSecond = async (token: string, path: string) =>
     (await fetch(second.url + path, { headers: { "auth-token": token } })).status;
 

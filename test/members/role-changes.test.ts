@@ -10,7 +10,6 @@ import { useSharedService } from "../harness/shared-service.js";
 import { until } from "../harness/until.js";
 import { cookieOf, createMemberCalls, type Person, stated, tokenIn } from "./support.js";
 
-/** Returns the status with which a subscription ends. */
 async function endOf(source: AsyncIterable<{ errors?: readonly GraphQLFormattedError[] }>): Promise<unknown> {
   let status: unknown = null;
   try {

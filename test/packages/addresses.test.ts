@@ -54,7 +54,6 @@ describe("scripts at addresses of other hosts", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** Calls `what` while the server of the scripts is stopped. */
   async function withoutHost<T>(what: () => Promise<T>): Promise<T> {
     server.closeAllConnections();
     server.close();

@@ -40,10 +40,7 @@ describe("stages and promotions", () => {
     return service.rest("DELETE", `/v3/apps/${id}/actions/${actionId}`);
   };
 
-  /**
-   * Creates a stage while a transaction holds the locks of the statement `first`. Once the request waits for them, the transaction executes
-   * `last`. Expects that the service then refuses the request.
-   */
+  /** Creates a stage while a transaction holds the locks of `first` and, once the request waits, executes `last`. Expects a refusal. */
   const expectRefused = async (source: number, first: string, last = "SELECT") => {
     const sent = await service.db.transaction(async (manager) => {
       await manager.query(first);

@@ -106,7 +106,7 @@ describe("accounts in Studio", () => {
 
   it("the first link creates an administrator by passphrase, and its token is in no address after it was read", async () => {
     const requested: string[] = [];
-    // Removes the fragment, which Puppeteer adds to the URL of a request. Browsers do not send it to the server.
+    // Removes the fragment, which Puppeteer adds to the URL of a request. Browsers do not send fragments to servers.
     page.on("request", (request) => requested.push(request.url().split("#")[0]!));
     const email = await openSetupLink();
     expect(await page.evaluate("location.href")).to.equal(`${base}/studio/setup`);

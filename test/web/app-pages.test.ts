@@ -291,7 +291,7 @@ describe("the app's own pages", () => {
     it("in the viewer for the session of a person: it runs drafts, and ends with the session or the role", async () => {
       const [owner, other] = [await signedInPerson(service), await signedInPerson(service)];
       const ids = [owner.user.id, other.user.id];
-      // Removes the rights of administrators, so that both users have only their roles.
+      // Removes the rights of administrators, so that the two users of this test have only their roles.
       await service.db.query("UPDATE person SET is_administrator = false WHERE id = ANY ($1::bigint[])", [ids]);
       await createAction(greetingCode("a draft"), { access: "editors" });
       await page.setCookie({ name: "auth_token", value: owner.token, url: network.url });

@@ -15,11 +15,9 @@ export interface ClientPage {
 }
 
 /**
- * Registers hooks that open a page for each test. The returned object has its fields only while a test or hook runs. By default, each test
- * has its own profile.
- * With `isReloaded`, all tests share one page, which is loaded again for each test. This is faster; use it if the tests store nothing in
- * the page.
- * With `isOpened: false`, each test opens its page itself.
+ * Registers hooks that open a page for each test, by default in a separate profile. With `isReloaded`, all tests share one page, which is
+ * reloaded for each test. This is faster, but the tests must store nothing in the page. With `isOpened: false`, each test opens its page
+ * itself. The returned object has its fields only while a test or hook runs.
  */
 export function useClientPage({ isReloaded = false, isOpened = true } = {}): ClientPage {
   let browser: Browser;

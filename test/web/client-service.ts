@@ -22,7 +22,7 @@ export interface ScriptedAnswer {
   cut?: "before the headers" | "after the headers";
 }
 
-/** Content security policy of the page. The library must work under it. */
+/** Strict content security policy of the page, under which the library must work. */
 const pagePolicy = (scripts: string) => `default-src 'none'; img-src data:; connect-src *; script-src ${scripts}`;
 
 /** Handles all other routes: records each request, and returns the response that the test has set, by default 200 with {}. */
@@ -116,7 +116,6 @@ export async function startClientService() {
     feed,
     page,
     origin: `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`,
-    /** Removes all recorded requests, responses of the test and client actions. */
     reset() {
       recorder.received.length = 0;
       recorder.answers.clear();

@@ -47,7 +47,7 @@ const PREPARE_PAGE = `if (!globalThis.holdResponses) {
       Object.getOwnPropertyDescriptor(Object.getPrototypeOf(field), "value").set.call(field, text);
       field.dispatchEvent(new Event(field.tagName === "SELECT" ? "change" : "input", { bubbles: true }));
       typed[name] = text;
-      // Lets React render the text before the next one.
+      // Lets React render the text before the code types the next text.
       await new Promise((rendered) => setTimeout(rendered));
     }
     return typed;

@@ -349,10 +349,7 @@ describe("pages on other origins", () => {
       expect(await readPageToken(page)).to.not.equal(token);
     });
 
-    /**
-     * Opens the example page. The page may show notifications and use the clipboard, and each dialog gets the code of the newest e-mail.
-     * `navigations` receives the URLs that scripts of the page open.
-     */
+    /** Opens the example page. Its dialogs get the code of the newest e-mail; `navigations` gets the URLs that its scripts open. */
     async function openExamplePage() {
       const page = await (await browser.createBrowserContext()).newPage();
       await page.browserContext().overridePermissions(url, ["notifications", "clipboard-read", "clipboard-write"]);

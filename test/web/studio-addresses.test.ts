@@ -37,7 +37,7 @@ interface Shown {
   head: string;
   /** First part of the title; by default the heading. */
   title?: string;
-  /** Selector of an element that only the item or the search parameters cause. */
+  /** Selector of an element that appears only with the item or the search parameters. */
   part?: string;
   /** Address to which the page changes the URL. Without this field, the test does not check the URL. */
   becomes?: string;
@@ -243,7 +243,6 @@ describe("the addresses of Studio", () => {
     await service?.stop();
   });
 
-  /** Opens an address, and waits until the expected page is visible. */
   async function show({ address, head, title = head, part, becomes }: Shown): Promise<void> {
     const isShown = `document.title.startsWith(${JSON.stringify(`${title} · `)}) &&
       document.querySelector(".breadcrumbs h1")?.textContent === ${JSON.stringify(head)} &&

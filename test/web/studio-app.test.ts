@@ -365,7 +365,7 @@ describe("Studio's pages of an app", () => {
     expect(await origins()).to.deep.equal(["https://shop.example", "http://localhost:5173"]);
   });
 
-  // test/long/studio-late-responses.test.ts checks all pages, and also saves.
+  // test/long/studio-late-responses.test.ts tests all pages, also while they save.
   it("keeps what a person types before it has read the stored values", async () => {
     expect(await findTextsLostByReads(page, `#/${service.appId}/app`)).to.deep.equal([]);
   });

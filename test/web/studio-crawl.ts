@@ -7,10 +7,7 @@ const OPTIONS_PER_CONTROL_MAX = 8;
 /** Page that the crawler opens between two pages. */
 const QUIET_PAGE = "#/apps";
 
-/**
- * Code for the page: finds the controls, by a key that is equal for all rows of a list. If a dialog is open, only its controls count.
- * Leaves out dangerous buttons in dialogs, sign-out and the code editor.
- */
+/** Code that finds the controls (of an open dialog, if any) by keys that are equal for all rows of a list. Skips dangerous buttons. */
 const CONTROLS_CODE = `
   const root = [...document.querySelectorAll("dialog[open]")].at(-1) ?? document.body;
   const wordsOf = (element) => (element.getAttribute("aria-label") ?? element.labels?.[0]?.textContent ?? element.textContent)
@@ -37,13 +34,7 @@ const ARROW_KEY_GROUPS = ["tablist", "menu", "menubar", "listbox", "grid", "radi
   .map((role) => `[role=${role}]`)
   .join();
 
-/**
- * Returns code for the page that types into a field, selects an option, or focuses another control. The result of the code is:
- * - "absent" if the control does not exist
- * - "unreachable" if the keyboard cannot reach the control
- * - "changed" for a field or an option
- * - the key that presses the control, for all other controls
- */
+/** Returns code that types, selects or focuses. It evaluates to absent, unreachable, changed, or the key that presses the control. */
 const focusCode = (key: string) => `(() => {
   ${CONTROLS_CODE}
   const [element, value] = controls.get(${JSON.stringify(key)}) ?? [];

@@ -81,7 +81,6 @@ export function studioPage(page: Page) {
       await press("s");
     },
 
-    /** Waits until the status of the page is "saved". */
     async saved(): Promise<void> {
       await page.waitForFunction('document.querySelector(".workspace-head [role=status]")?.textContent === "saved"');
     },

@@ -79,7 +79,6 @@ async function findScreenFaults(page: Page): Promise<string[]> {
   ];
 }
 
-/** Declares the tests for one width and theme. */
 export function walkStudio({ width, theme }: WalkOptions): void {
   describe(`Studio, ${theme}, ${width} pixels wide`, () => {
     let registry: TestRegistry;

@@ -6,8 +6,7 @@ import { type GraphqlService, startGraphqlService } from "./graphql-service.js";
 const BUILT = fileURLToPath(new URL("../../web", import.meta.url));
 const FIRST_LOAD_MAX_BYTES = 250 * 1024;
 /**
- * Maximum size in bytes of the editor's files in this build, which compresses fast. test/long/service-build.test.ts checks those of the
- * image.
+ * Maximum size in bytes of the editor's files in a build with fast compression. test/long/service-build.test.ts checks the image's files.
  */
 const EDITOR_MAX_BYTES = 650 * 1000;
 
