@@ -25,10 +25,7 @@ describe("roles by groups of an OpenID provider", () => {
     await provider.stop();
   });
 
-  /**
-   * Signs in as the account `sub` with these groups at the provider. Returns the browser and the path of the page to which the sign-in
-   * leads.
-   */
+  /** Signs in as the account `sub` with these groups. Returns the browser, and the path of the page to which the sign-in leads. */
   async function signIn(sub: string, groups: string[]) {
     const claims = { email: `${sub}@example.com`, email_verified: true, given_name: "Ada", family_name: sub, groups };
     provider.accounts.set(sub, claims);

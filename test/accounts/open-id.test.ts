@@ -353,8 +353,7 @@ describe("Sign-in at an OpenID provider", () => {
     const events = async () =>
       (await rows<{ count: number }>(service.db, "SELECT count(*)::int AS count FROM access_event"))[0]!.count;
     const before = await events();
-    // The limit allows further requests over time, so the number of accepted requests depends on the machine. The test ends at the second
-    // refusal.
+    // The limit allows further requests over time. So the number of accepted requests varies, and the test ends at the second refusal.
     let [sent, refused] = [0, 0];
     for (; refused < 2 && sent < 5_000; sent += 1) if ((await answer()) === 429) refused += 1;
     expect(refused).to.equal(2);

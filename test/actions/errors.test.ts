@@ -49,10 +49,7 @@ const VALIDATION_ERRORS: [Status, string, Record<string, unknown>][] = [
   ["DEPENDENCY_UNRESOLVED", "an unknown package", { dependencies: ["svc-nothing"] }],
 ];
 
-/**
- * Expected status over GraphQL of the conditions whose field has the wrong GraphQL type. GraphQL rejects most of them before a rule of the
- * service runs.
- */
+/** Expected status over GraphQL if a field has the wrong type. GraphQL rejects most such fields before the service's own rules run. */
 const STATUS_OF_TYPE_FAULTS: Record<string, Status> = {
   "description not a string": "REQUEST_INVALID",
   "no environment of the three": "REQUEST_INVALID",

@@ -50,10 +50,7 @@ describe("a change of an action with If-Match or ifUpdatedAt", () => {
     restore: " { restoredFromVersionId }",
   };
 
-  /**
-   * Functions that send the change `name` over REST or GraphQL. They return the error with the current action, or null if the change
-   * succeeded.
-   */
+  /** Functions that send the change `name`. They return the error with the current action, or null if the change succeeded. */
   const EXITS = {
     async REST(name: string, id: number, versionId: number, updatedAt: string) {
       const { method, rest = "", body } = CHANGE_CALLS[name]!;

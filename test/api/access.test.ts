@@ -281,8 +281,7 @@ describe("the access matrix", () => {
         const selection = isCompositeType(getNamedType(field.type)) ? "{ __typename }" : "";
         const text = `${operation} { ${field.name}${passed} ${selection} }`;
         requests += 1;
-        // The service delays refusals of requests without a credential, separately for each client address. So each request has its own
-        // address.
+        // The service delays refusals without a credential, for each client address separately. So each request has its own address.
         const headers = { "x-forwarded-for": `10.0.${requests >> 8}.${requests & 255}` };
         const { errors } = await service.graphql(text, {}, { as: null, headers });
         if (errors?.[0].extensions.status !== "UNAUTHORIZED") open.push(`${text}: ${JSON.stringify(errors?.[0])}`);

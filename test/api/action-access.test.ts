@@ -157,8 +157,7 @@ describe("access of an action", () => {
   });
 
   /**
-   * Functions that start one or two runs of an action. The result has one item per run: undefined if the run started, else the error's
-   * status.
+   * Functions that start one or two runs of an action. They return, for each run, undefined if it started, otherwise the error's status.
    */
   const RUN_STARTS: Record<string, (as: string, name: string | number) => Promise<(string | undefined)[]>> = {
     run: async (as, name) => {

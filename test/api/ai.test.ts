@@ -372,8 +372,7 @@ describe("Svc.AI", () => {
     await service.db.query("DELETE FROM ai_usage");
     await setAi({ dailyTokens: 20 });
     const one = async () => failing(ask({ ...HELLO, maxTokens: 1 }));
-    // Each call uses 12 tokens of the limit of 20. The first call stays below the limit, so the second call may start. The third call may
-    // not.
+    // Each call uses 12 of the 20 tokens. After the first call, tokens are left, so the second call may start. The third may not.
     expect([await one(), await one(), (await one()).code]).to.deep.equal(["none", "none", "LIMIT"]);
     const [used] = await service.db.query("SELECT requests::int, tokens::int FROM ai_usage");
     expect(used).to.deep.equal({ requests: 2, tokens: 24 });

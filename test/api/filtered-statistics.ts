@@ -11,10 +11,7 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 /** Word that a search finds in a third of the inserted runs. */
 const SEARCHED_WORD = "lima";
 
-/**
- * Stores ended and skipped runs of two actions. The runs were queued 23 minutes apart, from `start` on.
- * @param personId person who started about half of the runs
- */
+/** Stores ended and skipped runs, queued 23 minutes apart from `start` on. The person `personId` started about half of them. */
 const insertEndedRuns = (
   { db }: TestService,
   appId: number,

@@ -52,8 +52,7 @@ describe("a service with one app", () => {
       const next = nextLogEntry();
       let seen = false;
       void next.then(() => (seen = true));
-      // A subscription sends no entries from before its start, and the client gets no signal at its start. So the test starts runs until an
-      // entry arrives.
+      // A subscription sends no earlier entries, and does not signal its start. So the test starts runs until an entry arrives.
       await until(async () => {
         await service.rest("POST", `/v3/apps/${service.appId}/actions/hello/runWithResult`, { body: { name: "tail" } });
         return seen;

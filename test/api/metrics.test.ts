@@ -102,8 +102,7 @@ describe("the counters of a process", () => {
     const run = { trigger: "manual", mode: "isolate", outcome: "completed", durationMs: 12 } as const;
     for (let appId = 1; appId <= 1_000; appId += 1) measures.runEnded({ ...run, appId });
     const lines = (await measures.register.metrics()).split("\n").filter((line) => line.startsWith("svc_runs_total{"));
-    // Each of the 100 apps, and the label `other`, has one line for each of the four outcomes. The value is 0 for an outcome that no run
-    // had.
+    // Each of the 100 apps, and the label `other`, has a line for each of the four outcomes, also with the value 0.
     expect(lines).to.have.length(4 * 101);
     const labels = 'trigger="manual",mode="isolate",outcome="completed"';
     expect(lines).to.include(`svc_runs_total{app="100",${labels}} 1`);

@@ -16,10 +16,7 @@ import { addressOf, type KnownIds, requestsInOrder, storeId } from "./shown-requ
 // biome-ignore lint/suspicious/noExplicitAny: an OpenAPI document has no static type
 type Schema = Record<string, any>;
 
-/**
- * Returns the differences between a value and its schema, such as fields that the schema lacks. Supports the keywords that the document
- * uses.
- */
+/** Returns the differences between a value and its schema, such as fields that the schema lacks. */
 function faults(value: unknown, schema: Schema, components: Record<string, Schema>, at = "$"): string[] {
   if (schema["$ref"]) return faults(value, components[schema["$ref"].split("/").at(-1)]!, components, at);
   if (schema["anyOf"]) {
@@ -82,10 +79,7 @@ function clientOf(document: Schema, base: string, token: string) {
   };
 }
 
-/**
- * Recorded responses of the reference. With `RECORD_RESPONSES=1`, the test writes this file. Then format it with biome, and run `npm run
- * reference`.
- */
+/** Recorded responses of the reference. After `RECORD_RESPONSES=1` wrote them, format them with biome, and run `npm run reference`. */
 const RECORDED_FILE = `${ROOT}src/cli/reference/rest-responses.json`;
 
 /** True if the differing field is a duration or a percentile, which is different in each test run. */

@@ -208,8 +208,7 @@ describe("secret bindings", () => {
       const stored = await service.db.query("SELECT encode(sealed, 'escape') AS sealed FROM integration_token");
       expect(stored).to.have.length(1);
       expect(stored[0].sealed).to.not.include("token-1");
-      // A new client secret makes the cached access token invalid. New tokens expire after 20 seconds, so the service requests one for each
-      // run.
+      // A new client secret makes the cached access token invalid. A lifetime of 20 seconds makes the service request a token for each run.
       seconds = 20;
       await bound.set({ __oauth: OTHER });
       await bound.run(REQUEST_CODE, { options });

@@ -122,8 +122,7 @@ describe("the websocket", () => {
     await next();
     const received: Message[] = [];
     socket.on("message", (text) => received.push(JSON.parse(String(text))));
-    // This statement sends no notification. So the service detects the expired token only when an operation starts, or at its regular
-    // check.
+    // This statement sends no notification. So the service detects the expired token only at an operation's start or a regular check.
     await service.db.query("UPDATE credential SET expires_at = now() WHERE id = $1", [id]);
     send({ id: "1", type: "subscribe", payload: { query: "{ __typename }" } });
     expect((await closed).code).to.equal(4403);
@@ -253,8 +252,7 @@ describe("the websocket", () => {
       await manager.query("LOCK TABLE data_source IN ACCESS EXCLUSIVE MODE");
       const query = "subscription { dataSourceChanged(appId: 1, dataSourceId: 1) { __typename } }";
       for (let id = 1; id <= 100; id += 1) send({ id: String(id), type: "subscribe", payload: { query } });
-      // The test must not complete a subscription before its query waits for the lock. So it waits until the number of waiting queries
-      // stays the same.
+      // Each query must wait for the lock before its subscription is completed. So the test waits until the number of waits is stable.
       let looks: number[] = [];
       await until(async () => {
         looks = [...looks, await countLockWaits(manager)].slice(-10);

@@ -62,8 +62,7 @@ function testAttackedPages(runtimeHost: string | null): void {
   let network: Network;
   let runtimeUrl: string;
   const reports: Record<string, string>[] = [];
-  // `npm test` opens the pages only on the service's own origin. test/api/runtime-url.test.ts tests by HTTP requests what each of two
-  // origins serves.
+  // `npm test` uses only the service's own origin. test/api/runtime-url.test.ts tests what each of two origins serves.
   const test = runtimeHost === null ? it : longTest;
 
   const fill = (path: string) =>

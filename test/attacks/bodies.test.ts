@@ -126,8 +126,7 @@ describe("uploads that stall", () => {
   }
 
   /**
-   * Sends the header of a request with a body of `bytes` bytes, but only `sent` of this body.
-   * @returns the connection, and the whole response as soon as the connection has ended
+   * Announces a body of `bytes` bytes, but sends only `sent`. Returns the connection, and the whole response once the connection has ended.
    */
   function upload(
     port: number,
@@ -172,16 +171,14 @@ describe("uploads that stall", () => {
     const port = await listen(60_000, 50);
     const trickling = upload(port, MB, "some", STREAMED_REQUEST);
     const sending = setInterval(() => trickling.socket.write("more"), 10);
-    // If the service closes the connection while bytes arrive, the operating system may reset the connection. The client then loses the
-    // response.
+    // If the service closes the connection while bytes arrive, the operating system may reset it, and the client loses the response.
     const answer = await trickling.answer.catch((error: NodeJS.ErrnoException) => error.code);
     clearInterval(sending);
     expect(answer).to.match(/^HTTP\/1\.1 408 |^ECONNRESET$|^EPIPE$/);
   });
 
   it("are not ended when the service reads slowly", async () => {
-    // The service ends a request if its body makes no progress for 1 s. A shorter limit fails on a busy machine, because the client runs in
-    // the same process.
+    // The service ends a request without progress for 1 s. A shorter limit fails on a busy machine: the client is in the same process.
     const port = await listen(60_000, 1_000);
     const whole = upload(port, 20 * MB, "x".repeat(20 * MB), STREAMED_REQUEST);
     expect(await whole.answer).to.contain(`"bytes":${20 * MB}`);
@@ -200,8 +197,7 @@ describe("uploads that stall", () => {
     const answers: string[] = [];
     for (const [at, path] of paths.entries())
       void announce(path, `198.51.100.${at + 10}`).then((answer) => answers.push(answer));
-    // Requests for unknown apps may together reserve half of the 4 MB, from any number of addresses. So the service accepts two of these 1
-    // MB bodies.
+    // Requests for unknown apps may reserve half of the 4 MB together. So the service accepts two of these bodies of 1 MB each.
     await until(() => answers.length === paths.length - 2);
     const existing = announce("/apps/1", "198.51.100.9");
     expect(await Promise.race([existing, delay(500, "held")])).to.equal("held");

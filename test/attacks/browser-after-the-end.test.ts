@@ -78,10 +78,7 @@ describe("after the end of a run", () => {
   });
   after(() => host.stop());
 
-  /**
-   * Returns the requests that the host has received. The function sends a request of its own, which the host receives after all earlier
-   * ones.
-   */
+  /** Returns the requests that the host has received, after a request of this function, which the host receives last. */
   async function receivedSoFar(): Promise<string[]> {
     const { port } = server.address() as AddressInfo;
     const own = request({ port, path: "/own", agent: false }).end();
@@ -92,10 +89,7 @@ describe("after the end of a run", () => {
     return received;
   }
 
-  /**
-   * Executes a run with this code, and then two more runs of the same app.
-   * @returns requests that the host received before and after the end of the first run; `hadHost` is true if this run has reported a host
-   */
+  /** Returns the host's requests before and after a run's end (during two further runs), and whether this run reported a host. */
   async function late(
     code: string,
     mode: SandboxMode = "document",

@@ -3,10 +3,7 @@ import { expect } from "chai";
 import { SANDBOX_MODES } from "../../src/engine/browser/run.js";
 import { MarkedPage } from "./marked-page.js";
 
-/**
- * Objects that this test does not mark, because a mark on some of their members ends the page. test/long/browser-marks.test.ts marks their
- * members one by one.
- */
+/** Objects with members that end the page if marked. test/long/browser-marks.test.ts marks these members one by one. */
 const PAGE_ENDING_OBJECTS = ["document", "history", "indexedDB", "cookieStore", "navigator.serviceWorker"].map(
   (path) => `scope.${path}`,
 );

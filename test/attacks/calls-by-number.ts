@@ -52,10 +52,7 @@ function valuesOf(given: InputPosition, type: GraphQLInputType = given.type): st
   return [TEXTS[String(type)] ?? '"x"'];
 }
 
-/**
- * Returns lists of arguments. Each list has the required ones, and either no optional one, one optional one, or all optional ones that
- * contain a number.
- */
+/** Returns lists of the required arguments, alone, with each optional one, and with all optional ones that contain a number. */
 function argumentLists(all: readonly InputPosition[], inside = ""): string[][] {
   const isNeeded = ({ name, type }: InputPosition) =>
     isNonNullType(type) || REQUIRED_BY_OPERATION.includes(`${inside}.${name}`);

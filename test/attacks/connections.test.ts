@@ -173,11 +173,7 @@ describe("the address of a visitor", () => {
     expect(ignored).to.deep.equal(["10.1.2.3", "fd00::1", "::1"]);
   });
 
-  /**
-   * Records three large events over one websocket for each X-Forwarded-For header. The limit of one network address allows only one such
-   * group of events.
-   * @returns for each header "sent", or the status of the error
-   */
+  /** Sends three large events for each X-Forwarded-For header, as much as one address may send. Returns "sent" or an error's status. */
   async function sendOverSockets(proxy: Proxy, headers: string[]): Promise<string[]> {
     const service = services[proxy];
     const events = Array.from({ length: 3 }, () => ({

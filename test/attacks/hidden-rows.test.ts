@@ -26,10 +26,7 @@ const PAGES = sampleOf(
 );
 const ALL = [{ type: ["read"], allow: "all" }];
 
-/**
- * Patterns of times and of fields about the last use of a token, session or person. The test removes them, because they differ between two
- * requests.
- */
+/** Patterns of times, and of fields about the last use of a token, session or person. Such values differ between two requests. */
 const TIME = /\d{4}-\d\d-\d\dT[\d:.]+Z/g;
 const LAST_USE = /"(lastUsedAt|lastUsedAddress|lastSeenAt|address)":(null|"[^"]*")/g;
 const HIDDEN_ROW = new RegExp(`${HIDDEN_TEXT}|\\b${HIDDEN_ID}\\b`);

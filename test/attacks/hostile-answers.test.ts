@@ -31,10 +31,7 @@ const HOSTILE_RESPONSES: Readonly<Record<string, readonly [text: string, status:
 /** Maximum concurrent requests of one app, the same as in alert-delivery.ts and push-sender.ts. */
 const REQUESTS_PER_APP = { alerts: 4, pushes: 10 };
 
-/**
- * Starts a host that sends `text` to each connection as soon as it has received data there.
- * @param thenEnds true if the host then closes the connection
- */
+/** Starts a host that responds to the first data of a connection with `text`. If `thenEnds` is true, it then closes the connection. */
 async function startHost(text: string, thenEnds: boolean) {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {

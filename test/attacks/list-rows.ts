@@ -60,10 +60,7 @@ export function createHiddenRows(service: TestService) {
     );
   }
 
-  /**
-   * Adds a person with a role on an app, or an owner of the organization.
-   * @returns token of a session of this person
-   */
+  /** Adds a person with a role on an app, or an owner of the organization. Returns the token of the person's session. */
   async function addMember(
     role: "reader" | "operator" | "editor" | "owner",
     id: number,

@@ -57,10 +57,7 @@ export class MarkedPage {
     return members;
   }
 
-  /**
-   * Marks these objects or members in one run. Returns what the next run sees of the marks and other changes, or null if the page was
-   * replaced.
-   */
+  /** Marks objects or members in one run. Returns what the next run sees of the marks, or null if another page has replaced this page. */
   async leftBy(paths: readonly string[]): Promise<string[] | null> {
     await this.ask(`tool.leave(${JSON.stringify(paths)})`);
     if (!(await this.renew())) return null;
@@ -82,10 +79,7 @@ export class MarkedPage {
     return outcome.ok ? JSON.parse(String(outcome.data ?? "null")) : null;
   }
 
-  /**
-   * Prepares the page for the next run.
-   * @returns false if another page has replaced it
-   */
+  /** Prepares the page for the next run. Returns false if another page has replaced this page. */
   private async renew(): Promise<boolean> {
     if (await this.page.resetSandbox()) return true;
     await this.page.discard();

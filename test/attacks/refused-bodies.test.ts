@@ -10,10 +10,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 
 const MB = 1024 * 1024;
 
-/**
- * Sends a whole body, even if the response arrives before its end, and then a second request.
- * @returns all data from the server, or the error of the connection
- */
+/** Sends a whole body, whatever the response is, and then a second request. Returns all data of the server, or the connection's error. */
 function send(url: string, head: string, body: Buffer): Promise<string> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve) => {

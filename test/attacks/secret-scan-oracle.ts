@@ -16,10 +16,7 @@ const HEX = /[\da-f]{16,}/gi;
 
 const withoutBreaks = (bytes: number[]): number[] => bytes.filter((byte) => byte !== 10 && byte !== 13);
 
-/**
- * Appends a UTF-16 code unit as UTF-8. If the unit is the second half of a surrogate pair, the pair's character replaces the bytes of the
- * first half.
- */
+/** Appends a UTF-16 code unit as UTF-8. The second half of a surrogate pair replaces the first half's bytes by those of the pair. */
 function appendCodeUnit(out: number[], unit: number): void {
   const [a, b, c] = out.slice(-3);
   const isLow = unit >= 0xdc00 && unit < 0xe000;
@@ -91,10 +88,7 @@ function layersOf(text: string): number[][] {
   return [...nested, ...[...new Set([plain, nested.at(-1)!])].flatMap(decoded)];
 }
 
-/**
- * True if the text may have been cut off within the pattern. The text then ends with the first bytes of the pattern (at least eight),
- * followed by up to five other bytes.
- */
+/** True if the text ends with at least eight first bytes of the pattern, and up to five other bytes: a cut may have removed the rest. */
 function endsInPattern(layer: Buffer, pattern: Uint8Array): boolean {
   for (let length = PATTERN_MIN_BYTES; length <= Math.min(pattern.length, layer.length); length += 1) {
     for (let behind = 0; behind < CUT_SLACK && behind + length <= layer.length; behind += 1) {

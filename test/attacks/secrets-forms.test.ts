@@ -84,10 +84,7 @@ const SURROUNDINGS: [string, string][] = [
 /** Parts of a URL before the secret. */
 const URL_BEGINNINGS = ["http://h.example/x?", "http://h.example/x?n=", "http://h.example/x#", "http://h.example/"];
 
-/**
- * Returns the pairs of texts around a value of this length. After a backslash, the value's first letter can become part of an escape. The
- * rest of a short value is then too short to be detected.
- */
+/** Fewer for short values: after a backslash, the first letter may become part of an escape, and the other letters are too few. */
 const surroundingsFor = ({ length }: string) =>
   SURROUNDINGS.slice(0, length > 10_000 ? 1 : length < 12 ? 2 : SURROUNDINGS.length);
 

@@ -25,10 +25,7 @@ async function must(rest: SendRest, method: string, path: string, body?: object)
   throw new Error(`${method} ${path}: ${answer.http} ${JSON.stringify(answer.body)}`);
 }
 
-/**
- * Adds completed runs with log entries in several partitions. Also adds a running run of another app, whose responses the test does not
- * compare.
- */
+/** Adds completed runs in several partitions, and a running run of another app, whose responses the test does not compare. */
 async function fillPartitions({ db }: TestService): Promise<void> {
   const partitions = new Partitions({ db, days: 30 });
   for (const last of [150_000, 420_000]) {

@@ -70,8 +70,7 @@ describe("the connection of the benchmarks", () => {
         () => "an answer",
         (error: Error) => error.message,
       );
-      // Waits until the server has read the request. A socket that is destroyed with unread bytes resets the connection, which causes
-      // another error.
+      // Waits until the server has read the request. To destroy a socket with unread bytes would cause another error: a reset.
       await requestArrived();
       end();
       expect(await answer).to.match(new RegExp(`^${what}`));

@@ -28,10 +28,7 @@ const WINDOWS_ROOTS = [
 ];
 const ENTRIES = ["action.ts", "action.js"];
 
-/**
- * Generates names as authors and attackers choose them: reserved words of operating systems, separators, drives, trailing dots, and any
- * other text.
- */
+/** Generates names as authors and attackers choose them, such as reserved words of operating systems, separators and drives. */
 const names = fc
   .array(
     fc.oneof(

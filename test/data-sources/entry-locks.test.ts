@@ -26,12 +26,7 @@ describe("data sources under locks", () => {
     const tagOf = async (path: string) => (await service.rest("GET", path)).headers.get("etag")!;
     const remove = (path: string, tag = "*") => service.rest("DELETE", path, { headers: { "if-match": tag } });
 
-    /**
-     * Locks entries of the data source `name`, and sends the requests in order: each one when all earlier ones wait for a lock or have a
-     * response.
-     * @param last statement that the locking transaction executes at its end
-     * @param locked number of locked entries, the oldest first
-     */
+    /** Locks the `locked` oldest entries. Sends each request when all earlier ones wait or have ended. Then executes `last`. */
     async function whileLocked(
       name: string,
       requests: (() => Promise<Answer>)[],

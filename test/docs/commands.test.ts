@@ -132,8 +132,7 @@ describe("commands in the documentation", () => {
       seen = true;
     };
     void next.then(end, end);
-    // The API does not signal that a subscription has started, and then sends only later runs. So the test starts runs until the client
-    // receives one.
+    // The API does not signal a subscription's start, and sends only later runs. So the test starts runs until the client receives one.
     await until(async () => {
       if (!seen) await service.rest("POST", `/v3/apps/${appId}/actions/welcome/runWithResult`, { body: {} });
       return seen;

@@ -152,8 +152,7 @@ describe("the documentation", () => {
         const of = (fault: string, found: readonly string[] | null) =>
           (found ?? []).map((part) => `${page}:${line} ${fault}: ${part.trim()}`);
         return [
-          // By default, zsh passes a comment after a command to this command as arguments. A line that begins with # is only an unknown
-          // command.
+          // By default, zsh passes a comment after a command to this command as arguments.
           ...of("comment after a command", commands.match(/\S.*\s#.*/g)),
           ...of(
             "comment with a sign of the shell",

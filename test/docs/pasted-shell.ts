@@ -28,10 +28,7 @@ const DONE_MARK = "<pasted>";
 const ERROR_STATUS_EXIT_CODE = 22;
 
 export interface PastedShell {
-  /**
-   * Resolves to the standard output of the block; rejects with the whole output if it fails.
-   * @param expectsError true if the page shows an error as the response to the block
-   */
+  /** Resolves to the block's output; rejects if it fails. `expectsError`: the page shows an error as the response to the block. */
   paste(commands: string, expectsError?: boolean): Promise<string>;
   end(): Promise<void>;
 }

@@ -136,10 +136,7 @@ describe("globals that a script uses", () => {
 });
 
 describe("a package that is bundled", () => {
-  /**
-   * Bundles with a time limit of 1 ms, and returns the error.
-   * @param seconds processor time that the bundler measures
-   */
+  /** Bundles with a time limit of 1 ms, and returns the error. `seconds` is the processor time that the bundler measures. */
   async function faultAfter(seconds: number): Promise<unknown> {
     const log = pino({ level: "silent" });
     const bounds = { ms: 1, bytes: 2 ** 30 };

@@ -37,8 +37,7 @@ const WASM_PROGRAM = `
   for (let n = 0; n < 1e3; n += 1) instance.exports.f(1e4);`;
 
 /**
- * Program that exits while V8 still compiles, right after two checks have exceeded their time limit. The third check waits until `close`
- * rejects it.
+ * Program that exits while V8 still compiles, after two checks have exceeded their time limit. `close` rejects the third, waiting check.
  */
 const EXITING_PROGRAM = `
   const { createCompileChecker } = await import("${MODULE_URL}");

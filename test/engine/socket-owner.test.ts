@@ -5,10 +5,7 @@ import { expect } from "chai";
 import { openSocketOwnerFinder } from "../../src/engine/egress-proxy/kernel-sockets.js";
 import { findPeerUid, NO_SOCKET_OWNER, readSocketUidFromProc } from "../../src/engine/egress-proxy/socket-owner.js";
 
-/**
- * Program that connects as another user. It starts as root and then calls `setuid`, because the other user may be unable to read Node's
- * files.
- */
+/** Program that connects as another user. It starts as root, because the other user may be unable to read Node's files. */
 const CONNECT_SCRIPT = `
   const [host, port, uid] = process.argv.slice(1);
   const net = require("node:net");

@@ -96,8 +96,7 @@ describe("git repositories", () => {
     const { file, root, commit, items } = repository('[{"key":"a","value":1}]');
     const whole = JSON.parse(await read(hash(commit), packOf(items)));
     expect(whole.settings).to.deep.equal([{ key: "a", value: 1 }]);
-    // The delta builds a file from the first 12 bytes of another file (the base) and an insert. In the pack, the base comes after the
-    // delta.
+    // The delta builds a file from 12 bytes of another file (the base) and an insert. In the pack, the base comes after the delta.
     const base = blob('[{"key":"a",xxxxxxxxxxxxxxxx');
     const rest = Buffer.from('"value":1}]');
     const content = Buffer.concat([

@@ -3,10 +3,7 @@ import { expect } from "chai";
 import type { ChaosOutcome } from "./chaos.js";
 import { WAIT_LIMIT_MS } from "./unrest.js";
 
-/**
- * Keys of ResponseCounts that a chaos test allows. EXECUTION_FAILED is the status of a run whose code could not be read, or whose process
- * was killed.
- */
+/** Allowed keys of ResponseCounts. EXECUTION_FAILED: the code of a run could not be read, or the process of the run was killed. */
 const ALLOWED_ANSWERS = /^(20\d|503 OVERLOADED$|500 EXECUTION_FAILED$|unreachable$)/;
 
 const ALLOWED_TICKS = ["completed", "failed", "still running", "late by more than 60 s", "down at that time"];

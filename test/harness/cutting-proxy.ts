@@ -14,14 +14,10 @@ export interface CuttingProxy {
   answersLost(): number;
   /** Until `heal`, cuts each current and new connection after a random number of bytes. */
   cut(): void;
-  /**
-   * Drops one response and cuts its connection: the response to the next statement whose text contains `to`, or the next response that
-   * contains `with`.
-   */
+  /** Cuts a connection and drops its response: to the next statement that contains `to`, or the next one that contains `with`. */
   loseAnswer(which: { to: string } | { with: string }): void;
   /**
-   * Withholds the response to the next statement whose text contains `to`. Resolves when the proxy receives this statement, to a function
-   * that cuts the connection.
+   * Withholds the response to the next statement that contains `to`. Resolves, at this statement, to a function that cuts the connection.
    */
   withhold(to: string): Promise<() => void>;
   silence(): void;

@@ -18,8 +18,7 @@ export interface GitServer {
   /** Called before each response. */
   onRequest: () => Promise<void>;
   /**
-   * Commits `files` (texts by path) as the whole content of the branch. A text that begins with `->` is a symbolic link.
-   * @returns the hash of the commit
+   * Replaces the branch's content by `files` (texts by path; a text with the prefix `->` is a symbolic link). Returns the commit's hash.
    */
   commit(files: Record<string, string>, branch?: string): string;
   /** Sets a tag on a commit. @param message message of an annotated tag; without a message, the tag is lightweight */

@@ -4,9 +4,8 @@ import { type Db, rows } from "../../src/data/database.js";
 import { until } from "./until.js";
 
 /*
- * Counts the sessions that wait for this connection's locks, directly or behind another such session. Reads pg_locks, because
- * pg_stat_activity does not change within a transaction. Skips the service's index jobs: DROP INDEX CONCURRENTLY waits for a `virtualxid`,
- * and DROP STATISTICS for an AccessExclusiveLock.
+ * Counts sessions that wait for this connection, directly or not. pg_stat_activity would not change within a transaction, unlike pg_locks.
+ * Skips waits of the service's index jobs: a `virtualxid` (DROP INDEX CONCURRENTLY), and an AccessExclusiveLock (DROP STATISTICS).
  */
 const COUNT_LOCK_WAITS = `
   WITH RECURSIVE waiting (pid, blockers) AS (

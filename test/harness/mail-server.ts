@@ -13,10 +13,7 @@ type SmtpRefusal = { code: number; message: string };
 /** Behaviour of the server for the next messages. By default, it accepts them. */
 export interface MailServerBehaviour {
   onRecipient?: (address: string) => SmtpRefusal | null;
-  /**
-   * Behaviour after a whole message was received: reject the message, accept and disconnect without a response, or stay
-   * silent.
-   */
+  /** Behaviour after a whole message: reject it, accept it and disconnect without a response, or stay silent. */
   onData?: (mail: AcceptedMail) => SmtpRefusal | "take and hang up" | "silence" | null;
   onConnect?: () => SmtpRefusal | null;
   auth?: { user: string; password: string };

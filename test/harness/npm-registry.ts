@@ -34,10 +34,7 @@ export interface PublishedPackage {
   files?: Record<string, string>;
   /** Additional fields of package.json. */
   manifest?: Record<string, unknown>;
-  /**
-   * Time of publication. If at least one version has this field, the registry returns publication times for all
-   * versions.
-   */
+  /** Time of publication. If a version has this field, the registry returns publication times for all versions. */
   publishedAt?: Date;
   /** Archive to serve in place of one built from `files`. */
   archive?: Buffer;

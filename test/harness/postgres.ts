@@ -7,10 +7,7 @@ import { pino } from "pino";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/engine/embedded-postgres.js";
 import { until } from "./until.js";
 
-/**
- * Settings of the server. Tests need no durable data, so the server never waits for the disk. The server has few buffers, because DROP
- * DATABASE searches all buffers.
- */
+/** Tests need no durable data, so the server never waits for the disk. It has few buffers, because DROP DATABASE searches all of them. */
 const SETTINGS = {
   fsync: "off",
   full_page_writes: "off",

@@ -10,8 +10,7 @@ export const PROVEN_FILE = fileURLToPath(new URL("../../../test/proven-expressio
 /** Version of the checker. If it changes, all expressions must be proven again. */
 export const { version: VERSION } = createRequire(import.meta.url)("recheck/package.json") as { version: string };
 
-// Selects the checker's JavaScript backend, because the other backends leave processes behind. The checker reads this variable when it is
-// loaded.
+// Selects the checker's JavaScript backend, because the other backends leave processes behind. Must be set before the import.
 process.env["RECHECK_BACKEND"] = "pure";
 const { checkSync } = await import("recheck");
 /** Options that make the result independent of the machine's load: no time limits, and no measured attack. */

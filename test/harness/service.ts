@@ -83,10 +83,7 @@ async function createFirstAppTemplate(dataDir: string): Promise<FirstAppTemplate
   return { name, first: first! };
 }
 
-/**
- * Creates a database with the app and the tokens that the first start of a service creates. Writes credentials.json to `dataDir`. All
- * databases that a test process creates on one server have the same tokens, because they are clones of one template.
- */
+/** Creates a database with the first app, and credentials.json in `dataDir`. All such databases of a server have the same tokens. */
 async function databaseWithFirstApp(dataDir: string) {
   const server = await startTestServer();
   const template = firstAppTemplates.get(server) ?? createFirstAppTemplate(dataDir);

@@ -41,10 +41,7 @@ export interface Pace {
 
 export const FREQUENT_FAULTS: Pace = { kill: [1_000, 1_000], loss: [500, 1_500] };
 
-/**
- * Makes the database unavailable in each of the ways `losses`. During each outage, counts the instances that report READY. @param back
- * called when the database is available again
- */
+/** Loses the database in each of the ways `losses`. Counts the instances that report READY without it, and calls `back` on its return. */
 async function loseDatabase(
   options: { postgres: RestartablePostgres; fleet: ServiceFleet; losses: readonly DatabaseLoss[]; pace: Pace },
   seen: FleetObservations,

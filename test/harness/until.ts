@@ -3,10 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { inspect, isDeepStrictEqual } from "node:util";
 
 const POLL_MIN_MS = 10;
-/**
- * Maximum pause between two checks in milliseconds. A check is often a request. A request every 10 ms would take processor time from the
- * work for which the test waits.
- */
+/** Maximum pause between two checks in milliseconds. More frequent checks would take processor time from the work under test. */
 const POLL_MAX_MS = 50;
 /** Time limit of a wait in milliseconds. It is long, so that a busy machine does not cause failures. */
 const LIMIT_MS = 60_000;

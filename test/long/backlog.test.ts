@@ -10,10 +10,7 @@ const ROUNDS = 300;
 const BACKLOG = 100_000;
 /** Maximum number of runs of the deep queue that may start while a later run of another app waits. */
 const AHEAD_MAX = 100;
-/**
- * For each run in $1, counts the runs of the app $2 that started while the run in $1 was queued. Selects the highest count and the longest
- * wait in seconds.
- */
+/** For each run in $1, counts the runs of app $2 that started while this run was queued. Selects the highest count and the longest wait. */
 const SELECT_RUNS_AHEAD = `
   SELECT max(ahead)::int AS ahead, max(seconds)::float8 AS seconds
     FROM (SELECT (SELECT count(*) FROM run WHERE app_id = $2 AND started_at BETWEEN later.queued_at AND later.started_at) AS ahead,

@@ -15,10 +15,7 @@ for (const mode of SANDBOX_MODES) {
     });
     after(() => page.stop());
 
-    /**
-     * Adds the marks that the next run sees to `left`. If marks end the page, marks each half of them. Returns the marks of pages that
-     * survived.
-     */
+    /** Adds the marks that the next run sees to `left`. If marks end the page, halves them. Returns the marks that did not end the page. */
     async function look(marks: string[], left: string[]): Promise<string[]> {
       const found = await page.leftBy(marks);
       if (found !== null) {

@@ -123,8 +123,7 @@ describe("changes of the language's own objects by a run", function () {
           const said: string[] = [];
           const onConsole = ({ text }: ConsoleLine) => void said.push(text);
           const end = `log("before"); try { ${use} } catch {} log("after"); return 1`;
-          // JavaScript reads `then` of an object with which a promise resolves. So the code makes it undefined for Response and
-          // ArrayBuffer.
+          // If a promise resolves to an object, JavaScript reads the object's property `then`. So the code sets it to undefined.
           const own = "Response.prototype.then = ArrayBuffer.prototype.then = undefined";
           const code = `const url = ${JSON.stringify(host.url)}; ${own}; ${source(holders, instead, end)}`;
           const run = runOf(code, { mode: "network-isolate", timeoutMs: 10_000, onConsole });

@@ -48,10 +48,7 @@ function imageFolder(): string {
   return folder;
 }
 
-/**
- * Replaces variables in a text as compose does, for the syntax that the file uses. @throws Error with the file's message if a required
- * variable is not set
- */
+/** Replaces variables in a text as compose does. @throws Error with the text's own message if a required variable is not set */
 const interpolated = (text: string, variables: Variables): string =>
   text.replace(/\$\{([A-Z_]+)(?::([-?])([^}]*))?\}/g, (_, name: string, kind: string, words: string) => {
     if (variables[name]) return variables[name];
@@ -84,10 +81,7 @@ describe("the page on containers", function () {
     await database.drop();
   });
 
-  /**
-   * Returns the variables of a container: those of the image, then those that compose.yaml sets. `/data` is a separate folder for each
-   * container.
-   */
+  /** Returns a container's variables: those of the image, then those of compose.yaml. Each container has its own folder for `/data`. */
   function environmentOf(service: "api" | "runner", itsPort: number): Variables {
     // Compose replaces variables only in the values of the parsed file.
     const parsed = JSON.stringify(load(read("compose.yaml"), { schema: YAML11_SCHEMA }));

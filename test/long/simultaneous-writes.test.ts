@@ -77,8 +77,7 @@ describe("concurrent changes of one app", function () {
       const triggers = "triggers" in body && number % 2 === 0 && { triggers: [{ trigger: "http", where }] };
       return { ...body, ...name, ...email, ...triggers };
     };
-    // IDs of existing rows, the newest first. The test reads them again after every fifty requests, because requests delete and create
-    // rows.
+    // IDs of existing rows, the newest first. Read again after every fifty requests, because requests delete and create rows.
     let present: Record<string, number[]> = {};
     const near = (): Ids =>
       Object.fromEntries(

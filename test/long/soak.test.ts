@@ -138,8 +138,7 @@ describe("a service that runs for a long time", () => {
     const counted = await readRunCounts();
     for (const [index, app] of apps.entries()) {
       const [room] = CODES[index % CODES.length]!;
-      // On a busy machine, some runs take longer in an isolate than TRIAL_MAX_MS, and start again in a document. So the test expects only
-      // half of the runs in the usual mode.
+      // On a busy machine, some runs exceed TRIAL_MAX_MS in an isolate, and start again in a document. So only half must be in this mode.
       expect(counted(app, room), `${room}, of ${counted(app)}`).to.be.above(counted(app) / 2);
     }
   });

@@ -57,10 +57,7 @@ describe("a flood over few connections", () => {
     expect(peak - before).to.be.below(GROWTH_MAX_BYTES);
   }
 
-  /**
-   * Opens connections that each send 500 requests without waiting for a response. Reconnects when the service closes one, or after a
-   * second.
-   */
+  /** Sends 500 requests on each connection without waiting for responses. Reconnects when the service closes one, or after a second. */
   async function floodPipelines(connections: number, token: () => string): Promise<void> {
     const { hostname, port } = new URL(url);
     const end = Date.now() + FLOOD_MS;

@@ -240,8 +240,7 @@ describe("alerts", function () {
     for (let count = 0; count < 2; count += 1) await service.db.query(sql, [service.appId, other!.id]);
     await service.db
       .transaction(async (manager) => {
-        // The timeout is shorter than the deadlock_timeout of the check. So at a deadlock, PostgreSQL would end this transaction, and the
-        // test would fail.
+        // This timeout is shorter than the check's. So at a deadlock, PostgreSQL would end this transaction, and the test would fail.
         await manager.query("SET LOCAL deadlock_timeout = '10ms'");
         await rows(manager, "SELECT FROM alert_rule WHERE id = $1 FOR NO KEY UPDATE", [id]);
         const check = look();

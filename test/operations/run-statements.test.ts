@@ -57,10 +57,7 @@ describe("a run whose code is known", () => {
     return asked;
   }
 
-  /**
-   * Statements per run while the token is cached. Repeats the measurement if the service read the token again, as it does every few
-   * seconds.
-   */
+  /** Statements per run while the token is cached. Measures again if the service read the token, as it does every few seconds. */
   async function statementsWithKnownToken(runs: () => Promise<unknown>): Promise<string[][]> {
     let asked: string[][];
     do asked = await statementsOf(runs);

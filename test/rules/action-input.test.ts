@@ -139,8 +139,7 @@ describe("action input: the validation table", () => {
     for (const [status, , fields] of VALIDATION_ROWS) {
       for (const [other, , more] of VALIDATION_ROWS) {
         if (Object.keys(fields).some((key) => Object.hasOwn(more, key))) continue;
-        // The environment and the dependencies decide whether some combinations of fields are faults. So pairs with these fields do not
-        // test the order.
+        // A fault of these fields can depend on other fields. So pairs with these fields do not test the order.
         if ("environment" in fields || "environment" in more || "dependencies" in fields || "dependencies" in more)
           continue;
         const first = TABLE.indexOf(status) < TABLE.indexOf(other) ? status : other;

@@ -19,10 +19,7 @@ const run = (state: EndedRun["state"], more: Partial<EndedRun> = {}): EndedRun =
   return { id: ids, actionId: 1, state, scheduled: false, reason: null, finishedAt: NOON, ...more };
 };
 
-/**
- * Applies an alert rule to runs, one letter each: c completed, f failed. Returns ! for each run after which the alert
- * fires, otherwise a dot.
- */
+/** Applies an alert rule to runs (c: completed, f: failed). Returns ! for each run after which the alert fires, otherwise a dot. */
 function firings(rule: Parameters<typeof computeStateAfterRun>[0], outcomes: string): string {
   let standing: AlertRuleState = NEW_ALERT_STATE;
   return [...outcomes]

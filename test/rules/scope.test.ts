@@ -136,8 +136,7 @@ describe("the scope of a notification", () => {
     });
     expect(isUserInScope(scope, many)).to.equal(false);
     expect(isUserInScope(scope, { ...ANN, tags: [1, 2] })).to.equal(true);
-    // Each value of the user's list costs one test, plus one test for each item of the condition's list. Reading the user's list costs one
-    // test, and so does testing it as a whole.
+    // Each value of the user's list costs one test, plus one for each item of the condition's list. Two tests concern the list as a whole.
     const fits = (where: object, length: number) =>
       isUserInScope(parseNotificationScope(where), { ...ANN, tags: Array(length).fill(1) });
     for (const [where, most] of [

@@ -10,10 +10,7 @@ export type SubscriptionName =
   | "runConsoleLinesAdded";
 /** Kinds of callers of a subscription. */
 export type CallerKind = "api" | "editor" | "live" | "visitor" | "user";
-/**
- * Expected outcome for the subscriber. `UNAUTHORIZED` and other codes: an error with this status. `reset`: a message with `reset`. `goes
- * on`: no message, and events continue.
- */
+/** A code: an error with this status. `reset`: a message with `reset`. `goes on`: events continue without a message. */
 type Outcome =
   | "UNAUTHORIZED"
   | "FORBIDDEN"

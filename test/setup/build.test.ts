@@ -25,10 +25,7 @@ describe("the build of the set-up", () => {
     return file;
   }
 
-  /**
-   * Writes src/a.ts with a modification time in Unix milliseconds. The file always has the same size, so only another time makes the file
-   * count as changed.
-   */
+  /** Writes src/a.ts with a time in Unix milliseconds. The size never changes, so only another time makes the file count as changed. */
   function putSource(value: number, time = value): void {
     utimesSync(put("src/a.ts", `export const value = ${value};\n`), new Date(0), new Date(time));
   }

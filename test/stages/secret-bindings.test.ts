@@ -40,8 +40,7 @@ describe("promotions and manifests with secret bindings", () => {
     expect(await rows(service.db, stored, [to])).to.deep.equal([]);
     await service.rest("POST", `${appPath(to)}/settings`, { body: { __pay: "value-of-to" } });
     expect((await promote(to, from, "?plan=true")).body.plan).not.to.have.property("missing");
-    // The target stage has a value for `__pay`, sealed to one origin. The binding of the source stage differs in its origin, or is not
-    // sealed.
+    // The target stage has a value for `__pay`, sealed to one origin. The source stage's binding has another origin, or is not sealed.
     for (const sealed of [true, false]) {
       const changed = sealed ? { origin: two } : { origin: one };
       expect((await bind(from, { key: "__pay", ...changed, sealed, value: "value-of-from" })).http).to.equal(200);

@@ -149,8 +149,7 @@ describe("a client action that changes while a page is open", () => {
   });
 
   longTest("is updated after the connection became silent", async () => {
-    // The library's timeout is 20 seconds. Timers that are ten times faster shorten the test, and still leave a slow machine enough time
-    // for a ping.
+    // The library's timeout is 20 seconds. With timers that are ten times faster, a slow machine still has enough time for a ping.
     await client.page.evaluateOnNewDocument(
       `const wait = setTimeout; window.setTimeout = (then, ms) => wait(then, ms / 10);
        const each = setInterval; window.setInterval = (then, ms) => each(then, ms / 10);`,

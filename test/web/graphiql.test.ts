@@ -47,10 +47,7 @@ async function expectSuggestions(page: Page, text: string, wanted: readonly stri
 
 let operationCount = 0;
 
-/**
- * Writes an operation with a new name into the editor, runs the operation and returns its result. GraphiQL has parsed the operation when
- * the tab shows the name.
- */
+/** Runs an operation with a new name, and returns its result. When the tab shows this name, GraphiQL has parsed the operation. */
 async function runOperation(page: Page, kind: "query" | "subscription", headers: object): Promise<string> {
   const name = `Operation${++operationCount}`;
   await fillEditor(page, "request-headers.json", JSON.stringify(headers));

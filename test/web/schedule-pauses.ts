@@ -80,8 +80,7 @@ async function pauseOneSchedule(
     await (await page.waitForSelector('button[aria-label="Pause: nightly"]:not(:disabled)'))!.click();
     await studio.button("Pause", "//dialog");
   };
-  // The service saves the draft, but the next request, to publish the draft, fails. The page then reads the list of actions twice: after
-  // the error, and because the draft has changed.
+  // The draft is saved, but its publication fails. The page then reads the list twice: after the error, and because the draft changed.
   const reads = await holdReads(page, "ListActions", "PublishAction");
   await clickPause();
   await page.waitForSelector(

@@ -380,8 +380,7 @@ describe("TypeScript of an action's code", () => {
         ...[...text.matchAll(/^```js\n(.*?)^```/gms)].map(([, block]) => [path, block!] as const),
         ...[...text.matchAll(/"code": ("(?:[^"\\]|\\.)*")/g)].map(([, json]) => [path, JSON.parse(json!)] as const),
       ]);
-      // Leaves out code that imports modules, which test/docs/commands.test.ts builds. Also leaves out code of pages, which contains
-      // `execute` only in a string.
+      // Leaves out code with imports, which test/docs/commands.test.ts builds, and code of pages, which has `execute` only in a string.
       const isAction = (text: string) => /^(?:async )?function execute\b/m.test(text) && !/^import /m.test(text);
       const documents = written.filter(([, text]) => isAction(text));
       // The service receives the code without `config`, and the editor checks that code.

@@ -50,11 +50,7 @@ const focusCode = (key: string) => `(() => {
   return "changed";
 })()`;
 
-/**
- * Uses a control by the keyboard.
- * @returns false if the control does not exist
- * @throws if the keyboard cannot reach the control
- */
+/** Uses a control by the keyboard. Returns false if the control does not exist. @throws if the keyboard cannot reach the control */
 async function operate(page: Page, key: string): Promise<boolean> {
   const focus = () =>
     page.evaluate(focusCode(key)) as Promise<"absent" | "changed" | "unreachable" | "Space" | "Enter">;

@@ -248,8 +248,7 @@ export function walkStudio({ width, theme }: WalkOptions): void {
       await service.db.query("DELETE FROM app");
       for (const isAdministrator of [true, false]) {
         await service.db.query("UPDATE person SET is_administrator = $1", [isAdministrator]);
-        // The service caches rights, and this statement sends no notification. So the test waits until the service has read the rights
-        // again.
+        // The service caches rights, and this statement sends no notification. So the test waits until the service reads the rights again.
         const readKind = () =>
           page.evaluate('fetch("/v1/session").then((answer) => answer.json()).then(({ kind }) => kind)');
         await until(async () => ((await readKind()) === "admin") === isAdministrator);

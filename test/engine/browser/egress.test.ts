@@ -175,8 +175,7 @@ describe("network access of a run", () => {
         { address: "127.0.0.1", family },
       ];
     if (name === "mapped.test") return [{ address: "::ffff:127.0.0.1", family: 6 }];
-    // The first lookup returns a public address, and the second a private one. A proxy with two lookups could check one address and connect
-    // to the other.
+    // The second lookup returns a private address. A proxy that looks up twice would check one address and connect to the other.
     if (name === "rebind.test") return [{ address: asked % 2 === 1 ? "192.0.2.1" : "127.0.0.1", family }];
     return [{ address: "127.0.0.1", family }];
   }

@@ -258,8 +258,7 @@ describe("a run without a document", function () {
         let key = "";
         const seen = (which: string, content: string, changes = {}) =>
           resultOf(browsers, source, { ...here, isolationKey: key, packages: [textOf(which, content)], ...changes });
-        // A page stores scripts by their content hash, and ignores a second source with the same hash. The test tries again if another page
-        // has replaced the first one.
+        // A page stores scripts by content hash, and ignores another source with the same hash. If the page was replaced, try again.
         const both: unknown[] = [];
         while (both.length < 5 && both.at(-1) !== "first,1,first,1") {
           key = `kept ${both.length}`;
@@ -298,8 +297,7 @@ describe("a run without a document", function () {
       }
 
       it("loses none of its time to a previous run that continues after its result", async () => {
-        // The limit is shorter than the time that the service waits for a busy thread, but long enough for a run. On a busy machine, some
-        // attempts may exceed it.
+        // The limit is shorter than the wait for a busy thread, but long enough for a run. On a busy machine, some attempts exceed it.
         const timeoutMs = ISOLATE_READY_TIMEOUT_MS - 50;
         const outcomes: boolean[] = [];
         while (outcomes.length < 20 && !outcomes.includes(true)) {

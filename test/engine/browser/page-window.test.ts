@@ -97,10 +97,7 @@ describe("the window of a document", () => {
     return result.value;
   }
 
-  /**
-   * Expects that the page was hidden at the start of a run, and stayed hidden for at least a frame. Returns true if the page was shown
-   * later in the run.
-   */
+  /** Expects that the page was hidden at the start of a run, for at least a frame. Returns true if the page was shown later. */
   async function expectHiddenAtStart(code = ""): Promise<boolean> {
     const startedAt = Date.now();
     const [wasHidden, shownAt] = (await result(`${code} return ${SHOWN_CODE}`)) as [boolean, number | null];

@@ -47,8 +47,7 @@ const LEFTOVERS: [string, string, string[], SandboxMode?][] = [
 ];
 
 /**
- * Title, code and modes. The code requests `named`, a URL with user name and password, or `/in`, which redirects to such a URL. The
- * credentials must never reach the host.
+ * Title, code and modes. The code requests a URL with credentials (`named`), or is redirected to one (`/in`). The host gets none of them.
  */
 const NEVER_SENT_CREDENTIALS: [string, string, SandboxMode[]][] = [
   ["a request", "await fetch(named + '/auth', hidden)", ["network-isolate", "document"]],

@@ -118,8 +118,7 @@ describe("URLs that a run may not request", () => {
   const FORMS = `const bytes = [...new TextEncoder().encode(s)];
     const base64 = (before) => btoa(before + String.fromCharCode(...bytes));`;
   /**
-   * Returns code that sends `texts` (code of an array) with one API. When the promise of `limitCode` resolves, the run stops waiting for
-   * it.
+   * Returns code that sends `texts` (code of an array) with one API, and waits for it at most until the promise of `limitCode` resolves.
    */
   const codeFor = (
     way: string,

@@ -35,10 +35,7 @@ export async function foundBySql(
   return queries.map((_, at) => rows.map(({ found }) => found[at]!));
 }
 
-/**
- * Matches paths with a number, such as `a.2`, for which sift differs from MongoDB's rules. mingo and the service's SQL follow MongoDB.
- * docs/reference/data-sources.md gives the reasons.
- */
+/** Matches paths with a number, such as `a.2`. For these, sift differs from MongoDB, unlike mingo (see docs/reference/data-sources.md). */
 const PATH_UNLIKE_SIFT = /\.\d/;
 
 export const foundBySift = (documents: readonly Json[], query: Query): boolean[] => documents.map(sift(query));
