@@ -156,9 +156,7 @@ describe("access of an action", () => {
     expect(statusOf(await service.rest("POST", actions, { body }))).to.equal("400 DEPENDENCIES_INVALID");
   });
 
-  /**
-   * Functions that start one or two runs of an action. They return, for each run, undefined if it started, otherwise the error's status.
-   */
+  /** Functions that start one or two runs of an action. They return undefined for each started run, otherwise the error's status. */
   const RUN_STARTS: Record<string, (as: string, name: string | number) => Promise<(string | undefined)[]>> = {
     run: async (as, name) => {
       const { http, body } = await service.rest("POST", `${actions}/${name}/run`, { as, body: {} });

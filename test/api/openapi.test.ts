@@ -79,7 +79,7 @@ function clientOf(document: Schema, base: string, token: string) {
   };
 }
 
-/** Recorded responses of the reference. After `RECORD_RESPONSES=1` wrote them, format them with biome, and run `npm run reference`. */
+/** Recorded responses of the reference. Set `RECORD_RESPONSES=1` to write them; then format the file, and run `npm run reference`. */
 const RECORDED_FILE = `${ROOT}src/cli/reference/rest-responses.json`;
 
 /** True if the differing field is a duration or a percentile, which is different in each test run. */

@@ -147,7 +147,7 @@ describe("the limits of an action", () => {
       "skipped",
       "concurrency: the action's limit of concurrent runs was reached",
     ]);
-    // The service increments this metric after it has stored the skipped run, so the test waits for the metric.
+    // The service counts the skipped run in a metric after it has stored the run, so the test waits for the metric.
     await until(async () => (await counted()) === 1);
     await cancel(first);
     await service.db.query("DELETE FROM schedule WHERE action_id = $1", [copy!.id]);
@@ -197,7 +197,7 @@ describe("the limits of an action", () => {
     expect((await result("own")).body.result).to.include("ConcurrencyError");
   });
 
-  /** Sets the debounce delay to 1 ms, so that the next call starts the run. Until then, the delay is long enough for a slow machine. */
+  /** Sets the debounce delay to 1 ms, so that the next call starts the run. The earlier, longer delay suits slow machines. */
   const shortenDelay = (actionId: number) =>
     service.db.query("UPDATE action SET debounce = jsonb_set(debounce::jsonb, '{delayMs}', '1') WHERE id = $1", [
       actionId,

@@ -40,7 +40,7 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
   let receivedElsewhere: IncomingMessage[] = [];
   let printed: string[] = [];
 
-  /** Connects every request to a local server. Records the host and port that the request has addressed. */
+  /** Connects requests for localhost to a local server, and refuses all others. Records the host and port of each request. */
   const sender = new OutgoingRequestSender(async (host, port) => {
     contacted.add(`${host}:${port}`);
     if (host !== "localhost" && host !== "127.0.0.1") throw Object.assign(new Error(), { code: "ECONNREFUSED" });

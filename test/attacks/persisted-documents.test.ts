@@ -41,7 +41,7 @@ describe("documents that the service knows", () => {
       expect(body.errors[0].message).to.contain('documentId must be "sha256:" followed by');
       expect(body.errors[0].extensions.status).to.equal("REQUEST_INVALID");
     }
-    // If a request has both, the service executes `query` and ignores `documentId`.
+    // If a request has `query` and `documentId`, the service executes `query`.
     const { body } = await ask({ documentId: idOf(Apps), query: "{ __typename }" });
     expect(body.data).to.deep.equal({ __typename: "Query" });
   });

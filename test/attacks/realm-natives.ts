@@ -44,7 +44,7 @@ export async function tryNatives(url: string, from: number | null, count: number
   ];
   const hooks = (hook: Any, names: readonly PropertyKey[] = [...HOOKS, Symbol.iterator, Symbol.asyncIterator]): Any =>
     Object.fromEntries(names.map((name) => [name, hook]));
-  /** Returns the methods of a stream source or sink that throw. There is no `start`, so that the stream can start. */
+  /** Returns methods of a stream's source or sink that throw, without `start`, so that the stream can start. */
   const broken = (): Any => hooks(throwError, HOOKS.slice(1, 9));
 
   /** Returns objects of the platform's classes. */

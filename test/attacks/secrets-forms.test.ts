@@ -84,7 +84,7 @@ const SURROUNDINGS: [string, string][] = [
 /** Parts of a URL before the secret. */
 const URL_BEGINNINGS = ["http://h.example/x?", "http://h.example/x?n=", "http://h.example/x#", "http://h.example/"];
 
-/** Fewer for short values: after a backslash, the first letter may become part of an escape, and the other letters are too few. */
+/** Returns fewer texts for a short value: after a backslash, its first letter may become part of an escape, and too few remain. */
 const surroundingsFor = ({ length }: string) =>
   SURROUNDINGS.slice(0, length > 10_000 ? 1 : length < 12 ? 2 : SURROUNDINGS.length);
 

@@ -41,7 +41,7 @@ export interface Pace {
 
 export const FREQUENT_FAULTS: Pace = { kill: [1_000, 1_000], loss: [500, 1_500] };
 
-/** Loses the database in each of the ways `losses`. Counts the instances that report READY without it, and calls `back` on its return. */
+/** Loses the database in each of the ways `losses`. Counts instances that report READY in the outage. `back` runs when it has ended. */
 async function loseDatabase(
   options: { postgres: RestartablePostgres; fleet: ServiceFleet; losses: readonly DatabaseLoss[]; pace: Pace },
   seen: FleetObservations,

@@ -169,7 +169,7 @@ describe("a file that claims to be a backup", function () {
     try {
       await firstCredentials(own.url, join(folder, "own"));
       await query(own.url, "CREATE TABLE somebody_elses AS SELECT 1 AS one");
-      // These tables and sequences have names in mixed case, and a value above JavaScript's safe integers.
+      // Names in mixed case, and a sequence with a value above JavaScript's safe integers.
       await query(own.url, `CREATE TABLE "Some Orders" (id int); CREATE TABLE orders ("userId" int)`);
       await query(
         own.url,

@@ -15,7 +15,7 @@ for (const mode of SANDBOX_MODES) {
     });
     after(() => page.stop());
 
-    /** Adds the marks that the next run sees to `left`. If marks end the page, halves them. Returns the marks that did not end the page. */
+    /** Adds the marks that the next run sees to `left`. If marks end the page, tests halves of them. Returns the marks that did not. */
     async function look(marks: string[], left: string[]): Promise<string[]> {
       const found = await page.leftBy(marks);
       if (found !== null) {

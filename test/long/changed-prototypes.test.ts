@@ -36,7 +36,9 @@ const REPLACEMENTS: Record<string, string> = {
   "numbers that nobody may change": "{ __proto__: null, value: 1 }",
 };
 
-/** Code of the objects to change. The test replaces the properties in NAMES on them and, except on Object.prototype, their own ones. */
+/**
+ * Code of the objects to change. On each, the test replaces the properties in NAMES and, except on Object.prototype, all own properties.
+ */
 const CHANGED_OBJECTS: Record<string, string> = {
   "what all objects have": "[Object.prototype]",
   "what the language's own objects have": `[

@@ -40,7 +40,7 @@ describe("an open page without a network for 30 s", () => {
     return id;
   }
 
-  /** Opens pages until exactly these actions start in one of them. */
+  /** Sends page views until one of them starts exactly these actions. */
   const waitForActions = (...expected: string[]) =>
     until(async () => {
       await page.evaluate("window.ran = new Set(); void Svc.App.Analytics.pageView({})");

@@ -194,7 +194,7 @@ describe("this release and the previous one on one database, under load", functi
     const old = await serve("before", first);
     await delay(SERVED_ALONE_MS);
 
-    // This process migrates the schema while the previous release serves.
+    // The process of this release migrates the schema while the previous release serves.
     const current = await serve("this", await launch(THIS_RELEASE));
     db = await openDatabase(database.url, 2);
     const beside = delay(SERVED_TOGETHER_MS);

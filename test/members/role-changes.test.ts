@@ -171,7 +171,7 @@ describe("members whose roles change", () => {
     const reader = await join(id, "reader");
     const link = (by: string) => as(by, "POST", `${members(id)}/${reader.id}/reset-link`);
     expect((await link(owner.token)).http).to.equal(201);
-    // This change sends no notification, so the access check still uses cached rights, and the operation itself must refuse the request.
+    // This statement sends no notification, so the access check still uses cached rights, and the operation itself must refuse the request.
     await service.db.query("DELETE FROM organization_member WHERE organization_id = $1 AND person_id = $2", [
       id,
       owner.id,

@@ -347,7 +347,7 @@ const expressions = fc
   .tuple(field(0, 59), field(0, 23), field(1, 31), field(1, 12), field(0, 6))
   .map((fields) => fields.join(" "));
 
-/** Compares each minute of three days with croner, from a time between 1970 and 2046. */
+/** Compares croner's next due times with those of a search minute by minute: up to five, within three days after `minute`. */
 function sameMinutes(frequency: string, minute: number): void {
   const fields = parseCron(frequency);
   if ("fault" in fields) throw new Error(`${frequency}: ${fields.fault}`);

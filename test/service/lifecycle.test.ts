@@ -38,7 +38,7 @@ const PUSHED = {
   actions: ["pushed-first", "pushed-second"].map((name) => ({ name, code: QUICK })),
 };
 
-/** Server that answers no request until it is released. Runs that wait for it do not end before, however slow the machine is. */
+/** Server that answers no request until it is released. So runs that wait for a response end only then, also on a slow machine. */
 class HoldingServer {
   private readonly waiting = new Set<ServerResponse>();
   private readonly server: Server = createServer((_request, response) => this.waiting.add(response));
