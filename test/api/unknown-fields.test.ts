@@ -111,7 +111,7 @@ const ALWAYS_WRITTEN_COLUMNS = [
   "media_orphan",
 ];
 
-/** Returns a digest of the rows of each table, without ALWAYS_WRITTEN_COLUMNS. */
+/** Returns a digest of the rows of each table, except the tables in ALWAYS_WRITTEN_COLUMNS. */
 async function tableStates({ db }: TestService): Promise<Map<string, string>> {
   const tables = await rows<{ name: string }>(
     db,

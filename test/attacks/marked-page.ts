@@ -57,7 +57,7 @@ export class MarkedPage {
     return members;
   }
 
-  /** Marks objects or members in one run. Returns what the next run sees of the marks, or null if another page has replaced this page. */
+  /** Marks objects or members in one run. Returns the marks and changes that the next run sees, or null if the page was replaced. */
   async leftBy(paths: readonly string[]): Promise<string[] | null> {
     await this.ask(`tool.leave(${JSON.stringify(paths)})`);
     if (!(await this.renew())) return null;

@@ -93,9 +93,7 @@ export const cases: fc.Arbitrary<Case> = fc
   })
   .filter(({ secrets }) => secrets.length > 0);
 
-/**
- * Generates `count` texts. Expects that the scan finds a secret if and only if the oracle finds one, and that masking removes all secrets.
- */
+/** Generates `count` texts. The scan must find a secret if and only if the oracle does; only then, masking must change the text. */
 export function expectSameVerdicts(count: number): void {
   const property = fc.property(cases, ({ secrets, text, cut }) => {
     const scan = new SecretScan(secrets);

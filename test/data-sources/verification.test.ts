@@ -44,7 +44,7 @@ describe("verification by code", () => {
     });
   const refusal = ({ http, body }: { http: number; body: { status: string } }) => `${http} ${body.status}`;
 
-  /** Returns the text of the newest message to the address; null if there is none. */
+  /** Returns the six-digit code in the newest message to the address; null if there is none. */
   async function codeFor(address: string): Promise<string | null> {
     const [found] = await rows<{ text: string }>(
       service.db,

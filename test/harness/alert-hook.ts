@@ -44,7 +44,7 @@ export async function startAlertHook(): Promise<AlertHook> {
   };
 }
 
-/** Returns the first fault of a rule's alerts: unsent alerts, no alert for failed runs, or a wrong order. Null if there is none. */
+/** Returns a rule's first fault: unsent alerts, no alert for failed runs, a wrong order, or a wrong last state. Null if there is none. */
 function faultOf(
   states: ReceivedAlert["state"][],
   row: { failed: number; told: boolean; unsent: number },

@@ -112,7 +112,7 @@ export async function checkTicks(db: Db, actionIds: number[], from: Date, to: Da
   };
 }
 
-/** Waits until all due ticks are claimed, deletes the schedules, and waits until all runs end. Returns the time of the last ticks. */
+/** Waits until all due ticks are claimed, deletes the schedules, and waits until all runs end. Returns the time `now` at the call. */
 export async function waitUntilSettled(db: Db, now: () => number): Promise<Date> {
   const to = new Date(now());
   const claimed = async () => (await db.query("SELECT min(next_tick) > $1 AS claimed FROM schedule", [to]))[0].claimed;

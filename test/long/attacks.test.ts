@@ -62,7 +62,7 @@ describe("an attack by one app, or without a credential, beside a neighbour", ()
     return { http: response.status, text: await response.text() };
   }
 
-  /** Creates an app for the attacker. Its requests have the token of an administrator. */
+  /** Creates an app for the attacker, who sends requests with the token of an administrator. */
   async function hostile(actions: Record<string, string> = {}): Promise<HostileApp> {
     const { admin } = service.credentials().tokens;
     apps += 1;

@@ -57,7 +57,7 @@ describe(`the schema of a database with ${ROWS} runs`, function () {
     release?.remove();
   });
 
-  /** Settings with which the service removes no old rows and refuses nothing by a limit. */
+  /** Variables with which the service removes no old rows, neither by their age nor by their size. */
   const environment = () => ({
     DATABASE_URL: database.url,
     SETTINGS_KEY: settingsKey,

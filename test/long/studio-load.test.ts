@@ -26,7 +26,7 @@ describe("the first load of Studio", () => {
     await service?.stop();
   });
 
-  /** Returns the compressed size of all files that the page has requested, in bytes. */
+  /** Returns the compressed size in bytes of the assets that the page has requested. */
   const loaded = () =>
     page.evaluate(`performance.getEntriesByType("resource").filter(({ name }) => name.includes("/assets/"))
       .reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0)`) as Promise<number>;

@@ -186,7 +186,7 @@ describe("notifications", function () {
     expect(pushed).to.have.length(5);
   });
 
-  /** Selects deliveries that failed once and are due again. */
+  /** Selects deliveries with one failed attempt that no process is sending. */
   const waiting = () => rows(service.db, "SELECT FROM push_delivery WHERE attempts = 1 AND holder IS NULL");
 
   it("are sent by another process when theirs died, and the second message replaces the first", async () => {

@@ -227,7 +227,7 @@ describe("values of Studio's forms", () => {
     const limited: Refusal = { status: "RATE_LIMIT_EXCEEDED", message: "too many", details: { retryAfter: 7 } };
     const denied: Refusal = { status: "FORBIDDEN", message: "not allowed", details: {} };
 
-    /** @param refusals errors for each run's ID, which its next requests get in this order */
+    /** @param refusals by run ID, the errors that the requests for this run get, in order */
     async function cancelled(refusals: Record<number, Refusal[]>) {
       const asked: number[] = [];
       const waits: number[] = [];
