@@ -246,7 +246,7 @@ describe("requests of server actions", () => {
       "(await Svc.App.V3.Actions.request({ url: payload.origin })).body",
       "await (await fetch(payload.plain)).text()",
       "(await Svc.App.V3.Actions.request({ url: payload.origin + '/redirect' })).body",
-      // Without a body, the other server can still pass data to the code: by the time or the kind of its failure.
+      // Without a body, the other server can still pass data to the code: by when or how the request fails.
       "await Svc.App.V3.Actions.request({ url: payload.origin + '/failure' }).catch(() => payload.known)",
     ];
     try {

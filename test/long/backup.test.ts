@@ -86,7 +86,7 @@ describe("a backup of a gigabyte", function () {
     writeFileSync(join(folder, "key"), (KEY as { bytes: Buffer }).bytes.toString("base64"));
     service = await startTestService({ ROLES: "api", INTAKE_QUOTA_MB: "0", LOG_MAX_MB: "0", DISK_FREE_MIN_MB: "0" });
     await fillService(service);
-    // Each row has about a kilobyte. A separate client inserts the rows, because it has no time limit.
+    // Each row has about a kilobyte. A separate client, which has no statement timeout, inserts the rows.
     const client = new Client({ connectionString: service.databaseUrl });
     await client.connect();
     await client.query(`

@@ -136,7 +136,7 @@ describe("the scope of a notification", () => {
     });
     expect(isUserInScope(scope, many)).to.equal(false);
     expect(isUserInScope(scope, { ...ANN, tags: [1, 2] })).to.equal(true);
-    // Each value of the user's list costs one test, plus one for each item of the condition's list. Two tests concern the list as a whole.
+    // Each value costs one test, plus one per item of the condition's list. The user's list itself counts as a value; its lookup costs one.
     const fits = (where: object, length: number) =>
       isUserInScope(parseNotificationScope(where), { ...ANN, tags: Array(length).fill(1) });
     for (const [where, most] of [

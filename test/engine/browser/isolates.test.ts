@@ -258,7 +258,8 @@ describe("a run without a document", function () {
         let key = "";
         const seen = (which: string, content: string, changes = {}) =>
           resultOf(browsers, source, { ...here, isolationKey: key, packages: [textOf(which, content)], ...changes });
-        // A page stores scripts by content hash, and ignores another source with the same hash. If the page was replaced, try again.
+        // A page stores scripts by content hash, and ignores another source with the same hash. The test repeats this if the page is
+        // replaced.
         const both: unknown[] = [];
         while (both.length < 5 && both.at(-1) !== "first,1,first,1") {
           key = `kept ${both.length}`;
