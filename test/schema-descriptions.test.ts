@@ -20,7 +20,6 @@ interface Members extends NamedField {
   enumValues?: readonly NamedField[] | null;
 }
 
-/** Lists the type, its fields with their arguments, its input fields and its enum values. */
 function partsOf({ name, description, fields, inputFields, enumValues }: Members): Described[] {
   const members = [...(fields ?? []), ...(inputFields ?? []), ...(enumValues ?? [])];
   const given = (fields ?? []).flatMap((field) =>

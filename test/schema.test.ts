@@ -228,7 +228,6 @@ describe("the committed contracts, which npm run schema writes", () => {
   });
 
   describe("pages of lists", () => {
-    /** Names of arguments that select a page, including those inside an input type. */
     const PAGING_ARGUMENTS = ["limit", "offset", "cursor", "before", "page", "first", "last"];
     const EARLIER_PAGE_FIELDS = /^(pagination|nextBefore|countIsExact)$/;
     const outputs = (schema: GraphQLSchema) => Object.values(schema.getTypeMap()).filter(isObjectType);

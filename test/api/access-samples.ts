@@ -65,7 +65,6 @@ const page =
 /** Scope of a route about people: an app, an organization, the service, or the account of the caller's session. */
 type PeopleScope = "app" | "organization" | "service" | "session";
 
-/** Routes about people, each with its operation and its scope. */
 export const PEOPLE_ROUTES: Readonly<Record<string, readonly [Operation, PeopleScope]>> = {
   "GET /v1/auth/session": ["manageOwnAccount", "service"],
   "PUT /v1/auth/account": ["manageOwnAccount", "session"],

@@ -17,7 +17,6 @@ const CALLERS: readonly Caller[] = [...TRUSTED, "live", "london", "paris", ...VI
 /** Callers whose runs use the draft. */
 const CALLERS_OF_DRAFTS: readonly Caller[] = ["editor", "admin", ...VIEWERS];
 
-/** Values of the field `access` of an action, each with the callers that can start the action. */
 const ACCESS_KINDS: readonly { name: string; access: unknown; admits: readonly Caller[] }[] = [
   { name: "everyone", access: "everyone", admits: ["live", "viewer", ...SIGNED_IN] },
   { name: "editors", access: "editors", admits: VIEWERS },

@@ -5,7 +5,6 @@ import { randomBytes } from "node:crypto";
 import { signedInPerson } from "../harness/people.js";
 import type { TestService } from "../harness/service.js";
 
-/** Resource to change: its IDs, and the time of its last change. */
 export interface Sample {
   /** IDs for the parameters of the path, or for the arguments of the mutation. */
   ids: Record<string, string | number>;

@@ -14,7 +14,6 @@ import { ROUTES } from "../../src/api/rest/routes.js";
 
 const SCHEMA = fileURLToPath(new URL("../../../schema/schema.graphql", import.meta.url));
 
-/** IDs and names for path parameters and field arguments. */
 export interface Ids {
   appId: number;
   id: number;

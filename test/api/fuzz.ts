@@ -13,7 +13,6 @@ import {
 } from "graphql";
 import type { TestService } from "../harness/service.js";
 
-/** Creates a value for one text, number or other value of a request. */
 export type ValueGenerator = (kind: "text" | "number" | "any") => unknown;
 
 export const NUL: ValueGenerator = (kind) => (kind === "number" ? 1 : kind === "any" ? { "a\0": "b\0" } : "a\0b");

@@ -26,7 +26,6 @@ const SCHEMA = fileURLToPath(new URL("../../../schema/schema.graphql", import.me
 const CODE = "async function execute() { return 1; }";
 const ACTION = { name: "first", code: CODE };
 
-/** A route, a valid body for it, and unknown fields with the expected error. */
 interface Sample {
   method?: string;
   path: string;

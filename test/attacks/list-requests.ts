@@ -37,7 +37,6 @@ export interface Reply {
   text: string;
 }
 
-/** Texts in the names of visible rows and of hidden rows. */
 export const VISIBLE_TEXT = "kept-by-its-own";
 export const HIDDEN_TEXT = "never-to-be-shown";
 

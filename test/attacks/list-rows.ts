@@ -38,7 +38,6 @@ export function createHiddenRows(service: TestService) {
     return answer.body;
   }
 
-  /** Adds a session, a passkey and an account of an external provider for the owner of a token. */
   async function addAccount(token: string, mark: string): Promise<void> {
     const [{ id, personId }] = (await rows<{ id: number; personId: number }>(
       db,

@@ -10,7 +10,6 @@ export const PUSH_KEYS = {
   auth: "BTBZMqHH6r4Tts7J_aSIgg",
 };
 
-/** Makes the next row of each of these tables get the ID `number`. */
 async function setNextIds(db: Db, number: number, tables: readonly string[]): Promise<void> {
   for (const table of tables) {
     const sequence = `coalesce(pg_get_serial_sequence('${table}', 'id'), '${table}_id_seq')`;

@@ -26,7 +26,6 @@ function random(bytes: number): Buffer {
   );
 }
 
-/** Secrets by name, in forms that are slow to scan. */
 export const SECRETS: Record<string, unknown> = {
   "9,000 strings AAAA0000…": numbered(9000, "AAAA"),
   "100 KB of A": "A".repeat(100 * KB),

@@ -31,7 +31,6 @@ function command(
   });
 }
 
-/** Returns the prefix under which the media store has this database's files. */
 async function mediaPrefixOf(url: string): Promise<string> {
   const client = new Client({ connectionString: url });
   await client.connect();

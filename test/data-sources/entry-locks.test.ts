@@ -53,7 +53,6 @@ describe("data sources under locks", () => {
       return Promise.all(sent);
     }
 
-    /** Returns a function that restores the data source's only version. */
     async function prepareRestore(name: string): Promise<() => Promise<Answer>> {
       await make(name, { entries: [{ a: 1 }] });
       const commit = { append: false, entries: [{ data: { a: 2 } }] };

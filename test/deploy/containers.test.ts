@@ -22,13 +22,11 @@ import { type Manifest, renderChart } from "./chart.js";
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const read = (file: string) => readFileSync(join(ROOT, file), "utf8");
 
-/** Names of all variables that the service reads. */
 const VARIABLES = new Set(listVariableDescriptions().map(([name]) => name));
 const DEFAULTS = readConfig({});
 const KINDS = { Deployment, PodDisruptionBudget, Service, ScaledObject };
 const CHART = join(ROOT, "deploy/helm/svc-app-actions");
 
-/** Returns those names that are neither variables of the service nor in `others`. */
 const unknownVariables = (names: readonly string[], others: readonly string[] = []) =>
   names.filter((name) => !VARIABLES.has(name) && !others.includes(name));
 

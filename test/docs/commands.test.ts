@@ -25,7 +25,6 @@ const isErrorResponse = (block: Block | undefined): boolean =>
 const isDone = (block: Block) =>
   RUN.includes(block.language) || block.file !== null || block.isResponse || block.isOutput || isAction(block);
 
-/** Pages whose blocks other tests send or compare. */
 const PAGES_OF_OTHER_TESTS: Readonly<Record<string, string>> = {
   "docs/reference/rest-routes.md": "test/api/openapi.test.ts sends the requests",
   "docs/reference/svc-calls.md": "the examples run below, and in test/web/own-pages.test.ts",
@@ -80,7 +79,6 @@ describe("commands in the documentation", () => {
     for (const folder of folders) rmSync(folder, { recursive: true, force: true });
   });
 
-  /** Creates an app with credentials, as the first start of the service does. */
   async function newApp(name: string) {
     const { body } = await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name } });
     const { id } = body.app;

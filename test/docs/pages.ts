@@ -5,7 +5,6 @@ import { fileURLToPath } from "node:url";
 
 export const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 
-/** Paths of all pages, from the repository's root. */
 export const PAGES: readonly string[] = [
   ...["README.md", "BENCHMARKS.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"],
   ...globSync("docs/**/*.md", { cwd: ROOT }).sort(),

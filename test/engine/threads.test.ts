@@ -2,7 +2,6 @@
 import { expect } from "chai";
 import { createThreadPool } from "../../src/engine/threads.js";
 
-/** Returns the URL of a module that exports the function `work` with this source. */
 const moduleOf = (body: string) => new URL(`data:text/javascript,${encodeURIComponent(`export const work = ${body}`)}`);
 
 function threadsOf<I, O>(body: string, changes: { timeoutMs?: number; memoryMb?: number } = {}) {

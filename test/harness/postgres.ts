@@ -143,7 +143,6 @@ export function freshDatabase(): Promise<FreshDatabase> {
   return databaseFrom(TEMPLATE);
 }
 
-/** Creates an empty database, for tests of the migrations. */
 export function emptyDatabase(): Promise<FreshDatabase> {
   return databaseFrom("template0");
 }

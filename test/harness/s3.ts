@@ -12,7 +12,6 @@ interface S3Server {
 // The package has no types.
 const S3rver = createRequire(import.meta.url)("@20minutes/s3rver") as new (options: object) => S3Server;
 
-/** Starts an S3 server with one bucket. Returns its URL and the folder with its content. */
 export async function startS3(bucket = "media"): Promise<{ url: string; folder: string; stop: () => Promise<void> }> {
   const folder = mkdtempSync(join(tmpdir(), "svc-s3-"));
   const server = new S3rver({

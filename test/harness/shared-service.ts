@@ -10,7 +10,6 @@ import { CREDENTIAL_CHANNEL, Credentials } from "../../src/operations/access/cre
 import { createCallers, startTestService, type TestService } from "./service.js";
 import { stopAfterLastFile } from "./shared-processes.js";
 
-/** Roles of the two shared services: without and with a runner. */
 const SHARED_ROLES = ["api", "api,runner"] as const;
 type SharedRoles = (typeof SHARED_ROLES)[number];
 

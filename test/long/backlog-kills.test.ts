@@ -15,7 +15,6 @@ const QUEUED_RUNS = 100_000;
 const RUNNER_KILLS = 10;
 /** Number of rows that one statement inserts. */
 const CHUNK = 10_000;
-/** Number of runs that end between two kills of a runner. */
 const RUNS_BETWEEN_KILLS = 200;
 const CODE = 'async function execute() { console.log("ran"); return 1 }';
 

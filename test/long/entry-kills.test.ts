@@ -14,7 +14,6 @@ const IMPORTED_ENTRIES = 20_000;
 const COMMITTED_ENTRIES = 40;
 const RECOVERY_LIMIT_MS = 60_000;
 
-/** Totals of the rows of one data source. */
 interface SourceState {
   entries: number;
   bytes: number;

@@ -15,7 +15,6 @@ import { launchChromium } from "../web/chromium.js";
 const FILE_LIMIT_MS = 90_000;
 const FILES_PER_LOAD = 20;
 const LOAD_PATIENCE_MS = 2_000;
-/** Parts of the browser's DOM that this test uses. */
 interface LoadedFile {
   document: { title: string; body: { append(element: object): void }; createElement(tag: string): object };
   navigator: { serviceWorker: { register(url: string): Promise<unknown> } };

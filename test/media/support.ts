@@ -19,7 +19,6 @@ export interface Part {
 
 export type Media = ReturnType<typeof mediaOf>;
 
-/** Returns functions that send media requests for the first app, as the caller `as`. */
 export function mediaOf(service: TestService, as: string | null = "editor") {
   const root = `/v1/apps/${service.appId}/media`;
   const token = as !== null && as in service.tokens ? service.tokens[as as keyof TestService["tokens"]] : as;

@@ -20,7 +20,6 @@ interface ReceivedAlert {
   body: Record<string, unknown> & { text: string };
 }
 
-/** Starts a webhook that returns scripted responses and stores the requests that it receives. */
 async function startHook() {
   const received: ReceivedAlert[] = [];
   const answers: number[] = [];

@@ -13,7 +13,6 @@ const MODULES_FOLDER = new URL("../../../node_modules/", import.meta.url).pathna
 const require = createRequire(import.meta.url);
 const CLIENT_TYPES = readFileSync(new URL("../../web/client/svc.d.ts", import.meta.url), "utf8");
 
-/** Returns the stored types of an installed package. */
 async function typesOf(name: string, namespace: boolean): Promise<string[] | null> {
   const files = new Map<string, Buffer>();
   for (const folder of [name, `@types/${name}`]) {

@@ -2,7 +2,6 @@
 import { expect } from "chai";
 import { ActionError, type Status } from "../../src/errors.js";
 
-/** Calls `act`, expects an ActionError with this status, and returns its message. */
 export function refusal(status: Status, act: () => unknown): string {
   let thrown: unknown;
   try {

@@ -74,7 +74,6 @@ function outcomeOf(name: SubscriptionName, callerKind: CallerKind, rightLoss: Ri
   }
 }
 
-/** Each subscription with each kind of caller and each way to lose the right. */
 export const subscriptionCases = (Object.keys(SUBJECTS) as SubscriptionName[]).flatMap((name) =>
   SUBJECTS[name].callers.flatMap((callerKind) =>
     RIGHT_LOSSES.map((rightLoss) => ({

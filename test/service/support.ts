@@ -22,7 +22,6 @@ export async function get(url: string): Promise<Answer> {
   return { http: response.status, body: await response.json() };
 }
 
-/** Returns functions that send REST requests as the first app's editor. */
 export function createEditor(url: string, token: string) {
   async function call(method: string, path: string, body?: unknown): Promise<Answer> {
     const response = await fetch(`${url}/v3/apps/1/actions${path}`, {

@@ -41,7 +41,6 @@ describe("the installation of packages from npm's cache", () => {
     writeFileSync(join(root, file), content, { mode });
   }
 
-  /** Returns the path in the cache of the archive with this integrity. */
   function pathInCache(integrity: string): string {
     const hash = Buffer.from(integrity.slice("sha512-".length), "base64").toString("hex");
     return join("cache/_cacache/content-v2/sha512", hash.slice(0, 2), hash.slice(2, 4), hash.slice(4));

@@ -4,7 +4,6 @@ export function urlOfSetUpModule(name: string): string {
   return new URL(`../../../scripts/setup/${name}.mjs`, import.meta.url).href;
 }
 
-/** Imports scripts/setup/<name>.mjs with the types that the test expects. */
 export function importSetUpModule<T>(name: string): Promise<T> {
   return import(urlOfSetUpModule(name));
 }

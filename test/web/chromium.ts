@@ -28,7 +28,6 @@ export async function launchOwnChromium(): Promise<Browser> {
   return browser;
 }
 
-/** Chromium that all test files of this process share. */
 let shared: Promise<Browser> | null = null;
 
 async function launchShared(): Promise<Browser> {

@@ -53,7 +53,6 @@ describe("the example app", () => {
     runExample({}, "--url", service.url, "--app", String(service.appId), ...args);
   const get = async (path: string) => (await service.rest("GET", path.replace(":id", String(service.appId)))).body;
 
-  /** Reads all data of the app that the example may change. */
   async function readAppState() {
     const [{ actions }, { dataSources }, settings, { apps }] = await Promise.all([
       get("/v3/apps/:id/actions"),

@@ -4,7 +4,6 @@ import { longTest } from "../harness/samples.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type GraphqlService, startGraphqlService } from "./graphql-service.js";
 
-/** Part of the Monaco editor's API that these tests use. */
 interface MonacoGlobal {
   __MONACO: { editor: { getModels(): { uri: { path: string }; setValue(text: string): void }[] } };
 }

@@ -7,7 +7,6 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { mediaOf } from "../media/support.js";
 import { launchChromium } from "./chromium.js";
 
-/** Code that makes each call of the package once, and returns the results. */
 const EVERY_MEDIA_CALL = `
   const { Folders, Files } = Svc.Media;
   const folder = await Folders.create({ name: "tour-" + where });

@@ -51,7 +51,6 @@ describe("pages on other origins", () => {
       as,
       headers: { ...(origin !== null && { origin }), "x-forwarded-for": address },
     });
-  /** Inserts the URL, the app ID and a token of this service into a text of the docs. */
   const fillIn = (text: string) => filledIn(text, { ...service, token: service.tokens.editor });
   const statusOf = ({ http, body }: { http: number; body: { status?: string } }) => `${http} ${body.status}`;
   const countCredentials = async (address: string) => {

@@ -25,7 +25,6 @@ export async function buildReactPage(source: string, serviceUrl: string): Promis
   return outputFiles[0]!.text;
 }
 
-/** Starts the server of a site. Returns the origin of the site, with the host localhost. */
 export async function listenAsLocalhost(site: Server): Promise<string> {
   await new Promise<void>((resolve) => site.listen(0, "127.0.0.1", resolve));
   return `http://localhost:${(site.address() as AddressInfo).port}`;

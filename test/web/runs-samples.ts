@@ -15,7 +15,6 @@ export const ENDLESS_CODE = "async function execute() { console.log('begun'); aw
 /** ID of no action. */
 const ABSENT_ACTION = 999_999;
 
-/** Returns the links to runs in the list, without their search parameters. */
 export const listedLinks = (page: Page): Promise<string[]> =>
   page.$$eval(".runs-box .run-link", (all) => all.map((one) => one.getAttribute("href")!.split("?")[0]!));
 

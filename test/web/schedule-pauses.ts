@@ -5,7 +5,6 @@ import type { TestService } from "../harness/service.js";
 import { holdReads } from "./held-reads.js";
 import type { StudioPage } from "./studio-page.js";
 
-/** Request body of an action with a schedule. */
 export const SCHEDULED_ACTION = {
   name: "nightly",
   active: true,
@@ -111,7 +110,6 @@ async function pauseOneSchedule(
   await page.waitForSelector(".week .due");
 }
 
-/** Pauses and resumes all schedules of the app, and then the schedule of one action. */
 export async function pauseSchedules(...walk: Parameters<typeof pauseOneSchedule>): Promise<void> {
   await pauseAllSchedules(walk[0]);
   await pauseOneSchedule(...walk);

@@ -75,7 +75,6 @@ export const kindOfPlace = (href: string): string =>
   // A run's page shows the same with all filters of the list.
   href.replace(/\d+/g, "#").replace(/(\/runs\/#)\?.*$/, "$1");
 
-/** Returns the URLs that the screen links to. */
 export const linksOn = (page: Page) =>
   page.evaluate(
     `[...document.querySelectorAll('a[href^="#/"]')].filter((link) => link.checkVisibility()).map((link) => link.getAttribute("href"))`,

@@ -38,7 +38,6 @@ export function studioPage(page: Page) {
     await page.keyboard.sendCharacter(text);
   }
 
-  /** Clicks the button or link with this text when it exists and is enabled. */
   async function button(name: string, inside?: string): Promise<void> {
     const found = await page.waitForSelector(withText("*[self::button[not(@disabled)] or self::a]", name, inside));
     await found!.click();
@@ -85,7 +84,6 @@ export function studioPage(page: Page) {
       await page.waitForFunction('document.querySelector(".workspace-head [role=status]")?.textContent === "saved"');
     },
 
-    /** Starts a run by the keyboard shortcut when the page allows a run. */
     async run(): Promise<void> {
       await page.waitForSelector(".payload .primary:enabled");
       await press("Enter");
@@ -104,7 +102,6 @@ export function studioPage(page: Page) {
       return rows;
     },
 
-    /** Switches this field of a data source's definition from the form to JSON. */
     async showJson(field: string): Promise<void> {
       await (await page.waitForSelector(`[data-field="${field}"] .segments label:last-child`))!.click();
     },

@@ -97,7 +97,6 @@ async function callAndWatch(scene: StoryWindow): Promise<void> {
   expect(await studio.textOf(".entry:first-child .gist")).to.contain("GRACE!");
 }
 
-/** Replays a failed run with another payload, and restores an earlier version of the action. */
 async function runAgainAndRestore(scene: StoryWindow): Promise<void> {
   const { service, page, studio } = scene;
   const failed = (await service.rest("GET", `/v3/apps/${service.appId}/runs?state=failed`)).body.runs[0];

@@ -110,7 +110,6 @@ describe("Svc.DataSources", () => {
   );
   let customerUrl: string;
 
-  /** Opens a page of the customer's site and loads svc.js into it. */
   async function openCustomerPage(token: string): Promise<Page> {
     const opened = await (await browser.createBrowserContext()).newPage();
     await opened.goto(customerUrl);

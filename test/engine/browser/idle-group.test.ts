@@ -101,7 +101,6 @@ describe("the group of processes with the lowest priority", () => {
       });
     }
 
-    /** True if this account may use control groups, and the kernel has them. */
     async function hasControlGroups(): Promise<boolean> {
       const probe = spawn("sleep", ["60"]);
       children.push(probe);
