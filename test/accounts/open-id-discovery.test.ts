@@ -1,4 +1,3 @@
-/** Tests sign-ins that start at the same time while the OpenID provider does not answer. */
 import { expect } from "chai";
 import { OpenId } from "../../src/operations/accounts/open-id.js";
 

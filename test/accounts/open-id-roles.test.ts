@@ -1,4 +1,3 @@
-/** Tests the roles that a sign-in at an OpenID provider gives and takes away. */
 import { expect } from "chai";
 import { MEMBERS_MAX } from "../../src/limits.js";
 import { type OpenIdProviderServer, startOpenIdProvider } from "../harness/open-id-provider.js";

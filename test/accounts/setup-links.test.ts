@@ -1,4 +1,3 @@
-/** Tests set-up links that several processes create at the same time. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import type { AccountModules } from "../../src/operations/accounts/people-accounts.js";

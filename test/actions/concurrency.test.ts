@@ -1,4 +1,3 @@
-/** Tests concurrent writes: names, publications, idempotency keys. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 import { API_CLIENTS, type ApiClient, createRestApiClient, type Outcome } from "./api-clients.js";

@@ -1,4 +1,3 @@
-/** Tests the creation of a person together with a session: both succeed, or neither. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 

@@ -1,4 +1,3 @@
-/** Tests streamed responses: the service disconnects a slow reader, but not a reader that waits for a slow source. */
 import { once } from "node:events";
 import { type AddressInfo, connect } from "node:net";
 import { Readable } from "node:stream";

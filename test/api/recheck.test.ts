@@ -1,4 +1,3 @@
-/** Tests when the service checks the tokens of open sockets again: when a token expires, and on request. */
 import { mock } from "node:test";
 import { expect } from "chai";
 import { CredentialRecheck, type SocketWithToken } from "../../src/api/live/recheck.js";

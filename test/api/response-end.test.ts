@@ -1,4 +1,3 @@
-/** Tests that the service detects when a caller disconnects, over HTTP and on a websocket. */
 import { once } from "node:events";
 import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -1,4 +1,3 @@
-/** Tests pings on websockets: which sockets the service terminates. */
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { mock } from "node:test";

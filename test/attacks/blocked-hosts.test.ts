@@ -1,4 +1,3 @@
-/** Checks the error of a request that the service blocks because of its URL. The error contains no part of the URL, not even the host. */
 import { EventEmitter } from "node:events";
 import { expect } from "chai";
 import type { CDPSession } from "puppeteer";

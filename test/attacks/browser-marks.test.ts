@@ -1,4 +1,3 @@
-/** Checks that the next run in the same page sees no mark that a run has left on any reachable object. */
 import { expect } from "chai";
 import { SANDBOX_MODES } from "../../src/engine/browser/run.js";
 import { MarkedPage } from "./marked-page.js";

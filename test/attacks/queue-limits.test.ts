@@ -1,4 +1,3 @@
-/** Tests apps that fill the queue with runs, and another app that queues runs after them. */
 import { expect } from "chai";
 import fc from "fast-check";
 import { QUEUED_RUNS_PER_APP_RESERVED } from "../../src/limits.js";

@@ -1,4 +1,3 @@
-/** Tests hundreds of lookups of names whose DNS servers never respond. They must not delay lookups of other names. */
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { isIPv6 } from "node:net";

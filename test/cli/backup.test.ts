@@ -1,4 +1,3 @@
-/** `npm run backup` and `npm run restore` on the command line: options, messages, results. */
 import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

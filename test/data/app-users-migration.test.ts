@@ -1,4 +1,3 @@
-/** Tests the migration that adds `isUsers` to data sources: which data sources it marks, and that the audit log states which ones. */
 import { expect } from "chai";
 import { type Db, migrateDatabase, migrateSchema, openDatabase } from "../../src/data/database.js";
 import { MIGRATIONS } from "../../src/data/migrations.js";

@@ -1,4 +1,3 @@
-/** Tests functions that run on another thread: results, errors, and limits of time and memory. */
 import { expect } from "chai";
 import { createThreadPool } from "../../src/engine/threads.js";
 

@@ -1,4 +1,3 @@
-/** Tests picture decoding and package bundling in a container in which only root has a user ID. */
 import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";

@@ -1,4 +1,3 @@
-/** Tests which HTTP triggers can be saved: errors by their paths, addresses that are taken, versions, imports, and GraphQL. */
 import { expect } from "chai";
 import type { TestService } from "../harness/service.js";
 import { useSharedService } from "../harness/shared-service.js";

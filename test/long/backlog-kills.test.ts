@@ -1,4 +1,3 @@
-/** Queues a hundred thousand runs, and kills runners ten times while they claim them. Checks the outcome of each run. */
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,3 @@
-/** Tests a process on a machine whose clock is ahead of the database's clock. */
 import { expect } from "chai";
 import { type Db, openDatabase } from "../../src/data/database.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";

@@ -1,4 +1,3 @@
-/** Imports a CSV of a million rows. Compares the duration with PostgreSQL's own COPY of the same rows, and measures the memory. */
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { type IncomingMessage, request } from "node:http";

@@ -1,4 +1,3 @@
-/** Kills the service and its database during imports and commits. Each import or commit must be complete with its events, or absent. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

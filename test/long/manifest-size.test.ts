@@ -1,4 +1,3 @@
-/** Tests the maximum size of a manifest: many megabytes are applied, and more than 32 MB are rejected. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 import { CODE } from "../manifest/samples.js";

@@ -1,4 +1,3 @@
-/** Tests the log of a process whose database disappears and returns. */
 import { expect } from "chai";
 import { startRestartablePostgres } from "../harness/gateway.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";

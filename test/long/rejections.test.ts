@@ -1,4 +1,3 @@
-/** Checks that the service logs an unhandled rejection as its own fault, and that the process survives. */
 import { expect } from "chai";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { until } from "../harness/until.js";

@@ -1,4 +1,3 @@
-/** Sends 20,000 unusual bodies to the settings endpoints. */
 import { expect } from "chai";
 import { sendOddBodies } from "../api/odd-bodies.js";
 import { startTestService, type TestService } from "../harness/service.js";

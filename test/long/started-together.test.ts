@@ -1,4 +1,3 @@
-/** Starts three service processes at once on an empty database. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

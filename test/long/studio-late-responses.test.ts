@@ -1,4 +1,3 @@
-/** Tests on each page of Studio that no late response replaces what a person has typed. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { APP_SUBPAGES, VIEW_NAMES } from "../../src/web/studio/shell/views.js";

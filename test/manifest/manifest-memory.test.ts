@@ -1,4 +1,3 @@
-/** Tests that requests reserve memory before they read all definitions of an app. */
 import "reflect-metadata";
 import { createHash } from "node:crypto";
 import { expect } from "chai";

@@ -1,4 +1,3 @@
-/** Tests access to an app's media: each caller, each permission, and each kind of rule. */
 import { expect } from "chai";
 import { DATABASE_POOL_CONNECTIONS, rows } from "../../src/data/database.js";
 import type { MediaFile } from "../../src/data/media-types.js";

@@ -1,4 +1,3 @@
-/** Tests signed links to files: what each link opens, when it ends, and who may create one. */
 import { createHmac, hkdfSync, randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { createKeyRing } from "../../src/engine/key-ring.js";

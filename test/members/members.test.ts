@@ -1,4 +1,3 @@
-/** Tests organizations, members and invitations, and attacks on them. */
 import { expect } from "chai";
 import { MEMBERS_MAX } from "../../src/limits.js";
 import type { Role } from "../../src/rules/roles.js";

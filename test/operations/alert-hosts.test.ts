@@ -1,4 +1,3 @@
-/** Tests alerts to hosts that an app names: they reach no private address. */
 import { expect } from "chai";
 import { type AlertHook, startAlertHook } from "../harness/alert-hook.js";
 import type { TestService } from "../harness/service.js";

@@ -1,4 +1,3 @@
-/** Tests how many statements the evaluation of alert rules executes. */
 import { expect } from "chai";
 import type { Logger } from "pino";
 import { AlertWatch } from "../../src/operations/alerts/alert-watch.js";

@@ -1,4 +1,3 @@
-/** Tests how the service reads the scripts of a run. */
 import { syncBuiltinESMExports } from "node:module";
 import { mock } from "node:test";
 import { expect } from "chai";

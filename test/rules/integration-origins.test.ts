@@ -1,4 +1,3 @@
-/** Tests the origins of an action: valid values, and their stored form. */
 import { expect } from "chai";
 import { INTEGRATION_ORIGINS_MAX } from "../../src/limits.js";
 import { findIntegrationOriginsFault, toStoredIntegrationOrigins } from "../../src/rules/integration-origins.js";

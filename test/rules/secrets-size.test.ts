@@ -1,4 +1,3 @@
-/** Tests the maximum number and size of an app's secrets. */
 import { expect } from "chai";
 import { SECRETS_MAX_BYTES, SECRETS_MAX_COUNT } from "../../src/limits.js";
 import { findSecretLimitFault, findSecretsOfSetting, measureSecrets } from "../../src/rules/secrets.js";

@@ -1,4 +1,3 @@
-/** Tests visibility tiers of settings, valid keys, and the 100 KB limit. */
 import { expect } from "chai";
 import fc from "fast-check";
 import { SETTINGS_KEYS_PER_REQUEST } from "../../src/limits.js";

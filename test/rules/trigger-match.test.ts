@@ -1,4 +1,3 @@
-/** Tests which events a trigger's filter matches. */
 import { expect } from "chai";
 import fc from "fast-check";
 import { LOG_EVENT_TYPES, matchesAnalyticsTrigger, matchesLogTrigger } from "../../src/rules/trigger-match.js";

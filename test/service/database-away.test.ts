@@ -1,4 +1,3 @@
-/** Tests a database outage while the service runs. */
 import { once } from "node:events";
 import { expect } from "chai";
 import WebSocket from "ws";

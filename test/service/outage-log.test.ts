@@ -1,4 +1,3 @@
-/** Tests the log of a process during a database outage. */
 import { expect } from "chai";
 import { DatabaseError } from "pg";
 import { markDiskFree } from "../../src/postgres.js";

@@ -1,4 +1,3 @@
-/** Tests a whole service that uses remote browsers. */
 import { expect } from "chai";
 import { ConfigError, readConfig } from "../../src/config.js";
 import { type RemoteChromium, startRemoteChromium } from "../harness/remote-chromium.js";

@@ -1,4 +1,3 @@
-/** Tests rollbacks of promotions while another request changes the same app. */
 import { expect } from "chai";
 import type { EntityManager } from "typeorm";
 import { countLockWaits } from "../harness/lock-waits.js";

@@ -1,4 +1,3 @@
-/** Tests secret bindings in promotions and manifests: they are copied without values, and no sealed value is sent elsewhere. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import type { TestService } from "../harness/service.js";

@@ -1,4 +1,3 @@
-/** Tests stages of an app and promotions between them, over REST and GraphQL. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import type { Manifests } from "../../src/operations/manifest/manifests.js";

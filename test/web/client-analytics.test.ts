@@ -1,4 +1,3 @@
-/** Tests which requests the client library sends for analytics events. */
 import { expect } from "chai";
 import { useClientPage } from "./client-page.js";
 

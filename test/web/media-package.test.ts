@@ -1,4 +1,3 @@
-/** Tests that the calls of `Svc.Media` return the same in a server action and in a page that loads svc.js. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { rows } from "../../src/data/database.js";

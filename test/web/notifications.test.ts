@@ -1,4 +1,3 @@
-/** Tests notifications in a page of the app and in Studio. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { longTest } from "../harness/samples.js";

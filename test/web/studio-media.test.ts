@@ -1,4 +1,3 @@
-/** Tests Studio's Media page on a desktop and on a phone. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

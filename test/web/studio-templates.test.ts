@@ -1,4 +1,3 @@
-/** Tests the templates from which Studio creates actions. */
 import { expect } from "chai";
 import { draftToInput } from "../../src/web/studio/actions/draft.js";
 import { ACTION_TEMPLATES, createDraftFromTemplate } from "../../src/web/studio/actions/templates.js";
