@@ -1,4 +1,3 @@
-/** Unusual and normal bodies for create and update. */
 import { expect } from "chai";
 import fc from "fast-check";
 import type { TestService } from "../harness/service.js";

@@ -1,4 +1,3 @@
-/** Helpers for tests of actions, including legacy rows. */
 import { rows } from "../../src/data/database.js";
 import type { TestService } from "../harness/service.js";
 import type { ApiClient } from "./api-clients.js";

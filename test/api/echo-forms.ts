@@ -1,4 +1,3 @@
-/** Encodings in which a server may send a received secret back in a response. */
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 
 /** Text that follows the secret in a zstd sample. zstd does not compress a short text, so the secret would be readable. */

@@ -1,4 +1,3 @@
-/** Sets a new passphrase by a reset link, also while another request of the person is in progress. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { countLockWaits } from "./lock-waits.js";

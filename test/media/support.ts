@@ -1,4 +1,3 @@
-/** Helpers for tests of media: callers, access rules, forms, pictures, and the contents of the store. */
 import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,3 @@
-/** Creates people, organizations and invitations for the tests of members. */
 import { expect } from "chai";
 import type { Role } from "../../src/rules/roles.js";
 import { PASSPHRASE } from "../harness/people.js";

@@ -1,5 +1,3 @@
-/** Sample origins of pages that may use an app, and invalid values. */
-
 export const SHOP_ORIGIN = "https://shop.example";
 
 /** Origins in different notations, some of them twice. */

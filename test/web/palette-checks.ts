@@ -1,4 +1,3 @@
-/** Checks the command palette of Studio: its keys, and the kinds of items that its search finds. */
 import type { Page } from "puppeteer";
 import type { TestService } from "../harness/service.js";
 import type { StudioPage } from "./studio-page.js";

@@ -1,4 +1,3 @@
-/** Actions and helpers for the tests of runs in Studio. */
 import type { Page } from "puppeteer";
 import { deleteStoredRuns, insertSearchedRuns } from "../harness/searched-runs.js";
 import type { TestService } from "../harness/service.js";

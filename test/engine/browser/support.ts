@@ -1,4 +1,3 @@
-/** Helpers for tests of the browser: shared browsers, and runs with default values. */
 import pino from "pino";
 import type { BrowserSource } from "../../../src/engine/browser/browser-source.js";
 import { Browsers, type BrowsersOptions } from "../../../src/engine/browser/browsers.js";
