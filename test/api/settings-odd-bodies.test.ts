@@ -1,4 +1,3 @@
-/** Sends unusual bodies to the settings endpoints. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 import { sendOddBodies } from "./odd-bodies.js";
