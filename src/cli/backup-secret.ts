@@ -3,10 +3,7 @@ import { readFileSync } from "node:fs";
 import type { BackupSecret } from "../engine/archive/encryption.js";
 import { StartError } from "../errors.js";
 
-/**
- * Minimum length of a passphrase. One guess takes a third of a second to check, but an attacker could still guess a
- * shorter passphrase.
- */
+/** Minimum length of a passphrase. Attackers could guess a shorter one, although the derivation of the key makes each guess slow. */
 const PASSPHRASE_MIN_CHARACTERS = 12;
 const KEY_BYTES = 32;
 

@@ -1,6 +1,5 @@
 /**
- * `npm run backup -- FILE`: writes all data of the service into one file while the service runs. The last line of its
- * output is JSON.
+ * `npm run backup -- FILE`: writes all data of the service into one file. The service can keep running. The last line of output is JSON.
  */
 import "reflect-metadata";
 import { existsSync } from "node:fs";
@@ -23,7 +22,9 @@ const OPTIONS = {
   "without-keys": { type: "boolean", default: false },
 } as const;
 
-/** Returns the keys that encrypt the settings; none if the installation has no key yet and thus no encrypted setting. */
+/**
+ * Returns the keys that encrypt the settings: those of SETTINGS_KEY, otherwise those in the key file. Returns [] if there is no key file.
+ */
 function readAvailableKeys({ settingsKeys, dataDir }: Config): readonly Buffer[] {
   const path = settingsKeyFilePath(dataDir);
   return settingsKeys ?? (existsSync(path) ? readKeyFile(path) : []);

@@ -1,6 +1,7 @@
 /**
  * `npm run bootstrap`: creates the first app and its credentials in the empty database of DATABASE_URL. The last line of the output is
- * JSON. With `--link`, prints a link with which one administrator can be created within an hour.
+ * JSON.
+ * With `--link`, prints only a link with which one administrator can be created within an hour.
  */
 import "reflect-metadata";
 import { readFileSync } from "node:fs";
@@ -12,7 +13,7 @@ import { People } from "../operations/access/people.js";
 import { createAccountModules } from "../operations/accounts/people-accounts.js";
 import { type CommandDatabase, parseCommandLine, runCommand, withMigratedDatabase } from "./command.js";
 
-/** Returns the service's URL. With PORT=0 the configuration has no port, so the URL comes from the file of credentials. */
+/** Returns PUBLIC_URL, otherwise the URL that the service wrote into credentials.json, because with PORT=0 only this file has the port. */
 function serviceAddressOf({ publicUrl, dataDir, host, port }: Config): string {
   if (publicUrl !== null) return publicUrl;
   try {

@@ -1,6 +1,6 @@
 /**
- * `npm run browser-flags`: prints the switches with which a browser of BROWSER_WS_ENDPOINTS must be started, one per line.
- * EGRESS_PROXY_HOST must have the same value as on the runner.
+ * `npm run browser-flags`: prints the command-line switches that each browser of BROWSER_WS_ENDPOINTS needs, one per line.
+ * EGRESS_PROXY_HOST must have the same value as for the process that runs actions.
  */
 import { readConfig } from "../config.js";
 import { createBrowserFlags } from "../engine/browser/chromium-flags.js";

@@ -1,7 +1,4 @@
-/**
- * Helpers for all `npm run` commands. They report a failure in one line with exit code 1, parse arguments strictly, and
- * find the database.
- */
+/** Helpers for all `npm run` commands: report a failure in one line with exit code 1, parse arguments strictly, and find the database. */
 import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
 import { pino } from "pino";
 import type { Config } from "../config.js";
@@ -11,7 +8,6 @@ import { createDatabaseNotifications } from "../engine/notifications.js";
 import { formatFatalError, StartError } from "../errors.js";
 import { CREDENTIAL_CHANNEL, Credentials } from "../operations/access/credentials.js";
 
-/** Runs a command. Prints its error as one line on standard error. */
 export async function runCommand(command: () => Promise<void>): Promise<void> {
   try {
     await command();
@@ -21,10 +17,7 @@ export async function runCommand(command: () => Promise<void>): Promise<void> {
   }
 }
 
-/**
- * Parses the words and options of the command line.
- * @throws StartError for an unknown or invalid option; its message ends with `usage`
- */
+/** Parses the words and options of the command line. @throws StartError for an unknown or invalid option; its message ends with `usage` */
 export function parseCommandLine<Options extends ParseArgsOptionsConfig>(
   options: Options,
   usage: string,
@@ -46,8 +39,8 @@ export interface CommandDatabase {
 const createWarningLog = () => pino({ level: "warn" }, pino.destination(2));
 
 /**
- * Calls `work` with the URL of the service's database: DATABASE_DIRECT_URL, or DATABASE_URL, or the embedded database in DATA_DIR. Starts
- * the embedded database for the duration of `work` if no service has started it.
+ * Calls `work` with the URL of the service's database: DATABASE_DIRECT_URL, or DATABASE_URL, or the embedded database in DATA_DIR.
+ * If no service has started the embedded database, starts it until `work` ends.
  */
 export async function withDatabaseUrl<T>(config: Config, work: (url: string) => Promise<T>): Promise<T> {
   const { databaseUrl, databaseDirectUrl, dataDir } = config;
@@ -60,7 +53,6 @@ export async function withDatabaseUrl<T>(config: Config, work: (url: string) => 
   }
 }
 
-/** Migrates the schema of the service's database, then calls `work` with the database. */
 export function withMigratedDatabase<T>(config: Config, work: (database: CommandDatabase) => Promise<T>): Promise<T> {
   return withDatabaseUrl(config, async (url) => {
     await migrateDatabase(url);

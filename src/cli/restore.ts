@@ -23,10 +23,7 @@ const USAGE =
 
 const OPTIONS = { ...BACKUP_SECRET_OPTIONS, replace: { type: "boolean", default: false } } as const;
 
-/**
- * Matches the names that the service gives to media folders. Any other name in a backup is rejected, because it could be a path outside the
- * media store.
- */
+/** Matches names of media folders. Any other name in a backup is rejected, because it could be a path outside of the media store. */
 const MEDIA_FOLDER_NAME_PATTERN = /^[0-9a-f]{16}$/;
 
 const writeWarning = (message: string) => process.stderr.write(`warning: ${message}\n`);
@@ -37,8 +34,8 @@ function readAvailableKeys({ settingsKeys, dataDir }: Config): readonly Buffer[]
 }
 
 /**
- * Adds the backup's keys at the beginning of this installation's key file, unless the file already contains them.
- * @throws StartError if SETTINGS_KEY is set and lacks a key, because the service then does not read the key file
+ * Adds the backup's keys to this installation's key file. @throws StartError if SETTINGS_KEY is set, which replaces the file, and lacks a
+ * key
  */
 async function storeKeys(config: Config, keys: readonly Buffer[]): Promise<void> {
   const availableKeyList = readAvailableKeys(config);

@@ -32,10 +32,7 @@ const OPTIONS_BY_KIND: Record<CredentialKind, { required: readonly TokenOption[]
 };
 
 const UNIT_MS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-/**
- * Default lifetime of a task token (the token of one server run) that an operator creates. The service's own task
- * tokens expire when their run ends.
- */
+/** Default lifetime of a task token (the token of one server run) that an operator creates. */
 const TASK_TOKEN_DEFAULT_LIFETIME = "1h";
 
 function readId(text: string | undefined, optionName: string): number | null {
@@ -126,10 +123,6 @@ function createListTask({ app }: OptionValues): TokenTask {
   return async ({ db }) => ({ tokens: await listTokensWithSessions(db, appId) });
 }
 
-/**
- * Reads the task from the command line.
- * @throws StartError with the problem of the arguments, and the usage
- */
 export function parseTokenTask(commandLineWords: string[]): TokenTask {
   const { positionals, values } = parseCommandLine(OPTIONS, USAGE, commandLineWords);
   const [word, id, ...more] = positionals;

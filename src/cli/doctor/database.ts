@@ -77,8 +77,8 @@ function checkClock({ clockMs }: DatabaseFacts, askedAt: number, answeredAt: num
 }
 
 /**
- * Makes PostgreSQL write to its disk, which fails if the disk is full. The free space cannot be read directly, because
- * the disk may be on another machine.
+ * Makes PostgreSQL write to its disk, to find out if the disk is full. The disk may be on another machine, so its free space is unknown
+ * here.
  */
 async function checkDisk(client: Client): Promise<Diagnostic> {
   try {
@@ -150,11 +150,11 @@ async function checkProcesses(client: Client): Promise<Diagnostic[]> {
   ];
 }
 
-/** Checks that one media store contains all files that the database lists, and that every API process uses this store. */
+/** Checks that the media store of this process (DATA_DIR/media, or the bucket of MEDIA_URL) is the one that the database names. */
 async function checkMediaStore(client: Client, { roles, mediaBucket, dataDir }: Config): Promise<Diagnostic[]> {
   if (!roles.has("api") && !roles.has("scheduler")) return [];
   const { rows } = await client.query<{ space: string; identity: string | null }>(
-    // Reads the column through JSON, because the column is missing in a database that is not migrated yet.
+    // Reads `identity` through JSON, because a database that is not migrated yet does not have this column.
     "SELECT space, to_jsonb(media_store)->>'identity' AS identity FROM media_store",
   );
   const { space, identity } = rows[0]!;
@@ -170,10 +170,10 @@ async function checkMediaStore(client: Client, { roles, mediaBucket, dataDir }: 
   return [createProblemDiagnostic("media store", problem, remedy)];
 }
 
-/** Finds running processes of the service that ignore the header X-Forwarded-For of a proxy. */
+/** Reports proxies whose header X-Forwarded-For a running process ignores, because TRUST_PROXY does not name them. */
 async function checkProxy(client: Client): Promise<Diagnostic> {
   const { rows } = await client.query<{ proxy: string | null }>(
-    // Reads the column through JSON, because the column is missing in a database that is not migrated yet.
+    // Reads `ignored_proxy` through JSON, because a database that is not migrated yet does not have this column.
     `SELECT DISTINCT to_jsonb(instance)->>'ignored_proxy' AS proxy FROM instance
       WHERE lease_until >= now() AND to_jsonb(instance)->>'ignored_proxy' IS NOT NULL ORDER BY 1 LIMIT 5`,
   );
@@ -186,7 +186,6 @@ async function checkProxy(client: Client): Promise<Diagnostic> {
   );
 }
 
-/** Checks that PostgreSQL allows enough connections for all running processes of the service. */
 async function checkConnections(client: Client, config: Config): Promise<Diagnostic> {
   const [{ maxConnections }] = (await client.query<DatabaseConnectionCounts>(SELECT_OPEN_DATABASE_CONNECTIONS))
     .rows as [DatabaseConnectionCounts];
@@ -211,17 +210,14 @@ const SELECT_APP_USERS = `
                     AND data->>'by' = 'upgrade' AND (data->>'id')::int = source.id) AS "byUpgrade"
     FROM data_source AS source WHERE is_users ORDER BY 1, 2 LIMIT 20`;
 
-/**
- * Selects data sources that have a hashed column but whose entries cannot sign in on pages. The hashed column may
- * contain users' passwords or other secrets.
- */
+/** Selects data sources (tables of an app) that have a hashed column, such as a password, but whose entries cannot sign in on pages. */
 const SELECT_NOT_USERS = `
   SELECT app_id AS "appId", name FROM data_source WHERE hashed_columns <> '[]' AND NOT is_users ORDER BY 1, 2 LIMIT 20`;
 
 const describeItem = ({ appId, name }: { appId: number; name: string }): string =>
   `${JSON.stringify(name)} of app ${appId}`;
 
-/** Lists the data sources whose entries can sign in on pages, and those with a hashed column whose entries cannot. */
+/** Lists the data sources whose entries can sign in on pages, and those with a hashed column (such as a password) whose entries cannot. */
 async function checkAppUsers(client: Client): Promise<Diagnostic> {
   const { rows } = await client.query<{ appId: number; name: string; byUpgrade: boolean }>(SELECT_APP_USERS);
   const unmarked = await client.query<{ appId: number; name: string }>(SELECT_NOT_USERS);

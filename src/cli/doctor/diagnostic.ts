@@ -18,7 +18,6 @@ export const createProblemDiagnostic = (subject: string, description: string, ad
   advice,
 });
 
-/** Returns the text of a diagnostic: two lines for a problem, one line otherwise. */
 export function formatDiagnostic({ subject, description, advice }: Diagnostic): string {
   return advice === null
     ? `ok     ${subject}: ${description}`

@@ -14,7 +14,6 @@ import {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Reads the settings of the service. If a setting is invalid, returns a diagnostic for it. */
 function readSettings(environment: Environment | undefined): {
   config: Config | null;
   settingsDiagnostics: Diagnostic[];
@@ -39,10 +38,6 @@ function readSettings(environment: Environment | undefined): {
   }
 }
 
-/**
- * Checks the settings, this machine and the database.
- * @param environment environment variables; by default those of the process
- */
 export async function collectDiagnostics(environment?: Environment): Promise<Diagnostic[]> {
   const { config, settingsDiagnostics } = readSettings(environment);
   const diagnostics = [...settingsDiagnostics, checkNodeVersion(), await checkIsolatedVmModule()];

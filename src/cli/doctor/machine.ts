@@ -1,6 +1,5 @@
 /**
- * Doctor's checks of this machine: Node, the isolate (in which code runs without a browser page), the data folder, the
- * browser, and the sandboxes of browser and bundler. Changes nothing.
+ * Doctor's checks of this machine: Node, the isolate (runs code without a browser page), the data folder, the browser, and the sandboxes.
  */
 import { accessSync, constants, existsSync, mkdtempSync, rmdirSync, statSync } from "node:fs";
 import { statfs } from "node:fs/promises";
@@ -18,7 +17,6 @@ import { createPassedDiagnostic, createProblemDiagnostic, type Diagnostic } from
 
 const MB = 2 ** 20;
 const NODE_VERSION_MIN = { major: 24, minor: 11 };
-/** Permission bits of a file for its group and for all other users. */
 const GROUP_AND_OTHERS_MODE_BITS = 0o077;
 
 export function checkNodeVersion(version = process.versions.node): Diagnostic {
@@ -46,7 +44,7 @@ export async function checkIsolatedVmModule(): Promise<Diagnostic> {
   }
 }
 
-/** Returns the path itself if it exists, otherwise the nearest parent folder that exists. */
+/** Returns the path if it exists, otherwise the nearest parent folder that exists. */
 function nearestExistingFolder(path: string): string {
   let folder = path;
   while (!existsSync(folder)) folder = join(folder, "..");
@@ -98,7 +96,6 @@ export async function checkEgressAddress({ egressAddress }: Config): Promise<Dia
   ];
 }
 
-/** Reports a problem if other users of the machine can read the file with the keys of the settings. */
 export function checkKeyFile({ dataDir, settingsKeys }: Config): Diagnostic {
   const path = settingsKeyFilePath(dataDir);
   const stats = statSync(path, { throwIfNoEntry: false });

@@ -5,9 +5,7 @@ import type { Db } from "../../data/database.js";
 import { dumpDatabaseSchema } from "./database-dump.js";
 import { createErrorTable } from "./error-table.js";
 
-/**
- * Sorts the GraphQL schema by name. Arguments keep their order, because the API contract defines it (`appId` is first).
- */
+/** Sorts the GraphQL schema by name. Arguments keep their order, because the API contract defines it (`appId` is first). */
 function sortSchema(schema: GraphQLSchema): GraphQLSchema {
   const copy = lexicographicSortSchema(schema);
   const writtenOrder = new Map(

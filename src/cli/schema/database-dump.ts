@@ -1,4 +1,4 @@
-/** Writes the database's schema as readable SQL, in an order that does not depend on the order of the migrations. */
+/** Writes the database's schema as readable SQL. The order of its parts does not depend on the order of the migrations. */
 import { type Db, rows } from "../../data/database.js";
 
 const SELECT_TABLES = `
@@ -7,7 +7,7 @@ const SELECT_TABLES = `
     FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
    ORDER BY c.relname COLLATE "C"`;
 
-/** Table of the database. Its partitions are left out, because the running service creates them. */
+/** Table of the database. Partitions are left out, because the running service creates them. */
 interface Table {
   oid: number;
   name: string;
@@ -25,7 +25,7 @@ const SELECT_COLUMNS = `
     FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
    WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`;
 
-/* Selects constraints without type 'n': PostgreSQL 18 also stores NOT NULL as constraints, which are printed with their columns. */
+/* Leaves out constraints of type 'n': PostgreSQL 18 stores NOT NULL as such constraints, but the columns already show NOT NULL. */
 const SELECT_CONSTRAINTS = `
   SELECT 'CONSTRAINT ' || quote_ident(conname) || ' ' || pg_get_constraintdef(oid) AS line
     FROM pg_constraint WHERE conrelid = $1 AND contype NOT IN ('n', 't')
@@ -48,7 +48,6 @@ const SELECT_FUNCTIONS = `
 const DUMP_FILE_HEAD =
   "-- Written by `npm run schema` from what migrations/ make of an empty database. Not to be edited, not to be run.";
 
-/** Returns the schema as SQL: tables with their columns, constraints, indexes and triggers, then functions. */
 export async function dumpDatabaseSchema(db: Db): Promise<string> {
   const lines = async (sql: string, parameters: unknown[] = []) =>
     (await rows<{ line: string }>(db, sql, parameters)).map(({ line }) => line.trimEnd());

@@ -3,7 +3,7 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { STATUS, type Status } from "../../errors.js";
 
-/** Error statuses that no code uses. The text of each status is the reason why it stays in the contract. */
+/** Error statuses that no code uses, each with the reason why the API contract still contains the status. */
 export const RESERVED_ERROR_STATUSES: Partial<Record<Status, string>> = {};
 
 const PAGE_HEAD = `# Errors
@@ -16,7 +16,6 @@ more: the field, what was expected and what came.
 | --- | --- | --- | --- |
 `;
 
-/** Returns, by error status, the folders of src/ with code that contains the status, in alphabetical order. */
 export function findFoldersByStatus(root: string): Map<Status, string[]> {
   const files = globSync("src/**/*.ts", { cwd: root }).filter(
     (file) => file !== "src/errors.ts" && !/^src\/(web|cli)\//.test(file),
