@@ -1,13 +1,13 @@
 /**
- * Finds out who may call each GraphQL field and REST route. Reads the operations that each resolver names in its code,
- * and looks them up in the table of permissions.
+ * Finds out who may call each GraphQL field and REST route. Reads the operations that each resolver's code names, and looks them up in
+ * the access table.
  */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { ACCESS_TABLE, type CallerRole, type Operation, TOKEN_SCOPES, type TokenScope } from "../../rules/access.js";
 import { formatInlineCode } from "./tables.js";
 
-/** Operations by resolver method, for methods whose code does not name the operation because a helper checks it. */
+/** Operations by resolver method. Contains the methods that check an operation through a helper, so that their code does not name it. */
 const INDIRECT_OPERATIONS: Readonly<Record<string, readonly Operation[]>> = {
   runAction: ["runAction", "runDraft"],
   runActionWithResult: ["runAction", "runDraft"],
@@ -75,7 +75,6 @@ export function readOperationsByField(root: string): ReadonlyMap<string, readonl
   return operationsByName;
 }
 
-/** Markdown that explains the names of callers, for each reference page that lists callers. */
 export const CALLERS_NOTE = `**Callers.** Each operation lists who may call it:
 
 - *editors*, *admins*: people with this role or a higher one
@@ -95,8 +94,7 @@ const WITH_ACCESS_RULES: readonly Operation[] = [
 ];
 
 /**
- * True if the app's access rules decide about callers without a right on the app. False for `tryAccess`: only callers with full access can
- * try access rules.
+ * True if the app's access rules decide about callers without a right on the app. `tryAccess` is an exception: it only tests access rules.
  */
 export const usesAccessRules = (field: string, operations: readonly Operation[]): boolean =>
   field !== "tryAccess" && operations.some((name) => WITH_ACCESS_RULES.includes(name));
@@ -105,22 +103,17 @@ const PEOPLE_ROLES: readonly CallerRole[] = ["reader", "operator", "editor", "ad
 
 function rolesToList(who: readonly CallerRole[]): CallerRole[] {
   const roles = PEOPLE_ROLES.filter((role) => who.includes(role));
-  // Editors, admins and owners have all rights of the roles below them, so "editor" stands for these three roles.
-  // Readers and operators have different rights, so the reference lists each of them.
+  // "editor" stands for editors, admins and owners, because each of them has all rights of an editor. Readers and operators are listed
+  // apart.
   if (roles.includes("editor")) return [...roles.filter((role) => role === "reader" || role === "operator"), "editor"];
   return roles.slice(0, 1);
 }
 
-/** Joins texts to one text: "a, b or c". */
 const joinWithOr = (items: readonly string[]): string =>
   items.length < 2 ? items.join("") : `${items.slice(0, -1).join(", ")} or ${items.at(-1)}`;
 
 const TOKENS_WITHOUT_SCOPES = "API tokens created without scopes";
 
-/**
- * Describes the API tokens that may call an operation: tokens with one of `scopes`, and if `withoutScopes`, also tokens
- * without scopes.
- */
 function describeApiTokens(scopes: readonly TokenScope[], withoutScopes: boolean): string[] {
   if (withoutScopes && scopes.length === TOKEN_SCOPES.length) return ["all API tokens"];
   if (withoutScopes && scopes.length === 0) return [TOKENS_WITHOUT_SCOPES];
@@ -137,7 +130,6 @@ const ROLE_NAMES: Partial<Record<CallerRole, string>> = {
   administrator: "administrators of the service",
 };
 
-/** Returns the callers that may perform these operations as one line of Markdown; "" if there are no operations. */
 export function describeCallers(operations: readonly Operation[]): string {
   const rules = operations.map((name) => ACCESS_TABLE[name]);
   const callerRoles = [...new Set(rules.flatMap((rule) => [...rule.callers] as CallerRole[]))];

@@ -1,16 +1,11 @@
-/**
- * Reads the members of TypeScript interfaces, each with its comment. The source is svc.d.ts, the type declarations for
- * authors.
- */
+/** Reads the members of TypeScript interfaces, each with its comment. The source is svc.d.ts, the type declarations for authors. */
 
 export interface InterfaceMember {
   name: string;
-  /** Declaration of the member, in one line. */
   signature: string;
   comment: string;
 }
 
-/** Returns the text of a comment without the comment marks. */
 const toPlainComment = (text: string): string =>
   text
     .replaceAll("/**", "")
@@ -34,13 +29,11 @@ const bracketDepthOf = (text: string): number =>
     0,
   );
 
-/** Parses a line that begins an interface or a type alias at the top level of a file. */
 function parseDeclarationHead(line: string): { kind: string; name: string; rest: string } | null {
   const [head = "", kind = "", name = ""] = /^(?:export )?(interface|type) (\w+)/.exec(line) ?? [];
   return name === "" ? null : { kind, name, rest: line.slice(head.length) };
 }
 
-/** Returns the lines between the braces of an interface. */
 function interfaceLinesOf(source: string, name: string): string[] | null {
   const lines = source.split("\n");
   const start = lines.findIndex(
@@ -81,12 +74,11 @@ export function parseMembers(sources: readonly string[], name: string): Interfac
 export interface Declaration {
   name: string;
   comment: string;
-  /** Text of a type alias in one line. For an interface, the types that it extends; "" for none. */
+  /** Text of a type alias in one line. For an interface, the types that it extends, or "". */
   text: string;
   isAlias: boolean;
 }
 
-/** Returns the interfaces and type aliases of a source. */
 export function parseDeclarations(source: string): Declaration[] {
   const declarations: Declaration[] = [];
   let comment = "";
@@ -118,13 +110,11 @@ export function parseDeclarations(source: string): Declaration[] {
   );
 }
 
-/** Returns the types between `extends` and the brace; "" for none. */
 function parseExtends(rest: string): string {
   const start = rest.lastIndexOf(" extends ");
   return start < 0 ? "" : rest.slice(start + " extends ".length, rest.lastIndexOf("{")).trim();
 }
 
-/** Returns the text of an alias without comments, without its semicolon and without a leading bar. */
 function formatAlias(text: string): string {
   const plain = text.replaceAll(/\/\*\*[^*]*\*\/ ?/g, "").replace(/;$/, "");
   return plain.startsWith("| ") ? plain.slice(2) : plain;

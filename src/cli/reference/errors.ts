@@ -1,4 +1,4 @@
-/** Builds the reference page of errors: status, HTTP code, cause, advice, and if a retry can succeed. */
+/** Builds the reference page of errors: status, HTTP code, cause, advice, and whether a retry can succeed. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { STATUS, type Status } from "../../errors.js";
@@ -147,7 +147,7 @@ const ADVICE_BY_STATUS: Record<Status, [advice: string, retry: RetryAdvice]> = {
   ],
 };
 
-/** Codes with which the service, or its library for graphql-transport-ws, closes a websocket. */
+/** Codes with which the service, or the library graphql-ws that it uses, closes a websocket. */
 const CLOSE_CODES = [
   ["1001", "The process stops.", "Connect again, to another process."],
   [

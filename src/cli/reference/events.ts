@@ -1,4 +1,4 @@
-/** Builds the reference page of the log event types that can start actions, with the source of each. */
+/** Builds the reference page of the log event types that can start actions, with the source files that write each type. */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { ENTRIES_CHANGED_AUDIT_TYPE } from "../../rules/entries/entry-events.js";
@@ -37,10 +37,7 @@ const EVENT_MEANINGS: Record<string, string> = {
   "email.validate": "The service sent an app user a code for a sign-in by e-mail.",
 };
 
-/**
- * Complete event types, by the template literal from which the code builds them. No source file contains the complete
- * types.
- */
+/** Event types by the template literal from which the code builds them, for types that no source file contains in full. */
 const COMPOSED_TYPES: Record<string, readonly string[]> = {
   "app.alert.${verb}": ["app.alert.create", "app.alert.update"],
   "media.${kind}.accessRules": ["media.file.accessRules", "media.folder.accessRules"],
@@ -48,16 +45,9 @@ const COMPOSED_TYPES: Record<string, readonly string[]> = {
 const AUDIT_TYPE =
   /["`]((?:app|appAction|dataSource|media|token|person|member|invitation|administrator|organization)\.[\w.${}]+)["`]/g;
 
-/**
- * Types of audit log entries that SQL statements write: changes of entries, and a migration that found data sources whose entries can no
- * longer sign in.
- */
+/** Types of audit log entries that SQL statements write: changes of entries, and one that a migration wrote. */
 const TYPES_IN_SQL: readonly string[] = [ENTRIES_CHANGED_AUDIT_TYPE, "dataSource.notUsers"];
 
-/**
- * Returns the sorted types of audit log entries in all source files that call one of the functions `writers`, together
- * with `others`.
- */
 function auditTypes(root: string, writers: readonly string[], others: readonly string[] = []): string[] {
   const texts = globSync("src/operations/**/*.ts", { cwd: root }).map((file) => readFileSync(join(root, file), "utf8"));
   const foundTypes = texts

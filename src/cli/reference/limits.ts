@@ -17,7 +17,7 @@ const OTHER_SUBJECT = "Others";
 const GRAPHQL_SUBJECT = "Answers and lists";
 
 interface LimitRow {
-  /** Path of the file below src; undefined for src/limits.ts. */
+  /** Path of the file in src/ that defines the limit, without src/; undefined for src/limits.ts. */
   file: string | undefined;
   name: string;
   meaning: string;
@@ -36,7 +36,6 @@ function parseRow(line: string): LimitRow {
   return { file, name, meaning, scope, above };
 }
 
-/** Reads the rows of limits.txt, grouped by subject. */
 export function readLimitRows(root: string): Map<string, LimitRow[]> {
   const subjects = new Map<string, LimitRow[]>();
   let rows: LimitRow[] = [];
@@ -50,7 +49,7 @@ export function readLimitRows(root: string): Map<string, LimitRow[]> {
   return subjects;
 }
 
-/** Computes the value of a constant from its source text, which must be a product of numbers and of other limits. */
+/** Computes the value of a constant from its source text. The text must be a product of numbers and of other limits. */
 function parseConstant(source: string, name: string): number {
   const start = source.indexOf(`const ${name} = `);
   if (start < 0)
@@ -85,7 +84,6 @@ function formatBytes(count: number): string {
 const isRateWindow = (value: unknown): value is { limit: number; windowMs: number } =>
   typeof value === "object" && value !== null && "windowMs" in value;
 
-/** Formats a limit with the unit that its name ends in, such as Ms or Bytes. */
 function formatLimit(name: string, value: unknown): string {
   if (isRateWindow(value)) {
     const inSecond = (value.limit * 1_000) / value.windowMs;
@@ -98,7 +96,6 @@ function formatLimit(name: string, value: unknown): string {
   return `${value.toLocaleString("en")}${unit}`;
 }
 
-/** Returns the effect of a limit in Markdown, with each error status in backticks and its HTTP code. */
 function describeEffect(effect: string): string {
   if (effect === "OLDEST") return "the oldest are removed";
   return effect.replaceAll(/\b[A-Z_]{6,}\b/g, (name) => {

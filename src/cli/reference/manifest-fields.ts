@@ -1,7 +1,4 @@
-/**
- * Builds the reference page of the fields of a manifest (the document with all definitions of an app) from the
- * manifest's schema.
- */
+/** Builds the reference page of the fields of a manifest (the document with all definitions of an app) from the manifest's schema. */
 import { createManifestJsonSchema } from "../../rules/manifest.js";
 import { buildReferencePage, formatInlineCode, formatMarkdownTable } from "./tables.js";
 
@@ -24,7 +21,7 @@ function formatType(schema: Schema): string {
   return [schema.type ?? "any value"].flat().join(" or ");
 }
 
-/** Returns the object schema within arrays and unions; null if there is none. */
+/** Returns the object schema inside arrays and unions of this schema; null if there is none. */
 function findObjectSchema(schema: Schema): Schema | null {
   if (schema.properties) return schema;
   return (

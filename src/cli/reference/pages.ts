@@ -36,10 +36,6 @@ export async function generateReferencePages(root: string): Promise<Record<strin
   };
 }
 
-/**
- * Writes the generated pages. Returns a line of text that lists them.
- * @param root folder of the checkout
- */
 export async function writeReference(root: string): Promise<string> {
   const pages = await generateReferencePages(root);
   for (const [name, content] of Object.entries(pages)) writeFileSync(join(root, "docs/reference", name), content);

@@ -2,12 +2,12 @@
 import type { GraphQLSchema } from "graphql";
 import { formatInlineCode } from "./tables.js";
 
-/** Matches the description of the GraphQL argument `by`. REST needs another description, which mentions the path. */
+/** Matches the description of the GraphQL argument `by`. REST routes need another description of `by`, which mentions the path. */
 const REFERENCE_MEANING = /^Meaning of the reference/;
 const BY_MEANING =
   "`id` or `name`: whether the path contains an ID or a name. By default, digits are an ID, and any other text is a name.";
 
-/** Meanings of query parameters that no GraphQL argument of the same operation describes. */
+/** Meanings of query parameters for which the GraphQL operation has no argument of the same name. */
 const PARAMETER_MEANINGS: Readonly<Record<string, string>> = {
   appId: "ID of the app whose invitations to return; all invitations of the organization by default.",
   by: BY_MEANING,
@@ -16,14 +16,13 @@ const PARAMETER_MEANINGS: Readonly<Record<string, string>> = {
   offset: "Number of items to skip; 0 by default.",
 };
 
-/** Returns the descriptions of a GraphQL operation's arguments. The operation ID of a REST route may have a suffix, such as `ByName`. */
+/** Returns the descriptions of a GraphQL operation's arguments by name. `operationId` may have a suffix of REST, such as `ByName`. */
 function argumentsOf(schema: GraphQLSchema, operationId: string): ReadonlyMap<string, string> {
   const fields = { ...schema.getQueryType()?.getFields(), ...schema.getMutationType()?.getFields() };
   const field = fields[operationId] ?? fields[operationId.split(/By(?=[A-Z])|\d/)[0]!];
   return new Map((field?.args ?? []).map(({ name, description }) => [name, description ?? ""]));
 }
 
-/** Returns a Markdown list item about the query parameters of a route; an empty list if it has none. */
 export function describeQueryParameters(
   schema: GraphQLSchema,
   operationId: string,

@@ -25,7 +25,6 @@ const APP_PATH = "/v1/apps/{appId}";
 const V3 = "/v3/apps/{appId}";
 const DS = `${APP_PATH}/data-sources/{ds}`;
 
-/** Sample request bodies by method and path, as in the OpenAPI document. */
 export const SAMPLE_BODIES: Readonly<Record<string, unknown>> = {
   [`POST ${V3}/actions`]: SAMPLE_ACTION,
   [`PUT ${V3}/actions/{id}`]: { description: "says hello", timeoutMs: 10_000 },
@@ -135,13 +134,12 @@ export const SAMPLE_BODIES: Readonly<Record<string, unknown>> = {
   "POST /v1/auth/reset/confirm": { token: "the token of the link", passphrase: SAMPLE_PASSPHRASE },
 };
 
-/** Sample query strings of the routes that require query parameters. */
 export const SAMPLE_QUERY_STRINGS: Readonly<Record<string, string>> = {
   [`GET ${V3}/schedule/preview`]: "?frequency=0+13+*+*+*&timezone=Europe/Berlin",
   [`GET ${V3}/packages/declarations`]: "?integrity=sha256-…",
 };
 
-/** Routes whose body is WebAuthn JSON, which the browser creates. */
+/** Routes whose request body is JSON that the browser's WebAuthn API creates. */
 export const WEBAUTHN_ROUTES: readonly string[] = ["POST /v1/auth/passkeys", "POST /v1/auth/passkeys/sign-in"];
 
 /** Sample values by field name, for fields whose schema allows any value or any text. */

@@ -1,6 +1,6 @@
 /**
- * Sample responses for the reference of REST routes whose real response is not recorded. rest-responses.json has the
- * recorded responses. test/api/openapi.test.ts compares the samples with the schema.
+ * Sample responses for the reference of REST routes whose real response is not recorded in rest-responses.json.
+ * test/api/openapi.test.ts compares the samples with the schema.
  */
 import { SAMPLE_TIME as TIME } from "./shown-response.js";
 
@@ -33,7 +33,6 @@ const SAMPLE_ENTRY = {
 };
 const SAMPLE_PROMOTION = { id: 1, appId: 1, fromAppId: 4, rolledBackTo: null, userId: 2 };
 
-/** Sample responses by method and path, as in the OpenAPI document. */
 export const SAMPLE_RESPONSES: Readonly<Record<string, unknown>> = {
   [`POST ${V3}/actions/{id}/rotate-secret`]: {
     status: "SECRET_ROTATED",

@@ -44,11 +44,10 @@ interface Document {
 }
 
 const EXAMPLE_BASE_URL = "http://127.0.0.1:4000";
-/** Maximum number of fields of a sample body that is made from a schema. */
 const SAMPLE_FIELDS_MAX = 8;
 const SAMPLE_DEPTH_MAX = 2;
 
-/** Summaries of routes whose resolver method has no GraphQL description. */
+/** Summaries of the routes whose GraphQL resolver method has no description. */
 const ROUTE_SUMMARIES: Record<string, string> = {
   "POST /v1/apps/{appId}/stages": "Creates a stage of the app.",
   "POST /v1/apps/{appId}/visitors":
@@ -84,7 +83,7 @@ const ROUTE_SUMMARIES: Record<string, string> = {
   "POST /v1/apps/{appId}/ai/transcribe": "Transcribes speech.",
 };
 
-/** Routes that send or receive something other than JSON, so that the table of REST routes does not contain them. */
+/** Routes that send or receive something other than JSON. The main table of REST routes does not contain them. */
 const ROUTES_WITHOUT_JSON: readonly (readonly [route: string, meaning: string, page: string])[] = [
   ["POST /v1/apps/{appId}/data-sources/{ds}/import", "Imports a file of entries", "data-sources.md#import"],
   ["GET /v1/apps/{appId}/data-sources/{ds}/export", "Exports all entries as a file", "data-sources.md#export"],
@@ -130,7 +129,6 @@ const ROUTES_WITHOUT_JSON: readonly (readonly [route: string, meaning: string, p
 
 const SAMPLE_SCALARS: Record<string, unknown> = { integer: 1, number: 1, boolean: true, string: "text", null: null };
 
-/** Placeholder in a sample for the fields that are left out. */
 const MORE_FIELDS = { "…": "…" };
 
 function createExample(schema: Schema, document: Document, depth = 0): unknown {
@@ -147,7 +145,7 @@ function createExample(schema: Schema, document: Document, depth = 0): unknown {
   return SAMPLE_SCALARS[type ?? ""] ?? MORE_FIELDS;
 }
 
-/** Returns a sample value for a field. It follows from the field's name if the schema allows any value or text, otherwise from the schema. */
+/** Returns a sample value for a field: by the field's name if the schema allows any value or text, otherwise by the schema. */
 function createFieldExample(name: string, schema: Schema, document: Document, depth: number): unknown {
   const example = createExample(schema, document, depth);
   const isVague = example === MORE_FIELDS || example === SAMPLE_SCALARS["string"];
@@ -177,7 +175,6 @@ interface RouteRow {
   operation: RestOperation;
 }
 
-/** Returns the sample request body of a route; null if the route reads no body. */
 function sampleBodyOf({ method, path, operation }: RouteRow, document: Document): unknown {
   const schema = jsonSchemaOf(operation.requestBody?.content);
   if (!schema) return null;
@@ -196,13 +193,10 @@ const SAMPLE_PATH_NAMES: Readonly<Record<string, string>> = {
   stageAppId: "4",
 };
 
-/**
- * Returns the status and body of a route's response: the recorded response, otherwise the sample, otherwise a value that matches the
- * schema.
- */
+/** Returns a route's status and response body for the reference: recorded, otherwise a sample, otherwise a value built from the schema. */
 function formatResponse({ method, path, operation }: RouteRow, recorded: RecordedResponse | undefined): string {
   if (recorded) return `${recorded.http}${recorded.body === "" ? "" : ` ${formatJson(recorded.body)}`}`;
-  // Uses the last success status: a route with `?plan=true` has 200 for the plan, and 201 for the change itself.
+  // Takes the highest success status: a route with `?plan=true` has 200 for the plan, and 201 for the change itself.
   const [status = "200", answer] = Object.entries(operation.responses).findLast(([code]) => /^2/.test(code)) ?? [];
   const sample = SAMPLE_RESPONSES[`${method} ${path}`];
   if (sample) return `${status} ${formatJson(sample)}`;
@@ -238,7 +232,9 @@ ${formatResponse(row, recorded)}`;
   return `### ${method} ${path}\n\n${routeNotes.join("\n")}\n\n\`\`\`text\n${example}\n\`\`\``;
 }
 
-/** Returns the callers of a route: those who may use the operations of its resolver method, or everyone if it needs no credential. */
+/**
+ * Returns the callers of a route: those who may use the operations of its resolver method, or everyone if the route needs no credential.
+ */
 function routeCallers({ operation }: RouteRow, byField: ReadonlyMap<string, readonly Operation[]>): string {
   const name = operation.operationId;
   const fields = [...byField.keys()].filter(

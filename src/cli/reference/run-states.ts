@@ -33,7 +33,6 @@ ${transitionLines.join("\n")}
 ${tableRows.join("\n")}
 `;
 
-/** Returns the page with a newly generated section "States". */
 export function replaceStatesSection(page: string): string {
   const start = page.indexOf("## States");
   return page.slice(0, start) + STATES_SECTION + page.slice(page.indexOf("\n## ", start));

@@ -1,20 +1,13 @@
-/**
- * Shortens a route's real response for the reference, so that each recording has the same fields and values. Read this file before you
- * record the responses again.
- */
+/** Shortens a route's real response for the reference, and replaces times, tokens and ports, so that two recordings are equal. */
 
-/** Maximum number of fields of an object that the reference shows. */
 const SHOWN_FIELDS_MAX = 8;
 const SHOWN_DEPTH_MAX = 3;
 const DAY_MS = 86_400_000;
 /** Time that the reference shows in place of every time in a recorded response, except the start of a range. */
 export const SAMPLE_TIME = "2026-11-21T12:00:00.000Z";
-/** Maximum length of a text that the reference shows in full, in characters. */
 const SHOWN_CHARACTERS_MAX = 160;
 
-/** Real response of a route, recorded by the test of the reference. */
 export interface RecordedResponse {
-  /** Path and query string of the request. */
   address: string;
   http: number;
   body: unknown;
@@ -30,7 +23,7 @@ function shortenText(text: string): string {
   return fixed.length > SHOWN_CHARACTERS_MAX ? `${fixed.slice(0, SHOWN_CHARACTERS_MAX)}…` : fixed;
 }
 
-/** Moves a time range so that it ends at SAMPLE_TIME, and keeps its length in days. Returns {} if `from` and `to` are not times. */
+/** Moves a time range so that it ends at SAMPLE_TIME and still has the same number of days. Returns {} if `from` and `to` are not times. */
 function replaceRangeTimes({ from, to }: { from?: unknown; to?: unknown }): { from?: string; to?: string } {
   const days = Math.round((Date.parse(String(to)) - Date.parse(String(from))) / DAY_MS);
   if (!Number.isFinite(days)) return {};

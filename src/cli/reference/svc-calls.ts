@@ -1,6 +1,6 @@
 /**
- * Builds the reference page of every call of `Svc` (the client library): parameters, errors and an example. The source
- * is the library's type declarations.
+ * Builds the reference page of every call of `Svc` (the client library): parameters, errors and an example.
+ * The source is the library's type declarations.
  */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,11 +9,9 @@ import { type NamespaceExample, SVC_NAMESPACES } from "./svc-examples.js";
 import { buildTypesSection } from "./svc-types.js";
 import { buildReferencePage, formatInlineCode, formatMarkdownTable } from "./tables.js";
 
-/** Text about the error statuses that every call of `Svc` can have. */
 const COMMON_ERRORS_NOTE =
   "`UNAUTHORIZED`, `FORBIDDEN`, `REQUEST_INVALID`, `RATE_LIMIT_EXCEEDED`, `OVERLOADED`, `INTERNAL_ERROR` and `NETWORK_ERROR`";
 
-/** Returns the code of an action that runs the example. */
 export const wrapInAction = (example: string): string =>
   `async function execute() {\n${example.replaceAll(/^/gm, "  ")}\n}`;
 
@@ -50,7 +48,6 @@ function examplesOf({ path, example, pageExample, package: name }: NamespaceExam
   ];
 }
 
-/** Returns the calls of a namespace of `Svc`, without the namespaces inside it. */
 export const parseNamespaceCalls = (sources: readonly string[], type: string): InterfaceMember[] =>
   parseMembers(sources, type).filter(({ signature }) => /^\w+[(<]|^\w+: (?:\(|SendRequest)|^unread/.test(signature));
 
@@ -75,7 +72,6 @@ function sectionOf(namespace: NamespaceExample, sources: readonly string[]): str
     .join("\n\n");
 }
 
-/** Returns the texts of the source files of which svc.d.ts consists. */
 export function readLibraryDeclarations(root: string): string[] {
   const files = globSync("src/web/runtime/*-types.ts", { cwd: root }).sort();
   return [...files, "src/data/action-types.ts", "src/data/media-types.ts"].map((file) =>

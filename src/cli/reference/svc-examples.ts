@@ -23,25 +23,18 @@ import {
 } from "./svc-example-code.js";
 
 export interface NamespaceExample {
-  /** Path of the namespace in code, such as `Svc.AI`. */
   path: string;
-  /** Name of the interface that declares the namespace. */
   type: string;
   /** npm package that an action must list to use the namespace; null if none is needed. */
   package: string | null;
   about: string;
-  /** Error statuses of the namespace's calls, in addition to those that every call of `Svc` can have. */
+  /** Error statuses of the namespace's calls, in addition to the statuses that every call of `Svc` can have. */
   errors: readonly Status[];
-  /** Description of errors that have no status. */
   otherErrors?: string;
-  /** Example in a server action; null if there is none. `code` is the body of `execute`, `calls` is the action that the code calls. */
+  /** Example in a server action; null if there is none. `code` is the body of `execute`. `calls` is another action that this code runs. */
   example: { code: string; result: unknown; resultNote?: string; calls?: { name: string; code: string } } | null;
-  /**
-   * Example in a page. `code` is the body of an async function that runs after the client library has loaded. test/web/own-pages.test.ts
-   * runs it.
-   */
+  /** Example in a page, which test/web/own-pages.test.ts runs. `code` is the body of an async function that can use the client library. */
   pageExample?: { code: string; result: unknown };
-  /** Documentation page that shows how to use the namespace for common tasks. */
   seeAlso: string;
 }
 

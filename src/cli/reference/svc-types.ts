@@ -8,7 +8,6 @@ const typeNamesIn = (text: string): string[] => text.replaceAll(/"[^"]*"/g, "").
 const declarationTextOf = ({ name, text, isAlias }: Declaration, sources: readonly string[]): string =>
   isAlias ? text : [text, ...parseMembers(sources, name).map(({ signature }) => signature)].join("\n");
 
-/** Returns the declarations that the signatures use, directly or through other declarations. */
 function findReachableTypes(
   signatures: readonly string[],
   all: ReadonlyMap<string, Declaration>,
@@ -41,8 +40,7 @@ function sectionOf({ name, comment, text, isAlias }: Declaration, sources: reado
 }
 
 /**
- * Builds the section "Types" of the reference page.
- * @param described interfaces that other sections of the page describe; this section omits them
+ * Builds the section "Types" of the reference page. @param described interfaces that other sections describe, so that this one omits them
  */
 export function buildTypesSection(
   signatures: readonly string[],

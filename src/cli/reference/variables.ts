@@ -28,7 +28,6 @@ function composeRows(root: string): string[][] {
   ]);
 }
 
-/** Returns the values of the Helm chart as table rows, each with its path and default. */
 function helmRows(root: string): string[][] {
   const rows: string[][] = [];
   const path: string[] = [];
