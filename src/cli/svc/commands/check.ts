@@ -10,10 +10,7 @@ import type { CliSession, CommandRunner } from "../session.js";
 
 const TSCONFIG_FILE = "tsconfig.json";
 const OUTPUT_MAX_BYTES = 16 * 1024 * 1024;
-/**
- * Matches a type error of the compiler: `actions/hello/action.ts(13,5): error TS2322: …`. Further lines of the same message begin with a
- * space.
- */
+/** Matches a type error of the compiler: `actions/hello/action.ts(13,5): error TS2322: …`. Its further lines begin with a space. */
 const LOCATED_ERROR = /^([^\n(]+)\((\d+),(\d+)\): error (TS\d+): /;
 
 export interface TypeDiagnostic {
@@ -43,8 +40,7 @@ function parseTypeDiagnostics(text: string): TypeDiagnostic[] {
 }
 
 /**
- * Runs the TypeScript compiler of this package. Never uses the compiler in the project's folder, because a pulled
- * project must not be able to run a program here.
+ * Runs the TypeScript compiler of this package, never one in the project folder: a pulled project must not run programs on this machine.
  */
 function runCompiler(root: string, stopSignal: AbortSignal | undefined): Promise<{ code: number; text: string }> {
   const compiler = join(createRequire(import.meta.url).resolve("typescript/package.json"), "../bin/tsc");
@@ -76,10 +72,9 @@ export async function checkProjectTypes(session: CliSession, stopSignal?: AbortS
   throw new CliError(`${diagnostics.length} type errors\n${lines.join("\n")}`, 1, { errors: diagnostics });
 }
 
-/** Declarations of npm packages by the integrity hash of their scripts, cached because they never change. */
+/** Type declarations of npm packages by the integrity hash of their scripts. They are cached, because they never change. */
 const readTypes = new Map<string, readonly string[] | null>();
 
-/** Returns the type declarations of an npm package that an action uses; null if the package has none. */
 async function readPackage({ client }: CliSession, integrity: string): Promise<readonly string[] | null> {
   const knownTypes = readTypes.get(integrity);
   if (knownTypes !== undefined) return knownTypes;
@@ -94,7 +89,7 @@ export async function writeTypes(session: CliSession, project: Project): Promise
   const { client } = session;
   const { body } = await client.sendRequest("GET", "/v1/apps/:app/manifest");
   const { body: declarations } = await client.sendRequest("GET", "/client/svc.d.ts", { anonymous: true });
-  // The server has a package's types only after a push that contained the package.
+  // The server knows the types of a package only after a push of an action that uses it. Until then, the hash is null.
   const packageNames = collectPackageHashes([...(body.actions ?? []), ...(await project.readConfigs())]);
   const packages = new Map<string, readonly string[] | null>();
   for (const [name, integrity] of packageNames)

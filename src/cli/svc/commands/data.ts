@@ -1,7 +1,4 @@
-/**
- * svc data: uploads entries to a data source (a table of the app) from a file of JSON lines, and downloads entries to
- * such a file.
- */
+/** svc data: copies entries between a data source (a table of the app) and a file of JSON lines, in both directions. */
 import { createReadStream } from "node:fs";
 import { resolve } from "node:path";
 import { text } from "node:stream/consumers";

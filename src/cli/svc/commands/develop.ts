@@ -26,25 +26,15 @@ import { pushProject } from "./sync.js";
 const CHANGE_POLL_MS = 60;
 /** Signal that never aborts, for commands that run until their process ends. */
 const NEVER_ABORTED = new AbortController().signal;
-/**
- * Process signals that end a command. SIGHUP is included because the local service runs in another process group, which
- * gets no signal when the terminal is closed.
- */
+/** Process signals that end a command. The local service has its own process group, so it gets no SIGHUP when the terminal closes. */
 const END_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 const PROJECT_FILE_PATTERN = /^(?:actions|lib|data)[\\/]|^(?:settings|secret-bindings|alerts|app)\.json$/;
 
-/**
- * Work that is repeated after changes of files. `isDirty` is true if a file has changed since the last start of the
- * work.
- */
 interface PendingWork {
   isDirty: boolean;
 }
 
-/**
- * Calls `work` again whenever `pending.isDirty` is true, one call at a time, until `stopSignal` aborts.
- * @throws UnrecoverableError of `work`
- */
+/** Calls `work` whenever `pending.isDirty` is true. Prints failures that a changed file could fix. @throws all other errors of `work` */
 async function repeatWork(
   session: CliSession,
   pending: PendingWork,
@@ -66,10 +56,7 @@ async function repeatWork(
   }
 }
 
-/**
- * Calls `work` after each burst of file changes, one call at a time, until `stopSignal` aborts.
- * @throws UnrecoverableError of `work`
- */
+/** Calls `work` once at the start and after each burst of file changes, one call at a time, until `stopSignal` aborts. */
 async function runOnChanges(session: CliSession, work: () => Promise<unknown>, stopSignal: AbortSignal): Promise<void> {
   const pending: PendingWork = { isDirty: true };
   const watcher = watch(session.target.root, { recursive: true }, (_event, file) => {
@@ -91,10 +78,7 @@ function localPortOf(url: string): number | null {
 
 const isEmpty = (folder: string): boolean => readdirSync(folder).every((name) => name.startsWith("."));
 
-/**
- * Starts a service on this machine if the project folder names no server. Creates a project first if the folder is empty.
- * @returns null if the folder names a server
- */
+/** Starts the project's service on this machine, and first creates a project in an empty folder. Returns null if another server is used. */
 async function startServerIfNeeded(
   session: CliSession,
   isTemporary: boolean,
@@ -125,10 +109,9 @@ async function startServerIfNeeded(
     writeProject(folder, server.url, server.app);
     output.writeLine(`Created a project in ${folder}`, "green");
   }
-  // Removes the record of the last pull, because the new service does not have the data of an earlier service at the
-  // same address.
+  // Removes the record of the last pull: it describes the data of an earlier service at the same address.
   if (isNew) new Project(folder).removeBase({ url: server.url, app: server.app, root: folder });
-  // Saves the sign-in, so that other commands in this folder use the new service too.
+  // Saves the sign-in, so that other `svc` commands in this folder can use the new service.
   store.set({ url: server.url, app: server.app }, { token: server.token });
   output.writeLine(`Studio: ${server.url}/studio`);
   return server;
@@ -148,7 +131,7 @@ async function watchAndSave(session: CliSession, stopSignal: AbortSignal): Promi
   const { url, app, root } = session.target;
   session.output.writeLine(`Pages: ${url}/apps/${app}/viewer`);
   session.output.writeNote(`Watching ${root}; end with Ctrl C`);
-  // A type check takes longer than a push. It runs at the same time as pushes, so that it does not delay them.
+  // Checks types at the same time as the push, because a type check takes longer than a push and would delay it.
   const typeCheck: PendingWork = { isDirty: false };
   const saveChanges = async () => {
     await pushProject(session, {}, false);
@@ -168,7 +151,6 @@ async function watchAndSave(session: CliSession, stopSignal: AbortSignal): Promi
   }
 }
 
-/** Runs the development loop with the project's server, or with a service that this function starts and stops. */
 async function developWithService(session: CliSession, isThrowAway: boolean): Promise<void> {
   const stopController = new AbortController();
   let server: LocalServer | null = null;

@@ -60,8 +60,8 @@ Documentation for you: \`<url of svc.json>/llms.txt\` is an index, \`/llms-full.
 `;
 
 /**
- * Skills for coding agents by name, in the format of agentskills.io. An agent reads the descriptions of all skills first, and the text of a
- * skill when it needs the skill.
+ * Skills for coding agents by name (agentskills.io). An agent reads all descriptions first, and the text of a skill when it needs the
+ * skill.
  */
 const SKILL_TEXTS: Readonly<Record<string, { description: string; text: string }>> = {
   "svc-write-action": {
@@ -120,10 +120,7 @@ const TSCONFIG_CONTENT = {
   include: ["svc.d.ts", "actions", "lib"],
 };
 
-/**
- * Writes the files of a new project. Existing files stay unchanged.
- * @returns paths of the files that it wrote
- */
+/** Writes the files of a new project, but replaces no existing file. Returns the paths of the written files. */
 export function writeProject(root: string, url: string, app: number): string[] {
   const files: Record<string, string> = {
     [PROJECT_FILE]: `${JSON.stringify({ url, app }, null, 2)}\n`,

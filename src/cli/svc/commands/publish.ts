@@ -15,10 +15,7 @@ interface PublishOptions {
   withApp?: boolean;
 }
 
-/**
- * Checks that each action has a test, and that the tests ran with the code of the current drafts.
- * @throws CliError otherwise
- */
+/** Checks that each action has a test, and that the tests ran with the code of the current drafts. @throws CliError otherwise */
 async function requireTested(
   session: CliSession,
   testedNames: readonly string[],
@@ -64,7 +61,7 @@ async function publishActions(session: CliSession, names: readonly string[], opt
   else await session.confirm(`Publish ${changedActions.map(({ name }) => name).join(", ")}?`);
   if (options.withApp === true) await client.sendRequest("POST", "/v1/apps/:app/publish");
   for (const { id, name, updatedAt } of changedActions) {
-    // Sends the version of the tested draft, so that the service rejects a draft that was changed after the tests.
+    // Sends the version of the tested draft, so that the service rejects the request if the draft was changed after the tests.
     const request = isTested ? { query: { tested: true }, headers: { "if-match": `"${updatedAt}"` } } : {};
     await client.sendRequest("POST", `${ACTIONS_ROUTE}/${id}/publish`, request);
     output.writeLine(`published ${name}`, "green");

@@ -1,4 +1,4 @@
-/** svc run and svc logs: svc run runs an action and prints its result; svc logs prints the execution log and follows it. */
+/** svc run runs an action and prints its result; svc logs prints the newest runs. */
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -34,7 +34,7 @@ async function readPayload(session: CliSession, input: string): Promise<object> 
   throw createUsageError("--payload must be a JSON object");
 }
 
-/** Waits until the run has ended, and returns it. Needs a token that may read runs. */
+/** Waits until the run has ended, and returns it. @throws CliError if the run does not end in time */
 async function waitForRunEnd({ client }: CliSession, runId: number) {
   const deadline = Date.now() + RUN_WAIT_MAX_MS;
   for (;;) {
@@ -51,13 +51,13 @@ async function printConsole({ client, output }: CliSession, runId: number): Prom
   return body.lines;
 }
 
-/** Replaces positions in a stack trace by those in the project's file, if the file contains the same code that ran. */
+/** Replaces positions in a stack trace by those in the project's file, if the file contains the code that ran. */
 async function toAuthorStack(session: CliSession, name: string, actionId: number, stack: string): Promise<string> {
   try {
     const { body } = await session.client.sendRequest("GET", `/v3/apps/:app/actions/${actionId}`);
     return await new Project(session.target.root).mapStackToFiles(name, String(body.action.code), stack);
   } catch (error) {
-    // The token may have permission to run the action but not to read its code. The stack trace then stays unchanged.
+    // Keeps the stack trace unchanged if the token may run the action but not read its code.
     if (error instanceof ServiceResponseError) return stack;
     throw error;
   }
@@ -118,7 +118,7 @@ const isEnded = ({ state }: Record<string, unknown>): boolean => !["queued", "ru
 
 interface FollowOptions {
   withConsole: boolean;
-  /** Signal that ends the command; if absent, the command runs until its process ends. */
+  /** Ends the command when it aborts. If absent, the command runs until its process ends. */
   stopSignal?: AbortSignal;
 }
 
@@ -139,8 +139,8 @@ async function followRun(
         if (withConsole && isEnded(run)) await printConsole(session, Number(run["id"]));
       }
     } catch (error) {
-      // True for temporary failures, such as a restart of the server. Other failures, such as an expired session, end
-      // the command.
+      // Keeps polling after temporary failures, such as a restart of the server. Other failures, such as an expired session, end the
+      // command.
       const isPassing =
         error instanceof ServiceResponseError ? error.http >= 500 || error.http === 429 : error instanceof CliError;
       if (!isPassing) throw error;
@@ -148,7 +148,6 @@ async function followRun(
   }
 }
 
-/** Prints each new run as it starts and ends. */
 export const followRuns = async (session: CliSession, options: FollowOptions): Promise<void> =>
   followRun(session, await readRuns(session, RUNS_PAGE_SIZE), options);
 

@@ -24,7 +24,6 @@ function readLoginTarget({ surroundings: { cwd, env } }: CliSession, { url, app 
   };
 }
 
-/** Registers a new OAuth client for this sign-in. Returns the ID of the client. */
 async function registerClient(client: CliApiClient): Promise<string> {
   const { body } = await client.sendRequest("POST", "/oauth/register", {
     body: {

@@ -1,7 +1,4 @@
-/**
- * svc stage and svc promote: create stages (apps with the same definitions, such as a test app), and copy the
- * definitions of one stage to another.
- */
+/** svc stage and svc promote: create stages (apps with the same definitions, such as a test app), and copy definitions between stages. */
 import type { Command } from "commander";
 import { ServiceResponseError } from "../client.js";
 import { parseAppId } from "../config.js";
@@ -11,7 +8,6 @@ import { printBindingsWithoutValue } from "./sync.js";
 
 const APP_ROUTE = "/v1/apps/:app";
 
-/** A stage as the API returns it. */
 interface Stage {
   appId: number;
   name: string | null;
@@ -27,8 +23,8 @@ interface Promotion {
 }
 
 /**
- * Returns a command runner for commands that only people may run. If an API token or the token of `svc login` gets
- * FORBIDDEN, the error also names the token that the command needs.
+ * Returns a command runner that explains FORBIDDEN: only the token of an editor, not an API token or that of `svc login`, may change
+ * stages.
  */
 const createEditorRunner =
   (run: CommandRunner): CommandRunner =>
@@ -37,7 +33,7 @@ const createEditorRunner =
       try {
         return await work(session);
       } catch (error) {
-        // A FORBIDDEN error with another text already names its reason.
+        // A FORBIDDEN error with another text already contains its reason.
         if (!(error instanceof ServiceResponseError && error.message === "FORBIDDEN: permission denied")) throw error;
         const reason =
           "permission denied; set SVC_TOKEN to a token of an editor (docs/guides/api-token.md), because an API token and the token of svc login cannot change stages";

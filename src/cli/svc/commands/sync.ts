@@ -20,7 +20,7 @@ interface PushPlan {
   created: PlannedChange[];
   changed: PlannedChange[];
   removed: PlannedChange[];
-  /** Secret bindings whose setting has no value on the server yet. */
+  /** Secret bindings (settings that the service adds to requests) whose setting has no value on the server yet. */
   missing?: PlannedChange[];
 }
 
@@ -63,19 +63,13 @@ export interface ProjectPushOptions {
   force?: boolean;
 }
 
-/**
- * Returns a function that returns true for an item whose content is equal in the folder and on the server. This happens, for example, after
- * a push whose response was lost.
- */
+/** Returns a test that is true for items that are equal in the folder and on the server. After a push whose response was lost, they are. */
 function createItemFilter(server: Manifest, local: Manifest): (item: ManifestDifference) => boolean {
   const toPush = new Set(compareManifests(server, local, true).map(({ kind, name }) => `${kind} ${name}`));
   return ({ kind, name }) => !toPush.has(`${kind} ${name}`);
 }
 
-/**
- * Returns the entity tag to send with a push.
- * @throws CliError with the differences if the server's definitions were changed since the last pull or push
- */
+/** Returns the entity tag to send with a push. @throws CliError if someone changed the server's definitions since the last pull or push */
 function checkConflictsBeforePush(
   session: CliSession,
   base: LastSyncState | null,
@@ -89,17 +83,13 @@ function checkConflictsBeforePush(
     if (since.every(createItemFilter(server.manifest, local))) return server.tag;
     throw createConflictError(session, since, "the server has changed since the last pull");
   }
-  // The folder was never pulled from or pushed to this app. The push then must not overwrite an item on the server that
-  // differs from the folder's item of the same name.
+  // Without an earlier pull or push, this push must not overwrite an item of the server that differs from the folder's item.
   const overwrittenItems = compareManifests(server.manifest, local, false).filter(({ change }) => change === "changed");
   if (overwrittenItems.length === 0) return server.tag;
   throw createConflictError(session, overwrittenItems, "the server has changes that this folder has not pulled");
 }
 
-/**
- * Sends the manifest to the server. Resolves to the plan, and to the entity tag of the server's manifest after the
- * change.
- */
+/** Sends the manifest. Resolves to the changes that it makes, and to the entity tag of the server's manifest after them. */
 async function putManifest(
   { client }: CliSession,
   local: Manifest,
@@ -114,7 +104,6 @@ async function putManifest(
   return { plan: body.plan, tag: headers.get("etag") ?? "" };
 }
 
-/** Prints the secret bindings whose values must be sent to the server separately. */
 export function printBindingsWithoutValue({ output }: CliSession, missing: readonly { name: string }[] = []): void {
   for (const { name } of missing) output.writeLine(`missing  value of ${name}`, "yellow");
 }
@@ -131,7 +120,6 @@ function printPlan(session: CliSession, plan: PushPlan): void {
     session.output.writeLine(`${change.padEnd(8)} ${kind} ${name}`, styles[change]);
 }
 
-/** Prints the changes that a push would make. Asks the person to confirm them, unless there are none. */
 async function confirmPlan(session: CliSession, plan: PushPlan): Promise<void> {
   printPlan(session, plan);
   if (plannedItemsOf(plan).length > 0) await session.confirm("Push these drafts?");
@@ -141,10 +129,7 @@ async function confirmPlan(session: CliSession, plan: PushPlan): Promise<void> {
 const isSameTag = (a: string, b: string): boolean => a.replace(/^W\//, "") === b.replace(/^W\//, "");
 
 /**
- * Returns the server's definitions after a push. The next push compares them with the server's current definitions. The
- * result does not contain a change that someone else made after this push, so the next push reports that change instead
- * of overwriting it.
- * @param pushed plan and entity tag that the server returned for the push
+ * Returns the definitions that this push left on the server, without later changes of other people, so that the next push reports those.
  */
 async function computeStateAfterPush(
   session: CliSession,
@@ -157,10 +142,7 @@ async function computeStateAfterPush(
   return { tag: pushed.tag, manifest: applyManifestPlan(before.manifest, local, plannedItemsOf(pushed.plan)) };
 }
 
-/**
- * @param asks true to print the plan and ask the person before the push. This takes longer, because the service builds all actions for the
- * plan
- */
+/** @param asks true to print the changes and ask the person before the push. This takes longer: the service builds all actions for it */
 export async function pushProject(
   session: CliSession,
   { prune = false, force = false }: ProjectPushOptions,
@@ -194,13 +176,13 @@ export async function pushProject(
   }
 }
 
-/** Kinds of definitions that are stored in one file for the whole project. A pull replaces the whole file. */
+/** Kinds of definitions that the project stores in one file per kind. A pull replaces such a file as a whole. */
 const KINDS_IN_ONE_FILE = ["setting", "secret binding", "alert"];
 
-/** Returns the local changes that writing `writtenManifest` would overwrite, and the local items that it does not contain. */
+/** Returns the local changes that writing `writtenManifest` would undo: items that it would restore, change or remove. */
 function findReplacedItems(local: Manifest, writtenManifest: Manifest): ManifestDifference[] {
   const lackingItems = compareManifests(local, writtenManifest, false).filter(({ change }) => change === "created");
-  // The local manifest is the second argument, so that a field which the local item omits counts as unchanged.
+  // The local manifest is the second argument, so that a field that the local item omits counts as unchanged.
   const lostItems = compareManifests(writtenManifest, local, false).flatMap((difference): ManifestDifference[] => {
     if (difference.change === "changed") return [difference];
     return KINDS_IN_ONE_FILE.includes(difference.kind) ? [{ ...difference, change: "removed" }] : [];
@@ -233,7 +215,7 @@ async function pullProject(session: CliSession, { force = false }: { force?: boo
       },
     );
   }
-  // Items that changed only in the folder keep the folder's content.
+  // A pull keeps the folder's content of items that changed only in the folder.
   const localOnly = new Set(force ? [] : myChanges.map(({ kind, name }) => `${kind} ${name}`));
   const isTaken = (kind: string, name: unknown) => !localOnly.has(`${kind} ${String(name)}`);
   const settings =
@@ -241,8 +223,7 @@ async function pullProject(session: CliSession, { force = false }: { force?: boo
       ? server.manifest.settings
       : mergeItems(server.manifest.settings, local.settings, "key", (key) => isTaken("setting", key));
   const alerts = mergeItems(server.manifest.alerts, local.alerts, "name", (name) => isTaken("alert", name));
-  // Writes either all secret bindings of the folder or all of the server. A list mixed of both could send a secret to a
-  // wrong destination.
+  // Writes either the folder's secret bindings or the server's. A mix of both lists could send a secret to a wrong destination.
   const keepsBindings = myChanges.some(({ kind }) => kind === "secret binding") && !force;
   const writtenManifest: Manifest = {
     ...server.manifest,
@@ -269,8 +250,7 @@ async function pullProject(session: CliSession, { force = false }: { force?: boo
 type Items = Manifest["settings"];
 
 /**
- * Merges two lists of items. Takes the server's item for each name for which `isTaken` is true, and otherwise the
- * folder's (local) item.
+ * Merges two lists of items by `key`. Takes the server's item for each name for which `isTaken` returns true, otherwise the folder's item.
  */
 function mergeItems(server: Items, local: Items, key: string, isTaken: (name: unknown) => boolean): Items {
   const mine = (local ?? []).filter((item) => !isTaken(item[key]));
