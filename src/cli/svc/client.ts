@@ -4,16 +4,16 @@ import type { ProcessEnvironment, SavedToken, ServerAndApp, TokenStore } from ".
 import { CliError, EXIT_CODES } from "./failure.js";
 
 const REQUEST_TIMEOUT_MS = 130_000;
-/** Time before a token's expiry at which the client renews the token, in milliseconds. */
+/** Milliseconds before a token's expiry at which the client renews the token. */
 const RENEW_BEFORE_MS = 30_000;
-/** Maximum time in seconds that one request waits in total when the service responds with 429 or 503 and Retry-After. */
+/** Maximum number of seconds that one request waits in total before retries, if responses with 429 or 503 have Retry-After. */
 const WAIT_MAX_SECONDS = 60;
 
 export interface SvcRequest {
   query?: Record<string, string | number | boolean | undefined>;
   body?: unknown;
   headers?: Record<string, string>;
-  /** Token to send with this request. Without it, the client sends the saved token. */
+  /** Token to send with this request. If absent, the client sends the token of SVC_TOKEN or of the saved sign-in. */
   token?: string;
   anonymous?: boolean;
 }
@@ -30,7 +30,6 @@ interface FetchInput {
   headers?: Record<string, string>;
 }
 
-/** Error response of the service. */
 export class ServiceResponseError extends CliError {
   readonly http: number;
   readonly status: string;
@@ -63,10 +62,7 @@ export class CliApiClient {
     this.#store = store;
   }
 
-  /**
-   * Returns the token of SVC_TOKEN or of the saved sign-in, and renews a saved token that is about to expire.
-   * @throws CliError if there is no saved sign-in
-   */
+  /** Returns SVC_TOKEN or the token of the saved sign-in, renewed if it expires soon. @throws CliError if there is neither */
   async readToken(): Promise<string> {
     const input = this.#env["SVC_TOKEN"];
     if (input !== undefined && input !== "") return input;
@@ -105,10 +101,7 @@ export class CliApiClient {
     return { status: response.status, headers: response.headers, body: parseJson(await response.text()) };
   }
 
-  /**
-   * Sends a request. If the response has Retry-After, waits and sends the request again. This is safe, because the service sends
-   * Retry-After only before it starts work on a request.
-   */
+  /** Sends a request. After a response 429 or 503 with Retry-After, waits and sends the request again, up to WAIT_MAX_SECONDS in total. */
   async #sendPatiently(method: string, address: string, request: FetchInput): Promise<SvcResponse> {
     for (let waited = 0; ; ) {
       const reply = await this.#send(method, address, request);
@@ -119,16 +112,11 @@ export class CliApiClient {
     }
   }
 
-  /** Sends a request without a token. Returns the response even if it is an error. */
   async sendWithoutToken(method: string, path: string, form?: URLSearchParams): Promise<SvcResponse> {
     return this.#send(method, this.target.url + path, form ? { body: form } : {});
   }
 
-  /**
-   * Sends a request with the token.
-   * @param path path of a route, in which `:app` stands for the app's ID
-   * @throws ServiceResponseError for an error response
-   */
+  /** Sends a request with a token. In `path`, `:app` stands for the app's ID. @throws ServiceResponseError for an error response */
   async sendRequest(method: string, path: string, request: SvcRequest = {}): Promise<SvcResponse> {
     const { query = {}, body, headers = {}, anonymous = false } = request;
     const token = anonymous ? null : (request.token ?? (await this.readToken()));
@@ -149,7 +137,6 @@ export class CliApiClient {
   }
 }
 
-/** Converts a response of /oauth/token to the form in which the client saves a sign-in. */
 export const toSavedToken = (
   body: { access_token: string; refresh_token?: string; expires_in?: number },
   clientId: string,

@@ -5,9 +5,7 @@ import { createUsageError } from "./failure.js";
 interface CompletionEntry {
   name: string;
   description: string;
-  /**
-   * Names of the command's subcommands. If the list is not empty, the shell completes the next word as a subcommand, not as a file name.
-   */
+  /** Names of subcommands. If there are any, the shell completes the next word as a subcommand, not as a file name. */
   subcommands: string[];
   options: string[];
 }
@@ -78,10 +76,7 @@ function fishCompletion(entries: readonly CompletionEntry[]): string {
   return `${lines.join("\n")}\n`;
 }
 
-/**
- * Returns the completion script for a shell.
- * @throws CliError for a shell that is not supported
- */
+/** Returns the completion script for a shell. @throws CliError for a shell that is not supported */
 export function createCompletionScript(program: Command, shell: string): string {
   const scripts: Record<string, (entries: readonly CompletionEntry[]) => string> = {
     bash: bashCompletion,

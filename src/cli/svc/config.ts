@@ -1,4 +1,4 @@
-/** Finds the server, the app and the token for a command: in its options, environment variables, svc.json, or the saved sign-in. */
+/** Finds the server, the app and the token for a command: in environment variables, svc.json, or the saved sign-in. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
@@ -31,7 +31,6 @@ function readJson(path: string): Record<string, unknown> {
   return value as Record<string, unknown>;
 }
 
-/** Returns the nearest folder with svc.json, from `from` upwards; null if there is none. */
 export function findProjectRoot(from: string): string | null {
   for (let folder = resolve(from); ; folder = dirname(folder)) {
     if (existsSync(join(folder, PROJECT_FILE))) return folder;
@@ -54,10 +53,7 @@ export function parseAppId(value: unknown, from: string): number {
   throw createUsageError(`${from} must be the ID of an app, a positive integer (got ${describeValue(value)})`);
 }
 
-/**
- * Finds the server and the app for a command.
- * @throws CliError if neither the environment nor svc.json names them
- */
+/** Finds the server and the app for a command. @throws CliError if neither SVC_URL and SVC_APP nor svc.json name them */
 export function readServerAndApp(cwd: string, env: ProcessEnvironment): ServerAndApp {
   const root = findProjectRoot(cwd);
   const file = root === null ? {} : readJson(join(root, PROJECT_FILE));
@@ -80,7 +76,7 @@ export interface SavedToken {
   expiresAt?: number;
 }
 
-/** Saved sign-ins of the person who runs `svc`, by server and app. The file has permissions for this person only. */
+/** Saved sign-ins of the person who runs `svc`, by server and app. Only this person can read the file. */
 export class TokenStore {
   readonly #path: string;
 

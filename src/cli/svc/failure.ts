@@ -7,7 +7,6 @@ export type ExitCode = (typeof EXIT_CODES)[keyof typeof EXIT_CODES];
 export class CliError extends Error {
   override readonly name = "CliError";
   readonly exitCode: ExitCode;
-  /** Fields that the JSON output contains in addition to the message. */
   readonly details: Record<string, unknown>;
 
   constructor(message: string, exitCode: ExitCode = EXIT_CODES.failed, details: Record<string, unknown> = {}) {
@@ -17,7 +16,7 @@ export class CliError extends Error {
   }
 }
 
-/** Failure that ends even a command that watches files, because no change of a file can remove its cause. */
+/** Failure that also ends a command that watches files, because no change of a file can remove the cause. */
 export class UnrecoverableError extends CliError {}
 
 /** Failure of a command that a process signal has interrupted, so that the command must not continue. */

@@ -1,7 +1,4 @@
-/**
- * Starts and stops a local service for `svc dev` and `svc test` in a project that names no server. The service has its
- * own database.
- */
+/** Starts and stops a local service for `svc dev` and `svc test` in a project that names no server. The service has its own database. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -14,7 +11,6 @@ import type { ProcessEnvironment } from "./config.js";
 import { CliError } from "./failure.js";
 
 const PACKAGE_FOLDER = fileURLToPath(new URL("../../../../", import.meta.url));
-/** Folder of the local service's data, below the project's root folder. */
 const DATA_FOLDER = join(".svc", "server");
 const CREDENTIALS_FILE = "credentials.json";
 const POLL_MS = 200;
@@ -26,13 +22,13 @@ export interface LocalServer {
   app: number;
   /** API token of the service's first editor. */
   token: string;
-  /** Rejects if the service ends without a call of `stop`. */
+  /** Promise that rejects if the service ends before `stop` is called. */
   failed: Promise<never>;
-  /** Stops the service. Each further call shortens the time that running work gets to finish. */
+  /** Stops the service. A call during a stop makes the service end sooner, so that running actions get less time to finish. */
   stop(): Promise<void>;
 }
 
-/** True if `svc dev` has started a service for this project before. */
+/** True if `svc dev` has started a service on this machine for this project before. */
 export const isLocalProject = (root: string): boolean => existsSync(join(root, DATA_FOLDER));
 
 export const hasLocalServerData = (root: string): boolean => existsSync(join(root, DATA_FOLDER, CREDENTIALS_FILE));
@@ -54,7 +50,7 @@ async function findFreePort(): Promise<number> {
   return port;
 }
 
-/** Returns the arguments with which Node starts the service, as `npm start` does after its set-up. */
+/** Returns the arguments for Node that `npm start` uses for the service, from package.json. */
 function startArguments(): string[] {
   const { scripts } = JSON.parse(readFileSync(join(PACKAGE_FOLDER, "package.json"), "utf8")) as {
     scripts: { start: string };
@@ -64,18 +60,14 @@ function startArguments(): string[] {
 
 function createDataFolder(root: string | null, isTemporary: boolean): string {
   if (root === null) return mkdtempSync(join(tmpdir(), "svc-test-server-"));
-  // Creates the folder even if the service stores its data elsewhere. The folder marks a project that uses a local
-  // service.
+  // Creates the folder even for a temporary service, because the folder marks a project that uses a local service.
   const folder = join(root, DATA_FOLDER);
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(root, ".svc", ".gitignore"), "*\n");
   return isTemporary ? mkdtempSync(join(tmpdir(), "svc-dev-server-")) : folder;
 }
 
-/**
- * Waits until the service is ready.
- * @throws the reason of `stopSignal` if it aborts first
- */
+/** Waits until the service is ready. @throws the reason of `stopSignal` if it aborts first */
 async function waitUntilServerReady(url: string, failedStart: Promise<never>, stopSignal: AbortSignal): Promise<void> {
   const deadline = Date.now() + START_TIMEOUT_MS;
   for (;;) {
@@ -93,7 +85,6 @@ async function waitUntilServerReady(url: string, failedStart: Promise<never>, st
   }
 }
 
-/** Collects the last output of the service, which the error message of a failed start contains. */
 function collectOutput(child: ChildProcess): () => string {
   let output = "";
   for (const stream of [child.stdout, child.stderr])
@@ -104,10 +95,9 @@ function collectOutput(child: ChildProcess): () => string {
 }
 
 /**
- * Starts the service.
+ * Starts the service. Aborting `stopSignal` cancels the start.
  * @param root root folder of the project; null for a service that leaves no data in the project
  * @param port port of an earlier start; null for any free port
- * @param stopSignal aborts the start
  * @throws CliError if the service does not start
  */
 export async function startLocalServer(
@@ -124,7 +114,7 @@ export async function startLocalServer(
     cwd: PACKAGE_FOLDER,
     env,
     stdio: ["ignore", "pipe", "pipe"],
-    // Starts the service in another process group. Ctrl C then reaches only this process, which stops the service.
+    // Starts the service in another process group, so that Ctrl C reaches only this process. This process then stops the service.
     detached: true,
   });
   const output = collectOutput(child);
@@ -134,7 +124,7 @@ export async function startLocalServer(
     if (isStopping) return new Promise<never>(() => undefined);
     throw new CliError(`the local service ended unexpectedly: ${output().trim()}`);
   });
-  // Prevents an unhandled rejection if the service fails before other code awaits `failed`.
+  // Prevents an unhandled rejection if the service ends before other code awaits `failed`.
   failed.catch(() => undefined);
   const stop = async () => {
     isStopping = true;

@@ -38,7 +38,7 @@ export interface ManifestDifference {
   patch: string;
 }
 
-/** Fields that the service sets. They are ignored when two manifests are compared. */
+/** Fields that only the service sets. A comparison of two manifests ignores them. */
 const IGNORED_FIELDS = ["assets"];
 
 function sortFields(value: unknown): unknown {
@@ -56,11 +56,10 @@ export interface ActionSource {
   files: Record<string, string>;
 }
 
-/** Returns the source files of an action; null if the action has only `code`. */
 export const getActionSource = ({ source }: ManifestItem): ActionSource | null =>
   (source as ActionSource | null | undefined) ?? null;
 
-/** Returns the text of an action's files. The config block of the main file is left out, because its fields are compared separately. */
+/** Returns the text of an action's files without the main file's config block, because the block's fields are compared separately. */
 function formatFiles({ files }: ActionSource): string {
   const names = Object.keys(files).sort();
   return names
@@ -70,7 +69,7 @@ function formatFiles({ files }: ActionSource): string {
     .join("\n");
 }
 
-/** Returns the text by which two versions of an item are compared: its fields, then its files or its code, line by line. */
+/** Returns the text by which two versions of an item are compared line by line: its fields, then its files or its code. */
 function formatItem(item: ManifestItem | undefined): string {
   if (!item) return "";
   const { code, source: _, ...rest } = item;
@@ -95,7 +94,7 @@ function itemsByKey(manifest: Manifest): Map<string, { kind: string; name: strin
 }
 
 /**
- * Returns the changes from `before` to `after`. A field that `after` does not contain counts as unchanged.
+ * Returns the changes from `before` to `after`. A field of an item that `after` does not contain counts as unchanged.
  * @param isWhole true if an item that `after` does not contain counts as removed
  */
 export function compareManifests(before: Manifest, after: Manifest, isWhole: boolean): ManifestDifference[] {
@@ -117,8 +116,8 @@ export function compareManifests(before: Manifest, after: Manifest, isWhole: boo
 }
 
 /**
- * Returns the manifest with the planned changes: created and changed items with the fields of `local`, without the removed items. A changed
- * item keeps the fields that `local` does not contain.
+ * Returns `manifest` after the changes in `plan`. Removed items are left out. Created and changed items get the fields of `local`;
+ * a changed item keeps the fields that `local` does not contain.
  */
 export function applyManifestPlan(
   manifest: Manifest,
@@ -127,7 +126,7 @@ export function applyManifestPlan(
 ): Manifest {
   const [old, next] = [itemsByKey(manifest), itemsByKey(local)];
   for (const { change, kind, name } of plan) {
-    // The plan of the service contains kinds such as "dataSource"; here the same kind is "data source".
+    // The service's plan names kinds such as "dataSource". In this file, the same kind is "data source".
     const key = `${kind.replace(/[A-Z]/, (letter) => ` ${letter.toLowerCase()}`)} ${name}`;
     const entry = next.get(key);
     if (change === "removed") old.delete(key);

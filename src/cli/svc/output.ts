@@ -8,7 +8,7 @@ export interface ProgramStreams {
   stderr: NodeJS.WritableStream & { isTTY?: boolean };
 }
 
-/** Replaces control characters, because an app's names and messages may contain some that change the terminal. */
+/** Replaces control characters, because names and messages from the server may contain some that change the terminal. */
 const toPrintable = (text: string): string =>
   // biome-ignore lint/suspicious/noControlCharactersInRegex: this expression matches the control characters to replace
   text.replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, "\u{fffd}");

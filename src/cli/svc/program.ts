@@ -70,7 +70,7 @@ export function createProgram(surroundings: CommandEnvironment, onExit: (code: n
     .action((shell: string) => {
       surroundings.stdout.write(createCompletionScript(program, shell));
     });
-  // --json and --yes are allowed after the name of a command too.
+  // Lets people write --json and --yes after the name of a command too, not only before it.
   const addGlobals = (command: Command) => {
     for (const sub of command.commands) {
       sub.option("--json", "print one JSON document and nothing else").option("--yes", "ask nothing").exitOverride();
@@ -87,7 +87,6 @@ export function createProgram(surroundings: CommandEnvironment, onExit: (code: n
   return program;
 }
 
-/** @returns the exit code */
 export async function runSvc(args: readonly string[], surroundings: CommandEnvironment): Promise<number> {
   let code: number = EXIT_CODES.done;
   const program = createProgram(surroundings, (exitCode) => {

@@ -1,4 +1,4 @@
-/** Converts names in a manifest, which use forward slashes on every system, to paths on this system's disk, and back. */
+/** Converts names in a manifest, which use forward slashes on every system, to paths of this operating system, and back. */
 import { createHash } from "node:crypto";
 import nodePath, { type PlatformPath } from "node:path";
 
@@ -7,13 +7,12 @@ const WINDOWS_DEVICE_NAME = /^(?:con|prn|aux|nul|conin\$|conout\$|com\d|lpt\d)(?
 
 const toHex = (character: string): string => `%${character.charCodeAt(0).toString(16).toUpperCase()}`;
 
-/** Maximum length of an encoded file name in characters. Operating systems allow 255 bytes, including the extension. */
+/** Maximum length of an encoded file name in characters. Operating systems allow 255 bytes, and the extension needs some of them. */
 const ENCODED_MAX_CHARACTERS = 200;
 const HASH_CHARACTERS = 16;
 
 const encodeName = (name: string): string => encodeURIComponent(name).replace(/[.*]/g, toHex);
 
-/** Shortens an encoded name that is too long: returns its beginning and a hash of the whole name. */
 function shortenName(name: string): string {
   let beginning = "";
   for (const character of name) {
@@ -25,8 +24,7 @@ function shortenName(name: string): string {
 }
 
 /**
- * Encodes a name as a file name that is valid on every operating system. `decodeURIComponent` restores the name, unless the name was too
- * long.
+ * Encodes a name as a file name that is valid on every operating system. `decodeURIComponent` restores the name, unless it was shortened.
  */
 export function encodeFileName(name: string): string {
   const whole = encodeName(name);

@@ -39,10 +39,7 @@ const ENTRY_FILE_NAMES = Object.values(ENTRY_POINT_FILE_NAMES).flat();
 const TYPES_FILE = "svc.d.ts";
 const STATE_FOLDER = ".svc";
 
-/**
- * The app's manifest at the last pull or push, and its entity tag. A comparison with this manifest finds the changes that were made since
- * then in the folder or on the server.
- */
+/** The app's manifest at the last pull or push, and its entity tag. Comparing it with the folder and the server shows later changes. */
 export interface LastSyncState {
   tag: string;
   manifest: Manifest;
@@ -51,13 +48,12 @@ export interface LastSyncState {
 const formatJson = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
 
 /**
- * Returns the name of the file that stores the `LastSyncState`. Each app that the folder was pulled from or pushed to has its own file,
- * for example each stage of an app.
+ * Returns the name of the file that stores the `LastSyncState` of one app. A folder has such a file for each app, such as a stage of an
+ * app.
  */
 const baseStateFileOf = ({ url, app }: ServerAndApp): string =>
   `base-${app}-${createHash("sha256").update(url).digest("hex").slice(0, 8)}.json`;
 
-/** True if `item` has all of `fields`, with the same values. */
 const isPartOfItem = (fields: Item, item: Item): boolean =>
   Object.entries(fields).every(([name, value]) => isDeepStrictEqual(value, item[name]));
 
@@ -67,20 +63,14 @@ function groupFilesByName(named: readonly [name: string, file: string][]): Map<s
   return files;
 }
 
-/**
- * Returns the name of the file for an item: the file that already contains the item, otherwise a new file name. A
- * second file for the same item would be a conflict.
- */
+/** Returns the name of the file for an item. Prefers a file that already contains the item, so that no second file contains it. */
 function chooseFileOfItem(name: string, files: ReadonlyMap<string, readonly string[]>): string {
   const ownFile = encodeFileName(name);
   const existing = files.get(name) ?? [];
   return existing.includes(ownFile) ? ownFile : (existing[0] ?? ownFile);
 }
 
-/**
- * Rejects two file names that differ only in upper and lower case, because Windows and macOS treat them as one file.
- * @throws CliError that contains both file names
- */
+/** Rejects two names that differ only in case, because Windows and macOS treat them as one file. @throws CliError with both names */
 function rejectFilesEqualIgnoringCase(folder: string, files: readonly string[]): void {
   if (process.platform !== "win32" && process.platform !== "darwin") return;
   const equal = findNamesEqualIgnoringCase(files);
@@ -144,7 +134,6 @@ export class Project {
     return this.#reader.listActionFolders();
   }
 
-  /** Returns the path of the main source file in an action's folder; null if the folder has none. */
   findActionFile(folder: string): string | null {
     return this.#reader.findActionFile(folder);
   }
@@ -153,10 +142,7 @@ export class Project {
     return readFileSync(this.#path(file), "utf8");
   }
 
-  /**
-   * Returns the text of a project file; null if the file does not exist.
-   * @throws CliError for a symbolic link to a file outside of the project
-   */
+  /** Returns the text of a project file; null if there is none. @throws CliError for a symbolic link to a file outside of the project */
   readonly #read: ReadProjectFile = (path) => {
     if (!isPortablePath(path)) return null;
     const file = this.#path(path);
@@ -166,22 +152,18 @@ export class Project {
       throw new CliError(
         `${path} is outside of the project, or a symbolic link to a file outside of the project; copy the file into the project`,
       );
-    // On Windows and macOS, this path also finds a file whose name differs only in upper and lower case. The service would not find that
-    // file.
+    // On Windows and macOS, `path` also finds a file whose name differs in case. The service would not find it, so it counts as missing.
     const isOtherCase = storedPath !== path && storedPath.toLowerCase() === path.toLowerCase();
     return isOtherCase && !this.#hasExactly(path) ? null : readFileSync(file, "utf8");
   };
 
-  /** True if the folders contain a file or link with exactly this path, in the same upper and lower case. */
+  /** True if a file or link with exactly this path exists, also in the same upper and lower case. */
   #hasExactly(path: string): boolean {
     const segments = path.split("/");
     return segments.every((segment, at) => readdirSync(this.#path(...segments.slice(0, at))).includes(segment));
   }
 
-  /**
-   * Lists the items in a folder of the project, such as actions/.
-   * @throws CliError for an item whose name is a path with folders on Windows
-   */
+  /** Lists the items in a folder of the project, such as actions/. @throws CliError for an item whose name Windows cannot store */
   #listItems(folder: string): string[] {
     const files = this.#list(folder);
     for (const file of files.filter((name) => !isPortablePath(name))) {
@@ -202,9 +184,7 @@ export class Project {
     ENTRY_FILE_NAMES,
   );
 
-  /**
-   * Returns the folders in actions/ by the names of their actions. A `name` in an action's config has precedence over the folder's name.
-   */
+  /** Returns the folders in actions/ by action name. The name is `name` in the action's config, otherwise the name of the folder. */
   async #actionsByName(): Promise<Map<string, string[]>> {
     const named = this.listActionFolders().map(async (folder): Promise<[string, string]> => {
       const config: Item = await this.readConfig(folder).catch(() => ({}));
@@ -213,7 +193,7 @@ export class Project {
     return groupFilesByName(await Promise.all(named));
   }
 
-  /** Returns the names of the files in data/, without extension, by the names of their data sources. */
+  /** Returns the names of the files in data/, without extension, by the name of the data source. */
   #dataByName(): Map<string, string[]> {
     const files = this.#listItems("data").filter((file) => file.endsWith(".json"));
     return groupFilesByName(
@@ -224,14 +204,12 @@ export class Project {
     );
   }
 
-  /** Returns the path of an action's test and the files that the test imports; null if the action has no test. */
   readTest(folder: string): { test: string; files: Record<string, string> } | null {
     const names = ["action.test.ts", "action.test.js"].map((file) => `actions/${folder}/${file}`);
     const test = names.find((file) => existsSync(this.#path(file)));
     return test === undefined ? null : { test, files: readActionTestFiles(`actions/${folder}`, test, this.#read) };
   }
 
-  /** Returns the fields in the `config` block of the action in a folder. */
   readConfig(folder: string): Promise<Item> {
     return this.#reader.readConfig(folder);
   }
@@ -245,9 +223,9 @@ export class Project {
   }
 
   /**
-   * Converts line numbers in a stack trace of the action to those of the author's file. In the file, a config block
-   * precedes the code.
-   * @param code code that ran. If the file contains other code, the stack trace stays unchanged
+   * Replaces line numbers of the code that ran by those of the author's file, which also contains a config block. Changes nothing if the
+   * file's
+   * code is not `code`.
    */
   async mapStackToFiles(name: string, code: string, stack: string): Promise<string> {
     const folder = chooseFileOfItem(name, await this.#actionsByName());
@@ -258,7 +236,7 @@ export class Project {
     const lines = getCodeLineNumbers(text);
     const parts = stack.split(`${name}.js:`);
     const placed = parts.slice(1).map((rest, index) => {
-      // The matched text may be the end of another file's name. The stack trace keeps such a position unchanged.
+      // Another file's name may end with this action's name, such as `my-hello.js`. Such a position stays unchanged.
       if (!"( \n".includes(parts[index]!.slice(-1))) return `${name}.js:${rest}`;
       const line = Number.parseInt(rest, 10);
       const sourceLine = lines[line - 1];
@@ -273,7 +251,6 @@ export class Project {
     return this.#reader.readManifest();
   }
 
-  /** Reads the manifest from the folder, without the actions. */
   readDefinitions(): Manifest {
     return this.#reader.readDefinitions();
   }
@@ -281,7 +258,7 @@ export class Project {
   async #writeAction(item: Item, folder: string): Promise<void> {
     const { name, code, source: _, assets: __, ...fields } = item;
     const config = decodeDefinitionName(folder) === name ? fields : { name, ...fields };
-    // If the action's file cannot be read, it counts as missing and is replaced.
+    // If the folder's action cannot be read, it is replaced by the server's.
     const local = this.findActionFile(folder) === null ? null : await this.readAction(folder).catch(() => null);
     const isSame = (other: Item) =>
       compareManifests({ version: 1, actions: [item] }, { version: 1, actions: [other] }, false).length === 0;
@@ -293,7 +270,7 @@ export class Project {
     this.#writeIfChanged(joinConfigAndCode(config, String(code ?? "")), "actions", folder, "action.js");
   }
 
-  /** Writes the source files of an action. Replaces the config block of an existing file only if one of its fields differs. */
+  /** Writes an action's source files. The main file keeps its config block if all fields in the block have the values of `config`. */
   async #writeSource(folder: string, config: Item, { files }: ActionSource): Promise<void> {
     const invalidPath = Object.keys(files).find((name) => !isValidSourcePath(name));
     if (invalidPath !== undefined)
@@ -314,7 +291,7 @@ export class Project {
         const fileEntry = [...paths].find(([, other]) => other === file);
         return fileEntry ? files[fileEntry[0]]! : null;
       };
-      // If the config block of the existing file cannot be read, a new one is written at the top of the file.
+      // If the config block that the server sent cannot be read, the main file gets a new config block.
       const written = await readItemConfig(folder, path, texts).catch(() => null);
       const isWritten = written && Object.keys(written).length > 0 && isPartOfItem(written, config);
       this.#writeIfChanged(isWritten ? text : joinConfigAndCode(config, removeConfigBlock(text)), path);
@@ -322,7 +299,6 @@ export class Project {
     }
   }
 
-  /** Writes the server's manifest into the folder. Files of other items stay. */
   async writeManifest(manifest: Manifest): Promise<void> {
     const { actions = [], dataSources = [] } = manifest;
     const actionsByName = await this.#actionsByName();
@@ -357,7 +333,6 @@ export class Project {
     this.#writeIfChanged(text, TYPES_FILE);
   }
 
-  /** Removes the files of an item that the server no longer has. */
   async removeItem(kind: string, name: string): Promise<void> {
     if (kind === "action") {
       for (const folder of (await this.#actionsByName()).get(name) ?? [])

@@ -45,10 +45,7 @@ export class CliSession {
     return new CliApiClient(target, this.surroundings.env, this.store);
   }
 
-  /**
-   * Asks the person to confirm an action.
-   * @throws CliError if the person declines, or there is no terminal to ask at
-   */
+  /** Asks the person to confirm an action. @throws CliError if the person declines, or if there is no terminal */
   async confirm(question: string): Promise<void> {
     if (this.#isSure) return;
     const { stdin, stderr } = this.surroundings;
@@ -68,5 +65,5 @@ export class CliSession {
   }
 }
 
-/** Function that runs a command. If `work` resolves to a number, this number is the exit code. */
+/** Runs a command. If `work` resolves to a number, this number is the exit code of `svc`. */
 export type CommandRunner = (work: (session: CliSession) => Promise<unknown>) => Promise<void>;

@@ -1,4 +1,7 @@
-/** Runs the action.test files of a project. Each file becomes an action of a temporary app; the service builds, runs and deletes it. */
+/**
+ * Runs the action.test files of a project. Each file becomes an action of a temporary app. The service builds, runs and deletes this
+ * action.
+ */
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { ServiceResponseError, type SvcRequest, type SvcResponse } from "./client.js";
@@ -12,10 +15,7 @@ const RUNS_ROUTE = "/v3/apps/:app/runs";
 const STAGES_ROUTE = "/v1/apps/:app/stages";
 const POLL_MS = 250;
 const END_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
-/**
- * Matches the console line that a run prints for a failed test: `svc/test` and the index of the test, starting at 0.
- * The stack trace follows.
- */
+/** Matches the console line of a failed test: `svc/test` and the index of the test, counted from 0. The stack trace follows this line. */
 const FAILED_TEST_PATTERN = /^svc\/test (\d{1,6})\n/;
 
 export interface ProjectTestResult {
@@ -26,34 +26,26 @@ export interface ProjectTestResult {
 }
 
 export interface ProjectTestOptions {
-  /** True to run the tests in a service that is started only for them. */
+  /** True to run the tests in a service on this machine that is started only for them. */
   usesTemporaryService: boolean;
-  /** True if the tests run again after each change of a file. The tests then use the project's server. */
   isRepeated: boolean;
 }
 
 type SendRequest = (method: string, path: string, request?: SvcRequest) => Promise<SvcResponse>;
 
-/** Temporary app in which the tests run: a preview app with the definitions of the project folder and without data. */
 interface TestApp {
   sendRequest: SendRequest;
   removeApp(): Promise<void>;
 }
 
-/**
- * Creates a preview of the app: a stage with its definitions that expires after an hour. Returns the ID of the preview.
- * @throws ServiceResponseError
- */
+/** Creates a preview: a copy of the app that expires after an hour. Returns the ID of the preview. @throws ServiceResponseError */
 async function createPreview({ client }: CliSession): Promise<number> {
   const body = { name: `test-${randomBytes(6).toString("hex")}`, expiresInHours: 1 };
   const { body: made } = await client.sendRequest("POST", STAGES_ROUTE, { body });
   return made.app.id;
 }
 
-/**
- * Creates a preview of the app, so that tests never run in the app itself. If the token may not create previews, starts
- * a service on this machine instead.
- */
+/** Creates an app for the tests: a preview (temporary copy) of the app, or an app in a service on this machine. */
 async function openTestApp(
   session: CliSession,
   project: Project,
@@ -91,7 +83,7 @@ async function openTestApp(
   return { sendRequest: send, removeApp: remove };
 }
 
-/** Starts a service on this machine whose only app has the folder's definitions. Needs no token and no other server. */
+/** Starts a service on this machine whose only app has the definitions of the project folder. */
 async function openTestService(session: CliSession, project: Project, stopSignal: AbortSignal): Promise<TestApp> {
   const { client, output, surroundings } = session;
   output.writeNote("Starting a service …");
@@ -108,11 +100,7 @@ async function openTestService(session: CliSession, project: Project, stopSignal
   return { sendRequest: send, removeApp: () => server.stop() };
 }
 
-/**
- * Creates the app for the tests, calls `work` with it, and deletes the app afterwards. A process signal ends `work` before its next
- * request.
- * @throws InterruptedError after a signal
- */
+/** Creates an app for the tests, calls `work`, and deletes the app. @throws InterruptedError if a process signal arrived */
 async function runWithTestApp(
   session: CliSession,
   project: Project,
@@ -122,7 +110,7 @@ async function runWithTestApp(
   const interruption = new AbortController();
   const over = interruption.signal;
   const interrupt = () => interruption.abort(new InterruptedError("interrupted"));
-  // Handles signals until the app is deleted, so that a second signal does not interrupt the deletion.
+  // Handles signals until the app is deleted, so that a second Ctrl C does not prevent the deletion.
   for (const signal of END_SIGNALS) process.on(signal, interrupt);
   try {
     const app = await openTestApp(session, project, over, options);
@@ -157,9 +145,7 @@ export const execute = async () => runAll();
   };
 }
 
-/**
- * Returns the results of the tests. A failed test gets the stack trace from the console, which has the line numbers of the author's file.
- */
+/** Returns the results of the tests. A failed test gets its stack trace from the run's console. */
 async function readResults(
   sendRequest: SendRequest,
   runId: number,
@@ -178,10 +164,7 @@ async function readResults(
   }));
 }
 
-/**
- * Creates an action, runs it once, and deletes it.
- * @throws the reason of `stopSignal` if it aborts
- */
+/** Creates an action, runs it once, and deletes it. @throws the reason of `stopSignal` if it aborts */
 async function runTestAction(
   sendRequest: SendRequest,
   action: ReturnType<typeof createTestAction>,
