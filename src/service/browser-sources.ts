@@ -1,5 +1,6 @@
 /**
- * Selects the browsers for runs by the configuration, and decides which network addresses may use the egress proxies. Starts no browser.
+ * Selects the browsers that execute runs, and decides who may use the egress proxies through which browsers send requests.
+ * Starts no browser.
  */
 import type { Logger } from "pino";
 import type { Config } from "../config.js";
@@ -26,10 +27,7 @@ function locateChromium({ chromePath, puppeteerCacheDir }: Config): string {
   return path;
 }
 
-/**
- * Returns the browsers to use, and the options of their egress proxies.
- * @throws StartError if Chromium is not installed
- */
+/** Returns the browsers to use, and the options of their egress proxies. @throws StartError if Chromium is not installed */
 export function createBrowserSources(config: Config, log: Logger): BrowserSources {
   const { allowPrivateNetwork, egressAddress: localAddress, egressProxyHost: host, chromeSandbox: sandbox } = config;
   const egressOptions = { allowPrivateNetwork, localAddress, resolve: selectHostResolver(allowPrivateNetwork) };
@@ -40,14 +38,13 @@ export function createBrowserSources(config: Config, log: Logger): BrowserSource
         "Chromium runs as the user that owns this service's data: only its sandbox protects the data; see SECURITY.md",
       );
     }
-    // Every process on this machine can connect to the proxy's loopback port, so the proxy serves only the operating system user of the
-    // browsers.
+    // Every process on this machine can connect to the proxy. So the proxy serves only the operating system user of the browsers.
     return { sources, egressOptions: { ...egressOptions, servesUid: isBrowserUid } };
   }
   const sources = config.browserWsEndpoints.map((endpoint) =>
     createRemoteBrowserSource({ endpoint, egressHost: host, sandbox, log }),
   );
-  // Other machines can connect to this proxy port, so the proxy serves only the addresses of the browsers.
+  // Other machines can connect to the proxy. So it serves only the network addresses of the browsers.
   const serves = (peer: string) => sources.some((browser) => browser.isAt(peer));
   return { sources, egressOptions: { ...egressOptions, host, servesAddress: serves } };
 }

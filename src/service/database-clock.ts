@@ -1,19 +1,19 @@
 /**
- * Measures how far the database's clock differs from this machine's clock, and corrects the difference. Due times use the database's clock,
- * so that processes on several machines agree.
+ * Measures how far the database's clock differs from this machine's clock. Due times use the database's clock, so that processes on several
+ * machines agree.
  */
 import type { Logger } from "pino";
 import { type Db, rows } from "../data/database.js";
 import type { Clock } from "./plan.js";
 
-/** Difference between the two clocks above which a warning is logged, in milliseconds. */
+/** Difference of the clocks in milliseconds above which a warning is logged. */
 export const CLOCK_SKEW_WARNING_MS = 2_000;
 const MEASURE_INTERVAL_MS = 10_000;
 
 export interface DatabaseClock {
   /** Milliseconds by which the database's clock is ahead of this machine's clock; 0 if the difference is smaller than the network delay. */
   skewMs(): number;
-  /** Compares the clocks of the database and this machine. Resolves to the Unix time in milliseconds of the next measurement. */
+  /** Compares the clocks. Resolves to the Unix time in milliseconds of the next comparison. */
   measureSkew(): Promise<number>;
 }
 
@@ -48,7 +48,6 @@ export function createDatabaseClock(options: { db: Db; log: Logger }): DatabaseC
   };
 }
 
-/** Returns a clock with the database's time. */
 export function createSkewCorrectedClock(clock: Clock, skewMs: () => number): Clock {
   return { now: () => clock.now() + skewMs(), msUntil: (time) => clock.msUntil(time - skewMs()) };
 }

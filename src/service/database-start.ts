@@ -25,7 +25,7 @@ const FIRST_RETRY_DELAY_MS = 500;
 const RETRY_DELAY_MAX_MS = 10_000;
 const LOG_INTERVAL_MS = 60_000;
 
-/** Describes a database error for the operator. Leaves out the URL, because it contains a password. */
+/** Describes a database error for the operator, without the URL, which contains a password. */
 export function describeDatabaseStartError(
   error: unknown,
   config: Pick<Config, "roles" | "runnerConcurrency">,
@@ -36,7 +36,7 @@ export function describeDatabaseStartError(
 }
 
 /**
- * Repeats `work` while the database is unavailable, with growing pauses. Logs the first failure, and then one line a minute.
+ * Repeats `work` with growing pauses while the database is unavailable. Logs the first failure, and then one line a minute.
  * @throws other errors of `work`, and the reason of `stopRequested` if it aborts
  */
 export async function waitUntilDatabaseReachable<T>(
@@ -56,13 +56,12 @@ export async function waitUntilDatabaseReachable<T>(
         log.warn({ reason: faultOf(error) }, "waiting for the database");
         lastLine = performance.now();
       }
-      // If `stopRequested` aborts, the pause ends early, and the loop checks the signal.
+      // If `stopRequested` aborts, the pause ends early. The loop then throws the reason.
       await delay(wait, undefined, { signal: stopRequested }).catch(() => undefined);
     }
   }
 }
 
-/** Logs a warning if PostgreSQL has fewer free connections than this process may need. */
 async function checkConnections(db: Db, config: Config, log: Logger): Promise<void> {
   const [facts] = await rows<DatabaseConnectionCounts>(db, SELECT_OPEN_DATABASE_CONNECTIONS);
   const { maxConnections: most, openConnections: open } = facts!;
@@ -76,10 +75,7 @@ export interface OpenedDatabase {
   notifications: DatabaseNotifications;
 }
 
-/**
- * Opens the database and migrates its schema.
- * @throws StartError with one line if the database cannot be used
- */
+/** @throws StartError with one line if the database cannot be used */
 export async function openServiceDatabase(
   config: Config,
   url: string,

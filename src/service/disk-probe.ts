@@ -1,6 +1,6 @@
 /**
- * Finds out when PostgreSQL's disk has free space again after it was full. Read this file if a process stays "not ready" with the reason
- * "its disk is full".
+ * Finds out when PostgreSQL's disk has free space again after it was full. Read this file if a process stays "not ready" because of a full
+ * disk.
  */
 import type { Logger } from "pino";
 import type { Db } from "../data/database.js";
@@ -9,10 +9,10 @@ import { createTicker, type Ticker } from "../engine/ticker.js";
 import { getMsSinceDiskFull, markDiskFree } from "../postgres.js";
 
 const PROBE_INTERVAL_MS = 2_000;
-/** Minimum time for which the disk counts as full after a rejected write, in milliseconds. */
+/** Milliseconds for which the disk counts as full after a rejected write. */
 const DISK_FULL_MIN_MS = 5_000;
 
-/** Creates periodic work that makes PostgreSQL write to its disk while the disk counts as full, to find out if it is still full. */
+/** Creates periodic work that, while the disk counts as full, makes PostgreSQL write to it. A write that succeeds ends this state. */
 export function createDiskFullProbe({ db, log }: { db: Db; log: Logger }): Ticker {
   async function probeDisk(): Promise<number> {
     const next = Date.now() + PROBE_INTERVAL_MS;

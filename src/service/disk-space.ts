@@ -1,7 +1,4 @@
-/**
- * Measures the free space of the database: on the disk of DATA_DIR, or the megabytes that remain up to DATABASE_MAX_MB. Other files
- * decide what to reject.
- */
+/** Measures the free space for data: on the disk of DATA_DIR, or in the database up to DATABASE_MAX_MB. */
 import { existsSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -12,14 +9,11 @@ import { createDiskSpace, type DiskSpace, UNLIMITED_DISK_SPACE } from "../engine
 
 const MB = 2 ** 20;
 
-/**
- * Intervals at which the service measures the free space of a disk, and the size of a database. Measuring a disk takes
- * microseconds. To measure a database, PostgreSQL reads the sizes of all files.
- */
+/** Interval of disk measurements. A database is measured less often, because PostgreSQL then reads the sizes of all its files. */
 const DISK_MEASURE_INTERVAL_MS = 1_000;
 const DATABASE_MEASURE_INTERVAL_MS = 10_000;
 
-/** Returns the number of free bytes on the disk of the folder. If the folder does not exist, uses its nearest existing parent folder. */
+/** Returns the free bytes on the disk of the folder, or of its nearest parent folder that exists. */
 export async function getFreeDiskBytes(folder: string): Promise<number> {
   let path = folder;
   while (!existsSync(path)) path = dirname(path);
@@ -27,10 +21,7 @@ export async function getFreeDiskBytes(folder: string): Promise<number> {
   return bavail * bsize;
 }
 
-/**
- * Watches the disk of DATA_DIR, which contains media files and keys, if the database is elsewhere. Logs a warning when
- * the disk is nearly full.
- */
+/** Watches the disk of DATA_DIR (media files and keys) if the database is not on it. Logs a warning when this disk is nearly full. */
 export function createDataDirDiskSpace({ databaseUrl, dataDir, diskFreeMinMb }: Config, log: Logger): DiskSpace {
   if (databaseUrl === null || diskFreeMinMb === 0) return UNLIMITED_DISK_SPACE;
   const minimumBytes = diskFreeMinMb * MB;

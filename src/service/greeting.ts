@@ -1,10 +1,7 @@
-/** Text for the person at the terminal after a start: the service's addresses, and instructions for the first sign-in. */
+/** Text that a person at the terminal sees after a start: the service's addresses, and how to sign in first. */
 import { getServiceUrls } from "../api/first-page.js";
 
-/**
- * Converts the address at which the service listens to a URL for a browser. `localhost` replaces wildcard and loopback
- * addresses, because passkeys need a host name.
- */
+/** Converts the address at which the service listens to a URL for a browser. Passkeys work with `localhost`, but not with an IP address. */
 const toLocalhostUrl = (url: string): string =>
   url.replace(/^(https?:\/\/)(127\.0\.0\.1|0\.0\.0\.0|\[::1?\])(?=[:/]|$)/, "$1localhost");
 

@@ -1,7 +1,6 @@
 /**
- * Keeps the log short while the database is unavailable: writes one line at the start of the outage, one a minute, and
- * one at the end. Failed attempts are counted instead of logged. Read this file if lines about the database are missing
- * from the log.
+ * Keeps the log short while the database is unavailable: one line at the start of the outage, one a minute, and one at the end.
+ * Read this file if lines about the database are missing from the log.
  */
 import type { DestinationStream, Logger } from "pino";
 import { isConnectionLimitReached, isDatabaseUnavailable, isStatementTimeout } from "../data/database.js";
@@ -10,15 +9,14 @@ import { isDiskFull } from "../postgres.js";
 
 const OUTAGE_LINE_INTERVAL_MS = 60_000;
 /**
- * Time without a failure after which an outage counts as ended, in milliseconds. Lost connections may still fail for a moment after the
- * database responds again.
+ * Milliseconds without a failure after which an outage counts as ended. Lost connections can fail for a moment after the database is back.
  */
 const OUTAGE_END_QUIET_MS = 2_000;
 
 export interface DatabaseOutageLog {
-  /** Log of the process. Counts lines about an unavailable database (field `err`) instead of writing them. */
+  /** Log of the process. It counts lines about an unavailable database (field `err`) instead of writing them. */
   log: Logger;
-  /** Reports that the database has responded. Ends the outage if no attempt has failed for OUTAGE_END_QUIET_MS. */
+  /** Reports a response of the database. Ends the outage if nothing has failed for OUTAGE_END_QUIET_MS. */
   recordSuccess(): void;
 }
 
@@ -27,13 +25,13 @@ interface DatabaseOutage {
   since: number;
   lastFailure: number;
   lastLine: number;
-  /** Number of log lines about the outage that were counted instead of written. */
+  /** Number of failures during the outage. Most of them are not in the log. */
   lines: number;
 }
 
-/** Returns the database problem that caused an error, as text; null for other errors. */
+/** Returns the database problem that caused an error; null for other errors. */
 export function describeDatabaseProblem(error: unknown): string | null {
-  // A statement that exceeds its time limit is no outage, so its error is written as a separate log line.
+  // A statement that exceeds its time limit is no outage, so its error gets its own log line.
   if (!isDatabaseUnavailable(error) || isStatementTimeout(error)) return null;
   if (isConnectionLimitReached(error)) return "the database has no free connection";
   return isDiskFull() ? "the database's disk is full" : "the database is away";

@@ -1,4 +1,4 @@
-/** Types for the start of the service: its inputs, and the objects that its components pass to each other. */
+/** Types for the start of the service: its inputs, and the objects that its components share. */
 import type { Server } from "node:http";
 import type { Logger } from "pino";
 import type { HttpEntryPoint, ReadinessChecks } from "../api/health.js";
@@ -9,36 +9,35 @@ import type { ServiceMetrics } from "../operations/watch/measures.js";
 import type { ResourceReleaseStack } from "./releases.js";
 
 /**
- * Clock of the schedules. `now` returns the Unix time in milliseconds. `msUntil` returns the milliseconds of real time until `time`; a
- * test's clock can run at another speed.
+ * Clock of the schedules. `now` returns the Unix time in milliseconds, `msUntil` the real milliseconds until `time`: a test's clock can run
+ * at another speed.
  */
 export interface Clock {
   now(): number;
   msUntil(time: number): number;
 }
 
-/** Inputs of a start: the configuration, the stack of resources to release at the stop, and the signals that end the service. */
+/** Inputs of a start: the configuration, the resources to release at the stop, and the signals that end the service. */
 export interface ServiceStartContext {
   config: Config;
   clock: Clock;
   log: Logger;
-  /** Called when the database has accepted this process's heartbeat. */
+  /** Called after each heartbeat of this process that the database has accepted. */
   onDatabaseReached: () => void;
   measures: ServiceMetrics;
   releases: ResourceReleaseStack;
   readinessChecks: ReadinessChecks;
   server: Server;
   httpEntryPoint: HttpEntryPoint;
-  /** Aborts when the service must stop, also during its start. */
   stopRequested: AbortSignal;
-  /** Aborts when the grace period of a stop has ended. */
+  /** Aborts at the end of the time that a stop gives running work to finish. */
   gracePeriodEnded: AbortSignal;
-  /** Stops the service for this reason, because it can no longer work. */
+  /** Stops the service, because it can no longer work for this reason. */
   stopAfterFailure: (reason: Error) => void;
 }
 
 export interface DatabaseConnections {
-  /** URL of the database itself, not of a pooler, for statements that need a session. */
+  /** URL of the database itself, not of a connection pooler, because some statements need a session. */
   url: string;
   db: Db;
   notifications: DatabaseNotifications;
@@ -46,17 +45,11 @@ export interface DatabaseConnections {
 
 export interface RunnerState {
   countSlots: () => { total: number; free: number; waiting: number };
-  /**
-   * False if queued runs have waited too long although this process has free slots. The service then counts this
-   * process as faulty.
-   */
+  /** False if queued runs have waited too long although this process has free slots. This process then counts as faulty. */
   isClaimingRuns: () => boolean;
 }
 
-/**
- * Returns a readiness check for each component that ROLES requires. A check reports "not ready" until its component
- * starts.
- */
+/** Returns a readiness check for each component of this process (ROLES). It says "not ready" until the component replaces it. */
 export function createReadinessChecks({ roles }: Config): ReadinessChecks {
   const down = () => false;
   return {

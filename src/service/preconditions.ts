@@ -1,4 +1,4 @@
-/** Checks before the start that the configuration fits the machine. Read this file if the service does not start because of a variable. */
+/** Checks before the start that the settings fit the machine. Read this file if the service does not start because of a variable. */
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, open, rm } from "node:fs/promises";
@@ -7,14 +7,11 @@ import type { Config } from "../config.js";
 import { isLocalAddress } from "../engine/local-address.js";
 import { StartError } from "../errors.js";
 
-/** True if the process stores something in its data folder: the embedded database, the settings' key, or media files. */
+/** True if the process stores something in DATA_DIR: the embedded database, the key of the settings, or media files. */
 const needsDataDir = ({ databaseUrl, settingsKeys, roles }: Config): boolean =>
   databaseUrl === null || settingsKeys === null || roles.has("api") || roles.has("scheduler");
 
-/**
- * Creates a folder and its parents. Node's recursive `mkdir` is not used, because it reports ENOENT on a read-only file system and never
- * returns under /proc.
- */
+/** Creates a folder and its parents. Node's recursive `mkdir` reports ENOENT on a read-only file system, and never returns under /proc. */
 async function createFolder(path: string): Promise<void> {
   if (existsSync(path)) return;
   await createFolder(dirname(path));

@@ -3,9 +3,7 @@ import type { Logger } from "pino";
 import { setBackgroundFailureReporter } from "../background.js";
 import type { ServiceMetrics } from "../operations/watch/measures.js";
 
-/**
- * Starts to log and count unhandled rejections until the process ends, so that a rejection during the stop does not change the exit code.
- */
+/** Handles rejections until the process ends, so that one during the stop does not change the exit code. */
 export function logUnhandledRejections(log: Logger, measures: ServiceMetrics): void {
   const report = (error: unknown) => {
     measures.rejectionUnhandled();

@@ -6,7 +6,7 @@ export class ResourceReleaseStack {
 
   constructor(private readonly log: Logger) {}
 
-  /** Adds a resource. If its release fails, the failure is logged with `name`, and the other resources are still released. */
+  /** Adds a resource. If its release fails, logs the failure with `name`; the other resources are still released. */
   add(name: string, release: () => unknown): void {
     this.stack.defer(async () => {
       this.log.debug({ part: name }, "stopping");
@@ -18,7 +18,6 @@ export class ResourceReleaseStack {
     });
   }
 
-  /** Releases all resources one after the other, the newest first. */
   releaseAll(): Promise<void> {
     return this.stack.disposeAsync();
   }

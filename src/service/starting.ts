@@ -36,19 +36,16 @@ import { createDiskFullProbe } from "./disk-probe.js";
 import { createDatabaseDiskSpace, createDataDirDiskSpace, getFreeDiskBytes } from "./disk-space.js";
 import type { Clock, DatabaseConnections, RunnerState, ServiceStartContext } from "./plan.js";
 
-/** Maximum milliseconds for which a stop waits until responses to aborted requests have been sent. */
+/** Milliseconds that a stop waits at most until the responses to aborted requests are sent. */
 const LAST_RESPONSES_MS = 1_000;
 
-/**
- * Maximum number of browser contexts and documents that are opened at the same time. Each opening keeps one core busy.
- * The other cores stay free for running pages.
- */
+/** Maximum number of browser contexts and documents that open at the same time. Each keeps one core busy; other cores run pages. */
 const CONCURRENT_OPENINGS_MAX = Math.max(1, Math.floor(availableParallelism() / 2));
 
-/** Milliseconds that a run may stay queued although this process has a free slot. After that, the process counts as faulty. */
+/** Milliseconds that a run may wait for a start although this process has a free slot. Then the process counts as faulty. */
 const UNCLAIMED_RUN_WAIT_MAX_MS = 10_000;
 
-/** Starts the components of the service. Each method throws an error if the service must stop during the start. */
+/** Starts the components of the service. Most methods throw an error if the service must stop during the start. */
 export class ServiceStarter {
   private readonly taskQueue = createFairTaskQueue();
   private readonly responseMemory = new ResponseMemory(undefined, this.taskQueue);
@@ -56,7 +53,7 @@ export class ServiceStarter {
 
   constructor(private readonly plan: ServiceStartContext) {}
 
-  /** Loads libraries that other code imports only when it first needs them. Loading one during a request would delay all other requests. */
+  /** Loads libraries that would otherwise be loaded during a request, which would delay all other requests. */
   async loadLibraries(): Promise<void> {
     if (this.plan.config.roles.has("api")) await loadWebAuthn();
   }
@@ -86,7 +83,7 @@ export class ServiceStarter {
     return { url, db, notifications };
   }
 
-  /** Returns a clock with the database's time. The service compares all due times with this clock. */
+  /** Returns a clock with the database's time, for all due times. */
   async createClock(db: Db): Promise<{ clock: Clock; skewMs: () => number }> {
     const { clock, log, releases } = this.plan;
     const database = createDatabaseClock({ db, log });
@@ -101,10 +98,7 @@ export class ServiceStarter {
     return { clock: createSkewCorrectedClock(clock, database.skewMs), skewMs: database.skewMs };
   }
 
-  /**
-   * Starts tracing. When the service stops, tracing is the last component to stop, so that it sends the traces of all
-   * others.
-   */
+  /** Starts tracing. It stops after everything that starts later, so that it can send the traces of those components. */
   async startTracing(): Promise<RequestTracing> {
     const { config, log, releases, stopRequested } = this.plan;
     stopRequested.throwIfAborted();
@@ -124,9 +118,7 @@ export class ServiceStarter {
     return diskSpace;
   }
 
-  /**
-   * @param apiUrl URL of this service. Runs may send requests to it although it is a private address
-   */
+  /** @param apiUrl URL of this service, to which runs may send requests although it is a private address */
   async startBrowsers(apiUrl: string): Promise<Browsers | null> {
     const { config, log, measures, releases, readinessChecks, stopRequested } = this.plan;
     stopRequested.throwIfAborted();
@@ -155,7 +147,7 @@ export class ServiceStarter {
     return browsers;
   }
 
-  /** Starts to renew the lease of this process in the database. Without a valid lease, the process may not execute runs. */
+  /** Starts to renew the lease (the proof in the database that this process lives). Without a lease, the process may not execute runs. */
   async startLease({ lease }: Operations): Promise<void> {
     this.plan.stopRequested.throwIfAborted();
     await lease.start();
@@ -169,7 +161,7 @@ export class ServiceStarter {
     if (config.roles.has("api") || config.roles.has("scheduler")) await media.start();
   }
 
-  /** Builds the API. Returns a function that lets the API accept requests: the last step of a start. */
+  /** Builds the API. Returns a function that lets it accept requests, for the end of the start. */
   async startApi(operations: Operations, tracing: RequestTracing, baseUrl: string): Promise<() => void> {
     const { config, log, measures, releases, readinessChecks, server, httpEntryPoint } = this.plan;
     if (!config.roles.has("api")) return () => undefined;
@@ -216,7 +208,7 @@ export class ServiceStarter {
     });
     this.sockets = sockets;
     releases.add("sockets", () => sockets.stop());
-    // On a stop, the API stops only after all runs have ended, because runs send requests to the API.
+    // At a stop, the API ends only after all runs, because runs send requests to it.
     releases.add("door", () => httpEntryPoint.forwardRequestsTo(null));
     return () => {
       server.on("upgrade", sockets.upgrade);
@@ -229,14 +221,14 @@ export class ServiceStarter {
     };
   }
 
-  /** Claims queued runs when a notification reports one, and once a second, because a notification can be lost. */
+  /** Starts to execute queued runs. Looks for them at each notification, and at intervals, because a notification can be lost. */
   async startRuns(
     { notifications }: DatabaseConnections,
     { runs, dispatcher, debouncer }: Operations,
   ): Promise<RunnerState> {
     const { config, log, releases, readinessChecks, httpEntryPoint, gracePeriodEnded, stopRequested } = this.plan;
     stopRequested.throwIfAborted();
-    // Waits a moment before the next release, so that the callers of aborted runs still receive their responses.
+    // Gives the callers of aborted runs a moment to receive their responses before the next release.
     releases.add("last answers", () =>
       Promise.race([httpEntryPoint.waitUntilIdle(), delay(LAST_RESPONSES_MS, undefined, { ref: false })]),
     );

@@ -9,21 +9,20 @@ import type { Operations } from "../operations/operations.js";
 import { SCHEDULE_CHANNEL } from "../operations/triggers/trigger-index.js";
 import type { ServiceStartContext } from "./plan.js";
 
-/** Interval in milliseconds at which each process checks if alerts must be evaluated. */
+/** Milliseconds between two checks of alert rules in each process. */
 const ALERTS_INTERVAL_MS = 5_000;
-/** Interval in milliseconds at which each process looks for git webhooks that another process has accepted but not handled. */
+/** Milliseconds after which each API process looks again for git webhooks that another process has accepted but not handled. */
 const GIT_INTERVAL_MS = 5_000;
 
 const CLEANER_SLEEP_MAX_MS = 3_600_000;
 
 const stopTickers = (tickers: readonly Ticker[]) => Promise.all(tickers.map((ticker) => ticker.stop()));
 
-/** Starts tickers one after the other, so that their first calls of `work` need few connections to the database. */
+/** Starts tickers one after the other, so that they need few database connections at the same time. */
 async function startInTurn(tickers: readonly Ticker[]): Promise<void> {
   for (const ticker of tickers) await ticker.start();
 }
 
-/** Starts to claim the ticks (planned start times) of schedules when they are due. */
 export async function startScheduler(
   plan: ServiceStartContext,
   notifications: DatabaseNotifications,
@@ -40,8 +39,8 @@ export async function startScheduler(
 }
 
 /**
- * Starts to send the messages in the outbox. Usually only schedulers send them, because this work needs no browser. If no scheduler is
- * running, other processes send them, so that the alert about the missing scheduler is sent.
+ * Starts to send queued messages. Usually only processes with the role "scheduler" send them. If none is running, other processes do, so
+ * that the alert about the missing scheduler is sent.
  */
 export async function startSendingMessages(
   plan: ServiceStartContext,
@@ -62,7 +61,7 @@ export async function startSendingMessages(
   releases.add("messages", () => ticker.stop().then(() => sender.drain(gracePeriodEnded)));
 }
 
-/** Starts to evaluate and send alerts. Every process does this, so that alerts work even if other processes fail. */
+/** Starts to check alert rules and to send alerts. Every process does this, so that alerts work even if other processes fail. */
 export async function startAlerts(
   plan: ServiceStartContext,
   notifications: DatabaseNotifications,
@@ -82,7 +81,6 @@ export async function startAlerts(
   releases.add("alerts", () => stopTickers(tickers).then(() => delivery.drain(gracePeriodEnded)));
 }
 
-/** Starts to publish scheduled notifications, and to send published notifications to devices. */
 export async function startNotifications(
   plan: ServiceStartContext,
   notices: DatabaseNotifications,
@@ -121,7 +119,6 @@ export async function startGitPulls(
   releases.add("git pulls", () => ticker.stop().then(() => webhooks.drain(gracePeriodEnded)));
 }
 
-/** Starts to remove data that is older than its retention time or exceeds its size limit. */
 export function startCleaner(
   plan: ServiceStartContext,
   { retention, runWords, trimming, store, media, packages, tokens, stages }: Operations,
@@ -141,7 +138,7 @@ export function startCleaner(
     () => media.sweep.sweep(),
   ];
   const tickers = periodicWork.map((work) => createTicker({ work, ...tickerOptions }));
-  // Started independently, so that slow work does not delay the others.
+  // Started at the same time, so that slow work does not delay the rest.
   for (const ticker of tickers) runInBackground(ticker.start());
   store.start();
   releases.add("cleaner", () => {
