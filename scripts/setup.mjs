@@ -1,6 +1,7 @@
 /**
- * Prepares a fresh machine for `npm start` and `npm test`: installs packages, the project's release of Node and Chromium, and builds.
- * Runs on Node 20 without packages.
+ * Prepares a fresh machine for `npm start` and `npm test`: installs packages, Node and Chromium, and builds. Must run on Node 20 without
+ * any
+ * package.
  */
 import { build } from "./setup/build.mjs";
 import { ensureChromium } from "./setup/chromium.mjs";
@@ -9,7 +10,7 @@ import { ensureNode, ensurePackages } from "./setup/packages.mjs";
 import { ROOT, SetupError, waitForAll } from "./setup/steps.mjs";
 
 const wantsBrowser = !process.argv.includes("--no-browser");
-/** True to prepare only the service, without development packages and without compiling the tests. */
+/** True to prepare only the service, without development packages and tests. */
 const isService = process.argv.includes("--service");
 
 async function setUp() {
@@ -18,7 +19,7 @@ async function setUp() {
     ensureNode(ROOT);
     return build(ROOT, isService);
   });
-  // The installation of Chromium takes 20 s. It runs beside the other steps.
+  // Installing Chromium takes 20 s, so it runs at the same time as the other steps.
   await waitForAll([built, wantsBrowser && ensureChromium(ROOT, process.env, packages)]);
 }
 

@@ -1,16 +1,15 @@
-/** Extracts a package's archive, which is a compressed tar file. Supports the parts of the format that archives on the npm registry use. */
+/** Extracts the archive of an npm package (a compressed tar file). Supports the parts of the format that npm's registry uses. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
 
 const BLOCK_BYTES = 512;
-/** Types of entries in a tar file. */
 const FILE = "0";
 const OLD_FILE = "\0";
 const EXTENDED_HEADER = "x";
 const LONG_NAME = "L";
-/** Entries that say nothing about a file: headers for the whole archive, links, and folders. */
+/** Types of entries to skip: headers for the whole archive, links, and folders. */
 const IGNORED = ["g", "K", "1", "2", "5"];
 
 const decompress = promisify(gunzip);
@@ -22,14 +21,14 @@ function readText(tar, start, length) {
 
 const readOctal = (tar, start, length) => Number.parseInt(readText(tar, start, length).trim() || "0", 8);
 
-/** Returns the entry's name, whose first part is in another field if the name is long. */
+/** Returns the entry's name. The first part of a long name is in another field. */
 function readName(tar, header) {
   const name = readText(tar, header, 100);
   const prefix = readText(tar, header + 257, 5) === "ustar" ? readText(tar, header + 345, 155) : "";
   return prefix ? `${prefix}/${name}` : name;
 }
 
-/** Returns the path and the size in bytes that an extended header gives for the next entry. */
+/** Returns the path and the size in bytes of the next entry, as an extended header states them. */
 function readExtendedHeader(content) {
   const text = content.toString();
   const path = /^\d+ path=(.*)$/m.exec(text)?.[1];
@@ -37,7 +36,6 @@ function readExtendedHeader(content) {
   return { ...(path && { path }), ...(size && { size: Number(size) }) };
 }
 
-/** Yields the files of a tar file as `{name, mode, content}`. */
 export function* readFiles(tar) {
   let extended = {};
   let header = 0;
@@ -59,7 +57,7 @@ export function* readFiles(tar) {
 }
 
 /**
- * Extracts the files of an archive to a folder, without the first folder of their names. Like npm, it leaves out links.
+ * Extracts the files to a folder, without the first folder of their names. Leaves out links, like npm.
  * @param isWanted receives the path of a file in the package, and returns false to leave the file out
  */
 export async function extractArchive(archive, folder, isWanted) {

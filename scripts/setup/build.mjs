@@ -25,10 +25,7 @@ function filesUnder(path) {
   return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath ?? entry.path, entry.name));
 }
 
-/**
- * Returns a hash of the names, sizes and times of all inputs. It changes with every changed, new or deleted file. Hashing contents would
- * take longer.
- */
+/** Returns a hash of the names, sizes and times of all inputs, because reading their contents would take longer. */
 export function hashBuildInputs(root, isService = false) {
   const hash = createHash("sha256");
   const inputs = isService ? SERVICE_INPUTS : INPUTS;
@@ -39,7 +36,7 @@ export function hashBuildInputs(root, isService = false) {
   return hash.digest("hex");
 }
 
-/** Removes compiled files without a source, because mocha would still run a deleted test. */
+/** Removes compiled files without a source. Otherwise mocha would still run a deleted test. */
 export function removeOrphans(root) {
   for (const file of COMPILED.flatMap((folder) => filesUnder(join(root, "dist", folder)))) {
     if (!OUTPUT.test(file)) continue;
@@ -50,15 +47,15 @@ export function removeOrphans(root) {
 
 const STAMP = ".stamp";
 const SERVICE_STAMP = ".stamp-service";
-/** The compiler's records of the files that it has written, by kind of build. The next build of this kind writes only files that differ. */
+/** The compiler's records of written files. With them, the next build of the same kind compiles only changed files. */
 const COMPILER_STATE = ".tsbuildinfo";
 const SERVICE_COMPILER_STATE = ".tsbuildinfo-service";
 
 const stampOf = (root, isService) => join(root, "dist", isService ? SERVICE_STAMP : STAMP);
 
 /**
- * Removes the records of earlier builds. Call this before anything writes compiled files to dist/. A build keeps the compiler's state of its
- * own kind, because the compiler then updates it.
+ * Removes the records of earlier builds. Must be called before anything writes compiled files. @param keptState record that the compiler
+ * updates
  */
 export function discardBuildRecords(root, keptState = null) {
   for (const record of [STAMP, SERVICE_STAMP, COMPILER_STATE, SERVICE_COMPILER_STATE]) {
@@ -71,12 +68,12 @@ function isBuilt(root, isService) {
   return existsSync(stamp) && readFileSync(stamp, "utf8") === hashBuildInputs(root, isService);
 }
 
-/** True if a build is needed. A complete build is also sufficient for the service. */
+/** True if a build is needed. A complete build also contains the service. */
 export function isBuildStale(root, isService = false) {
   return !isBuilt(root, false) && !(isService && isBuilt(root, true));
 }
 
-/** Compiles the changed files and the files that depend on them. This takes a quarter of the processor time of a complete build. */
+/** Compiles changed files and those that depend on them, in a quarter of the processor time of a complete build. */
 function compileAndCheck(root, project, state) {
   return runOrThrow("tsc", ["-p", project, "--incremental", "--tsBuildInfoFile", join(root, "dist", state)], {
     cwd: root,
@@ -93,17 +90,14 @@ function buildAll(root) {
   ];
 }
 
-/**
- * Builds only what `npm start` needs, each file alone and without a type check. This takes a fifth of the processor time. With the compiler's
- * state of an earlier such build, only changed files are compiled.
- */
+/** Builds only what `npm start` needs, without a type check, in a fifth of the processor time of a complete build. */
 function buildService(root) {
   const state = ["--incremental", "--tsBuildInfoFile", join(root, "dist", SERVICE_COMPILER_STATE)];
   return [runOrThrow("tsc", ["-p", "tsconfig.service.json", ...state], { cwd: root }), buildPages(root)];
 }
 
 /**
- * Checks the types of the sources of service and pages at the lowest priority, and writes no compiled file.
+ * Checks the types of the service and the pages at the lowest priority, and writes no compiled file.
  * @throws SetupError if a type is wrong; the compiler's messages are then on standard error
  */
 export function checkTypes(root) {
@@ -117,12 +111,11 @@ export function checkTypes(root) {
   ]);
 }
 
-/** Compiles the sources and bundles the pages, both at once. */
 const compile = (root, isService) => waitForAll(isService ? buildService(root) : buildAll(root));
 
 export async function build(root, isService = false) {
   if (!isBuildStale(root, isService)) return;
-  // The hash is from before the build, so that files that change during the build are compiled the next time.
+  // The hash is taken before the build, so that a file that changes during the build is compiled the next time.
   const stamp = hashBuildInputs(root, isService);
   discardBuildRecords(root, isService ? SERVICE_COMPILER_STATE : COMPILER_STATE);
   await step("building", () => compile(root, isService));

@@ -1,7 +1,4 @@
-/**
- * Installs the packages from the archives in npm's cache. This takes a third of the processor time of `npm ci`, which cannot leave out
- * files.
- */
+/** Installs packages from the archives in npm's cache, with a third of the processor time of `npm ci`. Can leave out files. */
 import { createHash } from "node:crypto";
 import { chmodSync, existsSync, mkdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
@@ -11,11 +8,10 @@ import { extractArchive } from "./archive.mjs";
 import { currentMachine, selectPackages } from "./lock-file.mjs";
 import { throwIfEnding, waitForAll } from "./steps.mjs";
 
-/** Number of archives that are read and decompressed at the same time. */
 const CONCURRENCY = 4;
 const SHA512 = /^sha512-(\S+)$/;
 
-/** Returns the file in npm's cache with the archive of a package. */
+/** Returns the path of a package's archive in npm's cache; null if there is none. */
 function cachedArchive(cache, { integrity }) {
   const [, base64] = SHA512.exec(integrity ?? "") ?? [];
   if (!base64) return null;
@@ -24,7 +20,7 @@ function cachedArchive(cache, { integrity }) {
   return existsSync(file) ? file : null;
 }
 
-/** npm gives the folder of its cache to the programs that it starts. */
+/** npm passes the folder of its cache to the programs that it starts. */
 const defaultCache = () => process.env.npm_config_cache || join(homedir(), ".npm");
 
 async function extractPackage(folder, { path, entry, file }, isWanted) {
@@ -35,7 +31,6 @@ async function extractPackage(folder, { path, entry, file }, isWanted) {
   await extractArchive(archive, join(folder, path), (name) => isWanted(`${inPackages}/${name}`));
 }
 
-/** Makes the programs of a package executable, and links them in the folder `.bin` beside the package. */
 function linkPrograms(folder, { path, entry }) {
   const bin = join(folder, path.slice(0, path.lastIndexOf("node_modules/")), "node_modules/.bin");
   for (const [name, target] of Object.entries(entry.bin ?? {})) {
@@ -50,16 +45,14 @@ function linkPrograms(folder, { path, entry }) {
 
 const DEPENDENCY_FIELDS = ["dependencies", "devDependencies", "optionalDependencies", "peerDependencies"];
 
-/** True if the lock file has the same dependencies as package.json. npm reports a difference as an error. */
+/** True if the lock file has the dependencies of package.json. For npm, a difference is an error. */
 function matchesManifest(lock, manifest) {
   const sorted = (list = {}) => JSON.stringify(Object.entries(list).sort());
   return DEPENDENCY_FIELDS.every((field) => sorted(lock.packages[""][field]) === sorted(manifest[field]));
 }
 
 /**
- * Installs the packages of a lock file to `node_modules` in a folder. Returns false, and installs nothing, if npm's cache lacks an archive
- * or if the lock file does not match package.json.
- * @param manifest the content of package.json
+ * Installs the packages of a lock file. Returns false if npm's cache lacks an archive, or if `manifest` (package.json) differs.
  * @param isWanted receives the path of a file in `node_modules`, and returns false to leave the file out
  * @throws if an archive is damaged or a file cannot be written
  */
@@ -79,13 +72,13 @@ export async function installCachedPackages(folder, { lock, manifest }, isServic
         await extractPackage(folder, pending.pop(), isWanted);
       }
     } finally {
-      // After a failure, no other archive is extracted.
+      // After a failure, the other loops extract no further archive.
       pending.length = 0;
     }
   };
   await waitForAll(Array.from({ length: CONCURRENCY }, extractPending));
   for (const one of found) linkPrograms(folder, one);
-  // npm writes the same list at the end of an installation.
+  // npm writes the same list after an installation.
   const packages = Object.fromEntries(found.map(({ path, entry }) => [path, entry]));
   const record = { name: lock.name, version: lock.version, lockfileVersion: 3, requires: true, packages };
   writeFileSync(join(folder, "node_modules/.package-lock.json"), JSON.stringify(record, null, 2));

@@ -1,4 +1,4 @@
-/** Finds a Chromium on this machine, or installs one by the system's packages or by Puppeteer's installer. */
+/** Finds Chromium on this machine, or installs it by apt-get or by Puppeteer's installer. */
 import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -7,13 +7,13 @@ import { createToolEnvironment, run, SetupError, step } from "./steps.mjs";
 
 const PACKAGE = "chromium-headless-shell";
 
-/** Returns the command prefix for apt-get: empty as root, sudo if it needs no password, null if there is neither. */
+/** Returns the prefix of apt-get: [] for root, sudo if it needs no password, null without either. */
 async function privilege() {
   if (process.getuid?.() === 0) return [];
   return (await run("sudo", ["-n", "true"])).code === 0 ? ["sudo", "-n"] : null;
 }
 
-/** Returns the most informative line of an installer's output. */
+/** Returns the line of an installer's output that probably explains its failure. */
 function reasonIn(output) {
   const lines = output.split("\n").map((line) => line.trim());
   return lines.findLast((line) => /^E: |error/i.test(line)) ?? lines.findLast(Boolean) ?? "no output";
@@ -33,7 +33,7 @@ async function installByApt() {
     return attempt("apt-get", command, rest);
   };
   await step(`installing ${PACKAGE} by apt-get`, async () => {
-    // Tries the installation even if the package lists cannot be updated: old lists may contain the package.
+    // Ignores a failure: an old package list may contain the package too.
     await apt("update").catch(() => {});
     await apt("install", "-y", "--no-install-recommends", PACKAGE);
   });
@@ -48,13 +48,13 @@ async function installByPuppeteer(root, cache) {
   );
 }
 
-/** Returns the folder for the browser. If the set-up runs as root, the account that runs the browser must be able to read it. */
+/** Returns the folder for the browser. After a set-up as root, another account that runs the browser must be able to read it. */
 function cacheFor(environment, publicCache) {
   if (environment.PUPPETEER_CACHE_DIR) return environment.PUPPETEER_CACHE_DIR;
   return process.getuid?.() === 0 ? publicCache : join(homedir(), ".cache/puppeteer");
 }
 
-/** Tries the installers one after the other until `find` finds a browser. Resolves to its path, or to each installer's message. */
+/** Tries the installers in order until `find` returns a path. Resolves to this path, or null, and the messages of failed installers. */
 export async function installUntilFound(find, installers) {
   const complaints = [];
   for (const install of installers) {
@@ -66,11 +66,11 @@ export async function installUntilFound(find, installers) {
 }
 
 /**
- * Installs Chromium unless this machine has one.
- * @param packages resolves when the npm packages are installed. Puppeteer's installer needs them; apt-get does not wait for them.
+ * Installs Chromium unless this machine has it.
+ * @param packages resolves when the npm packages are installed, which only Puppeteer's installer needs
  */
 export async function ensureChromium(root, environment, packages) {
-  // With these endpoints, the service uses remote browsers, so this machine needs no Chromium.
+  // With this variable, the service uses browsers on other machines.
   if (environment.BROWSER_WS_ENDPOINTS?.trim()) return;
   const explicit = environment.CHROME_PATH || null;
   const find = () => findChromium(explicit, defaultChromiumPaths(environment.PUPPETEER_CACHE_DIR || null));

@@ -1,6 +1,7 @@
 /**
- * Process of the service under `npm run dev`. This process first loads the packages, which takes longer than the service's own code.
- * When dev.mjs sends a message, this process starts the service.
+ * Process of the service in `npm run dev`. Loads the packages first, which takes longer than loading the service, and starts the service
+ * when
+ * dev.mjs sends a message.
  */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,7 +10,7 @@ import { ROOT } from "./steps.mjs";
 const IMPORT_OF_PACKAGE = /^import .*"((?!node:)[a-z@][^"]*)";$/gm;
 
 const messageReceived = new Promise((resolve) => process.once("message", resolve));
-// The connection also ends if dev.mjs is killed.
+// Ends this process if dev.mjs ends, even if it is killed.
 process.once("disconnect", process.exit);
 
 const files = globSync("dist/src/**/*.js", { cwd: ROOT, exclude: ["dist/src/web/**"] });
@@ -18,7 +19,7 @@ const names = new Set(
     [...readFileSync(join(ROOT, file), "utf8").matchAll(IMPORT_OF_PACKAGE)].map(([, name]) => name),
   ),
 );
-// The service reports a package that cannot be loaded.
+// Ignores a package that cannot be loaded: the service reports it.
 for (const name of names) await import(name).catch(() => undefined);
 
 await messageReceived;

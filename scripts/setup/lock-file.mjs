@@ -1,4 +1,4 @@
-/** Reads the lock file of npm: its packages, and those of them that npm installs on this machine. */
+/** Reads npm's lock file: its packages, and those that npm installs on this machine. */
 import { readFileSync } from "node:fs";
 
 export function readPackages(file) {
@@ -15,17 +15,16 @@ function admits(list, value) {
   return names.includes(value) || (names.every((name) => name.startsWith("!")) && !names.includes(`!${value}`));
 }
 
-/** True if the package fits the operating system and the processor. */
+/** True if the package supports the operating system and the processor. */
 export const fitsPlatform = (entry, machine) => admits(entry.os, machine.platform) && admits(entry.cpu, machine.arch);
 
-/** Returns the machine that runs this process, as `{platform, arch, libc}`. */
 export function currentMachine() {
   process.report.excludeNetwork = true;
   const isGlibc = Boolean(process.report.getReport().header.glibcVersionRuntime);
   return { platform: process.platform, arch: process.arch, libc: isGlibc ? "glibc" : "musl" };
 }
 
-/** Returns the path of the package that Node finds for `name` in the package at `path`; null if there is none. */
+/** Returns the path of the package `name` that Node finds from the package at `path`; null if there is none. */
 function resolveDependency(packages, path, name) {
   for (let folder = path; ; folder = folder.slice(0, Math.max(0, folder.lastIndexOf("/node_modules/")))) {
     const found = `${folder}${folder ? "/" : ""}node_modules/${name}`;
@@ -44,7 +43,7 @@ function dependenciesOf(entry, isService) {
   });
 }
 
-/** Returns the paths of the packages that npm installs on the machine: those that it reaches from the project's own dependencies. */
+/** Returns the paths of the packages that the project needs on this machine, directly or through other packages. */
 export function selectPackages(packages, machine, isService) {
   const selected = new Set();
   const pending = [""];

@@ -1,4 +1,4 @@
-/** Lock that allows only one set-up at a time in a checkout. The kernel releases the lock when its holder ends, also after a crash. */
+/** Lets only one set-up run in a checkout. The kernel releases the lock when its holder ends, even after a crash. */
 import { spawnSync } from "node:child_process";
 import { closeSync, constants, mkdirSync, openSync } from "node:fs";
 import { join } from "node:path";
@@ -7,10 +7,9 @@ import { SetupError, say } from "./steps.mjs";
 
 const POLL_MS = 200;
 const LIMIT_MS = 15 * 60_000;
-/** Flag of `open` on macOS, which has no program `flock`: locks the opened folder. Node has no constant for it. */
+/** Flag of `open` on macOS that locks the opened folder. macOS has no program `flock`, and Node no constant for the flag. */
 const O_EXLOCK = 0x20;
 
-/** Opens and locks the folder; null if it is locked. */
 function openAndLockOnMac(folder) {
   try {
     return openSync(folder, constants.O_RDONLY | constants.O_NONBLOCK | O_EXLOCK);
@@ -20,7 +19,7 @@ function openAndLockOnMac(folder) {
   }
 }
 
-/** Opens and locks the folder; null if it is locked. The lock belongs to the returned descriptor, so it outlasts the program `flock`. */
+/** Opens and locks the folder; null if it is locked. The lock belongs to the descriptor, so it outlasts the program `flock`. */
 function openAndLock(folder) {
   const descriptor = openSync(folder, "r");
   const stdio = ["ignore", "ignore", "pipe", descriptor];
@@ -41,7 +40,6 @@ function tryLock(folder) {
   }
 }
 
-/** Returns the descriptor that has the lock. */
 async function acquireLock(folder, limitMs) {
   for (let waited = 0; ; waited += POLL_MS) {
     const descriptor = tryLock(folder);
@@ -53,7 +51,7 @@ async function acquireLock(folder, limitMs) {
   }
 }
 
-/** Runs `action` while it holds the checkout's lock. Waits at most `limitMs` for another holder. */
+/** Runs `action` with the checkout's lock. Waits at most `limitMs` for a set-up that has the lock. */
 export async function withLock(root, action, limitMs = LIMIT_MS) {
   const descriptor = await acquireLock(join(root, ".setup.lock"), limitMs);
   try {

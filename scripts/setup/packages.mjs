@@ -19,15 +19,16 @@ import { runOrThrow, SetupError, say, step } from "./steps.mjs";
 const NODE_MAJOR = 24;
 const NODE_MINOR = 11;
 
-/** True if npm may skip the package: an optional package that does not fit the platform, or that may depend on such a package. */
+/** True if npm may have skipped the package: it is optional, and it may not support this platform. */
 function mayBeAbsent(entry, machine) {
   if (!entry.optional) return false;
   return !fitsPlatform(entry, machine) || Boolean(entry.libc) || (!entry.os && !entry.cpu);
 }
 
 /**
- * True if node_modules differs from the lock file. Reads the list that npm writes into node_modules at the end of an installation, so an
- * interrupted one also counts as different. With `isService`, development packages may be missing.
+ * True if node_modules differs from the lock file. npm lists the packages at the end of an installation, so an interrupted one also
+ * differs.
+ * With `isService`, development packages may be missing.
  */
 export function arePackagesStale(root, machine = process, isService = false) {
   const wanted = readPackages(join(root, "package-lock.json"));
@@ -42,14 +43,14 @@ export function arePackagesStale(root, machine = process, isService = false) {
   return Object.entries(wanted).some(differs) || Object.keys(installed).some((path) => !(path in wanted));
 }
 
-/** Start of the names of folders in which packages are installed. */
 const STAGE = ".setup.packages";
-/** Address that npm replaces by that of the configured registry. */
+/** npm replaces this address by that of the configured registry. */
 const REGISTRY = "https://registry.npmjs.org";
 
 /**
- * Returns the lock file with the address of each package's archive. Without an address, npm first requests the package's description with
- * all its versions. For all packages, this takes 16 of 55 seconds of processor time.
+ * Returns the lock file with the address of each package's archive. Without addresses, npm requests descriptions of all packages, which
+ * takes
+ * 16 of 55 seconds of processor time.
  */
 export function addArchiveUrls(lock) {
   const withAddress = ([path, entry]) => {
@@ -61,34 +62,30 @@ export function addArchiveUrls(lock) {
   return { ...lock, packages: Object.fromEntries(Object.entries(lock.packages).map(withAddress)) };
 }
 
-/**
- * Creates a new folder for an installation, because the npm of a killed set-up may still write to its folder. Removes the folders of earlier
- * installations.
- */
+/** Creates a new temporary folder, because the npm of a killed set-up may still write to its own. Removes the old folders. */
 function createStage(root) {
   for (const name of readdirSync(root)) if (name.startsWith(STAGE)) removeIfPossible(join(root, name));
   return mkdtempSync(join(root, `${STAGE}-`));
 }
 
-/** Removes a folder of an installation. If this fails, the next installation tries again. */
+/** If this fails, the next installation tries again. */
 function removeIfPossible(folder) {
   try {
     rmSync(folder, { recursive: true, force: true });
   } catch {}
 }
 
-/** Moves the old packages to `aside`. Removes them if they cannot be moved. */
 function moveAside(packages, aside) {
   try {
     renameSync(packages, aside);
   } catch (error) {
-    // In a container, a folder of the image can be removed but not renamed.
+    // In a container, a folder of the image can be removed but not moved.
     if (error.code !== "EXDEV") throw error;
     rmSync(packages, { recursive: true });
   }
 }
 
-/** Replaces the folder `packages` by the installed one. If the installed folder cannot be moved, moves the old one back. */
+/** Replaces `packages` by the installed folder. If that fails, moves the old folder back. */
 function replacePackages(packages, stage) {
   const aside = join(stage, "replaced");
   if (existsSync(packages)) moveAside(packages, aside);
@@ -100,7 +97,7 @@ function replacePackages(packages, stage) {
   }
 }
 
-/** Installs the packages to `stage` from npm's cache. Returns false, and leaves `stage` empty, if this is not possible. */
+/** Installs the packages from npm's cache. Returns false, and leaves no files in `stage`, if this is not possible. */
 async function installFromCache(root, stage, lock, isService) {
   try {
     const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
@@ -118,7 +115,6 @@ async function installFromCache(root, stage, lock, isService) {
   }
 }
 
-/** Installs the packages to `stage` by npm, from a lock file that has addresses. */
 async function installByNpm(root, stage, lock, isService) {
   for (const file of ["package.json", ".npmrc"]) copyFileSync(join(root, file), join(stage, file));
   writeFileSync(join(stage, "package-lock.json"), JSON.stringify(addArchiveUrls(lock)));
@@ -126,7 +122,7 @@ async function installByNpm(root, stage, lock, isService) {
   if (isService) prunePackages(join(stage, "node_modules"));
 }
 
-/** Installs the packages in a temporary folder, and then moves them to `node_modules`. */
+/** Installs the packages in a temporary folder, and then moves them to node_modules, so that it is never incomplete. */
 async function installPackages(root, isService) {
   const stage = createStage(root);
   const lock = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
@@ -148,8 +144,8 @@ export async function ensurePackages(root, isService = false) {
 }
 
 /**
- * Checks that the project has a Node to run with: the one in node_modules or, if npm has none for the platform, the current one. @throws
- * SetupError if the current Node is needed and too old
+ * Checks that there is a Node to run with: the one in node_modules or, if npm has none for this platform, the current one.
+ * @throws SetupError if the current Node is needed and has the wrong version
  */
 export function ensureNode(root, version = process.versions.node) {
   if (existsSync(join(root, "node_modules/.bin/node"))) return;

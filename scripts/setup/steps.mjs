@@ -8,10 +8,9 @@ export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const STILL_AT_IT_MS = 15_000;
 
 const ENDING_SIGNALS = ["SIGINT", "SIGTERM"];
-/** Ending signal that this process has received; null until then. */
 let receivedSignal = null;
 
-/** Expected failure of the set-up, which is reported in one line. Any other error is a bug in the set-up itself. */
+/** Expected failure of the set-up, reported in one line. Any other error is a bug in the set-up itself. */
 export class SetupError extends Error {}
 
 export function say(line) {
@@ -19,8 +18,8 @@ export function say(line) {
 }
 
 /**
- * Returns the environment with the project's programs first in PATH, because the Node that started the set-up may be older. The compiler and
- * the bundler are Go programs: with fewer garbage collections, they need 15 to 30 % less processor time.
+ * Returns the environment with the project's own Node first in PATH. GOGC makes Go programs (compiler, bundler) collect garbage less often,
+ * which saves 15 to 30 % of their processor time.
  */
 export function createToolEnvironment(root) {
   const { GOGC = "400", PATH } = process.env;
@@ -28,8 +27,9 @@ export function createToolEnvironment(root) {
 }
 
 /**
- * Runs a program. Resolves to `{code, output}`, with code 127 if the program cannot be started. Forwards SIGINT and SIGTERM to the program.
- * After such a signal, this process starts no other program, and its exit code is 1.
+ * Runs a program. Resolves to `{code, output}`, with code 127 if it cannot be started. Forwards SIGINT and SIGTERM to it; after such a
+ * signal,
+ * this process starts no other program.
  */
 export function run(command, args, { cwd = ROOT, env = createToolEnvironment(ROOT) } = {}) {
   return new Promise((resolve) => {
@@ -37,7 +37,7 @@ export function run(command, args, { cwd = ROOT, env = createToolEnvironment(ROO
     const forwardSignal = (signal) => {
       receivedSignal = signal;
       process.exitCode = 1;
-      // The compiler ignores signals, so the wait can take a minute.
+      // The compiler ignores signals, so it may still run for a minute.
       say(`received ${signal}; waiting for \`${command}\` to end`);
       child.kill(signal);
     };
@@ -45,13 +45,13 @@ export function run(command, args, { cwd = ROOT, env = createToolEnvironment(ROO
       for (const signal of ENDING_SIGNALS) process.off(signal, forwardSignal);
       resolve(result);
     };
-    // Listens before the start, because on a busy machine the program may run before `spawn` returns.
+    // Listens before the start: on a busy machine, the program may run before `spawn` returns.
     for (const signal of ENDING_SIGNALS) process.on(signal, forwardSignal);
     const child = spawn(command, args, { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
     const chunks = [];
     child.stdout.on("data", (chunk) => chunks.push(chunk));
     child.stderr.on("data", (chunk) => chunks.push(chunk));
-    // `error` is also emitted for a running program to which this process may not send a signal, such as sudo.
+    // Node also emits `error` if a signal cannot be sent to a running program, such as sudo.
     child.on("error", (error) => {
       if (child.pid === undefined) finish({ code: 127, output: error.message });
     });
@@ -59,7 +59,7 @@ export function run(command, args, { cwd = ROOT, env = createToolEnvironment(ROO
   });
 }
 
-/** Runs `action`, prints a line before and after it, and a progress line every 15 s. */
+/** Runs `action`. Prints a line before and after it, and one every 15 s. */
 export async function step(title, action) {
   const began = performance.now();
   const elapsed = () => `${((performance.now() - began) / 1000).toFixed(1)} s`;
@@ -82,7 +82,7 @@ export function throwIfEnding() {
   if (receivedSignal) throw new SetupError(`ended by ${receivedSignal}`);
 }
 
-/** Runs a program that must succeed. Shows its output only if it fails. @throws SetupError */
+/** Runs a program that must succeed. Prints its output only if it fails. @throws SetupError */
 export async function runOrThrow(command, args, options) {
   const { code, output } = await run(command, args, options);
   if (code === 0) return output;
@@ -91,7 +91,7 @@ export async function runOrThrow(command, args, options) {
   throw new SetupError(`\`${[command, ...args].join(" ")}\` failed with exit code ${code}; its output is above`);
 }
 
-/** Waits until all promises have settled, even if one has failed. Then throws the error of the first failed promise in the list. */
+/** Waits for all promises, even if one fails, and then throws the error of the first failed one in the list. */
 export async function waitForAll(promises) {
   const results = await Promise.allSettled(promises);
   const failed = results.find(({ status }) => status === "rejected");

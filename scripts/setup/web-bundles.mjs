@@ -1,10 +1,10 @@
-/** Bundles of the pages and the client library in dist/web. A build bundles only what has changed since the earlier build. */
+/** Bundles of the pages and the client library in dist/web. A build makes only the bundles whose sources have changed. */
 import { createHash } from "node:crypto";
 import { existsSync, globSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "esbuild";
 
-/** Files on which all bundles depend. The lock file stands for the content of the installed packages. */
+/** Files on which all bundles depend. package-lock.json stands for the content of the installed packages. */
 const COMMON_SOURCES = [
   "scripts/build-web.mjs",
   "scripts/setup/web-bundles.mjs",
@@ -23,7 +23,6 @@ function hashFiles(root, files) {
   return hash.digest("hex");
 }
 
-/** Returns the records of the earlier build; null if there are none, or if that build was killed while it saved them. */
 function readRecords(file) {
   try {
     return JSON.parse(readFileSync(file, "utf8"));
@@ -32,14 +31,13 @@ function readRecords(file) {
   }
 }
 
-/** The bundles in the folder `${root}/${folder}`, which all builds of these bundles must use. */
+/** Bundles in the folder `${root}/${folder}`. Every build of them must use this class. */
 export class WebBundles {
   #root;
   #folder;
   #records;
-  /** For each bundle, by its entry points and definitions: the paths and the hash of its sources, and its output files. */
+  /** Sources (paths and hash) and output files of each bundle. The key consists of its entry points and definitions. */
   #bundles = new Map();
-  /** Keys of the bundles of this build. */
   #used = new Set();
   #commonHash;
   #wantsSmallest;
@@ -47,8 +45,9 @@ export class WebBundles {
   #isSmallest;
 
   /**
-   * Reads the records of the earlier build. Empties the folder if that build was interrupted or a common source has changed. Also empties
-   * the folder if `isSmallest` is true and the earlier build compressed less.
+   * Reads the records of the previous build. Empties the folder if that build was interrupted, a common source has changed, or it
+   * compressed
+   * less than `isSmallest` requires.
    */
   constructor(root, folder, isSmallest) {
     this.#root = root;
@@ -68,15 +67,14 @@ export class WebBundles {
   }
 
   /**
-   * Bundles with these options of esbuild, unless the earlier build bundled the same sources. Returns the bundle's output files as
-   * esbuild's metafile describes them, by path.
+   * Makes a bundle with these options of esbuild if its sources have changed. Returns its output files by path, as in esbuild's metafile.
    */
   async bundle(options) {
     const key = JSON.stringify([options.entryPoints, options.define]);
     this.#used.add(key);
     const earlier = this.#bundles.get(key);
     if (earlier && this.#isCurrent(earlier)) return earlier.outputs;
-    // If this process is killed, the next build bundles everything again.
+    // Without the records, the next build makes all bundles, in case this process is killed.
     rmSync(this.#records, { force: true });
     this.#bundles.delete(key);
     this.#isSmallest &&= this.#wantsSmallest;
@@ -92,19 +90,19 @@ export class WebBundles {
     return outputs;
   }
 
-  /** True if the sources of a bundle have not changed, and all its files exist. */
+  /** True if the bundle's sources have not changed, and its files exist. */
   #isCurrent({ hash, sources, outputs }) {
     const areThere = Object.keys(outputs).every((file) => existsSync(join(this.#root, file)));
     return areThere && hash === hashFiles(this.#root, sources);
   }
 
-  /** Removes the compressed versions of files. Files with a hash in their name keep theirs, because their content is the same. */
+  /** Removes the compressed versions of files whose names have no hash: their content may have changed. */
   #removeCompressed(files) {
     for (const file of files.flatMap((one) => [`${one}.gz`, `${one}.br`]))
       rmSync(join(this.#root, file), { force: true });
   }
 
-  /** Removes files and records of earlier bundles, except the files in `otherFiles`, whose paths are relative to the folder. */
+  /** Removes files of bundles that this build did not use, except `otherFiles` (paths in the folder). */
   removeOldFiles(otherFiles) {
     for (const key of this.#bundles.keys()) if (!this.#used.has(key)) this.#bundles.delete(key);
     const outputs = [...this.#bundles.values()].flatMap((bundle) => Object.keys(bundle.outputs));
@@ -118,7 +116,6 @@ export class WebBundles {
     }
   }
 
-  /** Saves the records for the next build. */
   save() {
     const records = { commonHash: this.#commonHash, isSmallest: this.#isSmallest, bundles: [...this.#bundles] };
     writeFileSync(`${this.#records}.new`, JSON.stringify(records));
