@@ -1,6 +1,6 @@
 /**
- * Bundles src/web into dist/web. Pages get hashed file names; the client library and the packages get fixed names. `--smallest`, which the
- * image uses, selects Brotli's highest level.
+ * Bundles src/web into dist/web. Names of page files contain a hash; those of the client library and the packages do not. `--smallest`, for
+ * container images, compresses best.
  */
 import { existsSync, globSync, statSync } from "node:fs";
 import { readFile, rename, writeFile } from "node:fs/promises";
@@ -17,15 +17,16 @@ const TYPES_FILE = "client/svc.d.ts";
 const ASSETS_FOLDER = "assets";
 const isSmallest = process.argv.includes("--smallest");
 const bundles = new WebBundles(ROOT, "dist/web", isSmallest);
-/** Brotli's highest level takes as long as all other work of this build. Level 9 takes a twentieth of that time. Its files are 7 % larger. */
+/**
+ * Brotli's highest level takes as long as the rest of this build. Level 9 takes a twentieth of this time, for files that are 7 % larger.
+ */
 const BROTLI_QUALITY = isSmallest ? constants.BROTLI_MAX_QUALITY : 9;
-/** Files up to this size are always compressed with Brotli, because this takes little time. Larger ones only if a page waits for them. */
+/** Files up to this size are always compressed with Brotli, which is fast for them. Larger ones only if a page waits for them. */
 const SMALL_FILE_MAX_BYTES = 64_000;
 
 /**
- * Pages of the service, by name. `entry` is the page's script. The page first requests the routes in `firstRequests`: those in `all` for
- * every caller, those in `signedIn` only for signed-in callers. For signed-in callers, it then loads the modules in `scriptsAfter`. It
- * loads the modules in `parts` later; all of them import the module `core`.
+ * Pages of the service. `entry` is loaded first, then `scriptsAfter` if the caller is signed in. `parts` are loaded later, each with
+ * `core`.
  */
 const WEB_PAGES = {
   consent: { entry: "src/web/consent/page.ts", title: "Allow access · App Actions" },
@@ -46,7 +47,6 @@ const WEB_PAGES = {
   },
 };
 
-/** Monaco's complete style sheet, which Studio loads with the first editor. The bundles contain no other styles of Monaco. */
 const MONACO_STYLE = "monaco-editor/min/vs/editor/editor.main.css";
 
 const MONACO_WORKERS = {
@@ -73,7 +73,7 @@ const HASHED_OPTIONS = {
   chunkNames: "[name]-[hash]",
 };
 
-/** Removes styles that would be bundled twice: GraphiQL's style sheet contains Monaco's, and Studio loads Monaco's complete style sheet. */
+/** Leaves Monaco's styles out of the bundles. Pages with an editor get them from GraphiQL's style sheet or from MONACO_STYLE. */
 const leaveOutMonacoStyles = {
   name: "monaco-styles-once",
   setup(bundler) {
@@ -82,23 +82,19 @@ const leaveOutMonacoStyles = {
 };
 
 const TEXT_LITERAL = String.raw`(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')`;
-/**
- * Matches the translation key before each text in Monaco's code, and the notes for translators. Monaco shows the text itself if there is no
- * translation, so the build removes both.
- */
+/** Matches the translation key before each text in Monaco's code, and notes for translators. Monaco shows the text without them. */
 const LOCALIZE_KEY_PATTERN = new RegExp(String.raw`\b(localize2?)\(\s*(?:\{[^{}]*\}|${TEXT_LITERAL})\s*,`, "g");
 const LOCALIZE_TEXT_PATTERN = new RegExp(String.raw`\blocalize\(0,\s*${TEXT_LITERAL}`, "g");
-/** Modules of Monaco with texts that describe settings and colors. Only VS Code's settings page shows these texts. */
+/** Modules of Monaco whose texts describe settings and colors. Only VS Code's settings page shows these texts. */
 const DESCRIBING_MODULES =
   /\/(?:editorOptions|editorConfigurationSchema|editorColorRegistry|listService)\.js$|\/theme\/common\/colors\//;
 
-/** Monaco's diff editors. Studio does not use them, because it shows differences as lines. */
+/** Monaco's diff editors, which Studio does not use. */
 const DIFF_EDITOR_MODULES = /[\\/](?:diffEditorWidget|multiDiffEditorWidget)\.js$/i;
 const ABSENT_NAMESPACE = "absent-part-of-monaco";
 const absentClass = (name) =>
   `export class ${name} { constructor() { throw new Error("${name} is not part of this build of Monaco"); } }`;
 
-/** Removes parts of Monaco's modules that Studio never shows. */
 const shrinkMonaco = {
   name: "small-monaco",
   setup(bundler) {
@@ -116,10 +112,7 @@ const shrinkMonaco = {
   },
 };
 
-/**
- * Modules that all parts of a page use go into one core file, which each part imports. Otherwise, modules that some parts share would be
- * split into many small files. A browser requests only six files at once.
- */
+/** Puts modules that parts of a page share into one file, instead of many small ones: a browser requests only six files at once. */
 const PART_NAMESPACE = "part-of-a-page";
 const partsImportTheCore = {
   name: "parts-import-the-core",
@@ -137,7 +130,9 @@ const partsImportTheCore = {
 };
 
 const ICON_NAMESPACE = "icon";
-/** Provides each icon of Lucide as a module, such as "icon:bell". The file with all icons is installed faster than a file for each icon. */
+/**
+ * Provides each icon of Lucide as a module, such as "icon:bell". One file with all icons is faster to install than a file for each icon.
+ */
 const iconsOfLucide = {
   name: "icons-of-lucide",
   setup(bundler) {
@@ -156,10 +151,7 @@ const iconsOfLucide = {
 const USE_STRICT = '"use strict";';
 const FUNCTION_START = "(()=>{";
 
-/**
- * Moves a script's leading "use strict" into the script's outer function. With "use strict" in front of the function, V8 would compile
- * this function again for each global scope.
- */
+/** Moves "use strict" into a script's outer function. In front of it, V8 would compile the function again for each global scope. */
 const moveUseStrict = {
   name: "strict-within",
   setup(bundler) {
@@ -177,7 +169,7 @@ const moveUseStrict = {
   },
 };
 
-/** Output options of files that other sites embed. The files have fixed names and are served with ETags. */
+/** Output options of files that other sites embed. Their names have no hash, so that their URLs never change. */
 const CLIENT_OPTIONS = { ...COMMON_OPTIONS, outdir: join(OUT_FOLDER, "client") };
 const SCRIPT_OPTIONS = { ...CLIENT_OPTIONS, format: "iife", plugins: [moveUseStrict] };
 const PACKAGE_NAMES = [
@@ -191,16 +183,13 @@ const PACKAGE_NAMES = [
   "notifications",
   "ai",
 ];
-/**
- * Packages that contain a library that calls `atob` while it loads. Runs on the server may load them outside of a browser page, where
- * `atob` does not exist.
- */
+/** Packages whose code calls `atob` while it loads. Some sandboxes for runs have no `atob`, so these packages bring their own. */
 const DECODING_PACKAGES = ["barcode"];
 
-/** Files that the client library shares with the server. */
+/** Files with types that the client library shares with the server. */
 const SHARED_TYPES = ["src/data/action-types.ts", "src/data/media-types.ts"];
 
-/** Joins the type files into one that imports nothing. */
+/** Joins the files with types into svc.d.ts, which imports nothing. */
 async function joinTypes(runtime) {
   const names = ["public-types", "data-source-types", "message-types", "ai-types", "tool-types", "request-types"];
   const files = [...SHARED_TYPES, ...names.map((name) => `${runtime}/${name}.ts`)];
@@ -254,14 +243,14 @@ async function buildMonacoStyle() {
   const outputs = await bundles.bundle({
     ...HASHED_OPTIONS,
     entryPoints: { monaco: MONACO_STYLE },
-    // The font with Monaco's icons is three quarters of the style sheet's size. As a separate file, it is loaded only with the first icon.
+    // The font with Monaco's icons is three quarters of the style sheet. As a separate file, it is loaded only with the first icon.
     loader: { ".ttf": "file" },
     assetNames: "[name]-[hash]",
   });
   return assetPath(Object.keys(outputs).find((file) => file.endsWith(".css")));
 }
 
-/** Returns a script and all files that it imports statically, directly or through other files. The script is first. */
+/** Returns a script, and then all files that it imports statically, directly or through other files. */
 function staticImportsOf(outputs, file, found = []) {
   if (found.includes(file)) return found;
   found.push(file);
@@ -298,7 +287,7 @@ async function buildPage(name, workerFiles, monacoStyle) {
   const page = {
     title,
     script: assetPath(script),
-    // A browser requests six files at once, so a large file that is requested last would delay the page.
+    // The largest files come first: a browser requests six files at once, and a large file that starts late would delay the page.
     scriptsBefore: largestFirst(requiredFiles),
     scriptsAfter: largestFirst(nextFiles),
     parts: Object.fromEntries(
@@ -310,7 +299,7 @@ async function buildPage(name, workerFiles, monacoStyle) {
   return [name, page];
 }
 
-/** Writes a file atomically. Later builds keep existing files, so an incomplete file would never be replaced. */
+/** Writes a file atomically. Later builds keep existing files, so they would never replace an incomplete one. */
 async function writeWhole(file, content) {
   await writeFile(`${file}.new`, content);
   await rename(`${file}.new`, file);
@@ -326,10 +315,7 @@ async function compressWithBrotli(file) {
   await writeWhole(`${file}.br`, await promisify(brotliCompress)(content, { params }));
 }
 
-/**
- * Compresses all new files once with gzip, so that the service needs no processor time for this. Files that pages wait for, and small files,
- * also get a version that Brotli has compressed.
- */
+/** Compresses all new files with gzip. Small files, and files that pages wait for, also get a version compressed with Brotli. */
 async function compress(pages, monacoStyle) {
   const files = globSync("**/*.{js,mjs,css,ttf}", { cwd: OUT_FOLDER }).map((file) => join(OUT_FOLDER, file));
   const compressWithGzip = async (file) =>
@@ -352,7 +338,7 @@ async function compress(pages, monacoStyle) {
 
 async function buildAll() {
   const files = await Promise.all([buildWorkers(), buildMonacoStyle()]);
-  // Builds each page separately, because files shared by pages would cost each page another request.
+  // Builds each page separately: files that pages share would cost each page another request.
   const [pages] = await Promise.all([
     Promise.all(Object.keys(WEB_PAGES).map((name) => buildPage(name, ...files))).then(Object.fromEntries),
     buildClient(),

@@ -1,7 +1,6 @@
 /**
- * Command `npm run dev`: runs the service. After each change of a source file, builds and restarts it, and then checks the types. The next
- * service loads its packages before or during the build. If a change does not compile, the service keeps running. A type error is only
- * printed.
+ * Command `npm run dev`: runs the service. After each change of a source file, builds it, restarts it, and then checks the types.
+ * If a change does not compile, the service keeps running. A type error is only printed.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -13,13 +12,13 @@ import { withLock } from "./setup/lock.mjs";
 import { ensureNode, ensurePackages } from "./setup/packages.mjs";
 import { ROOT, SetupError } from "./setup/steps.mjs";
 
-/** Delay of a build after a change, in milliseconds, because editors save a file in several steps. */
+/** Milliseconds between a change and the build, because editors save a file in several steps. */
 const BUILD_DELAY_MS = 100;
 const WATCHED_FOLDERS = ["src", "migrations"];
 const SERVICE_ARGUMENTS = ["--no-node-snapshot", "--enable-source-maps", "scripts/setup/dev-service.mjs"];
-/** Maximum time in milliseconds in which running actions can end when the service restarts. */
+/** Milliseconds that running actions have to end when the service restarts. */
 const SHUTDOWN_GRACE_MS = "500";
-/** Folder of V8's compile cache, with which the service loads its code in half of the time. No other account can write to this folder. */
+/** Folder of V8's compile cache, which halves the time to load the service. Only this account can write to it. */
 const NODE_COMPILE_CACHE = join(ROOT, "node_modules/.cache/compiled");
 
 function exitWithError(error) {
@@ -38,13 +37,13 @@ async function endProcess(child) {
   await once(child, "exit");
 }
 
-/** The running service. There is at most one at a time, and at most one process that waits to become the next one. */
+/** The running service, and the process that waits to become the next one. There is at most one of each. */
 class Service {
   #current = null;
   #next = null;
   #restarting = Promise.resolve();
 
-  /** Starts the process of the next service, which loads packages and then waits for the restart. */
+  /** Starts the process of the next service. It loads packages and then waits for the restart. */
   prepare() {
     if (isRunning(this.#next)) return;
     const env = { SHUTDOWN_GRACE_MS, NODE_COMPILE_CACHE, ...process.env };
@@ -70,7 +69,6 @@ class Service {
   }
 }
 
-/** Runs a step of the build. If it fails, prints its error followed by `consequence`, and returns false. */
 async function succeeds(step, consequence) {
   try {
     await step();
@@ -84,7 +82,7 @@ async function succeeds(step, consequence) {
 
 const buildChangedFiles = () => succeeds(() => withLock(ROOT, () => build(ROOT, true)), "the service is not restarted");
 
-/** Returns a function that calls `work`, but never twice at the same time. Calls during `work` cause one more call afterwards. */
+/** Returns a function that never calls `work` twice at the same time. Calls during `work` cause one more call afterwards. */
 function oneAtATime(work) {
   const state = { isRunning: false, isRequested: false };
   return async () => {
@@ -99,7 +97,6 @@ function oneAtATime(work) {
   };
 }
 
-/** Watches the sources and calls `onChange` after each change. Returns the watchers. */
 function watchSources(onChange) {
   let timer = null;
   const restartTimer = () => {

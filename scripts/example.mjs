@@ -1,6 +1,6 @@
 /**
- * Command `npm run example [-- --app ID] [--url ADDRESS] [--remove]`: installs the example app (examples/bookings) in an app of a running
- * service by its API, or removes it. It uses the command line `svc` of a built checkout.
+ * Command `npm run example [-- --app ID] [--url ADDRESS] [--remove]`: installs the example app of examples/bookings in an app of a running
+ * service, or removes it. Needs a built checkout.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -37,7 +37,7 @@ function readOptions() {
   }
 }
 
-/** Returns the token for the service. The token of credentials.json is sent only to the service that wrote this file. */
+/** Returns the token for the service. The token in credentials.json is sent only to the service that wrote this file. */
 function chooseToken(url, firstCredentials) {
   const ownToken = process.env.SVC_TOKEN;
   if (ownToken && !/^[\x21-\x7e]+$/.test(ownToken))

@@ -1,16 +1,16 @@
 /**
- * Creates a folder in memory for the temporary files of tests, above all databases. On a disk, copying databases takes a third of the
- * tests' time.
+ * Creates a folder in memory for the temporary files of tests, mainly databases. On a disk, copying databases takes a third of the tests'
+ * time.
  */
 import { spawnSync } from "node:child_process";
 import { chmodSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 const MEMORY = "/dev/shm";
-/** Type number that statfs(2) reports for a tmpfs. */
+/** Type of a tmpfs (file system in memory) in the result of statfs(2). */
 const TMPFS = 0x01021994;
 const FREE_BYTES_MIN = 4 * 2 ** 30;
-/** Minimum available memory in bytes. Files in memory count as used memory, also against the limit of a container. */
+/** Minimum available memory in bytes. Files in memory use it up, also in a container with a memory limit. */
 const MEMORY_BYTES_MIN = 6 * 2 ** 30;
 
 function hasRoom() {
@@ -18,9 +18,7 @@ function hasRoom() {
   return type === TMPFS && bsize * bavail >= FREE_BYTES_MIN && process.availableMemory() >= MEMORY_BYTES_MIN;
 }
 
-/**
- * True if programs in the folder can run, which tests need. Some containers mount the folder with the option noexec, which prevents this.
- */
+/** True if programs in the folder can run. Some containers mount it with the option noexec, but tests start programs there. */
 function runsPrograms(folder) {
   const program = join(folder, "program");
   writeFileSync(program, "#!/bin/sh\n", { mode: 0o755 });
@@ -34,13 +32,13 @@ function removeAtEnd(folder) {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, () => process.exit(1));
 }
 
-/** Creates the folder and returns its path. Returns null if this machine has too little memory, or no file system in memory. */
+/** Creates the folder and returns its path; null if this machine has too little memory, or no file system in memory. */
 export function createMemoryFolder() {
   try {
     if (!hasRoom()) return null;
     const folder = mkdtempSync(join(MEMORY, "svc-tests-"));
     removeAtEnd(folder);
-    // Gives the folder the same mode as /tmp, because PostgreSQL and Chromium run as other accounts.
+    // The same mode as /tmp, because PostgreSQL and Chromium run as other accounts.
     chmodSync(folder, 0o1777);
     return runsPrograms(folder) ? folder : null;
   } catch {

@@ -1,7 +1,6 @@
 /**
- * Command `npm run test:mutation`: adds small faults to compiled modules, one at a time, and runs the module's tests. Prints the faults
- * that no test detects, and the share of detected faults. `MUTANTS=200` sets the sample size, `SEED=2` selects another sample, and
- * `MODULE=rules/ticks` uses only faults of that module.
+ * Command `npm run test:mutation`: adds small faults to compiled modules, one at a time, and runs their tests. Prints the faults that no
+ * test detects. `MUTANTS=200` sets the number of faults, `SEED=2` selects others, `MODULE=rules/ticks` uses only this module.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -16,15 +15,14 @@ const SAMPLE_SIZE = Number(process.env.MUTANTS ?? 80);
 const SEED = Number(process.env.SEED ?? 1);
 const PROCESSES = 2;
 const { MODULE } = process.env;
-/** Time limit of the tests in milliseconds. A fault that makes them wait forever counts as detected. */
+/** Time limit of the tests in milliseconds. A fault that makes them wait for ever counts as detected. */
 const TEST_TIMEOUT_MS = 120_000;
 
-/** Describes a module of src/rules that has a test file with the same name. */
 function ruleGroup(name) {
   return { area: "rules", modules: [`rules/${name}`], tests: [`rules/${name}`] };
 }
 
-/** Modules of dist/src with the tests in dist/test that must detect their faults. None of these tests starts a service. */
+/** Modules of dist/src, and the tests in dist/test that must detect their faults. None of these tests starts a service. */
 const TEST_GROUPS = [
   ...["alert-conditions", "concurrency", "integration-origins", "media-serving", "message-destination", "scope"].map(
     ruleGroup,
@@ -69,10 +67,7 @@ function createRandom(seed) {
   };
 }
 
-/**
- * Returns true if the tests fail with the fault in the module. Without `mutant`, the module is unchanged; true then
- * means that the tests fail in any case.
- */
+/** True if the tests fail with the fault `mutant` in the module `file`. An empty `file` means: without a fault. */
 async function isDetected({ file, tests, mutant }) {
   const paths = tests.map((test) => join(ROOT, "dist/test", `${test}.test.js`));
   const flags = ["--no-node-snapshot", "--import", HOOK_FILE, join(ROOT, "node_modules/mocha/bin/mocha.js"), "--bail"];

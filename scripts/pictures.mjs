@@ -1,7 +1,4 @@
-/**
- * Command `npm run pictures`: takes new screenshots for the documentation. It starts a service with the example app, books seats in a
- * browser, and opens Studio.
- */
+/** Command `npm run pictures`: takes new screenshots for the documentation, in a service with the example app. */
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -13,7 +10,7 @@ import { startProcess } from "../dist/test/harness/process.js";
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
 const PICTURES_FOLDER = `${ROOT}docs/pictures/`;
 const PAGE_WIDTH = 1280;
-/** Options of the PNG files. Pages of text need few colours, which makes the files much smaller. */
+/** Options of the PNG files. Screenshots have few colours, and a palette makes their files much smaller. */
 const PNG_OPTIONS = { palette: true, colours: 128, compressionLevel: 9, effort: 10 };
 
 async function installExample(service, url) {
@@ -88,7 +85,7 @@ async function takeAllPictures(browser, service) {
   await studio.keyboard.press("a");
   await studio.keyboard.up("Control");
   await studio.keyboard.sendCharacter('{ "seat": "A1" }');
-  // This run books no seat, because it runs in Studio's editor, and only guests can book.
+  // This run books no seat: only guests can book, but Studio's editor starts it.
   await studio.click(".payload .primary");
   await studio.waitForSelector('.outcome[data-state="completed"]');
   await studio.waitForNetworkIdle({ idleTime: 500 });
@@ -104,7 +101,7 @@ const executablePath = findChromium(
   process.env.CHROME_PATH || null,
   defaultChromiumPaths(process.env.PUPPETEER_CACHE_DIR || null),
 );
-// Chromium refuses to run its sandbox as root. These pages are trusted.
+// Chromium's sandbox does not run as root. These pages are trusted.
 const rootArguments = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
 const browser = await launch({ executablePath, pipe: true, args: ["--force-color-profile=srgb", ...rootArguments] });
 const service = startProcess({ LOG_LEVEL: "info", NPM_PACKAGES: "off" });

@@ -1,6 +1,7 @@
 /**
- * Prints the section of a version in CHANGELOG.md: `node scripts/release-notes.mjs v0.2.0`. The workflow of releases calls it with the pushed
- * tag. Each entry becomes a single line, because GitHub shows the line breaks of release notes.
+ * Prints the section of a version in CHANGELOG.md: `node scripts/release-notes.mjs v0.2.0`. Each entry becomes a single line, because
+ * GitHub
+ * shows the line breaks of release notes.
  */
 import { readFileSync } from "node:fs";
 

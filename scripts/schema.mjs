@@ -1,6 +1,7 @@
 /**
- * Command `npm run schema`: generates schema/ and each src/web/…/documents.ts. It works even if the generated files are outdated, because
- * it does not compile them before it writes them.
+ * Command `npm run schema`: generates schema/ and each src/web/…/documents.ts. Works even if the old generated files do not compile,
+ * because it
+ * compiles only what it needs.
  */
 import { join } from "node:path";
 import { discardBuildRecords } from "./setup/build.mjs";

@@ -1,12 +1,12 @@
 #!/usr/bin/env node
-// The command line `svc` of a checkout or of an installed package. Runs the built program with the package's own Node if there is one.
+// Starts the command line `svc`. If the current Node is too old, uses the Node of the package.
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 const NODE_MAJOR = 24;
 const program = fileURLToPath(new URL("../dist/src/cli/svc/main.js", import.meta.url));
-// Paths of Node relative to this file: in a checkout, and for an installed package.
+// Node of a checkout, and of an installed package.
 const ownNode = ["../node_modules/.bin/node", "../../.bin/node"]
   .map((path) => fileURLToPath(new URL(path, import.meta.url)))
   .find(existsSync);
@@ -20,7 +20,7 @@ if (Number(process.versions.node.split(".")[0]) >= NODE_MAJOR || ownNode === und
   await runProgram(process);
 } else {
   const child = spawn(ownNode, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: "inherit" });
-  // In a terminal, the child process also receives SIGINT and SIGHUP from the terminal, so this process does not forward them.
+  // In a terminal, the child process gets SIGINT and SIGHUP from the terminal, so this process must not forward them.
   const hasTerminal = [process.stdin, process.stdout, process.stderr].some(({ isTTY }) => isTTY);
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
     process.on(signal, () => {

@@ -11,42 +11,34 @@ import { createMemoryFolder } from "./memory-folder.mjs";
 import { ROOT } from "./setup/steps.mjs";
 
 const NODE_FLAGS = ["--no-node-snapshot", "--enable-source-maps"];
-/**
- * Number of test processes: one more than cores, because tests wait for browsers and timers. Each process loads and compiles all code, so
- * with more processes, time limits expire. On 2 slow cores, 30 tests failed with 5 processes; all passed in 1,111 s with 3.
- */
+/** Number of test processes: one more than cores, because tests wait for timers. More are too slow: 5 on 2 cores let 30 tests time out. */
 const PROCESSES = Math.min(8, availableParallelism() + 1);
-/**
- * Folders and files with the longest tests, which run first, the longest of them first. The short files that remain keep all processes busy
- * until the end.
- */
+/** Folders and files with the longest tests, the longest first. They run first, so that short files fill the rest of the time. */
 const LONG_FOLDERS = [
   ...["service", "docs", "cli", "source", "git", "web", "engine", "attacks", "backup", "packages", "stages"],
   ...["schema.test.js", "regular-expressions.test.js"],
 ];
 
 /**
- * Returns the path of Node in node_modules, or else of the current Node. They can differ, because node_modules may have been empty when npm
- * started this process.
+ * Returns the path of Node in node_modules. Before the set-up, it may not exist, so npm may have started this process with another Node.
  */
 function ownNode() {
   const path = join(ROOT, "node_modules/.bin/node");
   return existsSync(path) ? path : process.execPath;
 }
 
-/** Runs a script by `node`. Resolves to its exit code, and to the totals if the script sends any. */
 async function run(node, args) {
   const child = spawn(node, args, { cwd: ROOT, stdio: ["inherit", "inherit", "inherit", "ipc"] });
   let figures = null;
   child.on("message", (message) => {
     figures = message;
   });
-  // The totals may arrive after the process has ended, so this also waits until the IPC channel is closed.
+  // The totals may arrive after the exit, so this waits until the IPC channel is closed too.
   const [[code]] = await Promise.all([once(child, "close"), once(child, "disconnect")]);
   return { code: code ?? 1, figures };
 }
 
-/** Returns a filter for the files of this shard: every n-th file, so that long test files are spread over the shards. */
+/** Returns a filter for every n-th file, so that long test files are spread over the shards. */
 function shardFilter(shard = "1/1") {
   const [part, parts] = shard.split("/").map(Number);
   if (!(part >= 1 && part <= parts)) throw new Error(`TEST_SHARD must be like 2/4 (got ${shard})`);
@@ -67,14 +59,14 @@ function gateFiles() {
     .filter(shardFilter(process.env["TEST_SHARD"]));
 }
 
-/** Separates test files from options of mocha. Files can be paths of sources or of compiled files. */
+/** Separates test files from options of mocha. Files can be sources or compiled files. */
 function parseCommandLine(all) {
   const isFile = (argument) => /\.test\.[jt]s$/.test(argument);
   const compiled = (file) => (file.startsWith("test/") ? `dist/${file.replace(/\.ts$/, ".js")}` : file);
   return { files: all.filter(isFile).map(compiled), options: all.filter((argument) => !isFile(argument)) };
 }
 
-/** Runs the files in several processes. Resolves to the totals, the failures, and whether mocha itself failed. */
+/** Runs the files in several processes. `broken`: mocha itself failed. */
 async function runTests(node, files, options) {
   const mocha = [...NODE_FLAGS, "node_modules/mocha/bin/mocha.js", "--parallel", "--jobs", PROCESSES];
   const { code, figures } = await run(node, [...mocha, ...options, ...files]);
@@ -82,7 +74,6 @@ async function runTests(node, files, options) {
   return { passed: passes, failed: failures, failures: failed, broken: code !== 0 && failures === 0 };
 }
 
-/** Prints a failure again at the end of the output. */
 function repeat({ title, file, message }) {
   process.stdout.write(`failed: ${title}\n  in ${file}\n  ${message.replaceAll("\n", "\n  ")}\n`);
 }
@@ -92,7 +83,7 @@ async function main() {
   const setUp = await run(process.execPath, ["scripts/setup.mjs"]);
   if (setUp.code !== 0) return { passed: 0, failed: 1 };
   const node = ownNode();
-  // The test processes share V8's compile cache. It is in this checkout, where no other account can write.
+  // All test processes use this cache of V8. It is in the checkout, where no other account can write.
   process.env["NODE_COMPILE_CACHE"] ??= join(ROOT, "node_modules/.cache/compiled");
   process.env["TMPDIR"] = createMemoryFolder() ?? tmpdir();
   const chosen = files.length > 0 ? files : gateFiles();

@@ -4,7 +4,7 @@ export class ExampleError extends Error {}
 
 const MAX_RATE_LIMIT_WAIT_MS = 60_000;
 
-/** Returns an error text with advice, for error responses that a retry would not change. */
+/** Returns a text with advice for an error response that a retry would not change. */
 function createErrorText(http, answer, { url, appId, from }) {
   const [refused] = answer.errors ?? [];
   const { status, error } = refused ? { status: refused.extensions?.status, error: refused.message } : answer;

@@ -1,7 +1,6 @@
 /**
  * Installs the example app of examples/bookings in an app of the service, and removes it. A private setting marks the installation: it is
- * written first and removed last. Without this setting, actions, settings and data sources with the example's names do not belong to the
- * example.
+ * written first and removed last. Without it, parts with the example's names belong to the app.
  */
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -12,7 +11,7 @@ import { fileURLToPath } from "node:url";
 import { ExampleError } from "./api.mjs";
 
 const EXAMPLE_FOLDER = new URL("../../examples/bookings/", import.meta.url);
-/** Key of the private setting that marks the installation. Its field `publishedApp` is true if the installation published the app. */
+/** Private setting that marks the installation. Its field `publishedApp` is true if the installation published the app. */
 const MARK_SETTING = "_bookings";
 const GUESTS_DATA_SOURCE = "bookings-guests";
 const PAGE_SIZE = 100;
@@ -29,7 +28,6 @@ const SVC_PROGRAM = fileURLToPath(new URL("../svc.mjs", import.meta.url));
 const readJson = (path) => JSON.parse(readFileSync(fileURLToPath(new URL(path, EXAMPLE_FOLDER)), "utf8"));
 const listFolder = (path) => readdirSync(fileURLToPath(new URL(path, EXAMPLE_FOLDER)));
 
-/** Reads the names of the example's parts from its folder. */
 function readExample() {
   return {
     settings: readJson("settings.json").map(({ key }) => key),
@@ -38,7 +36,7 @@ function readExample() {
   };
 }
 
-/** Runs the command line `svc` in a temporary copy of the example's folder, so that no state of the app is written into the checkout. */
+/** Runs `svc` in a temporary copy of the example's folder, so that it writes no state of the app into the checkout. */
 async function withProjectCopy({ url, appId, token }, work) {
   const folder = mkdtempSync(join(tmpdir(), "svc-example-"));
   cpSync(fileURLToPath(EXAMPLE_FOLDER), folder, { recursive: true });
@@ -56,7 +54,6 @@ async function withProjectCopy({ url, appId, token }, work) {
   }
 }
 
-/** Returns functions that install and remove the example in one app. `say` prints a line for the person. */
 export function createBookings({ call, target, say }) {
   const { appId } = target;
   const example = readExample();
@@ -94,7 +91,7 @@ export function createBookings({ call, target, say }) {
     return { app, settings, actions, dataSources, mark: settings[MARK_SETTING] ?? null };
   }
 
-  /** Returns parts of the app that have the example's names but do not belong to it. */
+  /** Returns parts of the app that have names of the example, for an app without an installation. */
   function findForeignParts({ settings, actions, dataSources }) {
     const has = (list, name) => list.some((one) => one.name === name);
     return [
@@ -104,7 +101,7 @@ export function createBookings({ call, target, say }) {
     ];
   }
 
-  /** Pushes the definitions. Inserts entries only into empty data sources, because entries in the others may come from guests. */
+  /** Pushes the definitions. Inserts entries only into empty data sources: other entries may come from guests. */
   async function pushProject(svc) {
     await svc("push", "--force");
     for (const name of example.dataSources) {
@@ -113,7 +110,7 @@ export function createBookings({ call, target, say }) {
     }
   }
 
-  /** Sets a new random password, which is not stored anywhere. */
+  /** Gives all guests the same new random password. */
   async function setPassword() {
     const password = randomBytes(9).toString("base64url");
     const path = `${v1}/data-sources/${GUESTS_DATA_SOURCE}`;
@@ -131,7 +128,7 @@ export function createBookings({ call, target, say }) {
   }
 
   return {
-    /** Installs the example. Resolves to the e-mail addresses of the guests and their common password. */
+    /** Installs the example. Resolves to the guests' e-mail addresses and their common password. */
     async put() {
       const found = await readState();
       const foreignParts = found.mark === null ? findForeignParts(found) : [];

@@ -1,4 +1,4 @@
-/** Module hook for scripts/mutation.mjs: loads one module with the fault that the variable `MUTANT` describes. */
+/** Module hook for scripts/mutation.mjs: loads one module with the fault in the variable `MUTANT`. */
 import { registerHooks } from "node:module";
 import { pathToFileURL } from "node:url";
 

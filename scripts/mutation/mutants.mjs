@@ -1,4 +1,4 @@
-/** Creates small faults of a module: a changed operator, or a removed condition in code or in SQL. */
+/** Creates small faults of a module, such as a changed operator or value, or a removed condition in code or SQL. */
 import { parse } from "acorn";
 import { full } from "acorn-walk";
 
@@ -18,7 +18,6 @@ const REPLACED_OPERATORS = {
 const SQL_PATTERN = /\b(?:SELECT|UPDATE|INSERT|DELETE)\b/;
 const SQL_CONDITION_PATTERN = / AND [\w.]+ (?:=|<|>|<=|>=|IS NOT DISTINCT FROM|IS) (?:NULL|\$\d+|'\w+'|[\w.]+)/g;
 
-/** Returns the faults of a source text as text replacements. */
 export function createMutants(source) {
   const mutants = [];
   const add = (start, end, text) => mutants.push({ start, end, text, from: source.slice(start, end) });
