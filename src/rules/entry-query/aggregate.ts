@@ -1,7 +1,4 @@
-/**
- * Compiles `aggregate`, a list of stages, to nested SQL selects. The select of each stage returns documents (column `d`)
- * and the keys by which they are sorted (columns `n` and `m`). The first stage gets the documents of the entries.
- */
+/** Compiles `aggregate`, a list of stages, to nested SQL selects. Each select returns documents (`d`), which are sorted by `n` and `m`. */
 import { isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
 import {
@@ -25,24 +22,20 @@ import { type DocumentSource, jsonNullIfMissingSql, parsePath, sortableValueSql 
 import type { SqlStatement } from "./statement.js";
 import { compileWhere } from "./where.js";
 
-/** Result of one stage of `aggregate`, as SQL. */
 export interface AggregateStageSql {
-  /** SQL of a select with three columns: the document `d` and its sort keys `n` and `m`. */
+  /** Select with three columns: the document `d`, and its sort keys `n` and `m`. */
   sql: string;
-  /** True if the documents are complete entries, which may contain columns that the caller must not see. */
+  /** True if the documents are whole entries, so that they may contain columns that the caller must not see. */
   areEntries: boolean;
-  /** Field names of the documents, in order; null if the documents are complete entries, which can have any fields. */
+  /** Field names of the documents, in order; null for whole entries, which can have any fields. */
   keys: readonly string[] | null;
 }
 
-/** Maximum size in bytes of one document, and of the list that one $push collects. Above this size, the query fails. */
+/** Maximum size in bytes of a document, and of all values that the $push accumulators of a stage collect. Above it, the query fails. */
 const COLLECTED_MAX_BYTES = 8 * 1024 * 1024;
-/** Memory in bytes that PostgreSQL needs for each collected value, in addition to the value's content. */
+/** Bytes that PostgreSQL needs for each collected value in addition to its content. */
 const VALUE_OVERHEAD_BYTES = 100;
-/**
- * Returns a condition for WHERE that fails with a division by zero if `bytes`, SQL for a size, exceeds
- * COLLECTED_MAX_BYTES. PostgreSQL has no setting for this limit. The read pool converts the error to REQUEST_INVALID.
- */
+/** Returns a condition that fails with a division by zero if `bytes` is too large. The query then fails with REQUEST_INVALID. */
 const failIfTooLarge = (bytes: string): string =>
   `1 / (CASE WHEN ${bytes} > ${COLLECTED_MAX_BYTES} THEN 0 ELSE 1 END) = 1`;
 
@@ -64,9 +57,7 @@ const createDocumentSource = (
 });
 
 /**
- * SQL that prevents PostgreSQL from merging the nested selects of the stages. A merge copies each expression of a stage
- * to all its uses in the next stage. Planning ten stages of fifty fields would then exhaust any machine, and the
- * statement timeout does not stop planning.
+ * Stops PostgreSQL from merging stages, which copies expressions: planning ten merged stages would exhaust the memory, without a timeout.
  */
 const OFFSET_BARRIER = "OFFSET 0";
 
@@ -108,10 +99,7 @@ const countStage: Stage = (stageOptions, fieldPath, input, _canSee, statement) =
   return { sql, areEntries: false, keys: [name] };
 };
 
-/**
- * Returns SQL that builds a JSON object from the members whose value is not missing. The SQL checks the size first,
- * because each stage could make the object fifty times as large.
- */
+/** Returns SQL for an object of the members that have a value. Checks the size first: each stage could make objects 50 times as large. */
 function buildObjectSql(members: readonly [name: string, value: string][], statement: SqlStatement): string {
   const rows = members.map(([name, value]) => `(${statement.bind(name, "text")}, ${value})`).join(", ");
   const [x, y] = [statement.createAlias(), statement.createAlias()];
@@ -163,7 +151,7 @@ const projectStage: Stage = (stageOptions, fieldPath, input, canSee, statement) 
   return { sql, areEntries: false, keys: members.map(([name]) => name) };
 };
 
-/** Returns SQL for the key by which $group groups documents: a single value, or an object with several values. */
+/** Returns SQL for the key by which $group groups documents: a value, or an object with several values. */
 function compileGroupKey(id: unknown, fieldPath: string, at: DocumentSource, statement: SqlStatement): string {
   const isOperator = isObject(id) && Object.keys(id).some((key) => key.startsWith("$"));
   if (!isObject(id) || isOperator)
@@ -223,8 +211,8 @@ const STAGES: Readonly<Record<string, Stage>> = {
 };
 
 /**
- * Compiles the stages of `aggregate`, one after the other.
- * @param entries SQL of a select with three columns: the entry's document `d` and its sort keys `n` and `m`
+ * Compiles the stages of `aggregate` in order.
+ * @param entries SQL of a select with three columns: the entry's document `d`, and its sort keys `n` and `m`
  * @throws ActionError REQUEST_INVALID with the path of the invalid stage
  */
 export function compileAggregate(

@@ -5,10 +5,7 @@ import { containsInfinity, describeValue, findUnstorableCharacter, isObject } fr
 import { refuseField } from "../fields.js";
 import { createFlatShape, refuseUnknownFields } from "../unknown-fields.js";
 
-/**
- * Maximum nesting depth of a `where`. docs/reference/data-source-queries.md describes the query language and all limits
- * below.
- */
+/** Maximum nesting depth of a `where`. docs/reference/data-source-queries.md describes this limit and those below. */
 export const WHERE_MAX_DEPTH = 12;
 export const WHERE_MAX_OPERATORS = 250;
 export const QUERY_LIST_MAX_ITEMS = 10_000;
@@ -20,15 +17,12 @@ export const QUERY_JOINS_MAX = 5;
 export const AGGREGATE_STAGES_MAX = 10;
 export const AGGREGATE_FIELDS_MAX = 50;
 
-/** Throws the error for a query that exceeds a size limit. @throws REQUEST_INVALID with the message */
+/** @throws REQUEST_INVALID with this message */
 export function throwQueryLimitError(message: string): never {
   throw new ActionError("REQUEST_INVALID", message);
 }
 
-/**
- * Throws the error for an unknown field, operator or condition.
- * @throws REQUEST_INVALID with the allowed names and the received name
- */
+/** Throws the error for an unknown field, operator or condition. @throws REQUEST_INVALID with the allowed and the received name */
 export function rejectUnknownName(fieldPath: string, allowed: readonly string[], received: string): never {
   throw new ActionError(
     "REQUEST_INVALID",
@@ -36,19 +30,16 @@ export function rejectUnknownName(fieldPath: string, allowed: readonly string[],
   );
 }
 
-/** Returns the value if it is an object. @throws REQUEST_INVALID for any other value */
 export function requireObject(value: unknown, fieldPath: string): Record<string, unknown> {
   return isObject(value) ? value : refuseField(fieldPath, "an object", value);
 }
 
-/** Returns the value if it is an object that has only fields in `allowed`. @throws REQUEST_INVALID */
 export function requireFields(value: unknown, fieldPath: string, allowed: readonly string[]): Record<string, unknown> {
   const input = requireObject(value, fieldPath);
   refuseUnknownFields(input, createFlatShape(allowed), fieldPath);
   return input;
 }
 
-/** Returns the value if it is an object that has only operators in `allowed`. @throws REQUEST_INVALID */
 export function requireKnownOperators(
   value: unknown,
   fieldPath: string,
@@ -81,7 +72,7 @@ export function parseOptionalFlag(value: unknown, fieldPath: string): boolean {
   return typeof value === "boolean" ? value : refuseField(fieldPath, "true or false", value);
 }
 
-/** True if the value contains a text or an object key that PostgreSQL cannot store, or if it nests deeper than `levels`. */
+/** True if the value contains text that PostgreSQL cannot store, or if it nests deeper than `levels`. */
 function isUnstorable(value: unknown, levels: number): boolean {
   if (typeof value === "string") return findUnstorableCharacter(value) >= 0;
   if (typeof value !== "object" || value === null) return false;
@@ -92,7 +83,7 @@ function isUnstorable(value: unknown, levels: number): boolean {
   );
 }
 
-/** Serializes a JSON value for an SQL parameter. @throws ActionError REQUEST_INVALID if no entry could contain the value */
+/** Serializes a JSON value as an SQL parameter. @throws ActionError REQUEST_INVALID if no entry can contain the value */
 export function serializeJsonValue(value: unknown, fieldPath: string): string {
   if (value === undefined || isUnstorable(value, QUERY_VALUE_MAX_DEPTH) || containsInfinity(value)) {
     refuseField(

@@ -1,4 +1,4 @@
-/** Compiles expressions and accumulators of `aggregate` to SQL over the documents of one stage. */
+/** Compiles expressions and accumulators of `aggregate` to SQL. They apply to the documents of one stage. */
 import { isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
 import {
@@ -15,17 +15,11 @@ import type { SqlStatement } from "./statement.js";
 
 export const FIELD_NAME_MAX_CHARACTERS = 255;
 
-/**
- * Returns SQL for the rank of a value's type, by which values of different types sort as in MongoDB. Missing values and
- * null have the lowest rank.
- */
+/** Returns SQL for the rank of a value's type. Values of different types sort by it as in MongoDB; null and missing values come first. */
 export const typeSortRankSql = (value: string): string =>
   `CASE ${jsonTypeSql(value)} WHEN 'null' THEN 0 WHEN 'number' THEN 1 WHEN 'string' THEN 2 WHEN 'object' THEN 3 WHEN 'array' THEN 4 ELSE 5 END`;
 
-/**
- * Returns `name` if a new field of a document can have this name: paths and names of operators are not allowed.
- * @throws REQUEST_INVALID
- */
+/** Returns `name` if a field of a document can have this name: paths and names of operators cannot. @throws REQUEST_INVALID */
 export function requireFieldName(name: string, fieldPath: string): string {
   const checkedName = requireQueryText(name, fieldPath, FIELD_NAME_MAX_CHARACTERS);
   if (checkedName === "" || checkedName.startsWith("$") || checkedName.includes("."))
@@ -33,7 +27,7 @@ export function requireFieldName(name: string, fieldPath: string): string {
   return checkedName;
 }
 
-/** Compiles an expression to SQL of the type jsonb. The result of the SQL is NULL if the value is missing. */
+/** Compiles an expression to SQL of the type jsonb, which gives NULL if the value is missing. */
 export function compileAggregateExpression(
   value: unknown,
   fieldPath: string,
@@ -49,8 +43,7 @@ export function compileAggregateExpression(
   if (operator === "$literal")
     return statement.bind(serializeJsonValue(value[operator], `${fieldPath}.$literal`), "jsonb");
   if (operator === "$convertToNumber") {
-    // Rejects nested $convertToNumber: its SQL contains its operand three times, so each level would make the SQL three
-    // times as long.
+    // Rejects nested $convertToNumber: its SQL contains the operand three times, so each level would triple the length of the SQL.
     if (isObject(value[operator]))
       refuseField(`${fieldPath}.$convertToNumber`, '"$column" or a value', value[operator]);
     return `COALESCE(to_jsonb(${jsonNumberSql(compileAggregateExpression(value[operator], `${fieldPath}.$convertToNumber`, source, statement))}), 'null')`;
@@ -58,10 +51,7 @@ export function compileAggregateExpression(
   return rejectUnknownName(fieldPath, ["$literal", "$convertToNumber"], operator);
 }
 
-/**
- * For each accumulator of $group, a function that builds its SQL. `isFirstRowSql` is true for the first row of the
- * group.
- */
+/** Builds the SQL of each accumulator of $group. `isFirstRowSql` is true for the first row of a group. */
 export const ACCUMULATOR_SQL: Readonly<Record<string, (valueSql: string, isFirstRowSql: string) => string>> = {
   $sum: (v) => `to_jsonb(COALESCE(sum(${numericSql(v)}), 0))`,
   $avg: (v) => `COALESCE(to_jsonb(avg(${numericSql(v)})::float8), 'null')`,
@@ -73,10 +63,7 @@ export const ACCUMULATOR_SQL: Readonly<Record<string, (valueSql: string, isFirst
 
 const numericSql = (v: string): string => `CASE WHEN ${jsonTypeSql(v)} = 'number' THEN ${jsonTextSql(v)}::numeric END`;
 
-/**
- * Returns SQL for the smallest or largest value of a group. Numbers sort before texts, and texts before booleans.
- * Ignores lists and objects.
- */
+/** Returns SQL for the smallest or largest value: numbers sort before texts, texts before booleans. Ignores lists and objects. */
 function minOrMaxSql(aggregate: "min" | "max", v: string): string {
   const number = `to_jsonb(${aggregate}(${numericSql(v)}))`;
   const textExtreme = `to_jsonb(${aggregate}(CASE WHEN ${jsonTypeSql(v)} = 'string' THEN ${jsonTextSql(v)} COLLATE "C" END))`;
@@ -91,7 +78,6 @@ export interface Accumulator {
   value: string;
 }
 
-/** Compiles the accumulators of a $group. @throws REQUEST_INVALID */
 export function compileAccumulators(
   options: Record<string, unknown>,
   fieldPath: string,

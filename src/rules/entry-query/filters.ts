@@ -1,6 +1,6 @@
 /**
- * Compiles `$filters` to SQL: conditions `{column, condition, value}` that people choose in a user interface.
- * Comparisons ignore case. A text that contains a number is equal to this number.
+ * Compiles `$filters` to SQL: conditions `{column, condition, value}` that people choose in a user interface. Equality ignores case, and a
+ * text that contains a number equals this number.
  */
 import { containsTextFoldedSql, foldCaseSql, formatDecimal, listEquivalentTexts } from "../comparable-text.js";
 import { isObject } from "../describe-value.js";
@@ -14,14 +14,13 @@ const TEXT_MAX_CHARACTERS = 10_000;
 const LIST_MAX_ITEMS = 1_000;
 const NUMBER_PATTERN = /^\s*[-+]?(?:\d{1,300}(?:\.\d{0,300})?|\.\d{1,300})(?:[eE][-+]?\d{1,3})?\s*$/;
 /**
- * Regular expression for a number as an SQL literal, like NUMBER_PATTERN. PostgreSQL allows repetition counts up to 255
- * only, so numbers with more digits do not match.
+ * SQL regular expression for a number, like NUMBER_PATTERN. PostgreSQL allows repetition counts up to 255, so longer numbers do not match.
  */
 const NUMBER_SQL = "'^\\s*[-+]?(\\d{1,255}(\\.\\d{0,255})?|\\.\\d{1,255})([eE][-+]?\\d{1,3})?\\s*$'";
 const DAY_PATTERN = /^\d{4}-\d{2}-\d{2}/;
 const DAY_SQL = "'^\\d{4}-\\d{2}-\\d{2}'";
 
-/** Returns SQL that converts a number, or a text that contains a number, to the type numeric. Other values become NULL. */
+/** Returns SQL that converts a number, or a text that contains a number, to numeric. Any other value becomes NULL. */
 export const jsonNumberSql = (value: string): string =>
   `CASE WHEN ${jsonTypeSql(value)} IN ('number', 'string') AND ${jsonTextSql(value)} ~ ${NUMBER_SQL} THEN ${jsonTextSql(value)}::numeric END`;
 
@@ -42,7 +41,7 @@ function parseDay(value: unknown, fieldPath: string): string {
   return refuseField(fieldPath, "a day as YYYY-MM-DD", value);
 }
 
-/** Returns the lower and the upper bound of a range, which callers send as `[from, to]` or `{from, to}`. */
+/** Returns the bounds of a range, which callers send as `[from, to]` or `{from, to}`. */
 function parseRange(value: unknown, fieldPath: string): [unknown, unknown] {
   if (isObject(value)) {
     const { from, to } = requireFields(value, fieldPath, ["from", "to"]);
@@ -54,7 +53,7 @@ function parseRange(value: unknown, fieldPath: string): [unknown, unknown] {
 
 type CompileCondition = (value: unknown, fieldPath: string, statement: SqlStatement) => ValueTestSql;
 
-/** Returns a test in SQL that is true if the value equals one of the texts, without regard to case. */
+/** Returns a test that is true if the value equals one of the texts, without regard to case. */
 const createEqualsAnyTest = (texts: readonly string[], statement: SqlStatement): ValueTestSql => {
   const expected = texts.flatMap(listEquivalentTexts).map((text) => foldCaseSql(statement.bind(text, "text")));
   return (sql) =>
@@ -64,7 +63,7 @@ const createEqualsAnyTest = (texts: readonly string[], statement: SqlStatement):
 const equalCondition: CompileCondition = (value, fieldPath, statement) =>
   createEqualsAnyTest([requireScalarText(value, fieldPath)], statement);
 
-/** Returns a condition that compares as numbers if its operand is a number, and as texts otherwise. */
+/** Compares as numbers if the operand is a number, otherwise as texts. */
 const createComparison =
   (sign: string): CompileCondition =>
   (value, fieldPath, statement) => {
@@ -114,7 +113,7 @@ const EMPTY_VALUES = `'[null, "", [], {}]'::jsonb`;
 const emptyCondition: CompileCondition = () => (sql) =>
   `(${sql} IS NULL OR ${sql} IN (SELECT jsonb_array_elements(${EMPTY_VALUES})))`;
 
-/** Conditions by name. `ReachableValues` in path.ts explains `testsElements` and `matchesMissing`; `negated` inverts the condition. */
+/** Conditions by name. path.ts (`ReachableValues`) explains `elements` and `matchesMissing`; `negated` inverts the condition. */
 const CONDITION_TABLE: Record<
   string,
   { condition: CompileCondition; negated?: boolean; elements?: boolean; matchesMissing?: boolean }

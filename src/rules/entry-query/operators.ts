@@ -12,9 +12,7 @@ import { jsonNullIfMissingSql, type ValueTestSql } from "./path.js";
 import { translateRegExpToPostgres } from "./regular-expression.js";
 import type { SqlStatement } from "./statement.js";
 
-/**
- * SQL test of an operator such as `$eq`, and the values to which the test applies (see `anyValuePassesSql` in path.ts).
- */
+/** SQL test of an operator such as `$eq`, and the values to which it applies (path.ts, `anyValuePassesSql`). */
 export interface OperatorTest {
   test: ValueTestSql;
   /** True if the test also applies to each element of an array at the end of the path. */
@@ -30,7 +28,6 @@ type Operator = (
 ) => OperatorTest;
 
 export const jsonTypeSql = (value: string): string => `jsonb_typeof(${jsonNullIfMissingSql(value)})`;
-/** Returns SQL that converts a jsonb scalar to its text without JSON quotes; NULL for JSON's null. */
 export const jsonTextSql = (value: string): string => `(${value} #>> '{}')`;
 
 const createElementTest = (test: ValueTestSql, matchesMissing = false): OperatorTest => ({
@@ -137,10 +134,7 @@ const containsIgnoringCaseOperator: Operator = (operand, fieldPath, statement) =
   );
 };
 
-/**
- * Operators by name. An operator matches if at least one value passes its test. An operator with `negated` matches if
- * no value passes.
- */
+/** Operators by name. An operator matches if at least one value passes its test; with `negated`, if no value does. */
 export const QUERY_OPERATORS: Readonly<Record<string, { operator: Operator; negated?: boolean }>> = {
   $eq: { operator: equalOperator },
   $ne: { operator: equalOperator, negated: true },

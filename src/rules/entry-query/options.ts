@@ -1,7 +1,4 @@
-/**
- * Validates the options of a query on entries (`find`). The compilers of `where`, `order` and `aggregate` validate
- * these three options.
- */
+/** Validates the options of a query on entries (`find`), except `where`, `order` and `aggregate`, whose compilers validate them. */
 import { isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
 import { parseLimitAndOffset } from "../page.js";
@@ -24,17 +21,12 @@ const ATTRIBUTES_MAX = 500;
 const JOIN_PAIRS_MAX = 3;
 const JOIN_NAME_MAX_CHARACTERS = 100;
 
-/** Columns and entries of a data source that a caller can see. */
 export interface VisibleEntryScope {
   /**
-   * Returns true if the caller can see this top-level column. A column that the caller cannot see counts as missing
-   * everywhere: in results, `where`, `order`, joins, aggregates, indexes and exports.
+   * True if the caller can see this top-level column. All other columns count as missing everywhere, for example in `where` and results.
    */
   canSee(column: string): boolean;
-  /**
-   * Condition that every entry must meet, in addition to the caller's `where`; null for none. It can use columns that
-   * the caller cannot see.
-   */
+  /** Condition for entries in addition to the caller's `where`, also on columns that the caller cannot see; null for none. */
   filter: Record<string, unknown> | null;
 }
 
@@ -46,20 +38,15 @@ export interface FindOptions {
   where: unknown;
   order: unknown;
   aggregate: unknown;
-  /** Names of the columns to return; null for all columns. */
   attributes: ReadonlySet<string> | null;
   limit: number;
   offset: number;
   includePagination: boolean;
   /**
-   * True if the caller wants the total number of entries. The response then contains this number if counting needs no
-   * extra query.
+   * False if the caller set `includePagination` to false. If true, the response has the total number when counting needs no extra query.
    */
   mayPaginate: boolean;
-  /**
-   * Cursor of the requested page. `true` requests the first page, with a cursor for the next one. null selects pages by
-   * `offset` instead.
-   */
+  /** Cursor of the requested page. `true`: the first page, with a cursor for the next one. null: pages by `offset`. */
   cursor: string | true | null;
   joins: readonly JoinOptions[];
 }
@@ -67,13 +54,10 @@ export interface FindOptions {
 export interface JoinOptions {
   name: string;
   dataSource: { id: number } | { name: string };
-  /** Pairs of column paths: the value at `left` in the entry must equal the value at `right` in the joined entry. */
+  /** Pairs of column paths: the value at `left` in the entry must equal the one at `right` in the joined entry. */
   on: readonly (readonly [left: string, right: string])[];
   required: boolean;
-  /**
-   * Result of the join: the joined entries ("entries"), true if there are any ("has"), their number ("count"), or the
-   * sum of one of their columns ("sum").
-   */
+  /** Result of the join: the joined entries, true if there are any ("has"), their number, or the sum of one of their columns. */
   resultForm: { as: "entries" } | { as: "has" } | { as: "count" } | { as: "sum"; column: string };
   where: unknown;
   order: unknown;
@@ -86,10 +70,7 @@ const JOIN_SHAPE = createFlatShape([
   ...["where", "attributes", "limit", "order"],
 ]);
 
-/**
- * Allowed fields of a query. The caller compiles the query before it reports unknown fields, so that other faults are
- * reported first.
- */
+/** Allowed fields of a query. Unknown fields are reported last, after the query is compiled. */
 export const QUERY_SHAPE: Shape = {
   fields: {
     ...createFlatShape([
@@ -107,7 +88,7 @@ export const QUERY_SHAPE: Shape = {
   },
 };
 
-/** Parses the names of the columns to return. Accepts only top-level columns, with or without the prefix `data.`. */
+/** Parses the names of the columns to return. Only top-level columns are valid, with or without the prefix `data.`. */
 function readAttributes(value: unknown, fieldPath: string): ReadonlySet<string> | null {
   if (value === undefined || value === null) return null;
   const columns = requireList(value, fieldPath, ATTRIBUTES_MAX).map((element, index) => {
@@ -122,7 +103,7 @@ function readAttributes(value: unknown, fieldPath: string): ReadonlySet<string> 
 function readJoinedSource(join: Record<string, unknown>, fieldPath: string): JoinOptions["dataSource"] {
   const { dataSourceId, dataSourceName } = join;
   if (dataSourceId !== undefined && dataSourceId !== null) {
-    // Accepts an ID as a text of digits too, because clients may read the ID from a URL or a form.
+    // Accepts an ID as text too, because clients may have it from a URL or a form.
     const id =
       typeof dataSourceId === "string" && /^\d{1,10}$/.test(dataSourceId) ? Number(dataSourceId) : dataSourceId;
     return { id: requireWholeNumber(id, `${fieldPath}.dataSourceId`, 1, 2 ** 31 - 1) };

@@ -1,4 +1,4 @@
-/** Compiles `order` to sort keys, and a cursor to the SQL condition for the entries of the next or previous page. */
+/** Compiles `order` to sort keys, and a cursor to an SQL condition for the entries of the next or previous page. */
 import { createHash } from "node:crypto";
 import { ActionError } from "../../errors.js";
 import { isObject } from "../describe-value.js";
@@ -14,7 +14,7 @@ export interface SortKey {
 
 const ID: Path = { entryField: "id" };
 
-/** Parses `order` to sort keys. The last key is the ID, so that no two entries have equal keys. @throws ActionError REQUEST_INVALID */
+/** Parses `order`. Adds the ID as the last sort key, so that no two entries have equal keys. @throws ActionError REQUEST_INVALID */
 export function parseOrder(order: unknown, source: DocumentSource, fieldPath = "order"): SortKey[] {
   const input = order === undefined || order === null ? [] : requireList(order, fieldPath, ORDER_COLUMNS_MAX);
   const keys = input.map((element, index): SortKey => {
@@ -25,20 +25,17 @@ export function parseOrder(order: unknown, source: DocumentSource, fieldPath = "
     return { path: parsePath(column, `${innerPath}[0]`, source, true), descending: upperDirection === "DESC" };
   });
   if (keys.length === 0) keys.push({ path: { entryField: "order" }, descending: false });
-  // Sorts the ID in the same direction as the key before it, so that PostgreSQL can use one index for both.
+  // The ID is sorted in the direction of the key before it, so that PostgreSQL can use one index for both.
   if (!keys.some(({ path }) => path.entryField === "id")) keys.push({ path: ID, descending: keys.at(-1)!.descending });
   return keys;
 }
 
-/**
- * Returns SQL for the value of a sort key. Fields such as `createdAt` keep their SQL type; columns of an entry have the
- * type jsonb.
- */
+/** Returns SQL for the value of a sort key. Fields such as `createdAt` have their SQL type, columns of an entry the type jsonb. */
 export const sortKeySql = ({ path }: SortKey, source: DocumentSource, statement: SqlStatement): string =>
   path.entryField === null ? sortableValueSql(path, source, statement) : entryFieldSql(path.entryField, source);
 
 /**
- * Returns the list of sort keys for the SQL clause ORDER BY.
+ * Returns the sort keys as a list for ORDER BY.
  * @param sql SQL of each key's value
  * @param isReversed true to sort in reverse, to read the previous page
  */
@@ -59,12 +56,10 @@ const KEY_VALUE_PATTERNS: Record<EntryField, RegExp> = {
   updatedAt: /^\d{4,6}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?[-+]\d\d(?::\d\d)?$/,
 };
 
-/** Returns SQL that converts the value of a sort key to text, as cursors store it. */
 export const sortKeyTextSql = (sql: string): string => `(${sql})::text`;
 
 /**
- * Returns an SQL condition for the entries after the entry whose sort keys have these values; for the entries before it
- * if `isReversed` is true.
+ * Returns an SQL condition for the entries after (or before, if `isReversed`) the entry whose sort keys have these values.
  * @param sql SQL of each key's value
  */
 export function afterPositionSql(
@@ -93,8 +88,8 @@ export function afterPositionSql(
 export const CURSOR_MAX_CHARACTERS = 20_000;
 
 /**
- * Sort key values of the entry after which a page starts. Callers get a cursor as an opaque text that contains only
- * values that they can see. Callers can change this text, so the service validates it like any input.
+ * Values of the sort keys of the entry after which a page starts. Callers get them as an opaque text, which they can change. So the
+ * service validates a cursor like any input.
  */
 export interface Cursor {
   values: readonly string[];
@@ -139,7 +134,7 @@ function isValueOfKey(value: unknown, { path }: SortKey): value is string {
   }
 }
 
-/** Decodes and validates a cursor. @throws REQUEST_INVALID if the cursor is not from a query of this data source with this order */
+/** Decodes and validates a cursor. @throws REQUEST_INVALID if it is not from a query of this data source with this order */
 export function validateEntryCursor(cursor: unknown, keys: readonly SortKey[], dataSourceId: number): Cursor {
   const content = typeof cursor === "string" ? decodeCursor(cursor) : null;
   const values = content?.["k"];

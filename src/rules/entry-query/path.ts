@@ -1,22 +1,21 @@
 /**
- * Parses paths of columns (`Address.street`, `items.0.price`), and builds SQL that reads their values. All queries read
- * documents only through this file. So columns that the caller cannot see are missing everywhere.
+ * Parses paths of columns (`Address.street`, `items.0.price`), and builds SQL that reads their values. Queries must read documents only
+ * through this file, which hides the columns that the caller cannot see.
  */
 import { refuseField } from "../fields.js";
 import { COLUMN_PATH_MAX_CHARACTERS, COLUMN_PATH_MAX_SEGMENTS, requireQueryText } from "./checks.js";
 import type { SqlStatement } from "./statement.js";
 
-/** Fields that the service stores for each entry, in addition to the columns in its `data`. */
 export const ENTRY_FIELD_NAMES = ["id", "createdAt", "updatedAt", "order"] as const;
 export type EntryField = (typeof ENTRY_FIELD_NAMES)[number];
 
 export type Path = { entryField: EntryField } | { entryField: null; segments: readonly string[] };
 
-/** JSON document from which queries read values by path, described in SQL. */
+/** JSON document from which queries read values, described in SQL. */
 export interface DocumentSource {
-  /** SQL expression for the document: a jsonb value that is never NULL. */
+  /** SQL of the document: a jsonb value that is never NULL. */
   documentSql: string;
-  /** SQL alias of the entry's table row; null if the document is not an entry, but the result of a stage. */
+  /** SQL alias of the entry's table row; null if the document is no entry, but the result of a stage of `aggregate`. */
   entryAlias: string | null;
   /** Returns true if the caller can see this top-level column. */
   canSeeColumn: (column: string) => boolean;
@@ -29,17 +28,14 @@ const SQL_OF_ENTRY_FIELD: Record<EntryField, string> = {
   order: '"order"',
 };
 const ARRAY_INDEX = /^(?:0|[1-9]\d{0,4})$/;
-/**
- * Matches the dot that separates the names of a path: a dot without a backslash before it. `Dr\.Name` is one column
- * with a dot in its name.
- */
+/** Matches the dot between the names of a path: one without a backslash before it. `Dr\.Name` is a column with a dot in its name. */
 const UNESCAPED_DOT = /(?<!\\)\./;
 
 const isEntryField = (name: string): name is EntryField => (ENTRY_FIELD_NAMES as readonly string[]).includes(name);
 
 /**
- * Parses a path. The prefix `data.` marks a column, and `entry.` a field such as `createdAt`. If `allowsBareFields` is
- * true, the prefix is optional for the fields id, createdAt, updatedAt and order.
+ * Parses a path. The prefix `data.` marks a column, and `entry.` a field such as `createdAt`. `allowsBareFields` makes the prefix of fields
+ * optional.
  */
 export function parsePath(
   value: unknown,
@@ -66,7 +62,7 @@ export function parsePath(
 
 const JSON_NULL = "'null'::jsonb";
 
-/** Returns SQL for an entry's field such as `createdAt`, with the SQL type of its table column. */
+/** Returns SQL for an entry's field such as `createdAt`, with the type of its table column. */
 export const entryFieldSql = (field: EntryField, source: DocumentSource): string =>
   `${source.entryAlias}.${SQL_OF_ENTRY_FIELD[field]}`;
 
@@ -81,58 +77,38 @@ const segmentSql = (sql: string, segment: string, statement: SqlStatement): stri
     ? `(${sql} #> ARRAY[${statement.bind(segment, "text")}])`
     : `(${sql} -> ${statement.bind(segment, "text")})`;
 
-/**
- * True if the caller cannot see the column of the path. An empty path, as in $elemMatch, is the document itself, which
- * is never hidden.
- */
+/** True if the caller cannot see the column. An empty path, as in $elemMatch, is the document itself, which is never hidden. */
 const isHidden = ({ segments }: { segments: readonly string[] }, source: DocumentSource): boolean =>
   segments.length > 0 && !source.canSeeColumn(segments[0]!);
 
-/**
- * Returns SQL for the jsonb value at a path; the SQL gives NULL if the value is missing. If a value along the path is
- * an array, its elements are not searched.
- */
+/** Returns SQL for the jsonb value at a path; NULL if it is missing. Does not look into elements of arrays along the path. */
 export function valueAtPathSql(path: Path, source: DocumentSource, statement: SqlStatement): string {
   if (path.entryField !== null) return entryFieldJsonSql(path.entryField, source);
   if (isHidden(path, source)) return "NULL::jsonb";
   return path.segments.reduce((sql, segment) => segmentSql(sql, segment, statement), source.documentSql);
 }
 
-/**
- * Returns SQL for the value at a path that gives JSON's null if the value is missing. Indexes and `order` use this
- * form.
- */
+/** Returns SQL for the value at a path; JSON's null if it is missing. Indexes and `order` use this SQL. */
 export const sortableValueSql = (path: Path, source: DocumentSource, statement: SqlStatement): string =>
   `COALESCE(${valueAtPathSql(path, source, statement)}, ${JSON_NULL})`;
 
 export const jsonNullIfMissingSql = (value: string): string => `COALESCE(${value}, ${JSON_NULL})`;
 
-/**
- * Builds a test of one value: gets SQL of the type jsonb, which may be NULL, and returns SQL of a boolean that is never
- * NULL.
- */
+/** Builds SQL of a boolean that is never NULL. `value` is SQL of the type jsonb that may be NULL. */
 export type ValueTestSql = (value: string) => string;
 
-/** Values at a path to which a test applies. */
 interface ReachableValues {
   /** True if the test also applies to each element of an array at the end of the path. */
   testsElements: boolean;
-  /**
-   * True if a missing value can pass the test. The SQL must then search arrays along the path before it treats a value
-   * as missing.
-   */
+  /** True if a missing value can pass the test. Arrays along the path must be searched before a value counts as missing. */
   matchesMissing: boolean;
 }
 
-/**
- * Returns SQL that is true for a non-empty array. PostgreSQL sorts such arrays between booleans and objects. In
- * contrast to `jsonb_typeof`, this comparison can use an index.
- */
+/** Returns SQL that is true for a non-empty array, as PostgreSQL sorts jsonb. Unlike `jsonb_typeof`, it can use an index. */
 const isNonEmptyArraySql = (key: string): string => `(${key} > 'true'::jsonb AND ${key} < '{}'::jsonb)`;
 
 /**
- * Returns SQL for the JSON types of the values along the path that may be arrays. Skips a value if an array index
- * follows it in the path.
+ * Returns SQL for the JSON types of the values along the path that may be arrays to search. Skips values before an array index in the path.
  */
 export function jsonTypesAlongPathSql(
   segments: readonly string[],
@@ -147,10 +123,7 @@ export function jsonTypesAlongPathSql(
   });
 }
 
-/**
- * Returns SQL that is true if the value at the path, or a value along the path, is an array. Returns null if none of
- * these values can be an array.
- */
+/** Returns SQL that is true if the value at the path (if `elements`), or a value along the path, is an array. null if none can be one. */
 export function hasArrayOnPathSql(
   segments: readonly string[],
   source: DocumentSource,
@@ -163,10 +136,7 @@ export function hasArrayOnPathSql(
   return arrays.length === 1 ? arrays[0]! : `(${arrays.join(" OR ")})`;
 }
 
-/**
- * Returns SQL for a FROM clause that has one row for each value at the path, including elements of arrays along the
- * path.
- */
+/** Returns SQL for a FROM clause with one row for each value at the path, including elements of arrays along the path. */
 function valuesFromClause(
   segments: readonly string[],
   source: DocumentSource,
@@ -196,9 +166,8 @@ function valuesFromClause(
 }
 
 /**
- * Returns SQL that is true if, for each test, at least one value at the path passes it. The SQL first tests the value
- * without searching arrays, because PostgreSQL can use an index for this, and then the elements of arrays along the
- * path.
+ * Returns SQL that is true if, for each test, a value at the path passes it. The first part searches no arrays, so that PostgreSQL can use
+ * an index for it.
  */
 export function anyValuePassesSql(
   path: Path,

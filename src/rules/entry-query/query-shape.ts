@@ -1,16 +1,17 @@
 /**
- * Computes the shape of a query: its columns, operators and order, without values. The service counts slow queries by
- * shape, and can suggest an index for a shape.
+ * Computes the shape of a query: its columns, operators and order, without values. The service counts slow queries by shape, and can
+ * suggest
+ * an index for a shape.
  */
 import { isObject } from "../describe-value.js";
 import { type EntryField, parsePath } from "./path.js";
 
-/** Column or field (such as `createdAt`) that a query uses in a condition or in its order. */
+/** Column, or field such as `createdAt`, that a query uses in a condition or in its order. */
 interface ShapeField {
-  /** Path of the column in the notation of index definitions; null for a field such as `createdAt`. */
+  /** Path of the column as index definitions write it; null for a field such as `createdAt`. */
   column: string | null;
   topLevelColumn: string | null;
-  /** Text that stands for this column in the shape: its name with the operator or sort direction. */
+  /** Name of the column with its operator or sort direction. */
   text: string;
 }
 
@@ -25,10 +26,7 @@ interface ShapeSortKey extends ShapeField {
 }
 
 export interface QueryShape {
-  /**
-   * Columns with their operators, in alphabetical order. For a condition inside $or, $nor or $not, the text starts with
-   * this operator.
-   */
+  /** Columns with their operators, sorted. Inside $or, $nor and $not, they have this operator as a prefix. */
   where: string[];
   order: string[];
   aggregate: boolean;
@@ -39,10 +37,7 @@ export interface DetailedQueryShape extends QueryShape {
   sorting: readonly ShapeSortKey[];
 }
 
-/**
- * Maximum number of conditions and sort keys in a shape. The service does not count slow queries with more, because
- * they rarely repeat.
- */
+/** Maximum number of conditions and sort keys. Slow queries with more are not counted, because they rarely repeat. */
 const SHAPE_PARTS_MAX = 12;
 const COLUMNS_MAX = 3;
 const INDEXABLE_OPERATORS = ["$eq", "$in", "$gt", "$gte", "$lt", "$lte"];
@@ -95,8 +90,8 @@ function readSorting(order: unknown): ShapeSortKey[] {
 }
 
 /**
- * Returns the shape of a valid query. Returns null if the query has too many parts or names a column that the data
- * source does not list. Otherwise callers could fill the service's list of shapes with invented names.
+ * Returns the shape of a valid query. null if it has too many parts, or a column that the data source does not list: with invented names,
+ * callers could fill the service's list of shapes.
  * @param isKnownColumn returns true if the data source lists the column
  */
 export function createQueryShape(
@@ -121,8 +116,8 @@ const sortsInOneDirection = (sorting: readonly ShapeSortKey[]): boolean =>
   sorting.every(({ descending }) => descending === sorting[0]!.descending);
 
 /**
- * True if an index on these columns helps queries of this shape: the shape has a condition on the first column, or
- * sorts by exactly these columns in one direction.
+ * True if an index on these columns helps queries of this shape. They must have a condition on its first column, or sort by exactly these
+ * columns in one direction.
  */
 export function canIndexSpeedUpQueries(
   columns: readonly string[],
@@ -138,7 +133,7 @@ export function canIndexSpeedUpQueries(
 }
 
 /**
- * Returns the columns of an index that would make queries of this shape faster; null if no index would.
+ * Returns the columns of an index that helps queries of this shape; null if none does.
  * @param mayIndex returns true if the top-level column can be indexed
  */
 export function suggestIndexColumns(

@@ -1,7 +1,6 @@
 /**
- * Translates JavaScript regular expressions to PostgreSQL regular expressions. Rejects constructs that PostgreSQL
- * interprets differently. Groups in the translation do not capture their match, because PostgreSQL then matches without
- * backtracking.
+ * Translates JavaScript regular expressions to PostgreSQL's, or rejects constructs that PostgreSQL interprets differently. The translation
+ * has no capturing groups: PostgreSQL then matches without backtracking.
  */
 import { type AST, RegExpParser } from "@eslint-community/regexpp";
 import { ActionError } from "../../errors.js";
@@ -10,10 +9,7 @@ import { describeValue } from "../describe-value.js";
 const PATTERN_MAX_CHARACTERS = 200;
 /** Maximum repetition count in `{n}` or `{n,m}` that PostgreSQL allows. */
 const REPETITIONS_MAX = 255;
-/**
- * Maximum size of an expression in elements, where `x{3}` counts as `xxx`, because PostgreSQL's automaton has a copy
- * for each repetition.
- */
+/** Maximum number of elements, where `x{3}` counts as `xxx`: PostgreSQL's automaton has a copy for each repetition. */
 const EXPANDED_SIZE_MAX = 1_000;
 
 const LINE_TERMINATORS = "\\n\\r\\u2028\\u2029";
@@ -21,30 +17,25 @@ const SPACE_CHARACTERS = "\\t-\\r \\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u
 const CHARACTER_SETS = { digit: "0-9", space: SPACE_CHARACTERS, word: "A-Za-z0-9_" } as const;
 const UNESCAPED_CHARACTER = /[A-Za-z0-9 ]/;
 
-/** Groups of letters that JavaScript treats as equal if it ignores case. PostgreSQL treats only some pairs of a group as equal. */
+/** Groups of letters that are equal for JavaScript if it ignores case. PostgreSQL treats only some pairs of a group as equal. */
 const EQUAL_LETTER_GROUPS = [
   ...["µΜμ", "Ǆǅǆ", "Ǉǈǉ", "Ǌǋǌ", "Ǳǲǳ", "\u0345Ιι\u1fbe", "Ββϐ", "Εεϵ", "Θθϑ", "Κκϰ", "Ππϖ", "Ρρϱ", "Σςσ", "Φφϕ"],
   ...["Вв\u1c80", "Дд\u1c81", "Оо\u1c82", "Сс\u1c83", "Тт\u1c84\u1c85", "Ъъ\u1c86", "Ѣѣ\u1c87", "\u1c88Ꙋꙋ", "Ṡṡẛ"],
 ];
 const EQUAL_LETTER_GROUP_CODES = EQUAL_LETTER_GROUPS.map((group) => [...group].map((letter) => letter.codePointAt(0)!));
 
-/**
- * Returns all letters of each group in EQUAL_LETTER_GROUPS that has a letter in the range of code points from `min` to `max`.
- */
+/** Returns all letters of each group that has a letter from code point `min` to `max`. */
 const listEqualLetters = (min: number, max: number): string =>
   EQUAL_LETTER_GROUP_CODES.filter((members) => members.some((code) => code >= min && code <= max))
     .flat()
     .map(escapeCharacter)
     .join("");
 
-/**
- * Pairs of letters, such as ſ and s, that only PostgreSQL treats as equal when it ignores case. JavaScript does not.
- */
+/** Pairs of letters, such as ſ and s, that are equal for PostgreSQL if it ignores case, but not for JavaScript. */
 const POSTGRES_ONLY_PAIRS = ["İi", "ıi", "ſs", "\u212ak", "\u2126ω", "\u212bå", "ϴθ", "ẞß"].map(
   ([letter, other]) => [letter!.codePointAt(0)!, other!] as const,
 );
 
-/** True if an element of a character class contains the character with this code point. */
 const classContainsCode = (elements: readonly AST.CharacterClassElement[], code: number): boolean =>
   elements.some((element) => {
     if (element.type === "Character") return element.value === code;
@@ -52,10 +43,7 @@ const classContainsCode = (elements: readonly AST.CharacterClassElement[], code:
     return element.type === "CharacterSet" && element.kind === "word" && code < 128;
   });
 
-/**
- * Returns letters that a character class matches only in PostgreSQL and not in JavaScript, because of a pair in
- * POSTGRES_ONLY_PAIRS.
- */
+/** Returns letters that the class would match only in PostgreSQL, because of POSTGRES_ONLY_PAIRS. */
 function findExtraLetters(elements: readonly AST.CharacterClassElement[]): string[] {
   const letters = POSTGRES_ONLY_PAIRS.filter(([letter, other]) => {
     const letterCases = [other, other.toUpperCase()]
@@ -70,7 +58,7 @@ function findExtraLetters(elements: readonly AST.CharacterClassElement[]): strin
   return [...new Set(letters.map(([, other]) => escapeCharacter(other.codePointAt(0)!)))];
 }
 
-/** Regular expression in PostgreSQL's syntax. If `ignoreCase` is true, the query must use UNICODE_COLLATION. */
+/** Regular expression for PostgreSQL. If `ignoreCase` is true, the query must use UNICODE_COLLATION. */
 export interface PostgresRegExp {
   pattern: string;
   ignoreCase: boolean;
@@ -116,10 +104,7 @@ function translateCharacterSet(node: AST.CharacterSet, dotAll: boolean): string 
   return `[${node.negate ? "^" : ""}${CHARACTER_SETS[node.kind]}]`;
 }
 
-/**
- * Translates one regular expression. Rejects it if its size, with all repetitions written out, exceeds
- * EXPANDED_SIZE_MAX.
- */
+/** Translates one regular expression. Rejects more than EXPANDED_SIZE_MAX elements, with all repetitions written out. */
 class PatternTranslator {
   private copies = 0;
 
@@ -138,8 +123,7 @@ class PatternTranslator {
       const [element, next] = [elements[at]!, elements[at + 1]];
       const pair =
         element.type === "Character" && next?.type === "Character" && isSurrogatePair(element.value, next.value);
-      // Skips the second half of a surrogate pair: a character that has two code units in JavaScript is one character
-      // in PostgreSQL.
+      // A surrogate pair is one character in PostgreSQL, so its second half is skipped.
       if (pair) at += 1;
       writtenText += pair
         ? escapeCharacter(combineSurrogates(element.value, next.value))
@@ -198,10 +182,7 @@ const combineSurrogates = (high: number, low: number) => (high - 0xd800) * 0x400
 
 const expressionParser = new RegExpParser({ ecmaVersion: 2025 });
 
-/**
- * Translates `$regex` with its flags in `$options`.
- * @throws REQUEST_INVALID with the path of the field and the unsupported construct
- */
+/** Translates `$regex` with the flags in `$options`. @throws REQUEST_INVALID with the path of the field and the unsupported construct */
 export function translateRegExpToPostgres(pattern: unknown, flags: unknown, fieldPath: string): PostgresRegExp {
   if (typeof pattern !== "string" || pattern.length > PATTERN_MAX_CHARACTERS) {
     const expected = `a regular expression of at most ${PATTERN_MAX_CHARACTERS} characters`;
@@ -220,7 +201,7 @@ export function translateRegExpToPostgres(pattern: unknown, flags: unknown, fiel
       tree.alternatives,
       1,
     );
-    // The outer group is needed because PostgreSQL would treat `***:` or `(?` at the start as a directive.
+    // Without the group, PostgreSQL would read `***:` or `(?` at the start as a directive.
     return { pattern: `(?:${writtenText})`, ignoreCase };
   } catch (error) {
     const problem = error instanceof UntranslatableError ? `contains ${error.message}` : "is not a regular expression";

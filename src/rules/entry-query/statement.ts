@@ -5,20 +5,17 @@ export class SqlStatement {
   private readonly placeholders = new Map<string, string>();
   private names = 0;
 
-  /** @param values values of the statement's first parameters, starting with `$1` */
+  /** @param values values of the first parameters, from `$1` on */
   constructor(...values: unknown[]) {
     this.values.push(...values);
   }
 
-  /**
-   * Adds a parameter, and returns its placeholder such as `$2::text`. Callers must pass all values from requests
-   * through this method, so that they cannot become SQL.
-   */
+  /** Adds a parameter, and returns its placeholder such as `$2::text`. Values from requests must not get into SQL in any other way. */
   bind(
     value: unknown,
     type: "text" | "text[]" | "jsonb" | "jsonb[]" | "numeric" | "bigint" | "bigint[]" | "integer" | "float8",
   ): string {
-    // All uses of the same text share one parameter, because texts such as column names often repeat.
+    // Uses of the same text share one parameter, because texts such as column names often repeat.
     const key = typeof value === "string" ? `${type} ${value}` : null;
     const knownPlace = key === null ? undefined : this.placeholders.get(key);
     if (knownPlace) return knownPlace;
@@ -28,7 +25,6 @@ export class SqlStatement {
     return placeholder;
   }
 
-  /** Returns an alias for a subquery that is unique in the statement. */
   createAlias(): string {
     this.names += 1;
     return `q${this.names}`;

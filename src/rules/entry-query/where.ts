@@ -1,6 +1,5 @@
 /**
- * Validates a `where`, and compiles it to one SQL condition with parameters. path.ts handles paths of columns, and
- * operators.ts operators such as `$eq`.
+ * Compiles a `where` to one SQL condition with parameters, and validates it. path.ts handles paths, operators.ts operators such as `$eq`.
  */
 import { isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
@@ -19,32 +18,22 @@ import type { SqlStatement } from "./statement.js";
 const COLUMN_OPERATORS = [...Object.keys(QUERY_OPERATORS), "$all", "$not", "$elemMatch"];
 const ENTRY_OPERATORS = ["$and", "$or", "$nor", "$not", "$filters"];
 const CONDITIONS_PER_LIST_MAX = 100;
-/**
- * Maximum length of the SQL condition in characters. The planner of PostgreSQL uses up to 2.5 KB of memory for each
- * character, and the statement timeout does not stop it.
- */
+/** Maximum length of the SQL condition. PostgreSQL plans it with up to 2.5 KB of memory for each character, and without a timeout. */
 const CONDITION_MAX_CHARACTERS = 80_000;
 
 const joinWithAnd = (conditions: readonly string[]): string =>
   conditions.length === 0 ? "true" : `(${conditions.join(" AND ")})`;
 
-/**
- * Comparisons that are compiled together to one range if they apply to the same column, because PostgreSQL can use an
- * index for a range.
- */
+/** Comparisons of the same column that are compiled to one range, because PostgreSQL can use an index for a range. */
 const RANGE_OPERATORS = ["$gt", "$gte", "$lt", "$lte"];
 
-/**
- * Value to which an operator applies: its path, the document that contains it, and the nesting depth of the operator in
- * the `where`.
- */
+/** Value to which an operator applies, and the nesting depth of the operator in the `where`. */
 interface OperatorTarget {
   path: Path;
   source: DocumentSource;
   depth: number;
 }
 
-/** Compiles one `where` to SQL, and counts its operators to enforce a limit. */
 class WhereCompiler {
   private operators = 0;
 
@@ -166,10 +155,7 @@ class WhereCompiler {
     );
   }
 
-  /**
-   * Compiles $elemMatch, which is true if an element of a list matches. The operand is an object with operators for the
-   * element, or a `where` for an element that is an object.
-   */
+  /** Compiles $elemMatch. The operand has operators for an array's element, or is a `where` for an element that is an object. */
   private compileElemMatch(operand: unknown, fieldPath: string, field: OperatorTarget): string {
     this.countOperator(fieldPath, field.depth);
     if (!isObject(operand)) refuseField(fieldPath, "an object with operators or conditions on columns", operand);
@@ -177,7 +163,7 @@ class WhereCompiler {
     const test = (value: string) => {
       const name = this.statement.createAlias();
       const element: DocumentSource = { documentSql: `${name}.v`, entryAlias: null, canSeeColumn: () => true };
-      // The empty path stands for the element itself.
+      // The empty path is the element itself.
       const condition = isElementTest
         ? this.compileField({ entryField: null, segments: [] }, operand, fieldPath, element, field.depth + 1)
         : this.compileObject(operand, fieldPath, element, field.depth + 1);
