@@ -1,6 +1,4 @@
-/**
- * Types that all AI providers share: the results of `Svc.AI`, and the interface that adapts the API of one provider.
- */
+/** Types for all AI providers: the results of `Svc.AI`, and the interface of an adapter for one provider's API. */
 import type { AiToolCall } from "./options.js";
 
 export interface AiTokenUsage {
@@ -29,25 +27,18 @@ export interface AiProviderRequest {
   body: Uint8Array;
 }
 
-/** Converts between the calls of `Svc.AI` and the HTTP API of one provider. */
 export interface AiProviderApi {
   /** Builds the HTTP request for a call of `Svc.AI`. @throws AiError POLICY if the provider does not support the call */
   buildRequest(options: object, model: string, key: string): AiProviderRequest;
-  /**
-   * Parses the body of the HTTP response.
-   * @throws AiError TRANSPORT if a field of the body is missing or has an unexpected type
-   */
+  /** Parses the body of the HTTP response. @throws AiError TRANSPORT if a required field is missing or has an unexpected type */
   readResponse(options: object, model: string, body: Buffer): AiAnswer;
   createEventReader(model: string): CompletionEventReader;
 }
 
 export interface CompletionEventReader {
-  /**
-   * Adds an event of the stream. Returns the text that this event adds to the completion.
-   * @throws AiError TRANSPORT if the event reports an error of the provider
-   */
+  /** Adds an event of the stream. Returns the text that it adds to the answer. @throws AiError TRANSPORT for an error of the provider */
   push(event: unknown): string;
-  /** Returns the number of characters received so far: text, and arguments of tool calls. */
+  /** Returns the number of characters received so far, in texts and in arguments of tool calls. */
   characterCount(): number;
   /** Returns the complete answer after the last event. @throws AiError TRANSPORT if the stream ended early */
   finish(): AiCompletion;

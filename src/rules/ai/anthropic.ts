@@ -1,6 +1,4 @@
-/**
- * Adapter for Anthropic's Messages API: builds requests, and parses responses and streams. Does not send the requests.
- */
+/** Adapter for Anthropic's Messages API: builds requests, and parses responses and streams. Does not send the requests. */
 import { type AiCompletion, type AiProviderApi, buildJsonRequest, type CompletionEventReader } from "./answer.js";
 import { AiError, createAiPolicyError } from "./failure.js";
 import type { AiOptions, CompletionMessage, CompletionOptions } from "./options.js";
@@ -15,7 +13,7 @@ import {
 } from "./provider-json.js";
 
 const API_VERSION = "2023-06-01";
-/** Default of `max_tokens`, the maximum number of tokens of an answer, because the API requires this field. */
+/** Default of `max_tokens` (maximum number of tokens of an answer): Anthropic's API requires this field. */
 const DEFAULT_MAX_TOKENS = 1_024;
 
 /** Converts one message. The API expects a tool result as a block of a user message. */
@@ -26,10 +24,7 @@ function convertMessage({ role, content, toolCalls, toolCallId }: CompletionMess
   return { role, content: [...(content === "" ? [] : [{ type: "text", text: content }]), ...toolUses] };
 }
 
-/**
- * Converts all messages. Combines consecutive tool results into one message, because the API rejects two consecutive
- * messages of one role.
- */
+/** Converts all messages. Puts consecutive tool results into one message, as the API expects for tool calls of the same answer. */
 function convertMessages(messages: readonly CompletionMessage[]): object[] {
   const mergedMessages: { role: string; content: unknown }[] = [];
   for (const message of messages.filter(({ role }) => role !== "system").map(convertMessage)) {
@@ -87,10 +82,7 @@ interface ContentBlock {
   text: string;
 }
 
-/**
- * Collects the events of a stream. Each content block starts, grows by deltas and ends. The numbers of input and output
- * tokens arrive in two different events.
- */
+/** Collects the events of a stream. `message_start` has the number of input tokens, `message_delta` that of output tokens. */
 function createEventReader(model: string): CompletionEventReader {
   const blocks: ContentBlock[] = [];
   const usage = { inputTokens: 0, outputTokens: 0 };

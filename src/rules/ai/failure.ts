@@ -1,4 +1,4 @@
-/** Error codes of `Svc.AI` (contract, section 9). `request()` uses the same codes. */
+/** Error codes of `Svc.AI` (contract, section 9). `Svc.App.V3.Actions.request()` uses the same codes. */
 export type AiErrorCode = "POLICY" | "LIMIT" | "TIMEOUT" | "UNSUPPORTED" | "TRANSPORT" | "INTEGRATION_UNAVAILABLE";
 
 export class AiError extends Error {

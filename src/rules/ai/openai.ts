@@ -1,7 +1,4 @@
-/**
- * Adapter for OpenAI's HTTP API and compatible APIs: builds requests, and parses responses and streams. Does not send
- * the requests.
- */
+/** Adapter for OpenAI's HTTP API and compatible APIs: builds requests, and parses responses and streams. Does not send the requests. */
 import type {
   AiAnswer,
   AiCompletion,
@@ -38,7 +35,7 @@ const convertMessage = ({ role, content, toolCalls, toolCallId }: CompletionMess
   ...(toolCallId !== null && { tool_call_id: toolCallId }),
 });
 
-/** Name prefixes of models that reject `max_tokens` and need `max_completion_tokens`. Other providers may support only `max_tokens`. */
+/** Start of the names of models that need `max_completion_tokens`. All other models get `max_tokens`. */
 const REASONING_MODEL_PREFIXES = ["o1", "o3", "o4", "gpt-5"];
 const getMaxTokensField = (model: string): string =>
   REASONING_MODEL_PREFIXES.some((name) => model.startsWith(name)) ? "max_completion_tokens" : "max_tokens";
@@ -94,17 +91,14 @@ function readCompletion(body: Record<string, unknown>, model: string): AiComplet
   };
 }
 
-/**
- * Returns the index of the tool call to which a part of the stream belongs. If the provider sends no index, a part with
- * an ID starts a new call, and a part without an ID continues the last call.
- */
+/** Returns the index of the tool call to which a part belongs. Without an index from the provider, a part with an ID starts a new call. */
 function findToolCallIndex(delta: unknown, callCount: number): number {
   const index = getValueAtPath(delta, "index");
   if (Number.isSafeInteger(index)) return requirePartIndex(index);
   return toTextOrEmpty(getValueAtPath(delta, "id")) !== "" ? callCount : Math.max(0, callCount - 1);
 }
 
-/** Collects the events of a stream. The arguments of a tool call arrive in several parts with the same index. */
+/** Collects the events of a stream. The arguments of a tool call arrive in several parts. */
 function createEventReader(model: string): CompletionEventReader {
   const calls: { id: string; name: string; text: string }[] = [];
   let usage: AiTokenUsage = { inputTokens: 0, outputTokens: 0 };
@@ -187,8 +181,7 @@ export const OPENAI_API: AiProviderApi = {
         return buildJsonRequest("/embeddings", createBearerHeader(key), { model, input: options.input });
       case "image": {
         const { prompt, size } = options;
-        // "dall-e" models return the bytes of an image only if the request has the field `response_format`. Newer
-        // models always return bytes, and reject this field.
+        // "dall-e" models send the bytes of an image only with the field `response_format`. Newer models always do, and reject this field.
         const asBytes = model.startsWith("dall-e") && { response_format: "b64_json" };
         return buildJsonRequest("/images/generations", createBearerHeader(key), {
           model,

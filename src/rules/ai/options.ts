@@ -113,7 +113,7 @@ function readMessage(value: unknown, field: string): CompletionMessage {
     throwFieldError(`${field}.toolCallId`, "the id of a tool call", toolCallId);
   return {
     role: role as CompletionMessage["role"],
-    // An assistant's message with tool calls may have no text.
+    // A message with tool calls may have no text.
     content: calls.length > 0 && isAbsent(content) ? "" : readText(content, `${field}.content`),
     toolCalls: calls.map((call, index) => readToolCall(call, `${field}.toolCalls[${index}]`)),
     toolCallId: isAbsent(toolCallId) ? null : readText(toolCallId, `${field}.toolCallId`),

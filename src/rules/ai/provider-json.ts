@@ -10,7 +10,7 @@ export function parseJsonObject(body: Buffer): Record<string, unknown> {
     const value: unknown = JSON.parse(body.toString("utf8"));
     if (isObject(value)) return value;
   } catch {
-    // Ignores the error: if the body is not JSON, the statement after this block throws another error.
+    // Ignores the error: for a body that is not JSON, the next statement throws another error.
   }
   throw createMalformedResponseError("JSON object");
 }
@@ -20,10 +20,10 @@ export const toTextOrEmpty = (value: unknown): string => (typeof value === "stri
 export const toCountOrZero = (value: unknown): number =>
   Number.isSafeInteger(value) && (value as number) > 0 ? (value as number) : 0;
 
-/** Maximum index of a part in a provider's answer. A sparse array with a much larger index would take seconds to read. */
+/** Maximum index of a part of an answer. An array with a much larger index would take seconds to read. */
 const INDEX_MAX = 1_000;
 
-/** Returns the value if it is a whole number from 0 to INDEX_MAX. @throws AiError TRANSPORT otherwise */
+/** Returns the index; 0 if the value is no positive whole number. @throws AiError TRANSPORT if the index exceeds INDEX_MAX */
 export function requirePartIndex(value: unknown): number {
   const index = toCountOrZero(value);
   if (index > INDEX_MAX)
@@ -34,7 +34,7 @@ export function requirePartIndex(value: unknown): number {
   return index;
 }
 
-/** Returns the value at a path of keys and indexes in a JSON value; undefined if there is none. */
+/** Returns the value at a path of keys and indexes; undefined if there is none. */
 export function getValueAtPath(value: unknown, ...path: (string | number)[]): unknown {
   let innerValue = value;
   for (const step of path) {
@@ -44,9 +44,7 @@ export function getValueAtPath(value: unknown, ...path: (string | number)[]): un
   return innerValue;
 }
 
-/**
- * Parses the arguments of a tool call, which providers send as JSON text. Returns the text itself if it is not JSON.
- */
+/** Parses the arguments of a tool call. Returns the text itself if it is not JSON. */
 export function parseToolArguments(text: string): unknown {
   try {
     return JSON.parse(text === "" ? "{}" : text);
@@ -55,16 +53,13 @@ export function parseToolArguments(text: string): unknown {
   }
 }
 
-/** Parses a stream of server-sent events. Yields the data of each event as soon as the event is complete. */
+/** Parses a stream of server-sent events, whose data are JSON. */
 export class ServerSentEventReader {
   private readonly decoder = new TextDecoder();
   private rest = "";
   private data: string[] = [];
 
-  /**
-   * Parses the next bytes of the stream. Returns the data of the events that end in these bytes.
-   * @throws AiError TRANSPORT for data that is not JSON
-   */
+  /** Parses the next bytes. Returns the data of the events that end in them. @throws AiError TRANSPORT for data that is not JSON */
   push(bytes: Uint8Array): unknown[] {
     const text = this.decoder.decode(bytes, { stream: true });
     this.rest += text;
@@ -74,10 +69,7 @@ export class ServerSentEventReader {
     return lines.flatMap((line) => this.parseEvents(line));
   }
 
-  /**
-   * Must be called at the end of the stream. Returns the last event if the stream ended without the empty line that
-   * follows each event.
-   */
+  /** Must be called at the end of the stream. Returns the last event if no empty line followed it. */
   finish(): unknown[] {
     const last = this.rest + this.decoder.decode();
     this.rest = "";

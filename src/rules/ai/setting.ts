@@ -8,14 +8,14 @@ export type AiProvider = "openai" | "anthropic";
 
 export interface AiSetting {
   provider: AiProvider;
-  /** Base URL of the provider's API, without a trailing slash. */
+  /** Base URL of the provider's API, without credentials and query. */
   baseUrl: URL;
   key: string;
-  /** Models that the app's code may use; the first one is the default. null allows all models. */
+  /** Models that the app's code may use, the default first. null allows all models. */
   models: readonly string[] | null;
   dailyTokens: number | null;
   dailyRequests: number | null;
-  /** True if the log events of AI calls contain the prompts and the answers. */
+  /** True if log events about AI calls contain prompts and answers. */
   logTexts: boolean;
 }
 
@@ -41,7 +41,7 @@ function readModels({ models = null }: Record<string, unknown>): readonly string
   throw createSettingError("models", "a list of the names of models", models);
 }
 
-/** Creates the error for an invalid base URL. The message contains neither the credentials nor the query of the URL. */
+/** Creates the error for an invalid base URL. The message contains no credentials and no query of the URL. */
 function createBaseUrlError(url: URL | null, input: unknown, allowHttp: boolean): AiError {
   const schemes = allowHttp ? "an https or http URL" : "an https URL";
   const received = url === null ? describeType(input) : `${url.protocol}//${url.host}${url.pathname}`;
@@ -85,7 +85,7 @@ export function parseAiSetting(value: unknown, allowHttp: boolean): AiSetting {
   return { provider, baseUrl: url, key, models: readModels(value), ...limits, logTexts };
 }
 
-/** Returns the model for a call: the requested one, or else the default. @throws AiError POLICY if the setting does not list the model */
+/** Returns the model for a call: `requested`, or the default. @throws AiError POLICY if the model is not listed, or there is no default */
 export function selectAiModel({ models }: AiSetting, requested: string | null): string {
   const model = requested ?? models?.[0];
   if (model === undefined)

@@ -14,29 +14,22 @@ import { createFlatShape } from "../unknown-fields.js";
 export const ENTRY_VERBS = ["select", "insert", "update", "delete"] as const;
 export type EntryVerb = (typeof ENTRY_VERBS)[number];
 
-/**
- * Access rule of a data source (contract, packages: access rules). The first rule that matches the caller and the
- * operation decides.
- */
+/** Access rule of a data source (contract, packages: access rules). The first rule that matches the caller and the operation decides. */
 export interface EntryAccessRule {
   type: readonly EntryVerb[];
   allow: CallerRule;
   /** False if the service ignores this rule. Default true. */
   enabled?: boolean;
-  /** Columns that the caller can see or write. If present, the caller can neither see nor write all other columns. */
+  /** Columns that the caller can read or write. If present, the caller can access no other column. */
   include?: readonly string[];
-  /** Columns that the caller can neither see nor write. Absent if there are none. */
   exclude?: readonly string[];
-  /**
-   * Columns that the caller must name: in the `where` of a read or delete, or in the data of a write. An element can
-   * also be an object with conditions, which the values of its columns must meet.
-   */
+  /** Columns that the `where` (read, delete) or the data (write) must contain. An object states conditions on their values. */
   require?: readonly (string | ColumnConditions)[];
 }
 
 const RULES_MAX = 100;
 const COLUMNS_MAX = 500;
-/** Allowed fields of a rule. Unknown fields are rejected, because a misspelt `exclude` would show the columns that it should hide. */
+/** Allowed fields of a rule. Unknown ones are rejected, because a misspelt `exclude` would show the columns that it should hide. */
 export const ACCESS_RULE_SHAPE = createFlatShape(["type", "allow", "enabled", "include", "exclude", "require", "name"]);
 
 function checkColumns(value: unknown, field: string): void {

@@ -1,4 +1,4 @@
-/** Checks the names of columns, and finds the columns that entries add to a data source. */
+/** Checks the names of columns, and finds columns of entries that are new for their data source. */
 
 import { ActionError } from "../../errors.js";
 import { describeValue, findUnstorableCharacter } from "../describe-value.js";
@@ -6,12 +6,12 @@ import { refuseField } from "../fields.js";
 
 export const COLUMN_MAX_CHARACTERS = 255;
 /**
- * Maximum number of names in a data source's list of columns. Entries can have more columns, which the list does not
- * contain, so that visitors cannot make it grow without limit.
+ * Maximum number of names in a data source's list of columns. The limit stops visitors from making the list longer and longer:
+ * further columns of entries are not listed.
  */
 export const LISTED_COLUMNS_PER_DATA_SOURCE_MAX = 1_000;
 
-/** Checks the name of a column. @throws REQUEST_INVALID with `fieldPath`, the path of the field that contains the name */
+/** Checks the name of a column. @throws REQUEST_INVALID that contains `fieldPath` */
 export function checkColumnName(name: string, fieldPath: string): void {
   const isValid =
     name !== "" && name.length <= COLUMN_MAX_CHARACTERS && findUnstorableCharacter(name) < 0 && name !== "__proto__";
@@ -35,10 +35,7 @@ export function parseColumnNames(value: unknown): string[] {
   return [...new Set(value as string[])];
 }
 
-/**
- * Collects the columns of new entries that are missing in the data source's list of columns, in the order in which they
- * occur.
- */
+/** Collects columns of entries that the data source's list of columns lacks, up to the list's maximum length. */
 export class NewColumnCollector {
   private readonly known: Set<string>;
   readonly added: string[] = [];

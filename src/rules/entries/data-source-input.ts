@@ -20,10 +20,7 @@ const CHANGE_SHAPE: Shape = {
 };
 const NEW_DATA_SOURCE_SHAPE: Shape = { ...CHANGE_SHAPE, fields: { ...CHANGE_SHAPE.fields, entries: null } };
 
-/**
- * Fields of a data source in a request. The caller passes the function that parses the field `indexes`; `Indexes` is
- * the type of its result.
- */
+/** Fields of a data source in a request. `Indexes` is the parsed form of the field `indexes`. */
 export interface DataSourceFields<Indexes> {
   name?: string;
   columns?: string[];
@@ -47,7 +44,6 @@ function parseFlag(value: unknown, field: string): boolean {
   refuseField(field, "true or false", value);
 }
 
-/** Validates the field `indexes`; null means no indexes. @throws REQUEST_INVALID */
 export type ParseIndexes<Indexes> = (value: unknown) => Indexes;
 
 function parseField(
@@ -64,9 +60,7 @@ function parseField(
 }
 
 /**
- * Checks a change of the field `isUsers`, which makes the entries of a data source the users of the app. Only editors
- * can change this field, and the data source needs a hashed column for sign-ins.
- * @param before value of `isUsers` before the change
+ * Checks a change of `isUsers`, which makes the entries of a data source the users of the app. This needs an editor and a hashed column.
  * @throws FORBIDDEN, REQUEST_INVALID
  */
 export function checkIsUsersChange(
@@ -84,7 +78,6 @@ export function checkIsUsersChange(
   }
 }
 
-/** Validates the entries that a request adds to a new data source. */
 function parseRows(value: unknown): EntryData[] {
   if (value === undefined || value === null) return [];
   return parseEntryList(value, "entries").map((row, index) => parseEntryData(row, `entries[${index}]`));
@@ -120,8 +113,7 @@ function parseFields<Indexes>(
 }
 
 /**
- * Validates a request that updates a data source. It may contain any of the fields.
- * @param storedHooks hooks that the data source has before the update; see `parseHooks`
+ * Validates a request that updates a data source. @param storedHooks hooks of the data source before the update (see `parseHooks`)
  * @throws ActionError with the same codes as `parseNewDataSource`
  */
 export function parseDataSourceChange<Indexes>(

@@ -1,6 +1,6 @@
 /**
- * Determines a caller's rights on the entries and columns of a data source. The first access rule that matches the
- * caller and the operation decides.
+ * Determines a caller's rights on entries and columns of a data source. The first access rule that matches the caller and the operation
+ * decides.
  */
 import { ActionError } from "../../errors.js";
 import {
@@ -16,29 +16,23 @@ import { parsePath } from "../entry-query/path.js";
 import type { EntryAccessRule, EntryVerb } from "./access-rules.js";
 
 /**
- * Caller of an operation on entries. A trusted caller needs no access rule; all others are pages. `user` is null if no
- * app user is signed in on the page.
+ * Caller of an operation on entries. A trusted caller needs no access rule. Any other caller does; `user` is the app user who is signed in
+ * on
+ * the page, or null.
  */
 export type EntryCaller = { isTrusted: true } | { isTrusted: false; user: AppUserData | null };
 
-/** Columns and entries that a caller may access in one operation: select, insert, update or delete. */
+/** Columns and entries that a caller may access with one operation: select, insert, update or delete. */
 export interface EntryPermissions {
   /**
-   * Returns true if the caller can read this column (select, delete) or write it (insert, update). No caller can read
-   * hashed columns.
+   * True if the rule lets the caller read (select, delete) or write (insert, update) this column. Ignores that the column may be hashed.
    */
   mayAccessColumn(column: string): boolean;
-  /** Columns that the caller must name in the `where` (select, delete) or in the data (insert, update). */
+  /** Columns that the caller must name: in the `where` (select, delete) or in the data (insert, update). */
   requiredColumns: readonly string[];
-  /**
-   * Conditions on columns. An entry must meet them before the caller can read, change or remove it, and data that the
-   * caller writes must meet them too. The user's values have already replaced the placeholders.
-   */
+  /** Conditions that an entry must meet before and after the operation. They contain values of the app user instead of placeholders. */
   conditions: ColumnConditions;
-  /**
-   * Text that is equal for two permissions if they have the same columns, required columns and conditions.
-   * Subscriptions compare it to detect changed permissions.
-   */
+  /** Equal for two permissions with the same columns, required columns and conditions. Subscriptions detect changes by it. */
   fingerprint: string;
 }
 
@@ -71,10 +65,7 @@ function createRulePermissions(rule: EntryAccessRule, user: AppUserData | null):
   };
 }
 
-/**
- * Combines several sets of conditions into one.
- * @throws DATA_SOURCE_ACCESS_DENIED if two conditions contradict each other, because no entry can meet both
- */
+/** Merges sets of conditions. @throws DATA_SOURCE_ACCESS_DENIED if two conditions contradict each other, so that no entry meets both */
 function mergeConditions(all: readonly ColumnConditions[]): ColumnConditions {
   const mergedTests: Record<string, ValueCondition> = {};
   for (const [column, test] of all.flatMap((tests) => Object.entries(tests))) {
@@ -88,10 +79,7 @@ function mergeConditions(all: readonly ColumnConditions[]): ColumnConditions {
   return mergedTests;
 }
 
-/**
- * Returns the index of the first rule that matches the operation (`verb`) and the user; -1 if no rule does. A `user` of
- * null is an anonymous visitor.
- */
+/** Returns the index of the first rule that matches the operation (`verb`) and the user (null: anonymous visitor); -1 if none does. */
 export const findDecidingRuleIndex = (
   rules: readonly EntryAccessRule[],
   verb: EntryVerb,
@@ -100,8 +88,7 @@ export const findDecidingRuleIndex = (
 
 /**
  * Returns the columns and entries that the caller may access with the operation (`verb`).
- * @throws DATA_SOURCE_ACCESS_DENIED if no rule matches, or if the user's entry lacks a value that the rule's conditions
- * use
+ * @throws DATA_SOURCE_ACCESS_DENIED if no rule matches, or if the app user lacks a value that the rule's conditions use
  */
 export function findEntryPermissions(
   rules: readonly EntryAccessRule[],
@@ -115,19 +102,18 @@ export function findEntryPermissions(
 }
 
 /**
- * True if the caller may read an entry by its ID. False if the access rule requires a column in the `where`, because a
- * request by ID has no `where`. Ignores conditions on values, because they are checked after the entry is read.
+ * True if the caller may read an entry by its ID. False if the access rule requires a column in the `where`, which such a request does not
+ * have. Conditions on values are checked after the entry is read.
  */
 export const maySelectEntryById = ({ requiredColumns: required, conditions: tests }: EntryPermissions): boolean =>
   required.every((column) => Object.hasOwn(tests, column));
 
-/** Converts the conditions of an access rule to a `where` filter. Returns null if there are no conditions. */
+/** Converts the conditions of an access rule to a `where`; null if there are no conditions. */
 export function toWhereFilter(tests: ColumnConditions): Record<string, unknown> | null {
   const conditions = Object.entries(tests).flatMap(([column, { equals, notequals, contains }]) => {
     const path = `data.${column.replaceAll(".", "\\.")}`;
     return [
-      // The operator `$eq` also matches a list that contains the value. `equals` of an access rule does not, so `$not`
-      // excludes lists.
+      // `$eq` also matches a list that contains the value. `equals` of an access rule does not, so `$not` excludes lists.
       ...(equals === undefined ? [] : [{ [path]: { $eq: equals, $not: { $type: "array" } } }]),
       ...(notequals === undefined ? [] : [{ [path]: { $ne: notequals } }]),
       ...(contains === undefined ? [] : [{ [path]: { $iLike: contains } }]),
@@ -137,8 +123,7 @@ export function toWhereFilter(tests: ColumnConditions): Record<string, unknown> 
 }
 
 /**
- * Returns the column that a key of a `where` names. Returns null if the key does not stand for a whole column: a field
- * such as `createdAt`, a path into a column, or an invalid path.
+ * Returns the column that a key of a `where` names. null if the key is no whole column, but `createdAt`, a path into a column, or invalid.
  */
 export function getColumnNamedByWhereKey(key: string): string | null {
   try {
@@ -149,10 +134,7 @@ export function getColumnNamedByWhereKey(key: string): string | null {
   }
 }
 
-/**
- * Yields the conditions on columns that every entry must meet to match the `where`: those at its top level, in its
- * `$and` and in its `$filters`.
- */
+/** Yields the conditions that every entry must meet to match the `where`: those at its top level, in `$and` and in `$filters`. */
 function* listRequiredConditions(where: unknown): Generator<[column: string, condition: unknown]> {
   if (!isObject(where)) return;
   for (const [key, value] of Object.entries(where)) {
@@ -173,11 +155,11 @@ function* filterConditions(filters: readonly unknown[]): Generator<[column: stri
   }
 }
 
-/** Returns the columns on which every entry must meet a condition to match the `where`. */
+/** Returns the columns with a condition that every entry must meet to match the `where`. */
 export const listWhereColumns = (where: unknown): Set<string> =>
   new Set([...listRequiredConditions(where)].map(([column]) => column));
 
-/** Yields the columns that the `where` requires to equal a value, each with this value. */
+/** Yields the columns that must equal a value to match the `where`, with this value. */
 function* listRequiredValues(where: unknown): Generator<[column: string, value: unknown]> {
   for (const [column, condition] of listRequiredConditions(where)) {
     if (!isObject(condition)) yield [column, condition];
@@ -185,10 +167,7 @@ function* listRequiredValues(where: unknown): Generator<[column: string, value: 
   }
 }
 
-/**
- * Rejects a `where` that requires another value of a column than the access rule does.
- * @throws DATA_SOURCE_ACCESS_DENIED
- */
+/** Rejects a `where` that requires another value of a column than the access rule. @throws DATA_SOURCE_ACCESS_DENIED */
 export function rejectWhereThatContradictsRule({ conditions: tests }: EntryPermissions, where: unknown): void {
   for (const [column, value] of listRequiredValues(where)) {
     const test = Object.hasOwn(tests, column) ? tests[column]! : {};
@@ -197,8 +176,7 @@ export function rejectWhereThatContradictsRule({ conditions: tests }: EntryPermi
 }
 
 /**
- * Rejects a request that does not name a column that the access rule requires. The message names the column only if the
- * caller may access it.
+ * Rejects a request without a column that the access rule requires. The message names the column only if the caller may access it.
  * @throws DATA_SOURCE_ACCESS_DENIED
  */
 export function checkRequiredColumns(
@@ -216,8 +194,7 @@ export function checkRequiredColumns(
 }
 
 /**
- * Returns the scope of a read: the columns that the response may contain, and a filter for the entries that the caller
- * may read.
+ * Returns the columns that a read may return, and a filter for the entries that the caller may read.
  * @param hashed names of hashed columns, which no caller can read
  */
 export function createVisibleEntryScope(grant: EntryPermissions, hashed: ReadonlySet<string>): VisibleEntryScope {

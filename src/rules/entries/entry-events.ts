@@ -3,7 +3,7 @@ import { APP_UPDATE_EVENT_NAMES_MAX_BYTES } from "../../limits.js";
 
 export type EntryEvent = "create" | "update" | "delete";
 
-/** Returns as many of the column names, from the first, as fit into one log event. */
+/** Returns as many of the column names as fit into one log event, in their order. */
 function limitNames(names: readonly string[]): string[] {
   let bytes = 0;
   const tooFar = names.findIndex((name) => {
@@ -13,16 +13,10 @@ function limitNames(names: readonly string[]): string[] {
   return tooFar < 0 ? [...names] : names.slice(0, tooFar);
 }
 
-/**
- * Returns the event's field with the e-mail address of the app user who changed the entry. Returns no field if another
- * caller changed it.
- */
+/** Returns the event's field with the e-mail address of the app user who changed the entry, or no field. */
 const createUserEmailField = (email: string | null) => (email === null ? {} : { _userEmail: email });
 
-/**
- * Builds the log event for one changed entry.
- * @param columns names of the written columns; for a removed entry, of all its columns
- */
+/** Builds the log event for one changed entry. @param columns names of the written columns; for a removed entry, of all its columns */
 export function createEntryEvent(event: EntryEvent, columns: readonly string[], userEmail: string | null) {
   return {
     type: `dataSource.entry.${event}`,
@@ -30,10 +24,7 @@ export function createEntryEvent(event: EntryEvent, columns: readonly string[], 
   };
 }
 
-/**
- * Numbers of entries that one bulk change inserted, updated and deleted. The service writes one log event for the whole
- * change.
- */
+/** Numbers of entries that one bulk change inserted, updated and deleted. One log event describes the whole change. */
 export interface BulkChangeCounts {
   operation: string;
   inserted: number;
@@ -51,14 +42,13 @@ export function createBulkChangeEvent(counts: BulkChangeCounts, columns: readonl
 export const ENTRIES_CHANGED_AUDIT_TYPE = "dataSource.entries";
 const LISTED_IDS_MAX = 20;
 
-/** Changes of a data source's entries that were made in one transaction. */
 interface EntryEventChange {
   operation: string | null;
   counts: { inserted: number; updated: number; deleted: number };
   logEvents: readonly { event: EntryEvent; id: number; columns: readonly string[] }[];
 }
 
-/** Returns the data of an audit log entry about the changes: IDs, counts and names of columns, but no values. */
+/** Returns the data of an audit log entry: counts, some IDs, and names of columns, but no values. */
 export function summarizeEntryChange(dataSourceId: number, { operation, counts, logEvents }: EntryEventChange) {
   const columns = [...new Set(logEvents.flatMap((event) => event.columns))];
   const entries = logEvents.slice(0, LISTED_IDS_MAX).map(({ event, id }) => ({ event, id }));

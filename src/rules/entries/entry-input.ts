@@ -1,4 +1,4 @@
-/** Validates entries in requests: the data of one entry, and a commit, which changes many entries. */
+/** Validates entries in requests: the data of one entry, and a commit, which is a request that changes many entries. */
 
 import { ActionError } from "../../errors.js";
 import { COMMIT_ENTRIES_MAX, ENTRY_MAX_BYTES } from "../../limits.js";
@@ -15,19 +15,13 @@ import { createFlatShape, refuseUnknownFields, type Shape } from "../unknown-fie
 import { checkColumnName } from "./columns.js";
 import { HOOK_VERBS, type HookVerb } from "./sending-hooks.js";
 
-/**
- * Maximum nesting depth of an entry's data. JSON.parse accepts deeper values, but these could overflow the stack in
- * recursive code of pages and queries.
- */
+/** Maximum nesting depth of an entry's data. Deeper values could overflow the stack in recursive code of pages and queries. */
 const DATA_MAX_DEPTH = 100;
 export const COLUMNS_PER_ENTRY = 1_000;
 
 export type EntryData = Record<string, unknown>;
 
-/**
- * Matches JSON escapes of characters that PostgreSQL cannot store. The texts of an entry are checked one by one only if
- * its JSON contains such an escape.
- */
+/** Matches JSON escapes of characters that PostgreSQL cannot store. Only entries with such an escape are searched for these characters. */
 const SUSPECT_ESCAPE = /\\u(?:0000|[dD][89a-fA-F])/;
 
 function hasUnstorableText(value: unknown): boolean {
@@ -37,8 +31,8 @@ function hasUnstorableText(value: unknown): boolean {
 }
 
 /**
- * Validates an entry's data, and returns the data as JSON text.
- * @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE with `fieldPath` and the name of the column
+ * Validates an entry's data, and returns it as JSON text.
+ * @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE, whose messages contain `fieldPath`
  */
 export function serializeEntry(data: unknown, fieldPath: string): string {
   if (!isObject(data)) refuseField(fieldPath, "an object with a value for each column", data);
@@ -88,12 +82,11 @@ function rejectUnstorableText(data: EntryData, fieldPath: string): void {
   }
 }
 
-/** Fields that an entry in a response has besides `data`. Only the service sets these fields. */
+/** Fields of an entry in a response, besides `data`. Only the service sets them. */
 const ENTRY_FIELDS = ["id", "dataSourceId", "createdAt", "updatedAt", "order"];
 
 /**
- * Returns an entry's columns from the body of a request. They are the body itself or, if the body looks like an entry
- * in a response, its field `data`.
+ * Returns the columns of an entry in a request: the body itself, or its field `data` if the body looks like an entry of a response.
  * @throws ActionError REQUEST_INVALID that names `fieldPath`
  */
 export function parseEntryData(body: unknown, fieldPath: string): EntryData {
@@ -111,7 +104,6 @@ export function parseEntryData(body: unknown, fieldPath: string): EntryData {
   );
 }
 
-/** Checks the list of entries that a request imports or appends. @throws REQUEST_INVALID */
 export function parseEntryList(value: unknown, field: string): unknown[] {
   if (!Array.isArray(value)) refuseField(field, "an array of entries", value);
   if (value.length <= COMMIT_ENTRIES_MAX) return value;
@@ -121,21 +113,19 @@ export function parseEntryList(value: unknown, field: string): unknown[] {
   );
 }
 
-/** Validated commit: one request that inserts, updates and deletes entries. */
 export interface ParsedEntryCommit {
   inserts: EntryData[];
   updates: { id: number; data: EntryData; precondition: ExpectedETags }[];
   deletes: number[];
-  /** Field `append` of the request. False if the commit removes all entries whose IDs it does not contain. */
+  /** False if the commit removes all entries whose IDs it does not contain. */
   append: boolean;
-  /** Field `extend` of the request. True if an update keeps the columns that it does not contain; false if it removes them. */
+  /** True if an updated entry keeps the columns that the commit omits; false if it loses them. */
   extend: boolean;
   returnEntries: boolean;
-  /** Operations (insert, update) in this commit for which hooks may send messages. */
+  /** Operations (insert, update) for which hooks of the data source may send messages. */
   runHooks: readonly HookVerb[];
 }
 
-/** Allowed fields of an entry in a commit. The service ignores the read-only fields among them. */
 const COMMIT_ENTRY_SHAPE = createFlatShape(["id", "data", "ifUpdatedAt"], ENTRY_FIELDS);
 
 const COMMIT_SHAPE: Shape = {
@@ -151,11 +141,7 @@ export function parseEntryId(value: unknown, field: string): number {
   refuseField(field, "an entry's id", value);
 }
 
-/**
- * Parses the field `ifUpdatedAt`, which contains the expected `updatedAt` of the entry. Returns undefined if the field
- * is absent.
- * @throws REQUEST_INVALID
- */
+/** Parses `ifUpdatedAt`, the time `updatedAt` that the entry must still have; undefined if the field is absent. @throws REQUEST_INVALID */
 export function parseIfUpdatedAt(value: unknown, field: string): ExpectedETags {
   if (value === undefined || value === null) return undefined;
   const time = typeof value === "string" || value instanceof Date ? new Date(value).getTime() : Number.NaN;
@@ -169,10 +155,7 @@ function readFlag(body: Record<string, unknown>, name: string, otherwise: boolea
   refuseField(name, "true or false", value);
 }
 
-/**
- * Parses the field `runHooks`: the operations for which hooks run. Returns all operations if the field is absent.
- * @throws ActionError REQUEST_INVALID
- */
+/** Parses `runHooks`: the operations for which hooks may send messages, by default all. @throws ActionError REQUEST_INVALID */
 function parseHookVerbs(value: unknown): readonly HookVerb[] {
   if (value === undefined || value === null) return HOOK_VERBS;
   const verbs: readonly unknown[] = HOOK_VERBS;

@@ -1,21 +1,15 @@
-/**
- * Separates the conditions on hashed columns (stored only as hashes) from a `where`, because SQL cannot compare a text
- * with a hash.
- */
+/** Separates the conditions on hashed columns from a `where`, because SQL cannot compare a text with a hash. */
 import { ActionError } from "../../errors.js";
 import { describeValue, isObject } from "../describe-value.js";
 import { getColumnNamedByWhereKey } from "./entry-access.js";
 
-/**
- * Parts of a `where`: the conditions on columns that are not hashed, and for each hashed column the text to compare
- * with its hash.
- */
+/** Parts of a `where`: the conditions on columns that are not hashed, and for each hashed column the text to compare with its hash. */
 export interface SeparatedWhere {
   whereWithoutHashed: Record<string, unknown>;
   hashedComparisons: readonly (readonly [column: string, text: string])[];
 }
 
-/** Returns the text of a condition that compares a column with a text; undefined for any other condition. */
+/** Returns the text (or the number as text) to which a condition compares a column; undefined for any other condition. */
 function readComparedText(condition: unknown): string | undefined {
   const value = isObject(condition) && Object.keys(condition).join() === "$eq" ? condition["$eq"] : condition;
   if (typeof value === "string" && value !== "") return value;
@@ -23,9 +17,9 @@ function readComparedText(condition: unknown): string | undefined {
 }
 
 /**
- * Splits a `where` into comparisons with hashed columns and all other conditions. Returns null if no condition at the
- * top level names a hashed column. In nested conditions, a hashed column counts as missing.
- * @throws REQUEST_INVALID if a condition on a hashed column does not compare with a text
+ * Splits a `where` into comparisons with hashed columns and all other conditions. Returns null if its top level has no hashed column.
+ * In nested conditions, hashed columns count as missing.
+ * @throws REQUEST_INVALID if a condition on a hashed column is no comparison with a text or number
  */
 export function separateHashedConditions(where: unknown, hashed: readonly string[]): SeparatedWhere | null {
   if (!isObject(where) || hashed.length === 0) return null;

@@ -1,6 +1,6 @@
 /**
- * Validates the hooks of a data source, which change an entry or send a message when the entry is written. Applies the
- * operations `trim`, `lower` and `upper`. The operation `hash` is applied elsewhere.
+ * Validates the hooks of a data source, which change an entry or send a message when the entry is written. Applies `trim`, `lower` and
+ * `upper`, but not `hash`.
  */
 
 import { isDeepStrictEqual } from "node:util";
@@ -21,7 +21,7 @@ import {
 const HOOK_OPERATIONS = ["trim", "lower", "upper", "hash"] as const;
 type FieldOperation = (typeof HOOK_OPERATIONS)[number];
 
-/** Hook that changes the values of columns before they are stored, for example to lower case. */
+/** Hook that changes values of columns before they are stored, for example to lower case. */
 export interface OperationsHook {
   type: "operations";
   runOn: readonly HookVerb[];
@@ -32,10 +32,6 @@ export type EntryHook = OperationsHook | SendingHook;
 
 const OPERATIONS_SHAPE = createFlatShape(["type", "runOn", "fields"]);
 
-/**
- * Returns the allowed fields of a hook. The caller reports unknown fields of a data source and its hooks after all
- * other checks.
- */
 export const getHookShape = (hook: Record<string, unknown>): Shape =>
   SENDING_HOOK_TYPES.includes(hook["type"] as string)
     ? createSendingHookShape(hook["type"] as SendingHook["type"])
@@ -67,8 +63,7 @@ function checkOperations(hook: Record<string, unknown>, field: string): void {
 
 /**
  * Validates the hooks of a data source; null means no hooks.
- * @param storedHooks hooks that the data source already has; unchanged ones are accepted even if a recipient's address
- * in them is invalid
+ * @param storedHooks current hooks; an unchanged hook is accepted even if it has an invalid address
  * @throws REQUEST_INVALID with the path of the invalid field
  */
 export function parseHooks(value: unknown, storedHooks: readonly EntryHook[] = []): EntryHook[] {
@@ -96,10 +91,7 @@ export function listHashedColumns(hooks: readonly EntryHook[]): string[] {
   return matchingHooks.map(([column]) => column);
 }
 
-/**
- * Returns the operations trim, lower and upper for each column, in the order in which they apply. If `verb` is null,
- * uses the hooks of both verbs (insert and update).
- */
+/** Returns the operations trim, lower and upper of each column, in order. `verb` null: those of insert and update together. */
 function collectTextOperations(hooks: readonly EntryHook[], verb: HookVerb | null): Map<string, FieldOperation[]> {
   const operationsByColumn = new Map<string, FieldOperation[]>();
   for (const { runOn, fields } of hooks.filter(isOperationsHook)) {
@@ -125,8 +117,8 @@ function applyOperations(text: string, operations: readonly FieldOperation[]): s
 }
 
 /**
- * Creates a function that applies trim, lower and upper to the data of an entry, and returns the changed data.
- * @param verb insert or update; null to prepare values for a comparison, which uses the hooks of both verbs
+ * Creates a function that applies trim, lower and upper to the data of an entry.
+ * @param verb insert or update; null to prepare values for a comparison, which uses the hooks of both
  */
 export function createTextHookFunction(
   hooks: readonly EntryHook[],

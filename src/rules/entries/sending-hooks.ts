@@ -1,7 +1,4 @@
-/**
- * Validates hooks that send an e-mail or a text message when an entry is written. Also builds the message for an entry,
- * but does not send it.
- */
+/** Validates hooks that send an e-mail or text message when an entry is written. Builds the message for an entry, but does not send it. */
 import { ActionError } from "../../errors.js";
 import { describeValue, isObject } from "../describe-value.js";
 import { SqlStatement } from "../entry-query/statement.js";
@@ -15,21 +12,16 @@ import { createFlatShape, type Shape } from "../unknown-fields.js";
 export const HOOK_VERBS = ["insert", "update"] as const;
 export type HookVerb = (typeof HOOK_VERBS)[number];
 
-/**
- * Hook that sends an e-mail or text message, with the fields of this message. In its texts, values of the entry replace
- * placeholders such as `{{Column}}`.
- */
+/** Hook that sends an e-mail or text message, with the fields of this message. Its texts can contain placeholders such as `{{Column}}`. */
 export interface SendingHook {
   type: "email" | "sms";
   runOn: readonly HookVerb[];
-  /** Filter: the hook sends a message only for entries that match this `where`. */
   where?: Record<string, unknown>;
   [field: string]: unknown;
 }
 
 export const SENDING_HOOK_TYPES = ["email", "sms"];
 
-/** Maximum number of column names that an error message lists. */
 const LISTED_COLUMNS_MAX = 10;
 
 const COMMON_HOOK_FIELDS = ["type", "runOn", "where"];
@@ -40,27 +32,21 @@ const MESSAGE_FIELDS = {
 export const createSendingHookShape = (type: SendingHook["type"]): Shape =>
   createFlatShape([...COMMON_HOOK_FIELDS, ...MESSAGE_FIELDS[type]]);
 
-/**
- * Maximum size of a hook in characters of JSON. The size matters because each request on entries loads the data source
- * including its hooks.
- */
+/** Maximum size of a hook in characters of JSON. The limit keeps requests fast, because each request on entries loads all hooks. */
 const HOOK_MAX_CHARACTERS = 64 * 1024;
 
 export const isSendingHook = (hook: { type: string }): hook is SendingHook => SENDING_HOOK_TYPES.includes(hook.type);
 
 type FillText = (text: string, html: boolean) => string;
 
-/**
- * Address of a recipient after values of the entry have replaced its placeholders. `path` is the path of the field in
- * the hook, such as `to[0].email`.
- */
+/** Address of a recipient: `template` with placeholders, and `text` without. `path` is its path in the hook, such as `to[0].email`. */
 interface FilledAddress {
   path: string;
   template: string;
   text: string;
 }
 
-/** Returns all addresses in the hook's field `to`, including empty and invalid ones. */
+/** Returns all addresses in the hook's field `to`, also empty and invalid ones. */
 function fillAddresses({ type, to }: SendingHook, texts: FillText): FilledAddress[] {
   const templates: [path: string, template: unknown][] =
     type === "email" && Array.isArray(to)
@@ -79,10 +65,7 @@ const ADDRESS_KINDS = {
 const isValidAddress = (type: SendingHook["type"], text: string): boolean =>
   type === "email" ? isEmailAddress(text) : isPhoneNumber(text);
 
-/**
- * Returns the reason why the service cannot send to one of the addresses; null if it can send to all. The reason names
- * the field and its columns but not the value, because the value is personal data.
- */
+/** Returns the reason why an address is invalid, without the address, which is personal data; null if all are valid or empty. */
 function describeAddressFault(type: SendingHook["type"], addresses: readonly FilledAddress[]): string | null {
   const invalid = addresses.filter(({ text }) => text !== "" && !isValidAddress(type, text));
   const [first] = invalid;
@@ -97,11 +80,7 @@ function describeAddressFault(type: SendingHook["type"], addresses: readonly Fil
   return `${first.path} must be ${ADDRESS_KINDS[type]}${origin}${others}`;
 }
 
-/**
- * Rejects an address that has no placeholders and is neither empty nor valid, because the service could never send to
- * it.
- * @throws REQUEST_INVALID with the path of the address
- */
+/** Rejects an address without placeholders that is neither empty nor valid. @throws REQUEST_INVALID with the path of the address */
 function checkFixedAddresses(hook: SendingHook, field: string): void {
   for (const { path, template, text } of fillAddresses(hook, (address) => address)) {
     if (text === "" || isValidAddress(hook.type, text) || listPlaceholderNames(template).length > 0) continue;
@@ -109,7 +88,7 @@ function checkFixedAddresses(hook: SendingHook, field: string): void {
   }
 }
 
-/** Replaces the placeholders in the recipients. Leaves out recipients whose address is invalid after that. */
+/** Replaces the placeholders in the recipients, and then leaves out recipients with invalid addresses. */
 function fillRecipients(to: unknown, texts: FillText): unknown {
   if (!Array.isArray(to)) return to;
   const filledRecipients = to.map((recipient) => {
@@ -142,7 +121,6 @@ function buildSms({ to, body, ...rest }: Record<string, unknown>, texts: FillTex
   return parseSms({ ...rest, to: fillField(to), body: fillField(body) }, path);
 }
 
-/** Builds the message of a hook. @param path path of the hook in the request, for error messages */
 function buildMessage(hook: SendingHook, texts: FillText, path = ""): Email | Sms {
   const { type, runOn: _, where: __, ...fields } = hook;
   return type === "email" ? buildEmail(fields, texts, path) : buildSms(fields, texts, path);
@@ -151,13 +129,12 @@ function buildMessage(hook: SendingHook, texts: FillText, path = ""): Email | Sm
 /** Message of a hook for one entry. `message` is null if no recipient has a valid address. */
 export interface HookMessage {
   message: Email | Sms | null;
-  /** Reason why the service skips an address that is neither empty nor valid; null if there is no such address. */
+  /** Reason why the service skips an address that is neither empty nor valid; null if there is none. */
   addressFault: string | null;
 }
 
 /**
- * Builds the message of a hook for one entry, for all recipients with valid addresses. An empty address means that this
- * recipient gets no message.
+ * Builds the message of a hook for one entry and all recipients with valid addresses. Recipients with an empty address get none.
  * @throws REQUEST_INVALID if the message with the entry's values is invalid
  */
 export function buildHookMessage(hook: SendingHook, data: Readonly<Record<string, unknown>>): HookMessage {
@@ -170,7 +147,7 @@ export function buildHookMessage(hook: SendingHook, data: Readonly<Record<string
   };
 }
 
-/** Returns the texts of a hook that may contain placeholders, each with its path in the hook. */
+/** Returns the texts of a hook that can contain placeholders, each with its path in the hook. */
 function listTemplateTexts({ type, to, ...fields }: SendingHook): [path: string, text: unknown][] {
   const names = type === "email" ? ["subject", "from_name", "html", "text"] : ["body"];
   const texts = names.map((name): [string, unknown] => [name, fields[name]]);
@@ -182,8 +159,8 @@ function listTemplateTexts({ type, to, ...fields }: SendingHook): [path: string,
 }
 
 /**
- * Rejects placeholders for columns that the data source does not have, because they would always be empty. While the
- * data source's list of columns is empty, accepts all placeholders.
+ * Rejects placeholders for columns that the data source does not have: they would always be empty. Accepts all placeholders while the data
+ * source's list of columns is empty.
  * @throws REQUEST_INVALID with the path of the field and the column
  */
 export function checkHookPlaceholders(hooks: readonly { type: string }[], columns: readonly string[]): void {
@@ -207,10 +184,7 @@ export function checkHookPlaceholders(hooks: readonly { type: string }[], column
 
 const PLACEHOLDER_SHAPE = /\{\{[^{}]+\}\}/g;
 
-/**
- * Replaces placeholders with valid sample values, such as an e-mail address, so that the message can be validated
- * without an entry.
- */
+/** Replaces placeholders by sample values, so that a message can be validated without an entry. */
 const fillWithSamples =
   (whole: string): FillText =>
   (text) =>
@@ -220,7 +194,6 @@ function isListOf(value: unknown, allowed: readonly string[]): boolean {
   return Array.isArray(value) && value.length > 0 && value.every((element) => allowed.includes(element as string));
 }
 
-/** Validates a hook that sends messages. @throws REQUEST_INVALID with the path of the invalid field */
 export function checkSendingHook(hook: Record<string, unknown>, field: string): void {
   const type = hook["type"] as SendingHook["type"];
   const refuse = (message: string): never => {

@@ -1,7 +1,4 @@
-/**
- * Validates the `where` of an app user's sign-in. It names a column that identifies the user's entry, and the hashed
- * column with the password.
- */
+/** Validates the `where` of an app user's sign-in: a column that identifies the user's entry, and the hashed column with the password. */
 
 import { ActionError } from "../../errors.js";
 import { describeValue, findUnstorableCharacter, isObject } from "../describe-value.js";
@@ -12,8 +9,7 @@ const VALUE_MAX_CHARACTERS = 4_096;
 const COLUMNS_MAX = 10;
 
 function checkValue(value: unknown, field: string): void {
-  // Rejects objects, because query operators in them could match an entry without its exact values. Rejects null,
-  // because it would match an entry without a password.
+  // Rejects objects: query operators in them could match any entry. Rejects null: it would match an entry without a password.
   const isText = typeof value === "string" && value !== "" && value.length <= VALUE_MAX_CHARACTERS;
   if ((isText && findUnstorableCharacter(value) < 0) || (typeof value === "number" && Number.isFinite(value))) return;
   const receivedText = typeof value === "string" ? `a text of ${value.length} characters` : describeValue(value);
@@ -23,23 +19,16 @@ function checkValue(value: unknown, field: string): void {
   );
 }
 
-/**
- * Values of a sign-in. `identifyingValues` find the user's entry; `secretValues` are compared with the hashed columns
- * of this entry.
- */
+/** Values of a sign-in. `identifyingValues` find the app user's entry; `secretValues` are compared with the entry's hashed columns. */
 export interface SignInValues {
   identifyingValues: EntryData;
   secretValues: EntryData;
-  /**
-   * Keys of the counters of failed sign-ins. There is one key, and so one counter, for each column of
-   * `identifyingValues`.
-   */
+  /** Keys of the counters of failed sign-ins: one counter for each column of `identifyingValues`. */
   attemptKeys: readonly EntryData[];
 }
 
 /**
- * Validates the `where` of a sign-in. It must name a column that identifies an entry, and a hashed column. Otherwise
- * callers could sign in without a secret value.
+ * Validates the `where` of a sign-in. Without a hashed column, callers could sign in without a secret value.
  * @throws DATA_SOURCE_ACCESS_DENIED without a hashed column; REQUEST_INVALID for other faults
  */
 export function parseSignInWhere(where: unknown, hashed: readonly string[]): SignInValues {
