@@ -1,7 +1,4 @@
-/**
- * Builds the response of an HTTP trigger from the action's result (contract, section 8). Removes headers that actions
- * must not set.
- */
+/** Builds the response of an HTTP trigger from the action's result (contract, section 8), without headers that actions must not set. */
 import { findResponseFault } from "./response.js";
 
 export interface HttpTriggerResponse {
@@ -10,7 +7,7 @@ export interface HttpTriggerResponse {
   body: string | Uint8Array | null;
 }
 
-/** Headers that an action cannot set, because they affect other pages of the origin, describe the connection, or belong to the service. */
+/** Headers that an action cannot set: they affect other pages of the origin, describe the connection, or belong to the service. */
 const FORBIDDEN_HEADERS = [
   ...["set-cookie", "set-cookie2", "clear-site-data", "service-worker-allowed", "content-security-policy"],
   ...["content-security-policy-report-only", "x-content-type-options"],
@@ -50,10 +47,7 @@ function readBody({ body, base64 }: Record<string, unknown>): {
   return { body: JSON.stringify(body), type: "application/json; charset=utf-8" };
 }
 
-/**
- * Builds the response from the options that the action passed to `Svc.App.V3.Actions.response(options)`. Returns null
- * if the options are invalid.
- */
+/** Builds the response from the options of `Svc.App.V3.Actions.response(options)`; null if they are invalid. */
 export function createResponseFromOptions(options: unknown): HttpTriggerResponse | null {
   if (findResponseFault(options) !== null) return null;
   const input = options as Record<string, unknown>;
@@ -68,7 +62,7 @@ export function createResponseFromOptions(options: unknown): HttpTriggerResponse
 }
 
 /**
- * Builds the response from the result of `execute`.
+ * Builds the response from the result of the action's function `execute`.
  * @param json result as JSON text or its UTF-8 bytes; undefined if `execute` returned nothing
  */
 export function createResponseFromJson(json: string | Uint8Array | undefined): HttpTriggerResponse {
@@ -76,10 +70,7 @@ export function createResponseFromJson(json: string | Uint8Array | undefined): H
   return { status: 200, headers: { "content-type": "application/json; charset=utf-8" }, body: json };
 }
 
-/**
- * Headers of every response of an HTTP trigger. If the response is a page, these headers prevent the page from using
- * the rights of the service's origin.
- */
+/** Headers of every response of an HTTP trigger. If the response is a page, they take away the rights of the service's origin from it. */
 export const TRIGGER_RESPONSE_SECURITY_HEADERS = {
   "x-content-type-options": "nosniff",
   "content-security-policy": "sandbox allow-scripts allow-forms",

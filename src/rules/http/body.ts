@@ -1,16 +1,10 @@
-/**
- * Parses the query, headers and body of an HTTP request. The result is the payload of the action that an HTTP trigger
- * starts.
- */
+/** Parses the query, headers and body of an HTTP request to the payload of the action that the request starts. */
 import { JSON_MAX_DEPTH } from "../../limits.js";
 import { nestsDeeperThan } from "../describe-value.js";
 
 type NamedValues = Record<string, string | string[]>;
 
-/**
- * Converts name-value pairs to an object. If a name occurs several times, its value is an array. `__proto__` is an
- * ordinary name.
- */
+/** Converts name-value pairs to an object. A repeated name gets an array. `__proto__` is an ordinary name. */
 export function groupValuesByName(pairs: Iterable<readonly [string, string]>): NamedValues {
   const values = new Map<string, string | string[]>();
   for (const [name, value] of pairs) {
@@ -20,15 +14,12 @@ export function groupValuesByName(pairs: Iterable<readonly [string, string]>): N
   return Object.fromEntries(values);
 }
 
-/** Headers that contain credentials for the service itself. Actions do not receive these headers. */
 const HIDDEN_HEADERS = ["cookie", "auth-token"];
 
 /**
  * Returns the headers that the action receives, with names in lower case.
- * @param hidesAuthorization true to leave out the header `authorization`, because it contains credentials that the
- * service itself has checked
- * @param secret secret segment of the request's path; it is masked in all headers, because a proxy may put the path
- * into a header
+ * @param hidesAuthorization true to leave out `authorization`, because the service has checked these credentials itself
+ * @param secret secret segment of the request's path, which is masked in all headers, because a proxy may add the path to a header
  */
 export function selectHeadersForAction(
   headers: NodeJS.Dict<string | string[]>,
@@ -68,7 +59,7 @@ function parseJson(body: Uint8Array): unknown {
   }
 }
 
-/** Parses a multipart form, and returns its fields. The value of a file field is `{filename, contentType, base64}`. */
+/** Returns the fields of a multipart form. A file becomes `{filename, contentType, base64}`. */
 async function parseMultipart(body: Uint8Array<ArrayBuffer>, contentType: string): Promise<unknown> {
   try {
     const form = await new Response(body, { headers: { "content-type": contentType } }).formData();
@@ -90,10 +81,7 @@ async function parseMultipart(body: Uint8Array<ArrayBuffer>, contentType: string
   }
 }
 
-/**
- * Parses a body of JSON, form fields or text. Returns null for other content types, an empty body, and a body that is
- * invalid for its type.
- */
+/** Parses a body of JSON, form fields or text. Returns null for an invalid or empty body, and for other content types. */
 export async function parseBody(body: Uint8Array<ArrayBuffer>, contentType: string | null): Promise<unknown> {
   const type = getMediaType(contentType);
   if (body.length === 0) return null;

@@ -1,20 +1,16 @@
-/**
- * Matches request paths with the path patterns of HTTP triggers, such as `orders/:id`. Read this file if a URL does not
- * reach its action. The server and the browser both execute this file.
- */
+/** Matches request paths with path patterns of HTTP triggers, such as `orders/:id`. The server and the browser execute this file. */
 
 export const PATH_SEGMENTS_MAX = 8;
 export const PATH_PATTERN_SEGMENT_MAX_CHARACTERS = 200;
 /**
- * Maximum length of a segment of a request's path. It is larger than the maximum for a pattern, because the segment may
- * be the value of a parameter.
+ * Maximum length of a segment of a request's path. A segment of a pattern must be shorter, but this one may be the value of a parameter.
  */
 export const REQUEST_PATH_SEGMENT_MAX_CHARACTERS = 1_024;
-/** First path segment of requests that run the draft version of an action instead of its live version. */
+/** First path segment of requests that run the draft of an action instead of its live version. */
 export const DRAFT_PATH_SEGMENT = "draft";
 
 const PARAMETER_SEGMENT = /^:([A-Za-z_]\w{0,63})$/;
-/** Matches a path segment of letters and digits in any script, and of punctuation that a URL may contain unescaped. */
+/** Matches a path segment of letters and digits in any script, and of punctuation that URLs may contain unescaped. */
 const LITERAL_SEGMENT = /^[\p{L}\p{M}\p{N}._~!$&'()*+,;=@-]+$/u;
 
 const isDotSegment = (segment: string): boolean => segment === "." || segment === "..";
@@ -25,10 +21,7 @@ const isLiteralSegment = (segment: string): boolean =>
   !isDotSegment(segment) &&
   segment.normalize("NFC") === segment;
 
-/**
- * Returns null if the pattern is valid. Otherwise returns the second half of an error message ("must have …"), which
- * the caller puts after the field's name.
- */
+/** Returns null for a valid pattern, otherwise the second half of an error message ("must have …"), which follows the field's name. */
 export function findPathPatternFault(path: unknown): string | null {
   if (typeof path !== "string") return "must be a string of one to eight segments such as orders/:id";
   const segments = path.split("/");
@@ -43,7 +36,7 @@ export function findPathPatternFault(path: unknown): string | null {
   return new Set(names).size === names.length ? null : "must not contain two parameters with the same name";
 }
 
-/** Returns a pattern without the names of its parameters. Two patterns with the same result match the same paths. */
+/** Returns a pattern without the names of its parameters. Patterns with the same result match the same paths. */
 export const getPathPatternShape = (path: string): string =>
   path
     .split("/")
@@ -51,12 +44,12 @@ export const getPathPatternShape = (path: string): string =>
     .join("/");
 
 /**
- * Splits the path of a request into segments, both percent-encoded (`raw`) and decoded. Returns null if no pattern can
- * match the path. Ignores a slash at the end.
+ * Splits a request's path into segments, percent-encoded (`raw`) and decoded. Returns null if no pattern can match. Ignores a slash at the
+ * end.
  */
 export function splitPath(rawPath: string): { raw: string[]; decoded: string[] } | null {
   const raw = rawPath.replace(/\/$/, "").split("/");
-  // If a trigger has the authorization "secret", the request's path has one segment more than the pattern: the secret.
+  // With the trigger's authorization "secret", the request's path has one segment more than the pattern: the secret.
   if (raw.length > PATH_SEGMENTS_MAX + 1) return null;
   try {
     const decoded = raw.map(decodeURIComponent);
@@ -74,8 +67,8 @@ export function splitPath(rawPath: string): { raw: string[]; decoded: string[] }
 }
 
 /**
- * Returns all pattern shapes (see `getPathPatternShape`) that match the segments, the most specific first. A literal
- * segment is more specific than a parameter, and the first segment that differs decides.
+ * Returns all pattern shapes (`getPathPatternShape`) that match the segments, the most specific first. The first segment that differs
+ * decides; a literal segment is more specific than a parameter.
  */
 export function listMatchingPatternShapes(decoded: readonly string[]): string[] {
   if (decoded.length === 0 || decoded.length > PATH_SEGMENTS_MAX) return [];
@@ -89,7 +82,7 @@ export function listMatchingPatternShapes(decoded: readonly string[]): string[] 
   );
 }
 
-/** Returns the values of the parameters of the pattern `path`, read from the decoded segments of a request's path. */
+/** Returns the values of the pattern's parameters. `decoded` contains the segments of the request's path. */
 export function extractPathParameters(path: string, decoded: readonly string[]): Record<string, string> {
   const names = path.split("/").map((segment) => PARAMETER_SEGMENT.exec(segment)?.[1]);
   return Object.fromEntries(names.flatMap((name, index) => (name === undefined ? [] : [[name, decoded[index]!]])));

@@ -1,11 +1,7 @@
-/**
- * Validates the options of `Svc.App.V3.Actions.response()`. The sandbox calls `findResponseFault` so that the action gets
- * an error. The service calls it again, because it does not trust the sandbox. This file imports nothing, because both
- * the sandbox and the service execute it.
- */
+/** Validates the options of `Svc.App.V3.Actions.response()`. The sandbox and the service both execute this file, so it imports nothing. */
 
 const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}$/;
-/** Matches header values of visible Latin-1 characters, spaces and tabs, without line breaks. */
+/** Matches Latin-1 text without line breaks and other control characters, except tabs. */
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const LOCATION_VALUE = /^[\x21-\x7e]+$/;
 const HEADER_VALUE_MAX_CHARACTERS = 8_192;
@@ -30,7 +26,6 @@ function findHeadersFault(headers: unknown): string | null {
   return null;
 }
 
-/** Returns an error message if the options are invalid; null if they are valid. */
 export function findResponseFault(options: unknown): string | null {
   if (!isObject(options)) return "options must be an object";
   const { status, headers, redirect } = options;

@@ -1,6 +1,7 @@
 /**
- * Verifies the signatures of webhook requests as Stripe, GitHub and other senders document them. Signatures are
- * computed over the raw bytes of the body. Read this file if the service rejects the requests of a sender.
+ * Verifies the signatures of webhook requests, as Stripe, GitHub and other senders document them. Signatures cover the raw bytes of the
+ * body.
+ * Read this file if the service rejects the requests of a sender.
  */
 import { createHash, createHmac, createPublicKey, timingSafeEqual, verify as verifyWith } from "node:crypto";
 import type { HttpAuth, SignatureScheme } from "../../data/action-types.js";
@@ -9,22 +10,19 @@ import { DEFAULT_SIGNATURE_TOLERANCE_SECONDS } from "./where.js";
 
 export type SignatureAuth = Extract<HttpAuth, { type: "signature" }>;
 
-/** Parts of a request over which a sender may compute a signature. */
+/** Parts of a request that a sender may sign. */
 export interface SignedRequest {
-  /** Returns the value of a header by its lower-case name; undefined if the request has no such header, or has it more than once. */
+  /** Returns a header by its lower-case name; undefined if the request does not have it, or has it more than once. */
   header(name: string): string | undefined;
   body: Uint8Array;
-  /**
-   * Possible public URLs of this request, with its query. Some schemes sign the URL, and a proxy may have changed the
-   * URL on the way.
-   */
+  /** Possible public URLs of the request. Some senders sign the URL, and a proxy may have changed it. */
   urls: readonly string[];
 }
 
-/** Returns true if the request has a valid signature with the key. `now` is in seconds since 1970. */
+/** True if the request has a valid signature with the key. `now` is the Unix time in seconds. */
 type VerifySignature = (request: SignedRequest, key: string, auth: SignatureAuth, now: number) => boolean;
 
-/** True if the bytes are equal. The comparison takes constant time for inputs of the same length. */
+/** Takes constant time for inputs of the same length. */
 function equalsInConstantTime(input: Uint8Array, expected: Uint8Array): boolean {
   return input.length === expected.length && timingSafeEqual(input, expected);
 }
@@ -35,7 +33,6 @@ const textsEqualInConstantTime = (input: string, expected: string): boolean =>
 const computeHmac = (algorithm: string, key: string | Buffer, ...parts: (string | Uint8Array)[]): Buffer =>
   parts.reduce((mac, part) => mac.update(part), createHmac(algorithm, key)).digest();
 
-/** Parses seconds since 1970 in decimal digits; NaN for anything else. */
 const parseUnixSeconds = (text: string | undefined): number =>
   /^\d{1,12}$/.test(text ?? "") ? Number(text) : Number.NaN;
 
@@ -45,10 +42,7 @@ const isWithinTolerance = (
   now: number,
 ): boolean => Math.abs(now - time) <= toleranceSeconds;
 
-/**
- * Maximum number of signatures in one header that are checked. A sender puts several signatures into a header while it
- * changes its key.
- */
+/** Maximum number of signatures in one header that are checked. A sender that changes its key sends one for each key. */
 const SIGNATURES_MAX = 20;
 
 const verifyStandardWebhooks: VerifySignature = ({ header, body }, key, auth, now) => {
@@ -88,9 +82,7 @@ const verifyShopify: VerifySignature = ({ header, body }, key) =>
   textsEqualInConstantTime(header("x-shopify-hmac-sha256") ?? "", computeHmac("sha256", key, body).toString("base64"));
 
 /**
- * Returns the text of a form that Twilio signs: the fields sorted by name, each name followed by its different values.
- * Returns null for names with unusual characters: the text has no separators, so a name could contain another field's
- * value.
+ * Returns the form as Twilio signs it: fields sorted by name, the name before each value. null for unusual names, which could hide values.
  */
 function createTwilioSignedText(body: Uint8Array): string | null {
   const text = Buffer.from(body).toString();
@@ -102,7 +94,7 @@ function createTwilioSignedText(body: Uint8Array): string | null {
   return names.flatMap(joinedValues).join("");
 }
 
-/** Returns the URL without its port and with its port, because Twilio signs one of these two forms. */
+/** Returns the URL with and without its port, because Twilio signs one of these two. */
 function listTwilioUrlVariants(url: string): string[] {
   const [, scheme, authority = "", rest] = /^(https?:\/\/)([^/?#]*)(.*)$/s.exec(url) ?? [];
   if (scheme === undefined || !URL.canParse(url)) return [];
@@ -115,8 +107,7 @@ const verifyTwilio: VerifySignature = ({ header, body, urls }, key) => {
   const signature = header("x-twilio-signature") ?? "";
   const isForm = getMediaType(header("content-type") ?? null) === "application/x-www-form-urlencoded";
   const candidates = urls.flatMap(listTwilioUrlVariants).filter((url) => {
-    // If the body is not a form, Twilio puts the SHA-256 digest of the body into the URL's query, and signs only the
-    // URL.
+    // If the body is not a form, Twilio adds its SHA-256 digest to the URL's query, and signs only the URL.
     const digest = new URL(url).searchParams.get("bodySHA256");
     if (digest === null) return isForm || body.length === 0;
     return textsEqualInConstantTime(digest.toLowerCase(), createHash("sha256").update(body).digest("hex"));
@@ -138,8 +129,7 @@ const verifySendgrid: VerifySignature = ({ header, body }, key, auth, now) => {
     const text = key.includes("-----BEGIN") ? key : `-----BEGIN PUBLIC KEY-----\n${key}\n-----END PUBLIC KEY-----`;
     const signedText = Buffer.concat([Buffer.from(time!), body]);
     const bytes = Buffer.from(signature, "base64");
-    // Node decodes invalid base64 without an error. So a signature is accepted only if encoding its decoded bytes gives
-    // the same text again.
+    // Node accepts invalid base64. So the signature must be the same text after it is decoded and encoded again.
     if (bytes.toString("base64") !== signature) return false;
     return verifyWith("sha256", signedText, createPublicKey(text), bytes);
   } catch {
@@ -171,16 +161,12 @@ const SIGNATURE_VERIFIERS: Record<SignatureScheme, VerifySignature> = {
   hmac: verifyHmac,
 };
 
-/**
- * Returns the signing keys in the value of a setting: one string or, while the key is being changed, an array of two.
- * Ignores empty keys.
- */
+/** Returns the signing keys in the value of a setting: a string, or an array of two while the key is being changed. Ignores empty keys. */
 export function parseSigningKeys(setting: unknown): string[] {
   const values = Array.isArray(setting) ? setting.slice(0, 2) : [setting];
   return values.filter((value) => typeof value === "string" && value.trim() !== "") as string[];
 }
 
-/** True if the request has a valid signature with at least one of the keys. */
 export const hasValidSignature = (
   request: SignedRequest,
   keys: readonly string[],
@@ -193,7 +179,7 @@ function readIdField(body: unknown, field: string): string | null {
   return typeof value === "string" && value !== "" ? value : null;
 }
 
-/** Functions that read the event ID from a request. Signature schemes whose senders send no event ID are absent. */
+/** Functions that read the event ID from a request. Schemes whose senders send none are absent. */
 const EVENT_ID_READERS: Partial<Record<SignatureScheme, (request: SignedRequest, body: unknown) => string | null>> = {
   "standard-webhooks": ({ header }) => header("webhook-id") ?? null,
   stripe: (_request, body) => readIdField(body, "id"),

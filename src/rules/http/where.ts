@@ -19,14 +19,11 @@ const CORS_ORIGINS_MAX = 50;
 const ORIGIN_MAX_CHARACTERS = 300;
 const SETTING_MAX_CHARACTERS = 512;
 
-/**
- * Signature schemes whose signatures contain a time. The field `toleranceSeconds` has an effect only for these schemes.
- */
+/** Schemes whose signatures can include a time, which `toleranceSeconds` needs. `hmac` includes one only with `timestampHeader`. */
 const TIMED_SCHEMES: readonly string[] = ["standard-webhooks", "stripe", "slack", "sendgrid", "hmac"];
 const HMAC_FIELDS = ["header", "algorithm", "encoding", "prefix", "timestampHeader"];
 
 const AUTH_SHAPE = createFlatShape(["type", "setting", "scheme", "toleranceSeconds", ...HMAC_FIELDS]);
-/** Allowed fields of `where` that only HTTP triggers have. */
 export const HTTP_WHERE_FIELDS: Shape["fields"] = {
   ...createFlatShape(["method", "path", "respond", "idempotencyHeader"]).fields,
   auth: AUTH_SHAPE,
@@ -155,8 +152,8 @@ export function findHttpWhereFault(where: unknown): string | null {
 }
 
 /**
- * Returns an error message if two HTTP triggers of an action have the same method and match the same paths
- * (TRIGGERS_INVALID); otherwise null. Callers must pass only triggers that `findHttpWhereFault` accepts.
+ * Returns an error message if two HTTP triggers have the same method and match the same paths (TRIGGERS_INVALID); otherwise null.
+ * Callers must pass only triggers that `findHttpWhereFault` accepts.
  */
 export function findRepeatedRouteFault(wheres: readonly { at: number; where: HttpWhere }[]): string | null {
   const seenRoutes = new Map<string, number>();
@@ -169,7 +166,7 @@ export function findRepeatedRouteFault(wheres: readonly { at: number; where: Htt
   return null;
 }
 
-/** Returns a text from the method and the path shape of a trigger. No two triggers of an app can have the same text. */
+/** Returns a text of the method and the path shape of a trigger. No two triggers of an app can have the same text. */
 export const createRouteKey = ({ method, path }: Pick<HttpWhere, "method" | "path">): string =>
   `${method ?? ""} ${getPathPatternShape(path)}`;
 
@@ -178,7 +175,7 @@ function pickSetFields<T extends object>(object: object, fields: readonly string
   return Object.fromEntries(fieldValues.filter(([, value]) => value !== null)) as T;
 }
 
-/** Returns the stored form of a valid `where`: only known fields that have a value. */
+/** Returns the stored form of a valid `where`: the known fields that have a value. */
 export function toStoredHttpWhere(where: Fields): HttpWhere {
   const auth = where["auth"] as Fields;
   const cors = getFieldOrNull(where, "cors") as { origins: string[] } | null;
