@@ -8,58 +8,38 @@ import { ROLES, type Role } from "./roles.js";
 /** Classes of operations that have separate rate limits (specification, Limits). */
 export type RateLimitClass = "manage" | "run" | "publish" | "communicate";
 
-/** Caller of a request (contract, section 2). The credential of the request identifies the caller. */
+/** Caller of a request, as its credential identifies the caller (contract, section 2). */
 export interface Caller {
   credentialId: number;
   kind: CredentialKind;
   personId: number | null;
-  /** ID of the app of an api, task, viewer or live credential; null for all other kinds. */
+  /** ID of the app to which an api, task, viewer or live credential belongs; null for all other kinds. */
   appId: number | null;
-  /**
-   * Role of a person on each app, by app ID: the higher one of the roles on the app and on its organization. Empty for
-   * credentials that do not belong to a person.
-   */
+  /** Role of a person on each app, by app ID: the highest one on the app and its organization. Empty if the caller is no person. */
   roles: ReadonlyMap<number, Role>;
-  /**
-   * Role of a person in each organization, by organization ID. Empty for credentials that do not belong to a person.
-   */
+  /** Role of a person in each organization, by organization ID. Empty if the caller is no person. */
   organizations: ReadonlyMap<number, Role>;
-  /** Scopes of an API token; null for a token without scopes, and for all other kinds of credentials. */
+  /** Scopes of an API token; null for an API token without scopes, and for all other kinds of credentials. */
   scopes: readonly TokenScope[] | null;
-  /**
-   * Only for an OAuth token: the current role on the app of the person who authorized the client. The client never has
-   * more rights than this person. Null if the person has no role on the app any more.
-   */
+  /** Only for an OAuth token: the app role of the person who authorized the client (null for none), which limits the client's rights. */
   grantor?: Role | null;
-  /**
-   * Only for the session of a person who signed in. `provisional`: the session has no role until the person registers a
-   * passkey.
-   */
+  /** Only for the session of a person. A `provisional` session has no role until the person registers a passkey. */
   session?: "full" | "provisional";
   /** ID of the run for which the service issued a task token; null for all other kinds of credentials. */
   runId: number | null;
-  /**
-   * For a task token: number of runs before the token's run in its chain, in which each run started the next one. 0 for
-   * a run that no run started, and for all other credentials.
-   */
+  /** For a task token: number of earlier runs in the chain of runs that led to the token's run. Otherwise 0. */
   runDepth: number;
-  /**
-   * Only for a viewer credential of an action's debug page: ID of the action. The page can read the script of this
-   * action even if the action is inactive.
-   */
+  /** Only for a credential of an action's debug page: ID of this action, whose script the page can read even if the action is inactive. */
   debugActionId: number | null;
-  /** Version of actions that this caller starts: the draft (`master`) or the live version (`production`). */
+  /** Version of an action that this caller runs if the request names none: the draft (`master`) or the live version (`production`). */
   copy: DraftOrLive;
   /** Unix time in milliseconds at which the credential expires; Infinity if it does not expire. */
   expiresAt: number;
-  /** Network address of the client that sent the request; absent for a call that the service itself makes. */
+  /** Network address of the client that sent the request; absent if the service itself makes the call. */
   address?: string;
-  /** Hash of the Git commit from which the request deploys. Versions that the request creates store the hash. */
+  /** Hash of the Git commit that the request deploys. The versions that the request creates store this hash. */
   commit?: string;
-  /**
-   * Error for an unknown field in the request's body. The operation throws this error after all other checks
-   * (`throwIfUnknownField`).
-   */
+  /** Error for an unknown field in the request's body. The operation throws it after all other checks (`throwIfUnknownField`). */
   unknownField?: ActionError;
 }
 
@@ -72,10 +52,7 @@ export type CallerRole = "administrator" | Role | "api" | "task" | "viewer" | "l
 
 interface OperationRule {
   callers: readonly CallerRole[];
-  /**
-   * Scopes of which an API token with scopes needs at least one. If absent, the operation rejects API tokens with
-   * scopes.
-   */
+  /** An API token with scopes needs at least one of these scopes. If absent, the operation rejects API tokens with scopes. */
   scopes?: readonly TokenScope[];
   rateClass?: RateLimitClass;
 }
@@ -86,14 +63,14 @@ const OPERATOR_ROLES = ["administrator", "owner", "admin", "editor", "operator"]
 const READER_ROLES = ["administrator", "owner", "admin", "editor", "reader"] as const;
 const MEMBER_ROLES = ["administrator", "owner", "admin", "editor", "operator", "reader"] as const;
 const BACKEND_CALLERS = ["administrator", "owner", "admin", "editor", "api", "task"] as const;
-/** Callers that may read all data of the app: people, and the app's own back ends with an API or task token. */
+/** Callers that may read all data of the app: people except operators, and the app's own back ends with an API or task token. */
 const BACKEND_READERS = ["administrator", "owner", "admin", "editor", "reader", "api", "task"] as const;
 const RUN_CALLERS = ["administrator", "owner", "admin", "editor", "operator", "api", "task", "viewer", "live"] as const;
-/** Callers that can read notifications. A page gets only the notifications of the app user who is signed in there. */
+/** Callers that can read notifications. A page gets only the notifications of the app user who is signed in on the page. */
 const NOTIFICATION_READERS = ["administrator", "owner", "admin", "editor", "api", "task", "viewer", "live"] as const;
 /** Credentials that can open an app page. */
 const CLIENT_CALLERS = ["administrator", "owner", "admin", "editor", "viewer", "live"] as const;
-/** Credentials of pages, in which an app user can sign in. */
+/** Credentials of pages on which an app user (a user of one app, not of the service) can sign in. */
 const PAGE_CALLERS = ["viewer", "live"] as const;
 
 /** Access table: the callers and token scopes that each operation allows. Every operation has a row. */
@@ -148,8 +125,7 @@ export const ACCESS_TABLE = {
   publishAction: { callers: AUTHOR_ROLES, scopes: ["publish"], rateClass: "publish" },
   unpublishAction: { callers: AUTHOR_ROLES, scopes: ["publish"], rateClass: "publish" },
   runAction: { callers: RUN_CALLERS, scopes: ["run"], rateClass: "run" },
-  // The service checks `runDraft` and `runLive` only if the request names a version (draft or live). Without a name,
-  // `runAction` runs the version that the credential selects.
+  // `runDraft` or `runLive` is checked if the request names a version (draft or live), otherwise `runAction`.
   runDraft: { callers: OPERATOR_ROLES, scopes: ["manage"], rateClass: "run" },
   runLive: { callers: [...OPERATOR_ROLES, "api"], scopes: ["run"], rateClass: "run" },
   listRuns: { callers: [...MEMBER_ROLES, "api"], scopes: ["read"] },
@@ -173,20 +149,20 @@ export const ACCESS_TABLE = {
   readDataSources: { callers: BACKEND_READERS, scopes: ["read", "data", "manage"] },
   writeDataSources: { callers: BACKEND_CALLERS, scopes: ["manage"] },
   removeDataSources: { callers: BACKEND_CALLERS, scopes: ["manage"] },
-  // All other callers of entry operations, even without a credential, need an access rule of the data source that allows the operation.
+  // All other callers, even those without a credential, need an access rule of the data source for these operations.
   readEntries: { callers: BACKEND_READERS, scopes: ["read", "data"] },
   writeEntries: { callers: BACKEND_CALLERS, scopes: ["data"] },
   removeEntries: { callers: BACKEND_CALLERS, scopes: ["data"] },
   signInAppUser: { callers: PAGE_CALLERS },
   verifyAppUser: { callers: PAGE_CALLERS },
   readSession: { callers: CLIENT_CALLERS },
-  // All other callers of media operations, even without a credential, need a media access rule of the app that allows the operation.
+  // All other callers, even those without a credential, need an access rule of the folder or file for these operations.
   readMedia: { callers: BACKEND_READERS, scopes: ["read", "data"] },
   writeMedia: { callers: BACKEND_CALLERS, scopes: ["data"] },
   removeMedia: { callers: BACKEND_CALLERS, scopes: ["data"] },
   useAi: { callers: ["task"] },
   sendMessage: { callers: BACKEND_CALLERS, scopes: ["data"], rateClass: "communicate" },
-  // Messages contain sign-in codes of app users, so readers cannot see them.
+  // Messages contain sign-in codes of app users, so the role "reader" cannot read messages.
   readMessages: { callers: BACKEND_CALLERS, scopes: ["data"] },
   decideMessage: { callers: AUTHOR_ROLES },
   readAlerts: { callers: AUTHOR_ROLES, scopes: ["manage"] },
@@ -202,9 +178,8 @@ export const ACCESS_TABLE = {
 export type Operation = keyof typeof ACCESS_TABLE;
 
 /**
- * Kind of rows that each operation adds to the database. When the disk is nearly full, the service first rejects
- * operations that add `rows`, and last those that add `runs`. `nothing` includes operations that remove rows or mostly
- * read. Such operations check the free space themselves when they write.
+ * Rows that each operation adds to the database. When the disk is nearly full, the service rejects operations that add `rows` first, and
+ * those that add `runs` last. It does not reject those with `nothing`, because they add no or few rows.
  */
 export const ADDED_RESOURCE_BY_OPERATION: Record<Operation, "nothing" | "rows" | "runs"> = {
   readSettings: "nothing",
@@ -313,12 +288,9 @@ export function getRateLimitClass(operation: Operation): RateLimitClass | undefi
 /** True for the session of a person, with any role. */
 export const isPersonCaller = ({ kind }: Pick<Caller, "kind">): boolean => kind === "editor" || kind === "admin";
 
-/** True for the credential of an app's page (live or viewer). An app user can sign in on such a page. */
+/** True for the credential of an app's page (live or viewer). An app user can sign in on this page. */
 export const isPageCaller = ({ kind }: Pick<Caller, "kind">): boolean => kind === "live" || kind === "viewer";
 
-/**
- * Returns the name of the caller's role on an app, as in the access table; null if the caller has no role on the app.
- */
 export function getCallerRole(caller: Caller, appId: number): CallerRole | null {
   switch (caller.kind) {
     case "admin":
@@ -330,10 +302,7 @@ export function getCallerRole(caller: Caller, appId: number): CallerRole | null 
   }
 }
 
-/**
- * True if the access table allows the operation for this role.
- * @param scopes scopes of an API token; if null, only the role is checked
- */
+/** True if the access table allows the operation for this role. @param scopes scopes of an API token; if null, only the role is checked */
 export function isOperationAllowedForRole(
   operation: Operation,
   callerRole: CallerRole,
@@ -344,7 +313,7 @@ export function isOperationAllowedForRole(
   return callers.includes(callerRole);
 }
 
-/** True if the caller may perform the operation on the app. For administrators it is also true if the app does not exist. */
+/** True if the caller may perform the operation on the app. For administrators, also true if the app does not exist. */
 export function mayPerformOnApp(caller: Caller, operation: Operation, appId: number): boolean {
   const standing = getCallerRole(caller, appId);
   if (standing === null || !isOperationAllowedForRole(operation, standing, caller.scopes)) return false;
@@ -353,18 +322,15 @@ export function mayPerformOnApp(caller: Caller, operation: Operation, appId: num
   );
 }
 
-/**
- * True if the caller may perform the operation in the organization. For administrators it is also true if the
- * organization does not exist.
- */
+/** True if the caller may perform the operation in the organization. For administrators, also true if the organization does not exist. */
 export function mayPerformOnOrganization(caller: Caller, operation: Operation, organizationId: number): boolean {
   const standing = caller.kind === "admin" ? "administrator" : caller.organizations.get(organizationId);
   return standing !== undefined && isOperationAllowedForRole(operation, standing);
 }
 
 /**
- * True if the caller may perform an operation that belongs to no app and no organization. A person needs no role for it.
- * An OAuth token has no right if the person who authorized it has no role on its app.
+ * True if the caller may perform an operation that belongs to no app and no organization. Administrators and people need no role on an app.
+ * An OAuth token has no right if the person who authorized it has no role on its app any more.
  */
 export function mayPerformOnService({ kind, scopes, grantor }: Caller, operation: Operation): boolean {
   if (grantor === null) return false;

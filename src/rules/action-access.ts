@@ -1,20 +1,16 @@
-/**
- * The field `access` of an action decides who may run the action on demand with a runtime token (the token of a web page). This file validates
- * the field and compares it with a caller.
- */
+/** Validates the field `access` of an action, and compares it with callers. The field decides who may run the action from a web page. */
 import type { ActionAccess } from "../data/action-types.js";
 import { ActionError } from "../errors.js";
 import { type AppUserData, checkColumnConditions, isUserAllowedByRule } from "./caller-rules.js";
 import { describeValue, isObject } from "./describe-value.js";
 
-/** Value of `access` if the author of the action has set none (contract, section 7). */
+/** Value of `access` if the author of the action has not set it (contract, section 7). */
 export const DEFAULT_ACTION_ACCESS: ActionAccess = "everyone";
 
 const NAMED_ACCESS: readonly unknown[] = ["everyone", "signedIn", "editors"];
-/** Maximum size in bytes of a stored `access` value. It is small, because each on-demand run by a visitor reads the value. */
+/** Maximum size in bytes of a stored `access` value. The limit is low, because the service reads the value at each run by a visitor. */
 const MAX_BYTES = 8_192;
 
-/** Returns an error message if the value of `access` is invalid; null if it is valid. */
 export function findActionAccessFault(value: unknown): string | null {
   if (value === null || NAMED_ACCESS.includes(value)) return null;
   if (!isObject(value) || Object.keys(value).join() !== "user") {
@@ -30,11 +26,11 @@ export function findActionAccessFault(value: unknown): string | null {
   return bytes <= MAX_BYTES ? null : `access must be at most ${MAX_BYTES} bytes of JSON (got ${bytes})`;
 }
 
-/** Returns the stored form of a value that `findActionAccessFault` accepts. Null becomes DEFAULT_ACTION_ACCESS. */
+/** Returns the stored form of a valid `access` value. null becomes DEFAULT_ACTION_ACCESS. */
 export const toStoredActionAccess = (value: unknown): ActionAccess => (value ?? DEFAULT_ACTION_ACCESS) as ActionAccess;
 
 /**
- * True if a page with a token of this kind may run the action on demand.
+ * True if a page with a token of this kind may run the action.
  * @param readUser reads the app user who is signed in on the page; called only if `access` depends on the user
  */
 export async function mayPageRunAction(

@@ -2,14 +2,13 @@
 import { FILE_HEADERS_ONLY, formatPatch, type StructuredPatchHunk, structuredPatch } from "diff";
 import type { ActionInput } from "./action-input.js";
 
-/** Stored script of an npm package that the action uses. */
 export interface ComparedScript {
   name: string;
   version?: string;
   integrity: string;
 }
 
-/** Version of an action for the comparison. If `assets` is absent, the diff does not compare package scripts. */
+/** One of the two versions that are compared. If `assets` (package scripts) is absent, the diff does not compare scripts. */
 export type ComparedAction = ActionInput & { assets?: readonly ComparedScript[] | undefined };
 
 export interface ActionFieldChange {
@@ -18,7 +17,7 @@ export interface ActionFieldChange {
   after: unknown;
 }
 
-/** Script of a package that differs between two versions. `before` or `after` is null if that version has no such script. */
+/** Script of a package that differs between two versions. `before` or `after` is null if that version does not use the package. */
 export interface ScriptChange {
   name: string;
   before: ComparedScript | null;
@@ -26,12 +25,8 @@ export interface ScriptChange {
 }
 
 export interface ActionDiff {
-  /**
-   * Fields of the action that differ, in the order of the API specification. The code is not among them, because it has
-   * a separate diff (`code`).
-   */
+  /** Fields of the action that differ, in the order of the API specification, except the code (see `code`). */
   changes: ActionFieldChange[];
-  /** Unified diff of the code with three lines of context; null if the code is the same. */
   code: string | null;
 }
 
@@ -56,10 +51,7 @@ const FIELDS = [
 
 const CONTEXT_LINES = 3;
 
-/**
- * Maximum number of differing lines for which the shortest diff is computed, because this takes time that grows with
- * the square of the number. For more lines, the diff removes the whole old text and adds the whole new text.
- */
+/** Maximum number of differing lines. Above it, the diff replaces the whole text: the shortest diff takes time that grows quadratically. */
 const MAX_DISTANCE_LINES = 500;
 
 const NO_NEWLINE = "\\ No newline at end of file";
@@ -96,17 +88,14 @@ export function createUnifiedDiff(
   return formatPatch(patch, FILE_HEADERS_ONLY);
 }
 
-/** Two versions of one action. `labels` are their file names in the diff of the code. */
+/** Two versions of one action. `labels` are the file names in the diff of the code. */
 export interface ActionVersionPair {
   before: ComparedAction;
   after: ComparedAction;
   labels: { before: string; after: string };
 }
 
-/**
- * Returns the differences from `before` to `after`. There is only one parameter, because a function that runs in a
- * worker thread gets one argument.
- */
+/** Returns the differences from `before` to `after`. The function has one parameter, because it can run in a worker thread. */
 export function diffActions({ before, after, labels }: ActionVersionPair): ActionDiff {
   const changedFields = FIELDS.filter((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]));
   return {
@@ -115,10 +104,7 @@ export function diffActions({ before, after, labels }: ActionVersionPair): Actio
   };
 }
 
-/**
- * Returns the package scripts that differ between the two versions, sorted by name. A different order of scripts is no
- * difference.
- */
+/** Returns the package scripts that differ between the two versions, sorted by name. Ignores a different order of scripts. */
 export function listChangedScripts(changes: readonly ActionFieldChange[]): ScriptChange[] {
   const change = changes.find(({ field }) => field === "assets");
   const [before, after] = [change?.before, change?.after].map(

@@ -4,10 +4,7 @@ import { countCharacters, describeValue, findUnstorableCharacter } from "./descr
 import { findFrequencyFault, findTimezoneFault } from "./schedule.js";
 import { ENVIRONMENTS, isEnvironment } from "./trigger-input.js";
 
-/**
- * Returns the reason why the code is invalid, or null if it is valid. `dependencies` is null if the caller does not
- * know them (rules/code.ts, `findCodeFault`).
- */
+/** Returns the reason why the code is invalid, or null if it is valid. If `dependencies` is null, missing dependencies are not reported. */
 export type CheckActionCode = (code: string, dependencies: readonly string[] | null) => string | null;
 
 export const ACTION_DEPENDENCIES_MAX = 100;
@@ -27,10 +24,7 @@ export function findLongNameFault(name: unknown): string | null {
   return `name must be at most ${ACTION_NAME_MAX_CHARACTERS} characters (got ${length})`;
 }
 
-/**
- * Returns an error message if the name has a character that is not allowed, or if it is not a string; otherwise null.
- * The API specification has no separate status for a name of another type.
- */
+/** Returns an error message if the name contains a character that is not allowed, or if it is not a string; otherwise null. */
 export function findNameFault(name: unknown): string | null {
   if (findMissingNameFault(name) !== null || name === "") return null;
   if (typeof name === "string" && /^[A-Za-z0-9_-]+$/.test(name)) return null;
@@ -59,10 +53,7 @@ export function findEmptyCodeFault(code: unknown): string | null {
   return typeof code === "string" && code.trim() === "" ? "code must not be empty" : null;
 }
 
-/**
- * Returns an error message if `checkCode` rejects the code, or if the code is not a string; otherwise null. The API
- * specification has no separate status for code of another type. Ignores items of `dependencies` that are not strings.
- */
+/** Returns the message of `checkCode` if it rejects the code, or a message if the code is not a string; otherwise null. */
 export function findInvalidCodeFault(code: unknown, dependencies: unknown, checkCode: CheckActionCode): string | null {
   if (findMissingCodeFault(code) !== null || findEmptyCodeFault(code) !== null) return null;
   if (typeof code !== "string") return `code must be a string of JavaScript (got ${describeValue(code)})`;
@@ -93,10 +84,7 @@ export function findInvalidTimezoneFault(timezone: unknown): string | null {
   return timezone === null ? null : (findTimezoneFault(timezone)?.message ?? null);
 }
 
-/**
- * Checks only the format of `dependencies`. The code that stores an action checks that the packages exist, and uses the
- * same error status.
- */
+/** Checks only the format of `dependencies`. When an action is stored, other code checks that the packages exist. */
 export function findDependenciesFault(dependencies: unknown): string | null {
   if (!Array.isArray(dependencies)) {
     return `dependencies must be an array of package names and https URLs (got ${describeValue(dependencies)})`;

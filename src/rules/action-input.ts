@@ -1,7 +1,4 @@
-/**
- * Validates the data of a new or updated action with class-validator. The error is the first fault in the order of the
- * API specification's validation table. The code that stores actions checks that names are unique.
- */
+/** Validates the data of a new or updated action with class-validator. Reports the fault that is first in the API specification's table. */
 
 import { ValidateBy, type ValidationError, validateSync } from "class-validator";
 import type { ActionAccess, ActionSource, Environment, RunLimits, Trigger } from "../data/action-types.js";
@@ -45,7 +42,7 @@ export interface ActionInput extends RunLimits {
   dependencies: string[];
   frequency: string | null;
   timezone: string | null;
-  /** Origins that the action may send requests to, in normal form. */
+  /** Origins that the action may send requests to, in normalized form (`normalizeOrigin`). */
   integrationOrigins: string[];
   /** Files from which the service builds `code`; absent if the author writes `code` itself. */
   source?: ActionSource;
@@ -57,10 +54,7 @@ export const NO_RUN_LIMITS = { concurrency: null, debounce: null, timeoutMs: nul
 
 type NullableLimits = { [Limit in keyof RunLimits]-?: Required<RunLimits>[Limit] | null };
 
-/**
- * Returns only the run limits that are not null, because a response must not have a field for a limit that is not set
- * (specification).
- */
+/** Returns only the run limits that are not null: in responses, a limit that is not set has no field (specification). */
 export function omitRunLimitsIfNull(limits: NullableLimits): Pick<ActionInput, keyof NullableLimits> {
   const { concurrency, debounce, timeoutMs, jitterSeconds } = limits;
   return {
@@ -71,14 +65,11 @@ export function omitRunLimitsIfNull(limits: NullableLimits): Pick<ActionInput, k
   };
 }
 
-/** Returns `{ source }`, or an empty object if the action has no source, so that a response has no field `source`. */
+/** Returns `{ source }`, or {} if the action has no source, so that responses then have no field `source`. */
 export const omitActionSourceIfNull = (source: ActionSource | null): Pick<ActionInput, "source"> =>
   source ? { source } : {};
 
-/**
- * Checks the value of a field. Returns an error message with the field's name, the expected value and the received
- * value; null if the value is valid.
- */
+/** Checks the value of a field. Returns an error message with the field's name and the received value; null if the value is valid. */
 type FindFault = (value: unknown, body: ActionBody) => string | null;
 
 interface RuleContext {
@@ -86,10 +77,7 @@ interface RuleContext {
   fault: FindFault;
 }
 
-/**
- * Decorator that adds a check and its error status to a field. `createInputError` builds the error message, because
- * class-validator would replace `$value` in a text that the caller sent.
- */
+/** Adds a check and its error status to a field. Messages are built elsewhere: class-validator would replace `$value` in received texts. */
 function FieldCheck(status: Status, fault: FindFault): PropertyDecorator {
   const context: RuleContext = { status, fault };
   return ValidateBy(
@@ -104,10 +92,7 @@ function FieldCheck(status: Status, fault: FindFault): PropertyDecorator {
   );
 }
 
-/**
- * Options of the validation: a function that checks code, the operator's time limit for runs, and a flag that allows
- * private networks.
- */
+/** Options of the validation: a function that checks code, the operator's time limit for runs, and if private networks are allowed. */
 export interface ActionCheckOptions {
   checkCode?: fields.CheckActionCode;
   serverTimeoutMs?: number;
@@ -206,18 +191,14 @@ class ActionBody {
   source: unknown = null;
 }
 
-/** Names of the fields that the author of an action sets. */
 type ActionKey = Exclude<keyof ActionBody, keyof ActionCheckOptions>;
 
-/**
- * Fields of an action or version that only the service sets. Requests may contain them, but the service ignores them.
- */
+/** Fields of an action or version that only the service sets. Requests may contain them; the service ignores them. */
 const READ_ONLY = [
   ...["id", "appId", "actionVersion", "assets", "lastRunAt", "createdAt", "updatedAt", "isPublished", "endpoints"],
   ...["functions", "widgetInstanceIds", "masterTaskId", "productionTaskId"],
 ];
 
-/** Fields that a request with an action may contain. */
 export const ACTION_SHAPE: Shape = {
   fields: {
     ...createFlatShape(Object.keys(new ActionBody({}))).fields,
@@ -231,26 +212,20 @@ export const ACTION_SHAPE: Shape = {
   readOnly: READ_ONLY,
 };
 
-/**
- * Fields in which an empty string in a request means null (contract, section 3). `description` is not here, because its
- * empty string becomes null only after the check.
- */
+/** Fields for which "" in a request means null (contract, section 3). `description` becomes null only after its check. */
 const CLEARED_BY_EMPTY: ReadonlySet<ActionKey> = new Set(["frequency", "timezone"]);
 
 /**
- * Validates a new action. Ignores read-only fields, so that clients can send an action back as they read it.
- * @param checkOptions the service passes a `checkCode` that returns the result of a worker thread, because parsing a
- * megabyte of code takes long
- * @throws ActionError with a status of the validation table; REQUEST_INVALID if the data is not an object, or if the
- * table has no status for the fault
+ * Validates a new action. Ignores read-only fields, so that clients can send back an action that they have read.
+ * @throws ActionError with the status of the first fault; REQUEST_INVALID if no other status fits
  */
 export function parseNewAction(data: unknown, checkOptions: ActionCheckOptions = {}): ActionInput {
   return checkBody(applyRequestData(new ActionBody(checkOptions), data));
 }
 
 /**
- * Returns the action after an update. Omitted fields stay unchanged; null or "" clears `description`. Validates the
- * whole action, because a new environment, code or list of dependencies must be consistent with the unchanged fields.
+ * Returns the action after an update. Omitted fields stay unchanged; null or "" clears `description`. Validates the whole action,
+ * because changed and unchanged fields must fit together.
  * @throws ActionError as {@link parseNewAction}
  */
 export function parseActionUpdate(
@@ -262,7 +237,7 @@ export function parseActionUpdate(
 }
 
 function applyRequestData(body: ActionBody, data: unknown): ActionBody {
-  // A request without a body counts as an empty object, so that the error names the first missing field.
+  // Without a body, the error names the first missing field, as for an empty object.
   if (data === undefined) return body;
   if (!isObject(data)) {
     refuseField("the action's data", "an object", data);
@@ -299,7 +274,7 @@ function checkBody(body: ActionBody): ActionInput {
   };
 }
 
-/** Error for an invalid action. Its message describes the first fault; `all` contains the faults of all fields. */
+/** Error for an invalid action. The message describes the first fault; `all` contains the faults of all fields. */
 export class ActionInputError extends ActionError {
   constructor(readonly all: readonly { field: string; status: Status; error: string }[]) {
     super(all[0]!.status, all[0]!.error);

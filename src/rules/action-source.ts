@@ -1,34 +1,26 @@
-/**
- * Validates the field `source` of an action, which contains the files from which the service builds the action's code.
- */
+/** Validates the field `source` of an action: the files from which the service builds the action's code. */
 import type { ActionSource, SourceLanguage } from "../data/action-types.js";
 import { describeValue, findUnstorableCharacter, isObject } from "./describe-value.js";
 import { createFlatShape, type Shape } from "./unknown-fields.js";
 
 export const SOURCE_LANGUAGES: readonly SourceLanguage[] = ["typescript", "javascript"];
 export const ACTION_SOURCE_FILES_MAX = 200;
-/**
- * Maximum total size in bytes of all paths and files of an action, because clients send the whole action in one
- * request.
- */
+/** Maximum total size in bytes of all paths and files of an action. The whole action must fit into one request. */
 export const ACTION_SOURCE_MAX_BYTES = 900 * 1024;
 const PATH_MAX_CHARACTERS = 255;
 const SEGMENTS_MAX = 16;
 const PATH_SEGMENT = /^[\w@$+-][\w@$+. -]{0,99}$/;
 
-/** Allowed names of the entry file, which defines `execute`, for each language. */
+/** Allowed names of the main file, which defines `execute`, by language. */
 export const ENTRY_POINT_FILE_NAMES: Record<SourceLanguage, readonly string[]> = {
   typescript: ["action.ts", "action.tsx"],
   javascript: ["action.js", "action.jsx"],
 };
 
-/**
- * Allowed fields of `source`. Requests may contain `map`, but the service ignores it. `files` may have any keys,
- * because they are paths.
- */
+/** Allowed fields of `source`. The names of the fields in `files` are not checked here, because they are paths. */
 export const ACTION_SOURCE_SHAPE: Shape = createFlatShape(["language", "files"], ["map"]);
 
-/** True for a relative path with forward slashes that has no segment `.` or `..`. */
+/** True if a file of an action can have this path: relative, with forward slashes, without `.`, `..` and `node_modules`. */
 export function isValidSourcePath(path: string): boolean {
   const segments = path.split("/");
   const isValidPath = path.length <= PATH_MAX_CHARACTERS && segments.length <= SEGMENTS_MAX;
@@ -38,7 +30,6 @@ export function isValidSourcePath(path: string): boolean {
   );
 }
 
-/** Returns an error message if the value of `source` is invalid; null if it is valid. */
 export function findActionSourceFault(value: unknown): string | null {
   if (value === null) return null;
   if (!isObject(value)) return `source must be an object {language, files} (got ${describeValue(value)})`;
@@ -76,7 +67,7 @@ function findEntryFault(language: SourceLanguage, paths: readonly string[]): str
   return `source.files must contain the file ${first}, which defines "execute"`;
 }
 
-/** Returns the stored form of a value that `findActionSourceFault` accepts. The files are in the order of their paths. */
+/** Returns the stored form of a valid `source`, with the files sorted by path. */
 export function toStoredActionSource(value: unknown): ActionSource | null {
   if (value === null || value === undefined) return null;
   const { language, files, map } = value as ActionSource;
@@ -84,5 +75,5 @@ export function toStoredActionSource(value: unknown): ActionSource | null {
   return { language, files: Object.fromEntries(sorted), ...(map !== undefined && { map }) };
 }
 
-/** Returns the source without its source map, which responses do not contain. */
+/** Returns the source without its source map, which only the service uses. */
 export const omitActionSourceMap = ({ language, files }: ActionSource): ActionSource => ({ language, files });

@@ -1,6 +1,5 @@
 /**
- * Returns warnings about settings of a saved action that have no effect (contract, section 3). The server and the
- * browser both execute this file, so it imports nothing.
+ * Finds settings of a saved action that have no effect (contract, section 3). Imports nothing, because the browser executes this file too.
  */
 
 export interface ActionWarning {
@@ -14,7 +13,7 @@ interface ScheduledAction {
   frequency: string | null;
 }
 
-/** Returns a warning for each setting that has no effect. The list is empty if every setting has an effect. */
+/** Returns a warning for each schedule trigger of an action that has no `frequency` (cron expression). */
 export function listActionWarnings({ triggers, frequency }: ScheduledAction): ActionWarning[] {
   if (frequency) return [];
   return triggers.flatMap(({ trigger }, index) => {

@@ -1,6 +1,5 @@
 /**
- * Groups network addresses for rate limits. IPv6 addresses of one /64 block count as one client, because a client
- * usually has a whole block.
+ * Groups network addresses for rate limits. All IPv6 addresses of one /64 block count as one client, because a client usually has a block.
  */
 import { isIPv6 } from "node:net";
 
@@ -8,8 +7,8 @@ const HEXTET_COUNT = 8;
 const HEXTETS_OF_BLOCK = 4;
 
 /**
- * Returns the key under which the rate limit counts a request. Requests with a live token are counted per network
- * address, because all visitors of a page may share the token. All other requests are counted per credential.
+ * Returns the key under which a rate limit counts a request: the credential, and the block of `address` if it is set.
+ * With an address, visitors who share a page's token do not share the limit.
  */
 export const getRateLimitKey = ({
   credentialId,
@@ -19,17 +18,14 @@ export const getRateLimitKey = ({
   address?: string | undefined;
 }): string => `credential ${credentialId} ${address === undefined ? "" : getAddressBlock(address)}`;
 
-/**
- * Returns the address itself for IPv4, or the first 64 bits for IPv6. An IPv4 address that is written as an IPv6
- * address counts as the IPv4 address.
- */
+/** Returns the address itself for IPv4, or the first 64 bits for IPv6. `::ffff:1.2.3.4` counts as 1.2.3.4. */
 export function getAddressBlock(address: string): string {
   const mappedIpv4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
   if (mappedIpv4 !== undefined || !isIPv6(address)) return mappedIpv4 ?? address;
   const [head = "", tail] = address.split("%")[0]!.split("::");
   const groups = (text: string | undefined) => (text ? text.split(":") : []);
   const hextetsBefore = groups(head);
-  // An IPv4 address in dotted form at the end of an IPv6 address replaces two groups of 16 bits.
+  // An IPv4 address in dotted form at the end of an IPv6 address stands for two groups of 16 bits.
   const hextetsAfter = groups(tail).flatMap((group) => (group.includes(".") ? [group, group] : [group]));
   const zeroCount = tail === undefined ? 0 : Math.max(0, HEXTET_COUNT - hextetsBefore.length - hextetsAfter.length);
   const allHextets = [...hextetsBefore, ...Array<string>(zeroCount).fill("0"), ...hextetsAfter];

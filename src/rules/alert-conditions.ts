@@ -1,21 +1,18 @@
-/**
- * Decides when an alert fires. Pure functions compute the next state of an alert rule from its previous state and an
- * event.
- */
+/** Decides when an alert fires. Pure functions compute the next state of an alert rule from its previous state and an event. */
 import type { AlertRuleFields } from "./alert-input.js";
 
-/** A run of an action's live version that has ended, or a scheduled start that the scheduler skipped. */
+/** A run of an action's live version that has ended, or a planned run that the scheduler skipped. */
 export interface EndedRun {
   id: number;
   actionId: number;
   state: "completed" | "failed" | "skipped";
   scheduled: boolean;
-  /** Reason why the scheduler skipped the run; null if it did not. */
+  /** Reason why the scheduler skipped the run; null if the run was executed. */
   reason: string | null;
   finishedAt: Date;
 }
 
-/** State of an alert rule for one action or for the whole app: the data from which the rule decides if it fires. */
+/** State of an alert rule, for one action or the whole app. From this state, the rule decides if it fires. */
 export interface AlertRuleState {
   /** Outcomes of the latest runs, the newest at the end: "c" for a completed run, "f" for a failed one. */
   outcomes: string;
@@ -25,14 +22,12 @@ export interface AlertRuleState {
   runId: number | null;
 }
 
-/** State of the app's queue and schedules at the time of a check. */
 export interface AppQueueState {
   now: Date;
-  /** Time of the alert rule's last change. The condition `silent` does not count time before this change. */
+  /** Time of the alert rule's last change. The condition `silent` ignores the time before this change. */
   countedSince: Date;
-  /** True if a scheduled run has been due for longer than a minute and no process has claimed it. */
+  /** True if a planned run has been due for more than a minute, but no process has started it. */
   isTickOverdue: boolean;
-  /** Age in milliseconds of the oldest queued run of the app. */
   oldestQueuedMs: number;
 }
 
@@ -80,8 +75,8 @@ export function computeStateAfterRun(rule: AlertRule, state: AlertRuleState, run
 }
 
 /**
- * Returns the rule's next state at a periodic check. The check also detects that no run has succeeded, or that a run
- * waits too long.
+ * Returns the rule's next state at a periodic check. Such a check finds what no run reports: a missing success, a planned run that did
+ * not start, or a long queue.
  */
 export function computeStateAfterCheck(
   rule: AlertRule,

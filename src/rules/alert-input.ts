@@ -20,10 +20,7 @@ const RECIPIENTS_MAX = 10;
 const READ_ONLY = ["id", "appId", "firing", "createdAt", "updatedAt"];
 const PROTECTED_KEY = /^__[^_]?[\s\S]{0,509}$/;
 
-/**
- * Alert rule as the database stores it. Fields that the rule's condition or channel does not use have their default
- * values.
- */
+/** Alert rule as the database stores it. Fields that its condition or channel does not use have their default values. */
 export interface AlertRuleFields {
   name: string;
   condition: AlertCondition;
@@ -32,15 +29,11 @@ export interface AlertRuleFields {
   /** For the condition `failed`: the rule fires if at least `failures` of the last `of` runs failed. */
   failures: number;
   of: number;
-  /**
-   * For the condition `silent`: the rule fires after this number of minutes without a successful run. For `queued`: it
-   * fires if the oldest queued run is older than this number of minutes.
-   */
+  /** Minutes without a successful run (condition `silent`), or age of the oldest queued run (`queued`), at which the rule fires. */
   minutes: number;
   channel: AlertChannel;
-  /** E-mail addresses to which the alert is sent. */
   to: string[];
-  /** Key of the protected setting that contains the URL of the webhook; null for the channel `email`. */
+  /** Key of the protected setting (its value is never in a response) that contains the URL of the webhook; null for the channel `email`. */
   setting: string | null;
   enabled: boolean;
 }
@@ -79,8 +72,7 @@ function requireProtectedKey(value: unknown): string {
 }
 
 /**
- * Validates an alert rule. A field that is absent or null gets its value in `current`, which is the rule before an
- * update, or else its default.
+ * Validates an alert rule. A field that is absent or null keeps its value in `current` (the rule before an update), or gets its default.
  * @throws ActionError REQUEST_INVALID
  */
 export function parseAlertRule(body: unknown, current: Partial<AlertRuleFields> = {}): AlertRuleFields {
@@ -111,10 +103,9 @@ export function parseAlertRule(body: unknown, current: Partial<AlertRuleFields> 
   return input;
 }
 
-/** Destination to which a rule of the channel `webhook` or `slack` sends its alerts. */
 export interface AlertDestination {
   url: URL;
-  /** Secret with which the service signs the webhook request; null for Slack, where the URL itself is the secret. */
+  /** Secret with which the service signs its request to a webhook; null for Slack, where the URL itself is the secret. */
   secret: string | null;
 }
 

@@ -1,13 +1,13 @@
 /** Builds log events about changes of an app. The events contain the names of changed fields, never their values. */
 import { APP_UPDATE_EVENT_NAMES_MAX_BYTES } from "../limits.js";
 
-/** Change of an app: names of the changed fields, and the keys of changed settings if `settings` is one of the fields. */
+/** Names of an app's changed fields. If `settings` is one of them, `keys` contains the keys of the changed settings. */
 export interface AppFieldChanges {
   fields: readonly string[];
   keys?: readonly string[];
 }
 
-/** Returns as many of the names, from the first, as fit into one log event, and the number of omitted names. */
+/** Returns as many names as fit into one log event, in their order, and the number of omitted names. */
 function selectKeysThatFit(names: readonly string[]): { keys: string[]; keysOmitted?: number } {
   let bytes = 0;
   const tooFar = names.findIndex((name) => {
@@ -23,10 +23,7 @@ export function createAppUpdateEvent({ fields, keys }: AppFieldChanges): { type:
   return { type: "app.update", data: { fields, ...(keys && selectKeysThatFit(keys)) } };
 }
 
-/**
- * Builds the event `app.view`: a user has opened a page of the app, with live versions (`live`) or with drafts
- * (`viewer`).
- */
+/** Builds the event `app.view`: a user has opened a page with live versions of actions (`live`) or with drafts (`viewer`). */
 export function createAppViewEvent(environment: "live" | "viewer"): { type: string; data: object } {
   return { type: "app.view", data: { environment } };
 }

@@ -6,35 +6,23 @@ export interface SignedInUserEntry {
   id: number;
   dataSourceId: number;
   data: Record<string, unknown>;
-  /**
-   * Times (ISO 8601) at which the user confirmed the e-mail address or phone number with a code in this session. A
-   * field is absent if the user has not confirmed it.
-   */
+  /** Times (ISO 8601) at which the user confirmed an e-mail address or phone number with a code in this session. Otherwise absent. */
   verified?: { email?: string; sms?: string };
 }
 
-/**
- * Result of `Svc.Session.get()` in a page or a server run (specification, Authentication 3). It describes the user,
- * and contains no credential.
- */
+/** Result of `Svc.Session.get()`. It contains no credential. */
 export interface AppSession {
   appId: number;
-  /**
-   * Person of the organization who is signed in. null for an anonymous visitor, and for a run that no person started,
-   * such as a scheduled run.
-   */
+  /** Person of the organization who is signed in; null for an anonymous visitor, or if no person started the run. */
   user: Person | null;
-  /** Entry of the app user who is signed in on the page, without hashed columns; absent if no app user is signed in. */
+  /** Entry of the app user who is signed in on the page, without hashed columns such as the password; absent if there is none. */
   entries?: { dataSource: SignedInUserEntry };
-  /** Present if the app user has entered the correct password, but not yet the code of the second factor. */
+  /** Present if the app user has entered the correct password, but not yet the code that was sent to the phone. */
   awaits?: "secondFactor";
   environment: DraftOrLive;
 }
 
-/**
- * Returns the session for a page or a run. `credentialId` identifies the page's credential, on which an app user may be
- * signed in.
- */
+/** Returns the session for a page or a run. An app user may be signed in on the page's credential `credentialId`. */
 export type ReadAppSession = (user: {
   appId: number;
   personId: number | null;

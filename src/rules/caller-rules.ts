@@ -1,6 +1,6 @@
 /**
- * Decides which callers an access rule of entries or files allows: everyone, signed-in users, or users whose columns
- * have certain values. Also compares the columns of an entry with the conditions of such a rule.
+ * Decides which callers an access rule allows: everyone, signed-in app users, or app users whose columns have certain values.
+ * Also checks if an entry meets the conditions of such a rule.
  */
 
 import { containsTextFolded } from "./comparable-text.js";
@@ -12,30 +12,26 @@ import { createFlatShape, refuseUnknownFields } from "./unknown-fields.js";
 export type ScalarValue = string | number | boolean;
 
 /**
- * Condition on the value of a column. The value must meet all operators that are present. A text in the condition can
- * contain the placeholder `{{user.Column}}`.
+ * Condition on the value of a column. The value must meet all operators that are present. Texts can contain `{{user.Column}}`,
+ * which stands for a value of the app user.
  */
 export interface ValueCondition {
   /** The column's value must equal this value. A list never equals one of its elements. */
   equals?: ScalarValue;
-  /** The column's value must differ from this value. If the column's value is a list, each element must differ too. */
+  /** The column's value must differ from this value. If it is a list, each element must differ too. */
   notequals?: ScalarValue;
-  /**
-   * Text that the column's value must contain, without regard to case. If the column's value is a list, one element
-   * must contain the text.
-   */
+  /** Text that the column's value, or one element of a list, must contain, without regard to case. */
   contains?: string;
 }
 
-/** Conditions on columns. The key is the name of the column. An entry must meet all of them. */
+/** Conditions by name of the column. An entry must meet all of them. */
 export type ColumnConditions = Readonly<Record<string, ValueCondition>>;
 
-/** Rule that allows every caller. */
 export const ALL_CALLERS_RULE = "all";
 
 export type CallerRule = "all" | "loggedIn" | { user: ColumnConditions };
 
-/** Data of the app user who is signed in to a page: the columns of the user's entry. */
+/** Columns of the entry of the app user who is signed in on a page. */
 export type AppUserData = Readonly<Record<string, unknown>>;
 
 const CONDITION_SHAPE = createFlatShape(["equals", "notequals", "contains"]);
@@ -47,7 +43,7 @@ const VALUE_MAX_CHARACTERS = 1_000;
 const isText = (value: unknown, max: number): value is string =>
   typeof value === "string" && value !== "" && value.length <= max && findUnstorableCharacter(value) < 0;
 
-/** Checks that the value is the name of a column. @throws REQUEST_INVALID that names `field` */
+/** Checks that the value can be the name of a column. @throws REQUEST_INVALID that names `field` */
 export function checkIsColumnName(value: unknown, field: string): void {
   if (!isText(value, COLUMN_MAX_CHARACTERS))
     refuseField(field, `the name of a column, with 1 to ${COLUMN_MAX_CHARACTERS} characters`, value);
@@ -90,16 +86,13 @@ export function checkCallerRule(value: unknown, field: string): asserts value is
   refuseUnknownFields(value, CALLER_RULE_SHAPE, field);
 }
 
-/** Matches a placeholder such as `{{user.Email}}`. Column names contain no braces, so that matching takes linear time. */
+/** Matches a placeholder such as `{{user.Email}}`. A column name with braces is not allowed, so that matching takes linear time. */
 const USER_PLACEHOLDER = /\{\{\s*user\.([^{}]+)\}\}/g;
 const PLACEHOLDER_START = /\{\{\s*user\./;
-/** Maximum number of parsed texts in the cache. A single request of a visitor may need hundreds of parsed texts. */
+/** Maximum number of parsed texts in the cache. One request of a visitor may need hundreds of them. */
 const CACHED_TEMPLATES_MAX = 2_000;
 
-/**
- * Text of an access rule, split into literal parts and placeholders for columns of the user's entry; null if the text
- * contains an invalid placeholder.
- */
+/** Parts of a text: literal texts, and placeholders for columns of the app user. null if a placeholder is invalid. */
 type UserTemplate = readonly (string | { column: string })[] | null;
 
 function parseTemplate(text: string): UserTemplate {
@@ -131,19 +124,13 @@ function isScalar(value: unknown): value is ScalarValue {
   return (typeof value === "string" && value !== "") || typeof value === "number" || typeof value === "boolean";
 }
 
-/**
- * Returns the value of a column of the user's entry. Returns undefined if the value is not a text, number or boolean,
- * or if there is no user; then the rule does not match.
- */
+/** Returns a value of the app user's entry if it is a non-empty text, a number or a boolean; otherwise undefined. */
 function getComparableUserValue(user: AppUserData | null, column: string): ScalarValue | undefined {
   const value = user !== null && Object.hasOwn(user, column) ? user[column] : undefined;
   return isScalar(value) ? value : undefined;
 }
 
-/**
- * Replaces the placeholders in a text with values of the user's entry. Returns undefined if one of these values is
- * missing. If the text is a single placeholder, returns the value itself, so that a number stays a number.
- */
+/** Replaces placeholders by values of the app user; undefined if one is missing. A single placeholder keeps the type of its value. */
 function fillTemplate(value: ScalarValue, user: AppUserData | null): ScalarValue | undefined {
   if (typeof value !== "string") return value;
   const template = parseTemplateCached(value);
@@ -161,10 +148,7 @@ function fillValueCondition(test: ValueCondition, user: AppUserData | null): Val
   return Object.fromEntries(entries.map(([name, value]) => [name, name === "contains" ? String(value) : value]));
 }
 
-/**
- * Returns the conditions with values of the user's entry instead of placeholders; null if one of these values is
- * missing.
- */
+/** Returns the conditions with values of the app user in place of the placeholders; null if one of these values is missing. */
 export function fillConditionPlaceholders(
   conditions: ColumnConditions,
   user: AppUserData | null,
@@ -173,7 +157,6 @@ export function fillConditionPlaceholders(
   return entries.some(([, test]) => test === null) ? null : (Object.fromEntries(entries) as ColumnConditions);
 }
 
-/** True if the value equals `expected`, or is a list that contains `expected`. */
 const equalsOrContains = (value: unknown, expected: ScalarValue): boolean =>
   value === expected || (Array.isArray(value) && value.includes(expected));
 
@@ -185,24 +168,18 @@ function containsText(value: unknown, part: string): boolean {
 const getColumnValue = (data: AppUserData, column: string): unknown =>
   Object.hasOwn(data, column) ? data[column] : undefined;
 
-/**
- * True if the data of an entry meets every condition. As in a `where` filter, a missing column differs from every
- * value.
- */
+/** True if the data of an entry meets every condition. A missing column meets every `notequals`, as in a `where` filter. */
 export function meetsColumnConditions(data: AppUserData, conditions: ColumnConditions): boolean {
   return Object.entries(conditions).every(([column, { equals, notequals, contains }]) => {
     const value = getColumnValue(data, column);
-    // A list of owners never equals one owner. Otherwise each person in the list would count as the owner of the entry.
+    // A list of owners never equals one owner: otherwise, each person in the list would count as the owner of the entry.
     if (equals !== undefined && value !== equals) return false;
     if (notequals !== undefined && equalsOrContains(value, notequals)) return false;
     return contains === undefined || containsText(value, contains);
   });
 }
 
-/**
- * True if the rule allows this app user. A `user` of null stands for an anonymous caller. If a column of the user is
- * empty, the user never meets a condition on this column, not even `notequals`.
- */
+/** True if the rule allows this app user; null is an anonymous caller. A user with an empty column meets no condition on this column. */
 export function isUserAllowedByRule(rule: CallerRule, user: AppUserData | null): boolean {
   const isForAll = rule === ALL_CALLERS_RULE;
   if (isForAll || user === null) return isForAll;

@@ -1,34 +1,28 @@
 /**
- * Parses a large report that a browser sends about a run. The result of the run is not parsed but stays JSON text,
- * because parsing could create two million objects. A worker thread executes this file.
+ * Parses a large report that a browser sends about a run, in a worker thread. The result of the run stays JSON text, because parsing it
+ * could create two million objects.
  */
 import { JSON_MAX_DEPTH } from "../limits.js";
 import { containsInfinity, isObject } from "./describe-value.js";
 import { findJsonFault, readJsonFieldTexts } from "./json-scan.js";
 
-/** Maximum numbers of characters of the name, message and stack of a run's error. Longer texts are truncated. */
+/** Maximum numbers of characters in the name, message and stack of a run's error. Longer texts are truncated. */
 export const CLIENT_RUN_ERROR_MAX_CHARACTERS = { name: 255, message: 10_000, stack: 50_000 } as const;
 
-/** Fields of a report that stay JSON text, because they can be large. */
+/** Fields of a report that stay JSON text, because their values can be large. */
 const UNPARSED_MEMBERS = ["payload", "result"];
 
-/**
- * Maximum number of fields of `error` that are read. If there are more, some are unknown, and the caller rejects the
- * report.
- */
+/** Maximum number of fields of `error` that are read. An error with more fields is invalid anyway. */
 const ERROR_FIELDS_MAX = 20;
 
-/**
- * Matches every JSON text that may contain a number too large for a double. Only such texts are parsed to check their
- * numbers.
- */
+/** Matches every JSON text with a number that may be too large for a double. Only such texts are parsed to check their numbers. */
 const POSSIBLY_INFINITE_NUMBER = /[eE]\+?\d{3}|\d{100}/;
 
 export type ParsedClientReport =
   | { fault: "invalid" | "deep" | "huge" }
   | { fault: null; texts: [name: string, json: string][]; fields: Record<string, unknown> };
 
-/** Returns the reported error with its texts truncated and without nested values. */
+/** Returns the reported error with truncated texts. Nested objects become {}. */
 function truncateError(error: unknown): unknown {
   if (!isObject(error)) return error;
   const fields = Object.entries(error).slice(0, ERROR_FIELDS_MAX);
@@ -40,13 +34,9 @@ function truncateError(error: unknown): unknown {
   );
 }
 
-/**
- * Parses a report. In the result, `texts` contains the payload and the result as JSON texts, and `fields` the values of
- * all other fields.
- */
+/** Parses a report. `texts` contains the payload and the result as JSON text, `fields` the values of all other fields. */
 export function parseLargeClientReport(text: string): ParsedClientReport {
-  // The payload and the result are nested one level inside the report, so the report may have one level more than
-  // JSON_MAX_DEPTH.
+  // The payload and the result are one level below the report, so the report may have one level more than they may.
   const fault = findJsonFault(text, JSON_MAX_DEPTH + 1);
   if (fault !== null) return { fault };
   if (POSSIBLY_INFINITE_NUMBER.test(text) && containsInfinity(JSON.parse(text))) return { fault: "huge" };

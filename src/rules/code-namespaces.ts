@@ -1,21 +1,18 @@
-/** Finds in the syntax tree of an action's code which properties of the global `Svc` the code uses. */
+/** Finds which properties of the global `Svc` (the client library) an action's code uses, in the syntax tree of the code. */
 import type { AnyNode, Pattern, Program } from "acorn";
 import { collectNodesWithScopes, getLiteralKeyName, type LexicalScope, lookUpBinding } from "./code-scopes.js";
 
-/** Use of `Svc.<namespace>` in the source. `offset` is the index of its first character. */
+/** Use of `Svc.<namespace>` in the source. `offset` is the index of the namespace's first character. */
 export interface SvcNamespaceUse {
   namespace: string;
   offset: number;
 }
 
-/**
- * Object that an expression evaluates to: the client library `Svc`, the global object, or null for any other object.
- */
+/** Result of resolving an expression: the client library `Svc`, the global object, or null for everything else. */
 type ResolvedObject = "Svc" | "global" | null;
 
 const GLOBAL_OBJECTS: ReadonlySet<string> = new Set(["window", "globalThis", "self"]);
 
-/** Types of syntax nodes that can read a property of `Svc`, see {@link findUsesInNode}. */
 const NAMESPACE_NODES: ReadonlySet<string> = new Set([
   "MemberExpression",
   "VariableDeclarator",
@@ -23,15 +20,12 @@ const NAMESPACE_NODES: ReadonlySet<string> = new Set([
   "AssignmentPattern",
 ]);
 
-/**
- * Maximum number of members in a chain such as `window.window.Svc` that is resolved. The limit keeps checks fast:
- * generated code may have chains of a hundred thousand members.
- */
+/** Maximum number of steps in resolving a chain such as `window.window.Svc`. Generated code may have chains of 100,000 members. */
 const STEPS_MAX = 8;
 
 /**
- * Returns the properties of `Svc` that the code uses, in the order of the source. Recognizes member access, optional
- * chaining, destructuring, and variables with the value `Svc`. Ignores a variable `Svc` that the code itself declares.
+ * Returns the properties of `Svc` that the code uses, in the order of the source. Recognizes member access, optional chaining,
+ * destructuring, and variables with the value `Svc`. Ignores other variables with the name `Svc`.
  */
 export function findSvcNamespaceUses(program: Program): SvcNamespaceUse[] {
   const uses: SvcNamespaceUse[] = [];

@@ -1,7 +1,7 @@
 /** Parses scripts with acorn. Limits the time that parsing can take. */
 import { Parser, type Program } from "acorn";
 
-/** Methods of acorn's parser that a plugin can override, which acorn's own type declarations lack. */
+/** Methods of acorn's parser that a plugin can override. acorn's own type declarations do not contain them. */
 interface ScopedParser {
   currentScope(): DeclaredNames;
   currentVarScope(): DeclaredNames;
@@ -15,10 +15,7 @@ interface DeclaredNames {
   functions: string[];
 }
 
-/**
- * Maximum number of names in a scope. acorn searches all names of a scope at each declaration: 80,000 in one scope took 8 s, 5,000 take
- * 0.03 s.
- */
+/** Maximum number of names in a scope. acorn searches the scope at each declaration: 80,000 names took 8 s, 5,000 take 0.03 s. */
 const NAMES_PER_SCOPE = 5_000;
 
 const BoundedParser = Parser.extend((Base) => {
@@ -35,10 +32,7 @@ const BoundedParser = Parser.extend((Base) => {
   return BoundedParser as unknown as typeof Parser;
 });
 
-/**
- * Parses a script.
- * @throws SyntaxError whose property `pos` is the offset of the fault; RangeError if nested code overflows the stack
- */
+/** Parses a script. @throws SyntaxError whose property `pos` is the offset of the fault; RangeError if nested code overflows the stack */
 export function parseScript(source: string): Program {
   return BoundedParser.parse(source, { ecmaVersion: "latest", sourceType: "script", ranges: true });
 }

@@ -2,19 +2,18 @@
 import type { AnyNode, Expression, Pattern } from "acorn";
 
 /**
- * Initial value of a variable, and the scope of the value. The initial value is the expression `value` or, if `key` is
- * set, the property `key` of this expression. null if the initial value is not known.
+ * Initial value of a variable, and the scope of this value: the expression `value` or, if `key` is set, the property `key` of `value`.
+ * null if the initial value is not known.
  */
 export type Binding = { value: Expression; key: string | null; scope: LexicalScope } | null;
 
 export interface LexicalScope {
   parent: LexicalScope | null;
-  /** True for the scope of a function, to which `var` declarations belong. */
   isFunctionScope: boolean;
   names: Map<string, Binding>;
   /**
-   * Cache of the bindings of names that were looked up in this scope. The key is the name. Without the cache, every
-   * lookup in deeply nested code would visit all outer scopes.
+   * Bindings that were looked up in this scope, by name. Without this cache, each lookup in deeply nested code would visit all outer
+   * scopes.
    */
   bindingCache: Map<string, Binding | undefined>;
 }
@@ -37,8 +36,8 @@ const FUNCTION_NODES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Returns the nodes of the tree that have one of these types, each with its scope. Does not use recursion, because
- * deeply nested code would overflow the stack.
+ * Returns the nodes that have one of these types, each with its scope. Does not use recursion, because deep nesting would overflow the
+ * stack.
  */
 export function collectNodesWithScopes(
   root: AnyNode,
@@ -56,10 +55,7 @@ export function collectNodesWithScopes(
   return all;
 }
 
-/**
- * Looks up a name in a scope and its outer scopes. Returns its binding; undefined if the code does not declare the
- * name, so that the name is global.
- */
+/** Returns the binding of a name in a scope or its outer scopes; undefined for a global name, which the code does not declare. */
 export function lookUpBinding(scope: LexicalScope, name: string): Binding | undefined {
   if (scope.bindingCache.has(name)) return scope.bindingCache.get(name);
   let binding: Binding | undefined;
@@ -69,7 +65,7 @@ export function lookUpBinding(scope: LexicalScope, name: string): Binding | unde
   return binding;
 }
 
-/** Returns the name of the property that the node `key` stands for; null if the code computes the name at run time. */
+/** Returns the name of the property that the node `key` stands for; null if the code computes this name at run time. */
 export function getLiteralKeyName(key: AnyNode, computed: boolean): string | null {
   if (!computed && key.type === "Identifier") return key.name;
   if (key.type === "Literal") return String(key.value);
@@ -112,10 +108,7 @@ function declareNames(node: AnyNode, outer: LexicalScope, inner: LexicalScope): 
     for (const param of (node as { params: Pattern[] }).params ?? []) bindPattern(param, null, inner);
 }
 
-/**
- * Adds the names on the left side of a declaration to the scope. Stores initial values only for plain names and for one
- * level of destructuring.
- */
+/** Declares the names of a pattern in the scope. Stores initial values only for plain names and one level of destructuring. */
 function bindPattern(pattern: Pattern, binding: Binding, scope: LexicalScope): void {
   switch (pattern.type) {
     case "Identifier":

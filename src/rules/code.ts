@@ -1,7 +1,4 @@
-/**
- * Checks an action's code without running it: the form of `execute`, and that `dependencies` lists the packages that the
- * code uses.
- */
+/** Checks an action's code without running it: the form of `execute`, and that `dependencies` lists the packages that the code uses. */
 import { type AnyNode, type Function as FunctionNode, getLineInfo, type Pattern, type Program } from "acorn";
 import { ActionError } from "../errors.js";
 import { findSvcNamespaceUses } from "./code-namespaces.js";
@@ -13,15 +10,13 @@ const ACCEPTED_FORMS =
   "code must define execute as an async function declaration, an async arrow function bound by const or let, " +
   "or an async function expression bound by const";
 
-/** Fault in an action's code. `offset` is the index in the source of the character with the fault. */
+/** Fault in an action's code. `offset` is the index of the fault in the source. */
 interface CodeFault {
   reason: string;
   offset: number;
 }
 
-/**
- * Top-level definition of `execute`: its position, and the reason why its form is not accepted; null if it is accepted.
- */
+/** Definition of `execute` at the top level: its index in the source, and the reason why its form is rejected (null if it is accepted). */
 interface ExecuteDefinition {
   offset: number;
   refusalReason: string | null;
@@ -29,29 +24,21 @@ interface ExecuteDefinition {
 
 const PACKAGE_BY_NAMESPACE = new Map(BUILT_IN_PACKAGES.map((entry) => [entry.namespace, entry.name]));
 
-/**
- * Checks an action's code.
- * @throws ActionError CODE_VALIDATION_FAILED with line and column of the fault, counted from 1
- */
+/** Checks an action's code. @throws ActionError CODE_VALIDATION_FAILED with line and column of the fault, counted from 1 */
 export function checkCode(source: string, dependencies: readonly string[]): void {
   const fault = findCodeFault(source, dependencies);
   if (fault !== null) throw new ActionError("CODE_VALIDATION_FAILED", fault);
 }
 
-/** Result of parsing an action's code. It contains only data without methods, because a worker thread sends it. */
+/** Result of parsing an action's code. Contains no methods, because a worker thread sends the result. */
 export interface CodeParseResult {
-  /** Error message for a fault other than a missing dependency (specification, Code rules 1 and 2), or null. */
+  /** Error message for invalid code (specification, Code rules 1 and 2); null if only `uses` can contain a fault. */
   fault: string | null;
-  /**
-   * Packages that the code uses, in the order of the source. `fault` is the error message that applies if
-   * `dependencies` does not list the package.
-   */
+  /** Packages that the code uses, in the order of the source. `fault` is the error message if `dependencies` lacks the package. */
   uses: { name: string; fault: string }[];
 }
 
-/**
- * Parses an action's code. For a megabyte of code, this takes nearly a second and several hundred megabytes of memory.
- */
+/** Parses an action's code. For a megabyte of code, this takes nearly a second and several hundred megabytes of memory. */
 export function parseCode(source: string): CodeParseResult {
   const at = ({ offset, reason }: CodeFault) => {
     const { line, column } = getLineInfo(source, offset);
@@ -73,7 +60,7 @@ export function parseCode(source: string): CodeParseResult {
 
 /**
  * Returns the error message for invalid code or a missing dependency; null if the code is valid.
- * @param dependencies null if the caller does not know them; then missing dependencies are not reported
+ * @param dependencies if null, missing dependencies are not reported
  */
 export function findParseResultFault(
   { fault, uses }: CodeParseResult,
@@ -85,14 +72,13 @@ export function findParseResultFault(
 
 /**
  * Returns the error message for invalid code (specification, Code rules 1 to 3); null if the code is valid.
- * `execute` is valid without a parameter too, because a function can ignore its argument.
- * @param dependencies null if the caller does not know them; then missing dependencies are not reported
+ * @param dependencies if null, missing dependencies are not reported
  */
 export function findCodeFault(source: string, dependencies: readonly string[] | null): string | null {
   return findParseResultFault(parseCode(source), dependencies);
 }
 
-/** Error message for code that contains `import` or `export`, which are allowed only in modules. */
+/** Error message for code with `import` or `export`, which only modules can contain. */
 const MODULE_SYNTAX =
   "'import' and 'export' are not supported in code: list packages in dependencies and use their globals, or send the files as source";
 
@@ -178,7 +164,6 @@ function findFunctionRefusalReason(node: FunctionNode, form: string): string | n
   return pattern?.type === "ArrayPattern" ? `a ${form} whose first parameter cannot receive the object context` : null;
 }
 
-/** Returns all variable names that the left side of a declaration declares, also inside destructuring patterns. */
 function collectBoundNames(pattern: Pattern): string[] {
   switch (pattern.type) {
     case "Identifier":
@@ -206,10 +191,7 @@ function listDeclaredFunctionNames(statement: AnyNode): string[] {
     .flatMap(({ id }) => collectBoundNames(id));
 }
 
-/**
- * Finds the first use of each package. Returns it with the error message that applies if the package is not in
- * `dependencies`.
- */
+/** Finds the first use of each package, with the error message for the case that `dependencies` lacks the package. */
 function findPackageUses(program: Program): (CodeFault & { name: string })[] {
   const first = new Map<string, CodeFault & { name: string }>();
   for (const { namespace, offset } of findSvcNamespaceUses(program)) {

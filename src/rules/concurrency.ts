@@ -1,11 +1,11 @@
-/** Decides for runs with the same concurrency key which of them start, wait or are cancelled. */
+/** Decides for runs with the same concurrency key (a value in their payload) which of them start, wait or are cancelled. */
 import type { ConcurrencyPolicy } from "../data/action-types.js";
 
-/** Unfinished run. It counts toward the concurrency limit, or waits because the limit is reached. */
+/** Unfinished run: it has started, or it waits because the concurrency limit is reached. */
 export interface ContendingRun {
   runId: number;
   policy: ConcurrencyPolicy;
-  /** True if the run was allowed to start. It then counts for the concurrency limit until it ends. */
+  /** True if the run was allowed to start. It counts for the concurrency limit until it ends. */
   admitted: boolean;
 }
 
@@ -13,20 +13,16 @@ export interface ContendingRun {
 export interface RunAdmissionDecision {
   admit: number[];
   skip: number[];
-  /** Runs to cancel. `runId` is the run to cancel, and `for` is the ID of the run that replaces it. */
+  /** `runId` is a run to cancel; `for` is the ID of the newer run that replaces it. */
   cancel: { runId: number; for: number }[];
 }
 
-/**
- * Decides which runs start now.
- * @param limit maximum number of runs at the same time
- * @param runs all unfinished runs with the same concurrency key, ordered by ID
- */
+/** Decides which runs start now. @param runs all unfinished runs with the same concurrency key, ordered by ID */
 export function decideRunAdmission(limit: number, runs: readonly ContendingRun[]): RunAdmissionDecision {
   const verdict: RunAdmissionDecision = { admit: [], skip: [], cancel: [] };
   const cancellingIds = runs.filter(({ policy }) => policy === "cancel").map(({ runId }) => runId);
   const newestId = cancellingIds.at(-1);
-  /** ID below which all runs are cancelled, because at least `limit` newer runs have the policy `cancel`. */
+  /** Runs with a lower ID are cancelled, because at least `limit` newer runs have the policy `cancel`. */
   const lastDisplaced = cancellingIds.at(-limit) ?? Number.NEGATIVE_INFINITY;
   let runningCount = runs.filter(({ admitted }) => admitted).length;
   for (const { runId, policy, admitted } of runs) {

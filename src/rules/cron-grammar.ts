@@ -3,10 +3,7 @@ import { describeValue } from "./describe-value.js";
 
 type NumberSet = ReadonlySet<number>;
 
-/**
- * For each field of a cron expression, the values at which the schedule starts a run. `isAnyDay` and `isAnyWeekday` are
- * true if the text of the field is just `*`.
- */
+/** Values of each field of a cron expression. `isAnyDay` and `isAnyWeekday` are true if the text of the field is just `*`. */
 export interface CronFields {
   minutes: NumberSet;
   hours: NumberSet;
@@ -36,8 +33,8 @@ const FIELDS: readonly FieldRange[] = [
 const TEXT_MAX_CHARACTERS = 255;
 
 /**
- * Matches an item of a cron field: `*`, a step of `*`, `a`, `a-b` or `a-b/n`. A step needs `*` or a range, because
- * `5/15` has different meanings in different implementations of cron.
+ * Matches one item of a cron field: a number, a range or `*`. Only the latter two can have a step: cron programs interpret `5/15`
+ * differently.
  */
 const FIELD_ITEM = /^(?:\*|(\d{1,2})(?:-(\d{1,2}))?)(?:\/(\d{1,2}))?$/;
 
@@ -87,8 +84,7 @@ function addItem(values: Set<number>, item: string, { min, max }: FieldRange): s
 }
 
 /**
- * True if the schedule includes every day. If both the day field and the weekday field have values other than `*`, cron
- * runs on days that match one of the two fields. If one of the fields is just `*`, only the other one counts.
+ * True if the schedule includes every day. If neither the day nor the weekday field is `*`, cron runs on days that match one of the two.
  */
 export function firesEveryDay({ days, weekdays, isAnyDay, isAnyWeekday }: CronFields): boolean {
   const allDays = days.size === 31;
@@ -96,12 +92,11 @@ export function firesEveryDay({ days, weekdays, isAnyDay, isAnyWeekday }: CronFi
   return isAnyDay || isAnyWeekday ? allDays && allWeekdays : allDays || allWeekdays;
 }
 
-/** True if the schedule includes all minutes of all days, in any notation. */
 export function firesEveryMinute(fields: CronFields): boolean {
   return fields.minutes.size === 60 && fields.hours.size === 24 && fields.months.size === 12 && firesEveryDay(fields);
 }
 
-/** True if the schedule has a start time in some year: `0 0 31 2 *` has none, `0 0 29 2 *` has one every four years. */
+/** True if the schedule ever starts a run: `0 0 31 2 *` never does, `0 0 29 2 *` does in leap years. */
 export function canEverFire({ days, months, isAnyWeekday }: CronFields): boolean {
   if (!isAnyWeekday) return true;
   return [...months].some((month) => [...days].some((day) => day <= DAYS_OF_MONTH[month - 1]!));

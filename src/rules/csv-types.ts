@@ -1,14 +1,10 @@
-/**
- * Converts CSV cells to values of their column's type, and detects the type of a column. The service's imports and the
- * preview in Studio both execute this file, so it imports nothing.
- */
+/** Converts CSV cells to values of a type, and detects the type of a column. Imports nothing, because Studio executes this file too. */
 
-/** Types to which CSV cells can be converted. A date is stored as text in ISO 8601, because entries are JSON. */
+/** Types to which CSV cells can be converted. A date stays text (ISO 8601), because entries are JSON. */
 export const CSV_CELL_TYPES = ["text", "number", "boolean", "date"] as const;
 export type CsvCellType = (typeof CSV_CELL_TYPES)[number];
 export type CsvCellValue = string | number | boolean | null;
 
-/** Description of each cell type, with examples, for error messages. */
 export const CSV_CELL_TYPE_DESCRIPTIONS: Readonly<Record<CsvCellType, string>> = {
   text: "a text",
   number: "a number such as 1234.5",
@@ -40,10 +36,7 @@ function isCalendarDay(day: string): boolean {
   return !Number.isNaN(time) && new Date(time).toISOString().startsWith(day);
 }
 
-/**
- * Converts a date to ISO 8601. Converts a time to UTC; a time without a time zone counts as UTC. Returns undefined if
- * the text is no date.
- */
+/** Converts a date to ISO 8601, and a time to UTC. A time without a time zone counts as UTC. Returns undefined if the text is no date. */
 function parseDate(text: string): string | undefined {
   const [, days, months, years] = DOTTED_DATE.exec(text) ?? [];
   const iso = years === undefined ? text : `${years}-${months!.padStart(2, "0")}-${days!.padStart(2, "0")}`;
@@ -54,10 +47,7 @@ function parseDate(text: string): string | undefined {
   return Number.isNaN(time) ? undefined : new Date(time).toISOString();
 }
 
-/**
- * Converts the text of a cell to the type; undefined if this is not possible. A blank cell becomes null, except for the
- * type `text`.
- */
+/** Converts a cell to the type; undefined if this is not possible. A blank cell becomes null, except for the type `text`. */
 export function convertCsvCell(cell: string, type: CsvCellType): CsvCellValue | undefined {
   if (type === "text") return cell;
   const text = cell.trim();
@@ -68,22 +58,16 @@ export function convertCsvCell(cell: string, type: CsvCellType): CsvCellValue | 
   return Object.hasOwn(BOOLEAN_BY_WORD, word) ? BOOLEAN_BY_WORD[word] : undefined;
 }
 
-/**
- * Returns false if converting the text to a number and back would change the text, as for 00123, 1.10 and
- * 0.12345678901234567890.
- */
+/** Returns false if converting to a number and back would change the text, as for 00123, 1.10 and 0.12345678901234567890. */
 const isExactNumber = (text: string): boolean => parseNumber(text) !== undefined && String(Number(text)) === text;
 
-/** Returns false for a time without a time zone: the time is probably local, and parseDate() would treat it as UTC. */
+/** Returns false for a time without a time zone: it is probably a local time, but parseDate() would treat it as UTC. */
 function isExactDate(text: string): boolean {
   const [, , clock, zone] = ISO_DATE.exec(text) ?? [];
   return parseDate(text) !== undefined && (clock === undefined || zone !== undefined);
 }
 
-/**
- * Returns the type that fits all cells, as a suggestion for a person. Returns `text` if a cell would lose characters or
- * its time of day as another type.
- */
+/** Suggests a type that fits all cells. Returns `text` if a cell would lose characters or its time of day as another type. */
 export function detectCsvCellType(cells: readonly string[]): CsvCellType {
   const texts = cells.map((cell) => cell.trim()).filter((text) => text !== "");
   if (texts.length === 0) return "text";

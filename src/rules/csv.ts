@@ -1,22 +1,16 @@
-/**
- * Parses CSV (RFC 4180) that arrives in parts, and detects its delimiter. Reads each character once. The service's
- * imports and Studio's preview both run this file, so it imports nothing.
- */
+/** Parses CSV (RFC 4180) that arrives in parts, and detects its delimiter. Imports nothing, because Studio executes this file too. */
 
-/** Number of characters at the start of a CSV file that are searched for the delimiter. Usual headers are shorter. */
+/** Number of characters at the start of a CSV file in which the delimiter is searched. Headers are usually shorter. */
 export const DELIMITER_DETECTION_CHARACTERS = 64 * 1024;
 
 /** Maximum number of cells in a row: the maximum number of columns of an entry. */
 export const CSV_CELLS_PER_ROW_MAX = 1_000;
 
-/**
- * Delimiters that are detected, in order of preference. A vertical bar is used only if the header contains none of
- * them.
- */
+/** Delimiters that are detected, in order of preference. `|` is used only if the header contains none of them. */
 const DETECTED_DELIMITERS = [",", ";", "\t"] as const;
 const FALLBACK_DELIMITER = "|";
 const SAMPLE_ROWS = 50;
-/** Number of characters of a sample that are parsed in one step. Parsing stops after SAMPLE_ROWS rows. */
+/** Number of characters of a sample that are parsed in one step, until SAMPLE_ROWS rows are found. */
 const PART_CHARACTERS = 2_048;
 
 const QUOTE_CODE = 34;
@@ -24,10 +18,7 @@ const CR = 13;
 const LF = 10;
 const SPACE_CODE = 32;
 
-/**
- * Error for a text that is not CSV. `row` is the number of the row with the fault: the first row is 1, and blank lines
- * do not count.
- */
+/** Error for a text that is not CSV. `row` is the number of the row with the fault, counted from 1 without blank lines. */
 export class CsvError extends Error {
   readonly row: number;
 
@@ -37,38 +28,28 @@ export class CsvError extends Error {
   }
 }
 
-/**
- * True for a single character that can separate cells. Quotes, line breaks, byte order marks and surrogates cannot
- * separate cells.
- */
+/** True for a character that can separate cells: no quote, line break, byte order mark or surrogate. */
 export const isValidDelimiter = (text: string): boolean =>
   text.length === 1 && !/["\r\n\uFEFF\uD800-\uDFFF]/.test(text);
 
-/**
- * State of the parser within a cell. "bare": in a cell without quotes. "closing": after a quote that may end the quoted
- * cell. "closed": after the end of a quoted cell.
- */
+/** State within a cell: "bare": without quotes; "closing": after a quote that may end the quoted cell; "closed": after this end. */
 type ParserState = "start" | "bare" | "quoted" | "closing" | "closed";
 
-/** Parses rows of a text that arrives in parts. A part can end anywhere, even between `\r` and `\n` or inside a quote. */
+/** Parses rows of a text that arrives in parts. A part can end anywhere, even between `\r` and `\n` or inside a quoted cell. */
 export class CsvParser {
   private readonly delimiterCode: number;
   private state: ParserState = "start";
   private cells: string[] = [];
   private cell = "";
   private rows = 0;
-  /** Number of characters received since the end of the last row. */
   unfinishedRowCharacters = 0;
 
-  /** @param delimiter single character for which `isValidDelimiter` is true */
   constructor(delimiter: string) {
     this.delimiterCode = delimiter.charCodeAt(0);
   }
 
   /**
-   * Parses the next part of the text. Returns the rows that end in this part. Ignores empty lines, so CRLF needs no
-   * special case. A line `""` is a row with one empty cell.
-   * @throws CsvError
+   * Parses the next part of the text, and returns the rows that end in it. Ignores empty lines, so that CRLF works too. @throws CsvError
    */
   write(text: string): string[][] {
     const rows: string[][] = [];
@@ -106,10 +87,7 @@ export class CsvParser {
     return rows;
   }
 
-  /**
-   * Must be called at the end of the text. Returns the last row if the text does not end with a line break.
-   * @throws CsvError
-   */
+  /** Must be called at the end of the text. Returns the last row if no line break follows it. @throws CsvError */
   finish(): string[][] {
     const rows: string[][] = [];
     if (this.state === "quoted") throw this.createQuoteError();
@@ -130,7 +108,10 @@ export class CsvParser {
     );
   }
 
-  /** Handles the character after a quote in a quoted cell: two quotes stand for one, and spaces may follow the closing quote. */
+  /**
+   * Handles the character after a quote in a quoted cell: a second quote stands for a quote; after the closing quote, only spaces may
+   * follow.
+   */
   private handleAfterQuote(code: number): void {
     if (this.state === "closing" && code === QUOTE_CODE) {
       this.cell += '"';
@@ -158,10 +139,7 @@ export class CsvParser {
   }
 }
 
-/**
- * Returns the first row, even if the sample cuts it off, and the complete rows after it. Returns null if the text is
- * not CSV with this delimiter.
- */
+/** Returns the first row, even if it is incomplete, and the complete rows after it. Returns null if the text is not CSV. */
 function parseSampleRows(text: string, delimiter: string, isWhole: boolean): string[][] | null {
   const parser = new CsvParser(delimiter);
   try {
@@ -178,8 +156,7 @@ function parseSampleRows(text: string, delimiter: string, isWhole: boolean): str
 }
 
 /**
- * Rates the rows into which a delimiter splits a text. `fit` is 2 if all rows have as many cells as the header, 1 if no
- * row has more, and 0 otherwise.
+ * Rates the rows by their number of cells. `fit`: 2 if it is that of the header (two or more) in all rows, 1 if no row has more, else 0.
  */
 function rateRows(rows: string[][] | null): { fit: number; columns: number } {
   const [header, ...rest] = rows ?? [];
@@ -191,14 +168,12 @@ function rateRows(rows: string[][] | null): { fit: number; columns: number } {
 
 export interface CsvDetectionResult {
   delimiter: string;
-  /** Number of characters of a first line such as `sep=;`, which is not data; 0 if there is none. */
+  /** Number of characters of a first line such as `sep=;`, which is not data; 0 if there is no such line. */
   skippedCharacters: number;
 }
 
 /**
- * Detects the delimiter of a CSV text. If the text has a first line such as `sep=;`, returns its character. Otherwise
- * returns the delimiter that splits all rows into the same number of cells, and into as many as possible. If no
- * delimiter does, returns a comma.
+ * Detects the delimiter: the one in a first line such as `sep=;`, otherwise the one whose rows fit the header best, otherwise a comma.
  * @param isWhole true if the sample is the whole text
  */
 export function detectDelimiter(sample: string, isWhole: boolean): CsvDetectionResult {
