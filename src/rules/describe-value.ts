@@ -2,10 +2,7 @@
 
 const QUOTED_CHARACTERS_MAX = 60;
 
-/**
- * Describes a value that a caller sent, such as "nothing" or "an array of 3". For a text, quotes at most about 60 of
- * its characters.
- */
+/** Describes a value that a caller sent, such as "nothing" or "an array of 3". Of a text, quotes about 60 characters at most. */
 export function describeValue(value: unknown): string {
   if (value === undefined) return "nothing";
   if (Array.isArray(value)) return `an array of ${value.length}`;
@@ -16,7 +13,7 @@ export function describeValue(value: unknown): string {
   return `${quotedStart.slice(0, QUOTED_CHARACTERS_MAX).toWellFormed()}…"`;
 }
 
-/** Describes a value like `describeValue`, but does not quote a text, because the text may be a secret. */
+/** Like `describeValue`, but never quotes a text, because it may be a secret. */
 export const describeType = (value: unknown): string => (typeof value === "string" ? "a string" : describeValue(value));
 
 /** True for a JSON object: neither null nor an array. */
@@ -24,17 +21,14 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Counts Unicode characters as PostgreSQL does. An emoji counts as one character, although `length` counts two. */
+/** Counts Unicode characters as PostgreSQL does: an emoji is one character, although its `length` is 2. */
 export function countCharacters(text: string): number {
   let count = 0;
   for (const _ of text) count += 1;
   return count;
 }
 
-/**
- * Returns the index of the first character that PostgreSQL cannot store in a text column (U+0000, a lone surrogate); -1
- * if there is none.
- */
+/** Returns the index of the first character that PostgreSQL cannot store as text: U+0000 or a lone surrogate. -1 if there is none. */
 export function findUnstorableCharacter(text: string): number {
   const nul = text.indexOf("\0");
   const surrogateIndex = text.isWellFormed() ? -1 : text.search(/\p{Surrogate}/u);
@@ -42,8 +36,7 @@ export function findUnstorableCharacter(text: string): number {
 }
 
 /**
- * True if objects and arrays in the value nest deeper than `levels`. Callers reject such values: JSON.parse accepts any
- * depth, but JSON.stringify overflows the stack.
+ * True if objects and arrays in the value nest deeper than `levels`. JSON.parse accepts any depth, but JSON.stringify overflows the stack.
  */
 export function nestsDeeperThan(value: unknown, levels: number): boolean {
   if (typeof value !== "object" || value === null) return false;
@@ -51,10 +44,7 @@ export function nestsDeeperThan(value: unknown, levels: number): boolean {
   return Object.values(value).some((innerValue) => nestsDeeperThan(innerValue, levels - 1));
 }
 
-/**
- * True if the value contains Infinity at any depth. JSON.parse returns Infinity for `1e999`, and JSON.stringify would
- * write null for it.
- */
+/** True if the value contains Infinity at any depth. JSON.parse returns Infinity for `1e999`, but JSON.stringify writes it as null. */
 export function containsInfinity(value: unknown): boolean {
   const pendingValues = [value];
   while (pendingValues.length > 0) {

@@ -1,13 +1,10 @@
 /**
- * Returns encoded forms of a secret. The service masks these forms in responses, because a server may repeat the secret
- * in one of them.
+ * Returns encoded forms of a secret, such as hexadecimal. The service masks these forms in responses too, because a server may send the
+ * secret back in one of them.
  */
 
 const BASE32_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
-/**
- * Minimum length of a secret for which encoded forms are searched. Encoded forms of shorter secrets would also occur in
- * unrelated text.
- */
+/** Minimum length of a secret whose encoded forms are masked. Forms of shorter secrets would also occur in unrelated text. */
 const FORMS_MIN_CHARACTERS = 8;
 const SEPARATORS = [",", ", ", " ", "", ";", "-"];
 
@@ -30,7 +27,6 @@ const toRot13 = (text: string): string =>
     return String.fromCharCode(((letter.charCodeAt(0) - base + 13) % 26) + base);
   });
 
-/** Returns the encoded forms of a secret; an empty array if the secret has fewer than FORMS_MIN_CHARACTERS characters. */
 export function listEncodedForms(value: string): string[] {
   if (value.length < FORMS_MIN_CHARACTERS) return [];
   const bytes = [...Buffer.from(value)];

@@ -7,27 +7,20 @@ export interface PublicEnv {
   appId: number;
   /** URL of the service's API, without a trailing slash. */
   apiUrl: string;
-  /** `viewer`: the page shows draft versions to an editor. `live`: the page shows live versions to visitors. */
+  /** `viewer`: the page shows drafts to an editor. `live`: the page shows live versions to visitors. */
   environment: "viewer" | "live";
-  /** Public settings of the app. Protected and private settings are never part of a page. */
   appSettings: SettingsByKey;
-  /** Time limit of a client action in milliseconds. */
   clientTimeoutMs: number;
 }
 
 /** Value of `window.ENV` in a page with a credential. */
 export interface RuntimeEnv extends PublicEnv {
   session: AppSession;
-  /**
-   * Token of a page that has no cookie. The client library removes this token from `window.ENV` when the library loads.
-   */
+  /** Token of a page that has no cookie. The client library removes the token from `window.ENV` when it loads. */
   token?: string;
 }
 
-/**
- * Matches characters that could end the script element, start an HTML comment in it, or (in older JavaScript) end a
- * string.
- */
+/** Matches characters that could end the script element, start an HTML comment in it, or end a string in older JavaScript. */
 const UNSAFE_IN_SCRIPT = /[<>\u2028\u2029]/g;
 
 /** Returns the value as a JavaScript literal that is safe inside a script element. */
@@ -39,8 +32,8 @@ export function toScriptLiteral(value: unknown): string {
 }
 
 /**
- * Builds the script that sets `window.ENV`. The script parses `env` from a JSON string, because in an object literal the key `"__proto__"`
- * would set the prototype instead of a property.
+ * Builds the script that sets `window.ENV`. It parses `env` from a JSON string, because in an object literal, the key `"__proto__"`
+ * would set the prototype.
  */
 export function buildWindowEnvScript(env: PublicEnv): string {
   return `window.ENV = JSON.parse(${toScriptLiteral(JSON.stringify(env))});\n`;

@@ -4,18 +4,12 @@ import { describeValue } from "./describe-value.js";
 
 const TEXT_MAX_CHARACTERS = 255;
 
-/**
- * Throws the error for an invalid field.
- * @throws REQUEST_INVALID with the message `<field> must be <expected> (got <received>)`
- */
+/** @throws REQUEST_INVALID with the message `<field> must be <expected> (got <received>)` */
 export function refuseField(field: string, expected: string, received: unknown): never {
   throw new ActionError("REQUEST_INVALID", `${field} must be ${expected} (got ${describeValue(received)})`);
 }
 
-/**
- * Returns the text without spaces at its ends. Checks that it has 1 to 255 characters that PostgreSQL can store.
- * @throws REQUEST_INVALID
- */
+/** Returns the trimmed text. It must have 1 to 255 characters that PostgreSQL can store. @throws REQUEST_INVALID */
 export function requireText(value: unknown, field: string): string {
   const text = typeof value === "string" ? value.trim() : "";
   if (text !== "" && text.length <= TEXT_MAX_CHARACTERS && !text.includes("\0") && text.isWellFormed()) return text;
@@ -29,7 +23,7 @@ export function requireEmail(value: unknown, field: string): string {
   throw new ActionError("REQUEST_INVALID", `${field} must be an e-mail address`);
 }
 
-/** Parses an ID, which must be a positive integer; null if the field is absent. @throws REQUEST_INVALID */
+/** Parses an ID, a positive integer; null if the field is absent. @throws REQUEST_INVALID */
 export function parseOptionalId(value: unknown, field: string): number | null {
   if (value === undefined || value === null) return null;
   if (Number.isSafeInteger(value) && (value as number) > 0) return value as number;

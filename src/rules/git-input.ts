@@ -14,35 +14,30 @@ const REF_MAX_CHARACTERS = 200;
 const CREDENTIAL_MAX_CHARACTERS = 1_000;
 const BRANCH_REF_PREFIX = "refs/heads/";
 const TAG_REF_PREFIX = "refs/tags/";
-/**
- * User name that is sent to the Git server if the connection has none. With an access token, Git servers accept any
- * name.
- */
+/** User name for the Git server if the connection has none. With an access token, Git servers accept any name. */
 const DEFAULT_USERNAME = "git";
 
-/** Fields of a Git connection that responses contain. Responses never contain the access token. */
+/** Fields of a Git connection in responses, which never contain the access token. */
 export interface GitConnectionFields {
   provider: GitProvider;
   /** URL of the repository, without a slash at its end. */
   url: string;
   branch: string;
-  /** Folder of the project in the repository; "" for the root. */
+  /** Folder of the project in the repository; "" for the repository's root. */
   folder: string;
-  /**
-   * Pattern for names of tags, such as `v*`. If a tag matches, the service pulls it and publishes the app. null: the
-   * service pulls no tags.
-   */
+  /** Pattern for names of tags, such as `v*`. The service pulls a tag that matches, and publishes the app. null: no tags are pulled. */
   tagPattern: string | null;
-  /** True if a pull removes the app's actions and data sources that the repository does not contain. */
+  /**
+   * True if a pull also removes actions and data sources that the repository does not contain. A data source with entries is never removed.
+   */
   prune: boolean;
-  /** User name that the service sends to the Git server together with the access token. */
   username: string;
 }
 
 export interface GitConnectionInput extends GitConnectionFields {
-  /** Access token for the repository. null removes the stored token; undefined keeps the stored token. */
+  /** Access token for the repository. null removes the stored token; undefined leaves it unchanged. */
   token: string | null | undefined;
-  /** True if the service must replace the secret of the webhook with a new one. */
+  /** True if the service must replace the secret of the webhook. */
   newSecret: boolean;
 }
 
@@ -67,7 +62,7 @@ const isRefName = (name: string): boolean =>
   !/\.\.|\/\/|@\{|\/\.|\.\/|[./]$|\.lock$/.test(name) &&
   !name.startsWith(".");
 
-/** Throws the error for an invalid field that may contain a token. The message does not quote the field's value. */
+/** Throws the error for an invalid field whose value may contain a token, so that the message must not quote the value. */
 function throwWithoutValue(field: string, expected: string, value: unknown): never {
   throw new ActionError("REQUEST_INVALID", `${field} must be ${expected} (got ${describeType(value)})`);
 }
@@ -102,7 +97,7 @@ function readToken(token: unknown, expected: string): string | null | undefined 
 }
 
 /**
- * Validates the settings of a Git connection. Ignores unknown fields, which `refuseUnknownGitConnectionFields` rejects.
+ * Validates the settings of a Git connection, but not that there are no unknown fields.
  * @param allowHttp true if http URLs are valid (ALLOW_PRIVATE_NETWORK)
  * @throws REQUEST_INVALID with the name of the invalid field
  */
@@ -143,15 +138,12 @@ export function parseGitConnectionInput(body: unknown, allowHttp: boolean): GitC
   return input;
 }
 
-/**
- * Rejects unknown fields. Callers call this function after all other checks, so that other faults are reported first.
- * @throws REQUEST_INVALID
- */
+/** Rejects unknown fields. Must be called after all other checks, so that other faults are reported first. @throws REQUEST_INVALID */
 export function refuseUnknownGitConnectionFields(body: unknown): void {
   refuseUnknownFields(body, createFlatShape(GIT_FIELD_NAMES, READ_ONLY));
 }
 
-/** True if the name of a tag matches the pattern, in which `*` stands for any number of characters. */
+/** True if the name of a tag matches the pattern, in which `*` stands for any characters. */
 export function matchesTagPattern(name: string, pattern: string): boolean {
   const [first = "", ...rest] = pattern.split("*");
   const last = rest.pop();
@@ -166,7 +158,7 @@ export function matchesTagPattern(name: string, pattern: string): boolean {
   return true;
 }
 
-/** Branch or tag that the service pulls. `publishesApp` is true if the pull also publishes the app. */
+/** Branch or tag that the service pulls. `publishesApp`: the pull also publishes the app. */
 export interface PulledRef {
   ref: string;
   publishesApp: boolean;
@@ -177,7 +169,6 @@ export const getBranchRef = ({ branch }: Pick<GitConnectionFields, "branch">): P
   publishesApp: false,
 });
 
-/** Returns the branch or tag if the connection's settings say that the service pulls this ref; otherwise null. */
 export function findPulledRef(
   ref: string,
   { branch, tagPattern }: Pick<GitConnectionFields, "branch" | "tagPattern">,
@@ -188,16 +179,11 @@ export function findPulledRef(
   return { ref, publishesApp: true };
 }
 
-/** Checks that a ref is a text. @throws REQUEST_INVALID */
 export function checkGitRefIsText(ref: unknown): void {
   if (ref !== undefined && ref !== null && typeof ref !== "string") refuseField("ref", "a branch or tag", ref);
 }
 
-/**
- * Parses the hash of the commit that a person has reviewed. The pull must get exactly this commit. null allows any
- * commit.
- * @throws REQUEST_INVALID
- */
+/** Parses the hash of the commit that a person has reviewed, and that the pull must get. null: any commit. @throws REQUEST_INVALID */
 export function parseReviewedCommitHash(commit: unknown): string | null {
   if (commit === undefined || commit === null) return null;
   if (typeof commit === "string" && /^[0-9a-f]{40}$/.test(commit)) return commit;
@@ -205,7 +191,7 @@ export function parseReviewedCommitHash(commit: unknown): string | null {
 }
 
 /**
- * Parses the field `ref` in the body of `POST …/git/pull`. It must be a branch or tag that the service pulls.
+ * Parses `ref` in the body of `POST …/git/pull`: a branch or tag that the service pulls; if absent, the branch of the connection.
  * @throws ActionError REQUEST_INVALID
  */
 export function parsePullRef(ref: unknown, fields: Pick<GitConnectionFields, "branch" | "tagPattern">): PulledRef {

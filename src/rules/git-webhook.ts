@@ -5,7 +5,7 @@ import { describeValue, isObject } from "./describe-value.js";
 import type { GitProvider } from "./git-input.js";
 import { hasValidSignature, type SignatureAuth, type SignedRequest } from "./http/signatures.js";
 
-/** Matches a hash of only zeros, which a push event contains if the branch or tag was deleted. */
+/** Matches a hash of zeros, which a push event contains if a branch or tag was deleted. */
 const ZERO_HASH = /^0+$/;
 const REF_MAX_CHARACTERS = 300;
 
@@ -14,10 +14,7 @@ const SIGNATURE_BY_PROVIDER: Record<Exclude<GitProvider, "gitlab">, Omit<Signatu
   gitea: { type: "signature", scheme: "hmac", header: "X-Gitea-Signature" },
 };
 
-/**
- * True if the request's header contains the secret of the webhook, which GitLab sends instead of a signature. Compares
- * in constant time.
- */
+/** True if the header contains the webhook's secret, which GitLab sends instead of a signature. Compares in constant time. */
 function hasSecretHeader({ header }: SignedRequest, secret: string): boolean {
   const [input, expected] = [Buffer.from(header("x-gitlab-token") ?? ""), Buffer.from(secret)];
   return input.length === expected.length && timingSafeEqual(input, expected);
@@ -30,8 +27,7 @@ export function isAuthenticGitWebhook(provider: GitProvider, request: SignedRequ
 }
 
 /**
- * Returns the pushed branch or tag as a ref such as `refs/heads/main`. Returns null for other events, and if the branch
- * or tag was deleted.
+ * Returns the pushed branch or tag as a ref such as `refs/heads/main`; null for other events, and if the branch or tag was deleted.
  * @throws REQUEST_INVALID for a body that is not JSON, such as a form
  */
 export function parsePushedRef(body: Uint8Array, contentType: string | undefined): string | null {

@@ -1,6 +1,6 @@
 /**
- * Validates the field `integrationOrigins`: the origins to which an action may send requests. Converts origins to the
- * form in which they are stored and compared.
+ * Validates the field `integrationOrigins` of an action: the origins to which it may send requests. Converts origins to the form in which
+ * they are stored and compared.
  */
 import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
@@ -9,17 +9,14 @@ import { describeValue } from "./describe-value.js";
 
 const ORIGIN_MAX_CHARACTERS = 300;
 const HOST_MAX_CHARACTERS = 253;
-/**
- * Matches one label of a host name after IDNA conversion. The URL parser alone would also accept `*` and other
- * characters.
- */
+/** Matches one label of a host name, in the ASCII form of the URL parser, which also accepts `*` and other characters. */
 const HOST_LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
 const HTTP_SCHEME = /^https?:\/\//i;
 const LOOPBACK_NAME = /(?:^|\.)localhost$/;
 const PRIVATE_RANGES: ReadonlySet<string> = new Set(["loopback", "private", "linkLocal", "uniqueLocal", "unspecified"]);
 
 interface OriginRules {
-  /** True if http and loopback origins are valid (ALLOW_PRIVATE_NETWORK). */
+  /** True if http, and hosts in private networks, are valid (ALLOW_PRIVATE_NETWORK). */
   allowPrivateNetwork: boolean;
 }
 
@@ -29,7 +26,7 @@ function isPrivateHost(host: string): boolean {
   return isIP(address) !== 0 && PRIVATE_RANGES.has(ipaddr.process(address).range());
 }
 
-/** Returns a host name in lower case and IDNA form, without a trailing dot; null for an invalid host name. */
+/** Returns a URL's host name without a trailing dot; null if the URL parser accepts it but it is no valid host name. */
 export function normalizeHost(hostname: string): string | null {
   const host = hostname.endsWith(".") ? hostname.slice(0, -1) : hostname;
   if (host.startsWith("[")) return host;
@@ -37,23 +34,20 @@ export function normalizeHost(hostname: string): string | null {
   return isName ? host : null;
 }
 
-/** Returns the URL's origin with the normalized host name and without a default port; null if the host name is invalid. */
+/** Returns the URL's origin with the normalized host name and without a default port; null if the origin is invalid. */
 export function normalizeOrigin({ protocol, hostname, port }: URL): string | null {
   const host = normalizeHost(hostname);
   if (host === null || (protocol !== "https:" && protocol !== "http:")) return null;
   return `${protocol}//${host}${port === "" ? "" : `:${port}`}`;
 }
 
-/**
- * Returns the normalized origin. If the value is not a valid origin, returns a description of the expected value for an
- * error message.
- */
+/** Returns the normalized origin, or a description of the expected value for an error message. */
 function readOrigin(value: unknown, { allowPrivateNetwork }: OriginRules): { origin: string } | { expected: string } {
   const schemesText = allowPrivateNetwork ? "an https or http origin" : "an https origin";
   const expected = `${schemesText} such as "https://api.example.com"`;
   if (typeof value !== "string" || value.length > ORIGIN_MAX_CHARACTERS || !HTTP_SCHEME.test(value))
     return { expected };
-  // Checks these characters before the URL parser, which would remove white space and treat a backslash as a slash.
+  // Checks these characters before the URL parser, which removes white space and treats a backslash as a slash.
   if (/[\s\\@?#]/.test(value)) return { expected: `${expected} without credentials, query and fragment` };
   const url = URL.parse(value);
   const origin = url && normalizeOrigin(url);
@@ -68,7 +62,6 @@ function readOrigin(value: unknown, { allowPrivateNetwork }: OriginRules): { ori
   return { origin };
 }
 
-/** Returns the error message for the first invalid origin in `integrationOrigins`; null if all of them are valid. */
 export function findIntegrationOriginsFault(value: unknown, environment: unknown, rules: OriginRules): string | null {
   if (value === null) return null;
   if (!Array.isArray(value)) return `integrationOrigins must be an array of origins (got ${describeValue(value)})`;
@@ -84,7 +77,6 @@ export function findIntegrationOriginsFault(value: unknown, environment: unknown
   return `integrationOrigins must be empty unless environment is "server" (got ${describeValue(environment)})`;
 }
 
-/** Returns valid origins in normalized form, without duplicates. */
 export function toStoredIntegrationOrigins(value: unknown): string[] {
   const input = Array.isArray(value) ? (value as string[]) : [];
   return [...new Set(input.map((origin) => normalizeOrigin(new URL(origin))!))];

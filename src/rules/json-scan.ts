@@ -1,6 +1,6 @@
 /**
- * Scans JSON text without parsing it to objects: checks its validity and nesting depth, and finds the fields of an
- * object. Parsed objects need far more memory: two million `{}` are 6 MB of text, but hundreds of MB as objects.
+ * Scans JSON text without creating objects: checks its validity and nesting depth, and finds the fields of an object. As objects, 6 MB of
+ * `{}` would need hundreds of MB.
  */
 import { JSON_MAX_DEPTH } from "../limits.js";
 import { decodeJsonText } from "./json-text.js";
@@ -14,7 +14,7 @@ const FOUR_HEX_DIGITS = /^[0-9a-fA-F]{4}$/;
 const ESCAPE_CHARACTERS = '"\\/bfnrt';
 const JSON_WORDS = ["true", "false", "null"] as const;
 
-/** Value that the skip functions return instead of a position if the text is not valid JSON. */
+/** Result of the skip functions, instead of a position, if the text is not valid JSON. */
 const NOT_FOUND = -1;
 
 function skipWhitespace(text: string, from: number): number {
@@ -26,7 +26,6 @@ function skipWhitespace(text: string, from: number): number {
   }
 }
 
-/** Returns the position after the closing quote of a string. */
 function skipString(text: string, from: number): number {
   for (let at = from + 1; at < text.length; at += 1) {
     const code = text.charCodeAt(at);
@@ -55,7 +54,7 @@ function skipScalar(text: string, index: number): number {
   return foundWord ? index + foundWord.length : NOT_FOUND;
 }
 
-/** Skips the key of an object's field and the colon after it. Returns the position of the field's value. */
+/** Skips the key of a field and the colon after it. Returns the position of the field's value. */
 function skipKey(text: string, index: number): number {
   if (text.charCodeAt(index) !== QUOTE) return NOT_FOUND;
   const stringEnd = skipString(text, index);
@@ -64,7 +63,7 @@ function skipKey(text: string, index: number): number {
   return text.charCodeAt(colonIndex) === COLON ? skipWhitespace(text, colonIndex + 1) : NOT_FOUND;
 }
 
-/** Stack of the objects and arrays that contain the current position. The last item is the innermost one. */
+/** The objects and arrays that contain the current position, the innermost one last. */
 class NestingStack {
   private readonly objects: boolean[] = [];
   deepest = 0;
@@ -87,10 +86,7 @@ class NestingStack {
   }
 }
 
-/**
- * Enters the object or array that begins at `from`. Returns the position of its first value; if it is empty, the
- * position after it.
- */
+/** Enters the object or array at `from`. Returns the position of its first value; if there is none, the position after the end. */
 function enterValue(text: string, from: number, nesting: NestingStack): { at: number; empty: boolean } {
   const isObject = text.charCodeAt(from) === OPEN_OBJECT;
   nesting.open(isObject);
@@ -102,10 +98,7 @@ function enterValue(text: string, from: number, nesting: NestingStack): { at: nu
   return { at: at + 1, empty: true };
 }
 
-/**
- * Returns the position of the value after the one that ends at `from`. `ended` is true if there is no such value, because
- * the outermost value has ended.
- */
+/** Returns the position of the value that follows the one ending at `from`. `ended`: no value follows, or the text is invalid. */
 function findNextValue(text: string, from: number, nesting: NestingStack): { at: number; ended: boolean } {
   let at = from;
   while (nesting.isOpen) {
@@ -123,10 +116,7 @@ function findNextValue(text: string, from: number, nesting: NestingStack): { at:
   return { at, ended: true };
 }
 
-/**
- * Returns the end position of the value that begins at `from`. Returns NOT_FOUND if the value is invalid or nests
- * deeper than `levels`.
- */
+/** Returns the end position of the value at `from`; NOT_FOUND if the value is invalid or nests deeper than `levels`. */
 function skipValue(text: string, from: number, nesting: NestingStack, levels: number): number {
   let at = from;
   while (at !== NOT_FOUND && nesting.deepest <= levels) {
@@ -144,7 +134,7 @@ function skipValue(text: string, from: number, nesting: NestingStack, levels: nu
   return NOT_FOUND;
 }
 
-/** Checks a text: returns "invalid" if it is not JSON, "deep" if it nests deeper than `levels`, otherwise null. */
+/** Returns "invalid" if the text is not JSON, "deep" if it nests deeper than `levels`, otherwise null. */
 export function findJsonFault(text: string, levels: number): "invalid" | "deep" | null {
   const nesting = new NestingStack();
   const valueEnd = skipValue(text, skipWhitespace(text, 0), nesting, levels);
@@ -152,17 +142,11 @@ export function findJsonFault(text: string, levels: number): "invalid" | "deep" 
   return valueEnd !== NOT_FOUND && skipWhitespace(text, valueEnd) === text.length ? null : "invalid";
 }
 
-/**
- * Checks the result of a run with `findJsonFault`. There is only one parameter, because a function that runs in a worker
- * thread gets one argument.
- */
+/** Checks the result of a run with `findJsonFault`. It has one parameter, because it can run in a worker thread. */
 export const findRunResultFault = (result: string | Uint8Array): ReturnType<typeof findJsonFault> =>
   findJsonFault(decodeJsonText(result), JSON_MAX_DEPTH);
 
-/**
- * Returns the JSON text of each field's value in an object. The key is the field's name. If a name occurs twice, the
- * last field counts, as in JSON.parse.
- */
+/** Returns the JSON text of each field's value in an object, by the field's name. If a name occurs twice, the last one counts. */
 export function readJsonFieldTexts(text: string): Map<string, string> {
   const memberTextsFound = new Map<string, string>();
   let at = skipWhitespace(text, 0);
@@ -180,5 +164,4 @@ export function readJsonFieldTexts(text: string): Map<string, string> {
   return memberTextsFound;
 }
 
-/** Returns the JSON text of the value of the field `name`; undefined if the object has no such field. */
 export const readJsonFieldText = (text: string, name: string): string | undefined => readJsonFieldTexts(text).get(name);

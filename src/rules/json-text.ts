@@ -1,34 +1,23 @@
 /**
- * Writes JSON responses that contain stored JSON texts. Does not parse these texts, because a run's result of 6 MB may
- * be two million objects. Callers wrap each stored text in `JsonText`, and write the response with `serializeJson`.
+ * Writes JSON responses that contain stored JSON texts without parsing them: a run's result of 6 MB may be two million objects.
+ * Callers wrap each stored text in `JsonText`, and write the response with `serializeJson`.
  */
 import { randomUUID } from "node:crypto";
 
-/**
- * Stored JSON texts in one response. While the response is serialized, a random placeholder stands for each of them.
- */
+/** Stored JSON texts of one response, in order. While the response is serialized, `mark` stands in place of each of them. */
 class JsonTextPlaceholders {
   readonly mark = randomUUID();
   readonly texts: (string | Buffer)[] = [];
 }
 
-/**
- * State of the response that `serializeJsonParts` is serializing now; null if there is none. One variable is enough for all
- * responses, because `serializeJsonParts` is synchronous.
- */
+/** The response that is being serialized; null if none is. One variable is enough, because `serializeJsonParts` is synchronous. */
 let currentWrite: { placeholders: JsonTextPlaceholders | null } | null = null;
 
-/**
- * Returns a JSON text as a string. `source` is a string, or UTF-8 bytes, which may be in memory that several threads
- * share.
- */
+/** Returns a JSON text as a string. `source` is a string, or its UTF-8 bytes, which may be in memory that threads share. */
 export const decodeJsonText = (source: string | Uint8Array): string =>
   typeof source === "string" ? source : Buffer.from(source.buffer, source.byteOffset, source.byteLength).toString();
 
-/**
- * Wraps a valid JSON text, so that a response can contain the text without parsing it. For a long text, pass a buffer
- * with its UTF-8 bytes.
- */
+/** Wraps a valid JSON text, so that a response can contain it without parsing. For a long text, pass a buffer with its UTF-8 bytes. */
 export class JsonText {
   constructor(readonly source: string | Buffer) {}
 
@@ -36,7 +25,7 @@ export class JsonText {
     return decodeJsonText(this.source);
   }
 
-  /** Returns a placeholder while `serializeJsonParts` serializes a response. At other times, returns the parsed value. */
+  /** Returns a placeholder while `serializeJsonParts` runs, otherwise the parsed value. */
   toJSON(): unknown {
     if (!currentWrite) return JSON.parse(this.text);
     currentWrite.placeholders ??= new JsonTextPlaceholders();
@@ -45,10 +34,7 @@ export class JsonText {
   }
 }
 
-/**
- * Serializes a value that may contain `JsonText` objects anywhere. Returns the text in several parts, because joining
- * megabytes takes time.
- */
+/** Serializes a value that may contain `JsonText` objects. Returns the text in parts, because joining megabytes takes time. */
 export function serializeJsonParts(value: unknown): (string | Buffer)[] {
   const outerWrite = currentWrite;
   const thisWrite: { placeholders: JsonTextPlaceholders | null } = { placeholders: null };
@@ -64,5 +50,4 @@ export function serializeJsonParts(value: unknown): (string | Buffer)[] {
   return jsonShell.split(`"${mark}"`).flatMap((part, index) => (index < texts.length ? [part, texts[index]!] : [part]));
 }
 
-/** Serializes a value that may contain `JsonText` objects anywhere. Returns one string. */
 export const serializeJson = (value: unknown): string => serializeJsonParts(value).join("");

@@ -11,7 +11,7 @@ export function isAllowedLicence(licence: string | null, allowed: readonly strin
   try {
     return satisfies(licence, [...allowed]);
   } catch {
-    // `licence` is not an SPDX expression. It may be a sentence, "UNLICENSED" or the name of a file.
+    // `licence` is no SPDX expression, but for example a sentence, "UNLICENSED" or the name of a file.
     return allowed.includes(licence);
   }
 }

@@ -14,15 +14,12 @@ import { createFlatShape, refuseUnknownFields } from "./unknown-fields.js";
 
 const DATA_MAX_DEPTH = 100;
 
-/**
- * Start of the types of log entries that the service writes about runs. Callers cannot use it, because their events
- * would look like ended runs.
- */
+/** Start of the event types that the service writes about runs. Callers cannot use it: their events would look like ended runs. */
 const RESERVED_TYPE_PREFIX = "app.task.";
 
 const ID_FIELDS = ["userId", "dataSourceId", "dataSourceEntryId", "sessionId", "appNotificationId"] as const;
 
-/** Allowed fields of a log event in a request. The service ignores fields that only responses have. */
+/** Allowed fields of a log event in a request. The second list has fields that only responses have; the service ignores them. */
 const EVENT_SHAPE = createFlatShape(
   ["type", "data", ...ID_FIELDS],
   ["id", "appId", "organizationId", "requestId", "dataString", "createdAt", "updatedAt"],
@@ -56,10 +53,7 @@ function readEventData(value: unknown): Record<string, unknown> {
   return value;
 }
 
-/**
- * Returns the size of the event in bytes of JSON.
- * @throws PAYLOAD_TOO_LARGE if the size exceeds EVENT_MAX_BYTES (contract, section 3)
- */
+/** Returns the size of the event in bytes of JSON. @throws PAYLOAD_TOO_LARGE if the size exceeds EVENT_MAX_BYTES (contract, section 3) */
 export function measureEventBytes(event: unknown, name: string): number {
   const bytes = Buffer.byteLength(JSON.stringify(event));
   if (bytes <= EVENT_MAX_BYTES) return bytes;

@@ -1,6 +1,7 @@
 /**
- * Schema of the manifest, the JSON file that describes an app. The service validates manifests with this schema, and
- * serves it as a JSON Schema at `/schemas/manifest.json`.
+ * Schema of the manifest (the JSON document with all definitions of an app). The service validates manifests with this schema, and serves
+ * it
+ * at `/schemas/manifest.json`.
  */
 import { z } from "zod";
 import type { DocumentPartFault } from "../errors.js";
@@ -20,14 +21,14 @@ import { SECRET_BINDING_TARGETS, type SecretBinding } from "./secret-bindings.js
 import { TRIGGER_TYPES, TRIGGER_TYPES_NOT_IN_SPECIFICATION } from "./trigger-input.js";
 import { createFlatShape, findNearestName, type Shape } from "./unknown-fields.js";
 
-/** Version number of the manifest format. An incompatible change of the format must increase it. */
+/** Version of the manifest format. An incompatible change of the format must increase it. */
 export const MANIFEST_VERSION = 1;
 export const ACTIONS_PER_MANIFEST = 10_000;
 export const SETTINGS_PER_MANIFEST = 10_000;
-/** Maximum number of a manifest's faults that one response lists. */
+/** Maximum number of faults of a manifest that one response lists. */
 export const REPORTED_FAULTS_MAX = 1_000;
 
-/** Kinds of items in a manifest. A deployment plan lists its changes by these kinds. */
+/** Kinds of items in a manifest. The list of changes that a manifest would make also names these kinds. */
 export const MANIFEST_KINDS = ["app", "setting", "secretBinding", "dataSource", "action", "alert"] as const;
 export type ManifestKind = (typeof MANIFEST_KINDS)[number];
 
@@ -62,7 +63,7 @@ const triggerSchema = z
   })
   .partial({ where: true });
 
-/** Schema of each field of an action. If a field of `ActionInput` has no schema here, the compiler reports an error. */
+/** Schemas of an action's fields. The compiler reports an error if a field of `ActionInput` has none. */
 const actionFields = {
   name: z.string().describe("Name, unique in the app: letters, numbers, dashes and underscores."),
   code: z.string().describe("JavaScript that defines the async function execute."),
@@ -223,7 +224,7 @@ export const MANIFEST_SCHEMA = z
   .partial()
   .required({ version: true });
 
-/** Parts of the manifest's schema. The build generates GraphQL types from them. */
+/** Parts of the manifest's schema, from which the GraphQL types of manifests are made. */
 export const MANIFEST_PART_SCHEMAS = {
   app: appSchema,
   setting: settingSchema,
@@ -238,7 +239,6 @@ export const MANIFEST_PART_SCHEMAS = {
 export type Manifest = z.infer<typeof MANIFEST_SCHEMA>;
 export type ManifestField = Exclude<keyof Manifest, "$schema" | "version">;
 
-/** Returns the schema of the manifest as a JSON Schema document. @param id URL of the document */
 export function createManifestJsonSchema(id: string): object {
   const { $schema, ...schema } = z.toJSONSchema(MANIFEST_SCHEMA, { target: "draft-2020-12" });
   return { $schema, $id: id, title: "Manifest of a Svc app", ...schema };
@@ -246,10 +246,7 @@ export function createManifestJsonSchema(id: string): object {
 
 const getSchemaFields = (schema: z.ZodObject): readonly string[] => Object.keys(schema.shape);
 
-/**
- * Allowed fields of a setting in the manifest. ALERT_FIELDS, DATA_SOURCE_FIELDS and APP_SHAPE contain those of alerts,
- * data sources and the app.
- */
+/** Allowed fields of a setting in the manifest. The three constants below have those of alerts, data sources and the app. */
 export const SETTING_SHAPE: Shape = createFlatShape(getSchemaFields(settingSchema));
 export const ALERT_FIELDS: readonly string[] = getSchemaFields(alertSchema);
 export const DATA_SOURCE_FIELDS: readonly string[] = getSchemaFields(dataSourceSchema);
@@ -267,7 +264,7 @@ export function formatFieldPath(path: readonly PropertyKey[]): string {
   return text;
 }
 
-/** True if the service cannot check the rest of the manifest because of a fault at this path. */
+/** True if a fault at this path prevents the check of the rest of the manifest. */
 const isStructuralPath = (path: readonly PropertyKey[]): boolean =>
   path.length <= 2 || (path.length === 3 && path[2] === "key");
 
@@ -280,10 +277,7 @@ function createUnknownFieldMessage(path: readonly PropertyKey[], name: string): 
   return `is not a known field${nearestAdvice}`;
 }
 
-/**
- * Returns the reason why the schema rejects a value. The reason never contains the value itself, because the value may
- * be a secret.
- */
+/** Returns the reason why the schema rejects a value, but never the value, which may be a secret. */
 function describeIssue(issue: z.core.$ZodIssue, document: unknown): string {
   const received = issue.path.reduce<unknown>(
     (value, name) => (value as Record<PropertyKey, unknown> | null | undefined)?.[name],
@@ -300,10 +294,7 @@ function describeIssue(issue: z.core.$ZodIssue, document: unknown): string {
 
 const addArticle = (type: string): string => `${/^[aeiou]/.test(type) ? "an" : "a"} ${type}`;
 
-/**
- * Validates a manifest with the schema. Returns the faults in the order of the document. Their messages never contain
- * values of the document.
- */
+/** Validates a manifest with the schema. Returns the faults in the order of the document, without values of the document. */
 export function findManifestSchemaFaults(document: unknown): { faults: DocumentPartFault[]; isReadable: boolean } {
   const { error } = MANIFEST_SCHEMA.safeParse(document);
   const issues = error?.issues ?? [];
@@ -327,8 +318,8 @@ export function findManifestSchemaFaults(document: unknown): { faults: DocumentP
 const filterObjects = (list: unknown) => (Array.isArray(list) ? list.filter(isObject) : []);
 
 /**
- * Removes fields with the value null from `document`, because GraphQL returns null for absent fields, but the schema rejects null. Keeps
- * null as the value of a public setting, which can be null.
+ * Removes null fields from `document`: GraphQL sends null for absent fields, but the schema rejects null. Leaves null as the value of a
+ * public setting, where it is valid.
  */
 export function removeNullFields(document: unknown): void {
   if (!isObject(document)) return;
@@ -348,8 +339,8 @@ export function removeNullFields(document: unknown): void {
 }
 
 /**
- * Adds the schema faults to the faults of all other checks. Leaves out a schema fault if another check found a fault at the same path,
- * inside of it, or at a path that contains it.
+ * Adds the schema's faults to those of all other checks. Leaves out a schema fault if another check found a fault at the same path, inside
+ * of it, or around it.
  */
 export function mergeSchemaFaults(
   faults: readonly DocumentPartFault[],

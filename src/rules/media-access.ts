@@ -1,4 +1,4 @@
-/** Validates the access rules of folders and files. Decides if the rules grant an app user a right, such as `read`. */
+/** Validates the access rules of media folders and files. Decides if the rules grant an app user a right, such as `read`. */
 
 import { ActionError } from "../errors.js";
 import { type AppUserData, type CallerRule, checkCallerRule, isUserAllowedByRule } from "./caller-rules.js";
@@ -33,8 +33,8 @@ function checkRule(rule: unknown, field: string): void {
 }
 
 /**
- * Validates the access rules of a folder or file. null means that the rules of the parent folder apply.
- * @throws REQUEST_INVALID with the path of the invalid field
+ * Validates the access rules of a folder or file. null: the rules of the parent folder apply.
+ * @throws REQUEST_INVALID with the path of the invalid field; PAYLOAD_TOO_LARGE
  */
 export function parseMediaRules(value: unknown): MediaAccessRule[] | null {
   if (value === null) return null;
@@ -50,7 +50,7 @@ export function parseMediaRules(value: unknown): MediaAccessRule[] | null {
 }
 
 /**
- * True if the rules grant a right, such as `read`, to the app user. A `user` of null stands for an anonymous visitor.
+ * True if the rules grant a right, such as `read`, to the app user. A `user` of null is an anonymous visitor.
  * @param rules rules of the file, or of the nearest folder that has rules; null grants no right
  */
 export function grantsMediaRight(

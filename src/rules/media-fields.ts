@@ -8,10 +8,7 @@ export const PICTURE_MAX_WIDTH = 8_192;
 const LINK_DEFAULT_SECONDS = 3_600;
 export const MEDIA_LINK_MAX_SECONDS = 7 * 86_400;
 
-/**
- * Matches characters that names cannot contain: path separators, invisible characters, and characters that change the
- * direction of writing, as in `photo‮gpj.exe`.
- */
+/** Matches characters that names cannot contain: slashes, invisible characters, and characters that reverse the direction of writing. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern finds control characters to reject them
 const INVALID_NAME_CHARACTERS = /[/\\\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/;
 
@@ -28,22 +25,19 @@ export function parseMediaName(value: unknown, field = "name"): string {
   refuseField(field, expected, value);
 }
 
-/** Maximum length of a file name's extension in characters. A longer ending counts as part of the name. */
+/** Maximum length of a file name's extension in characters, with its dot. A longer ending counts as part of the name. */
 const EXTENSION_MAX_CHARACTERS = 32;
 
-/** Shortens a file name to the maximum length: keeps the extension and cuts the part before it. */
 function shortenName(name: string): string {
   if (name.length <= MEDIA_NAME_MAX_CHARACTERS) return name;
   const dot = name.lastIndexOf(".");
   const extension = dot > 0 && name.length - dot <= EXTENSION_MAX_CHARACTERS ? name.slice(dot) : "";
   const stem = name.slice(0, MEDIA_NAME_MAX_CHARACTERS - extension.length);
-  // If the cut has left half of a surrogate pair at the end, removes this half.
+  // The cut may have left half of a surrogate pair at the end, which is removed.
   return (stem.isWellFormed() ? stem : stem.slice(0, -1)) + extension;
 }
 
-/**
- * Converts the file name that a browser sends with an upload to a valid name. Removes folders and invalid characters.
- */
+/** Converts the file name that a browser sends with an upload to a valid name: removes folders and invalid characters. */
 export function toValidUploadName(input: string | undefined): string {
   const last = (input ?? "").toWellFormed().split(/[/\\]/).at(-1)!;
   const allowedName = Array.from(last, (character) => (INVALID_NAME_CHARACTERS.test(character) ? "" : character))
@@ -55,8 +49,7 @@ export function toValidUploadName(input: string | undefined): string {
 }
 
 /**
- * Parses the ID of a folder: a number, or a text of digits, which forms send. null stands for the top level, outside of
- * all folders.
+ * Parses the ID of a folder: a number, or a text of digits, as forms send it. null is the top level, outside of all folders.
  * @throws REQUEST_INVALID
  */
 export function parseMediaFolderId(value: unknown, field = "folderId"): number | null {
@@ -70,7 +63,6 @@ const FILE_SHAPE = createFlatShape(
   ["id", "contentType", "url", "thumbnail", "size", "bytes", "checksum", "userId", "createdAt", "updatedAt"],
 );
 
-/** Validates the fields that a request changes in a folder or a file. @throws REQUEST_INVALID */
 export function parseMediaChange(
   body: unknown,
   parent: "folderId" | "parentId",
@@ -100,9 +92,6 @@ export const parseMediaLinkSeconds = (value: unknown): number =>
 const PICTURE_FORMATS = ["jpeg", "png", "webp", "avif"] as const;
 export type MediaPictureFormat = (typeof PICTURE_FORMATS)[number];
 
-/**
- * Contents of a response that sends a file: the stored file, its thumbnail, or the picture in another size or format.
- */
 export type MediaFileVariant =
   | { kind: "whole" }
   | { kind: "thumbnail" }

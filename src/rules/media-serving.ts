@@ -1,22 +1,13 @@
-/**
- * Determines the headers of a response that contains a file: its content type, whether browsers show or download the
- * file, and the byte range.
- */
+/** Determines headers of a response that contains a file: the content type, whether browsers show or download it, and the byte range. */
 
-/**
- * Content types that browsers can show safely, because they contain no code. Browsers must download files of all other
- * types.
- */
+/** Content types that browsers can show safely, because they contain no code. Browsers download files of all other types. */
 const INLINE_TYPES = new Set([
   ...["image/jpeg", "image/png", "image/apng", "image/gif", "image/webp", "image/avif"],
   ...["audio/mpeg", "audio/mp4", "audio/x-m4a", "audio/wav", "audio/ogg", "audio/opus", "audio/flac", "audio/aac"],
   ...["video/mp4", "video/webm", "video/ogg", "video/quicktime", "text/plain"],
 ]);
 
-/**
- * Matches content types of files that a browser may execute as a page or script. The service sends such files as
- * application/octet-stream.
- */
+/** Matches content types that a browser may execute as a page or script. Such files are sent as application/octet-stream. */
 const EXECUTABLE_TYPE =
   /^(?:text\/(?!plain$)|application\/(?:xhtml|(?:pdf|x-shockwave-flash|wasm|x-mimearchive)$)|image\/svg|multipart\/|message\/)/;
 const EXECUTABLE_TYPE_ENDINGS = ["xml", "json", "javascript"];
@@ -25,10 +16,7 @@ const isExecutableType = (contentType: string): boolean =>
   EXECUTABLE_TYPE.test(contentType) ||
   (contentType.startsWith("application/") && EXECUTABLE_TYPE_ENDINGS.some((ending) => contentType.endsWith(ending)));
 
-/**
- * Content type of SVG pictures. Responses keep it, because `<img>` accepts no other type for them. Responses also set `attachment`: a
- * browser that opens the file's URL downloads the file, so that no script in it runs.
- */
+/** SVG keeps its type, because `<img>` needs it. But it is sent as a download, so that opening the file's URL runs no script in it. */
 const SVG_TYPE = "image/svg+xml";
 
 export interface MediaResponseHeaders {
@@ -36,10 +24,7 @@ export interface MediaResponseHeaders {
   disposition: "inline" | "attachment";
 }
 
-/**
- * Returns the headers for a file.
- * @param isReadable false if the service could not decode the picture; then browsers download the file
- */
+/** @param isReadable false if the service could not decode the picture; then browsers download the file */
 export function getMediaResponseHeaders(contentType: string, isReadable: boolean): MediaResponseHeaders {
   const isShown = INLINE_TYPES.has(contentType) && (isReadable || !contentType.startsWith("image/"));
   if (contentType === "text/plain") return { contentType: "text/plain; charset=utf-8", disposition: "inline" };
@@ -47,10 +32,7 @@ export function getMediaResponseHeaders(contentType: string, isReadable: boolean
   return { contentType: sent, disposition: isShown ? "inline" : "attachment" };
 }
 
-/**
- * Returns the value of the header Content-Disposition (RFC 6266): the full file name, and an ASCII name for old
- * clients.
- */
+/** Returns the value of the header Content-Disposition (RFC 6266): the full file name, and an ASCII name for old clients. */
 export function createContentDisposition(disposition: MediaResponseHeaders["disposition"], name: string): string {
   const asciiName = name.replaceAll(/[^\x20-\x7e]|["\\%]/g, "_");
   const encodedName = encodeURIComponent(name.toWellFormed()).replaceAll(
@@ -60,7 +42,7 @@ export function createContentDisposition(disposition: MediaResponseHeaders["disp
   return `${disposition}; filename="${asciiName}"; filename*=UTF-8''${encodedName}`;
 }
 
-/** True if the header If-None-Match or If-Range contains this entity tag. Ignores the prefix `W/` (RFC 9110). */
+/** True if the header If-None-Match or If-Range contains this entity tag or `*`. Ignores the prefix `W/` (RFC 9110). */
 export function containsEntityTag(header: string | undefined, tag: string): boolean {
   if (header === undefined) return false;
   return header
@@ -69,8 +51,8 @@ export function containsEntityTag(header: string | undefined, tag: string): bool
 }
 
 /**
- * Parses the header Range (RFC 9110, section 14). Returns null if the response must contain the whole file, also if the
- * request asks for several ranges. Returns "none" if the range starts after the end of the file.
+ * Parses the header Range (RFC 9110, section 14). null: the response must contain the whole file, also if several ranges are requested.
+ * "none": the range starts after the end of the file.
  * @param bytes size of the file
  */
 export function parseRangeHeader(

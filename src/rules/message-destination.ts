@@ -1,6 +1,6 @@
 /**
- * Reads the mail server and the SMS provider of an app from its protected settings `__smtp` and `__sms`. Errors contain
- * the name of the invalid field, never its value.
+ * Reads the mail server and the SMS provider of an app from its protected settings `__smtp` and `__sms`.
+ * Errors contain the name of the invalid field, never its value.
  */
 import addressparser from "nodemailer/lib/addressparser";
 import { describeType, isObject } from "./describe-value.js";
@@ -13,9 +13,8 @@ export interface SmtpDestination {
   secure: boolean;
   user: string | null;
   password: string | null;
-  /** E-mail address of the sender. */
   from: string;
-  /** Name of the sender, which mail programs show; null if there is none. */
+  /** Name of the sender, as mail programs show it; null if there is none. */
   fromName: string | null;
 }
 
@@ -26,9 +25,7 @@ export type SmsDestination =
 const TWILIO_URL = "https://api.twilio.com";
 const DEFAULT_SMTP_PORT = 587;
 const SMTP_PORT_WITH_TLS = 465;
-/**
- * Maximum length of a sender in characters, because the sender must fit into one header line (RFC 5322, section 2.1.1).
- */
+/** Maximum length of a sender in characters: the longest header line that mail allows (RFC 5322, section 2.1.1). */
 const SENDER_MAX_CHARACTERS = 998;
 
 /** Parses a sender: `ann@example.com` or `Ann <ann@example.com>`. Returns null for any other text. */
@@ -37,13 +34,11 @@ export function parseMailSender(text: string): { from: string; fromName: string 
   const [sender, ...more] = addressparser(text);
   if (sender?.address === undefined || more.length > 0 || !isEmailAddress(sender.address)) return null;
   const { address: from, name } = sender;
-  // addressparser also finds an address inside other text. So only an address, or a text that ends with `<address>`, is
-  // accepted.
+  // addressparser also finds an address inside of other text. So the text must be an address, or end with `<address>`.
   const isWhole = text.trim() === from || text.trimEnd().endsWith(`<${from}>`);
   return isWhole ? { from, fromName: name || null } : null;
 }
 
-/** Error for an invalid `__smtp` or `__sms` setting. */
 export class InvalidDestinationError extends Error {}
 
 class SettingFields {
@@ -80,8 +75,8 @@ class SettingFields {
 }
 
 /**
- * Reads the mail server from the value of the setting `__smtp`. Returns null if the app has no such setting.
- * @param mailFrom sender that is used if the setting names none
+ * Reads the mail server from the value of the setting `__smtp`. Returns null if the setting is missing or names no host.
+ * @param mailFrom sender for a setting that names none and whose user is no e-mail address
  * @throws InvalidDestinationError
  */
 export function parseSmtpDestination(value: unknown, mailFrom: string | null): SmtpDestination | null {
@@ -119,7 +114,7 @@ export function parseSmtpDestination(value: unknown, mailFrom: string | null): S
 }
 
 /**
- * Reads the SMS provider from the value of the setting `__sms`. Returns null if the app has no such setting.
+ * Reads the SMS provider from the value of the setting `__sms`. Returns null if there is no such setting.
  * @throws InvalidDestinationError
  */
 export function parseSmsDestination(value: unknown): SmsDestination | null {

@@ -1,7 +1,4 @@
-/**
- * Validates fields of e-mails and text messages: addresses, headers, attachments. Each error contains the path of the
- * invalid field.
- */
+/** Validates fields of e-mails and text messages: addresses, headers, attachments. Each error contains the path of the invalid field. */
 
 import { ActionError } from "../errors.js";
 import { findUnstorableCharacter, isObject } from "./describe-value.js";
@@ -36,15 +33,15 @@ const LOCAL_PART_MAX_CHARACTERS = 64;
 const LOCAL_PART = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/;
 const HOST_LABEL = /^[A-Za-z0-9-]{1,63}$/;
 const HEADER_NAME = /^[A-Za-z][A-Za-z0-9-]{0,63}$/;
-/** Matches names of mail headers that callers cannot set, such as `From`, because the service sets them. */
+/** Matches mail headers that callers cannot set, such as `From`, because the service sets them. */
 const RESERVED_HEADER =
   /^(?:(?:content|dkim|arc|resent)-|(?:from|sender|to|cc|bcc|subject|date|message-id|mime-version|return-path|received|authentication-results)$)/i;
 const MEDIA_TYPE = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}$/i;
 const BASE64_TEXT = /^[A-Za-z0-9+/]*={0,2}$/;
-/** Matches control characters. With a line break, a header's value could add another header. */
+/** Matches control characters. A line break in a header's value could add another header. */
 const CONTROL_CHARACTER = /\p{Cc}|[\u2028\u2029]/u;
 
-/** Returns the value if it is a text of one line without control characters. @throws REQUEST_INVALID */
+/** Returns the value if it is one line of text without control characters. @throws REQUEST_INVALID */
 export function requireSingleLineText(value: unknown, field: string, max = LINE_MAX_CHARACTERS): string {
   const isValid =
     typeof value === "string" &&
@@ -54,15 +51,12 @@ export function requireSingleLineText(value: unknown, field: string, max = LINE_
   return isValid ? value : refuseField(field, `one line of at most ${max} characters, without line breaks`, value);
 }
 
-/** Returns the value if it is a text of one line; null if the field is absent. @throws ActionError REQUEST_INVALID */
+/** Returns the value if it is one line of text; null if the field is absent. @throws ActionError REQUEST_INVALID */
 export function parseOptionalSingleLineText(value: unknown, field: string, max = NAME_MAX_CHARACTERS): string | null {
   return value === undefined || value === null ? null : requireSingleLineText(value, field, max);
 }
 
-/**
- * Returns the value if it is a text, of any length and with any number of lines; null if the field is absent.
- * @throws REQUEST_INVALID
- */
+/** Returns the value if it is a text, of any length; null if the field is absent. @throws REQUEST_INVALID */
 export function parseOptionalText(value: unknown, field: string): string | null {
   if (value === undefined || value === null) return null;
   if (typeof value === "string" && findUnstorableCharacter(value) < 0) return value;
@@ -71,10 +65,7 @@ export function parseOptionalText(value: unknown, field: string): string | null 
 
 const isHostLabel = (text: string): boolean => HOST_LABEL.test(text) && !text.startsWith("-") && !text.endsWith("-");
 
-/**
- * True for a valid e-mail address whose domain contains a dot. An address such as `ann@example` is nearly always a
- * typing error.
- */
+/** True for a valid e-mail address whose domain contains a dot: an address such as `ann@example` is nearly always a typing error. */
 export function isEmailAddress(text: string): boolean {
   const at = text.lastIndexOf("@");
   const [local, labels] = [text.slice(0, at), text.slice(at + 1).split(".")];
@@ -101,7 +92,7 @@ export function parseRecipients(value: unknown): EmailRecipient[] {
   return [...new Map(all.map((recipient) => [recipient.email.toLowerCase(), recipient])).values()];
 }
 
-/** Converts headers to `[name, value]` pairs. They can be an array of `{name, value}` or an object. */
+/** Converts headers to `[name, value]` pairs. Accepts an array of `{name, value}`, or an object with a value by name. */
 function toHeaderEntries(value: unknown): [string, unknown][] {
   if (!Array.isArray(value))
     return isObject(value)
@@ -113,7 +104,7 @@ function toHeaderEntries(value: unknown): [string, unknown][] {
   });
 }
 
-/** Parses additional headers of an e-mail, in the form `{name: value}` or `[{name, value}]`. @throws REQUEST_INVALID */
+/** Parses the headers that a caller adds to an e-mail: `{name: value}` or `[{name, value}]`. @throws REQUEST_INVALID */
 export function parseEmailHeaders(value: unknown): Record<string, string> {
   if (value === undefined || value === null) return {};
   const input = toHeaderEntries(value);
@@ -147,7 +138,6 @@ function readAttachment(value: unknown, field: string): MessageAttachment {
   return { type, name, content: bareText, encoding: encoding as MessageAttachment["encoding"] };
 }
 
-/** Validates the attachments of an e-mail. @throws REQUEST_INVALID */
 export function parseAttachments(value: unknown): MessageAttachment[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value) || value.length > EMAIL_ATTACHMENTS_MAX) {
@@ -156,7 +146,6 @@ export function parseAttachments(value: unknown): MessageAttachment[] {
   return value.map((element, index) => readAttachment(element, `attachments[${index}]`));
 }
 
-/** Returns a phone number without spaces, dashes, dots and brackets; null if the text is no phone number. */
 function normalizePhoneNumber(text: string): string | null {
   const bareText = text.length <= 40 ? text.replace(/[ ().-]/g, "") : "";
   return /^\+?[0-9]{3,15}$/.test(bareText) ? bareText : null;
@@ -165,8 +154,7 @@ function normalizePhoneNumber(text: string): string | null {
 export const isPhoneNumber = (text: string): boolean => normalizePhoneNumber(text) !== null;
 
 /**
- * Parses a phone number, which has only digits and optionally a plus at its start. Removes spaces, dashes, dots and
- * brackets.
+ * Returns a phone number without spaces, dashes, dots and brackets: only digits, with an optional plus at the start.
  * @throws ActionError REQUEST_INVALID
  */
 export function parsePhoneNumber(value: unknown, field: string): string {

@@ -1,6 +1,5 @@
 /**
- * Validates e-mails and text messages in requests (specification of packages, Communicate), and fills in the
- * placeholders in their texts.
+ * Validates e-mails and text messages in requests (specification of packages, Communicate), and fills in the placeholders in their texts.
  */
 
 import { ActionError } from "../errors.js";
@@ -39,7 +38,7 @@ export interface Sms {
   to: string;
   body: string;
   from: string | null;
-  /** Provider that must send the message; null for the provider in the app's setting `__sms`. */
+  /** Provider that must send the message; null for the provider of the app's setting `__sms`. */
   provider: SmsProvider | null;
 }
 
@@ -64,10 +63,7 @@ function requireObject(value: unknown, name: string): Record<string, unknown> {
 const readData = (value: unknown): Record<string, unknown> | null =>
   value === undefined || value === null ? null : requireObject(value, "data");
 
-/**
- * Calls `parse`. If `parse` throws an error, its message gets the prefix `where`, unless it already starts with this
- * text. `where` is the position of the e-mail or text message in a batch.
- */
+/** Calls `parse`. An error's message gets the prefix `where` (the message's position in a batch), unless it already starts with it. */
 function prefixField<T>(where: string, parse: () => T): T {
   try {
     return parse();
@@ -78,8 +74,7 @@ function prefixField<T>(where: string, parse: () => T): T {
 }
 
 /**
- * Parses an e-mail in the form `{options, data}`, or in the form of the options themselves with an additional field
- * `data`.
+ * Parses an e-mail: `{options, data}`, or an object with the fields of `options` and `data`.
  * @param path path of the message in the request's body, for errors
  * @throws REQUEST_INVALID
  */

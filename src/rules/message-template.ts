@@ -1,24 +1,15 @@
-/**
- * Replaces the placeholders `{{name}}` in a message with values from the data of the message. A name is any text
- * without braces.
- */
+/** Replaces placeholders such as `{{name}}` in a message by values from the message's data. A name is any text without braces. */
 import { ActionError } from "../errors.js";
 
 const PLACEHOLDER_SHAPE = /\{\{([^{}]+)\}\}/g;
 const HTML_ENTITIES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
 
-/**
- * Maximum length in characters of a text after its placeholders are replaced. Without this limit, a long value that
- * occurs a thousand times could fill the memory.
- */
+/** Maximum length in characters of a filled text. Otherwise, a long value that occurs a thousand times could fill the memory. */
 const RESULT_MAX_CHARACTERS = 2 * 1024 * 1024;
 
 const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (character) => HTML_ENTITIES[character]!);
 
-/**
- * Returns a property of `data` as text. Dots in `path` lead to nested properties. Returns "" if the value is missing,
- * an object or a list. Ignores properties of the prototype.
- */
+/** Returns a property of `data` as text, or "" for a missing value, an object or a list. Dots in `path` lead to nested properties. */
 function readTextAtPath(data: object, path: string): string {
   if (Object.hasOwn(data, path)) return toText((data as Record<string, unknown>)[path]);
   let value: unknown = data;
@@ -32,13 +23,11 @@ function readTextAtPath(data: object, path: string): string {
 const toText = (value: unknown): string =>
   ["string", "number", "boolean"].includes(typeof value) ? String(value) : "";
 
-/** Returns the names of a text's placeholders without surrounding spaces. */
 export const listPlaceholderNames = (text: string): string[] =>
   Array.from(text.matchAll(PLACEHOLDER_SHAPE), ([, name]) => name!.trim());
 
 /**
- * Replaces the placeholders in `text` with values of `data`; returns `text` unchanged if `data` is null. Escapes values
- * if `html` is true.
+ * Replaces the placeholders in `text` by values of `data`. If `html` is true, escapes the values. Changes nothing if `data` is null.
  * @throws ActionError REQUEST_INVALID if the result is longer than RESULT_MAX_CHARACTERS
  */
 export function fillMessageTemplate(
