@@ -3,17 +3,13 @@
 const BASE_URL = "http://service.invalid";
 const PATH_MAX_CHARACTERS = 2_000;
 
-/**
- * Returns the value if it is a path on this service. Returns `otherwise` for any other value, such as a URL of another
- * site.
- */
+/** Returns the value if it is a path on this service, otherwise `otherwise`. */
 export function toSafeNextPath(value: unknown, otherwise: string): string {
   if (typeof value !== "string" || value.length > PATH_MAX_CHARACTERS) return otherwise;
-  // Browsers read a backslash as a slash, and skip tabs and line breaks. So `/\evil.example` and `/<tab>/evil.example`
-  // would lead to another host.
+  // Browsers read a backslash as a slash, and skip tabs. So `/\evil.example` and `/<tab>/evil.example` would lead to another host.
   if (!/^\/(?!\/)[\x21-\x5b\x5d-\x7e]*$/.test(value)) return otherwise;
   const url = URL.parse(value, BASE_URL);
-  // The URL parser turns `/x/..//evil.example` into `//evil.example`, which browsers treat as a URL of another host.
+  // The URL parser turns `/x/..//evil.example` into `//evil.example`, which browsers take for a URL of another host.
   if (url === null || url.origin !== BASE_URL || url.pathname.startsWith("//")) return otherwise;
   return url.pathname + url.search + url.hash;
 }

@@ -12,15 +12,15 @@ export type NotificationStatus = (typeof NOTIFICATION_STATUSES)[number];
 
 export interface PushMessageOptions {
   payload: Record<string, unknown>;
-  /** Time at which the service sends the push message, in Unix milliseconds; null to send it at once. */
+  /** Unix time in milliseconds at which the service sends the push message; null to send it at once. */
   delayUntilTimestamp: number | null;
 }
 
-/** Fields of a notification that a request sets. A field that the request does not contain is absent. */
+/** Fields of a notification that a request sets. Fields that the request omits are absent. */
 export interface NotificationFields {
   status?: NotificationStatus;
   data?: Record<string, unknown>;
-  /** Properties that are added to the notification's `data`. Its other properties stay unchanged. */
+  /** Properties to add to the notification's stored `data`, whose other properties stay unchanged. */
   extendData?: Record<string, unknown>;
   scope?: NotificationScope | null;
   orderAt?: Date | null;
@@ -36,10 +36,7 @@ const NOTIFICATION_SHAPE: Shape = {
 };
 
 export const NOTIFICATIONS_PER_BATCH = 1_000;
-/**
- * Maximum size in bytes of the data in a push message. Push services accept 4,096 bytes, and encryption makes the data
- * larger.
- */
+/** Maximum size in bytes of a push message's data. Push services accept 4,096 bytes after encryption, which makes the data larger. */
 const PUSH_MAX_BYTES = 3_000;
 const DATA_MAX_DEPTH = 50;
 const TIME_MAX_MS = 8_640_000_000_000_000;
@@ -81,8 +78,7 @@ function readTexts(data: Record<string, unknown>): Record<string, unknown> {
 }
 
 /**
- * Returns the data of a notification in the field `data` or `extendData`. If the request contains `extendData: true`,
- * its `data` is merged into the stored data instead of replacing it.
+ * Returns `data` or `extendData` of a notification. With `extendData: true`, `data` is added to the stored data instead of replacing it.
  */
 function readDataFields({ data, extendData }: Record<string, unknown>): { data?: unknown; extendData?: unknown } {
   if (typeof extendData !== "boolean") return { data, extendData };
@@ -118,7 +114,6 @@ export function parseNotification(body: unknown, path = ""): NotificationFields 
   return fields;
 }
 
-/** Value of the field `ids` in a request that stands for all published notifications. */
 export const ALL_NOTIFICATIONS = "all";
 
 const MARK_SHAPE = createFlatShape(["ids"]);
@@ -141,14 +136,10 @@ export interface PushTarget {
   auth: string;
 }
 
-/** Allowed fields of a push subscription, as the browser's `PushSubscription.toJSON()` returns it. */
 export const PUSH_TARGET_SHAPE: Shape = {
   fields: { ...createFlatShape(["endpoint", "expirationTime"]).fields, keys: createFlatShape(["p256dh", "auth"]) },
 };
-/**
- * Allowed fields of a request that removes a device: the fields of a device in a response, and the fields of a push
- * subscription in the browser.
- */
+/** Allowed fields of a request that removes a device. It can be the device in a response, or the push subscription in the browser. */
 export const PUSH_DEVICE_SHAPE = createFlatShape(["endpoint", "id"], ["host", "createdAt", "keys", "expirationTime"]);
 
 const ENDPOINT_MAX_CHARACTERS = 2_000;
@@ -161,11 +152,7 @@ function readKey(value: unknown, field: string, bytes: number): string {
   return refuseField(field, `${bytes} bytes in base64url`, typeof value);
 }
 
-/**
- * Validates a push subscription, which is the result of `PushSubscription.toJSON()` in a browser.
- * @param allowHttp true if http URLs are allowed
- * @throws ActionError REQUEST_INVALID
- */
+/** Validates a push subscription, as `PushSubscription.toJSON()` returns it in a browser. @throws ActionError REQUEST_INVALID */
 export function parsePushTarget(body: unknown, allowHttp: boolean): PushTarget {
   if (!isObject(body)) return refuseField("the subscription", "an object {endpoint, keys}", body);
   const { endpoint, keys, expirationTime = null } = body;

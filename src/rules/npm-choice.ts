@@ -1,30 +1,25 @@
 /**
- * Chooses the version of an npm package for a version range. Reads the JSON document that the npm registry returns for
- * the package. The document is untrusted and may be large, so a worker thread reads it.
+ * Chooses the version of an npm package that matches a version range, from the document of the npm registry. A worker thread runs this
+ * file,
+ * because the document is untrusted and may be large.
  */
 import pickManifest from "npm-pick-manifest";
 import { valid } from "semver";
 import { isObject } from "./describe-value.js";
 
-/**
- * Version of a package that was chosen. `integrity` is the Subresource Integrity hash of the archive at the URL
- * `tarball`.
- */
+/** Chosen version of a package. `integrity` is the Subresource Integrity hash of the archive at the URL `tarball`. */
 export interface ChosenNpmVersion {
   version: string;
   tarball: string;
   integrity: string;
-  /** Names and version ranges of the package's dependencies, with its peer dependencies. */
+  /** Names and version ranges of the required dependencies, including peer dependencies. */
   dependencies: [name: string, range: string][];
 }
 
-/**
- * Chosen version, or a fault. The fault is the second half of an error message ("has no version …"), which the caller
- * puts after the package's name.
- */
+/** Chosen version, or the second half of an error message ("has no version …"), which follows the package's name. */
 export type NpmVersionResult = ChosenNpmVersion | { fault: string };
 
-/** Maximum number of dependencies of a package. Ordinary packages have far fewer. */
+/** Maximum number of dependencies of one kind that are read. All further ones are ignored. */
 const DEPENDENCIES_MAX = 500;
 const TEXT_MAX_CHARACTERS = 2_048;
 
@@ -42,10 +37,7 @@ function readIntegrity({ integrity, shasum }: { integrity?: unknown; shasum?: un
   return `sha1-${Buffer.from(shasum, "hex").toString("base64")}`;
 }
 
-/**
- * Returns the required dependencies of a package. Leaves out optional ones, which usually contain native code; packages
- * also work without them.
- */
+/** Returns the required dependencies. Leaves out optional ones: they usually contain native code, and packages work without them. */
 function listRequiredDependencies(manifest: NonNullable<ReturnType<typeof pickManifest>>): [string, string][] {
   const { dependencies, optionalDependencies, peerDependencies, peerDependenciesMeta } = manifest;
   const optionalNames = new Set(listStringEntries(optionalDependencies).map(([name]) => name));
@@ -57,21 +49,14 @@ function listRequiredDependencies(manifest: NonNullable<ReturnType<typeof pickMa
 }
 
 export interface NpmVersionQuery {
-  /** JSON document that the npm registry returned for the package, as bytes. */
   document: Uint8Array;
-  /** Version, version range or tag that the chosen version must match; "" stands for the newest version. */
+  /** Version, version range or tag that the chosen version must match; "" is the newest version. */
   range: string;
-  /**
-   * Time in ISO 8601. A range or tag matches only versions that were published before this time; null for versions of
-   * any age.
-   */
+  /** Time in ISO 8601: a range or tag matches only versions that were published before it. null: versions of any age. */
   publishedBefore: string | null;
 }
 
-/**
- * Chooses the version of a package. If the registry's document contains no publication times, `publishedBefore` has no
- * effect.
- */
+/** Chooses the version of a package. Ignores `publishedBefore` if the registry's document contains no publication times. */
 export function chooseNpmVersion({ document, range, publishedBefore }: NpmVersionQuery): NpmVersionResult {
   let packument: unknown;
   try {

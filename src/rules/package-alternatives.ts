@@ -1,7 +1,4 @@
-/**
- * npm packages that need Node.js, each with a replacement that works in actions. If an action depends on such a
- * package, the error message suggests this replacement.
- */
+/** npm packages that need Node.js, each with a replacement that works in actions. Error messages suggest the replacement. */
 
 const PACKAGE_ALTERNATIVES: Readonly<Record<string, string>> = {
   "aws-sdk": "aws4fetch",
@@ -43,7 +40,7 @@ const PACKAGE_ALTERNATIVES: Readonly<Record<string, string>> = {
   xml2js: "fast-xml-parser",
 };
 
-/** Returns the replacement for a package that needs Node.js; "" if none is known. @param dependency name with an optional version */
+/** Returns a replacement for a package that needs Node.js; "" if none is known. @param dependency name with an optional version */
 export function findPackageAlternative(dependency: string): string {
   const [name = ""] = /^.[^@/]*/.exec(dependency) ?? [];
   return Object.hasOwn(PACKAGE_ALTERNATIVES, name) ? PACKAGE_ALTERNATIVES[name]! : "";

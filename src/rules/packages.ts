@@ -1,49 +1,40 @@
-/** Catalogue of built-in packages, and the parser of an action's `dependencies`. This file sends no requests. */
+/** Catalogue of packages that the service itself provides, and the parser of an action's `dependencies`. Sends no requests. */
 import npa from "npm-package-arg";
 import type { Asset, StoredAsset } from "../data/action-types.js";
 import { ActionError } from "../errors.js";
 import { describeValue, isObject } from "./describe-value.js";
 import builtIn from "./packages.json" with { type: "json" };
 
-/** Sandbox modes in which a package can run on the server, the cheapest first (engine/browser/globals.ts). */
+/** Sandboxes in which a package can run on the server, the cheapest first: bare JavaScript, with network functions, a browser page. */
 const PACKAGE_MODES = ["isolate", "network-isolate", "document"] as const;
 export type PackageMode = (typeof PACKAGE_MODES)[number];
 
 /**
- * Package of the catalogue. Code uses it as `Svc.<namespace>`; `namespace` is null if code uses the package in another
- * way. The script of the package is at the `path` of this service or at the external `url`.
+ * Package that the service provides. Code uses it as `Svc.<namespace>`; null if it has no namespace.
+ * The script of the package is at the `path` of this service or at the external `url`.
  */
 export interface PackageEntry {
   name: string;
   namespace: string | null;
   path?: string;
   url?: string;
-  /**
-   * True if the package works without the client library svc.js. An array contains the names of the functions that work
-   * without it.
-   */
+  /** True if the package works without the client library. An array names the functions that work without it. */
   standalone?: boolean | readonly string[];
-  /**
-   * Cheapest mode that has all globals that the package uses. Default `document`. A package with a `url` always runs in
-   * `document`.
-   */
+  /** Cheapest sandbox that has all globals that the package uses. Default `document`. */
   mode?: PackageMode;
-  /** False if the package sends no network requests. Default true, or false if `mode` is `isolate`. */
+  /** False if the package sends no network requests. Default true, but false if `mode` is `isolate`. */
   network?: boolean;
-  /**
-   * True if most uses of the package need only the JavaScript language. A run with the package is then tried in the
-   * mode `isolate` first.
-   */
+  /** True if most uses of the package need only the JavaScript language, so that a run is tried in an isolate first. */
   canBeTried?: boolean;
-  /** Names of functions that need a document. Code that contains one of these names runs in the mode `document`. */
+  /** Names of functions that need a browser page. Code with one of these names runs in a page. */
   inDocument?: readonly string[];
-  /** Names of functions that need no document. Code that uses any other function of the package runs in the mode `document`. */
+  /** Names of the functions that need no browser page. Code that uses any other function of the package runs in a page. */
   withoutDocument?: readonly string[];
 }
 
 export type PackageCatalogue = ReadonlyMap<string, PackageEntry>;
 
-/** The nine packages that the API specification lists (Code rules 3), and svc-ai. */
+/** The packages that the API specification lists (Code rules 3), and svc-ai. */
 export const BUILT_IN_PACKAGES = builtIn as readonly PackageEntry[];
 
 const PACKAGE_NAME = /^[a-z0-9][a-z0-9._-]{0,99}$/;
@@ -52,8 +43,7 @@ const SERVED_PATH = /^\/[A-Za-z0-9/._-]+$/;
 const URL_MAX_CHARACTERS = 2048;
 
 /**
- * Returns the built-in packages and the operator's packages. If two packages have the same name, the
- * operator's package replaces the built-in one.
+ * Returns the built-in packages, and the operator's packages, which replace built-in ones with the same name.
  * @param extra parsed content of the operator's file: an array of {@link PackageEntry}
  * @throws Error with the path of the invalid entry
  */
@@ -71,7 +61,7 @@ export function createPackageCatalogue(extra: unknown = []): PackageCatalogue {
 function parsePackageEntry(value: unknown, where: string): PackageEntry {
   if (!isObject(value)) throw new Error(`${where} must be an object (got ${describeValue(value)})`);
   const { name, namespace = null, path, url, standalone = false, mode = "document" } = value;
-  // Before version 0.2.0, the name of `canBeTried` was `mayDoWithLess`.
+  // Operators' files may still contain `mayDoWithLess`, the name of `canBeTried` before version 0.2.0.
   const {
     mayDoWithLess = false,
     canBeTried = mayDoWithLess,
@@ -111,24 +101,17 @@ function parsePackageEntry(value: unknown, where: string): PackageEntry {
   return { ...value, canBeTried } as unknown as PackageEntry;
 }
 
-/** Parsed dependency of an action: a package of the catalogue, a package of the npm registry, or an external URL. */
 export type Dependency =
   | { kind: "served"; asset: StoredAsset }
-  /** `subpath` is the module of the package to load, such as `/sha256`; "" for the main module. */
+  /** `subpath` is the module of the package, such as `/sha256`; "" for the main module. */
   | { kind: "npm"; name: string; range: string; subpath: string }
   | { kind: "address"; url: string };
 
-/**
- * Matches package names that are reserved for the service's own packages. The service never requests such packages from
- * a registry.
- */
+/** Matches package names that are reserved for the service. It never requests such a package from a registry. */
 const RESERVED_NAMES = /^svc-/i;
 const SPEC_MAX_CHARACTERS = 300;
 
-/**
- * Creates the error for a dependency that cannot be loaded.
- * @param retryAfter number of seconds after which a retry may succeed (contract, section 4)
- */
+/** Creates the error for a dependency that cannot be loaded. @param retryAfter seconds after which a retry may succeed */
 export function createDependencyError(dependency: string, reason: string, retryAfter?: number): ActionError {
   const details = retryAfter === undefined ? {} : { retryAfter };
   return new ActionError("DEPENDENCY_UNRESOLVED", `dependencies: ${describeValue(dependency)} ${reason}`, details);
@@ -149,12 +132,11 @@ export function parseDependency(dependency: string, catalogue: PackageCatalogue)
   return { kind: "npm", ...parseNpmSpec(dependency) };
 }
 
-/** Matches a package name with an optional version, followed by the path of a module: `@noble/hashes@1/sha256`. */
+/** Matches a package name, an optional version, and the path of a module: `@noble/hashes@1/sha256`. */
 const NAME_WITH_SUBPATH = /^((?:@[^/@]+\/)?[^/@]+(?:@[^/@]+)?)((?:\/[\w.-]+)+)$/;
 
 /**
- * Parses a package name with an optional version, range or tag, and an optional module path. Rejects forms that an npm
- * client would resolve to a folder or another host.
+ * Parses the name of an npm package, with an optional version and module path. Rejects names that npm resolves to a folder or another host.
  */
 function parseNpmSpec(dependency: string): { name: string; range: string; subpath: string } {
   const refusal = "is not a package of this service, an npm package such as lodash or @scope/name@^2, or an https URL";
@@ -168,16 +150,12 @@ function parseNpmSpec(dependency: string): { name: string; range: string; subpat
     if (isOfRegistry && name && !climbsUp)
       return { name, range: rawSpec === "*" && !spec.endsWith("@*") ? "" : rawSpec, subpath };
   } catch {
-    // Ignores the error: npa throws for a name or version that no registry accepts. The statement after this block then
-    // throws another error.
+    // Ignores the error. npa throws for an invalid name or version; then the next statement throws an error with advice.
   }
   throw createDependencyError(dependency, refusal);
 }
 
-/**
- * True if a package in a registry can have this name. Names in the dependencies of packages are untrusted, and become
- * part of a URL.
- */
+/** True if a package in a registry can have this name. Names in a package's dependencies are untrusted, and become part of a URL. */
 export function isPackageName(name: string): boolean {
   try {
     const { type, name: read } = npa(name, "/");
@@ -189,25 +167,22 @@ export function isPackageName(name: string): boolean {
   }
 }
 
-/** Asset (script of a dependency) that is stored in the database. `sha256` is the hash of the script in hexadecimal. */
+/** Script of a dependency that is stored in the database. `sha256` is its hash in hexadecimal. */
 export type StoredScriptAsset = StoredAsset & { sha256: string };
 
 export const isStoredScript = (asset: StoredAsset): asset is StoredScriptAsset => asset.sha256 !== undefined;
 
 export const getStoredScriptPath = (sha256: string): string => `/client/kept/${sha256}.js`;
 
-/** Adds to each stored asset the URL from which browsers can currently load it. */
 export type AddAssetUrls = (stored: readonly StoredAsset[]) => Asset[];
 
 /**
- * Adds to each stored asset the URL from which browsers can currently load it (specification, Action object,
- * `assets`).
+ * Adds to each script of a dependency the URL from which browsers can load it (specification, Action object, `assets`).
  * @param baseUrl URL of the service without a trailing slash
  */
 export function addAssetUrls(stored: readonly StoredAsset[], catalogue: PackageCatalogue, baseUrl: string): Asset[] {
   return stored.map(({ name, path, url, sha256, ...kept }) => {
-    // Assets that older versions of the service have stored contain a URL too: an external one, or one of the service,
-    // which may be outdated.
+    // Older versions of the service stored a URL too: an external one, or one of the service, which may be outdated.
     const servedPath = sha256 !== undefined || url === undefined ? path : catalogue.get(name)?.path;
     return servedPath === undefined
       ? { name, url: url!, path, ...kept }
@@ -215,29 +190,23 @@ export function addAssetUrls(stored: readonly StoredAsset[], catalogue: PackageC
   });
 }
 
-/** Returns null if `text` is a valid https URL. Otherwise returns the second half of an error message ("is not …"). */
+/** Returns null for a valid https URL, otherwise the second half of an error message ("is not …"). */
 function findExternalUrlFault(text: unknown): string | null {
   if (typeof text !== "string") return "is not a URL";
   if (text.length > URL_MAX_CHARACTERS) return `is longer than ${URL_MAX_CHARACTERS} characters`;
-  // The URL parser drops tabs and line breaks and converts backslashes, so the checked URL would differ from `text`.
+  // The URL parser drops tabs and line breaks and converts backslashes, so it would check another text than `text`.
   if (/[\s\\]/.test(text) || !URL.canParse(text)) return "is not a valid URL";
   const url = new URL(text);
   if (url.protocol !== "https:") return "must be an https URL";
   return url.username !== "" || url.password !== "" ? "must not contain a user name or password" : null;
 }
 
-/**
- * True if the code uses a member of `Svc` that matches none of `members`. These are regular expressions such as
- * `App\\.Settings`.
- */
+/** True if the code uses a member of `Svc` that matches none of `members`, which are regular expressions such as `App\\.Settings`. */
 function usesOtherMembers(code: string, members: readonly string[]): boolean {
   return code.replaceAll(new RegExp(`\\bSvc\\.(?:${members.join("|")})\\b`, "g"), "").includes("Svc");
 }
 
-/**
- * Functions of `Svc` that a small script provides. Code with only these functions runs without the client library and a
- * token. Each item is a regular expression.
- */
+/** Functions of `Svc`, as regular expressions. A small script provides them without the client library and its token. */
 const REQUEST_FUNCTIONS = ["App\\.V3\\.Actions\\.request", "App\\.Settings\\.get"];
 
 export const usesRequestFunctions = (code: string): boolean =>
@@ -246,10 +215,7 @@ export const usesRequestFunctions = (code: string): boolean =>
 /** Returns the name by which code imports a dependency: the dependency without its version. */
 export const getImportName = (dependency: string): string => dependency.replace(/(?<=[^/@])@[^/]*/, "");
 
-/**
- * True if the code may need the client library. Ignores uses of packages that work without the library. Searches only
- * for the word `Svc`, because code can use the library by no other name.
- */
+/** True if the code may need the client library, which it uses as `Svc`. Ignores uses of packages that work without the library. */
 export function needsClientLibrary(
   code: string,
   dependencies: readonly string[],
@@ -265,8 +231,8 @@ export function needsClientLibrary(
 }
 
 /**
- * Returns the mode for code that uses the client library: `network-isolate` if the code uses only packages of the
- * catalogue and REQUEST_FUNCTIONS of `Svc`, otherwise `document`.
+ * Returns the sandbox for code that uses the client library: `network-isolate` if it uses only packages that the service provides and
+ * REQUEST_FUNCTIONS, otherwise `document`.
  */
 export function findModeForClientLibraryCode(
   code: string,
@@ -278,19 +244,14 @@ export function findModeForClientLibraryCode(
   return namespaces.length > 0 && !usesOtherMembers(code, namespaces) ? "network-isolate" : "document";
 }
 
-/**
- * Effect of a package on the code that uses it: the mode that the code needs, and if the package sends network
- * requests.
- */
 export type PackageRequirement = Required<Pick<PackageEntry, "mode" | "network" | "canBeTried">>;
 
-/** True if the code may use a function of the package that is not in `functions`. */
 function usesOtherFunctions(code: string, namespace: string | null, functions: readonly string[]): boolean {
   return usesOtherMembers(code, [`${namespace}\\.(?:${functions.join("|")})`, `(?!${namespace}\\b)\\w+`]);
 }
 
 /**
- * Returns the mode that the code needs because it uses the package, and if the code needs a network.
+ * Returns the requirements of code that uses the package.
  * @param isShared true if other code, such as another package, may also call the package
  */
 export function findPackageRequirement(entry: PackageEntry, code: string, isShared = false): PackageRequirement {

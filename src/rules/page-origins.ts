@@ -1,7 +1,4 @@
-/**
- * Validates the origins of an app's external pages, and converts these origins to the form in which they are stored and
- * compared.
- */
+/** Validates the origins of an app's external pages (pages on other servers), and converts them to the form in which they are compared. */
 
 import { EXTERNAL_PAGE_ORIGINS_MAX } from "../limits.js";
 import { refuseField } from "./fields.js";
@@ -10,22 +7,17 @@ import { normalizeOrigin } from "./integration-origins.js";
 const ORIGIN_MAX_CHARACTERS = 300;
 const LOOPBACK_HOST = /^(?:(?:.+\.)?localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 
-/**
- * Returns the origin in the form in which browsers send it in the header `Origin`; null if the value is no valid
- * origin.
- */
+/** Returns the origin as browsers send it in the header `Origin`; null if the value is no valid origin. */
 function readOrigin(value: unknown, allowHttp: boolean): string | null {
   if (typeof value !== "string" || value.length > ORIGIN_MAX_CHARACTERS || /[\s\\@?#*]/.test(value)) return null;
   const url = /^https?:\/\/[^/]+\/?$/i.test(value) ? URL.parse(value) : null;
   const origin = url && normalizeOrigin(url);
   if (!url || !origin) return null;
-  // Allows http only for the developer's own machine, because others on the network can change a page that is sent over
-  // http.
+  // Allows http only for the developer's own machine: on a network, others can change a page that is sent over http.
   return url.protocol === "https:" || allowHttp || LOOPBACK_HOST.test(url.hostname) ? origin : null;
 }
 
 /**
- * Validates the origins of an app's external pages.
  * @param allowHttp true if http is valid for any host (ALLOW_PRIVATE_NETWORK)
  * @throws REQUEST_INVALID
  */

@@ -1,6 +1,4 @@
-/**
- * Parses `limit`, `offset` and the cursor of a request for a page of a list. Also limits the page by its size in bytes.
- */
+/** Parses `limit`, `offset` and the cursor of a request for a page of a list. Also limits the size of a page in bytes. */
 
 import { ActionError } from "../errors.js";
 import { LIST_ITEMS_PER_PAGE_DEFAULT, LIST_ITEMS_PER_PAGE_MAX, LIST_PAGE_MAX_BYTES } from "../limits.js";
@@ -12,7 +10,7 @@ function requireWholeNumber(value: unknown, name: string, fallback: number, max:
   refuseField(name, "a whole number of 0 or more", value);
 }
 
-/** Parses `limit` and `offset`. A `limit` above `max` counts as `max`. @throws REQUEST_INVALID if one of them is not a whole number */
+/** Parses `limit` (at most `max`) and `offset`. @throws REQUEST_INVALID if one of them is not a whole number of 0 or more */
 export function parseLimitAndOffset(
   options: { limit?: unknown; offset?: unknown },
   fallback = LIST_ITEMS_PER_PAGE_DEFAULT,
@@ -24,13 +22,10 @@ export function parseLimitAndOffset(
   };
 }
 
-/** Creates a cursor. With it, a caller gets the rows after the row with this ID. */
+/** Creates a cursor: a text with which a caller gets the rows after the row with this ID. */
 export const createRowCursor = (id: number): string => Buffer.from(`after ${id}`).toString("base64url");
 
-/**
- * Returns the row ID that the cursor contains; null if the caller sent no cursor.
- * @throws REQUEST_INVALID if `createRowCursor` did not create the cursor
- */
+/** Returns the row ID in a cursor; null if the caller sent no cursor. @throws REQUEST_INVALID if the cursor is invalid */
 export function parseRowCursor(cursor: unknown, name = "cursor"): number | null {
   if (cursor === undefined || cursor === null) return null;
   const id = Number(/^after ([1-9]\d{0,15})$/.exec(Buffer.from(String(cursor), "base64url").toString())?.[1]);
@@ -38,22 +33,15 @@ export function parseRowCursor(cursor: unknown, name = "cursor"): number | null 
   throw new ActionError("REQUEST_INVALID", `${name} must be a cursor from an earlier page of this list`);
 }
 
-/**
- * Reserves memory for a response of this size, before the operation reads the rows. Rejects if the response would be
- * too large.
- */
+/** Reserves memory for a response of this size, before its rows are read. Rejects if the response is too large. */
 export type ReserveResponseBytes = (bytes: number) => Promise<void>;
 
-/** ID of a row, and the size of the row's values in bytes. */
 export interface RowSize {
   id: number;
   bytes: number;
 }
 
-/**
- * Returns the IDs of the first rows, as many as fit into LIST_PAGE_MAX_BYTES, but at least one. Before it returns, calls
- * `reserve` with the total size of these rows.
- */
+/** Returns the IDs of the first rows that together fit into LIST_PAGE_MAX_BYTES, but at least one. First reserves memory for them. */
 export async function selectIdsThatFitOnPage(
   sized: readonly RowSize[],
   reserve: ReserveResponseBytes = async () => undefined,

@@ -1,7 +1,4 @@
-/**
- * Rules for passphrases (contract, section 7): minimum and maximum length, and a list of common passphrases that are
- * rejected.
- */
+/** Rules for passphrases (contract, section 7): minimum and maximum length, and a list of common passphrases that are rejected. */
 import { dictionary } from "@zxcvbn-ts/language-common";
 import { ActionError } from "../errors.js";
 import { describeType } from "./describe-value.js";
@@ -9,23 +6,19 @@ import { describeType } from "./describe-value.js";
 const PASSPHRASE_MIN_CHARACTERS = 12;
 const PASSPHRASE_MAX_CHARACTERS = 1_024;
 
-/**
- * Common passphrases that have at least the minimum length. The original list has 49,000 passphrases, but shorter ones
- * are rejected because of their length.
- */
+/** Common passphrases that have the minimum length. The package's list also contains shorter ones, which are rejected anyway. */
 const COMMON_PASSPHRASES: ReadonlySet<string> = new Set(
   [...dictionary["passwords-common"]].filter(({ length }) => length >= PASSPHRASE_MIN_CHARACTERS),
 );
 
-/** Returns the shortest text whose repetition is `text`: `ab` for `abab`, and `text` itself if it has no repetition. */
+/** Returns the shortest text of which `text` is a repetition: `ab` for `abab`, and `text` itself if there is no shorter one. */
 const findRepeatedUnit = (text: string): string => text.slice(0, (text + text).indexOf(text, 1));
 
 const createWeakPassphraseError = (message: string): ActionError => new ActionError("PASSPHRASE_TOO_WEAK", message);
 
 /**
- * Validates a new passphrase, and returns it in Unicode form NFC for hashing, because keyboards produce different bytes for the same
- * characters.
- * @throws REQUEST_INVALID if it is not a string; PASSPHRASE_TOO_WEAK
+ * Validates a new passphrase. Returns it in Unicode form NFC, because keyboards produce different code points for the same character.
+ * @throws REQUEST_INVALID if it is no text or too long; PASSPHRASE_TOO_WEAK
  */
 export function parseNewPassphrase(value: unknown): string {
   const passphrase = normalizePassphrase(value);
@@ -47,10 +40,7 @@ export function parseNewPassphrase(value: unknown): string {
   return passphrase;
 }
 
-/**
- * Returns a passphrase in Unicode form NFC, so that it can be compared with a stored hash. Does not check its strength.
- * @throws REQUEST_INVALID
- */
+/** Returns a passphrase in Unicode form NFC, in which it was hashed. Does not check its strength. @throws REQUEST_INVALID */
 export function normalizePassphrase(value: unknown): string {
   if (typeof value !== "string" || value === "" || !value.isWellFormed()) {
     throw new ActionError("REQUEST_INVALID", `passphrase must be a text (got ${describeType(value)})`);

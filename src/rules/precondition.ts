@@ -1,37 +1,28 @@
 /**
- * Preconditions of a change: the header `If-Match` in REST, and the argument `ifUpdatedAt` in GraphQL. A change fails
- * if the resource has another version.
+ * Preconditions of a change: the header `If-Match` in REST, and the argument `ifUpdatedAt` in GraphQL. A change fails if the resource does
+ * not have the expected version.
  */
 import { hash } from "node:crypto";
 import { ActionError } from "../errors.js";
 
-/**
- * Values of the resource's `updatedAt` (ISO 8601 with milliseconds) with which the change is allowed; undefined allows
- * every value.
- */
+/** Allowed values of the resource's `updatedAt` (ISO 8601 with milliseconds); undefined allows every value. */
 export type ExpectedETags = readonly string[] | undefined;
 
-/**
- * Separates the two parts of an entity tag: the version (`updatedAt`), and state that only the service changes, such as the firing state of
- * an alert.
- */
+/** Separates an entity tag's two parts: the version (`updatedAt`), and state that only the service changes (of an alert: if it fires). */
 const TAG_SEPARATOR = ";";
 
 /**
  * Returns the entity tag of a resource. `If-None-Match` compares the whole tag; `If-Match` ignores `shownVariant`.
- * @param shownVariant state that only the service changes, such as the firing state of an alert; null for none
+ * @param shownVariant state that only the service changes, for example if an alert fires; null for none
  */
 export const createEntityTag = (updatedAt: string, shownVariant: string | null = null): string =>
   `"${updatedAt}${shownVariant === null ? "" : TAG_SEPARATOR + shownVariant}"`;
 
-/** Matches an entity tag. Accepts the prefix W/, because proxies that compress responses add this prefix. */
+/** Matches an entity tag. Accepts the prefix W/, which proxies add when they compress a response. */
 const ENTITY_TAG = /^(?:W\/)?"([\x21\x23-\x7e\x80-\xff]*)"$/;
 const TAGS_MAX = 20;
 
-/**
- * Parses a header with a list of entity tags; undefined if the header is absent or `*`.
- * @throws ActionError REQUEST_INVALID for a header that is neither `*` nor a list of entity tags
- */
+/** Parses a list of entity tags; undefined if the header is absent or `*`. @throws ActionError REQUEST_INVALID for any other header */
 function parseEntityTags(header: string | undefined, name: string): string[] | undefined {
   if (header === undefined || header.trim() === "*") return undefined;
   const tags = header.split(",", TAGS_MAX + 1).map((tag) => ENTITY_TAG.exec(tag.trim())?.[1]);
@@ -40,33 +31,23 @@ function parseEntityTags(header: string | undefined, name: string): string[] | u
   throw new ActionError("REQUEST_INVALID", `${name} must be ${expected}`);
 }
 
-/**
- * Returns the versions that the header `If-Match` allows; undefined if the header is absent or `*`.
- * @throws REQUEST_INVALID
- */
+/** Returns the versions that the header `If-Match` allows; undefined if it is absent or `*`. @throws REQUEST_INVALID */
 export const parseIfMatch = (header: string | undefined): ExpectedETags =>
   parseEntityTags(header, "If-Match")?.map((tag) => tag.split(TAG_SEPARATOR, 1)[0]!);
 
 /**
- * True if the header `If-None-Match` is `*` or contains the tag. Then the client already has the current state.
- * @throws REQUEST_INVALID
+ * True if the header `If-None-Match` is `*` or contains the tag, so that the client already has the current state. @throws REQUEST_INVALID
  */
 export function matchesIfNoneMatch(header: string | undefined, tag: string): boolean {
   if (header === undefined) return false;
   return parseEntityTags(header, "If-None-Match")?.includes(tag.slice(1, -1)) ?? true;
 }
 
-/**
- * SQL for the new `updated_at` of a row. It is at least a millisecond after the old one, so that two versions never
- * have the same tag.
- */
+/** SQL for the new `updated_at` of a row: at least a millisecond after the old one, so that two versions never have the same tag. */
 export const NEXT_UPDATED_AT_SQL =
   "date_trunc('milliseconds', greatest(clock_timestamp(), updated_at + interval '1 millisecond'))";
 
-/**
- * Checks the precondition of a change.
- * @throws RESOURCE_CHANGED with the current resource, if its `updatedAt` is not one of the expected values
- */
+/** @throws RESOURCE_CHANGED with the current resource, if its `updatedAt` is not one of the expected values */
 export function requireExpectedVersion<T extends { updatedAt: string }>(
   resource: T,
   precondition: ExpectedETags,
@@ -76,16 +57,12 @@ export function requireExpectedVersion<T extends { updatedAt: string }>(
   throw new ActionError("RESOURCE_CHANGED", message, { resource });
 }
 
-/** Fields of a list's items from which the version of the whole list is computed. */
 export interface ListItemVersion {
   id: number;
   updatedAt: string;
 }
 
-/**
- * Returns the version of a list. The version changes when an item is added, changed or removed. It does not depend on
- * the order of the items.
- */
+/** Returns the version of a list. It changes when an item is added, changed or removed, but not with the order of the items. */
 export const computeListVersion = (items: readonly ListItemVersion[]): string =>
   hash("sha256", JSON.stringify(items.map(({ id, updatedAt }) => `${id} ${updatedAt}`).sort()), "base64url").slice(
     0,
@@ -93,9 +70,9 @@ export const computeListVersion = (items: readonly ListItemVersion[]): string =>
   );
 
 /**
- * Checks the precondition of a change to an item that callers can read only in a list. The expected value can be the
- * item's `updatedAt` or the version of the list.
- * @param item current item; undefined if it is not in the list
+ * Checks the precondition of a change to an item that can be read only in a list. The expected value is the item's `updatedAt`, or the
+ * version of a list that contains it.
+ * @param item current item; undefined if there is none
  * @throws RESOURCE_CHANGED with the current item
  */
 export function requireExpectedItemVersion(
@@ -109,10 +86,7 @@ export function requireExpectedItemVersion(
   throw new ActionError("RESOURCE_CHANGED", message, item && { resource: item });
 }
 
-/**
- * Checks the precondition of a change to a row.
- * @throws the error that `changed` creates, if the row's `updatedAt` is not one of the expected values
- */
+/** @throws the error that `changed` creates, if the row's `updatedAt` is not one of the expected values */
 export function requireExpectedRowVersion(
   updatedAt: Date,
   precondition: ExpectedETags,
@@ -121,9 +95,6 @@ export function requireExpectedRowVersion(
   if (precondition && !precondition.includes(updatedAt.toISOString())) throw changed();
 }
 
-/**
- * Returns the new `updatedAt` of a row. It is at least a millisecond after the old one (`before`), so that two versions
- * never have the same time.
- */
+/** Returns the new `updatedAt` of a row: at least a millisecond after `before`, so that two versions never have the same time. */
 export const computeUpdatedAt = (before: Date | undefined): Date =>
   new Date(Math.max(Date.now(), (before?.getTime() ?? 0) + 1));

@@ -1,25 +1,17 @@
-/**
- * Builds svc.d.ts, the TypeScript declarations for the code of an app: its settings, data sources, packages, and the
- * `Svc` global. The service serves the file, and the command line writes it into a project.
- */
+/** Builds svc.d.ts: the TypeScript declarations for an app's code, with its settings, data sources, packages and the global `Svc`. */
 import { getImportName } from "./packages.js";
 
 type DefinitionItem = Record<string, unknown>;
 
-/** Parts of an app's manifest for which svc.d.ts contains declarations. */
 export interface DeclaredDefinitions {
   settings?: DefinitionItem[] | undefined;
   dataSources?: DefinitionItem[] | undefined;
   secretBindings?: DefinitionItem[] | undefined;
 }
 
-/**
- * TypeScript declaration files of packages; null if a package has none. The key is the package's name. In imports
- * between the files, an index in the array replaces the path.
- */
+/** TypeScript declaration files of packages by name; null if a package has none. Imports between the files use indexes of this array. */
 export type PackageDeclarations = ReadonlyMap<string, readonly string[] | null>;
 
-/** Dependencies of an action, and the scripts (`assets`) that the service has stored for these dependencies. */
 interface DependentDefinition {
   dependencies?: unknown;
   assets?: { name: string; integrity: string }[] | undefined;
@@ -28,8 +20,8 @@ interface DependentDefinition {
 const HASH_PREFIX = "sha256-";
 
 /**
- * Returns the integrity hash of each package's script. The key is the name under which code imports the package. The
- * hash is null if the service has not stored a script for the package yet.
+ * Returns the integrity hash of each package's script, by the name under which code imports the package. null: the service has not
+ * stored a script yet.
  */
 export function collectPackageHashes(actions: readonly DependentDefinition[]): Map<string, string | null> {
   const typesByName = new Map<string, string | null>();
@@ -46,7 +38,7 @@ export function collectPackageHashes(actions: readonly DependentDefinition[]): M
 
 const FILE_HEAD = `/** Types of this app. \`svc dev\` and \`svc check\` write this file; changes to it are lost. */`;
 
-/** Maximum total length of all package declarations, because long ones slow down type checks. Further packages get the type `any`. */
+/** Maximum total length of package declarations: long ones slow down type checks. Packages beyond this length get the type `any`. */
 export const PACKAGE_TYPES_MAX_CHARACTERS = 6 * 1024 * 1024;
 
 const MODULE_DECLARATIONS = `declare module "svc" {
@@ -119,9 +111,7 @@ const NAMESPACE_NAMES = [
   "Audio",
 ];
 
-/**
- * Declarations of "svc/client" that are used while the server's declarations are not available. They accept all code.
- */
+/** Declarations of "svc/client" that accept all code. They are used if those of the server are not available. */
 const UNKNOWN_CLIENT = `export interface LimitData { [field: string]: any }
 export type Trigger = any;
 export type Client = any;
@@ -130,7 +120,7 @@ export type Entry<Row> = any;
 export type DataSources = any;
 export type DataSourceConnection = any;`;
 
-/** Declarations of modules for text files that code can import. There is one pattern for each file extension. */
+/** Declarations of the text files that code can import, one for each file extension. */
 const TEXT_MODULES = ["html", "txt", "md", "csv", "sql", "css", "svg"]
   .map((extension) => `declare module "*.${extension}" {\n  const text: string;\n  export default text;\n}`)
   .join("\n");
@@ -138,9 +128,7 @@ const TEXT_MODULES = ["html", "txt", "md", "csv", "sql", "css", "svg"]
 const createPropertyLine = (name: unknown, type: string): string => `  ${JSON.stringify(name)}: ${type};`;
 const createOptionalLine = (name: unknown, type: string): string => `  ${JSON.stringify(name)}?: ${type};`;
 
-/**
- * Returns the keys of settings that have a sealed secret binding. Code does not receive the values of these settings.
- */
+/** Returns the keys of settings whose value code does not receive, because they have a sealed secret binding. */
 function collectSealedKeys(...definitions: DeclaredDefinitions[]): Set<unknown> {
   const bindings = definitions.flatMap(({ secretBindings }) => secretBindings ?? []);
   return new Set(bindings.filter(({ sealed }) => sealed === true).map(({ key }) => key));
@@ -153,7 +141,7 @@ function createTypeBlock(head: string, lines: readonly string[]): string {
   return `${head} {\n${lines.join("\n")}\n}\n`;
 }
 
-/** Merges two lists of items. A local item replaces the server's item that has the same value in the field `key`. */
+/** Merges two lists of items. A local item replaces the server's item with the same value in the field `key`. */
 const mergeItems = (
   server: readonly DefinitionItem[] = [],
   local: readonly DefinitionItem[] = [],
@@ -163,11 +151,10 @@ const mergeItems = (
 const isModule = (text: string): boolean => /^[ \t]*(?:export|import)\b/m.test(text);
 
 /**
- * Returns the declaration of a package's module with the types in `files`. Without files, all exports have the type
- * `any`. Each declaration file becomes a module with an internal name.
+ * Declares the module of a package with the types in `files`, each as a module with an internal name. Without files, all exports are `any`.
  */
 function declarePackageModule(name: string, files: readonly string[] | null): string {
-  // Skips the first file, which declares the package's global variable for code that does not import the package.
+  // The first file declares the package's global variable, for code that does not import the package.
   const [entry, ...others] = files?.slice(1) ?? [];
   if (entry === undefined || !isModule(entry)) return `declare module ${JSON.stringify(name)};`;
   const moduleName = (index: number | string) => JSON.stringify(`svc-types:${name}/${index}`);
@@ -192,9 +179,7 @@ function declarePackageModules(packages: PackageDeclarations): string[] {
 }
 
 /**
- * Builds the text of svc.d.ts.
- * @param server definitions on the server
- * @param local definitions in the project's folder
+ * Builds the text of svc.d.ts from the definitions on the server and in the project's folder.
  * @param packages declarations of the packages that actions import
  * @param client text of the server's file /client/svc.d.ts; "" if it is not available
  */
@@ -222,8 +207,7 @@ export function buildProjectTypes(
     FILE_HEAD,
     createTypeBlock(
       "interface SvcSettings",
-      // Declares settings with sealed bindings as optional properties, so that a test of an action can pass only the
-      // settings that it uses.
+      // Declares all settings as optional, so that a test of an action can pass only the settings that it uses.
       hiddenSettings.map(({ key }) => createOptionalLine(key, "any")),
     ),
     createTypeBlock(

@@ -3,13 +3,13 @@ import { refuseField } from "./fields.js";
 
 export type IdOrName = { readonly id: number } | { readonly name: string };
 
-/** Values of the request parameter `by`, which says if the reference is an ID or a name. */
+/** Values of the request parameter `by`: it says if a reference is an ID or a name. */
 export const REFERENCE_KINDS = ["id", "name"] as const;
 export type ReferenceKind = (typeof REFERENCE_KINDS)[number];
 
 const ID = /^[1-9]\d{0,15}$/;
 
-/** Reference that matches no row. It replaces a number that is too large for an ID. */
+/** Reference that matches no row, for a number that cannot be an ID. */
 const UNKNOWN_ID = { id: 0 } as const;
 
 function createIdReference(text: string): IdOrName {
@@ -17,7 +17,7 @@ function createIdReference(text: string): IdOrName {
   return Number.isSafeInteger(id) ? { id } : UNKNOWN_ID;
 }
 
-/** Parses a reference. If `kind` is not set, a number or a text of digits is an ID, and any other text is a name. */
+/** Parses a reference. Without `kind`, a number or a text of digits is an ID, and any other text is a name. */
 export function parseReference(value: string | number, kind?: ReferenceKind | null): IdOrName {
   const text = String(value);
   if (kind === "name") return { name: text };
@@ -31,13 +31,9 @@ export function parseReferenceKind(value: unknown): ReferenceKind | null {
   refuseField("by", "id or name", value);
 }
 
-/** Returns a text that identifies the reference, for use as the key of a Map. */
 export const getReferenceKey = (ref: IdOrName): string => ("id" in ref ? `#${ref.id}` : `=${ref.name}`);
 
-/**
- * Returns the name and the ID as SQL parameters, one of which is null. A name with U+0000 becomes null too, because
- * PostgreSQL rejects such a text.
- */
+/** Returns the name and the ID as SQL parameters, one of which is null. A name with U+0000 becomes null, because PostgreSQL rejects it. */
 export function getReferenceSqlParameters(ref: IdOrName): [name: string | null, id: number | null] {
   if ("id" in ref) return [null, ref.id];
   return [ref.name.includes("\0") ? null : ref.name, null];

@@ -1,7 +1,4 @@
-/**
- * Validates the options of `Svc.App.V3.Actions.request()`, which come from untrusted code, and converts them to a
- * description of the request (contract, section 9).
- */
+/** Validates the options of `Svc.App.V3.Actions.request()`, which come from untrusted code (contract, section 9). */
 import {
   OUTGOING_REQUEST_BODY_MAX_BYTES,
   OUTGOING_REQUEST_TIMEOUT_DEFAULT_MS,
@@ -38,9 +35,9 @@ const RETRY_STATUSES_MAX = 20;
 const RETRY_STATUSES: readonly number[] = [429, 502, 503, 504];
 
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-/** Matches header values without control characters. With a line break, a header's value could add another header. */
+/** Matches header values without control characters. A line break in a header's value could add another header. */
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
-/** Matches names of headers that code cannot set: the service sets them, or they apply only to a single connection. */
+/** Matches headers that code cannot set: the service sets them, or they describe only one connection. */
 const FORBIDDEN_HEADER =
   /^(?:cookie2?|set-cookie2?|host|content-length|referer|auth-token.*|svc-.*|proxy-.*|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|http2-settings)$/;
 
@@ -51,14 +48,13 @@ export interface RequestDescription {
   method: string;
   headers: Record<string, string>;
   body: Uint8Array | null;
-  /** Key of the secret binding whose value the service adds to the request; null for no value. */
+  /** Key of the secret binding whose value the service adds to the request; null for none. */
   auth: string | null;
   timeoutMs: number;
   responseType: ResponseType;
   retry: { attempts: number; on: number[] } | undefined;
 }
 
-/** Error for invalid options. `code` is one of the error codes of `request()`. */
 export class RequestOptionsError extends Error {
   constructor(
     readonly code: "POLICY" | "LIMIT",
@@ -91,7 +87,7 @@ function readUrl(value: unknown): URL {
   return url!;
 }
 
-/** Yields the name-value pairs in the option `query` or `form`. An array yields one pair for each of its elements. */
+/** Yields the name-value pairs of the option `query` or `form`. An array yields one pair for each element. */
 function* readPairs(value: unknown, field: string): Generator<[string, string]> {
   if (!isObject(value)) throwOptionsError(`${field} must be an object (got ${describeValue(value)})`);
   let count = 0;
@@ -124,7 +120,7 @@ function readHeaders(value: unknown): Record<string, string> {
       throwOptionsError(`headers.${input} is not allowed: the service sets or removes it`);
     if (headers.has(name)) throwOptionsError(`headers.${input} must not be set twice; case is ignored`);
     const text = typeof content === "number" ? String(content) : content;
-    // The message contains only the type of the value, because the value may be a secret.
+    // Names only the type of the value, because the value may be a secret.
     if (typeof text !== "string" || !HEADER_VALUE.test(text)) {
       throwOptionsError(
         `headers.${input} must be a string without line breaks, of Latin-1 characters (got ${describeType(content)})`,
@@ -143,10 +139,7 @@ interface RequestBody {
   type: string | null;
 }
 
-/**
- * Returns the body of the request from one of the options `body` (a string or `{base64}`), `json` (JSON text that the
- * client library has made) or `form`.
- */
+/** Returns the body from the option `body` (a string or `{base64}`), `json` (JSON text that the client library made) or `form`. */
 function readBody(options: Record<string, unknown>): RequestBody {
   const bodyFields = ["body", "json", "form"].filter((name) => options[name] !== undefined && options[name] !== null);
   if (bodyFields.length > 1) throwOptionsError(`options must contain only one of ${bodyFields.join(" and ")}`);
@@ -201,8 +194,7 @@ function rejectUnknownOptions(options: Record<string, unknown>): void {
 }
 
 /**
- * Returns the origin of the option `url` for an error message, even if other options are invalid. Returns null if the
- * URL has no origin.
+ * Returns the origin of the option `url` even if other options are invalid; null if the URL has no valid origin. Used in error messages.
  */
 export function parseRequestedOrigin(options: unknown): string | null {
   const input = isObject(options) ? options["url"] : null;
@@ -211,10 +203,6 @@ export function parseRequestedOrigin(options: unknown): string | null {
   return url && normalizeOrigin(url);
 }
 
-/**
- * Validates the options of a request, and converts them to a description of the request.
- * @throws RequestOptionsError
- */
 export function parseRequestOptions(options: unknown): RequestDescription {
   if (!isObject(options)) return throwOptionsError(`options must be an object (got ${describeValue(options)})`);
   rejectUnknownOptions(options);

@@ -2,13 +2,12 @@
 import { refuseField } from "./fields.js";
 
 /**
- * Roles of people, lowest first. A role includes the rights of all lower roles, with one exception: `operator` can run
- * actions, but cannot see code and data as `reader` can.
+ * Roles of people, lowest first. A role has the rights of all lower roles, except that `operator` can run actions but not read code and
+ * data.
  */
 export const ROLES = ["reader", "operator", "editor", "admin", "owner"] as const;
 export type Role = (typeof ROLES)[number];
 
-/** Organization or app in which a person has a role. */
 export interface RoleScope {
   organizationId: number;
   /** ID of the app; null if the role applies to the whole organization. */
@@ -17,7 +16,7 @@ export interface RoleScope {
 
 const getRank = (role: Role): number => ROLES.indexOf(role);
 
-/** True if `role` is higher than `other`. Every role is higher than null (no role). */
+/** True if `role` is higher than `other`. null (no role) is lower than every role. */
 export const isRoleAbove = (role: Role, other: Role | null): boolean =>
   other === null || getRank(role) > getRank(other);
 

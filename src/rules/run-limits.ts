@@ -1,7 +1,6 @@
 /**
- * Validates the run limits of an action: `concurrency`, `debounce`, `timeoutMs` and `jitterSeconds`. The functions
- * `find…Fault` return an error message, or null for a valid value. The functions `toStored…` return the form in which the
- * database stores a limit.
+ * Validates the run limits of an action: `concurrency`, `debounce`, `timeoutMs` and `jitterSeconds`. `find…Fault` returns an error message,
+ * or null. `toStored…` returns the form in which the database stores a limit.
  */
 import type { Concurrency, ConcurrencyPolicy, Debounce } from "../data/action-types.js";
 import {
@@ -17,9 +16,8 @@ import { createFlatShape } from "./unknown-fields.js";
 const CONCURRENCY_POLICIES: readonly ConcurrencyPolicy[] = ["skip", "queue", "cancel"];
 
 const KEY_MAX_CHARACTERS = 255;
-/** Matches a path of property names that are separated by dots, such as `order.id`. */
 const KEY_PATH = /^[^\s.{}",\\]+(\.[^\s.{}",\\]+)*$/;
-/** Default of `maxWaitMs`, as a multiple of `delayMs`. */
+/** Default of `maxWaitMs` as a multiple of `delayMs`. */
 const DEFAULT_DELAYS_PER_WAIT = 10;
 
 const isAbsent = (value: unknown): value is null | undefined => value === null || value === undefined;
@@ -27,10 +25,7 @@ const isAbsent = (value: unknown): value is null | undefined => value === null |
 const isWithin = (value: unknown, min: number, max: number): value is number =>
   Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
 
-/**
- * Allowed fields of `concurrency`. DEBOUNCE_SHAPE has those of `debounce`. The validation of the action rejects other
- * fields.
- */
+/** Allowed fields of `concurrency`. The validation of the action rejects other fields. */
 export const CONCURRENCY_SHAPE = createFlatShape(["policy", "limit", "key"]);
 export const DEBOUNCE_SHAPE = createFlatShape(["delayMs", "maxWaitMs", "manual"]);
 
@@ -97,10 +92,7 @@ export function findTimeoutFault(value: unknown, environment: unknown, max: numb
   );
 }
 
-/**
- * Returns an error message for an invalid jitter; null if it is valid. Without a schedule trigger, only 0 and null are
- * valid.
- */
+/** Returns an error message for an invalid `jitterSeconds`; null if valid. Without a schedule trigger, only 0 and null are valid. */
 export function findJitterFault(value: unknown, triggers: unknown): string | null {
   if (isAbsent(value)) return null;
   const fault = findNumberFault(value, "jitterSeconds", [0, SCHEDULE_JITTER_MAX_SECONDS]);
@@ -112,14 +104,14 @@ export function findJitterFault(value: unknown, triggers: unknown): string | nul
     : `jitterSeconds must be null for an action without a schedule trigger (got ${describeValue(value)})`;
 }
 
-/** Returns a valid `concurrency` of a request with its defaults filled in, as the service stores it. */
+/** Returns a valid `concurrency` as the service stores it, with the defaults filled in. */
 export function toStoredConcurrency(validInput: unknown): Concurrency | null {
   if (!isObject(validInput)) return null;
   const { policy, limit, key } = validInput as unknown as Concurrency;
   return { policy, limit: limit ?? 1, key: key ?? null };
 }
 
-/** Returns a valid `debounce` of a request with its defaults filled in, as the service stores it. */
+/** Returns a valid `debounce` as the service stores it, with the defaults filled in. */
 export function toStoredDebounce(validInput: unknown): Debounce | null {
   if (!isObject(validInput)) return null;
   const { delayMs, maxWaitMs, manual } = validInput as unknown as Debounce;
