@@ -1,8 +1,6 @@
 /**
- * Describes a cron expression as an English sentence: "At 09:30, Monday through Friday". The library cronstrue
- * describes the notation of an expression, which is wrong for some expressions: `0 0 *\/1 * 1` fires daily and is
- * described as "only on Monday". So this file first rewrites each field as a list of values, which cronstrue describes
- * correctly.
+ * Describes a cron expression in English, such as "At 09:30, Monday through Friday". First writes each field as a list of values:
+ * cronstrue would describe `0 0 *\/1 * 1`, which fires daily, as "only on Monday".
  */
 import cronstrue from "cronstrue";
 import { type CronFields, firesEveryDay, parseCron } from "./cron-grammar.js";
@@ -19,11 +17,7 @@ export function describeFrequency(frequency: string): string {
   return sentence + describeDays(fields, partText) + partText(`* ${formatList(fields.months, 12)} *`);
 }
 
-/**
- * Returns the text for the days of a schedule. If both the day field and the weekday field are restricted, cron starts
- * a run if one of them matches.
- * @param partText describes the days of one of the two fields
- */
+/** Returns the text for the days of a schedule. If both day fields are restricted, cron runs on days that match one of them. */
 function describeDays(fields: CronFields, partText: (days: string) => string): string {
   if (firesEveryDay(fields)) return "";
   const days = partText(`${formatList(fields.days, 31)} * *`);
@@ -35,10 +29,7 @@ function describeDays(fields: CronFields, partText: (days: string) => string): s
 const describeCron = (expression: string) =>
   cronstrue.toString(expression, { use24HourTimeFormat: true, verbose: false });
 
-/**
- * Returns `*\/n` if the values are exactly the multiples of n that are below `size`; otherwise null.
- * @param countMin minimum number of values; returns null for fewer
- */
+/** Returns the step `*\/n` if the values are all multiples of n below `size`; otherwise null. @param countMin minimum number of values */
 function formatStep(values: ReadonlySet<number>, size: number, countMin: number): string | null {
   const step = size / values.size;
   const isEven =
@@ -46,7 +37,7 @@ function formatStep(values: ReadonlySet<number>, size: number, countMin: number)
   return isEven ? `*/${step}` : null;
 }
 
-/** Returns the values of a cron field as a list of numbers and ranges; `*` if the field has all values. */
+/** Returns the values of a cron field as numbers and ranges; `*` if the field has all values. */
 function formatList(values: ReadonlySet<number>, size: number): string {
   if (values.size === size) return "*";
   const sorted = [...values].sort((a, b) => a - b);

@@ -1,16 +1,6 @@
 /**
- * Validates cron expressions and time zones, and computes ticks: the times at which a schedule starts a run. Pure
- * functions.
- *
- * The library croner finds the matches of an expression on a clock without daylight saving time. This file converts
- * each match to the time zone:
- * - A single time of day (`30 2 * * *`) fires once on every day that the zone has. If the clock skips this time, the
- *   schedule fires when the clock continues (03:00). If the clock repeats this time, the schedule fires the first time.
- * - Every other expression (`0,30 * * * *`, `0 1,2 * * *`) fires whenever the clock shows a match: never in a skipped
- *   span, twice in a repeated one.
- * - A day that a zone leaves out (Apia, 30 December 2011) has no ticks.
- *
- * croner's own handling of zones loses a daily time when the skipped hour ends at midnight (Nuuk, 23:00 to 24:00).
+ * Validates cron expressions and time zones, and computes ticks: the times at which a schedule starts a run. Uses croner only in UTC,
+ * because with a zone, it loses a daily time whose skipped hour ends at midnight (Nuuk, 23:00 to 24:00).
  */
 import { Cron } from "croner";
 import { ActionError, type Status } from "../errors.js";
@@ -24,13 +14,10 @@ export interface ScheduleFault {
   message: string;
 }
 
-/**
- * Valid names of time zones. Intl alone cannot check a name: it also accepts abbreviations, any case, and names that
- * are not in the IANA database. `time-zone-links.json` contains the valid IANA names that Intl does not list.
- */
+/** Valid names of time zones. Intl alone accepts other names too, and lists only some IANA names; time-zone-links.json has the others. */
 const TIME_ZONES: ReadonlySet<string> = new Set([...Intl.supportedValuesOf("timeZone"), ...links, "UTC"]);
 
-/** Returns the reason why a frequency is invalid (specification, Validation); null if it is valid. */
+/** Returns the reason why a cron expression is invalid (specification, Validation); null if it is valid. */
 export function findFrequencyFault(value: unknown): ScheduleFault | null {
   const invalidSchedule = (reason: string): ScheduleFault => ({
     status: "FREQUENCY_INVALID",
@@ -46,30 +33,27 @@ export function findFrequencyFault(value: unknown): ScheduleFault | null {
   return canEverFire(fields) ? null : invalidSchedule(", but none of its months has one of its days");
 }
 
-/**
- * Returns the reason why a time zone is invalid (specification, Create parameters: a full IANA name); null if it is
- * valid.
- */
+/** Returns the reason why a time zone is invalid (specification: it must be a full IANA name); null if it is valid. */
 export function findTimezoneFault(value: unknown): ScheduleFault | null {
   if (typeof value === "string" && TIME_ZONES.has(value) && isKnownToIntl(value)) return null;
   const message = `timezone must be a full IANA name such as Europe/Berlin, or UTC (got ${describeValue(value)})`;
   return { status: "TIMEZONE_INVALID", message };
 }
 
-/** Checks a frequency. @throws ActionError FREQUENCY_INVALID or FREQUENCY_TOO_FREQUENT */
+/** @throws ActionError FREQUENCY_INVALID or FREQUENCY_TOO_FREQUENT */
 export function checkFrequency(value: unknown): asserts value is string {
   throwFault(findFrequencyFault(value));
 }
 
-/** Checks a time zone. @throws ActionError TIMEZONE_INVALID */
+/** @throws ActionError TIMEZONE_INVALID */
 export function checkTimezone(value: unknown): asserts value is string {
   throwFault(findTimezoneFault(value));
 }
 
 /**
- * Returns the next `count` ticks after `from`, the earliest first; fewer only if the schedule has no more ticks before the year 3000.
- * @param frequency cron expression that {@link checkFrequency} accepts
- * @param timezone time zone that {@link checkTimezone} accepts
+ * Returns the next `count` start times of a schedule after `from`, in order; fewer if there are no more before the year 3000.
+ * A schedule with one time of day starts once a day. If the clock skips this time, it starts when the clock continues.
+ * Every other schedule starts whenever the clock shows a match: never in a skipped hour, twice in a repeated one.
  */
 export function computeNextTicks(frequency: string, timezone: string, from: Date, count: number): Date[] {
   const start = from.getTime();
@@ -81,8 +65,7 @@ export function computeNextTicks(frequency: string, timezone: string, from: Date
     const instants = isDaily
       ? findInstantsOfDailyTime(timezone, wallTime.getTime())
       : findInstantsOfLocalTime(timezone, wallTime.getTime());
-    // If the clock repeats an hour, a match in this hour has two instants. The second one may be later than the
-    // instants of the next matches.
+    // Stops only if no later match can come earlier: in a repeated hour, a match's second instant may be later than the next matches.
     if (ticks.length >= count && instants.length > 0 && instants[0]! > ticks[count - 1]!) break;
     ticks.push(...instants.filter((instant) => instant > start));
     ticks.sort((a, b) => a - b);
@@ -90,10 +73,7 @@ export function computeNextTicks(frequency: string, timezone: string, from: Date
   return ticks.slice(0, count).map((tick) => new Date(tick));
 }
 
-/**
- * Returns the smaller of two UTC offsets of the zone in milliseconds: at `start`, and a day later. The smaller one
- * applies after the clock goes back.
- */
+/** Returns the smaller of the zone's UTC offsets at `start` and a day later, in milliseconds: the one after the clock goes back. */
 function getSmallerOffsetNear(timezone: string, start: number): number {
   return Math.min(getUtcOffsetMs(timezone, start), getUtcOffsetMs(timezone, start + 86_400_000));
 }

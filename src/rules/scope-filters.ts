@@ -1,6 +1,6 @@
 /**
- * Evaluates the conditions of `$filters` in memory, with the same results as the SQL of entry-query/filters.ts. Callers
- * must pass only conditions that entry-query has validated.
+ * Evaluates the conditions of `$filters` in memory, with the same results as the SQL of entry-query/filters.ts.
+ * Callers must pass only conditions that entry-query has validated.
  */
 import { containsTextFolded, foldCase, formatDecimal, listEquivalentTexts } from "./comparable-text.js";
 import { isObject } from "./describe-value.js";
@@ -24,10 +24,7 @@ const isBelow: CompareValues = (a, b) => a < b;
 const isAtMost: CompareValues = (a, b) => a <= b;
 const isEqual: CompareValues = (a, b) => a === b;
 
-/**
- * Creates a condition that compares as numbers if its operand is a number, and as texts otherwise.
- * @param holds compares the document's value (first) with the operand
- */
+/** Compares as numbers if the operand is a number, otherwise as texts. @param holds compares the document's value with the operand */
 function createComparison(holds: CompareValues): (operand: unknown) => ScopeValueTest {
   return (operand) => {
     const text = scalarToText(operand);
@@ -45,10 +42,7 @@ const createDayTest =
   (value) =>
     typeof value === "string" && DAY_PATTERN.test(value) && holds(value.slice(0, 10), String(operand).slice(0, 10));
 
-/**
- * Creates a condition that tests if a value is in a range, with both bounds included. Its operand is `[from, to]` or
- * `{from, to}`.
- */
+/** Creates a test of a range, whose operand is `[from, to]` or `{from, to}`. `first` tests the lower bound, `second` the upper one. */
 const createRangeTest =
   (first: (operand: unknown) => ScopeValueTest, second: (operand: unknown) => ScopeValueTest) =>
   (operand: unknown): ScopeValueTest => {
@@ -72,7 +66,7 @@ const isEmptyValue: ScopeValueTest = (value) =>
 interface ScopeCondition {
   createTest: (operand: unknown) => ScopeValueTest;
   negated?: boolean;
-  /** True if the condition tests an array only as a whole; false if it also tests each element of the array. */
+  /** True if the condition tests an array only as a whole; false if it also tests each element. */
   comparesWholeValue?: boolean;
 }
 

@@ -6,16 +6,13 @@ import { isDeepStrictEqual } from "node:util";
 import { containsTextFolded } from "./comparable-text.js";
 import { isObject } from "./describe-value.js";
 
-/** Value at a path of a document: undefined if the document has no value there, null for JSON's null. */
+/** Value at a path of a document: undefined if there is none, null for JSON's null. */
 export type ScopeValue = unknown;
 export type ScopeValueTest = (value: ScopeValue) => boolean;
 
 const ARRAY_INDEX = /^(?:0|[1-9]\d{0,4})$/;
 
-/**
- * Maximum number of values that are tested for one document. More tests would block the process, and so all other
- * requests.
- */
+/** Maximum number of reads and tests of values for one document. More would block the process, and so all other requests. */
 const TESTS_MAX = 20_000;
 export class ScopeTestLimitError extends Error {}
 
@@ -33,9 +30,7 @@ function getChildValue(value: ScopeValue, name: string): ScopeValue {
   return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 }
 
-/**
- * Returns the values at a path. If a value along the path is an array, follows the path in each element of this array.
- */
+/** Returns the values at a path. If a value along the path is an array, follows the path in each element. */
 export function readScopeValues(
   document: ScopeValue,
   segments: readonly string[],
@@ -53,7 +48,7 @@ export function readScopeValues(
   return values;
 }
 
-/** Returns the values; after each value that is an array, also inserts the elements of this array. */
+/** Returns the values, and after each array also its elements. */
 export const addArrayElements = (values: readonly ScopeValue[]): ScopeValue[] =>
   values.flatMap((value) => (Array.isArray(value) ? [value, ...value] : [value]));
 
@@ -95,7 +90,7 @@ interface Operator {
   test: (expected: unknown) => ScopeValueTest;
   /** True if the operator also tests each element of an array. */
   testsElements: boolean;
-  /** True if the operator matches a document in which no value passes the test. */
+  /** True if the operator matches documents in which no value passes the test. */
   negated?: boolean;
 }
 
@@ -105,7 +100,7 @@ const createOneOfTest = (expected: unknown): ScopeValueTest => {
   return (value) => tests.some((test) => test(value));
 };
 
-/** Operators by name. scope.ts evaluates `$exists: false` as the negation of `$exists: true`. */
+/** Operators by name. scope.ts evaluates `$exists: false` as the opposite of `$exists: true`. */
 export const SCOPE_OPERATORS: Readonly<Record<string, Operator>> = {
   $eq: createElementOperator(createEqualsTest),
   $ne: { ...createElementOperator(createEqualsTest), negated: true },

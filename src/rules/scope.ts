@@ -1,7 +1,4 @@
-/**
- * Validates and evaluates the `scope` of a notification. A scope is a `where`, or an array of them, and selects the
- * users who can read the notification.
- */
+/** Validates and evaluates the `scope` of a notification: a `where`, or an array of them, for the users who can read the notification. */
 
 import { isObject, nestsDeeperThan } from "./describe-value.js";
 import { parsePath } from "./entry-query/path.js";
@@ -19,7 +16,6 @@ import {
   type ScopeValueTest,
 } from "./scope-values.js";
 
-/** Data of an app user; null for an anonymous visitor. */
 export type ScopeUser = Readonly<Record<string, unknown>> | null;
 
 export type NotificationScope = Record<string, unknown> | Record<string, unknown>[];
@@ -29,10 +25,7 @@ const SCOPE_MAX_BYTES = 16 * 1024;
 const SCOPE_MAX_DEPTH = 20;
 const LIST_MAX_ITEMS = 1_000;
 
-/**
- * Rejects `$regex`: here, the pattern would run in this process, and an untrusted pattern could block all other
- * requests. Queries of entries can use `$regex`, because PostgreSQL executes them.
- */
+/** Rejects `$regex`, because an untrusted pattern could block this process. In queries, PostgreSQL executes the pattern. */
 function rejectRegex(value: unknown, fieldPath: string): void {
   if (Array.isArray(value)) for (const [at, element] of value.entries()) rejectRegex(element, `${fieldPath}[${at}]`);
   if (!isObject(value)) return;
@@ -41,14 +34,14 @@ function rejectRegex(value: unknown, fieldPath: string): void {
   for (const [name, field] of Object.entries(value)) rejectRegex(field, `${fieldPath}.${name}`);
 }
 
-/** Validates a `where` by compiling it to SQL, as a query of a data source does. The SQL is not used. */
+/** Validates a `where` by compiling it to SQL, which is then not used. */
 function checkWhere(where: unknown, fieldPath: string): void {
   if (!isObject(where)) refuseField(fieldPath, "an object with conditions on columns of the app user", where);
   compileWhere(where, { documentSql: "", entryAlias: null, canSeeColumn: () => true }, new SqlStatement(), fieldPath);
   rejectRegex(where, fieldPath);
 }
 
-/** Validates a scope. A number in an array is the ID of an app user. null selects all users. @throws REQUEST_INVALID */
+/** Validates a scope. A number stands for the app user with this ID. null: all users. @throws REQUEST_INVALID */
 export function parseNotificationScope(value: unknown): NotificationScope | null {
   if (value === undefined || value === null) return null;
   if (nestsDeeperThan(value, SCOPE_MAX_DEPTH) || Buffer.byteLength(JSON.stringify(value)) > SCOPE_MAX_BYTES) {
@@ -63,7 +56,7 @@ export function parseNotificationScope(value: unknown): NotificationScope | null
   return (Array.isArray(value) ? list : list[0]) as NotificationScope;
 }
 
-/** Evaluates a `where` on one document in memory. @throws ScopeTestLimitError if this needs too many tests of values */
+/** Evaluates a `where` on one document. @throws ScopeTestLimitError if this needs too many reads and tests of values */
 class ScopeEvaluator {
   private readonly budget = new ScopeTestBudget();
 
@@ -81,8 +74,7 @@ class ScopeEvaluator {
   private matchesField(document: ScopeValue, segments: readonly string[], tests: unknown): boolean {
     const values = readScopeValues(document, segments, this.budget);
     const isTests = isObject(tests) && Object.keys(tests).some((name) => name.startsWith("$"));
-    // An empty path stands for an array element that $elemMatch tests. If this element is itself an array, its elements
-    // are not tested.
+    // Without a path, the value is an array element that $elemMatch tests. If it is itself an array, its elements are not tested.
     const isElement = segments.length === 0;
     if (!isTests) return this.matchesOperator("$eq", tests, values, isElement);
     return Object.entries(tests).every(([name, expected]) => {
@@ -126,10 +118,7 @@ class ScopeEvaluator {
     return this.someValuePasses(comparesWholeValue ? values : addArrayElements(values), test(value), value) !== negated;
   }
 
-  /**
-   * True if one of the values passes the test.
-   * @param expected operand of the test; each element of an array counts as one test for the limit
-   */
+  /** True if a value passes the test. @param expected operand of the test; each of its array elements counts as a test for the limit */
   private someValuePasses(values: readonly ScopeValue[], test: ScopeValueTest, expected?: unknown): boolean {
     const stepCount = Array.isArray(expected) ? 1 + expected.length : 1;
     return values.some((value) => {
@@ -147,7 +136,7 @@ function parseColumnPath(column: unknown): readonly string[] {
 }
 
 /**
- * True if the scope selects the user. Only a scope of null selects an anonymous visitor.
+ * True if the scope selects the user. Only a scope of null selects an anonymous visitor (null).
  * @param scope result of `parseNotificationScope`
  */
 export function isUserInScope(scope: NotificationScope | null, user: ScopeUser): boolean {

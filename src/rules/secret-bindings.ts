@@ -1,7 +1,6 @@
 /**
- * Validates the secret bindings of an app (contract, section 9). With a binding, the service adds the value of a
- * setting to requests that actions send to one origin. If the setting is sealed, code cannot read it. This file also
- * decides which changes of sealed bindings need the secret's value again.
+ * Validates the secret bindings of an app (contract, section 9). A binding adds the value of a setting to actions' requests to one origin.
+ * Code cannot read a sealed setting, so some changes of its bindings need the value again.
  */
 import { ActionError } from "../errors.js";
 import { SECRET_BINDINGS_MAX } from "../limits.js";
@@ -16,19 +15,15 @@ const OAUTH_GRANTS = ["client_credentials", "refresh_token"] as const;
 type OAuthGrantType = (typeof OAUTH_GRANTS)[number];
 
 export interface SecretBinding {
-  /** Key of a private or protected setting. */
   key: string;
-  /** Normalized origin. The service adds the value to requests to this origin. */
+  /** Normalized origin. The service adds the value only to requests to this origin. */
   origin: string;
   in: SecretBindingTarget;
-  /**
-   * Name of the header or query parameter that contains the value. For `basic` the user name; for `aws-sigv4` service
-   * and region (`s3/eu-west-1`).
-   */
+  /** Header or query parameter that contains the value; for `basic` the user name; for `aws-sigv4` service and region (`s3/eu-west-1`). */
   name: string | null;
-  /** Text that is sent, in which the setting's value replaces `{value}`; null to send only the value. */
+  /** Text that is sent: the setting's value replaces `{value}`. null: only the value. */
   format: string | null;
-  /** True if the setting is sealed: code does not receive it in `context.settings`. */
+  /** True if the setting is sealed: code does not receive its value. */
   sealed: boolean;
   tokenUrl: string | null;
   clientId: string | null;
@@ -36,10 +31,6 @@ export interface SecretBinding {
   grant: OAuthGrantType | null;
 }
 
-/**
- * Secret binding in a request. `value` is the new value of the binding's setting; if absent, the setting keeps its
- * value.
- */
 export type SecretBindingChange = SecretBinding & { value?: unknown };
 
 const BINDING_FIELDS = [
@@ -214,17 +205,13 @@ export function parseSecretBindings(body: unknown, allowPrivateNetwork: boolean)
   return bindings;
 }
 
-/**
- * Returns a text from all fields that decide where and how the secret value is sent. If the text changes, the binding
- * has a new destination.
- */
+/** Returns a text of the fields that decide where and how the value is sent. Another text means another destination. */
 const createDestinationKey = ({ sealed, value, ...destination }: SecretBindingChange): string =>
   JSON.stringify(Object.entries(destination).sort());
 
 /**
- * Returns the first sealed key (whose value code cannot read) for whose change the caller must send the secret value
- * again; null if there is none. A caller who unseals a key or adds a destination for its value must send the value,
- * which proves that the caller knows it.
+ * Returns the first sealed key whose value the request must contain but does not; null if there is none. A caller who makes a sealed
+ * value readable, or sends it to a new destination, must know the value.
  */
 export function findSealedKeyMissingValue(
   before: readonly SecretBinding[],
@@ -242,10 +229,7 @@ export function findSealedKeyMissingValue(
   return null;
 }
 
-/**
- * Returns the keys that are sealed (unreadable for code) after a change. A key stays sealed even if the change removes
- * all of its bindings.
- */
+/** Returns the keys that are sealed (code cannot read their values) after a change. Removing all bindings of a key does not unseal it. */
 export function computeSealedKeysAfterChange(
   sealedKeys: readonly string[],
   after: readonly SecretBindingChange[],

@@ -1,14 +1,6 @@
 /**
- * Finds the secrets in an app's private and protected settings, each with the setting's key (contract, section 6).
- *
- * These values are secrets:
- * - Strings of 8 or more characters and numbers of 8 or more digits. Shorter ones ("eu", 443) occur by chance in
- *   results.
- * - A shorter string, if it is the whole value of a protected setting. The service masks it only where it is a whole
- *   string.
- * - Parts of a structured value (such as JSON) from 16 characters. Shorter parts are often field names.
- *
- * A single word of letters under 16 characters in a private setting is not a secret.
+ * Finds the secrets in an app's private and protected settings (contract, section 6). Secrets are texts and numbers from
+ * 8 characters, and parts of longer texts, such as JSON, from 16. A shorter protected value is masked only where it is a whole string.
  */
 
 import { SECRETS_MAX_BYTES, SECRETS_MAX_COUNT } from "../limits.js";
@@ -16,14 +8,11 @@ import { AI_SETTING_KEY } from "./ai/setting.js";
 import { countCharacters, isObject } from "./describe-value.js";
 import { getSettingTier, type SettingTier } from "./setting-tiers.js";
 
-/**
- * Secret value and the key of its setting. The engine's type `Secret` has the same fields; the two files do not import
- * each other.
- */
+/** Secret value and the key of its setting. The engine's type `Secret` has the same fields, so that neither file imports the other. */
 export interface SettingSecret {
   name: string;
   value: string;
-  /** True if the service masks the secret only where it is a whole string, not inside longer strings. */
+  /** True if the service masks the secret only where it is a whole string, not inside of longer strings. */
   whole: boolean;
 }
 
@@ -31,7 +20,7 @@ const SECRET_MIN_CHARACTERS = 8;
 const NUMERIC_SECRET_MIN_LENGTH = 8;
 const SECRET_PART_MIN_CHARACTERS = 16;
 
-/** Matches a text of only letters, such as `production`. Results of runs may contain such a word by chance. */
+/** Matches a single word. In private settings, a word of under 16 letters is no secret: results may contain it by chance. */
 const LETTERS_ONLY = /^\p{L}+$/u;
 
 const LINE_BREAK = /[\r\n]+/;
@@ -40,10 +29,7 @@ const PEM_LINE = /^[A-Za-z0-9+/=]+$/;
 const AUTHORITY_START = "://";
 const AUTHORITY_END = /[\s/?#]/g;
 
-/**
- * Yields all strings and numbers that a value contains. Does not use recursion, because deep nesting would overflow the
- * stack.
- */
+/** Yields all strings and numbers in a value. Does not use recursion, because deep nesting would overflow the stack. */
 function* scalarLeaves(value: unknown): Generator<string | number> {
   const pendingValues = [value];
   while (pendingValues.length > 0) {
@@ -71,10 +57,7 @@ function decodePercentEncoding(text: string): string {
   }
 }
 
-/**
- * Yields the passwords in URLs such as `https://user:password@host`. A password consists of the characters between the
- * first colon after `://` and the last @ before the path.
- */
+/** Yields the passwords in URLs: the text between the first colon after `://` and the last @ before the path. */
 function* findUrlPasswords(text: string): Generator<string> {
   for (let at = text.indexOf(AUTHORITY_START); at !== -1; ) {
     const authorityStart = at + AUTHORITY_START.length;
@@ -86,10 +69,7 @@ function* findUrlPasswords(text: string): Generator<string> {
   }
 }
 
-/**
- * Yields the parts of a string that are secrets too: lines of a PEM key, passwords of URLs, and strings of a JSON
- * document. Also yields the secret parts of these strings.
- */
+/** Yields parts of a string that may be secrets: lines of a PEM key, passwords in URLs, strings of a JSON document and their parts. */
 function* findSecretParts(text: string): Generator<string> {
   const pendingValues = [text];
   while (pendingValues.length > 0) {
@@ -127,10 +107,7 @@ function* secretsIn(setting: unknown, tier: SettingTier): Generator<string> {
   }
 }
 
-/**
- * Returns the secrets in the value of a setting, without duplicates. Of the setting `__ai`, only the API key is a
- * secret, because results and log events may contain the name of the model and the provider's URL.
- */
+/** Returns the secrets in the value of a setting, without duplicates. Of the setting `__ai`, only the API key is a secret. */
 export function findSecretsOfSetting(name: string, input: unknown): SettingSecret[] {
   const setting = name === AI_SETTING_KEY && isObject(input) ? input["key"] : input;
   const secrets: SettingSecret[] = Array.from(new Set(secretsIn(setting, getSettingTier(name))), (value) => ({
@@ -148,7 +125,7 @@ export function measureSecrets(secrets: readonly SettingSecret[]): { count: numb
   return { count: secrets.length, bytes };
 }
 
-/** Returns an error message if an app has too many secrets, or if their total size is too large; otherwise null. */
+/** Returns an error message if an app has too many secrets, or too many bytes of them; otherwise null. */
 export function findSecretLimitFault(secrets: readonly SettingSecret[]): string | null {
   const { count, bytes } = measureSecrets(secrets);
   if (count <= SECRETS_MAX_COUNT && bytes <= SECRETS_MAX_BYTES) return null;

@@ -1,12 +1,6 @@
-/**
- * Converts the key of a setting, which can be any JavaScript string, to a text that PostgreSQL can store, and back. The
- * stored text needs at most four bytes for each character of the key.
- */
+/** Converts the key of a setting, which can be any JavaScript string, to a text that PostgreSQL can store, and back. */
 
-/*
- * A backslash is escaped as two, and NUL as a backslash and 0. A lone surrogate becomes a backslash and a character of
- * the private use area, 0x800 above it. This is short enough for keys of 512 characters to fit into an index.
- */
+/* `\\` stands for a backslash, `\0` for NUL. A lone surrogate becomes `\` and a character of the private use area, 0x800 above it. */
 const ESCAPE_SHIFT = 0x800;
 const UNSTORABLE_CHARACTER = /[\\\0]|\p{Surrogate}/gu;
 

@@ -20,15 +20,13 @@ import {
 export type SettingTier = "public" | "private" | "protected";
 
 /**
- * Kinds of readers of settings. `runtime`: pages of the app. `http`: API requests of editors, admins, API tokens and
- * task tokens. `serverAction`: code of server actions, in `context.settings`. `backend`: the service itself.
+ * Readers of settings. `runtime`: pages of the app; `http`: API requests; `serverAction`: code of server actions; `backend`: the service.
  */
 export type SettingReader = "runtime" | "http" | "serverAction" | "backend";
 
-/** Top-level settings as key-value pairs, such as a Map. A key can be any text, even `__proto__`. */
 export type SettingEntries = Iterable<readonly [string, unknown]>;
 
-/** Object without a prototype, so that a setting can have the name `toString`, and a missing setting is undefined. */
+/** Settings by key, in an object without a prototype, so that a missing setting such as `toString` is undefined. */
 export type SettingsByKey = Record<string, unknown>;
 
 const READABLE_TIERS: Record<SettingReader, readonly SettingTier[]> = {
@@ -38,7 +36,7 @@ const READABLE_TIERS: Record<SettingReader, readonly SettingTier[]> = {
   backend: ["public", "private", "protected"],
 };
 
-/** Keys that no setting can have, because code that assigns them to an object could change the object's prototype. */
+/** Keys that no setting can have, because assigning them to an object could change its prototype. */
 const FORBIDDEN_KEYS: readonly string[] = ["__proto__", "constructor", "prototype"];
 
 const ARTIFACT_PREFIX = "_aiartifact_";
@@ -46,13 +44,12 @@ const ARTIFACT_NAME_MAX_CHARACTERS = SETTING_KEY_MAX_CHARACTERS - ARTIFACT_PREFI
 
 const PRIVATE_SETTINGS_SIZE_MESSAGE = "private app settings exceed the 100 KB limit for server actions";
 
-/** Returns the tier of a top-level key (specification, App settings object). Nested keys have no tier. */
+/** Returns the tier (group of readers) of a top-level key (specification, App settings object). Nested keys have no tier. */
 export function getSettingTier(key: string): SettingTier {
   if (key.startsWith("__")) return "protected";
   return key.startsWith("_") ? "private" : "public";
 }
 
-/** Returns a function that returns true for each top-level key that the reader can read. */
 export function createSettingReadCheck(reader: SettingReader): (key: string) => boolean {
   const tiers = READABLE_TIERS[reader];
   return (key) => tiers.includes(getSettingTier(key));
@@ -65,16 +62,16 @@ function selectSettings(settings: SettingEntries, reader: SettingReader): Settin
   return result;
 }
 
-/** Returns the public settings, which pages get as `window.ENV.appSettings`. */
+/** Returns the public settings, which pages get in `window.ENV.appSettings`. */
 export const selectRuntimeSettings = (settings: SettingEntries): SettingsByKey => selectSettings(settings, "runtime");
 
-/** Returns the settings in the response of `GET settings`: public and private ones, never protected ones. */
+/** Returns the public and private settings, which API requests can read; never protected ones. */
 export const selectHttpSettings = (settings: SettingEntries): SettingsByKey => selectSettings(settings, "http");
 
-/** Keys of settings that server actions do not receive in `context.settings`, because only the service uses them. */
+/** Settings that server actions do not receive in `context.settings`, because only the service uses them. */
 const HIDDEN_FROM_CODE: readonly string[] = [AI_SETTING_KEY];
 
-/** Returns the settings that a `server` action gets as `context.settings`: private and protected ones. */
+/** Returns the private and protected settings, which a server action gets in `context.settings`. */
 export const selectServerActionSettings = (settings: SettingEntries): SettingsByKey =>
   selectSettings(
     [...settings].filter(([key]) => !HIDDEN_FROM_CODE.includes(key)),
@@ -82,8 +79,7 @@ export const selectServerActionSettings = (settings: SettingEntries): SettingsBy
   );
 
 /**
- * Checks that the private and protected settings of an app have at most 100 KB of JSON (specification, Limits and
- * Other rules 3).
+ * Checks that the private and protected settings of an app have at most 100 KB of JSON (specification, Limits and Other rules 3).
  * @param json JSON of the result of {@link selectServerActionSettings}
  * @throws ActionError EXECUTION_FAILED
  */
@@ -94,8 +90,7 @@ export function checkPrivateSettingsSize(json: string): void {
 }
 
 /**
- * Checks the keys in a request that writes settings, and returns its key-value pairs (specification, Settings
- * endpoints).
+ * Checks a request that writes settings, and returns its key-value pairs (specification, Settings endpoints).
  * @throws ActionError SETTINGS_INVALID
  */
 export function parseSettingsBody(body: unknown): [string, unknown][] {
@@ -114,10 +109,7 @@ export function parseSettingsBody(body: unknown): [string, unknown][] {
   return entries;
 }
 
-/**
- * Checks a request that deletes settings, `{keys: [string]}`. Returns its keys without duplicates.
- * @throws ActionError SETTINGS_INVALID
- */
+/** Checks a request that deletes settings, `{keys: [string]}`. Returns its keys without duplicates. @throws ActionError SETTINGS_INVALID */
 export function parseDeletedSettingKeys(body: unknown): string[] {
   const keys = isObject(body) && Object.hasOwn(body, "keys") ? body["keys"] : undefined;
   if (!Array.isArray(keys))
@@ -128,8 +120,7 @@ export function parseDeletedSettingKeys(body: unknown): string[] {
 }
 
 /**
- * Parses a request that marks private settings as secret or not secret (contract, section 6): `{keys: [string], secret:
- * boolean}`.
+ * Parses a request that marks private settings as secret or not secret: `{keys: [string], secret: boolean}` (contract, section 6).
  * @throws ActionError SETTINGS_INVALID
  */
 export function parseMarkSecretRequest(body: unknown): { keys: string[]; secret: boolean } {
@@ -149,8 +140,7 @@ export function parseMarkSecretRequest(body: unknown): { keys: string[]; secret:
 }
 
 /**
- * Returns the key of the setting in which a tool that generates apps stores a secret value: `_aiartifact_` and the name
- * that the tool chose (specification, App settings object, rule 5).
+ * Returns the key of a setting in which a tool that generates apps stores a secret (specification, App settings object, rule 5).
  * @throws ActionError SETTINGS_INVALID
  */
 export function createAiArtifactSettingKey(settingKey: unknown): string {
@@ -165,18 +155,15 @@ export function createAiArtifactSettingKey(settingKey: unknown): string {
 }
 
 /**
- * Removes protected keys from the body of an administrator's PUT request, because such a request does not change
- * protected settings (specification, Settings endpoints).
+ * Removes protected keys from a PUT request of an administrator, which must not change protected settings (specification, Settings
+ * endpoints).
  */
 export function removeProtectedKeys(body: unknown): unknown {
   if (!isObject(body)) return body;
   return Object.fromEntries(Object.entries(body).filter(([key]) => getSettingTier(key) !== "protected"));
 }
 
-/**
- * Checks the keys in a request.
- * @throws ActionError SETTINGS_INVALID if there are too many keys, or if one of them is not a valid key
- */
+/** @throws ActionError SETTINGS_INVALID if there are too many keys, or if one of them is invalid */
 export function checkRequestedSettingKeys(keys: readonly string[]): void {
   checkCount(keys.length);
   for (const key of keys) checkKey(key);

@@ -1,40 +1,33 @@
 /**
- * Computes the due ticks of a schedule, which are the planned start times that have passed. A tick still starts a run
- * if it is at most a minute late; older ticks are missed.
+ * Computes the due ticks (planned start times) of a schedule. A tick starts a run if it is at most a minute late; older ticks are missed.
  */
 import { createHash } from "node:crypto";
 import { computeNextTicks } from "./schedule.js";
 
-/** Milliseconds by which a due tick may be late and still start a run. */
+/** Maximum milliseconds by which a planned run may start late. After that, it is not started. */
 export const TICK_MAX_LATENESS_MS = 60_000;
 
-/**
- * Maximum number of missed ticks of a schedule that get a separate log entry. All other missed ticks share one entry.
- */
+/** Maximum number of missed start times of a schedule that get a separate log entry. All others share one entry. */
 export const LISTED_MISSED_TICKS_MAX = 100;
-/**
- * Maximum number of missed ticks that are counted. Computing a tick takes 50 µs, and the ticks of several months may be
- * due.
- */
+/** Maximum number of missed start times that are counted. Computing one takes 50 µs, and those of several months may be due. */
 export const COUNTED_MISSED_TICKS_MAX = 1_000;
 
-/** Time that is stored as the next tick of a schedule that never starts a run again. */
+/** Stored as the next start time of a schedule that never starts a run again. */
 const FAR_FUTURE = new Date("9999-12-31T00:00:00Z");
 
 export interface MissedTicks {
   tick: Date;
-  /** Number of consecutive missed ticks, of which `tick` is the first. */
+  /** Number of consecutive missed start times, of which `tick` is the first. */
   count: number;
-  /** True if there may be more than `count` missed ticks, because counting stopped at the maximum. */
+  /** True if there may be more than `count` of them, because counting stopped at the maximum. */
   isMinimum: boolean;
 }
 
 export interface DueTicks {
-  /** Ticks that are too late to start a run, the oldest first. */
+  /** Planned start times that are too long ago, the oldest first. */
   missed: MissedTicks[];
-  /** Ticks that are at most a minute late, and so still start a run. There are at most two. */
+  /** Planned start times that still start a run, because they are at most a minute ago. */
   current: Date[];
-  /** First tick after the present time. */
   next: Date;
 }
 
@@ -43,8 +36,8 @@ export function computeNextTick(frequency: string, timezone: string, from: Date)
 }
 
 /**
- * Returns the delay in milliseconds between a tick and the start of its run. All ticks of an action have the same delay. Delays of
- * different actions are spread evenly over the jitter time.
+ * Returns the delay of an action's scheduled runs in milliseconds. All runs of the action have the same delay; those of different actions
+ * are spread evenly.
  * @param jitterSeconds maximum delay in seconds; null for none
  */
 export function computeJitterDelayMs(actionId: number, jitterSeconds: number | null): number {
@@ -52,7 +45,7 @@ export function computeJitterDelayMs(actionId: number, jitterSeconds: number | n
   return Math.floor((digest.readUInt32BE(0) / 2 ** 32) * ((jitterSeconds ?? 0) * 1_000 + 1));
 }
 
-/** Returns the due ticks of a schedule, from the stored next tick up to `now`. */
+/** Returns the planned start times of a schedule from the stored next one up to `now`. */
 export function computeDueTicks(frequency: string, timezone: string, storedTick: Date, now: Date): DueTicks {
   const tickAfter = (tick: Date) => computeNextTick(frequency, timezone, tick);
   const inTime = now.getTime() - TICK_MAX_LATENESS_MS;

@@ -7,9 +7,8 @@ import { createFlatShape, type Shape } from "./unknown-fields.js";
 
 export const ENVIRONMENTS: readonly Environment[] = ["server", "client", "any"];
 
-/** Trigger types that the API specification defines. */
 const TRIGGER_TYPES_IN_SPECIFICATION: readonly TriggerType[] = ["manual", "schedule", "log", "analytics"];
-/** Trigger types that this service adds to those of the API specification (contract, section 8). */
+/** Trigger types that the service adds to those of the API specification (contract, section 8). */
 export const TRIGGER_TYPES_NOT_IN_SPECIFICATION: readonly TriggerType[] = ["http"];
 export const TRIGGER_TYPES: readonly TriggerType[] = [
   ...TRIGGER_TYPES_IN_SPECIFICATION,
@@ -29,10 +28,7 @@ const WHERE_SHAPES: Partial<Record<TriggerType, Shape>> = {
   analytics: TRIGGER_WHERE_SHAPE,
   http: { fields: HTTP_WHERE_FIELDS },
 };
-/**
- * Returns the allowed fields of a trigger (contract, section 3). The fields of `where` are not checked for a type that
- * does not use `where`.
- */
+/** Returns the allowed fields of a trigger (contract, section 3). `where` may have any fields if triggers of this type do not use it. */
 export const getTriggerShape = ({ trigger }: Record<string, unknown>): Shape => ({
   fields: { trigger: null, where: WHERE_SHAPES[trigger as TriggerType] ?? null },
 });
@@ -42,9 +38,8 @@ const WHERE_DATA_MAX_CHARACTERS = 10_000;
 const WHERE_DATA_MAX_DEPTH = 16;
 
 /**
- * Returns the message of the error TRIGGERS_INVALID; null if the value is valid. Checks that the value is an array of
- * objects, that `log`, `analytics` and `http` triggers have a valid `where`, and that no two HTTP triggers match the
- * same requests.
+ * Returns the message of the error TRIGGERS_INVALID; null if the value is valid. Checks the `where` of each trigger, and that no two
+ * HTTP triggers match the same requests. `findTriggerTypeFault` checks the types.
  */
 export function findTriggersFault(value: unknown): string | null {
   if (!Array.isArray(value)) return `triggers must be an array of trigger objects (got ${describeValue(value)})`;
@@ -58,7 +53,6 @@ export function findTriggersFault(value: unknown): string | null {
   return findRepeatedRouteFault(listHttpWheres(value));
 }
 
-/** Returns the `where` of each HTTP trigger, and the index of the trigger in the list. */
 function listHttpWheres(triggers: unknown): { at: number; where: HttpWhere }[] {
   const httpTriggers = listTriggers(triggers).filter(
     ([, element]) => getFieldOrUndefined(element, "trigger") === "http",
@@ -66,16 +60,13 @@ function listHttpWheres(triggers: unknown): { at: number; where: HttpWhere }[] {
   return httpTriggers.map(([at, element]) => ({ at, where: element["where"] as HttpWhere }));
 }
 
-/** Validates the `where` of a log trigger. Returns an error message, or the form in which the `where` is stored. */
+/** Validates the `where` of a log trigger. Returns an error message, or the stored form of the `where`. */
 export function parseLogWhere(where: unknown): { fault: string } | { where: LogWhere } {
   const fault = findWhereFault({ trigger: "log", where });
   return fault === null ? { where: toStoredLogWhere(where as Record<string, unknown>) } : { fault };
 }
 
-/**
- * Returns the message of the error TRIGGER_TYPE_INVALID; null if all trigger types are valid. Ignores elements that are
- * not objects.
- */
+/** Returns the message of the error TRIGGER_TYPE_INVALID; null if all types are valid. Ignores elements that are not objects. */
 export function findTriggerTypeFault(value: unknown): string | null {
   for (const [index, element] of listTriggers(value)) {
     const type = getFieldOrUndefined(element, "trigger");
@@ -86,10 +77,7 @@ export function findTriggerTypeFault(value: unknown): string | null {
   return null;
 }
 
-/**
- * Returns the message of the error TRIGGER_NOT_ALLOWED if a trigger has a type that the action's environment forbids;
- * otherwise null.
- */
+/** Returns the message of TRIGGER_NOT_ALLOWED if a trigger has a type that the action's environment forbids; otherwise null. */
 export function findForbiddenTriggerFault(value: unknown, environment: unknown): string | null {
   if (!isEnvironment(environment)) return null;
   for (const [index, element] of listTriggers(value)) {
@@ -100,7 +88,6 @@ export function findForbiddenTriggerFault(value: unknown, environment: unknown):
   return null;
 }
 
-/** Returns valid triggers in the form in which they are stored, without unused fields. */
 export function toStoredTriggers(value: unknown): Trigger[] {
   return listTriggers(value).map(([, element]) => {
     const type = element["trigger"] as TriggerType;

@@ -1,7 +1,4 @@
-/**
- * Checks if an event matches the `where` of a trigger. The server and the browser both execute this file, so it imports
- * only types.
- */
+/** Checks if an event matches the `where` of a trigger. Imports only types, because the browser executes this file too. */
 import type { AnalyticsEventType, LogWhere } from "../data/action-types.js";
 
 export interface FilterableLogEvent {
@@ -9,7 +6,7 @@ export interface FilterableLogEvent {
   dataSourceId?: number | null;
 }
 
-/** Filter of an analytics trigger. Browsers get it by GraphQL, where a field that the author did not set is null. */
+/** Filter of an analytics trigger. Browsers get it by GraphQL, where a missing field is null. */
 export interface AnalyticsFilter {
   type: string | null;
   data?: unknown;
@@ -22,10 +19,7 @@ export interface FilterableAnalyticsEvent {
 
 export const ANALYTICS_EVENT_TYPES: readonly AnalyticsEventType[] = ["analytics.pageView", "analytics.event"];
 
-/**
- * Types of log events that the API specification defines (Events, Log events). A trigger's filter can also name other
- * types.
- */
+/** Types of log events that the API specification defines (Events, Log events). Triggers can also name other types. */
 export const LOG_EVENT_TYPES: readonly string[] = [
   "sms.2fa",
   "sms.communicate",
@@ -56,27 +50,20 @@ export const LOG_EVENT_TYPES: readonly string[] = [
   "ai.embeddings",
 ];
 
-/**
- * True if the log event has the filter's type and, if the filter names a data source, comes from this data source.
- * Callers must pass only events of the action's own app.
- */
+/** True if the log event has the filter's type and data source. Callers must pass only events of the action's own app. */
 export function matchesLogTrigger(where: LogWhere, entry: FilterableLogEvent): boolean {
   if (where.type !== entry.type) return false;
   return where.dataSourceId === undefined || where.dataSourceId === entry.dataSourceId;
 }
 
-/**
- * True if the event has the filter's type and all fields of the filter's `data`. In filters from GraphQL, a field that
- * is not set is null.
- */
+/** True if the event has the filter's type and all fields of the filter's `data`. */
 export function matchesAnalyticsTrigger(where: AnalyticsFilter, event: FilterableAnalyticsEvent): boolean {
   if (where.type !== event.type) return false;
   return (where.data ?? null) === null || containsFilter(event.data, where.data);
 }
 
 /**
- * True if the value has all fields of the filter, with matching values. Objects may have additional fields. Arrays must
- * have the same length and matching elements. All other values must be equal.
+ * True if the value has all fields of the filter. Objects may have more fields; arrays must have the same length; other values are equal.
  */
 function containsFilter(value: unknown, filter: unknown): boolean {
   if (Array.isArray(filter)) {

@@ -2,39 +2,30 @@
 import { ActionError } from "../errors.js";
 import { describeValue, isObject } from "./describe-value.js";
 
-/** Allowed fields of an object, or a function that returns them for an object, for example by the object's type. */
+/** Allowed fields of an object, or a function that returns them for this object. */
 export type ShapeSource = Shape | ((value: Record<string, unknown>) => Shape);
 
-/**
- * Allowed fields inside the value of a field. null: the value is not checked. An array with one shape: the value is a
- * list of objects. `each`: the value is an object whose values are objects.
- */
+/** null: any value. An array with one shape: a list of objects. `each`: an object whose values are objects with this shape. */
 type FieldShape = ShapeSource | readonly [ShapeSource] | { each: ShapeSource } | null;
 
 const isList = (shape: Exclude<FieldShape, null>): shape is readonly [ShapeSource] => Array.isArray(shape);
 
-/** Allowed fields of an object in a request. */
 export interface Shape {
   fields: Readonly<Record<string, FieldShape>>;
-  /** Fields that only the service sets. Requests may contain these fields; the service ignores them. */
+  /** Fields that only the service sets. Requests may contain them; the service ignores them. */
   readOnly?: readonly string[];
 }
 
-/** Returns the shape of an object that can have these fields. The values of the fields are not checked. */
+/** Returns the shape of an object that can have these fields, with any values. */
 export const createFlatShape = (fields: Iterable<string>, readOnly: readonly string[] = []): Shape => ({
   fields: Object.fromEntries([...fields].map((name) => [name, null])),
   readOnly,
 });
 
-/**
- * Maximum number of characters of an unknown name that are compared with known names, because the comparison takes
- * quadratic time.
- */
+/** Maximum number of characters of an unknown name that are compared with known names: the comparison takes quadratic time. */
 const COMPARED_CHARACTERS_MAX = 64;
 
-/**
- * Returns the Levenshtein distance of two texts: the number of characters that must be inserted, removed or replaced.
- */
+/** Returns the Levenshtein distance: the number of characters to insert, remove or replace. */
 function computeEditDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (let i = 1; i <= a.length; i += 1) {
@@ -48,7 +39,7 @@ function computeEditDistance(a: string, b: string): number {
   return row[b.length]!;
 }
 
-/** Returns the known name that is most similar to `name`. Error messages suggest it. */
+/** Returns the known name that is most similar to `name`, as a suggestion for error messages. */
 export function findNearestName(name: string, knownFields: readonly string[]): string {
   const lower = name.slice(0, COMPARED_CHARACTERS_MAX).toLowerCase();
   const rankedNames = knownFields.map((field) => ({
@@ -103,10 +94,7 @@ function findUnknownFieldInValue(value: unknown, shape: Exclude<FieldShape, null
   return null;
 }
 
-/**
- * Returns the error REQUEST_INVALID for the first field, at any depth, that the shape does not allow; null if the shape
- * allows all fields.
- */
+/** Returns the error REQUEST_INVALID for the first field, at any depth, that the shape does not allow; null if there is none. */
 export function createUnknownFieldError(
   body: unknown,
   shapeOf: ShapeSource | readonly [ShapeSource],
@@ -124,7 +112,7 @@ export function createUnknownFieldError(
 }
 
 /**
- * Rejects unknown fields. Callers call this function after all other checks, so that other faults are reported first.
+ * Rejects unknown fields. Must be called after all other checks, so that other faults are reported first.
  * @param path path of `body`, if it is a part of the request's body
  * @throws ActionError REQUEST_INVALID
  */
@@ -133,10 +121,7 @@ export function refuseUnknownFields(body: unknown, shapeOf: ShapeSource | readon
   if (fault) throw fault;
 }
 
-/**
- * Throws the error for an unknown field that the route has found. Operations call this function after all other checks,
- * and before they commit their changes.
- */
+/** Throws the error for an unknown field in the request. Operations call this function after all other checks, before they commit. */
 export function throwIfUnknownField({ unknownField }: { unknownField?: ActionError }): void {
   if (unknownField) throw unknownField;
 }

@@ -1,13 +1,8 @@
 /**
- * Order of the validation errors in the API specification (Errors, Validation). If an action has several faults, the
- * service reports the one that is first in this list.
+ * Order of validation errors in the API specification (Errors, Validation). Of several faults, the service reports the first in this order.
  */
 import type { Status } from "../errors.js";
 
-/**
- * Statuses of validation errors, in the order in which they are reported. Statuses that this service adds to the API
- * specification come last.
- */
 const VALIDATION_TABLE: readonly Status[] = [
   "NAME_REQUIRED",
   "NAME_EMPTY",
@@ -27,12 +22,12 @@ const VALIDATION_TABLE: readonly Status[] = [
   "TRIGGER_TYPE_INVALID",
   "TRIGGER_NOT_ALLOWED",
   "DEPENDENCIES_INVALID",
-  // This service adds the following statuses to those of the API specification.
+  // Statuses from here on are not in the API specification.
   "ACCESS_INVALID",
   "INTEGRATION_ORIGINS_INVALID",
 ];
 
-/** Returns the index of a status in VALIDATION_TABLE. A status that is not in the table sorts after all others. */
+/** Returns the index of a status in VALIDATION_TABLE. Any other status sorts last. */
 export function getValidationErrorPosition(status: Status): number {
   const row = VALIDATION_TABLE.indexOf(status);
   return row < 0 ? VALIDATION_TABLE.length : row;

@@ -1,6 +1,6 @@
 /**
- * Validates the setting `_verify`, and requests for verification codes. With a code, a user proves that they own an
- * e-mail address or phone number.
+ * Validates the setting `_verify`, and requests for verification codes. With a code, a user proves to own an e-mail address or phone
+ * number.
  */
 
 import { ActionError } from "../errors.js";
@@ -10,32 +10,23 @@ import { isEmailAddress, parsePhoneNumber } from "./message-fields.js";
 import { parseEmail, parseSms } from "./message-input.js";
 import { createFlatShape } from "./unknown-fields.js";
 
-/** Key of the private setting that turns on verification codes for an app. */
 export const VERIFICATION_SETTING_KEY = "_verify";
 
 export const VERIFICATION_CHANNELS = ["email", "sms"] as const;
-/** Channel through which the service sends a code: e-mail or text message. */
 export type VerificationChannel = (typeof VERIFICATION_CHANNELS)[number];
 
 export interface VerificationRules {
-  /** ID or name of the data source that contains the users. */
+  /** ID or name of the data source whose entries are the users. */
   dataSource: string | number;
-  /**
-   * For each channel, the column with the users' e-mail addresses or phone numbers; null if the app does not use the
-   * channel.
-   */
+  /** Column with the users' e-mail addresses or phone numbers; null if the app does not use the channel. */
   columns: Record<VerificationChannel, string | null>;
-  /** True if users must enter a code in addition to their password. */
   secondFactor: boolean;
   subject: string;
-  /** Text of the message to the user, in which the code replaces the placeholder `{{code}}`. */
+  /** Text of the message to the user, with the placeholder `{{code}}`. */
   text: string;
 }
 
-/**
- * Request that a page sends. Without `code`, the service sends a code to the user. With `code`, the service checks the
- * code.
- */
+/** Request of a page. Without `code`, the service sends a code to the user. With `code`, it checks the code. */
 export interface VerificationRequest {
   by: VerificationChannel;
   /** E-mail address or phone number to verify; null for the second factor, which uses the phone number in the user's entry. */
@@ -65,7 +56,7 @@ function readOptionalText(fields: Record<string, unknown>, name: string, max: nu
   throw new ActionError("SETTINGS_INVALID", `the setting ${VERIFICATION_SETTING_KEY}: "${name}" must be ${expected}`);
 }
 
-/** Parses the value of the setting `_verify`; null if the app has no such setting. @throws SETTINGS_INVALID with the name of the field */
+/** Parses the setting `_verify`; null if the app has no such setting. @throws SETTINGS_INVALID with the name of the field */
 export function parseVerificationRules(value: unknown): VerificationRules | null {
   if (value === undefined || value === null) return null;
   const fields = requireSettingObject(value);
@@ -98,10 +89,6 @@ function readCode(value: unknown): string | null {
   throw new ActionError("REQUEST_INVALID", "code must be the six digits of the code that was sent");
 }
 
-/**
- * Validates a page's request to send a code or to check one.
- * @throws REQUEST_INVALID with the name of the invalid field
- */
 export function parseVerificationRequest(body: unknown): VerificationRequest {
   const input = isObject(body) ? body : {};
   const { email = null, sms = null, secondFactor = null } = input;
@@ -124,7 +111,7 @@ export function parseVerificationRequest(body: unknown): VerificationRequest {
   refuseField("email", "an e-mail address such as ann@example.com", email);
 }
 
-/** Builds the e-mail or text message that contains the code. @throws ActionError REQUEST_INVALID if the address is invalid */
+/** Builds the message that contains the code. @throws ActionError REQUEST_INVALID if the address is invalid */
 export function buildCodeMessage(
   { subject, text }: VerificationRules,
   channel: VerificationChannel,

@@ -1,14 +1,11 @@
-/**
- * Converts between instants and the local time of an IANA time zone. Read this file if a schedule starts a run at a
- * wrong time when the clock changes.
- */
+/** Converts between instants and the local time of an IANA time zone. Read this file if a schedule fails when the clock changes. */
 
 const DAY_MS = 86_400_000;
 
-/** Cache of formatters by time zone, because creating a formatter takes 50 times as long as formatting a time. */
+/** Formatters by time zone. Creating one takes 50 times as long as formatting a time. */
 const formatterByZone = new Map<string, Intl.DateTimeFormat>();
 
-/** Returns the UTC offset of the zone at an instant: the milliseconds by which its local time is ahead of UTC. */
+/** Returns the zone's UTC offset at an instant, in milliseconds. It is positive if the local time is ahead of UTC. */
 export function getUtcOffsetMs(timeZone: string, instant: number): number {
   let formatter = formatterByZone.get(timeZone);
   if (formatter === undefined) {
@@ -20,9 +17,9 @@ export function getUtcOffsetMs(timeZone: string, instant: number): number {
 }
 
 /**
- * Returns the instants at which the clock of the zone shows a local time, the oldest first. There is usually one; there
- * are two if the clock repeats the time, and none if the clock skips it.
- * @param localMs local time, as the milliseconds of the same time in UTC
+ * Returns the instants at which the zone's clock shows a local time, in order. There are two if the clock repeats this time,
+ * and none if the clock skips it.
+ * @param localMs local time, as the Unix time in milliseconds that it would be in UTC
  */
 export function findInstantsOfLocalTime(timeZone: string, localMs: number): number[] {
   const offsets = new Set([getUtcOffsetMs(timeZone, localMs - DAY_MS), getUtcOffsetMs(timeZone, localMs + DAY_MS)]);
@@ -31,8 +28,7 @@ export function findInstantsOfLocalTime(timeZone: string, localMs: number): numb
 }
 
 /**
- * Returns the instant at which the clock continues after it skips this local time; null if the zone skips the whole day (Apia,
- * 30 December 2011).
+ * Returns the instant at which the clock continues after it skips this local time; null if it skips the whole day (Apia, 30 December 2011).
  * @param localMs local time for which {@link findInstantsOfLocalTime} returns no instant
  */
 export function findInstantAfterSkippedTime(timeZone: string, localMs: number): number | null {
