@@ -89,7 +89,6 @@ const LOCALIZE_TEXT_PATTERN = new RegExp(String.raw`\blocalize\(0,\s*${TEXT_LITE
 const DESCRIBING_MODULES =
   /\/(?:editorOptions|editorConfigurationSchema|editorColorRegistry|listService)\.js$|\/theme\/common\/colors\//;
 
-/** Monaco's diff editors, which Studio does not use. */
 const DIFF_EDITOR_MODULES = /[\\/](?:diffEditorWidget|multiDiffEditorWidget)\.js$/i;
 const ABSENT_NAMESPACE = "absent-part-of-monaco";
 const absentClass = (name) =>
@@ -186,10 +185,8 @@ const PACKAGE_NAMES = [
 /** Packages whose code calls `atob` while it loads. Some sandboxes for runs have no `atob`, so these packages bring their own. */
 const DECODING_PACKAGES = ["barcode"];
 
-/** Files with types that the client library shares with the server. */
 const SHARED_TYPES = ["src/data/action-types.ts", "src/data/media-types.ts"];
 
-/** Joins the files with types into svc.d.ts, which imports nothing. */
 async function joinTypes(runtime) {
   const names = ["public-types", "data-source-types", "message-types", "ai-types", "tool-types", "request-types"];
   const files = [...SHARED_TYPES, ...names.map((name) => `${runtime}/${name}.ts`)];

@@ -1,6 +1,6 @@
 /**
- * Command `npm run dev`: runs the service. After each change of a source file, builds it, restarts it, and then checks the types.
- * If a change does not compile, the service keeps running. A type error is only printed.
+ * Command `npm run dev`: runs the service. After each change of a source file, builds it, restarts it, and then checks the types. If a
+ * change does not compile, the service keeps running. A type error is only printed.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -57,7 +57,7 @@ class Service {
       await endProcess(this.#current);
       this.#current = this.#next;
       this.#next = null;
-      // Ctrl-C may have ended this process already.
+      // Ignores errors: Ctrl C may have ended the child process already.
       this.#current.send("start", () => undefined);
     });
     return this.#restarting;

@@ -1,7 +1,6 @@
 /**
  * Generates documents.ts from each documents.graphql in src/web. Also generates a file with the texts of all operations, by which the
- * service
- * recognizes Studio's requests.
+ * service recognizes Studio's requests.
  */
 import { createHash } from "node:crypto";
 import { globSync, readFileSync, writeFileSync } from "node:fs";
@@ -35,7 +34,6 @@ const SCALAR_TYPES = {
 
 const capitalize = (text) => text[0].toUpperCase() + text.slice(1);
 
-/** Returns the text of each operation as pages send it, with its fragments. */
 function sentOperations(document) {
   const texts = separateOperations(document);
   return document.definitions
@@ -106,7 +104,7 @@ function collectNames(document, kind) {
   return names;
 }
 
-/** Returns the text of a document after the fragments of the parent folder that it uses. These must not use other fragments. */
+/** Returns a document's text, preceded by the fragments of the parent folder that it uses. These fragments must not use others. */
 function addParentFragments(source, read) {
   const text = read(source);
   const document = parse(text, { noLocation: true });

@@ -1,7 +1,6 @@
 /**
  * Prints the section of a version in CHANGELOG.md: `node scripts/release-notes.mjs v0.2.0`. Each entry becomes a single line, because
- * GitHub
- * shows the line breaks of release notes.
+ * GitHub shows the line breaks of release notes.
  */
 import { readFileSync } from "node:fs";
 

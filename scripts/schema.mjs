@@ -1,7 +1,6 @@
 /**
  * Command `npm run schema`: generates schema/ and each src/web/…/documents.ts. Works even if the old generated files do not compile,
- * because it
- * compiles only what it needs.
+ * because it compiles only what it needs.
  */
 import { join } from "node:path";
 import { discardBuildRecords } from "./setup/build.mjs";

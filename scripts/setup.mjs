@@ -1,7 +1,6 @@
 /**
  * Prepares a fresh machine for `npm start` and `npm test`: installs packages, Node and Chromium, and builds. Must run on Node 20 without
- * any
- * package.
+ * any package.
  */
 import { build } from "./setup/build.mjs";
 import { ensureChromium } from "./setup/chromium.mjs";

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 
 const NODE_MAJOR = 24;
 const program = fileURLToPath(new URL("../dist/src/cli/svc/main.js", import.meta.url));
-// Node of a checkout, and of an installed package.
+// Paths of Node relative to this file: in a checkout, and in an installed package.
 const ownNode = ["../node_modules/.bin/node", "../../.bin/node"]
   .map((path) => fileURLToPath(new URL(path, import.meta.url)))
   .find(existsSync);

@@ -59,7 +59,6 @@ function gateFiles() {
     .filter(shardFilter(process.env["TEST_SHARD"]));
 }
 
-/** Separates test files from options of mocha. Files can be sources or compiled files. */
 function parseCommandLine(all) {
   const isFile = (argument) => /\.test\.[jt]s$/.test(argument);
   const compiled = (file) => (file.startsWith("test/") ? `dist/${file.replace(/\.ts$/, ".js")}` : file);

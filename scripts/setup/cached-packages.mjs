@@ -72,7 +72,7 @@ export async function installCachedPackages(folder, { lock, manifest }, isServic
         await extractPackage(folder, pending.pop(), isWanted);
       }
     } finally {
-      // After a failure, the other loops extract no further archive.
+      // After a failure, prevents the extraction of further archives.
       pending.length = 0;
     }
   };

@@ -13,7 +13,6 @@ async function privilege() {
   return (await run("sudo", ["-n", "true"])).code === 0 ? ["sudo", "-n"] : null;
 }
 
-/** Returns the line of an installer's output that probably explains its failure. */
 function reasonIn(output) {
   const lines = output.split("\n").map((line) => line.trim());
   return lines.findLast((line) => /^E: |error/i.test(line)) ?? lines.findLast(Boolean) ?? "no output";
@@ -70,7 +69,7 @@ export async function installUntilFound(find, installers) {
  * @param packages resolves when the npm packages are installed, which only Puppeteer's installer needs
  */
 export async function ensureChromium(root, environment, packages) {
-  // With this variable, the service uses browsers on other machines.
+  // With this variable, the service uses browsers on other machines, so this machine needs none.
   if (environment.BROWSER_WS_ENDPOINTS?.trim()) return;
   const explicit = environment.CHROME_PATH || null;
   const find = () => findChromium(explicit, defaultChromiumPaths(environment.PUPPETEER_CACHE_DIR || null));

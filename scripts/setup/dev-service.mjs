@@ -1,7 +1,6 @@
 /**
  * Process of the service in `npm run dev`. Loads the packages first, which takes longer than loading the service, and starts the service
- * when
- * dev.mjs sends a message.
+ * when dev.mjs sends a message.
  */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";

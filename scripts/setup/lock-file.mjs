@@ -15,7 +15,6 @@ function admits(list, value) {
   return names.includes(value) || (names.every((name) => name.startsWith("!")) && !names.includes(`!${value}`));
 }
 
-/** True if the package supports the operating system and the processor. */
 export const fitsPlatform = (entry, machine) => admits(entry.os, machine.platform) && admits(entry.cpu, machine.arch);
 
 export function currentMachine() {

@@ -27,8 +27,7 @@ function mayBeAbsent(entry, machine) {
 
 /**
  * True if node_modules differs from the lock file. npm lists the packages at the end of an installation, so an interrupted one also
- * differs.
- * With `isService`, development packages may be missing.
+ * differs. With `isService`, development packages may be missing.
  */
 export function arePackagesStale(root, machine = process, isService = false) {
   const wanted = readPackages(join(root, "package-lock.json"));
@@ -49,8 +48,7 @@ const REGISTRY = "https://registry.npmjs.org";
 
 /**
  * Returns the lock file with the address of each package's archive. Without addresses, npm requests descriptions of all packages, which
- * takes
- * 16 of 55 seconds of processor time.
+ * takes 16 of 55 seconds of processor time.
  */
 export function addArchiveUrls(lock) {
   const withAddress = ([path, entry]) => {
@@ -68,7 +66,7 @@ function createStage(root) {
   return mkdtempSync(join(root, `${STAGE}-`));
 }
 
-/** If this fails, the next installation tries again. */
+/** Removes the folder. If that fails, the next installation removes it. */
 function removeIfPossible(folder) {
   try {
     rmSync(folder, { recursive: true, force: true });
@@ -85,7 +83,6 @@ function moveAside(packages, aside) {
   }
 }
 
-/** Replaces `packages` by the installed folder. If that fails, moves the old folder back. */
 function replacePackages(packages, stage) {
   const aside = join(stage, "replaced");
   if (existsSync(packages)) moveAside(packages, aside);

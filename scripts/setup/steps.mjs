@@ -28,8 +28,7 @@ export function createToolEnvironment(root) {
 
 /**
  * Runs a program. Resolves to `{code, output}`, with code 127 if it cannot be started. Forwards SIGINT and SIGTERM to it; after such a
- * signal,
- * this process starts no other program.
+ * signal, this process starts no other program.
  */
 export function run(command, args, { cwd = ROOT, env = createToolEnvironment(ROOT) } = {}) {
   return new Promise((resolve) => {
@@ -59,7 +58,6 @@ export function run(command, args, { cwd = ROOT, env = createToolEnvironment(ROO
   });
 }
 
-/** Runs `action`. Prints a line before and after it, and one every 15 s. */
 export async function step(title, action) {
   const began = performance.now();
   const elapsed = () => `${((performance.now() - began) / 1000).toFixed(1)} s`;

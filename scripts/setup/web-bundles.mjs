@@ -31,7 +31,7 @@ function readRecords(file) {
   }
 }
 
-/** Bundles in the folder `${root}/${folder}`. Every build of them must use this class. */
+/** Bundles in the folder `${root}/${folder}`. All builds must use the same folder, which also has the records of the previous build. */
 export class WebBundles {
   #root;
   #folder;
@@ -41,13 +41,11 @@ export class WebBundles {
   #used = new Set();
   #commonHash;
   #wantsSmallest;
-  /** True if all bundles are compressed best. */
   #isSmallest;
 
   /**
    * Reads the records of the previous build. Empties the folder if that build was interrupted, a common source has changed, or it
-   * compressed
-   * less than `isSmallest` requires.
+   * compressed less than `isSmallest` requires.
    */
   constructor(root, folder, isSmallest) {
     this.#root = root;
@@ -74,7 +72,7 @@ export class WebBundles {
     this.#used.add(key);
     const earlier = this.#bundles.get(key);
     if (earlier && this.#isCurrent(earlier)) return earlier.outputs;
-    // Without the records, the next build makes all bundles, in case this process is killed.
+    // Removes the records before it changes bundles. If this process is killed, the next build then makes all bundles.
     rmSync(this.#records, { force: true });
     this.#bundles.delete(key);
     this.#isSmallest &&= this.#wantsSmallest;
@@ -90,7 +88,6 @@ export class WebBundles {
     return outputs;
   }
 
-  /** True if the bundle's sources have not changed, and its files exist. */
   #isCurrent({ hash, sources, outputs }) {
     const areThere = Object.keys(outputs).every((file) => existsSync(join(this.#root, file)));
     return areThere && hash === hashFiles(this.#root, sources);

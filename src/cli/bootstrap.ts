@@ -1,7 +1,6 @@
 /**
  * `npm run bootstrap`: creates the first app and its credentials in the empty database of DATABASE_URL. The last line of the output is
- * JSON.
- * With `--link`, prints only a link with which one administrator can be created within an hour.
+ * JSON. With `--link`, prints only a link with which one administrator can be created within an hour.
  */
 import "reflect-metadata";
 import { readFileSync } from "node:fs";

@@ -39,8 +39,8 @@ export interface CommandDatabase {
 const createWarningLog = () => pino({ level: "warn" }, pino.destination(2));
 
 /**
- * Calls `work` with the URL of the service's database: DATABASE_DIRECT_URL, or DATABASE_URL, or the embedded database in DATA_DIR.
- * If no service has started the embedded database, starts it until `work` ends.
+ * Calls `work` with the URL of the service's database: DATABASE_DIRECT_URL, or DATABASE_URL, or the embedded database in DATA_DIR. If no
+ * service has started the embedded database, starts it until `work` ends.
  */
 export async function withDatabaseUrl<T>(config: Config, work: (url: string) => Promise<T>): Promise<T> {
   const { databaseUrl, databaseDirectUrl, dataDir } = config;

@@ -8,7 +8,7 @@ import { ROLES, type Role } from "./roles.js";
 /** Classes of operations that have separate rate limits (specification, Limits). */
 export type RateLimitClass = "manage" | "run" | "publish" | "communicate";
 
-/** Caller of a request, as its credential identifies the caller (contract, section 2). */
+/** Caller of a request. The credential in the request identifies the caller (contract, section 2). */
 export interface Caller {
   credentialId: number;
   kind: CredentialKind;
@@ -68,7 +68,6 @@ const BACKEND_READERS = ["administrator", "owner", "admin", "editor", "reader", 
 const RUN_CALLERS = ["administrator", "owner", "admin", "editor", "operator", "api", "task", "viewer", "live"] as const;
 /** Callers that can read notifications. A page gets only the notifications of the app user who is signed in on the page. */
 const NOTIFICATION_READERS = ["administrator", "owner", "admin", "editor", "api", "task", "viewer", "live"] as const;
-/** Credentials that can open an app page. */
 const CLIENT_CALLERS = ["administrator", "owner", "admin", "editor", "viewer", "live"] as const;
 /** Credentials of pages on which an app user (a user of one app, not of the service) can sign in. */
 const PAGE_CALLERS = ["viewer", "live"] as const;

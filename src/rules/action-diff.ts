@@ -95,7 +95,7 @@ export interface ActionVersionPair {
   labels: { before: string; after: string };
 }
 
-/** Returns the differences from `before` to `after`. The function has one parameter, because it can run in a worker thread. */
+/** Returns the differences from `before` to `after`. The parameter is one object, because a worker thread passes only one argument. */
 export function diffActions({ before, after, labels }: ActionVersionPair): ActionDiff {
   const changedFields = FIELDS.filter((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]));
   return {

@@ -49,7 +49,6 @@ export interface ActionInput extends RunLimits {
   access: ActionAccess;
 }
 
-/** Run limits of an action whose author sets none. */
 export const NO_RUN_LIMITS = { concurrency: null, debounce: null, timeoutMs: null, jitterSeconds: null } as const;
 
 type NullableLimits = { [Limit in keyof RunLimits]-?: Required<RunLimits>[Limit] | null };
@@ -224,8 +223,8 @@ export function parseNewAction(data: unknown, checkOptions: ActionCheckOptions =
 }
 
 /**
- * Returns the action after an update. Omitted fields stay unchanged; null or "" clears `description`. Validates the whole action,
- * because changed and unchanged fields must fit together.
+ * Returns the action after an update. Omitted fields stay unchanged; null or "" clears `description`. Validates the whole action, because
+ * changed and unchanged fields must fit together.
  * @throws ActionError as {@link parseNewAction}
  */
 export function parseActionUpdate(

@@ -75,8 +75,8 @@ export function computeStateAfterRun(rule: AlertRule, state: AlertRuleState, run
 }
 
 /**
- * Returns the rule's next state at a periodic check. Such a check finds what no run reports: a missing success, a planned run that did
- * not start, or a long queue.
+ * Returns the rule's next state at a periodic check. Such a check finds what no run reports: a missing success, a planned run that did not
+ * start, or a long queue.
  */
 export function computeStateAfterCheck(
   rule: AlertRule,

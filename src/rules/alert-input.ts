@@ -13,7 +13,6 @@ export type AlertChannel = (typeof ALERT_CHANNELS)[number];
 
 const NAME_MAX_CHARACTERS = 100;
 const COUNTED_RUNS_MAX = 100;
-/** Maximum of `minutes`: 31 days. */
 const MINUTES_MAX = 44_640;
 const MINUTES_DEFAULT = 60;
 const RECIPIENTS_MAX = 10;

@@ -22,7 +22,7 @@ export interface AppSession {
   environment: DraftOrLive;
 }
 
-/** Returns the session for a page or a run. An app user may be signed in on the page's credential `credentialId`. */
+/** Returns the session for a page or a run. `credentialId` is the page's credential, with which an app user may be signed in. */
 export type ReadAppSession = (user: {
   appId: number;
   personId: number | null;

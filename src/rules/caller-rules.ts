@@ -1,6 +1,6 @@
 /**
- * Decides which callers an access rule allows: everyone, signed-in app users, or app users whose columns have certain values.
- * Also checks if an entry meets the conditions of such a rule.
+ * Decides which callers an access rule allows: everyone, signed-in app users, or app users whose columns have certain values. Also checks
+ * if an entry meets the conditions of such a rule.
  */
 
 import { containsTextFolded } from "./comparable-text.js";
@@ -12,8 +12,8 @@ import { createFlatShape, refuseUnknownFields } from "./unknown-fields.js";
 export type ScalarValue = string | number | boolean;
 
 /**
- * Condition on the value of a column. The value must meet all operators that are present. Texts can contain `{{user.Column}}`,
- * which stands for a value of the app user.
+ * Condition on the value of a column. The value must meet all operators that are present. Texts can contain `{{user.Column}}`, which stands
+ * for a value of the app user.
  */
 export interface ValueCondition {
   /** The column's value must equal this value. A list never equals one of its elements. */

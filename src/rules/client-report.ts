@@ -36,7 +36,7 @@ function truncateError(error: unknown): unknown {
 
 /** Parses a report. `texts` contains the payload and the result as JSON text, `fields` the values of all other fields. */
 export function parseLargeClientReport(text: string): ParsedClientReport {
-  // The payload and the result are one level below the report, so the report may have one level more than they may.
+  // The payload and the result are one level below the report. Their limit is JSON_MAX_DEPTH, so the report may have one level more.
   const fault = findJsonFault(text, JSON_MAX_DEPTH + 1);
   if (fault !== null) return { fault };
   if (POSSIBLY_INFINITE_NUMBER.test(text) && containsInfinity(JSON.parse(text))) return { fault: "huge" };

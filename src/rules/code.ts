@@ -32,7 +32,7 @@ export function checkCode(source: string, dependencies: readonly string[]): void
 
 /** Result of parsing an action's code. Contains no methods, because a worker thread sends the result. */
 export interface CodeParseResult {
-  /** Error message for invalid code (specification, Code rules 1 and 2); null if only `uses` can contain a fault. */
+  /** Error message for invalid code (specification, Code rules 1 and 2); null for none. Missing dependencies are not among these faults. */
   fault: string | null;
   /** Packages that the code uses, in the order of the source. `fault` is the error message if `dependencies` lacks the package. */
   uses: { name: string; fault: string }[];

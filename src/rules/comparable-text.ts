@@ -11,8 +11,8 @@ const LOWER_SIGMA = "σ";
 const DOTTED_I = "i\u0307";
 
 /**
- * Returns the same text for texts that differ only in case. Converts to upper case first, which expands "ß" and ligatures.
- * Then replaces the sigma that lower case writes at the end of a word, and the dotted i of "İ".
+ * Returns the same text for texts that differ only in case. Converts to upper case first, which expands "ß" and ligatures. Then replaces
+ * the sigma that lower case writes at the end of a word, and the dotted i of "İ".
  */
 export const foldCase = (text: string): string =>
   text.toUpperCase().toLowerCase().replaceAll(FINAL_SIGMA, LOWER_SIGMA).replaceAll(DOTTED_I, "i");

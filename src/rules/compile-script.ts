@@ -10,8 +10,8 @@ export interface CompiledAction {
 }
 
 /**
- * Builds the script of an action. The code starts in the script's first line, so that line numbers in errors are those of the code.
- * Callers must check before that the code parses as a script: other code could close the function around it.
+ * Builds the script of an action. The code starts in the script's first line, so that line numbers in errors are those of the code. Callers
+ * must check before that the code parses as a script: other code could close the function around it.
  */
 export function compileActionScript({ id, name, code }: { id: number; name: string; code: string }): string {
   const entry = `(globalThis[Symbol.for(${JSON.stringify(ACTION_REGISTRY_NAME)})]??=new Map)`;

@@ -32,8 +32,8 @@ export function toScriptLiteral(value: unknown): string {
 }
 
 /**
- * Builds the script that sets `window.ENV`. It parses `env` from a JSON string, because in an object literal, the key `"__proto__"`
- * would set the prototype.
+ * Builds the script that sets `window.ENV`. It parses `env` from a JSON string, because in an object literal, the key `"__proto__"` would
+ * set the prototype.
  */
 export function buildWindowEnvScript(env: PublicEnv): string {
   return `window.ENV = JSON.parse(${toScriptLiteral(JSON.stringify(env))});\n`;

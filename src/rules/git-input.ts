@@ -97,7 +97,7 @@ function readToken(token: unknown, expected: string): string | null | undefined 
 }
 
 /**
- * Validates the settings of a Git connection, but not that there are no unknown fields.
+ * Validates the settings of a Git connection. Does not reject unknown fields (`refuseUnknownGitConnectionFields`).
  * @param allowHttp true if http URLs are valid (ALLOW_PRIVATE_NETWORK)
  * @throws REQUEST_INVALID with the name of the invalid field
  */
@@ -158,7 +158,6 @@ export function matchesTagPattern(name: string, pattern: string): boolean {
   return true;
 }
 
-/** Branch or tag that the service pulls. `publishesApp`: the pull also publishes the app. */
 export interface PulledRef {
   ref: string;
   publishesApp: boolean;

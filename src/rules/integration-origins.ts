@@ -9,7 +9,7 @@ import { describeValue } from "./describe-value.js";
 
 const ORIGIN_MAX_CHARACTERS = 300;
 const HOST_MAX_CHARACTERS = 253;
-/** Matches one label of a host name, in the ASCII form of the URL parser, which also accepts `*` and other characters. */
+/** Matches one label of a host name in ASCII form. This check is needed, because the URL parser also accepts `*` and other characters. */
 const HOST_LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
 const HTTP_SCHEME = /^https?:\/\//i;
 const LOOPBACK_NAME = /(?:^|\.)localhost$/;
@@ -26,7 +26,7 @@ function isPrivateHost(host: string): boolean {
   return isIP(address) !== 0 && PRIVATE_RANGES.has(ipaddr.process(address).range());
 }
 
-/** Returns a URL's host name without a trailing dot; null if the URL parser accepts it but it is no valid host name. */
+/** Returns a URL's host name without a trailing dot; null if it is no valid host name, although the URL parser accepts it. */
 export function normalizeHost(hostname: string): string | null {
   const host = hostname.endsWith(".") ? hostname.slice(0, -1) : hostname;
   if (host.startsWith("[")) return host;
@@ -41,7 +41,6 @@ export function normalizeOrigin({ protocol, hostname, port }: URL): string | nul
   return `${protocol}//${host}${port === "" ? "" : `:${port}`}`;
 }
 
-/** Returns the normalized origin, or a description of the expected value for an error message. */
 function readOrigin(value: unknown, { allowPrivateNetwork }: OriginRules): { origin: string } | { expected: string } {
   const schemesText = allowPrivateNetwork ? "an https or http origin" : "an https origin";
   const expected = `${schemesText} such as "https://api.example.com"`;

@@ -142,7 +142,7 @@ export function findJsonFault(text: string, levels: number): "invalid" | "deep" 
   return valueEnd !== NOT_FOUND && skipWhitespace(text, valueEnd) === text.length ? null : "invalid";
 }
 
-/** Checks the result of a run with `findJsonFault`. It has one parameter, because it can run in a worker thread. */
+/** Checks the result of a run with `findJsonFault`. Has only one parameter, because a worker thread passes only one argument. */
 export const findRunResultFault = (result: string | Uint8Array): ReturnType<typeof findJsonFault> =>
   findJsonFault(decodeJsonText(result), JSON_MAX_DEPTH);
 

@@ -1,6 +1,6 @@
 /**
- * Writes JSON responses that contain stored JSON texts without parsing them: a run's result of 6 MB may be two million objects.
- * Callers wrap each stored text in `JsonText`, and write the response with `serializeJson`.
+ * Writes JSON responses that contain stored JSON texts without parsing them: a run's result of 6 MB may be two million objects. Callers
+ * wrap each stored text in `JsonText`, and write the response with `serializeJson`.
  */
 import { randomUUID } from "node:crypto";
 

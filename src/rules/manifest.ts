@@ -1,7 +1,6 @@
 /**
  * Schema of the manifest (the JSON document with all definitions of an app). The service validates manifests with this schema, and serves
- * it
- * at `/schemas/manifest.json`.
+ * it at `/schemas/manifest.json`.
  */
 import { z } from "zod";
 import type { DocumentPartFault } from "../errors.js";
@@ -25,7 +24,6 @@ import { createFlatShape, findNearestName, type Shape } from "./unknown-fields.j
 export const MANIFEST_VERSION = 1;
 export const ACTIONS_PER_MANIFEST = 10_000;
 export const SETTINGS_PER_MANIFEST = 10_000;
-/** Maximum number of faults of a manifest that one response lists. */
 export const REPORTED_FAULTS_MAX = 1_000;
 
 /** Kinds of items in a manifest. The list of changes that a manifest would make also names these kinds. */

@@ -1,6 +1,6 @@
 /**
- * Reads the mail server and the SMS provider of an app from its protected settings `__smtp` and `__sms`.
- * Errors contain the name of the invalid field, never its value.
+ * Reads the mail server and the SMS provider of an app from its protected settings `__smtp` and `__sms`. Errors contain the name of the
+ * invalid field, never its value.
  */
 import addressparser from "nodemailer/lib/addressparser";
 import { describeType, isObject } from "./describe-value.js";

@@ -63,7 +63,7 @@ function requireObject(value: unknown, name: string): Record<string, unknown> {
 const readData = (value: unknown): Record<string, unknown> | null =>
   value === undefined || value === null ? null : requireObject(value, "data");
 
-/** Calls `parse`. An error's message gets the prefix `where` (the message's position in a batch), unless it already starts with it. */
+/** Calls `parse`. The text of an error gets the prefix `where` (position in a batch), unless the text already starts with it. */
 function prefixField<T>(where: string, parse: () => T): T {
   try {
     return parse();

@@ -1,7 +1,6 @@
 /**
  * Chooses the version of an npm package that matches a version range, from the document of the npm registry. A worker thread runs this
- * file,
- * because the document is untrusted and may be large.
+ * file, because the document is untrusted and may be large.
  */
 import pickManifest from "npm-pick-manifest";
 import { valid } from "semver";

@@ -20,8 +20,8 @@ interface DependentDefinition {
 const HASH_PREFIX = "sha256-";
 
 /**
- * Returns the integrity hash of each package's script, by the name under which code imports the package. null: the service has not
- * stored a script yet.
+ * Returns the integrity hash of each package's script, by the name under which code imports the package. null: the service has not stored a
+ * script yet.
  */
 export function collectPackageHashes(actions: readonly DependentDefinition[]): Map<string, string | null> {
   const typesByName = new Map<string, string | null>();
@@ -120,7 +120,6 @@ export type Entry<Row> = any;
 export type DataSources = any;
 export type DataSourceConnection = any;`;
 
-/** Declarations of the text files that code can import, one for each file extension. */
 const TEXT_MODULES = ["html", "txt", "md", "csv", "sql", "css", "svg"]
   .map((extension) => `declare module "*.${extension}" {\n  const text: string;\n  export default text;\n}`)
   .join("\n");
@@ -154,7 +153,7 @@ const isModule = (text: string): boolean => /^[ \t]*(?:export|import)\b/m.test(t
  * Declares the module of a package with the types in `files`, each as a module with an internal name. Without files, all exports are `any`.
  */
 function declarePackageModule(name: string, files: readonly string[] | null): string {
-  // The first file declares the package's global variable, for code that does not import the package.
+  // Skips the first file. It declares the package's global variable, for code that does not import the package.
   const [entry, ...others] = files?.slice(1) ?? [];
   if (entry === undefined || !isModule(entry)) return `declare module ${JSON.stringify(name)};`;
   const moduleName = (index: number | string) => JSON.stringify(`svc-types:${name}/${index}`);

@@ -1,6 +1,6 @@
 /**
- * Describes a cron expression in English, such as "At 09:30, Monday through Friday". First writes each field as a list of values:
- * cronstrue would describe `0 0 *\/1 * 1`, which fires daily, as "only on Monday".
+ * Describes a cron expression in English, such as "At 09:30, Monday through Friday". First writes each field as a list of values: cronstrue
+ * would describe `0 0 *\/1 * 1`, which fires daily, as "only on Monday".
  */
 import cronstrue from "cronstrue";
 import { type CronFields, firesEveryDay, parseCron } from "./cron-grammar.js";

@@ -14,7 +14,7 @@ export interface ScheduleFault {
   message: string;
 }
 
-/** Valid names of time zones. Intl alone accepts other names too, and lists only some IANA names; time-zone-links.json has the others. */
+/** Valid names of time zones. Intl also accepts other names, and does not list all IANA names: time-zone-links.json contains the rest. */
 const TIME_ZONES: ReadonlySet<string> = new Set([...Intl.supportedValuesOf("timeZone"), ...links, "UTC"]);
 
 /** Returns the reason why a cron expression is invalid (specification, Validation); null if it is valid. */
@@ -51,9 +51,9 @@ export function checkTimezone(value: unknown): asserts value is string {
 }
 
 /**
- * Returns the next `count` start times of a schedule after `from`, in order; fewer if there are no more before the year 3000.
- * A schedule with one time of day starts once a day. If the clock skips this time, it starts when the clock continues.
- * Every other schedule starts whenever the clock shows a match: never in a skipped hour, twice in a repeated one.
+ * Returns the next `count` start times of a schedule after `from`, in order; fewer if there are no more before the year 3000. A schedule
+ * with one time of day starts once a day. If the clock skips this time, it starts when the clock continues. Every other schedule starts
+ * whenever the clock shows a match: never in a skipped hour, twice in a repeated one.
  */
 export function computeNextTicks(frequency: string, timezone: string, from: Date, count: number): Date[] {
   const start = from.getTime();
@@ -73,7 +73,9 @@ export function computeNextTicks(frequency: string, timezone: string, from: Date
   return ticks.slice(0, count).map((tick) => new Date(tick));
 }
 
-/** Returns the smaller of the zone's UTC offsets at `start` and a day later, in milliseconds: the one after the clock goes back. */
+/**
+ * Returns the smaller of the zone's UTC offsets at `start` and a day later, in milliseconds. If the clock goes back, this is the later one.
+ */
 function getSmallerOffsetNear(timezone: string, start: number): number {
   return Math.min(getUtcOffsetMs(timezone, start), getUtcOffsetMs(timezone, start + 86_400_000));
 }

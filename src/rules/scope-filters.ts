@@ -1,6 +1,6 @@
 /**
- * Evaluates the conditions of `$filters` in memory, with the same results as the SQL of entry-query/filters.ts.
- * Callers must pass only conditions that entry-query has validated.
+ * Evaluates the conditions of `$filters` in memory, with the same results as the SQL of entry-query/filters.ts. Callers must pass only
+ * conditions that entry-query has validated.
  */
 import { containsTextFolded, foldCase, formatDecimal, listEquivalentTexts } from "./comparable-text.js";
 import { isObject } from "./describe-value.js";

@@ -1,6 +1,6 @@
 /**
- * Evaluates the operators of a `where` on a document in memory, with the same results as the SQL of entry-query.
- * Callers must pass only a `where` that entry-query has validated.
+ * Evaluates the operators of a `where` on a document in memory, with the same results as the SQL of entry-query. Callers must pass only a
+ * `where` that entry-query has validated.
  */
 import { isDeepStrictEqual } from "node:util";
 import { containsTextFolded } from "./comparable-text.js";

@@ -210,8 +210,8 @@ const createDestinationKey = ({ sealed, value, ...destination }: SecretBindingCh
   JSON.stringify(Object.entries(destination).sort());
 
 /**
- * Returns the first sealed key whose value the request must contain but does not; null if there is none. A caller who makes a sealed
- * value readable, or sends it to a new destination, must know the value.
+ * Returns the first sealed key whose value the request must contain but does not; null if there is none. A caller who makes a sealed value
+ * readable, or sends it to a new destination, must know the value.
  */
 export function findSealedKeyMissingValue(
   before: readonly SecretBinding[],

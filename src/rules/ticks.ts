@@ -19,7 +19,7 @@ export interface MissedTicks {
   tick: Date;
   /** Number of consecutive missed start times, of which `tick` is the first. */
   count: number;
-  /** True if there may be more than `count` of them, because counting stopped at the maximum. */
+  /** True if there may be more than `count` missed start times, because counting stopped at the maximum. */
   isMinimum: boolean;
 }
 

@@ -8,7 +8,6 @@ import { createFlatShape, type Shape } from "./unknown-fields.js";
 export const ENVIRONMENTS: readonly Environment[] = ["server", "client", "any"];
 
 const TRIGGER_TYPES_IN_SPECIFICATION: readonly TriggerType[] = ["manual", "schedule", "log", "analytics"];
-/** Trigger types that the service adds to those of the API specification (contract, section 8). */
 export const TRIGGER_TYPES_NOT_IN_SPECIFICATION: readonly TriggerType[] = ["http"];
 export const TRIGGER_TYPES: readonly TriggerType[] = [
   ...TRIGGER_TYPES_IN_SPECIFICATION,
@@ -38,8 +37,8 @@ const WHERE_DATA_MAX_CHARACTERS = 10_000;
 const WHERE_DATA_MAX_DEPTH = 16;
 
 /**
- * Returns the message of the error TRIGGERS_INVALID; null if the value is valid. Checks the `where` of each trigger, and that no two
- * HTTP triggers match the same requests. `findTriggerTypeFault` checks the types.
+ * Returns the message of the error TRIGGERS_INVALID; null if the value is valid. Checks that it is an array of objects, that `log`,
+ * `analytics` and `http` triggers have a valid `where`, and that no two HTTP triggers match the same requests.
  */
 export function findTriggersFault(value: unknown): string | null {
   if (!Array.isArray(value)) return `triggers must be an array of trigger objects (got ${describeValue(value)})`;

@@ -25,7 +25,6 @@ export const createFlatShape = (fields: Iterable<string>, readOnly: readonly str
 /** Maximum number of characters of an unknown name that are compared with known names: the comparison takes quadratic time. */
 const COMPARED_CHARACTERS_MAX = 64;
 
-/** Returns the Levenshtein distance: the number of characters to insert, remove or replace. */
 function computeEditDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (let i = 1; i <= a.length; i += 1) {

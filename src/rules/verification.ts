@@ -16,7 +16,6 @@ export const VERIFICATION_CHANNELS = ["email", "sms"] as const;
 export type VerificationChannel = (typeof VERIFICATION_CHANNELS)[number];
 
 export interface VerificationRules {
-  /** ID or name of the data source whose entries are the users. */
   dataSource: string | number;
   /** Column with the users' e-mail addresses or phone numbers; null if the app does not use the channel. */
   columns: Record<VerificationChannel, string | null>;

@@ -17,8 +17,8 @@ export function getUtcOffsetMs(timeZone: string, instant: number): number {
 }
 
 /**
- * Returns the instants at which the zone's clock shows a local time, in order. There are two if the clock repeats this time,
- * and none if the clock skips it.
+ * Returns the instants at which the zone's clock shows a local time, in order. There are two if the clock repeats this time, and none if
+ * the clock skips it.
  * @param localMs local time, as the Unix time in milliseconds that it would be in UTC
  */
 export function findInstantsOfLocalTime(timeZone: string, localMs: number): number[] {

@@ -1,6 +1,6 @@
 /**
- * Selects the browsers that execute runs, and decides who may use the egress proxies through which browsers send requests.
- * Starts no browser.
+ * Selects the browsers that execute runs, and decides who may use the egress proxies through which browsers send requests. Starts no
+ * browser.
  */
 import type { Logger } from "pino";
 import type { Config } from "../config.js";

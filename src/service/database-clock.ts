@@ -6,7 +6,6 @@ import type { Logger } from "pino";
 import { type Db, rows } from "../data/database.js";
 import type { Clock } from "./plan.js";
 
-/** Difference of the clocks in milliseconds above which a warning is logged. */
 export const CLOCK_SKEW_WARNING_MS = 2_000;
 const MEASURE_INTERVAL_MS = 10_000;
 

@@ -32,7 +32,7 @@ export interface ServiceStartContext {
   stopRequested: AbortSignal;
   /** Aborts at the end of the time that a stop gives running work to finish. */
   gracePeriodEnded: AbortSignal;
-  /** Stops the service, because it can no longer work for this reason. */
+  /** Stops the service because of this failure, after which it can no longer work. */
   stopAfterFailure: (reason: Error) => void;
 }
 

@@ -83,7 +83,6 @@ export class ServiceStarter {
     return { url, db, notifications };
   }
 
-  /** Returns a clock with the database's time, for all due times. */
   async createClock(db: Db): Promise<{ clock: Clock; skewMs: () => number }> {
     const { clock, log, releases } = this.plan;
     const database = createDatabaseClock({ db, log });
@@ -161,7 +160,7 @@ export class ServiceStarter {
     if (config.roles.has("api") || config.roles.has("scheduler")) await media.start();
   }
 
-  /** Builds the API. Returns a function that lets it accept requests, for the end of the start. */
+  /** Builds the API. Returns a function that lets the API accept requests, which must be the last step of a start. */
   async startApi(operations: Operations, tracing: RequestTracing, baseUrl: string): Promise<() => void> {
     const { config, log, measures, releases, readinessChecks, server, httpEntryPoint } = this.plan;
     if (!config.roles.has("api")) return () => undefined;

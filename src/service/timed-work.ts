@@ -138,7 +138,7 @@ export function startCleaner(
     () => media.sweep.sweep(),
   ];
   const tickers = periodicWork.map((work) => createTicker({ work, ...tickerOptions }));
-  // Started at the same time, so that slow work does not delay the rest.
+  // The tickers start at the same time, so that slow work of one does not delay the others.
   for (const ticker of tickers) runInBackground(ticker.start());
   store.start();
   releases.add("cleaner", () => {

@@ -44,7 +44,6 @@ export async function checkIsolatedVmModule(): Promise<Diagnostic> {
   }
 }
 
-/** Returns the path if it exists, otherwise the nearest parent folder that exists. */
 function nearestExistingFolder(path: string): string {
   let folder = path;
   while (!existsSync(folder)) folder = join(folder, "..");

@@ -1,6 +1,6 @@
 /**
- * Finds out who may call each GraphQL field and REST route. Reads the operations that each resolver's code names, and looks them up in
- * the access table.
+ * Finds out who may call each GraphQL field and REST route. Reads the operations that each resolver's code names, and looks them up in the
+ * access table.
  */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
 /**
- * Sample responses for the reference of REST routes whose real response is not recorded in rest-responses.json.
- * test/api/openapi.test.ts compares the samples with the schema.
+ * Sample responses for the reference of REST routes whose real response is not recorded in rest-responses.json. test/api/openapi.test.ts
+ * compares the samples with the schema.
  */
 import { SAMPLE_TIME as TIME } from "./shown-response.js";
 

@@ -47,7 +47,6 @@ const EXAMPLE_BASE_URL = "http://127.0.0.1:4000";
 const SAMPLE_FIELDS_MAX = 8;
 const SAMPLE_DEPTH_MAX = 2;
 
-/** Summaries of the routes whose GraphQL resolver method has no description. */
 const ROUTE_SUMMARIES: Record<string, string> = {
   "POST /v1/apps/{appId}/stages": "Creates a stage of the app.",
   "POST /v1/apps/{appId}/visitors":

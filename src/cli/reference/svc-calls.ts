@@ -1,6 +1,6 @@
 /**
- * Builds the reference page of every call of `Svc` (the client library): parameters, errors and an example.
- * The source is the library's type declarations.
+ * Builds the reference page of every call of `Svc` (the client library): parameters, errors and an example. The source is the library's
+ * type declarations.
  */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";

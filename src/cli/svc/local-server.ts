@@ -50,7 +50,6 @@ async function findFreePort(): Promise<number> {
   return port;
 }
 
-/** Returns the arguments for Node that `npm start` uses for the service, from package.json. */
 function startArguments(): string[] {
   const { scripts } = JSON.parse(readFileSync(join(PACKAGE_FOLDER, "package.json"), "utf8")) as {
     scripts: { start: string };

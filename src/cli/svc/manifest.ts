@@ -116,8 +116,8 @@ export function compareManifests(before: Manifest, after: Manifest, isWhole: boo
 }
 
 /**
- * Returns `manifest` after the changes in `plan`. Removed items are left out. Created and changed items get the fields of `local`;
- * a changed item keeps the fields that `local` does not contain.
+ * Returns `manifest` after the changes in `plan`. Removed items are left out. Created and changed items get the fields of `local`; a
+ * changed item keeps the fields that `local` does not contain.
  */
 export function applyManifestPlan(
   manifest: Manifest,

@@ -224,8 +224,7 @@ export class Project {
 
   /**
    * Replaces line numbers of the code that ran by those of the author's file, which also contains a config block. Changes nothing if the
-   * file's
-   * code is not `code`.
+   * file's code is not `code`.
    */
   async mapStackToFiles(name: string, code: string, stack: string): Promise<string> {
     const folder = chooseFileOfItem(name, await this.#actionsByName());
@@ -320,7 +319,7 @@ export class Project {
       this.#writeIfChanged(formatJson(manifest.app), "app.json");
   }
 
-  /** Leaves out actions whose config cannot be read. */
+  /** Returns the config of each action; {} for a config that cannot be read. */
   async readConfigs(): Promise<Item[]> {
     return Promise.all(this.listActionFolders().map((folder) => this.readConfig(folder).catch(() => ({}))));
   }

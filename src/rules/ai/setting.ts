@@ -15,7 +15,6 @@ export interface AiSetting {
   models: readonly string[] | null;
   dailyTokens: number | null;
   dailyRequests: number | null;
-  /** True if log events about AI calls contain prompts and answers. */
   logTexts: boolean;
 }
 

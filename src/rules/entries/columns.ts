@@ -6,8 +6,8 @@ import { refuseField } from "../fields.js";
 
 export const COLUMN_MAX_CHARACTERS = 255;
 /**
- * Maximum number of names in a data source's list of columns. The limit stops visitors from making the list longer and longer:
- * further columns of entries are not listed.
+ * Maximum number of names in a data source's list of columns. The limit stops visitors from making the list longer and longer: further
+ * columns of entries are not listed.
  */
 export const LISTED_COLUMNS_PER_DATA_SOURCE_MAX = 1_000;
 

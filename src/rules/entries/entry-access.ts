@@ -17,8 +17,7 @@ import type { EntryAccessRule, EntryVerb } from "./access-rules.js";
 
 /**
  * Caller of an operation on entries. A trusted caller needs no access rule. Any other caller does; `user` is the app user who is signed in
- * on
- * the page, or null.
+ * on the page, or null.
  */
 export type EntryCaller = { isTrusted: true } | { isTrusted: false; user: AppUserData | null };
 

@@ -17,8 +17,8 @@ function readComparedText(condition: unknown): string | undefined {
 }
 
 /**
- * Splits a `where` into comparisons with hashed columns and all other conditions. Returns null if its top level has no hashed column.
- * In nested conditions, hashed columns count as missing.
+ * Splits a `where` into comparisons with hashed columns and all other conditions. Returns null if its top level has no hashed column. In
+ * nested conditions, hashed columns count as missing.
  * @throws REQUEST_INVALID if a condition on a hashed column is no comparison with a text or number
  */
 export function separateHashedConditions(where: unknown, hashed: readonly string[]): SeparatedWhere | null {

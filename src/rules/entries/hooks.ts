@@ -21,7 +21,6 @@ import {
 const HOOK_OPERATIONS = ["trim", "lower", "upper", "hash"] as const;
 type FieldOperation = (typeof HOOK_OPERATIONS)[number];
 
-/** Hook that changes values of columns before they are stored, for example to lower case. */
 export interface OperationsHook {
   type: "operations";
   runOn: readonly HookVerb[];

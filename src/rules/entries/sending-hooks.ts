@@ -46,7 +46,6 @@ interface FilledAddress {
   text: string;
 }
 
-/** Returns all addresses in the hook's field `to`, also empty and invalid ones. */
 function fillAddresses({ type, to }: SendingHook, texts: FillText): FilledAddress[] {
   const templates: [path: string, template: unknown][] =
     type === "email" && Array.isArray(to)

@@ -57,7 +57,7 @@ const createDocumentSource = (
 });
 
 /**
- * Stops PostgreSQL from merging stages, which copies expressions: planning ten merged stages would exhaust the memory, without a timeout.
+ * SQL that stops PostgreSQL from merging the selects of stages. Planning ten merged stages could exhaust the memory, and has no time limit.
  */
 const OFFSET_BARRIER = "OFFSET 0";
 

@@ -41,7 +41,6 @@ function parseDay(value: unknown, fieldPath: string): string {
   return refuseField(fieldPath, "a day as YYYY-MM-DD", value);
 }
 
-/** Returns the bounds of a range, which callers send as `[from, to]` or `{from, to}`. */
 function parseRange(value: unknown, fieldPath: string): [unknown, unknown] {
   if (isObject(value)) {
     const { from, to } = requireFields(value, fieldPath, ["from", "to"]);

@@ -33,7 +33,6 @@ export interface VisibleEntryScope {
 export const UNRESTRICTED_ENTRY_SCOPE: VisibleEntryScope = { canSee: () => true, filter: null };
 
 export interface FindOptions {
-  /** Query as the caller sent it, before validation. */
   receivedQuery: unknown;
   where: unknown;
   order: unknown;

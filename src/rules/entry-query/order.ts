@@ -88,8 +88,8 @@ export function afterPositionSql(
 export const CURSOR_MAX_CHARACTERS = 20_000;
 
 /**
- * Values of the sort keys of the entry after which a page starts. Callers get them as an opaque text, which they can change. So the
- * service validates a cursor like any input.
+ * Values of the sort keys of the entry after which a page starts. Callers get them as an opaque text, which they can change. So the service
+ * validates a cursor like any input.
  */
 export interface Cursor {
   values: readonly string[];

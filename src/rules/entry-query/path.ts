@@ -104,7 +104,7 @@ interface ReachableValues {
   matchesMissing: boolean;
 }
 
-/** Returns SQL that is true for a non-empty array, as PostgreSQL sorts jsonb. Unlike `jsonb_typeof`, it can use an index. */
+/** Returns SQL that is true for a non-empty array, by PostgreSQL's sort order of jsonb. Unlike `jsonb_typeof`, it can use an index. */
 const isNonEmptyArraySql = (key: string): string => `(${key} > 'true'::jsonb AND ${key} < '{}'::jsonb)`;
 
 /**
@@ -123,7 +123,10 @@ export function jsonTypesAlongPathSql(
   });
 }
 
-/** Returns SQL that is true if the value at the path (if `elements`), or a value along the path, is an array. null if none can be one. */
+/**
+ * Returns SQL that is true if the value at the path (if `elements`), or a value along the path, is an array. Returns null if none of them
+ * can be an array.
+ */
 export function hasArrayOnPathSql(
   segments: readonly string[],
   source: DocumentSource,

@@ -1,7 +1,6 @@
 /**
  * Computes the shape of a query: its columns, operators and order, without values. The service counts slow queries by shape, and can
- * suggest
- * an index for a shape.
+ * suggest an index for a shape.
  */
 import { isObject } from "../describe-value.js";
 import { type EntryField, parsePath } from "./path.js";

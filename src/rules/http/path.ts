@@ -82,7 +82,6 @@ export function listMatchingPatternShapes(decoded: readonly string[]): string[] 
   );
 }
 
-/** Returns the values of the pattern's parameters. `decoded` contains the segments of the request's path. */
 export function extractPathParameters(path: string, decoded: readonly string[]): Record<string, string> {
   const names = path.split("/").map((segment) => PARAMETER_SEGMENT.exec(segment)?.[1]);
   return Object.fromEntries(names.flatMap((name, index) => (name === undefined ? [] : [[name, decoded[index]!]])));

@@ -1,7 +1,6 @@
 /**
  * Verifies the signatures of webhook requests, as Stripe, GitHub and other senders document them. Signatures cover the raw bytes of the
- * body.
- * Read this file if the service rejects the requests of a sender.
+ * body. Read this file if the service rejects the requests of a sender.
  */
 import { createHash, createHmac, createPublicKey, timingSafeEqual, verify as verifyWith } from "node:crypto";
 import type { HttpAuth, SignatureScheme } from "../../data/action-types.js";
@@ -22,7 +21,7 @@ export interface SignedRequest {
 /** True if the request has a valid signature with the key. `now` is the Unix time in seconds. */
 type VerifySignature = (request: SignedRequest, key: string, auth: SignatureAuth, now: number) => boolean;
 
-/** Takes constant time for inputs of the same length. */
+/** True if the bytes are equal. For inputs of the same length, the comparison takes constant time. */
 function equalsInConstantTime(input: Uint8Array, expected: Uint8Array): boolean {
   return input.length === expected.length && timingSafeEqual(input, expected);
 }
@@ -81,9 +80,7 @@ const verifySlack: VerifySignature = ({ header, body }, key, auth, now) => {
 const verifyShopify: VerifySignature = ({ header, body }, key) =>
   textsEqualInConstantTime(header("x-shopify-hmac-sha256") ?? "", computeHmac("sha256", key, body).toString("base64"));
 
-/**
- * Returns the form as Twilio signs it: fields sorted by name, the name before each value. null for unusual names, which could hide values.
- */
+/** Returns the form as Twilio signs it: sorted fields, each value after its name. null if a name could contain another field's value. */
 function createTwilioSignedText(body: Uint8Array): string | null {
   const text = Buffer.from(body).toString();
   const form = new URLSearchParams(text);

@@ -152,8 +152,8 @@ export function findHttpWhereFault(where: unknown): string | null {
 }
 
 /**
- * Returns an error message if two HTTP triggers have the same method and match the same paths (TRIGGERS_INVALID); otherwise null.
- * Callers must pass only triggers that `findHttpWhereFault` accepts.
+ * Returns an error message if two HTTP triggers have the same method and match the same paths (TRIGGERS_INVALID); otherwise null. Callers
+ * must pass only triggers that `findHttpWhereFault` accepts.
  */
 export function findRepeatedRouteFault(wheres: readonly { at: number; where: HttpWhere }[]): string | null {
   const seenRoutes = new Map<string, number>();
@@ -175,7 +175,6 @@ function pickSetFields<T extends object>(object: object, fields: readonly string
   return Object.fromEntries(fieldValues.filter(([, value]) => value !== null)) as T;
 }
 
-/** Returns the stored form of a valid `where`: the known fields that have a value. */
 export function toStoredHttpWhere(where: Fields): HttpWhere {
   const auth = where["auth"] as Fields;
   const cors = getFieldOrNull(where, "cors") as { origins: string[] } | null;

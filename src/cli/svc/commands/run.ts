@@ -118,7 +118,7 @@ const isEnded = ({ state }: Record<string, unknown>): boolean => !["queued", "ru
 
 interface FollowOptions {
   withConsole: boolean;
-  /** Ends the command when it aborts. If absent, the command runs until its process ends. */
+  /** The command ends when this signal aborts. If it is absent, the command runs until its process ends. */
   stopSignal?: AbortSignal;
 }
 

@@ -63,7 +63,7 @@ export interface ProjectPushOptions {
   force?: boolean;
 }
 
-/** Returns a test that is true for items that are equal in the folder and on the server. After a push whose response was lost, they are. */
+/** Returns a test that is true for items that are equal in the folder and on the server, as after a push whose response was lost. */
 function createItemFilter(server: Manifest, local: Manifest): (item: ManifestDifference) => boolean {
   const toPush = new Set(compareManifests(server, local, true).map(({ kind, name }) => `${kind} ${name}`));
   return ({ kind, name }) => !toPush.has(`${kind} ${name}`);
@@ -142,7 +142,10 @@ async function computeStateAfterPush(
   return { tag: pushed.tag, manifest: applyManifestPlan(before.manifest, local, plannedItemsOf(pushed.plan)) };
 }
 
-/** @param asks true to print the changes and ask the person before the push. This takes longer: the service builds all actions for it */
+/**
+ * @param asks true to print the changes and ask the person before the push. This takes longer, because the service builds all actions for
+ * the plan
+ */
 export async function pushProject(
   session: CliSession,
   { prune = false, force = false }: ProjectPushOptions,
