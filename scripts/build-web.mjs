@@ -25,7 +25,7 @@ const BROTLI_QUALITY = isSmallest ? constants.BROTLI_MAX_QUALITY : 9;
 const SMALL_FILE_MAX_BYTES = 64_000;
 
 /**
- * Pages of the service. `entry` is loaded first, then `scriptsAfter` if the caller is signed in. `parts` are loaded later, each with
+ * Pages of the service. `entry` is loaded first, then `scriptsAfter` if the caller is signed in. `parts` are loaded later, and import
  * `core`.
  */
 const WEB_PAGES = {

@@ -68,7 +68,7 @@ function isBuilt(root, isService) {
   return existsSync(stamp) && readFileSync(stamp, "utf8") === hashBuildInputs(root, isService);
 }
 
-/** True if a build is needed. A complete build also contains the service. */
+/** True if a build is needed. If only the service is needed (`isService`), a complete build is enough too. */
 export function isBuildStale(root, isService = false) {
   return !isBuilt(root, false) && !(isService && isBuilt(root, true));
 }

@@ -22,7 +22,7 @@ export function decideRunAdmission(limit: number, runs: readonly ContendingRun[]
   const verdict: RunAdmissionDecision = { admit: [], skip: [], cancel: [] };
   const cancellingIds = runs.filter(({ policy }) => policy === "cancel").map(({ runId }) => runId);
   const newestId = cancellingIds.at(-1);
-  /** Runs with a lower ID are cancelled, because at least `limit` newer runs have the policy `cancel`. */
+  /** Runs with an ID below this one are cancelled, because at least `limit` newer runs have the policy `cancel`. */
   const lastDisplaced = cancellingIds.at(-limit) ?? Number.NEGATIVE_INFINITY;
   let runningCount = runs.filter(({ admitted }) => admitted).length;
   for (const { runId, policy, admitted } of runs) {

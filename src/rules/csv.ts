@@ -155,9 +155,7 @@ function parseSampleRows(text: string, delimiter: string, isWhole: boolean): str
   }
 }
 
-/**
- * Rates the rows by their number of cells. `fit`: 2 if it is that of the header (two or more) in all rows, 1 if no row has more, else 0.
- */
+/** `fit` is 2 if all rows have as many cells as the header, 1 if no row has more, otherwise 0; also 0 if the header has one cell. */
 function rateRows(rows: string[][] | null): { fit: number; columns: number } {
   const [header, ...rest] = rows ?? [];
   const columns = header?.length ?? 0;

@@ -65,7 +65,7 @@ export function computeNextTicks(frequency: string, timezone: string, from: Date
     const instants = isDaily
       ? findInstantsOfDailyTime(timezone, wallTime.getTime())
       : findInstantsOfLocalTime(timezone, wallTime.getTime());
-    // Stops only if no later match can come earlier: in a repeated hour, a match's second instant may be later than the next matches.
+    // May continue after `count` ticks: in a repeated hour, a match's second instant may be later than the next match's first one.
     if (ticks.length >= count && instants.length > 0 && instants[0]! > ticks[count - 1]!) break;
     ticks.push(...instants.filter((instant) => instant > start));
     ticks.sort((a, b) => a - b);

@@ -107,9 +107,7 @@ interface ReachableValues {
 /** Returns SQL that is true for a non-empty array, by PostgreSQL's sort order of jsonb. Unlike `jsonb_typeof`, it can use an index. */
 const isNonEmptyArraySql = (key: string): string => `(${key} > 'true'::jsonb AND ${key} < '{}'::jsonb)`;
 
-/**
- * Returns SQL for the JSON types of the values along the path that may be arrays to search. Skips values before an array index in the path.
- */
+/** Returns SQL for the JSON type of each value before the path's end, except those before an array index, which are not searched. */
 export function jsonTypesAlongPathSql(
   segments: readonly string[],
   source: DocumentSource,

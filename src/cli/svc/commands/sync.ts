@@ -128,9 +128,7 @@ async function confirmPlan(session: CliSession, plan: PushPlan): Promise<void> {
 /** Compares entity tags without the prefix `W/`, which a proxy adds when it compresses a response. */
 const isSameTag = (a: string, b: string): boolean => a.replace(/^W\//, "") === b.replace(/^W\//, "");
 
-/**
- * Returns the definitions that this push left on the server, without later changes of other people, so that the next push reports those.
- */
+/** Returns the definitions that this push left on the server, without later changes of other people: the next push must report these. */
 async function computeStateAfterPush(
   session: CliSession,
   before: LastSyncState,
