@@ -105,7 +105,7 @@ npm run bench -- --report
 
 ## Costs of a run
 
-Each row of this table shows the costs of one call of \`runWithResult\`. Each row has a different action: \`language\` adds two numbers in an
+Each row of the table of costs shows the costs of one call of \`runWithResult\`. Each row has a different action: \`language\` adds two numbers in an
 isolate, \`document\` does the same in an empty document, \`svc-barcode\` draws a QR code, \`five-fetches\` sends five requests, and
 \`ten-finds\` reads a data source ten times. \`bench/harness/kinds.ts\` has the code of all these actions. The last row,
 \`language, queued\`, is a run of \`language\` that first waits in the queue, as runs of schedules and log events do.
@@ -117,31 +117,33 @@ ${formatCostTable(lines)}
   to this log when a page first changes after a checkpoint.
 - **Background work** of the service is part of the costs in the table. In each second, an idle service with all roles takes ${formatNumber(idleCosts.get("Node")!)} ms of Node, ${formatNumber(idleCosts.get("PostgreSQL")!)} ms of PostgreSQL and
   ${formatNumber(idleCosts.get("statements")!)} SQL statements. The more runs a service executes in a second, the smaller is the share of this work in the cost of each run.
-- **Measured** ${day} with 8 callers, Node ${node}, ${cores} cores, ${rounds === 1 ? "one round" : `medians of ${rounds} rounds`}.${busy}
+- **Measurement**: the costs were measured on ${day} with 8 concurrent callers, Node ${node} and ${cores} cores, ${rounds === 1 ? "in one round" : `as medians of ${rounds} rounds`}.${busy}
 
 ## Machines for a number of runs
 
-This table says how many runs a machine can execute, for several sizes of machines. It assumes that runs use ${USABLE_SHARE * 100} % of the processor
-time of the machine. The other ${100 - USABLE_SHARE * 100} % are for peaks, vacuum, checkpoints and backups.
+The table of this section says how many runs a machine can execute, for several sizes of machines. It assumes that runs use ${USABLE_SHARE * 100} % of the
+processor time of the machine. The other ${100 - USABLE_SHARE * 100} % are for peaks, vacuum, checkpoints and backups.
 
 - **One machine** has all roles and the embedded PostgreSQL. Its number of runs is ${USABLE_SHARE * 100} % of its processor time, divided by the time that a
   run costs in Node, Chromium and PostgreSQL together.
 - **Database server**: the number of runs is ${USABLE_SHARE * 100} % of the processor time of the server, divided by the time that a run costs in PostgreSQL. The
   runners are on other machines.
-- **Runner cores**: the cores of all runners together, computed from the time that a run costs in Node and Chromium.
+- **Runner cores**: the cores that all runners together need for 100 runs a second, if runs use ${USABLE_SHARE * 100} % of their processor time. Runs use this
+  time in Node and Chromium.
 
 By default, calls can start only [30 runs of an app in 60 s](../guides/runs-at-once.md) (\`RATE_LIMIT_RUN\`). To reach the numbers of runs in
-this table, raise this limit.
+the table, raise this limit.
 
 ${formatPlanTable(lines)}
 
-The numbers of runs in this table are computed from the costs, not measured:
+The numbers of runs in the table of machines are computed from the [costs of a run](#costs-of-a-run), not measured:
 
 - The costs were measured on one machine. Measure on one of your own machines before you buy more machines.
-- The disk of the database server must be able to write at least twice as much as the column of WAL says, and flush data in less than 1 ms.
+- The disk of a database server of 64 cores must be able to write at least twice as much as the column of WAL says. It must flush data in less
+  than 1 ms.
 - With more cores, PostgreSQL loses more time to locks and cache misses. With 64 cores, expect fewer runs than the table says.
 - A run that reads many entries of a data source costs more than the runs of the table of [costs](#costs-of-a-run).
-- If a database server of ${small} cores executes as many runs of \`language\` as the table says all day, it writes about ${formatRounded((stored * languageCosts.get("WAL")!) / 1e9)} GB of WAL (write-ahead log) in a day. \`LOG_MAX_MB\` limits the stored history of each app, not the WAL.
+- If a database server of ${small} cores executes runs of \`language\` for a whole day, as many a second as the table says, it writes about ${formatRounded((stored * languageCosts.get("WAL")!) / 1e9)} GB of WAL (write-ahead log). \`LOG_MAX_MB\` limits the stored history of each app, not the WAL.
 
 ${NEXT_STEPS}`;
 }
