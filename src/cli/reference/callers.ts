@@ -81,7 +81,7 @@ export const CALLERS_NOTE = `**Callers.** Each operation lists who may call it:
 - *readers*, *operators*: people with exactly this role. If people with a higher role may call an operation too, its list of callers also has *editors* or *admins*
 - *API tokens*: [tokens of programs](../guides/api-token.md). To run an action, a token with the scope \`manage\` but not \`run\` must send \`copy\` with the value \`draft\`.
 - *server actions*: the code of a run on the server
-- *pages of the app*: the live app and the viewer for editors, with the token of the page`;
+- *pages of the app*: pages of the live app or of the viewer (the editors' preview), with the token of the page`;
 
 /** Operations that callers without a right on the app may use, if the app's access rules allow it. */
 const WITH_ACCESS_RULES: readonly Operation[] = [

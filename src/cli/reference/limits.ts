@@ -120,11 +120,11 @@ The tables below do not contain these limits:
 
 - **Runs at the same time.** A runner executes up to four times \`RUNNER_CONCURRENCY\` runs of all apps at once. One app can have \`RUNNER_CONCURRENCY\` minus one of these runs, but at least one. Further runs wait in the [queue](../operate/queue.md).
 - **Apps, organizations and people.** Their numbers have no limit.
-- **Interval of a schedule.** The shortest interval is two minutes ([schedules](../guides/schedules.md)).
+- **Interval of a schedule.** The service rejects a [schedule](../guides/schedules.md) that is due every minute.
 - **Build of an npm package.** A build can take 30 s and 512 MB ([packages from npm](npm-packages.md)).
 - **Response of an HTTP trigger.** A response can have about 4.5 MB of bytes. The service disconnects clients that read it slowly ([HTTP triggers](http-triggers.md#limits)).
 - **Missed live changes.** After a lost connection, the subscription \`dataSourceChanged\` with the argument \`since\` sends the missed changes of the last ten minutes ([data sources](data-sources.md#log-events-and-live-changes)).
-- **Rate limits of codes that verify an address**: see [verification](verification.md#guarantees-and-limits).`;
+- **Verification codes.** The page [verification](verification.md#guarantees-and-limits) lists the rate limits of codes that verify an address.`;
 
 export function buildLimitsPage(root: string): string {
   const variables = new Set(listVariableDescriptions().map(([name]) => name));

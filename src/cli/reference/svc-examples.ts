@@ -112,7 +112,7 @@ export const SVC_NAMESPACES: readonly NamespaceExample[] = [
   {
     ...{ path: "Svc.App.Triggers", type: "Triggers", package: null, seeAlso: "[triggers](triggers.md)" },
     about:
-      "`start` loads the app's client actions into the current page, whose events can then start them. `stop` removes them again.",
+      "`start` loads the app's client actions into the current page, so that events of the page start them. `stop` removes these actions from the page.",
     errors: [],
     example: null,
     pageExample: {
