@@ -82,7 +82,7 @@ export class DraftResolver {
 
   @Query(() => [CodeProblemType], {
     description:
-      "Checks code without saving it, and returns the problems that would prevent a save: the first error in the code, or, if it has no error, each package that the code uses but `dependencies` does not list.",
+      "Checks code without saving it, and returns the problems that would prevent a save: the first error in the code, or, for code without an error, each package that the code uses but `dependencies` does not list.",
   })
   async codeProblems(
     @Ctx() context: RequestContext,

@@ -38,7 +38,7 @@ export class QueueResolver {
 
   @Query(() => BacklogType, {
     description:
-      "Returns the number of the app's queued runs and the bytes of their payloads. The values are at most one second old.",
+      "Returns the number of the app's queued runs and the bytes of their payloads. The values are up to a second old, and older if the queue is long.",
   })
   async backlog(@Ctx() context: RequestContext, @AppId() appId: number): Promise<QueuedRunsSummary> {
     await this.accessChecks.requireAppAccess(context, "listRuns", appId);

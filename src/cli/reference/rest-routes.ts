@@ -267,7 +267,7 @@ export async function buildRestRoutesPage(
 
 **Examples** show real responses, but with the same sample time everywhere. A \`…\` stands for further fields, items or characters. [The GraphQL types](graphql-operations.md#types) list all fields.
 
-**Next page of a list.** To get the next page, send the field \`nextCursor\` of the response as query parameter \`cursor\`. For runs, send \`nextBefore\` as \`before\`.
+**Next page of a list.** If the response has a field \`nextCursor\`, send its value as query parameter \`cursor\` to get the next page. For runs, send \`nextBefore\` as \`before\`. For other lists, send a larger \`offset\`.
 
 **IDs and names.** If a path accepts an ID or a name, the service reads digits as an ID. With the query parameter \`by=name\`, it reads digits as a name.`;
   const sections = tags.map((tag) => {

@@ -58,7 +58,7 @@ export function buildVariablesPage(root: string): string {
       "## Sign-in at OpenID providers",
       formatMarkdownTable(["variable", "default", "meaning"], OPEN_ID_VARIABLES),
       "## compose.yaml",
-      "Set the variables of this table in the shell or in the file `.env` beside `compose.yaml`. [Containers](../operate/containers.md) shows how to run the service with this file.",
+      "Set the variables of this table in the shell or in the file `.env` beside `compose.yaml`. [Containers](../operate/containers.md) shows how to run the service with `compose.yaml`.",
       formatMarkdownTable(["variable", "default", "meaning"], composeRows(root)),
       "## Helm chart",
       "Each key under `environment` is a variable of the service.",
