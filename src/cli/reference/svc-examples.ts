@@ -82,7 +82,7 @@ export const SVC_NAMESPACES: readonly NamespaceExample[] = [
       code: RUN_EXAMPLE,
       result: ["Hello Ann", "object", 201, { seats: 2 }],
       resultNote:
-        'The host `api.example.com` of the example does not exist: write the address of your API instead. The result of the example comes from an API that answers with the status 201 and the body of the request. For `request`, the action also needs `"integrationOrigins": ["https://api.example.com"]`.',
+        'The host `api.example.com` of the example for `Svc.App.V3.Actions.request` does not exist: write the address of your API instead. The result of the example comes from an API that answers with the status 201 and the body of the request. For `request`, the action also needs `"integrationOrigins": ["https://api.example.com"]`.',
       calls: { name: "greet", code: GREET_CODE },
     },
     pageExample: { code: ACTIONS_EXAMPLE, result: ["Hello Ann", "Greets", 1, 1] },
@@ -209,7 +209,7 @@ export const SVC_NAMESPACES: readonly NamespaceExample[] = [
       code: AI_EXAMPLE,
       result: ["Hello there", 2, "image/png", "two seats"],
       resultNote:
-        'The result of the example comes from a provider for tests, which always answers "Hello there" and transcribes each sound file as "two seats". The texts of a real language model differ.',
+        'The result of the example for `Svc.AI` comes from a provider for tests, which always answers "Hello there" and transcribes each sound file as "two seats". The texts of a real language model differ.',
     },
   },
   {
