@@ -39,11 +39,11 @@ export const LIST_ITEMS_PER_PAGE_MAX = 1000;
 
 export const RATE_WINDOW_MS = 60_000;
 
-/**
- * Maximum requests for an app in RATE_WINDOW_MS, separately for changes, runs and publications (specification, Limits). 0 means unlimited.
- */
+/** Maximum requests that read or change an app's definitions in RATE_WINDOW_MS (specification, Limits). 0 means unlimited. */
 export const RATE_LIMIT_MANAGE = 60;
+/** Maximum requests that run an app's actions in RATE_WINDOW_MS (specification, Limits). 0 means unlimited. */
 export const RATE_LIMIT_RUN = 30;
+/** Maximum requests that publish, unpublish or restore an app's actions in RATE_WINDOW_MS (specification, Limits). 0 means unlimited. */
 export const RATE_LIMIT_PUBLISH = 10;
 /**
  * Maximum requests to an app's HTTP triggers in RATE_WINDOW_MS (contract, section 8). The variable RATE_LIMIT_HTTP replaces this default.

@@ -77,7 +77,7 @@ export interface HttpWhere {
   idempotencyHeader?: string;
 }
 
-/** One way to start an action. */
+/** One way to start an action. The specification of the API defines all kinds except `http`. */
 export type Trigger =
   | { trigger: "manual" | "schedule" }
   | { trigger: "log"; where: LogWhere }

@@ -23,10 +23,7 @@ const ADVICE_BY_STATUS: Record<Status, [advice: string, retry: RetryAdvice]> = {
   CODE_VALIDATION_FAILED: ["Correct the code of the action at the line that the error names.", "no"],
   ENVIRONMENT_INVALID: ["Send `server`, `client` or `any` as `environment`.", "no"],
   FREQUENCY_INVALID: ["Send a `frequency` of five cron fields, such as `0 9 * * 1-5`.", "no"],
-  FREQUENCY_TOO_FREQUENT: [
-    "Send a `frequency` with at least two minutes between two runs, such as `*/2 * * * *`.",
-    "no",
-  ],
+  FREQUENCY_TOO_FREQUENT: ["Send a `frequency` that is not due every minute, such as `*/2 * * * *`.", "no"],
   TIMEZONE_INVALID: ["Send the IANA name of a time zone, such as `Europe/Berlin`.", "no"],
   TRIGGERS_INVALID: ["Send `triggers` as an array of [triggers](triggers.md).", "no"],
   TRIGGER_TYPE_INVALID: [

@@ -32,7 +32,9 @@ function parseRow(line: string): LimitRow {
   const [name = "", file] = line.slice(0, at).split(" ").reverse();
   const [meaning = "", scope = "", above = ""] = line.slice(at + 2).split(" | ");
   if (at < 0 || !isConstantName(name) || meaning === "")
-    throw new Error(`a row of limits.txt must have the form [file] NAME: meaning | scope | above (got ${line})`);
+    throw new Error(
+      `a row of limits.txt must have the form "NAME: meaning | scope | what happens above the limit"; the path of a file may precede NAME, and the last two parts may be missing (got ${line})`,
+    );
   return { file, name, meaning, scope, above };
 }
 

@@ -220,7 +220,9 @@ export class DeliveryReports {
   async report(appId: number, request: DeliveryReportRequest): Promise<{ taken: number }> {
     const retryAfter = this.reportBucket.takeTokens(getAddressBlock(request.address));
     if (retryAfter > 0)
-      throw new ActionError("RATE_LIMIT_EXCEEDED", "too many delivery reports from this IP address", { retryAfter });
+      throw new ActionError("RATE_LIMIT_EXCEEDED", "too many requests with delivery reports from this IP address", {
+        retryAfter,
+      });
     const isTwilio = request.twilioSignature !== null;
     const kinds: MessageKind[] = isTwilio ? ["sms"] : await this.signedKinds(appId, request);
     const reports = isTwilio ? await this.twilioReport(appId, request) : parseReports(request.body);

@@ -36,7 +36,10 @@ function checkSettingItem({ key, tier, value, secret }: SettingItem): void {
 
 interface SettingWrites {
   publicValues: [string, unknown][];
-  /** Settings to define without a value. Logs mask the values of settings in `secret`, and show those of settings in `shown`. */
+  /**
+   * Settings to define without a value, and existing private settings whose mark `secret` changes; these keep their value. Logs mask the
+   * values of private and protected settings in `secret`, and show those of settings in `shown`.
+   */
   declaredKeys: { secret: string[]; shown: string[] };
   /** Keys of settings to remove. */
   removedKeys: string[];

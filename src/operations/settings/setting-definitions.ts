@@ -40,7 +40,7 @@ export async function readSettingDefinitions(executor: SqlClient, appId: number)
   return definitions.sort((a, b) => (a.key < b.key ? -1 : 1));
 }
 
-/** Returns the size of the keys and public values of an app's settings in bytes. */
+/** Returns the size of the keys and public values of an app's settings in bytes. Does not count settings that have no value yet. */
 export async function readSettingDefinitionsSize(executor: SqlClient, appId: number): Promise<number> {
   const sql = `SELECT coalesce(sum(octet_length(key) + coalesce(octet_length(value), 0)), 0)::float8 AS bytes
     FROM setting WHERE app_id = $1`;
