@@ -20,7 +20,7 @@ import { ROUTES } from "../src/api/rest/routes.js";
 import { generateReferencePages } from "../src/cli/reference/pages.js";
 import { SAMPLE_BODIES } from "../src/cli/reference/rest-bodies.js";
 import { generateSchemaFiles } from "../src/cli/schema/contracts.js";
-import { findFoldersByStatus, RESERVED_ERROR_STATUSES } from "../src/cli/schema/error-table.js";
+import { findFoldersByErrorStatus, RESERVED_ERROR_STATUSES } from "../src/cli/schema/error-table.js";
 import { openDatabase } from "../src/data/database.js";
 import { STATUS } from "../src/errors.js";
 import { freshDatabase } from "./harness/postgres.js";
@@ -325,7 +325,7 @@ describe("the committed contracts, which npm run schema writes", () => {
   });
 
   it("every status of the catalogue is used somewhere, or reserved with a reason", () => {
-    const raised = findFoldersByStatus(ROOT);
+    const raised = findFoldersByErrorStatus(ROOT);
     const silent = Object.keys(STATUS).filter((status) => raised.get(status as keyof typeof STATUS)?.length === 0);
     expect(silent).to.have.members(Object.keys(RESERVED_ERROR_STATUSES));
   });

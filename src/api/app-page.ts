@@ -1,7 +1,7 @@
 /** Builds the HTML of an app's page, and of a page that shows only a message. */
 import type { RuntimeEnv } from "../rules/env-script.js";
 import { buildAuthorCodeDocument } from "./author-document.js";
-import { escapeHtml, PAGE_HEADERS } from "./web-assets.js";
+import { escapeHtml, SERVICE_PAGE_HEADERS } from "./web-assets.js";
 
 /** Builds the page of an app: the live page at `/apps/:id`, or the viewer, a preview in which editors run drafts. */
 export function buildAppPage(options: { name: string; env: RuntimeEnv & { token: string }; base: string }): {
@@ -39,6 +39,6 @@ export function buildMessagePage(title: string, text: string): { html: string; h
 `;
   return {
     html,
-    headers: { ...PAGE_HEADERS, "content-type": "text/html; charset=utf-8", "cache-control": "no-store" },
+    headers: { ...SERVICE_PAGE_HEADERS, "content-type": "text/html; charset=utf-8", "cache-control": "no-store" },
   };
 }

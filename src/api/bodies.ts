@@ -12,10 +12,10 @@ import { isPageCaller } from "../rules/access.js";
 import { containsInfinity } from "../rules/describe-value.js";
 import type { FairTaskQueue } from "./fair-task-queue.js";
 import { parseJsonInSteps } from "./json-in-steps.js";
-import type { RequestBodyBudgets } from "./request-body-budget.js";
+import type { RequestBodyBudgetsBySize } from "./request-body-budget.js";
 import { callWhenResponseEnds } from "./response-end.js";
 import { parsePathId } from "./rest/request.js";
-import { getAddressSenderKey, getSenderKey } from "./sender.js";
+import { getRequestSenderKeyByAddress, getRequestSenderKey } from "./request-sender.js";
 
 /** Length of a period in milliseconds. In each period, a sender must send BODY_BYTES_PER_INTERVAL bytes, or the rest of the body. */
 const BODY_PACE_INTERVAL_MS = 10_000;
@@ -178,7 +178,7 @@ async function rejectOtherContentTypes(request: FastifyRequest, payload: Readabl
 /** Registers the hooks and the parser for request bodies. The hook that sets `request.context` must be registered first. */
 export function registerBodyParsing(
   app: FastifyInstance,
-  options: { bodyBudgets: RequestBodyBudgets; taskQueue: FairTaskQueue; appExists: AppExistsCheck; paceMs?: number },
+  options: { bodyBudgets: RequestBodyBudgetsBySize; taskQueue: FairTaskQueue; appExists: AppExistsCheck; paceMs?: number },
 ): void {
   const { bodyBudgets, taskQueue, appExists, paceMs = BODY_PACE_INTERVAL_MS } = options;
   const arrivalCallbacks = new WeakMap<FastifyRequest, () => void>();
@@ -189,7 +189,7 @@ export function registerBodyParsing(
     const app = await quotaAppIdOf(request, appExists);
     const freeCapacity = await bodyBudgets
       .capacityFor(bytes)
-      .reserveBytes(getAddressSenderKey(context.address), bytes, app);
+      .reserveBytes(getRequestSenderKeyByAddress(context.address), bytes, app);
     const stopWatching = rejectSlowBody(raw, paceMs);
     raw.once("end", stopWatching);
     callWhenResponseEnds(raw, reply.raw, () => {
@@ -219,7 +219,7 @@ export function registerBodyParsing(
   app.addContentTypeParser("application/json", async (request: FastifyRequest, payload: Readable) => {
     const body = await readBodyBytes(request, payload);
     if (body.length <= SMALL_BODY_MAX_BYTES) return parseBody(body, request);
-    const sender = getSenderKey(request.context);
+    const sender = getRequestSenderKey(request.context);
     try {
       if (body.length > BODY_MAX_BYTES) {
         if (request.routeOptions.config.isReport) return await parseLargeRunReport(sender, decodeUtf8(body));

@@ -23,7 +23,7 @@ import { createIntrospectionResponder, INTROSPECTION_QUERY_MAX_CHARACTERS } from
 import { findNotPersistedError, findQueryText } from "./graphql/persisted.js";
 import { createGraphqlErrorSender, sendJsonText } from "./graphql/refusals.js";
 import type { ResolverContext, Resolvers } from "./graphql/schema.js";
-import { getSenderKey } from "./sender.js";
+import { getRequestSenderKey } from "./request-sender.js";
 import { traceRequest } from "./traces.js";
 import { acceptsHtml, type BuiltPageSender } from "./web-assets.js";
 
@@ -182,7 +182,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
     if (refusal) return [refusal];
     const name = typeof operationName === "string" ? operationName : null;
     const bytes = method === "GET" ? query.length : Number(headers["content-length"] ?? Number.POSITIVE_INFINITY);
-    const checkedDocument = await documents.checkInTurn(getSenderKey(context), bytes, {
+    const checkedDocument = await documents.checkInTurn(getRequestSenderKey(context), bytes, {
       query,
       operationName: name,
       variables: isObject(variables) ? variables : null,

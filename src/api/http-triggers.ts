@@ -22,7 +22,7 @@ import { readTokenCookie, readTokenHeader } from "./caller.js";
 import { createQuotaHeaders } from "./context.js";
 import { createResponseEndSignal } from "./response-end.js";
 import { parsePathId } from "./rest/request.js";
-import { LARGE_RESPONSE_CHARACTERS, streamResponseParts } from "./sliced.js";
+import { LARGE_RESPONSE_MIN_CHARACTERS, streamResponseParts } from "./sliced.js";
 
 /** Route of all HTTP triggers. */
 export const TRIGGER_ROUTE = "/h/:appId/*";
@@ -123,7 +123,7 @@ function sendTriggerResponse(request: FastifyRequest, reply: FastifyReply, answe
   reply.code(status).headers({ "cache-control": "no-store", ...headers, "svc-run-id": String(runId) });
   if (isReplayed) reply.header("svc-replayed", "true");
   if (request.method === "HEAD" && body !== null) return reply.header("content-length", Buffer.byteLength(body)).send();
-  if (!Buffer.isBuffer(body) || body.length <= LARGE_RESPONSE_CHARACTERS) return reply.send(body ?? undefined);
+  if (!Buffer.isBuffer(body) || body.length <= LARGE_RESPONSE_MIN_CHARACTERS) return reply.send(body ?? undefined);
   return reply.header("content-length", body.length).send(streamResponseParts([body], () => reply.raw.destroy()));
 }
 

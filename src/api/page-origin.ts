@@ -6,7 +6,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
 import type { PageSession, PageSessions, PreviewPage } from "../operations/client/page-sessions.js";
 import { TRIGGER_ROUTE } from "./http-triggers.js";
-import { STORED_SCRIPT_ROUTE } from "./kept-scripts.js";
+import { STORED_SCRIPT_ROUTE } from "./stored-script-routes.js";
 
 export interface RuntimePageOriginOptions {
   sessions: PageSessions;

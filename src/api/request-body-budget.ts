@@ -136,7 +136,7 @@ export function createRequestBodyBudget({
 }
 
 /** Separate memory limits for small, medium and large bodies, so that a small body never waits for memory that a large body uses. */
-export interface RequestBodyBudgets {
+export interface RequestBodyBudgetsBySize {
   capacityFor(bytes: number): RequestBodyBudget;
 }
 
@@ -148,11 +148,11 @@ const DEFAULT_CAPACITY: RequestBodyBudgetOptions = {
   maxWaitMs: CAPACITY_WAIT_MAX_MS,
 };
 
-export function createRequestBodyBudgets({
+export function createRequestBodyBudgetsBySize({
   totalBytes,
   maxBytesPerAddress: ofAddressBytes,
   maxWaitMs: waitMs,
-} = DEFAULT_CAPACITY): RequestBodyBudgets {
+} = DEFAULT_CAPACITY): RequestBodyBudgetsBySize {
   const createShare = (share: number) =>
     createRequestBodyBudget({
       totalBytes: totalBytes * share,

@@ -10,7 +10,7 @@ import { AiResolver } from "./graphql/ai-resolver.js";
 import { AlertResolver } from "./graphql/alert-resolver.js";
 import { AppResolver } from "./graphql/app-resolver.js";
 import { AppVersionResolver } from "./graphql/app-version-resolver.js";
-import { AccessEntryDetailsResolver, AuditDetailsResolver } from "./graphql/audit-details.js";
+import { AccessLogEntryDetailsResolver, AuditDetailsResolver } from "./graphql/audit-details.js";
 import { AuditLogResolver } from "./graphql/audit-resolver.js";
 import { AuthResolver } from "./graphql/auth-resolver.js";
 import { SecretBindingResolver } from "./graphql/binding-resolver.js";
@@ -59,7 +59,7 @@ export function createResolvers(operations: Operations): Resolvers {
   const { actions, comparison, presets, problems, publishing, restoring, transfer, versions } = operations.authoring;
   const { analytics, clientActions, clientRuns } = operations.clients;
   return {
-    accessDetails: new AccessEntryDetailsResolver(),
+    accessDetails: new AccessLogEntryDetailsResolver(),
     actionWarnings: new ActionWarningResolver(),
     actions: new ActionResolver(accessChecks, actions, operations.endpoints, operations.authoring.rotateSecret),
     ai: new AiResolver(accessChecks, operations.ai),

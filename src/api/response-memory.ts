@@ -92,7 +92,7 @@ const overloadedError = (message: string) =>
 
 const tooMany = () => overloadedError(`too many large responses are being sent; try again in ${RETRY_AFTER_SECONDS} s`);
 
-export class ResponseMemory {
+export class ResponseMemoryLimiter {
   private readonly byOwner = new Map<string, number>();
   private readonly sizeMessage =
     `a response can have at most ${Math.floor(this.options.maxBytesPerResponse / 2 ** 20)} MB`;

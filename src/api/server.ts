@@ -37,13 +37,13 @@ import { registerEntryFileRoutes } from "./entry-files.js";
 import { registerEnvScript } from "./env-script-route.js";
 import { createErrorReply } from "./error-reply.js";
 import type { FairTaskQueue } from "./fair-task-queue.js";
-import { registerRootPage } from "./first-page.js";
+import { registerRootPage } from "./root-page.js";
 import { registerGitWebhook } from "./git-webhook.js";
 import { createGraphqlDocumentChecker, type GraphqlDocumentChecker } from "./graphql/documents.js";
 import { loadSchema, type Resolvers } from "./graphql/schema.js";
 import { registerGraphql } from "./graphql-route.js";
 import { registerHttpTriggers } from "./http-triggers.js";
-import { registerStoredScriptRoutes } from "./kept-scripts.js";
+import { registerStoredScriptRoutes } from "./stored-script-routes.js";
 import { registerManifestSchema } from "./manifest-schema-route.js";
 import { registerMcp } from "./mcp/routes.js";
 import { registerMediaContentRoutes } from "./media-bytes.js";
@@ -51,16 +51,16 @@ import { registerOauth } from "./oauth/routes.js";
 import { registerOpenIdRoutes } from "./open-id-routes.js";
 import { registerOpenapi } from "./openapi-route.js";
 import { getPathPrefix, registerRuntimePageOrigin } from "./page-origin.js";
-import type { RequestBodyBudgets } from "./request-body-budget.js";
+import type { RequestBodyBudgetsBySize } from "./request-body-budget.js";
 import { registerRequestLog } from "./request-log.js";
 import { callWhenResponseEnds, createResponseEndSignal } from "./response-end.js";
-import type { ResponseMemory } from "./response-memory.js";
+import type { ResponseMemoryLimiter } from "./response-memory.js";
 import { registerRest } from "./rest/register.js";
 import { ROUTES } from "./rest/routes.js";
-import { getAddressSenderKey } from "./sender.js";
+import { getRequestSenderKeyByAddress } from "./request-sender.js";
 import { createSessionCookieHeaders } from "./session-cookie.js";
 import { registerTokenSignInRoutes } from "./sign-in.js";
-import { LARGE_RESPONSE_CHARACTERS, streamResponseParts } from "./sliced.js";
+import { LARGE_RESPONSE_MIN_CHARACTERS, streamResponseParts } from "./sliced.js";
 import { registerTracingHooks } from "./traces.js";
 import { discardUnreadBody } from "./unread-body.js";
 import { acceptsHtml, registerWebAssets } from "./web-assets.js";
@@ -87,11 +87,11 @@ export interface ApiOptions {
   /** The setting RUNTIME_URL: origin of pages that run authors' code. If null, these pages have the service's own origin. */
   runtimeUrl: string | null;
   getClientAddress: GetClientAddress;
-  responseMemory: ResponseMemory;
+  responseMemory: ResponseMemoryLimiter;
   refusalDelay: RejectionDelay;
   taskQueue: FairTaskQueue;
   limiter: RequestLimiter;
-  bodyBudgets: RequestBodyBudgets;
+  bodyBudgets: RequestBodyBudgetsBySize;
   appExists: (appId: number) => Promise<boolean>;
   measures: Pick<ServiceMetrics, "refused">;
   tracing: RequestTracing;
@@ -151,11 +151,11 @@ function registerResponseHooks(app: FastifyInstance, refusalDelay: RejectionDela
     const destroyResponse = () => {
       reply.raw.destroy();
     };
-    const isLarge = typeof payload === "string" && payload.length > LARGE_RESPONSE_CHARACTERS;
+    const isLarge = typeof payload === "string" && payload.length > LARGE_RESPONSE_MIN_CHARACTERS;
     const sendPayload = () => done(null, isLarge ? streamResponseParts([payload], destroyResponse) : payload);
     const refused = reply.statusCode >= 400 || context?.isRejected === true;
     if (!refused || context?.caller !== null || context.mayRejectWithoutDelay) return sendPayload();
-    refusalDelay.wait(getAddressSenderKey(context.address)).then((isAnswered) => {
+    refusalDelay.wait(getRequestSenderKeyByAddress(context.address)).then((isAnswered) => {
       if (!isAnswered) destroyResponse();
       sendPayload();
     }, done);

@@ -37,13 +37,13 @@ import { CredentialRecheck, type SocketWithToken } from "./live/recheck.js";
 import { SharedSubscriptionResults, type SubscriptionResultReceiver } from "./live/shared-results.js";
 import { createSocketHandler, type SocketConnectionContext } from "./live/transport.js";
 import { getWebsocketClosedSignal } from "./response-end.js";
-import type { ResponseBudget, ResponseMemory } from "./response-memory.js";
-import { getAddressSenderKey, getSenderKey } from "./sender.js";
+import type { ResponseBudget, ResponseMemoryLimiter } from "./response-memory.js";
+import { getRequestSenderKeyByAddress, getRequestSenderKey } from "./request-sender.js";
 import { traceOperation } from "./traces.js";
 import type { ReadWebsocketUpgradeToken } from "./upgrade-origin.js";
 
 const SOCKET_PATH = "/graphql";
-export const SUBSCRIPTIONS_PER_SOCKET = 100;
+export const SUBSCRIPTIONS_PER_SOCKET_MAX = 100;
 /** Interval in milliseconds at which the credentials of all websockets are checked again. */
 const RECHECK_MS = 10_000;
 /** Time in milliseconds that a stopping service waits for clients to close their websockets. */
@@ -70,7 +70,7 @@ interface SocketOptions extends SubscriptionSources, ResolverContext {
   schema: GraphQLSchema;
   documents: GraphqlDocumentChecker;
   getClientAddress: GetClientAddress;
-  responseMemory: ResponseMemory;
+  responseMemory: ResponseMemoryLimiter;
   taskQueue: FairTaskQueue;
   limiter: RequestLimiter;
   /**
@@ -189,7 +189,7 @@ export function createSocketServer({
   /** Returns the senders whose rate limits a message counts against: the network address, and the credential of an authenticated client. */
   function ratedSenders({ caller, request }: SocketContext["extra"]): string[] {
     const networkAddress = getClientAddress(request);
-    const address = getAddressSenderKey(networkAddress);
+    const address = getRequestSenderKeyByAddress(networkAddress);
     return caller
       ? [getRateLimitKey({ credentialId: caller.credentialId, address: networkAddress }), address]
       : [address];
@@ -267,9 +267,9 @@ export function createSocketServer({
         const { extra } = context;
         // Counts the operation before the first `await`, so that operations which arrive during the `await` are counted correctly.
         const operation = extra.operations.beginOperation();
-        if (extra.operations.count > SUBSCRIPTIONS_PER_SOCKET) {
+        if (extra.operations.count > SUBSCRIPTIONS_PER_SOCKET_MAX) {
           return [
-            new GraphQLError(`a websocket can have at most ${SUBSCRIPTIONS_PER_SOCKET} open GraphQL subscriptions`),
+            new GraphQLError(`a websocket can have at most ${SUBSCRIPTIONS_PER_SOCKET_MAX} open GraphQL subscriptions`),
           ];
         }
         // `limiter` rejects only if the websocket has closed while the operation waited.
@@ -285,7 +285,7 @@ export function createSocketServer({
         const refusal = findNotPersistedError(query, extra.caller, graphqlDocuments);
         if (refusal) return [refusal];
         const shape = JSON.stringify([query, operationName, variables]);
-        const sender = getSenderKey(callerOf(extra));
+        const sender = getRequestSenderKey(callerOf(extra));
         const document = await documents.checkInTurn(sender, shape.length, { query, operationName, variables });
         if (!("kind" in document)) return document;
         if (isCompleted(context, id)) return completedError();
@@ -303,9 +303,9 @@ export function createSocketServer({
           ratedSenders(connection),
           () => connection.socket.readyState === connection.socket.OPEN,
         ),
-      handleInTurn: (connection, handle) => taskQueue.runInTurn(getSenderKey(callerOf(connection)), handle),
+      handleInTurn: (connection, handle) => taskQueue.runInTurn(getRequestSenderKey(callerOf(connection)), handle),
       countSocket: (connection) =>
-        socketBound.addSocket(getAddressSenderKey(getClientAddress(connection.request)), connection),
+        socketBound.addSocket(getRequestSenderKeyByAddress(getClientAddress(connection.request)), connection),
     },
     log,
   );

@@ -31,7 +31,7 @@ export const PAGE_SECURITY_HEADERS = {
  * Headers of every page of the service itself. The page can load scripts only as files of this origin, never inline or by eval. Inline
  * styles are allowed, because Monaco and React set them. `connect-src 'self'` also allows websockets to the same host.
  */
-export const PAGE_HEADERS = {
+export const SERVICE_PAGE_HEADERS = {
   ...PAGE_SECURITY_HEADERS,
   "content-security-policy": [
     "default-src 'none'",
@@ -103,7 +103,7 @@ export type AssetBundleName = "docs";
 
 export interface BuiltPageSender {
   /**
-   * Sends a page with PAGE_HEADERS.
+   * Sends a page with SERVICE_PAGE_HEADERS.
    * @param signedIn true if an author is signed in with this browser, so that the page preloads what an author needs
    */
   sendPage(reply: FastifyReply, name: PageName, signedIn?: boolean): FastifyReply;
@@ -160,7 +160,7 @@ export function registerWebAssets(app: FastifyInstance, { base = "", root = BUIL
   return {
     sendPage(reply, name, signedIn = false) {
       const page = (signedIn ? signedInPages : signedOutPages).get(name);
-      return reply.headers(PAGE_HEADERS).type("text/html; charset=utf-8").send(page);
+      return reply.headers(SERVICE_PAGE_HEADERS).type("text/html; charset=utf-8").send(page);
     },
     assetPathsOf: (name) => ({ script: builtPages[name].script, style: builtPages[name].style }),
   };

@@ -29,7 +29,7 @@ import {
   toStoredTriggers,
 } from "./trigger-input.js";
 import { createFlatShape, type Shape } from "./unknown-fields.js";
-import { getValidationErrorPosition } from "./validation-table.js";
+import { getValidationTableIndex } from "./validation-table.js";
 
 /** Fields of an action that its author sets (specification, Create parameters), after validation. */
 export interface ActionInput extends RunLimits {
@@ -285,7 +285,7 @@ function createInputError(errors: ValidationError[], body: ActionBody): ActionEr
     .flatMap(({ property, contexts }) =>
       Object.values<RuleContext>(contexts ?? {}).map((rule) => ({ ...rule, property: property as ActionKey })),
     )
-    .sort((a, b) => getValidationErrorPosition(a.status) - getValidationErrorPosition(b.status));
+    .sort((a, b) => getValidationTableIndex(a.status) - getValidationTableIndex(b.status));
   if (brokenFields.length === 0) return new ActionError("REQUEST_INVALID");
   return new ActionInputError(
     brokenFields.map(({ status, fault, property }) => ({

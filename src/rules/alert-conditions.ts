@@ -58,7 +58,7 @@ function computeStateAfterExecutedRun(rule: AlertRule, state: AlertRuleState, ru
   return startFiring(next, reason, run.id);
 }
 
-export function computeStateAfterRun(rule: AlertRule, state: AlertRuleState, run: EndedRun): AlertRuleState {
+export function computeAlertStateAfterRun(rule: AlertRule, state: AlertRuleState, run: EndedRun): AlertRuleState {
   switch (rule.condition) {
     case "failed":
       return run.state === "skipped" ? state : computeStateAfterExecutedRun(rule, state, run);
@@ -78,7 +78,7 @@ export function computeStateAfterRun(rule: AlertRule, state: AlertRuleState, run
  * Returns the rule's next state at a periodic check. Such a check finds what no run reports: a missing success, a planned run that did not
  * start, or a long queue.
  */
-export function computeStateAfterCheck(
+export function computeAlertStateAfterCheck(
   rule: AlertRule,
   state: AlertRuleState,
   queueState: AppQueueState,

@@ -37,7 +37,7 @@ export type AppUserData = Readonly<Record<string, unknown>>;
 const CONDITION_SHAPE = createFlatShape(["equals", "notequals", "contains"]);
 const CALLER_RULE_SHAPE = createFlatShape(["user"]);
 const COLUMNS_MAX = 50;
-const COLUMN_MAX_CHARACTERS = 255;
+const COLUMN_NAME_MAX_CHARACTERS = 255;
 const VALUE_MAX_CHARACTERS = 1_000;
 
 const isText = (value: unknown, max: number): value is string =>
@@ -45,8 +45,8 @@ const isText = (value: unknown, max: number): value is string =>
 
 /** Checks that the value can be the name of a column. @throws REQUEST_INVALID that names `field` */
 export function checkIsColumnName(value: unknown, field: string): void {
-  if (!isText(value, COLUMN_MAX_CHARACTERS))
-    refuseField(field, `the name of a column, with 1 to ${COLUMN_MAX_CHARACTERS} characters`, value);
+  if (!isText(value, COLUMN_NAME_MAX_CHARACTERS))
+    refuseField(field, `the name of a column, with 1 to ${COLUMN_NAME_MAX_CHARACTERS} characters`, value);
 }
 
 function checkValueCondition(test: unknown, field: string): void {

@@ -1,7 +1,7 @@
 /** Parses CSV (RFC 4180) that arrives in parts, and detects its delimiter. Imports nothing, because Studio executes this file too. */
 
 /** Number of characters at the start of a CSV file in which the delimiter is searched. Headers are usually shorter. */
-export const DELIMITER_DETECTION_CHARACTERS = 64 * 1024;
+export const DELIMITER_SAMPLE_MAX_CHARACTERS = 64 * 1024;
 
 /** Maximum number of cells in a row: the maximum number of columns of an entry. */
 export const CSV_CELLS_PER_ROW_MAX = 1_000;

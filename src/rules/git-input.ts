@@ -168,7 +168,7 @@ export const getBranchRef = ({ branch }: Pick<GitConnectionFields, "branch">): P
   publishesApp: false,
 });
 
-export function findPulledRef(
+export function findPulledRefByName(
   ref: string,
   { branch, tagPattern }: Pick<GitConnectionFields, "branch" | "tagPattern">,
 ): PulledRef | null {
@@ -195,7 +195,7 @@ export function parseReviewedCommitHash(commit: unknown): string | null {
  */
 export function parsePullRef(ref: unknown, fields: Pick<GitConnectionFields, "branch" | "tagPattern">): PulledRef {
   if (ref === undefined || ref === null) return getBranchRef(fields);
-  const pulled = typeof ref === "string" ? findPulledRef(ref, fields) : null;
+  const pulled = typeof ref === "string" ? findPulledRefByName(ref, fields) : null;
   if (pulled) return pulled;
   const tags = fields.tagPattern === null ? "" : `, or ${TAG_REF_PREFIX}${fields.tagPattern}`;
   return refuseField("ref", `${getBranchRef(fields).ref}${tags}`, ref);

@@ -22,8 +22,8 @@ import { createFlatShape, findNearestName, type Shape } from "./unknown-fields.j
 
 /** Version of the manifest format. An incompatible change of the format must increase it. */
 export const MANIFEST_VERSION = 1;
-export const ACTIONS_PER_MANIFEST = 10_000;
-export const SETTINGS_PER_MANIFEST = 10_000;
+export const ACTIONS_PER_MANIFEST_MAX = 10_000;
+export const SETTINGS_PER_MANIFEST_MAX = 10_000;
 export const REPORTED_FAULTS_MAX = 1_000;
 
 /** Kinds of items in a manifest. The list of changes that a manifest would make also names these kinds. */
@@ -210,13 +210,13 @@ export const MANIFEST_SCHEMA = z
     $schema: z.string().describe("URL of this schema, for text editors."),
     version: z.literal(MANIFEST_VERSION).describe("Version of the format."),
     app: appSchema.describe("Properties of the app."),
-    settings: z.array(settingSchema).max(SETTINGS_PER_MANIFEST).describe("Settings by key."),
+    settings: z.array(settingSchema).max(SETTINGS_PER_MANIFEST_MAX).describe("Settings by key."),
     secretBindings: z
       .array(secretBindingSchema)
       .max(SECRET_BINDINGS_MAX)
       .describe("Secret bindings: settings that the service adds to requests to certain origins."),
     dataSources: z.array(dataSourceSchema).max(DATA_SOURCES_PER_APP).describe("Data sources without their entries."),
-    actions: z.array(actionSchema).max(ACTIONS_PER_MANIFEST).describe("Drafts of the actions."),
+    actions: z.array(actionSchema).max(ACTIONS_PER_MANIFEST_MAX).describe("Drafts of the actions."),
     alerts: z.array(alertSchema).max(ALERT_RULES_PER_APP).describe("Alerts."),
   })
   .partial()

@@ -4,9 +4,9 @@ import { parseOptionalId, refuseField } from "./fields.js";
 import { createFlatShape, refuseUnknownFields } from "./unknown-fields.js";
 
 export const MEDIA_NAME_MAX_CHARACTERS = 255;
-export const PICTURE_MAX_WIDTH = 8_192;
+export const PICTURE_WIDTH_MAX_PX = 8_192;
 const LINK_DEFAULT_SECONDS = 3_600;
-export const MEDIA_LINK_MAX_SECONDS = 7 * 86_400;
+export const MEDIA_LINK_LIFETIME_MAX_SECONDS = 7 * 86_400;
 
 /** Matches characters that names cannot contain: slashes, invisible characters, and characters that reverse the direction of writing. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern finds control characters to reject them
@@ -84,10 +84,10 @@ function requireWholeNumber(value: unknown, field: string, min: number, max: num
 }
 
 /** Parses `expiresIn`, the number of seconds for which a link is valid. @throws ActionError REQUEST_INVALID */
-export const parseMediaLinkSeconds = (value: unknown): number =>
+export const parseMediaLinkLifetimeSeconds = (value: unknown): number =>
   value === undefined || value === null
     ? LINK_DEFAULT_SECONDS
-    : requireWholeNumber(value, "expiresIn", 1, MEDIA_LINK_MAX_SECONDS);
+    : requireWholeNumber(value, "expiresIn", 1, MEDIA_LINK_LIFETIME_MAX_SECONDS);
 
 const PICTURE_FORMATS = ["jpeg", "png", "webp", "avif"] as const;
 export type MediaPictureFormat = (typeof PICTURE_FORMATS)[number];
@@ -117,7 +117,7 @@ export function parseMediaFileVariant(input: {
   }
   return {
     kind: "resized",
-    width: width === undefined ? null : requireWholeNumber(width, "width", 1, PICTURE_MAX_WIDTH),
+    width: width === undefined ? null : requireWholeNumber(width, "width", 1, PICTURE_WIDTH_MAX_PX),
     format: (formatName as MediaPictureFormat | undefined) ?? null,
     quality: quality === undefined ? QUALITY_DEFAULT : requireWholeNumber(quality, "quality", 1, 100),
   };

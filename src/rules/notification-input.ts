@@ -4,7 +4,7 @@ import { ActionError } from "../errors.js";
 import { EVENT_MAX_BYTES } from "../limits.js";
 import { findUnstorableCharacter, isObject, nestsDeeperThan } from "./describe-value.js";
 import { refuseField } from "./fields.js";
-import { type NotificationScope, parseNotificationScope } from "./scope.js";
+import { type NotificationScope, parseNotificationScope } from "./notification-scope.js";
 import { createFlatShape, refuseUnknownFields, type Shape } from "./unknown-fields.js";
 
 export const NOTIFICATION_STATUSES = ["draft", "published", "scheduled"] as const;
@@ -35,7 +35,7 @@ const NOTIFICATION_SHAPE: Shape = {
   readOnly: ["id", "appId", "publishedAt", "cursor", "readStatus", "createdAt", "updatedAt"],
 };
 
-export const NOTIFICATIONS_PER_BATCH = 1_000;
+export const NOTIFICATIONS_PER_BATCH_MAX = 1_000;
 /** Maximum size in bytes of a push message's data. Push services accept 4,096 bytes after encryption, which makes the data larger. */
 const PUSH_MAX_BYTES = 3_000;
 const DATA_MAX_DEPTH = 50;
@@ -121,9 +121,9 @@ const MARK_SHAPE = createFlatShape(["ids"]);
 /** Parses the IDs of notifications to mark as read or unread, or "all". @throws REQUEST_INVALID */
 export function parseNotificationIdsToMark(value: unknown): typeof ALL_NOTIFICATIONS | number[] {
   const ids = isObject(value) ? value["ids"] : value;
-  const isList = Array.isArray(ids) && ids.length <= NOTIFICATIONS_PER_BATCH;
+  const isList = Array.isArray(ids) && ids.length <= NOTIFICATIONS_PER_BATCH_MAX;
   if (ids !== ALL_NOTIFICATIONS && !(isList && ids.every((id) => Number.isSafeInteger(id) && id > 0))) {
-    return refuseField("ids", `"all" or an array of at most ${NOTIFICATIONS_PER_BATCH} notification IDs`, ids);
+    return refuseField("ids", `"all" or an array of at most ${NOTIFICATIONS_PER_BATCH_MAX} notification IDs`, ids);
   }
   refuseUnknownFields(value, MARK_SHAPE);
   return ids as typeof ALL_NOTIFICATIONS | number[];

@@ -96,5 +96,5 @@ export function requireExpectedRowVersion(
 }
 
 /** Returns the new `updatedAt` of a row: at least a millisecond after `before`, so that two versions never have the same time. */
-export const computeUpdatedAt = (before: Date | undefined): Date =>
+export const computeNextUpdatedAt = (before: Date | undefined): Date =>
   new Date(Math.max(Date.now(), (before?.getTime() ?? 0) + 1));

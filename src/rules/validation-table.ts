@@ -28,7 +28,7 @@ const VALIDATION_TABLE: readonly Status[] = [
 ];
 
 /** Returns the index of a status in VALIDATION_TABLE. Any other status sorts last. */
-export function getValidationErrorPosition(status: Status): number {
+export function getValidationTableIndex(status: Status): number {
   const row = VALIDATION_TABLE.indexOf(status);
   return row < 0 ? VALIDATION_TABLE.length : row;
 }

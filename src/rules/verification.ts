@@ -111,7 +111,7 @@ export function parseVerificationRequest(body: unknown): VerificationRequest {
 }
 
 /** Builds the message that contains the code. @throws ActionError REQUEST_INVALID if the address is invalid */
-export function buildCodeMessage(
+export function buildVerificationMessage(
   { subject, text }: VerificationRules,
   channel: VerificationChannel,
   address: string,

@@ -1,5 +1,5 @@
 /** Text that a person at the terminal sees after a start: the service's addresses, and how to sign in first. */
-import { getServiceUrls } from "../api/first-page.js";
+import { getServiceUrls } from "../api/root-page.js";
 
 /** Converts the address at which the service listens to a URL for a browser. Passkeys work with `localhost`, but not with an IP address. */
 const toLocalhostUrl = (url: string): string =>

@@ -7,9 +7,9 @@ import { createClientAddressGetter } from "../api/address.js";
 import { createCallerReader } from "../api/caller.js";
 import { createFairTaskQueue } from "../api/fair-task-queue.js";
 import { createMetrics } from "../api/metrics.js";
-import { createRequestBodyBudgets } from "../api/request-body-budget.js";
+import { createRequestBodyBudgetsBySize } from "../api/request-body-budget.js";
 import { createResolvers } from "../api/resolvers.js";
-import { ResponseMemory } from "../api/response-memory.js";
+import { ResponseMemoryLimiter } from "../api/response-memory.js";
 import { createApi } from "../api/server.js";
 import { createSocketServer, type SocketServer } from "../api/sockets.js";
 import { createWebsocketUpgradeTokenReader } from "../api/upgrade-origin.js";
@@ -48,7 +48,7 @@ const UNCLAIMED_RUN_WAIT_MAX_MS = 10_000;
 /** Starts the components of the service. Most methods throw an error if the service must stop during the start. */
 export class ServiceStarter {
   private readonly taskQueue = createFairTaskQueue();
-  private readonly responseMemory = new ResponseMemory(undefined, this.taskQueue);
+  private readonly responseMemory = new ResponseMemoryLimiter(undefined, this.taskQueue);
   private sockets: SocketServer | null = null;
 
   constructor(private readonly plan: ServiceStartContext) {}
@@ -181,7 +181,7 @@ export class ServiceStarter {
       graphqlDocuments,
       log,
     };
-    const bodyBudgets = createRequestBodyBudgets();
+    const bodyBudgets = createRequestBodyBudgetsBySize();
     const { reports } = operations.communicate;
     const { scripts } = operations.packages;
     const { httpTriggers, toolCalls, oauth } = operations;

@@ -1,5 +1,5 @@
 /** A valid body for each route that reads one. The test of unknown fields fails for a route without a sample. */
-import { AI_CALLS } from "../../src/rules/ai/options.js";
+import { AI_CALL_KINDS } from "../../src/rules/ai/options.js";
 import { createAccounts, PASSPHRASE } from "../harness/people.js";
 import type { TestService } from "../harness/service.js";
 
@@ -154,7 +154,7 @@ export const BODY_SAMPLES: Record<string, BodySample> = {
   "POST /v1/admin/apps": { body: { name: "Other" } },
   "POST /v1/admin/users": { body: { firstName: "A", lastName: "B", email: "made@example.com" } },
   // No schema describes the options of AI calls. The AI operation validates them itself, and its error names the faulty field.
-  ...Object.fromEntries(AI_CALLS.map((call) => [`POST ${APP}/ai/${call}`, FREE_BODY])),
+  ...Object.fromEntries(AI_CALL_KINDS.map((call) => [`POST ${APP}/ai/${call}`, FREE_BODY])),
   [`PUT ${APP}/origins`]: { body: { origins: ["https://shop.example"] } },
   [`POST ${APP}/editors`]: { body: { userId: 1 } },
   [`DELETE ${APP}/editors`]: { body: { userId: 1 } },

@@ -6,7 +6,7 @@ import { expect } from "chai";
 import Fastify, { type FastifyInstance } from "fastify";
 import { registerBodyParsing } from "../../src/api/bodies.js";
 import { createFairTaskQueue } from "../../src/api/fair-task-queue.js";
-import { createRequestBodyBudget, createRequestBodyBudgets } from "../../src/api/request-body-budget.js";
+import { createRequestBodyBudget, createRequestBodyBudgetsBySize } from "../../src/api/request-body-budget.js";
 import type { ActionError } from "../../src/errors.js";
 import { until } from "../harness/until.js";
 
@@ -102,7 +102,7 @@ describe("uploads that stall", () => {
     app.setErrorHandler((error: ActionError, _request, reply) =>
       reply.code(error.status === "OVERLOADED" ? 503 : 400).send({ status: error.status }),
     );
-    const bodyBudgets = createRequestBodyBudgets({
+    const bodyBudgets = createRequestBodyBudgetsBySize({
       totalBytes: 4 * MB,
       maxBytesPerAddress: 2 * MB,
       maxWaitMs: waitMs,

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { expect } from "chai";
-import { ResponseMemory } from "../../src/api/response-memory.js";
+import { ResponseMemoryLimiter } from "../../src/api/response-memory.js";
 import { streamResponseParts } from "../../src/api/sliced.js";
 import { ActionError } from "../../src/errors.js";
 import { JsonText } from "../../src/rules/json-text.js";
@@ -189,7 +189,7 @@ describe("the count of bytes in progress", () => {
     );
 
   it("leaves half of the total to others, whatever one app requests, and releases what has been sent", async () => {
-    const answers = new ResponseMemory({ totalBytes: 100, maxBytesPerOwner: 50, maxBytesPerResponse: 40 });
+    const answers = new ResponseMemoryLimiter({ totalBytes: 100, maxBytesPerOwner: 50, maxBytesPerResponse: 40 });
     const [first, again, second, third] = [1, 1, 2, 3].map((appId) => answers.openBudget(caller(appId)));
     await first!.reserveBytes(40);
     expect(await statusOf(again!.reserveBytes(20))).to.equal("OVERLOADED");
@@ -203,7 +203,7 @@ describe("the count of bytes in progress", () => {
   });
 
   it("rejects the next part of a response, and undoes no completed part", async () => {
-    const answers = new ResponseMemory({ totalBytes: 1_000, maxBytesPerOwner: 1_000, maxBytesPerResponse: 40 });
+    const answers = new ResponseMemoryLimiter({ totalBytes: 1_000, maxBytesPerOwner: 1_000, maxBytesPerResponse: 40 });
     const answer = answers.openBudget(caller(1));
     const large = new JsonText(`"${"x".repeat(60)}"`);
     const parts = [answer.runPart(async () => large), answer.runPart(async () => "not begun")];
@@ -213,7 +213,7 @@ describe("the count of bytes in progress", () => {
   });
 
   it("leaves out a result that would make the response too large, and keeps those before it", async () => {
-    const answers = new ResponseMemory({ totalBytes: 1_000, maxBytesPerOwner: 1_000, maxBytesPerResponse: 40 });
+    const answers = new ResponseMemoryLimiter({ totalBytes: 1_000, maxBytesPerOwner: 1_000, maxBytesPerResponse: 40 });
     const answer = answers.openBudget(caller(1));
     let done = 0;
     const part = (length: number) =>
@@ -234,7 +234,7 @@ describe("the count of bytes in progress", () => {
   });
 
   it("starts no further part for a disconnected caller, and releases the bytes when the current part has ended", async () => {
-    const answers = new ResponseMemory({ totalBytes: 1_000, maxBytesPerOwner: 1_000, maxBytesPerResponse: 1_000 });
+    const answers = new ResponseMemoryLimiter({ totalBytes: 1_000, maxBytesPerOwner: 1_000, maxBytesPerResponse: 1_000 });
     const answer = answers.openBudget(caller(1));
     const reading = Promise.withResolvers<string>();
     let started = 0;
@@ -254,7 +254,7 @@ describe("the count of bytes in progress", () => {
   });
 
   it("starts nothing for a disconnected caller, and ends only with its last part", async () => {
-    const answers = new ResponseMemory({ totalBytes: 100, maxBytesPerOwner: 100, maxBytesPerResponse: 100 });
+    const answers = new ResponseMemoryLimiter({ totalBytes: 100, maxBytesPerOwner: 100, maxBytesPerResponse: 100 });
     const answer = answers.openBudget(caller(1));
     const events: string[] = [];
     answer.callWhenEnded(() => events.push("ended"));
@@ -275,7 +275,7 @@ describe("the count of bytes in progress", () => {
   });
 
   it("returns the result of a completed change up to twice the limit, and above that only its success", async () => {
-    const answers = new ResponseMemory({
+    const answers = new ResponseMemoryLimiter({
       totalBytes: 10 * MB,
       maxBytesPerOwner: 5 * MB,
       maxBytesPerResponse: 5 * MB,

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { buildSchema, parse } from "graphql";
 import { pino } from "pino";
 import { SharedSubscriptionResults, type SubscriptionResultReceiver } from "../../src/api/live/shared-results.js";
-import { ResponseMemory } from "../../src/api/response-memory.js";
+import { ResponseMemoryLimiter } from "../../src/api/response-memory.js";
 import { createAbortableGenerator } from "../../src/operations/records/abortable-generator.js";
 import { createLiveSource, guardLiveSource, type LiveSource } from "../../src/operations/records/live-source.js";
 
@@ -10,7 +10,7 @@ const EVENT = { text: "x".repeat(10_000) };
 
 describe("one event to sockets that each request it with a different document", () => {
   const schema = buildSchema("type Query { none: Int } type Event { text: String } type Subscription { added: Event }");
-  const answers = new ResponseMemory({ totalBytes: 100_000, maxBytesPerOwner: 50_000, maxBytesPerResponse: 40_000 });
+  const answers = new ResponseMemoryLimiter({ totalBytes: 100_000, maxBytesPerOwner: 50_000, maxBytesPerResponse: 40_000 });
   const results = new SharedSubscriptionResults(answers, pino({ level: "silent" }));
   let listeners: ((event: object) => void)[] = [];
   let ends: (() => unknown)[] = [];
@@ -101,7 +101,7 @@ describe("one event to sockets that each request it with a different document", 
 describe("a subscription whose events are for one socket only", () => {
   it("ends its source as soon as it is completed, even if no event arrives", async () => {
     const schema = buildSchema("type Query { none: Int } type Subscription { added: Int }");
-    const answers = new ResponseMemory({ totalBytes: 1_000, maxBytesPerOwner: 1_000, maxBytesPerResponse: 1_000 });
+    const answers = new ResponseMemoryLimiter({ totalBytes: 1_000, maxBytesPerOwner: 1_000, maxBytesPerResponse: 1_000 });
     const results = new SharedSubscriptionResults(answers, pino({ level: "silent" }));
     let isOver = false;
     const lines = createAbortableGenerator(async function* (left) {

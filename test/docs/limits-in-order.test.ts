@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { readLimitRows } from "../../src/cli/reference/limits.js";
-import { replaceStatesSection } from "../../src/cli/reference/run-states.js";
+import { replaceRunStatesSection } from "../../src/cli/reference/run-states.js";
 import { STATUS } from "../../src/errors.js";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
@@ -21,7 +21,7 @@ const filesIn = (text: string) => [...text.matchAll(/`([\w/-]+\.ts)`/g)].map(([,
 
 describe("the pages about runs", () => {
   it("have the states and transitions of the code", () => {
-    expect(replaceStatesSection(PAGE), "npm run reference").to.equal(PAGE);
+    expect(replaceRunStatesSection(PAGE), "npm run reference").to.equal(PAGE);
   });
 
   it("name each step of a call by a function that is in its file, eight at most", () => {

@@ -12,7 +12,7 @@ import { OutgoingError } from "../../src/engine/outgoing.js";
 import { GitRepository } from "../../src/operations/git/git-repository.js";
 import { GitWebhooks } from "../../src/operations/git/git-webhooks.js";
 import { createOutgoingSender } from "../../src/operations/requests/requests.js";
-import { findPulledRef, matchesTagPattern, parseGitConnectionInput } from "../../src/rules/git-input.js";
+import { findPulledRefByName, matchesTagPattern, parseGitConnectionInput } from "../../src/rules/git-input.js";
 import { longTest } from "../harness/samples.js";
 
 const TYPES = { commit: 1, tree: 2, blob: 3, tag: 4 } as const;
@@ -352,9 +352,9 @@ describe("git repositories", () => {
     const test = (pair: string) => matchesTagPattern(pair.split(":")[1]!, pair.split(":")[0]!);
     expect([fits.filter((one) => !test(one)), others.filter(test)]).to.deep.equal([[], []]);
     const fields = { branch: "main", tagPattern: "v*" };
-    expect(findPulledRef("refs/tags/v1", fields)).to.deep.equal({ ref: "refs/tags/v1", publishesApp: true });
+    expect(findPulledRefByName("refs/tags/v1", fields)).to.deep.equal({ ref: "refs/tags/v1", publishesApp: true });
     for (const ref of ["refs/tags/v1 x", "refs/tags/v..", "refs/heads/main2", "refs/tags/", "refs/heads/v1"])
-      expect(findPulledRef(ref, fields), ref).to.equal(null);
-    expect(findPulledRef("refs/tags/v1", { ...fields, tagPattern: null })).to.equal(null);
+      expect(findPulledRefByName(ref, fields), ref).to.equal(null);
+    expect(findPulledRefByName("refs/tags/v1", { ...fields, tagPattern: null })).to.equal(null);
   });
 });

@@ -1,6 +1,6 @@
 /** Adds many published notifications to an app with one statement, because requests that create them take seconds. */
 import type { Db } from "../../src/data/database.js";
-import type { NotificationScope } from "../../src/rules/scope.js";
+import type { NotificationScope } from "../../src/rules/notification-scope.js";
 
 const INSERT_PUBLISHED = `
   WITH place AS (

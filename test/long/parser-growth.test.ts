@@ -14,7 +14,7 @@ import { fillConditionPlaceholders } from "../../src/rules/caller-rules.js";
 import { parseScript } from "../../src/rules/code-parser.js";
 import { foldCase } from "../../src/rules/comparable-text.js";
 import { parseCron } from "../../src/rules/cron-grammar.js";
-import { DELIMITER_DETECTION_CHARACTERS, detectDelimiter } from "../../src/rules/csv.js";
+import { DELIMITER_SAMPLE_MAX_CHARACTERS, detectDelimiter } from "../../src/rules/csv.js";
 import { parseEntryData, serializeEntry } from "../../src/rules/entries/entry-input.js";
 import { checkHookPlaceholders } from "../../src/rules/entries/sending-hooks.js";
 import { translateRegExpToPostgres } from "../../src/rules/entry-query/regular-expression.js";
@@ -60,7 +60,7 @@ const PARSERS: Record<string, Parser> = {
   "JSON files": (text) => rowsOf(`[${JSON.stringify({ text })}]`, "json"),
   "JSON files as they are": (text) => rowsOf(text, "json"),
   "files of JSON lines": (text) => rowsOf(text, "jsonl"),
-  "delimiters of CSV": (text) => detectDelimiter(text.slice(0, DELIMITER_DETECTION_CHARACTERS), true),
+  "delimiters of CSV": (text) => detectDelimiter(text.slice(0, DELIMITER_SAMPLE_MAX_CHARACTERS), true),
   "large JSON bodies": (text) => parseJsonInSteps(Buffer.from(`{"a":[${text}]}`), async (step) => step()),
   "JSON texts": (text) => findJsonFault(text, 500),
   "members of JSON texts": (text) => readJsonFieldTexts(`{"a":${JSON.stringify(text)},"b":1}`),

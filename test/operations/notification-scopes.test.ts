@@ -1,7 +1,7 @@
 /** Tests how the service searches the notifications of an app for those whose scope includes a user. */
 import { expect } from "chai";
 import { searchNewestNotifications } from "../../src/operations/notifications/notification-rows.js";
-import { isUserInScope, type NotificationScope } from "../../src/rules/scope.js";
+import { isUserInScope, type NotificationScope } from "../../src/rules/notification-scope.js";
 import { publishNotifications } from "../harness/published-notifications.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { type NotificationEntry, notificationCalls } from "./notification-calls.js";

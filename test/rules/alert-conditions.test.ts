@@ -2,8 +2,8 @@ import { expect } from "chai";
 import {
   type AlertRuleState,
   type AppQueueState,
-  computeStateAfterCheck,
-  computeStateAfterRun,
+  computeAlertStateAfterCheck,
+  computeAlertStateAfterRun,
   type EndedRun,
   NEW_ALERT_STATE,
 } from "../../src/rules/alert-conditions.js";
@@ -20,11 +20,11 @@ const run = (state: EndedRun["state"], more: Partial<EndedRun> = {}): EndedRun =
 };
 
 /** Applies an alert rule to runs (c: completed, f: failed). Returns ! for each run after which the alert fires, otherwise a dot. */
-function firings(rule: Parameters<typeof computeStateAfterRun>[0], outcomes: string): string {
+function firings(rule: Parameters<typeof computeAlertStateAfterRun>[0], outcomes: string): string {
   let standing: AlertRuleState = NEW_ALERT_STATE;
   return [...outcomes]
     .map((one) => {
-      standing = computeStateAfterRun(rule, standing, run(one === "c" ? "completed" : "failed"));
+      standing = computeAlertStateAfterRun(rule, standing, run(one === "c" ? "completed" : "failed"));
       return standing.firing ? "!" : ".";
     })
     .join("");
@@ -43,20 +43,20 @@ describe("an alert on failed runs", () => {
   it("names the run that made it fire, and how many failed", () => {
     const rule = { ...RULE, failures: 2, of: 4 };
     const runs = [run("failed"), run("completed"), run("failed"), run("failed")];
-    const end = runs.reduce((standing, one) => computeStateAfterRun(rule, standing, one), NEW_ALERT_STATE);
+    const end = runs.reduce((standing, one) => computeAlertStateAfterRun(rule, standing, one), NEW_ALERT_STATE);
     expect(end).to.include({ firing: true, runId: runs[2]!.id, reason: "it failed 2 times in its last 3 runs" });
   });
 
   it("has the number of failures in its reason if it looks at more than the last run", () => {
-    expect(computeStateAfterRun(RULE, NEW_ALERT_STATE, run("failed")).reason).to.equal("it failed");
+    expect(computeAlertStateAfterRun(RULE, NEW_ALERT_STATE, run("failed")).reason).to.equal("it failed");
     const both = { ...RULE, failures: 2, of: 2 };
-    const fired = computeStateAfterRun(both, computeStateAfterRun(both, NEW_ALERT_STATE, run("failed")), run("failed"));
+    const fired = computeAlertStateAfterRun(both, computeAlertStateAfterRun(both, NEW_ALERT_STATE, run("failed")), run("failed"));
     expect(fired.reason).to.equal("it failed 2 times in its last 2 runs");
   });
 
   it("does not count a skipped tick as a failure", () => {
     expect(
-      computeStateAfterRun(RULE, NEW_ALERT_STATE, run("skipped", { scheduled: true, reason: "still running" })),
+      computeAlertStateAfterRun(RULE, NEW_ALERT_STATE, run("skipped", { scheduled: true, reason: "still running" })),
     ).to.equal(NEW_ALERT_STATE);
   });
 });
@@ -65,21 +65,21 @@ describe("an alert on silence", () => {
   const silent = { ...RULE, condition: "silent" } as const;
 
   it("fires if no run has succeeded for some time, and recovers with a success", () => {
-    expect(computeStateAfterCheck(silent, NEW_ALERT_STATE, { ...PRESENT_MOMENT, now: minutesOn(59) }).firing).to.equal(
+    expect(computeAlertStateAfterCheck(silent, NEW_ALERT_STATE, { ...PRESENT_MOMENT, now: minutesOn(59) }).firing).to.equal(
       false,
     );
-    const fired = computeStateAfterCheck(silent, NEW_ALERT_STATE, { ...PRESENT_MOMENT, now: minutesOn(60) });
+    const fired = computeAlertStateAfterCheck(silent, NEW_ALERT_STATE, { ...PRESENT_MOMENT, now: minutesOn(60) });
     expect(fired).to.include({ firing: true, reason: "it has not succeeded for 60 minutes" });
-    expect(computeStateAfterRun(silent, fired, run("failed")).firing).to.equal(true);
-    const well = computeStateAfterRun(silent, fired, run("completed", { finishedAt: minutesOn(61) }));
-    expect(computeStateAfterCheck(silent, well, { ...PRESENT_MOMENT, now: minutesOn(120) }).firing).to.equal(false);
-    expect(computeStateAfterCheck(silent, well, { ...PRESENT_MOMENT, now: minutesOn(121) }).firing).to.equal(true);
+    expect(computeAlertStateAfterRun(silent, fired, run("failed")).firing).to.equal(true);
+    const well = computeAlertStateAfterRun(silent, fired, run("completed", { finishedAt: minutesOn(61) }));
+    expect(computeAlertStateAfterCheck(silent, well, { ...PRESENT_MOMENT, now: minutesOn(120) }).firing).to.equal(false);
+    expect(computeAlertStateAfterCheck(silent, well, { ...PRESENT_MOMENT, now: minutesOn(121) }).firing).to.equal(true);
   });
 
   it("fires at once for a schedule that no scheduler claims, and recovers when one does", () => {
-    const fired = computeStateAfterCheck(silent, NEW_ALERT_STATE, { ...PRESENT_MOMENT, isTickOverdue: true });
+    const fired = computeAlertStateAfterCheck(silent, NEW_ALERT_STATE, { ...PRESENT_MOMENT, isTickOverdue: true });
     expect(fired.reason).to.contain("its schedule does not run");
-    expect(computeStateAfterCheck(silent, fired, PRESENT_MOMENT).firing).to.equal(false);
+    expect(computeAlertStateAfterCheck(silent, fired, PRESENT_MOMENT).firing).to.equal(false);
   });
 });
 
@@ -87,27 +87,27 @@ describe("an alert on skipped ticks", () => {
   const skipped = { ...RULE, condition: "skipped" } as const;
 
   it("fires for a tick that is skipped or not claimed, and recovers with the next that runs", () => {
-    const fired = computeStateAfterRun(
+    const fired = computeAlertStateAfterRun(
       skipped,
       NEW_ALERT_STATE,
       run("skipped", { scheduled: true, reason: "still running" }),
     );
     expect(fired.reason).to.equal("a tick was skipped: still running");
-    expect(computeStateAfterCheck(skipped, fired, PRESENT_MOMENT).firing).to.equal(true);
-    expect(computeStateAfterRun(skipped, fired, run("completed")).firing).to.equal(true);
-    expect(computeStateAfterRun(skipped, fired, run("failed", { scheduled: true })).firing).to.equal(false);
-    const overdue = computeStateAfterCheck(skipped, NEW_ALERT_STATE, { ...PRESENT_MOMENT, isTickOverdue: true });
+    expect(computeAlertStateAfterCheck(skipped, fired, PRESENT_MOMENT).firing).to.equal(true);
+    expect(computeAlertStateAfterRun(skipped, fired, run("completed")).firing).to.equal(true);
+    expect(computeAlertStateAfterRun(skipped, fired, run("failed", { scheduled: true })).firing).to.equal(false);
+    const overdue = computeAlertStateAfterCheck(skipped, NEW_ALERT_STATE, { ...PRESENT_MOMENT, isTickOverdue: true });
     expect(overdue.firing).to.equal(true);
-    expect(computeStateAfterCheck(skipped, overdue, PRESENT_MOMENT).firing).to.equal(false);
+    expect(computeAlertStateAfterCheck(skipped, overdue, PRESENT_MOMENT).firing).to.equal(false);
   });
 });
 
 describe("an alert on the queue", () => {
   it("fires while the oldest run has waited too long", () => {
     const queued = { ...RULE, condition: "queued", minutes: 5 } as const;
-    const fired = computeStateAfterCheck(queued, NEW_ALERT_STATE, { ...PRESENT_MOMENT, oldestQueuedMs: 300_000 });
+    const fired = computeAlertStateAfterCheck(queued, NEW_ALERT_STATE, { ...PRESENT_MOMENT, oldestQueuedMs: 300_000 });
     expect(fired).to.include({ firing: true, reason: "runs have waited for 5 minutes" });
-    expect(computeStateAfterCheck(queued, fired, { ...PRESENT_MOMENT, oldestQueuedMs: 299_999 }).firing).to.equal(
+    expect(computeAlertStateAfterCheck(queued, fired, { ...PRESENT_MOMENT, oldestQueuedMs: 299_999 }).firing).to.equal(
       false,
     );
   });

@@ -10,9 +10,9 @@ import {
 } from "../../src/web/studio/actions/plain-keys.js";
 import { conditionsToRows, isEditableRuleList, rowsToConditions } from "../../src/web/studio/data/access-templates.js";
 import { canEditHooksInForm, findDuplicateKey } from "../../src/web/studio/data/draft-rows.js";
-import { createDeliverySetting, validateDelivery } from "../../src/web/studio/messages/delivery-draft.js";
+import { createDeliverySetting, validateDeliveryDraft } from "../../src/web/studio/messages/delivery-draft.js";
 import { sendRequestForEachRun } from "../../src/web/studio/runs/bulk-send.js";
-import { groupByDay } from "../../src/web/studio/schedules/week-days.js";
+import { groupRunTimesByDay } from "../../src/web/studio/schedules/week-days.js";
 import { describeAuditType, listAuditDetails } from "../../src/web/studio/shared/audit-text.js";
 import { formatExactTime } from "../../src/web/studio/shared/format.js";
 import { findValueFault } from "../../src/web/studio/shared/typed-value.js";
@@ -172,19 +172,19 @@ describe("values of Studio's forms", () => {
 
   it("checks and saves only fields of the chosen provider", () => {
     const draft = { url: "hook", port: "x", sid: " AC1 ", token: " t ", from: "+15550100" };
-    expect(validateDelivery("sms", "twilio", draft)).to.deep.equal({});
+    expect(validateDeliveryDraft("sms", "twilio", draft)).to.deep.equal({});
     expect(createDeliverySetting("sms", "twilio", draft)).to.deep.equal({
       provider: "twilio",
       sid: "AC1",
       token: " t ",
       from: "+15550100",
     });
-    expect(validateDelivery("sms", "webhook", draft)).to.have.all.keys("url", "secret");
+    expect(validateDeliveryDraft("sms", "webhook", draft)).to.have.all.keys("url", "secret");
   });
 
   it("saves an e-mail server without a sender, with its TLS and with the spaces of its password", () => {
     const draft = { host: " mail.example.com ", port: "2525", secure: "false", password: " p ", secret: " s " };
-    expect(validateDelivery("email", "smtp", draft)).to.deep.equal({});
+    expect(validateDeliveryDraft("email", "smtp", draft)).to.deep.equal({});
     const saved = { host: "mail.example.com", port: 2525, secure: false, password: " p ", secret: " s " };
     expect(createDeliverySetting("email", "smtp", draft)).to.deep.equal(saved);
     expect(createDeliverySetting("email", "smtp", { host: "a", secure: "true" })).to.deep.equal({
@@ -193,7 +193,7 @@ describe("values of Studio's forms", () => {
     });
     expect(createDeliverySetting("email", "smtp", { host: "a", secure: "" })).to.deep.equal({ host: "a" });
     for (const port of ["0", "65536", "1.5", "x"])
-      expect(validateDelivery("email", "smtp", { host: "a", port }), port).to.have.all.keys("port");
+      expect(validateDeliveryDraft("email", "smtp", { host: "a", port }), port).to.have.all.keys("port");
   });
 
   it("lists each tick of the week on the day of its own zone, in any zone of the viewer", () => {
@@ -202,7 +202,7 @@ describe("values of Studio's forms", () => {
     const ticks = Array.from({ length: 7 * 24 }, (_, hour) => new Date(start + hour * 3_600_000).toISOString());
     const scheduled = zones.map((timezone) => ({ timezone, ticks }));
     for (const here of zones) {
-      const days = groupByDay({ from: ticks[0]!, scheduled }, here);
+      const days = groupRunTimesByDay({ from: ticks[0]!, scheduled }, here);
       for (const one of scheduled) {
         const shown = days.flatMap(({ actionTimes }) =>
           actionTimes.flatMap(({ action, runTimes }) => (action === one ? runTimes : [])),
@@ -211,7 +211,7 @@ describe("values of Studio's forms", () => {
       }
     }
     expect(
-      groupByDay({ from: ticks[0]!, scheduled: [] }, "UTC")
+      groupRunTimesByDay({ from: ticks[0]!, scheduled: [] }, "UTC")
         .map(({ label }) => label)
         .slice(0, 2),
     ).to.deep.equal(["Today", "Tomorrow"]);

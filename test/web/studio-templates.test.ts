@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { draftToInput } from "../../src/web/studio/actions/draft.js";
+import { draftToActionInput } from "../../src/web/studio/actions/draft.js";
 import { ACTION_TEMPLATES, createDraftFromTemplate } from "../../src/web/studio/actions/templates.js";
 import type { TestService } from "../harness/service.js";
 import { useSharedService } from "../harness/shared-service.js";
@@ -14,7 +14,7 @@ describe("the templates of Studio", () => {
   it("are accepted by the service unchanged", async () => {
     for (const name of Object.keys(ACTION_TEMPLATES)) {
       const made = await service.rest("POST", `/v3/apps/${service.appId}/actions`, {
-        body: draftToInput(createDraftFromTemplate(name)),
+        body: draftToActionInput(createDraftFromTemplate(name)),
       });
       expect(made.http, JSON.stringify(made.body)).to.equal(201);
       // The other templates have a schedule, start by events, or make the service request a URL. So only editors can start their actions.

@@ -207,7 +207,7 @@ export class CreateActionInput implements UnknownFields<ActionInput> {
 export class UpdateActionInput extends CreateActionInput {}
 
 @InputType("ImportDocumentInput", { description: "Document that `exportActions` returned." })
-export class ImportDocumentInput {
+export class ActionImportDocumentInput {
   @Field(() => String, { nullable: true, description: "Format of the document; must be svc-app-actions/1." })
   format?: unknown;
   @Field(() => [CreateActionInput], {
@@ -218,7 +218,7 @@ export class ImportDocumentInput {
 }
 
 @InputType("ReplayInput", { description: "Code and payload with which a past run is repeated." })
-export class ReplayInput {
+export class RunReplayInput {
   @Field(() => DraftOrLiveEnum, {
     nullable: true,
     description: "Run the current draft or live version; by default the version that the original run used.",

@@ -11,8 +11,8 @@ import { guardLiveSource } from "../../operations/records/live-source.js";
 import { mayPerformOnApp } from "../../rules/access.js";
 import type { RequestContext } from "../context.js";
 import { CreateActionInput, UpdateActionInput } from "./action-inputs.js";
-import { ActionListType, ActionType, PublishedCopyType } from "./action-types.js";
-import { AppId, Limit, Offset } from "./arguments.js";
+import { ActionListType, ActionType, LiveVersionType } from "./action-types.js";
+import { AppIdArgument, Limit, Offset } from "./arguments.js";
 import { IdempotencyKeyArgument, selectIdempotencyKey } from "./idempotency.js";
 import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
 import { ActionChangeType } from "./version-types.js";
@@ -53,7 +53,7 @@ export class ActionResolver {
   @Query(() => ActionListType, { description: "Lists the drafts of the app's actions, newest first." })
   async actions(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Limit() limit?: number,
     @Offset() offset?: number,
     @Arg("search", () => String, {
@@ -72,7 +72,7 @@ export class ActionResolver {
     return { actions: await this.endpoints.addUrls(caller, actions), pagination };
   }
 
-  @FieldResolver(() => [PublishedCopyType], { description: "Live versions of the actions in this list." })
+  @FieldResolver(() => [LiveVersionType], { description: "Live versions of the actions in this list." })
   async published(@Root() { actions }: ActionListType): Promise<LiveVersionSummary[]> {
     return this.service.listPublished(actions.map(({ id }) => id));
   }
@@ -80,7 +80,7 @@ export class ActionResolver {
   @Query(() => ActionType, { description: "Returns the draft of an action." })
   async action(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("id", () => Int, { description: "ID of the draft." }) id: number,
   ): Promise<Action> {
     const caller = await this.accessChecks.requireAppAccess(context, "getAction", appId);
@@ -92,7 +92,7 @@ export class ActionResolver {
   })
   async createAction(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("data", () => CreateActionInput, { nullable: true, description: "Configuration of the new action." })
     data: unknown,
     @IdempotencyKeyArgument() key?: string | null,
@@ -107,7 +107,7 @@ export class ActionResolver {
   @Mutation(() => ActionType, { description: "Updates the draft of an action; omitted properties keep their values." })
   async updateAction(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("id", () => Int, { description: "ID of the draft." }) id: number,
     @Arg("data", () => UpdateActionInput, { nullable: true, description: "Properties to change." }) data: unknown,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
@@ -123,7 +123,7 @@ export class ActionResolver {
   })
   async rotateTriggerSecret(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("id", () => Int, { description: "ID of the draft." }) id: number,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<Action> {
@@ -135,7 +135,7 @@ export class ActionResolver {
   @Mutation(() => Boolean, { description: "Deletes an action with its draft, live version and history." })
   async removeAction(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("id", () => Int, { description: "ID of the draft." }) id: number,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {
@@ -156,7 +156,7 @@ export class ActionResolver {
       });
     },
   })
-  actionChanged(@Root() change: ActionChange, @AppId() _appId: number): ActionChange {
+  actionChanged(@Root() change: ActionChange, @AppIdArgument() _appId: number): ActionChange {
     return change;
   }
 }

@@ -16,7 +16,7 @@ import type {
 import type { TriggerEndpoint } from "../../operations/http/endpoints.js";
 import { EndpointType, HttpWhereFields } from "./http-trigger-types.js";
 import { ActionAccessScalar, ConcurrencyPolicyEnum, DateTime, EnvironmentEnum, TriggerTypeEnum } from "./leaf-types.js";
-import { DEPRECATED_IN_FAVOR_OF_PAGE, PageItemsField, PageType } from "./page-types.js";
+import { DEPRECATED_IN_FAVOR_OF_PAGE, PageItemsField, ListPageType } from "./page-types.js";
 import { ActionSourceType } from "./source-types.js";
 
 @ObjectType("Asset", { description: "File that a dependency loads." })
@@ -194,7 +194,7 @@ export class PaginationType {
   @Field(() => Boolean, { description: "True if items follow this page." }) hasMore: boolean;
 }
 
-@ObjectType("ActionList", { implements: PageType, description: "Page of actions." })
+@ObjectType("ActionList", { implements: ListPageType, description: "Page of actions." })
 export class ActionListType {
   @PageItemsField(() => [ActionType], "Drafts of the actions on this page.") actions: ActionType[];
   @Field(() => PaginationType, { ...DEPRECATED_IN_FAVOR_OF_PAGE, description: "Position of this page in the list." })
@@ -202,7 +202,7 @@ export class ActionListType {
 }
 
 @ObjectType("PublishedCopy", { description: "State of an action's live version." })
-export class PublishedCopyType {
+export class LiveVersionType {
   @Field(() => Int, { description: "ID of the action's draft." }) masterId: number;
   @Field(() => Int, { description: "ID of the live version." }) id: number;
   @Field(() => Boolean, { description: "True if the live version can run." }) active: boolean;

@@ -19,7 +19,7 @@ import {
   AiTranscriptionInput,
   AiTranscriptionReply,
 } from "./ai-types.js";
-import { AppId } from "./arguments.js";
+import { AppIdArgument } from "./arguments.js";
 
 @Resolver()
 export class AiResolver {
@@ -33,7 +33,7 @@ export class AiResolver {
   })
   createAiCompletion(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("options", () => AiCompletionInput, { description: "The request." }) options: unknown,
   ): Promise<object> {
     return this.callModel(context, appId, "completions", options);
@@ -42,7 +42,7 @@ export class AiResolver {
   @Mutation(() => AiEmbeddingsReply, { description: "Computes embeddings." })
   createAiEmbeddings(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("options", () => AiEmbeddingInput, { description: "The texts." }) options: unknown,
   ): Promise<object> {
     return this.callModel(context, appId, "embeddings", options);
@@ -51,7 +51,7 @@ export class AiResolver {
   @Mutation(() => AiImagesReply, { description: "Generates an image." })
   createAiImage(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("options", () => AiImageInput, { description: "Description of the image." }) options: unknown,
   ): Promise<object> {
     return this.callModel(context, appId, "image", options);
@@ -60,7 +60,7 @@ export class AiResolver {
   @Mutation(() => AiTranscriptionReply, { description: "Transcribes speech." })
   createAiTranscription(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("options", () => AiTranscriptionInput, { description: "The recording." }) options: unknown,
   ): Promise<object> {
     return this.callModel(context, appId, "transcribe", options);

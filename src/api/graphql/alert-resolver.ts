@@ -7,7 +7,7 @@ import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { AlertRules } from "../../operations/alerts/alert-rules.js";
 import type { RequestContext } from "../context.js";
 import { AlertDeliveryType, AlertRuleInput, AlertRuleType } from "./alert-types.js";
-import { AppId } from "./arguments.js";
+import { AppIdArgument } from "./arguments.js";
 import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
 
 @Resolver(() => AlertRuleType)
@@ -18,7 +18,7 @@ export class AlertResolver {
   ) {}
 
   @Query(() => [AlertRuleType], { description: "Lists the app's alerts, sorted by name." })
-  async alertRules(@Ctx() context: RequestContext, @AppId() appId: number): Promise<AlertRuleType[]> {
+  async alertRules(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<AlertRuleType[]> {
     await this.accessChecks.requireAppAccess(context, "readAlerts", appId);
     return this.rules.list(appId);
   }
@@ -26,7 +26,7 @@ export class AlertResolver {
   @Query(() => AlertRuleType, { description: "Returns one alert." })
   async alertRule(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("id", () => Int, { description: "ID of the alert." }) id: number,
   ): Promise<AlertRuleType> {
     await this.accessChecks.requireAppAccess(context, "readAlerts", appId);
@@ -36,7 +36,7 @@ export class AlertResolver {
   @Query(() => [AlertDeliveryType], { description: "Lists the last 20 messages of an alert, newest first." })
   async alertDeliveries(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("id", () => Int, { description: "ID of the alert." }) id: number,
   ): Promise<AlertDeliveryType[]> {
     await this.accessChecks.requireAppAccess(context, "readAlerts", appId);
@@ -46,7 +46,7 @@ export class AlertResolver {
   @Mutation(() => AlertRuleType, { description: "Creates an alert." })
   async createAlertRule(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("rule", () => AlertRuleInput, { nullable: true, description: "Properties of the new alert." }) rule: unknown,
   ): Promise<AlertRuleType> {
     const caller = await this.accessChecks.requireAppAccess(context, "manageAlerts", appId);
@@ -58,7 +58,7 @@ export class AlertResolver {
   })
   async updateAlertRule(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("id", () => Int, { description: "ID of the alert." }) id: number,
     @Arg("rule", () => AlertRuleInput, { nullable: true, description: "Properties to change." }) rule: unknown,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
@@ -70,7 +70,7 @@ export class AlertResolver {
   @Mutation(() => Boolean, { description: "Deletes an alert." })
   async deleteAlertRule(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("id", () => Int, { description: "ID of the alert." }) id: number,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {
@@ -82,7 +82,7 @@ export class AlertResolver {
   @Mutation(() => AlertDeliveryType, { description: "Sends a test message through the alert's channel." })
   async testAlertRule(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("id", () => Int, { description: "ID of the alert." }) id: number,
   ): Promise<AlertDeliveryType> {
     const caller = await this.accessChecks.requireAppAccess(context, "manageAlerts", appId);

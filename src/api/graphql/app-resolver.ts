@@ -16,7 +16,7 @@ import {
   UpdateAppInput,
   UserType,
 } from "./app-types.js";
-import { AppId } from "./arguments.js";
+import { AppIdArgument } from "./arguments.js";
 import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
 
 @Resolver()
@@ -68,7 +68,7 @@ export class AppResolver {
   @Mutation(() => AppType, { description: "Updates the fields of an app, without its settings." })
   async updateApp(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("data", () => UpdateAppInput, { description: "Properties to change." }) data: unknown,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<App> {
@@ -82,7 +82,7 @@ export class AppResolver {
   })
   async administrateApp(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("data", () => AdministrateAppInput, { description: "Properties and settings to change." }) data: unknown,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<App> {
@@ -93,7 +93,7 @@ export class AppResolver {
   @Mutation(() => AppType, { description: "Publishes the app." })
   async publishApp(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<App> {
     const caller = await this.accessChecks.requireAppAccess(context, "publishApp", appId);
@@ -103,7 +103,7 @@ export class AppResolver {
   @Mutation(() => AppType, { description: "Unpublishes the app and pauses its live versions." })
   async unpublishApp(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<App> {
     const caller = await this.accessChecks.requireAppAccess(context, "publishApp", appId);
@@ -122,7 +122,7 @@ export class AppResolver {
   }
 
   @Query(() => [UserType], { description: "Lists the people who can edit the app." })
-  async editors(@Ctx() context: RequestContext, @AppId() appId: number): Promise<Editor[]> {
+  async editors(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<Editor[]> {
     await this.accessChecks.requireAppAccess(context, "manageEditors", appId);
     return this.appEditors.list(appId);
   }
@@ -130,7 +130,7 @@ export class AppResolver {
   @Mutation(() => [UserType], { description: "Gives a person permission to edit the app; returns all editors." })
   async addEditor(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("userId", () => Int, { description: "ID of the person." }) userId: unknown,
   ): Promise<Editor[]> {
     const caller = await this.accessChecks.requireAppAccess(context, "manageEditors", appId);
@@ -142,7 +142,7 @@ export class AppResolver {
   })
   async removeEditor(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("userId", () => Int, { description: "ID of the person." }) userId: unknown,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<Editor[]> {

@@ -2,7 +2,7 @@
 import { GraphQLJSON, GraphQLSafeInt } from "graphql-scalars";
 import { Field, InputType, Int, ObjectType } from "type-graphql";
 import type { User } from "../../operations/access/people.js";
-import { AppStructure, DateTime } from "./leaf-types.js";
+import { AppDefinedJsonScalar, DateTime } from "./leaf-types.js";
 
 @ObjectType("App", { description: "App without its settings." })
 export class AppType {
@@ -17,13 +17,13 @@ export class AppType {
   @Field(() => Boolean, { description: "True if the app is published." }) isPublished: boolean;
   @Field(() => GraphQLSafeInt, { nullable: true, description: "ID of the page that opens first; null if none is set." })
   startingPageId: number | null;
-  @Field(() => AppStructure, {
+  @Field(() => AppDefinedJsonScalar, {
     nullable: true,
     description: "Hooks of the app, stored unchanged; null if there are none or the caller is the user of a page.",
   })
   hooks: unknown;
   @Field(() => Boolean, { description: "True if the app is a template." }) isTemplate: boolean;
-  @Field(() => AppStructure, {
+  @Field(() => AppDefinedJsonScalar, {
     nullable: true,
     description:
       "Dependencies of the app, stored unchanged; null if there are none or the caller is the user of a page.",
@@ -48,10 +48,10 @@ export class AppSnapshotType {
     description: "ID of the page that opens first; null if none was set.",
   })
   startingPageId: unknown;
-  @Field(() => AppStructure, { nullable: true, description: "Hooks of the app; null if there were none." })
+  @Field(() => AppDefinedJsonScalar, { nullable: true, description: "Hooks of the app; null if there were none." })
   hooks: unknown;
   @Field(() => Boolean, { nullable: true, description: "True if the app was a template." }) isTemplate: unknown;
-  @Field(() => AppStructure, { nullable: true, description: "Dependencies of the app; null if there were none." })
+  @Field(() => AppDefinedJsonScalar, { nullable: true, description: "Dependencies of the app; null if there were none." })
   dependencies: unknown;
   @Field(() => String, { nullable: true, description: "Icon of the app; null if none was set." }) icon: unknown;
 }
@@ -71,10 +71,10 @@ export class UpdateAppInput {
   @Field(() => String, { nullable: true, description: "Name of the app." }) name?: unknown;
   @Field(() => GraphQLSafeInt, { nullable: true, description: "ID of the page that opens first; null for none." })
   startingPageId?: unknown;
-  @Field(() => AppStructure, { nullable: true, description: "Hooks of the app, stored unchanged; null for none." })
+  @Field(() => AppDefinedJsonScalar, { nullable: true, description: "Hooks of the app, stored unchanged; null for none." })
   hooks?: unknown;
   @Field(() => Boolean, { nullable: true, description: "True if the app is a template." }) isTemplate?: unknown;
-  @Field(() => AppStructure, {
+  @Field(() => AppDefinedJsonScalar, {
     nullable: true,
     description: "Dependencies of the app, stored unchanged; null for none.",
   })

@@ -7,11 +7,11 @@ import type { AppVersion, AppVersionDetails, AppVersions } from "../../operation
 import type { App, Apps } from "../../operations/apps/apps.js";
 import type { RequestContext } from "../context.js";
 import { AppSnapshotType, AppType } from "./app-types.js";
-import { AppId, Limit, Offset } from "./arguments.js";
+import { AppIdArgument, Limit, Offset } from "./arguments.js";
 import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
 import { DateTime } from "./leaf-types.js";
-import { DEPRECATED_IN_FAVOR_OF_PAGE, PageItemsField, PageType } from "./page-types.js";
-import { VersionPaginationType, VersionUserType } from "./version-types.js";
+import { DEPRECATED_IN_FAVOR_OF_PAGE, PageItemsField, ListPageType } from "./page-types.js";
+import { ActionVersionPaginationType, VersionUserType } from "./version-types.js";
 
 @ObjectType("AppVersion", { description: "Snapshot of an app." })
 class AppVersionType {
@@ -42,14 +42,14 @@ class AppVersionDetailsType extends AppVersionType {
   >;
 }
 
-@ObjectType("AppVersionList", { implements: PageType, description: "Page of app snapshots." })
+@ObjectType("AppVersionList", { implements: ListPageType, description: "Page of app snapshots." })
 class AppVersionListType {
   @PageItemsField(() => [AppVersionType], "Snapshots on this page.") versions: AppVersion[];
-  @Field(() => VersionPaginationType, {
+  @Field(() => ActionVersionPaginationType, {
     ...DEPRECATED_IN_FAVOR_OF_PAGE,
     description: "Position of this page in the list.",
   })
-  pagination: VersionPaginationType;
+  pagination: ActionVersionPaginationType;
 }
 
 @Resolver()
@@ -63,7 +63,7 @@ export class AppVersionResolver {
   @Query(() => AppVersionListType, { description: "Lists the app's snapshots, newest first." })
   async appVersions(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Limit(VERSIONS_PER_PAGE_DEFAULT, VERSIONS_PER_PAGE_MAX) limit?: number | null,
     @Offset() offset?: number | null,
   ): Promise<AppVersionListType> {
@@ -74,7 +74,7 @@ export class AppVersionResolver {
   @Query(() => AppVersionDetailsType, { description: "Returns a snapshot of the app with its content." })
   async appVersion(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("versionId", () => Int, { description: "ID of the snapshot." }) versionId: number,
   ): Promise<AppVersionDetails> {
     await this.accessChecks.requireAppAccess(context, "appVersions", appId);
@@ -82,7 +82,7 @@ export class AppVersionResolver {
   }
 
   @Mutation(() => AppVersionType, { description: "Takes a snapshot of the app." })
-  async createAppVersion(@Ctx() context: RequestContext, @AppId() appId: number): Promise<AppVersion> {
+  async createAppVersion(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<AppVersion> {
     const caller = await this.accessChecks.requireAppAccess(context, "appVersions", appId);
     return this.service.create(caller, appId);
   }
@@ -93,7 +93,7 @@ export class AppVersionResolver {
   })
   async restoreAppVersion(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("versionId", () => Int, { description: "ID of the snapshot." }) versionId: number,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<App> {

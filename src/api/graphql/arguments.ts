@@ -12,7 +12,7 @@ export const OFFSET_DESCRIPTION = "Number of items to skip; 0 by default.";
 export const createLimitDescription = (fallback = LIST_ITEMS_PER_PAGE_DEFAULT, max = LIST_ITEMS_PER_PAGE_MAX): string =>
   `Maximum number of items to return; ${fallback} by default. Values above ${max} are reduced to ${max}.`;
 
-export const AppId = () => Arg("appId", () => Int, { description: "ID of the app." });
+export const AppIdArgument = () => Arg("appId", () => Int, { description: "ID of the app." });
 
 export const Limit = (fallback?: number, max?: number) =>
   Arg("limit", () => Int, { nullable: true, description: createLimitDescription(fallback, max) });

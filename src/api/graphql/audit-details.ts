@@ -4,7 +4,7 @@
  */
 import { Field, FieldResolver, ObjectType, Resolver, Root } from "type-graphql";
 import { AuditEntryType } from "./audit-resolver.js";
-import { AccessEntryType } from "./auth-types.js";
+import { AccessLogEntryType } from "./auth-types.js";
 
 @ObjectType("AuditDetail", { description: "One detail of an operation in an audit log." })
 class AuditDetailType {
@@ -34,8 +34,8 @@ export class AuditDetailsResolver {
   }
 }
 
-@Resolver(() => AccessEntryType)
-export class AccessEntryDetailsResolver {
+@Resolver(() => AccessLogEntryType)
+export class AccessLogEntryDetailsResolver {
   @FieldResolver(() => [AuditDetailType], { description: DETAILS_DESCRIPTION })
   details(@Root() { data }: { data: unknown }): AuditDetailType[] {
     return listDetails(data);

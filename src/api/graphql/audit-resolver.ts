@@ -5,9 +5,9 @@ import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { AuditEntry, ListAuditLog } from "../../operations/records/audit.js";
 import type { RequestContext } from "../context.js";
 import { PaginationType } from "./action-types.js";
-import { AppId, Limit, Offset } from "./arguments.js";
+import { AppIdArgument, Limit, Offset } from "./arguments.js";
 import { DateTime } from "./leaf-types.js";
-import { DEPRECATED_IN_FAVOR_OF_PAGE, PageItemsField, PageType } from "./page-types.js";
+import { DEPRECATED_IN_FAVOR_OF_PAGE, PageItemsField, ListPageType } from "./page-types.js";
 
 @ObjectType("AuditEntry", {
   description: "Entry of the audit log. It contains names of keys and fields, never their values.",
@@ -49,7 +49,7 @@ class AuditPaginationType extends PaginationType {
   nextCursor?: string;
 }
 
-@ObjectType("AuditList", { implements: PageType, description: "Page of the audit log." })
+@ObjectType("AuditList", { implements: ListPageType, description: "Page of the audit log." })
 class AuditListType {
   @PageItemsField(() => [AuditEntryType], "Entries on this page.") entries: AuditEntry[];
   @Field(() => AuditPaginationType, {
@@ -69,7 +69,7 @@ export class AuditLogResolver {
   @Query(() => AuditListType, { description: "Lists the audit log of the app, newest first." })
   async audit(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("actionId", () => Int, {
       nullable: true,
       description: "ID of the action whose entries to return; all entries by default.",

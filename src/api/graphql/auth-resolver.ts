@@ -18,7 +18,7 @@ import { type RequestContext, toSignInRequest } from "../context.js";
 import { UserType } from "./app-types.js";
 import { Limit } from "./arguments.js";
 import {
-  AccessListType,
+  AccessLogListType,
   AuthIdentityType,
   AuthSessionType,
   PasskeyType,
@@ -205,7 +205,7 @@ export class AuthResolver {
     return true;
   }
 
-  @Query(() => AccessListType, {
+  @Query(() => AccessLogListType, {
     description:
       "Lists the audit log of an organization, newest first: sign-ins, and changes of accounts and members. The caller must be an admin of the organization.",
   })

@@ -6,7 +6,7 @@ import type { AccessLogEntry } from "../../operations/accounts/access-events.js"
 import type { Membership } from "../../operations/accounts/caller-access.js";
 import { UserType } from "./app-types.js";
 import { DateTime } from "./leaf-types.js";
-import { DEPRECATED_IN_FAVOR_OF_PAGE, PageItemsField, PageType } from "./page-types.js";
+import { DEPRECATED_IN_FAVOR_OF_PAGE, PageItemsField, ListPageType } from "./page-types.js";
 
 @ObjectType("Membership", { description: "Organization or app in which a person has a role." })
 export class MembershipType {
@@ -72,7 +72,7 @@ export class AuthIdentityType {
 }
 
 @ObjectType("AccessEntry", { description: "Entry of the audit log of access to an organization." })
-export class AccessEntryType {
+export class AccessLogEntryType {
   @Field(() => Int, { description: "ID of the entry." }) id: number;
   @Field(() => String, { description: "Operation, for example person.signIn." }) type: string;
   @Field(() => Int, { nullable: true, description: "ID of the organization; null for an operation on an account." })
@@ -101,9 +101,9 @@ class AccessPaginationType {
   nextCursor?: string;
 }
 
-@ObjectType("AccessList", { implements: PageType, description: "Page of the audit log of access." })
-export class AccessListType {
-  @PageItemsField(() => [AccessEntryType], "Entries on this page.") entries: AccessLogEntry[];
+@ObjectType("AccessList", { implements: ListPageType, description: "Page of the audit log of access." })
+export class AccessLogListType {
+  @PageItemsField(() => [AccessLogEntryType], "Entries on this page.") entries: AccessLogEntry[];
   @Field(() => AccessPaginationType, {
     ...DEPRECATED_IN_FAVOR_OF_PAGE,
     description: "Position of this page in the log.",

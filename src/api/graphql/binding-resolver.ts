@@ -7,7 +7,7 @@ import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { BindingTrial, BindingTrials, BindingUse } from "../../operations/requests/binding-trials.js";
 import type { SecretBindingStore, TaggedBindings } from "../../operations/requests/secret-bindings.js";
 import type { RequestContext } from "../context.js";
-import { AppId } from "./arguments.js";
+import { AppIdArgument } from "./arguments.js";
 import {
   SecretBindingInput,
   SecretBindingsType,
@@ -26,13 +26,13 @@ export class SecretBindingResolver {
   ) {}
 
   @Query(() => SecretBindingsType, { description: "Returns the app's secret bindings, without values." })
-  async secretBindings(@Ctx() context: RequestContext, @AppId() appId: number): Promise<TaggedBindings> {
+  async secretBindings(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<TaggedBindings> {
     await this.accessChecks.requireAppAccess(context, "readSecretBindings", appId);
     return this.service.list(appId);
   }
 
   @Query(() => [SecretBindingUseType], { description: "Lists the actions that use each secret binding." })
-  async secretBindingUses(@Ctx() context: RequestContext, @AppId() appId: number): Promise<BindingUse[]> {
+  async secretBindingUses(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<BindingUse[]> {
     await this.accessChecks.requireAppAccess(context, "readSecretBindings", appId);
     return this.trials.uses(appId);
   }
@@ -42,7 +42,7 @@ export class SecretBindingResolver {
   })
   async testSecretBinding(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("data", () => SecretBindingTestInput, { nullable: true, description: "Request to send; required." })
     data: unknown,
   ): Promise<BindingTrial> {
@@ -55,7 +55,7 @@ export class SecretBindingResolver {
   })
   async setSecretBindings(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("bindings", () => [SecretBindingInput], {
       nullable: "itemsAndList",
       description: "All bindings, at most 100.",

@@ -7,7 +7,7 @@ import { Field, InputType, Int, ObjectType } from "type-graphql";
 import type { BindingTrial, BindingUse } from "../../operations/requests/binding-trials.js";
 import type { SecretBinding } from "../../rules/secret-bindings.js";
 import { DateTime } from "./leaf-types.js";
-import { SettingReaderType } from "./setting-reader.js";
+import { SettingReaderActionType } from "./setting-reader-action.js";
 
 const BINDING_PLACE_DESCRIPTION = "Place in the request: header, query, basic, aws-sigv4 or oauth2.";
 const BINDING_NAME_DESCRIPTION =
@@ -52,7 +52,7 @@ export class SecretBindingsType {
 export class SecretBindingUseType implements Omit<BindingUse, "actions"> {
   @Field(() => String, { description: "Key of the setting." }) key: string;
   @Field(() => String, { description: "Origin that receives the value." }) origin: string;
-  @Field(() => [SettingReaderType], {
+  @Field(() => [SettingReaderActionType], {
     description: "Drafts that list the origin and whose code names the key, by name; at most 1,000 for all bindings.",
   })
   actions: BindingUse["actions"];

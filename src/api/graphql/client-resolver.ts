@@ -10,7 +10,7 @@ import type { ClientRuns } from "../../operations/client/client-runs.js";
 import { guardLiveSource } from "../../operations/records/live-source.js";
 import type { RequestContext } from "../context.js";
 import { AssetType, TriggerObjectType } from "./action-types.js";
-import { AppId } from "./arguments.js";
+import { AppIdArgument } from "./arguments.js";
 import { AnalyticsEventInput, ClientRunInput } from "./event-types.js";
 import { IdempotencyKeyArgument, selectIdempotencyKey } from "./idempotency.js";
 
@@ -77,7 +77,7 @@ export class ClientActionResolver {
   })
   async compiledAction(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("id", () => Int, { description: "ID of the draft or live version." }) id: number,
   ): Promise<CompiledScript> {
     const caller = await this.accessChecks.requireAppAccess(context, "compileAction", appId);
@@ -90,7 +90,7 @@ export class ClientActionResolver {
   })
   async startClientRun(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("id", () => Int, { description: "ID of the draft or live version that runs." }) id: number,
     @Arg("payload", () => GraphQLJSON, { nullable: true, description: "Payload of the run, an object; {} by default." })
     payload: unknown,
@@ -109,7 +109,7 @@ export class ClientActionResolver {
   @Mutation(() => ReportedRunType, { description: "Records the result or the error of a run in a browser." })
   async reportClientRun(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("id", () => Int, { description: "ID of the draft or live version that ran." }) id: number,
     @Arg("report", () => ClientRunInput, { nullable: true, description: "Payload, duration and outcome of the run." })
     body: unknown,
@@ -127,7 +127,7 @@ export class ClientActionResolver {
   @Mutation(() => RecordedEventsType, { description: "Records analytics events as log events with the prefix `app.`." })
   async recordAnalytics(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("events", () => [AnalyticsEventInput], { description: "Events to record." }) events: unknown,
   ): Promise<RecordedEventsType> {
     const caller = await this.accessChecks.requireAppAccess(context, "recordAnalytics", appId);
@@ -146,7 +146,7 @@ export class ClientActionResolver {
       });
     },
   })
-  clientTriggers(@Root() change: ClientActionUpdate, @AppId() _appId: number): ClientActionUpdate {
+  clientTriggers(@Root() change: ClientActionUpdate, @AppIdArgument() _appId: number): ClientActionUpdate {
     return change;
   }
 }

@@ -12,14 +12,14 @@ import type { EntryVersion } from "../../operations/data-sources/entry-versions.
 import type { RecentQuery } from "../../operations/data-sources/recent-queries.js";
 import type { IdOrName, ReferenceKind } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";
-import { AppId } from "./arguments.js";
+import { AppIdArgument } from "./arguments.js";
 import {
   AccessTrialInput,
   AccessTrialType,
   CreateDataSourceInput,
   DataSourceType,
   DataSourceVersionType,
-  ImportResultType,
+  EntryImportResultType,
   RecentQueryType,
   UpdateDataSourceInput,
 } from "./data-source-types.js";
@@ -36,7 +36,7 @@ export class DataSourceResolver {
   ) {}
 
   @Query(() => [DataSourceType], { description: "Lists the app's data sources, oldest first." })
-  async dataSources(@Ctx() context: RequestContext, @AppId() appId: number): Promise<DataSourceView[]> {
+  async dataSources(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<DataSourceView[]> {
     await this.accessChecks.requireAppAccess(context, "readDataSources", appId);
     return this.service.list(appId, context.responseBudget?.reserveBytes);
   }
@@ -44,7 +44,7 @@ export class DataSourceResolver {
   @Query(() => DataSourceType, { description: "Returns a data source by its ID or name." })
   async dataSource(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @ReferenceArgument("id") ref: IdOrName,
     @ReferenceKindArgument() _by?: ReferenceKind | null,
   ): Promise<DataSourceView> {
@@ -55,7 +55,7 @@ export class DataSourceResolver {
   @Mutation(() => DataSourceType, { description: "Creates a data source." })
   async createDataSource(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("data", () => CreateDataSourceInput, { nullable: true, description: "Properties of the new data source." })
     data: unknown,
   ): Promise<DataSourceView> {
@@ -66,7 +66,7 @@ export class DataSourceResolver {
   @Mutation(() => DataSourceType, { description: "Updates a data source; omitted properties keep their values." })
   async updateDataSource(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @ReferenceArgument("id") ref: IdOrName,
     @Arg("data", () => UpdateDataSourceInput, { nullable: true, description: "Properties to change." }) data: unknown,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
@@ -79,7 +79,7 @@ export class DataSourceResolver {
   @Mutation(() => Boolean, { description: "Deletes a data source with its entries and snapshots." })
   async deleteDataSource(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @ReferenceArgument("id") ref: IdOrName,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
     @ReferenceKindArgument() _by?: ReferenceKind | null,
@@ -95,7 +95,7 @@ export class DataSourceResolver {
   })
   async dataSourceQueries(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @ReferenceArgument("dataSourceId") ref: IdOrName,
     @ReferenceKindArgument() _by?: ReferenceKind | null,
   ): Promise<RecentQuery[]> {
@@ -106,7 +106,7 @@ export class DataSourceResolver {
   @Query(() => [DataSourceVersionType], { description: "Lists the snapshots of a data source, newest first." })
   async dataSourceVersions(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @ReferenceArgument("dataSourceId") ref: IdOrName,
     @ReferenceKindArgument() _by?: ReferenceKind | null,
   ): Promise<EntryVersion[]> {
@@ -114,17 +114,17 @@ export class DataSourceResolver {
     return this.entries.listVersions({ appId, ref });
   }
 
-  @Mutation(() => ImportResultType, {
+  @Mutation(() => EntryImportResultType, {
     description: "Takes a snapshot of the current entries, then restores the entries of an earlier snapshot.",
   })
   async restoreDataSourceVersion(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @ReferenceArgument("dataSourceId") ref: IdOrName,
     @Arg("versionId", () => Int, { description: "ID of the snapshot." }) versionId: number,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
     @ReferenceKindArgument() _by?: ReferenceKind | null,
-  ): Promise<ImportResultType> {
+  ): Promise<EntryImportResultType> {
     const caller = await this.accessChecks.requireAppAccess(context, "writeDataSources", appId);
     return this.entries.restore({ caller, isTrusted: true }, { appId, ref }, versionId, toExpectedTags(ifUpdatedAt));
   }
@@ -135,7 +135,7 @@ export class DataSourceResolver {
   })
   async tryAccess(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @ReferenceArgument("dataSourceId") ref: IdOrName,
     @Arg("trial", () => AccessTrialInput, { nullable: true, description: "User, access rules and filter to evaluate." })
     trial: unknown,

@@ -3,7 +3,7 @@ import { GraphQLScalarType } from "graphql";
 import { GraphQLJSON } from "graphql-scalars";
 import { Field, Float, ID, InputType, Int, ObjectType } from "type-graphql";
 import { DateTime } from "./leaf-types.js";
-import { DEPRECATED_IN_FAVOR_OF_PAGE, PageItemsField, PageType } from "./page-types.js";
+import { DEPRECATED_IN_FAVOR_OF_PAGE, PageItemsField, ListPageType } from "./page-types.js";
 
 /** Declares a GraphQL scalar for a JSON list or object. src/rules checks its members later. */
 const jsonScalar = (name: string, description: string) =>
@@ -81,7 +81,7 @@ class EntryCursorType {
     | null;
 }
 
-@ObjectType("DataSourceEntryList", { implements: PageType, description: "Result of a query of entries." })
+@ObjectType("DataSourceEntryList", { implements: ListPageType, description: "Result of a query of entries." })
 export class EntryListType {
   @PageItemsField(() => [EntryType], "Matching entries on this page; empty if the query has an aggregate.")
   entries: EntryType[];
@@ -196,7 +196,7 @@ export class RecentQueryType {
 @ObjectType("CommittedEntries", {
   description: "Result of a commit: the entries if `returnEntries` is true, otherwise their numbers.",
 })
-export class CommitResultType {
+export class EntryCommitResultType {
   @Field(() => [EntryType], { nullable: true, description: "Written entries; null unless `returnEntries` is true." })
   entries?: EntryType[];
   @Field(() => Int, { nullable: true, description: "Number of inserted entries; null if `entries` is returned." })
@@ -208,7 +208,7 @@ export class CommitResultType {
 }
 
 @ObjectType("ImportedEntries", { description: "Result of an import." })
-export class ImportResultType {
+export class EntryImportResultType {
   @Field(() => Int, { description: "Number of inserted entries." }) inserted: number;
   @Field(() => [String], {
     nullable: true,
@@ -238,7 +238,7 @@ class CommitEntryInput {
 }
 
 @InputType("CommitInput", { description: "Inserts, updates and deletions of entries, committed in one transaction." })
-export class CommitInput {
+export class EntryCommitInput {
   @Field(() => [CommitEntryInput], { nullable: true, description: "Entries to insert or update." }) entries?: unknown;
   @Field(() => [Int], { nullable: true, description: "IDs of the entries to delete." }) delete?: unknown;
   @Field(() => Boolean, { nullable: true, description: "False to delete all entries that the commit does not name." })

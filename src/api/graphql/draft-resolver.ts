@@ -6,7 +6,7 @@ import type { PayloadPreset, PayloadPresets } from "../../operations/actions/pre
 import type { CodeProblem, CodeProblemFinder } from "../../operations/actions/problems.js";
 import type { StoredScripts } from "../../operations/packages/kept-scripts.js";
 import type { RequestContext } from "../context.js";
-import { AppId } from "./arguments.js";
+import { AppIdArgument } from "./arguments.js";
 import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
 import { DateTime } from "./leaf-types.js";
 
@@ -43,7 +43,7 @@ export class DraftResolver {
   })
   async payloadPresets(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("actionId", () => Int, { description: "ID of the action's draft." }) actionId: number,
   ): Promise<PayloadPreset[]> {
     await this.accessChecks.requireAppAccess(context, "readPresets", appId);
@@ -56,7 +56,7 @@ export class DraftResolver {
   })
   async savePayloadPreset(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("actionId", () => Int, { description: "ID of the action's draft." }) actionId: number,
     @Arg("name", () => String, { description: "Name of the preset." }) name: unknown,
     @Arg("payload", () => GraphQLJSON, { nullable: true, description: "Payload of a test run." }) payload: unknown,
@@ -71,7 +71,7 @@ export class DraftResolver {
   })
   async deletePayloadPreset(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("actionId", () => Int, { description: "ID of the action's draft." }) actionId: number,
     @Arg("name", () => String, { description: "Name of the preset." }) name: unknown,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
@@ -86,7 +86,7 @@ export class DraftResolver {
   })
   async codeProblems(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("code", () => String, { description: "JavaScript of an action." }) code: unknown,
     @Arg("dependencies", () => [String], {
       nullable: true,
@@ -105,7 +105,7 @@ export class DraftResolver {
   })
   async packageDeclarations(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("integrity", () => String, {
       description:
         "Integrity hash of the package's script: the field `integrity` of an item in the list `assets` of an action.",

@@ -15,16 +15,16 @@ import type { EntryChangeMessage } from "../../operations/data-sources/entry-sub
 import { guardLiveSource } from "../../operations/records/live-source.js";
 import { type IdOrName, parseReference, type ReferenceKind } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";
-import { AppId } from "./arguments.js";
+import { AppIdArgument } from "./arguments.js";
 import {
-  CommitInput,
-  CommitResultType,
+  EntryCommitInput,
+  EntryCommitResultType,
   DeletedEntriesType,
   EntryChangesType,
   EntryListType,
   EntryQueryInput,
   EntryType,
-  ImportResultType,
+  EntryImportResultType,
 } from "./data-source-types.js";
 import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
 import { ReferenceArgument, ReferenceKindArgument } from "./reference-arguments.js";
@@ -64,7 +64,7 @@ export class EntryResolver {
   @Query(() => EntryType, { description: "Returns an entry of a data source." })
   async dataSourceEntry(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @ReferenceArgument("dataSourceId") ref: IdOrName,
     @Arg("id", () => Int, { description: "ID of the entry." }) id: number,
     @ReferenceKindArgument() _by?: ReferenceKind | null,
@@ -78,7 +78,7 @@ export class EntryResolver {
   })
   async dataSourceEntries(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @ReferenceArgument("dataSourceId") ref: IdOrName,
     @Arg("query", () => EntryQueryInput, {
       nullable: true,
@@ -97,7 +97,7 @@ export class EntryResolver {
   })
   async dataSourceIndexes(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @ReferenceArgument("dataSourceId") ref: IdOrName,
     @Arg("columns", () => [String], { description: "Names of the columns." }) columns: string[],
     @ReferenceKindArgument() _by?: ReferenceKind | null,
@@ -125,7 +125,7 @@ export class EntryResolver {
   })
   dataSourceChanged(
     @Root() news: EntryChangeMessage,
-    @AppId() _appId: number,
+    @AppIdArgument() _appId: number,
     @ReferenceArgument("dataSourceId") _ref: IdOrName,
     @Arg("where", () => GraphQLJSON, {
       nullable: true,
@@ -145,7 +145,7 @@ export class EntryResolver {
   @Mutation(() => DeletedEntriesType, { description: "Deletes the entries that match a filter." })
   async deleteEntries(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @ReferenceArgument("dataSourceId") ref: IdOrName,
     @Arg("where", () => GraphQLJSON, { description: "Filter that the entries must match." }) where: unknown,
     @ReferenceKindArgument() _by?: ReferenceKind | null,
@@ -171,7 +171,7 @@ export class EntryResolver {
   @Mutation(() => EntryType, { description: "Inserts an entry." })
   async insertEntry(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @ReferenceArgument("dataSourceId") ref: IdOrName,
     @Arg("data", () => GraphQLJSON, { nullable: true, description: "Values of the entry by column." }) data: unknown,
     @ReferenceKindArgument() _by?: ReferenceKind | null,
@@ -183,7 +183,7 @@ export class EntryResolver {
   @Mutation(() => EntryType, { description: "Updates an entry; omitted columns keep their values." })
   async updateEntry(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @ReferenceArgument("dataSourceId") ref: IdOrName,
     @Arg("id", () => Int, { description: "ID of the entry." }) id: number,
     @Arg("data", () => GraphQLJSON, { nullable: true, description: "Values to change by column." }) data: unknown,
@@ -197,7 +197,7 @@ export class EntryResolver {
   @Mutation(() => EntryType, { description: "Deletes an entry and returns its last state." })
   async deleteEntry(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @ReferenceArgument("dataSourceId") ref: IdOrName,
     @Arg("id", () => Int, { description: "ID of the entry." }) id: number,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
@@ -207,12 +207,12 @@ export class EntryResolver {
     return this.service.remove(visit, { appId, ref }, id, toExpectedTags(ifUpdatedAt ?? null));
   }
 
-  @Mutation(() => CommitResultType, { description: "Inserts, updates and deletes entries in one transaction." })
+  @Mutation(() => EntryCommitResultType, { description: "Inserts, updates and deletes entries in one transaction." })
   async commitEntries(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @ReferenceArgument("dataSourceId") ref: IdOrName,
-    @Arg("commit", () => CommitInput, { nullable: true, description: "Entries to insert, update and delete." })
+    @Arg("commit", () => EntryCommitInput, { nullable: true, description: "Entries to insert, update and delete." })
     commit: unknown,
     @ReferenceKindArgument() _by?: ReferenceKind | null,
   ): Promise<EntryCommitResult> {
@@ -220,12 +220,12 @@ export class EntryResolver {
     return this.service.commit(visit, { appId, ref }, commit);
   }
 
-  @Mutation(() => ImportResultType, {
+  @Mutation(() => EntryImportResultType, {
     description: "Replaces or appends entries in one transaction. Use REST to import files.",
   })
   async importEntries(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @ReferenceArgument("dataSourceId") ref: IdOrName,
     @Arg("entries", () => [GraphQLJSON], { description: "Data of the entries." }) entries: unknown[],
     @Arg("append", () => Boolean, {

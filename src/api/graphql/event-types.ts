@@ -98,7 +98,7 @@ class MatchedEventType {
 }
 
 @ObjectType("Backtest", { description: "Result of a test of a filter against past log events." })
-export class BacktestType {
+export class EventFilterBacktestType {
   @Field(() => Int, { description: "Number of examined events, at most the last 1000." }) examined: number;
   @Field(() => Int, { description: "Number of events that the filter matches." }) matched: number;
   @Field(() => [MatchedEventType], { description: "Matching events, newest first." }) events: MatchedEventType[];

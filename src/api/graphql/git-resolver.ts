@@ -11,7 +11,7 @@ import type { GitPull, GitPulls } from "../../operations/git/git-pulls.js";
 import type { ManifestPlan } from "../../operations/manifest/manifests.js";
 import type { GitProvider } from "../../rules/git-input.js";
 import type { RequestContext } from "../context.js";
-import { AppId } from "./arguments.js";
+import { AppIdArgument } from "./arguments.js";
 import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
 import { DateTime } from "./leaf-types.js";
 import { ManifestPlanType } from "./manifest-resolver.js";
@@ -109,7 +109,7 @@ export class GitResolver {
     nullable: true,
     description: "Returns the git repository of the app; null if none is connected.",
   })
-  async gitConnection(@Ctx() context: RequestContext, @AppId() appId: number): Promise<GitConnection | null> {
+  async gitConnection(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<GitConnection | null> {
     await this.accessChecks.requireAppAccess(context, "readGit", appId);
     return this.service.connections.get(appId);
   }
@@ -119,7 +119,7 @@ export class GitResolver {
   })
   async connectGit(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("data", () => GitInputType, { description: "The repository." }) data: unknown,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<GitConnectionChange> {
@@ -133,7 +133,7 @@ export class GitResolver {
   })
   async disconnectGit(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {
     const caller = await this.accessChecks.requireAppAccess(context, "writeGit", appId);
@@ -147,7 +147,7 @@ export class GitResolver {
   })
   async pullGit(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("ref", () => String, {
       nullable: true,
       description: "Branch or tag of the connection, such as refs/tags/v1; the branch by default.",

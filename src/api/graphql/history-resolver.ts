@@ -11,8 +11,8 @@ import type { ExecutionLogs, LogEntry } from "../../operations/records/execution
 import type { OutgoingRequestRecord } from "../../operations/requests/run-requests.js";
 import { parseRowCursor } from "../../rules/page.js";
 import type { RequestContext } from "../context.js";
-import { ReplayInput } from "./action-inputs.js";
-import { AppId } from "./arguments.js";
+import { RunReplayInput } from "./action-inputs.js";
+import { AppIdArgument } from "./arguments.js";
 import {
   RunDetailsType,
   RunListType,
@@ -20,7 +20,7 @@ import {
   RunStatisticsType,
   RunsArguments,
   RunType,
-  StatisticsArguments,
+  RunStatisticsArguments,
   UnfinishedRunsType,
 } from "./history-types.js";
 import { LogEntryType } from "./log-types.js";
@@ -44,7 +44,7 @@ export class RunHistoryResolver {
   })
   async run(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("runId", () => Int, { description: "ID of the run." }) runId: number,
   ): Promise<RunSummary> {
     const caller = await this.accessChecks.requireAppAccess(context, "listRuns", appId);
@@ -78,7 +78,7 @@ export class RunHistoryResolver {
   })
   async runs(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Args(() => RunsArguments) filter: RunsArguments,
   ): Promise<RunListType> {
     const caller = await this.accessChecks.requireAppAccess(context, "listRuns", appId);
@@ -87,7 +87,7 @@ export class RunHistoryResolver {
   }
 
   @Query(() => UnfinishedRunsType, { description: "Lists the queued and running runs of the app." })
-  async unfinishedRuns(@Ctx() context: RequestContext, @AppId() appId: number): Promise<UnfinishedRunsType> {
+  async unfinishedRuns(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<UnfinishedRunsType> {
     const caller = await this.accessChecks.requireAppAccess(context, "listRuns", appId);
     return this.services.history.listUnfinished(caller, appId);
   }
@@ -98,8 +98,8 @@ export class RunHistoryResolver {
   })
   async runStatistics(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
-    @Args(() => StatisticsArguments) options: StatisticsArguments,
+    @AppIdArgument() appId: number,
+    @Args(() => RunStatisticsArguments) options: RunStatisticsArguments,
   ): Promise<RunStatisticsResult> {
     await this.accessChecks.requireAppAccess(context, "listRuns", appId);
     return this.services.statistics(appId, options);
@@ -110,9 +110,9 @@ export class RunHistoryResolver {
   })
   async replayRun(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("runId", () => Int, { description: "ID of the run to repeat." }) runId: number,
-    @Arg("options", () => ReplayInput, {
+    @Arg("options", () => RunReplayInput, {
       nullable: true,
       description: "Code and payload of the new run; those of the original run by default.",
     })

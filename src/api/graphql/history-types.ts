@@ -13,7 +13,7 @@ import {
   RunWaitEnum,
   TriggerTypeEnum,
 } from "./leaf-types.js";
-import { DEPRECATED_IN_FAVOR_OF_PAGE, PageItemsField, PageType } from "./page-types.js";
+import { DEPRECATED_IN_FAVOR_OF_PAGE, PageItemsField, ListPageType } from "./page-types.js";
 
 @ObjectType("RunPerson", { description: "Person who requested a run." })
 class RunPersonType {
@@ -128,7 +128,7 @@ class RunPaginationType {
   nextBefore: number | null;
 }
 
-@ObjectType("RunList", { implements: PageType, description: "Page of runs." })
+@ObjectType("RunList", { implements: ListPageType, description: "Page of runs." })
 export class RunListType {
   @PageItemsField(() => [RunType], "Runs on this page.") runs: RunSummary[];
   @Field(() => RunPaginationType, { ...DEPRECATED_IN_FAVOR_OF_PAGE, description: "Position of this page in the list." })
@@ -247,7 +247,7 @@ export class RunsArguments extends RunFilterArguments {
 }
 
 @ArgsType()
-export class StatisticsArguments extends RunFilterArguments {
+export class RunStatisticsArguments extends RunFilterArguments {
   @Field(() => DateTime, {
     nullable: true,
     description:

@@ -6,7 +6,7 @@ import { Arg, Ctx, Field, Int, ObjectType, Query, Resolver } from "type-graphql"
 import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { RejectedRequestCount, RejectedRequestCounter } from "../../operations/http/rejected-request-counter.js";
 import type { RequestContext } from "../context.js";
-import { AppId } from "./arguments.js";
+import { AppIdArgument } from "./arguments.js";
 import { DateTime } from "./leaf-types.js";
 
 @ObjectType("RefusedRequests", {
@@ -34,7 +34,7 @@ export class HttpTriggerResolver {
   })
   async refusedRequests(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("actionId", () => Int, { description: "ID of the draft or the live version." }) actionId: number,
   ): Promise<RejectedRequestCount[]> {
     await this.accessChecks.requireAppAccess(context, "getAction", appId);

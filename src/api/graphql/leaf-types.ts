@@ -201,7 +201,7 @@ export const ActionAccessScalar = new GraphQLScalarType({
   specifiedByURL: null,
 });
 
-export const AppStructure = new GraphQLScalarType({
+export const AppDefinedJsonScalar = new GraphQLScalarType({
   ...GraphQLJSON.toConfig(),
   name: "AppStructure",
   description: "Object or array that the app defines; the service stores it unchanged and does not read it.",

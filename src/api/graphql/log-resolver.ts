@@ -6,7 +6,7 @@ import { checkLogEntryType, type ExecutionLogs, type LogEntry } from "../../oper
 import { guardLiveSource } from "../../operations/records/live-source.js";
 import type { LogTail } from "../../operations/records/log-tail.js";
 import type { RequestContext } from "../context.js";
-import { AppId } from "./arguments.js";
+import { AppIdArgument } from "./arguments.js";
 import { RunOnEnum } from "./leaf-types.js";
 import { ActionLogsInput, LogEntryType, LogListType, readLogEntryPart, ScriptErrorType } from "./log-types.js";
 
@@ -38,7 +38,7 @@ export class LogResolver {
   })
   async actionLogs(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("options", () => ActionLogsInput, {
       nullable: true,
       description: "Filter and page; the newest entries of all actions by default.",
@@ -64,7 +64,7 @@ export class LogResolver {
   })
   actionLogAdded(
     @Root() entry: LogEntry,
-    @AppId() _appId: number,
+    @AppIdArgument() _appId: number,
     @Arg("actionId", () => Int, {
       nullable: true,
       description: "ID of the draft or live version whose entries to emit; all by default.",

@@ -6,7 +6,7 @@ import { readJsonFieldTexts } from "../../rules/json-scan.js";
 import { JsonText } from "../../rules/json-text.js";
 import { createLimitDescription, OFFSET_DESCRIPTION } from "./arguments.js";
 import { DateTime } from "./leaf-types.js";
-import { PageItemsField, PageType } from "./page-types.js";
+import { PageItemsField, ListPageType } from "./page-types.js";
 
 /** Members of a log entry's `data` (specification, Execution log entry). */
 interface EntryData {
@@ -51,7 +51,7 @@ export class LogEntryType {
   @Field(() => GraphQLJSON, { description: "All parts of the entry as one object." }) data: unknown;
 }
 
-@ObjectType("LogList", { implements: PageType, description: "Page of execution log entries." })
+@ObjectType("LogList", { implements: ListPageType, description: "Page of execution log entries." })
 export class LogListType {
   @Field(() => Int, { deprecationReason: "Use `total`.", description: "Number of matching entries on all pages." })
   count: number;

@@ -10,7 +10,7 @@ import type { AppTypesGenerator } from "../../operations/manifest/app-types.js";
 import type { ManifestItem, ManifestPlan, ManifestResult, Manifests } from "../../operations/manifest/manifests.js";
 import { type ManifestKind, removeNullFields } from "../../rules/manifest.js";
 import type { RequestContext } from "../context.js";
-import { AppId } from "./arguments.js";
+import { AppIdArgument } from "./arguments.js";
 import { ManifestDefinitionsInput, ManifestDefinitionsType } from "./manifest-types.js";
 
 @ObjectType("Manifest", { description: "Definitions of an app as one document, and the state that they are in." })
@@ -73,7 +73,7 @@ export class ManifestResolver {
   @Query(() => ManifestType, {
     description: "Returns the definitions of the app: actions, data sources, alerts, settings without secret values.",
   })
-  async manifest(@Ctx() context: RequestContext, @AppId() appId: number): Promise<ManifestType> {
+  async manifest(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<ManifestType> {
     await this.accessChecks.requireAppAccess(context, "readManifest", appId);
     return this.manifests.get(appId, context.responseBudget?.reserveBytes);
   }
@@ -82,7 +82,7 @@ export class ManifestResolver {
     description:
       "Returns TypeScript declarations for the app's actions, as a file svc.d.ts: settings, columns, packages and `Svc`.",
   })
-  async appTypes(@Ctx() context: RequestContext, @AppId() appId: number): Promise<string> {
+  async appTypes(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<string> {
     await this.accessChecks.requireAppAccess(context, "readManifest", appId);
     return this.types(appId, context.responseBudget?.reserveBytes);
   }
@@ -93,7 +93,7 @@ export class ManifestResolver {
   })
   async applyManifest(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("manifest", () => GraphQLJSON, {
       nullable: true,
       description: "The document; null with `definitions`.",

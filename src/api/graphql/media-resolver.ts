@@ -17,7 +17,7 @@ import type { MediaAccessRule } from "../../rules/media-access.js";
 import type { MediaFileVariant } from "../../rules/media-fields.js";
 import type { ExpectedETags } from "../../rules/precondition.js";
 import type { RequestContext } from "../context.js";
-import { AppId, Limit, Offset } from "./arguments.js";
+import { AppIdArgument, Limit, Offset } from "./arguments.js";
 import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
 import {
   MediaAccessRuleInput,
@@ -58,7 +58,7 @@ export class MediaResolver {
   })
   async mediaFolder(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("folderId", () => Int, { nullable: true, description: "ID of the folder; null for the top level." })
     folderId?: unknown,
     @Arg("name", () => String, {
@@ -78,7 +78,7 @@ export class MediaResolver {
   @Query(() => MediaFileType, { description: "Returns a file." })
   async mediaFile(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("id", () => Int, { description: "ID of the file." }) id: number,
   ): Promise<MediaFile> {
     const admission = await this.accessChecks.admitAppRequest(context, "readMedia", appId);
@@ -88,7 +88,7 @@ export class MediaResolver {
   @Query(() => MediaLinkType, { description: "Returns a temporary link to the contents of a file." })
   async mediaLink(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("id", () => Int, { description: "ID of the file." }) id: number,
     @Arg("expiresIn", () => Int, {
       nullable: true,
@@ -106,7 +106,7 @@ export class MediaResolver {
   })
   async mediaAccessRules(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("fileId", () => Int, { nullable: true, description: "ID of the file; null for a folder." }) fileId?:
       | number
       | null,
@@ -121,7 +121,7 @@ export class MediaResolver {
   @Mutation(() => MediaFolderType, { description: "Creates a folder." })
   async createMediaFolder(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("name", () => String, { description: "Name of 1 to 255 characters without slashes." }) name: unknown,
     @Arg("parentId", () => Int, { nullable: true, description: "ID of the parent folder; null for the top level." })
     parentId?: unknown,
@@ -133,7 +133,7 @@ export class MediaResolver {
   @Mutation(() => MediaFolderType, { description: "Updates a folder; omitted properties keep their values." })
   async updateMediaFolder(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("id", () => Int, { description: "ID of the folder." }) id: number,
     @Arg("name", () => String, { nullable: true, description: "Name of 1 to 255 characters without slashes." })
     name?: unknown,
@@ -162,7 +162,7 @@ export class MediaResolver {
   @Mutation(() => Boolean, { description: "Deletes a folder with its content." })
   async deleteMediaFolder(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("id", () => Int, { description: "ID of the folder." }) id: number,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {
@@ -174,7 +174,7 @@ export class MediaResolver {
   @Mutation(() => MediaFileType, { description: "Updates a file; omitted properties keep their values." })
   async updateMediaFile(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("id", () => Int, { description: "ID of the file." }) id: number,
     @Arg("name", () => String, { nullable: true, description: "Name of 1 to 255 characters without slashes." })
     name?: unknown,
@@ -203,7 +203,7 @@ export class MediaResolver {
   @Mutation(() => Boolean, { description: "Deletes a file." })
   async deleteMediaFile(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("id", () => Int, { description: "ID of the file." }) id: number,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {

@@ -19,7 +19,7 @@ import { parseOptionalId } from "../../rules/fields.js";
 import type { Role, RoleScope } from "../../rules/roles.js";
 import type { RequestContext } from "../context.js";
 import { UserType } from "./app-types.js";
-import { AppId } from "./arguments.js";
+import { AppIdArgument } from "./arguments.js";
 import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
 import { RoleEnum } from "./leaf-types.js";
 import {
@@ -135,7 +135,7 @@ export class MemberResolver {
     description:
       "Lists the people who have a role on the app itself. Does not list people who only have a role on the organization of the app.",
   })
-  async appMembers(@Ctx() context: RequestContext, @AppId() appId: number): Promise<Member[]> {
+  async appMembers(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<Member[]> {
     const { scope } = await this.requireAppAccess(context, "readMembers", appId);
     return this.service.members.list(scope);
   }
@@ -146,7 +146,7 @@ export class MemberResolver {
   })
   async setAppMember(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @UserId() userId: number,
     @Arg("role", () => RoleEnum, { nullable: true, description: "Role of the person; required." }) role?: unknown,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
@@ -165,7 +165,7 @@ export class MemberResolver {
   })
   async removeAppMember(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @UserId() userId: number,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<Member[]> {

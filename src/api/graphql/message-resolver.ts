@@ -8,7 +8,7 @@ import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { Messages } from "../../operations/communicate/messages.js";
 import type { MessageReceipt } from "../../operations/communicate/outbox-writer.js";
 import type { RequestContext } from "../context.js";
-import { AppId, Limit, Offset } from "./arguments.js";
+import { AppIdArgument, Limit, Offset } from "./arguments.js";
 import { IdempotencyKeyArgument, selectIdempotencyKey } from "./idempotency.js";
 import { MessageDecisionEnum, MessageKindEnum, MessageStatusEnum } from "./leaf-types.js";
 import {
@@ -31,7 +31,7 @@ export class MessageResolver {
   @Query(() => MessageListType, { description: "Lists the e-mails and text messages of the app, newest first." })
   async messages(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("kind", () => MessageKindEnum, { nullable: true, description: "Kind of the messages; all kinds by default." })
     kind?: string,
     @Arg("status", () => MessageStatusEnum, {
@@ -49,7 +49,7 @@ export class MessageResolver {
   @Query(() => MessageType, { description: "Returns a message with its content and recipients." })
   async message(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("id", () => Int, { description: "ID of the message." }) id: number,
   ): Promise<MessageType> {
     await this.accessChecks.requireAppAccess(context, "readMessages", appId);
@@ -64,7 +64,7 @@ export class MessageResolver {
   @Mutation(() => MessageReceiptType, { description: "Stores an e-mail for sending and returns before it is sent." })
   async sendEmail(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("options", () => EmailInput, { nullable: true, description: "E-mail to send." }) options: unknown,
     @Arg("data", () => GraphQLJSON, {
       nullable: true,
@@ -81,7 +81,7 @@ export class MessageResolver {
   @Mutation(() => [MessageReceiptType], { description: "Stores several e-mails for sending, in one transaction." })
   async batchSendEmail(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("messages", () => [EmailOfBatchInput], { nullable: true, description: "E-mails to send." }) messages: unknown,
     @IdempotencyKeyArgument() key?: string | null,
   ): Promise<MessageReceipt[]> {
@@ -94,7 +94,7 @@ export class MessageResolver {
   })
   async sendSms(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("message", () => SmsInput, { nullable: true, description: "Text message to send." }) message: unknown,
     @IdempotencyKeyArgument() key?: string | null,
   ): Promise<MessageReceipt> {
@@ -107,7 +107,7 @@ export class MessageResolver {
   })
   async batchSendSms(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("messages", () => [SmsInput], { nullable: true, description: "Text messages to send." }) messages: unknown,
     @IdempotencyKeyArgument() key?: string | null,
   ): Promise<MessageReceipt[]> {
@@ -120,7 +120,7 @@ export class MessageResolver {
   })
   async decideMessage(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("id", () => Int, { description: "ID of the message." }) id: number,
     @Arg("decision", () => MessageDecisionEnum, { description: "Resolution of the message." }) decision: string,
   ): Promise<MessageType> {

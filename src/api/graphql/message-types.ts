@@ -3,7 +3,7 @@ import { GraphQLJSON } from "graphql-scalars";
 import { Field, InputType, Int, ObjectType } from "type-graphql";
 import { PaginationType } from "./action-types.js";
 import { DateTime, MessageKindEnum, MessageStatusEnum } from "./leaf-types.js";
-import { DEPRECATED_IN_FAVOR_OF_PAGE, PageItemsField, PageType } from "./page-types.js";
+import { DEPRECATED_IN_FAVOR_OF_PAGE, PageItemsField, ListPageType } from "./page-types.js";
 
 @ObjectType("MessageReceipt", { description: "Stored message." })
 export class MessageReceiptType {
@@ -80,7 +80,7 @@ export class MessageType extends MessageSummaryType {
   @Field(() => [MessageAttachmentType], { description: "Attached files." }) attachments: MessageAttachmentType[];
 }
 
-@ObjectType("MessageList", { implements: PageType, description: "Page of messages." })
+@ObjectType("MessageList", { implements: ListPageType, description: "Page of messages." })
 export class MessageListType {
   @PageItemsField(() => [MessageSummaryType], "Messages on this page.") messages: MessageSummaryType[];
   @Field(() => PaginationType, { ...DEPRECATED_IN_FAVOR_OF_PAGE, description: "Position of this page in the list." })

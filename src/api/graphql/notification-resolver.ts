@@ -7,7 +7,7 @@ import type { NotificationModules } from "../../operations/notifications/notify.
 import { guardLiveSource } from "../../operations/records/live-source.js";
 import { ALL_NOTIFICATIONS } from "../../rules/notification-input.js";
 import type { RequestContext } from "../context.js";
-import { AppId, Limit, Offset } from "./arguments.js";
+import { AppIdArgument, Limit, Offset } from "./arguments.js";
 import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
 import { NotificationStatusEnum } from "./leaf-types.js";
 import {
@@ -54,7 +54,7 @@ export class NotificationResolver {
   })
   async notifications(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("status", () => NotificationStatusEnum, {
       nullable: true,
       description: "Status of the notifications; all statuses by default.",
@@ -70,7 +70,7 @@ export class NotificationResolver {
   @Query(() => MarkedNotificationsType, {
     description: "Returns the number of notifications that the caller has not read.",
   })
-  async unreadNotifications(@Ctx() context: RequestContext, @AppId() appId: number): Promise<MarkedNotificationsType> {
+  async unreadNotifications(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<MarkedNotificationsType> {
     const caller = await this.accessChecks.requireAppAccess(context, "readNotifications", appId);
     return this.notify.service.countUnread(caller, appId);
   }
@@ -78,7 +78,7 @@ export class NotificationResolver {
   @Mutation(() => NotificationType, { description: "Creates a notification." })
   async createNotification(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("notification", () => NotificationInput, {
       nullable: true,
       description: "Properties of the new notification.",
@@ -92,7 +92,7 @@ export class NotificationResolver {
   @Mutation(() => [NotificationType], { description: "Creates several notifications in one transaction." })
   async createNotifications(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("notifications", () => [NotificationInput], {
       nullable: true,
       description: "Properties of the new notifications.",
@@ -110,7 +110,7 @@ export class NotificationResolver {
   @Mutation(() => NotificationType, { description: "Updates a notification; omitted properties keep their values." })
   async updateNotification(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("id", () => Int, { description: "ID of the notification." }) id: number,
     @Arg("notification", () => NotificationInput, { nullable: true, description: "Properties to change." })
     body: unknown,
@@ -127,7 +127,7 @@ export class NotificationResolver {
   @Mutation(() => Boolean, { description: "Deletes a notification." })
   async deleteNotification(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("id", () => Int, { description: "ID of the notification." }) id: number,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {
@@ -139,7 +139,7 @@ export class NotificationResolver {
   @Mutation(() => MarkedNotificationsType, { description: "Marks notifications as read by the caller." })
   async markNotificationsRead(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("ids", () => [Int], { nullable: true, description: "IDs of the notifications; all by default." })
     ids?: unknown,
   ): Promise<MarkedNotificationsType> {
@@ -150,7 +150,7 @@ export class NotificationResolver {
   @Query(() => PushSubscriptionsType, {
     description: "Lists the devices on which the caller receives Web Push messages.",
   })
-  async pushSubscriptions(@Ctx() context: RequestContext, @AppId() appId: number): Promise<PushSubscriptionsType> {
+  async pushSubscriptions(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<PushSubscriptionsType> {
     const caller = await this.accessChecks.requireAppAccess(context, "pushDevices", appId);
     return this.notify.devices.list(caller, appId);
   }
@@ -158,7 +158,7 @@ export class NotificationResolver {
   @Mutation(() => PushReceiptType, { description: "Registers a device of the caller for Web Push messages." })
   async addPushSubscription(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("subscription", () => PushSubscriptionInput, {
       nullable: true,
       description: "PushSubscription of the browser.",
@@ -175,7 +175,7 @@ export class NotificationResolver {
   })
   async removePushSubscription(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("subscription", () => PushSubscriptionInput, {
       nullable: true,
       description: "PushSubscription of the browser.",
@@ -200,7 +200,7 @@ export class NotificationResolver {
   })
   notificationAdded(
     @Root() notification: Notification,
-    @AppId() _appId: number,
+    @AppIdArgument() _appId: number,
     @Arg("after", () => Int, {
       nullable: true,
       description:

@@ -3,7 +3,7 @@ import { GraphQLJSON } from "graphql-scalars";
 import { Field, Float, InputType, Int, ObjectType } from "type-graphql";
 import { PaginationType } from "./action-types.js";
 import { DateTime, NotificationStatusEnum } from "./leaf-types.js";
-import { DEPRECATED_IN_FAVOR_OF_PAGE, PageItemsField, PageType } from "./page-types.js";
+import { DEPRECATED_IN_FAVOR_OF_PAGE, PageItemsField, ListPageType } from "./page-types.js";
 
 @ObjectType("PushWish", { description: "Web Push message of a notification." })
 class PushContentType {
@@ -50,7 +50,7 @@ export class NotificationType {
   @Field(() => DateTime, { description: "Time of the last change." }) updatedAt: string;
 }
 
-@ObjectType("NotificationList", { implements: PageType, description: "Page of notifications." })
+@ObjectType("NotificationList", { implements: ListPageType, description: "Page of notifications." })
 export class NotificationListType {
   @PageItemsField(() => [NotificationType], "Notifications on this page.") entries: NotificationType[];
   @Field(() => PaginationType, { ...DEPRECATED_IN_FAVOR_OF_PAGE, description: "Position of this page in the list." })

@@ -31,7 +31,7 @@ interface ListedPage {
   description:
     "Page of a list; its type also has `items`. Read the next page with `nextCursor` as `cursor` where the field takes one, otherwise with a larger `offset`.",
 })
-export abstract class PageType {}
+export abstract class ListPageType {}
 
 /** Declares the field `items` with the items of a page, and the same items under the list's earlier, deprecated field name. */
 export function PageItemsField(types: ItemTypes, description: string): PropertyDecorator {
@@ -57,7 +57,7 @@ function hasMoreOf(list: ListedPage): boolean {
   return list.count === undefined ? (documents ?? entries).length > 0 : list.nextCursor !== undefined;
 }
 
-@Resolver(() => PageType)
+@Resolver(() => ListPageType)
 export class ListPageResolver {
   @FieldResolver(() => GraphQLSafeInt, {
     nullable: true,

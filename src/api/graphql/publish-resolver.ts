@@ -9,7 +9,7 @@ import type { ActionPublisher } from "../../operations/actions/publishing.js";
 import type { TriggerEndpoints } from "../../operations/http/endpoints.js";
 import type { RequestContext } from "../context.js";
 import { ActionType } from "./action-types.js";
-import { AppId } from "./arguments.js";
+import { AppIdArgument } from "./arguments.js";
 import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
 
 @ObjectType("PublishedAction", { description: "Result of a publication." })
@@ -30,7 +30,7 @@ export class PublishResolver {
   })
   async publishAction(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("id", () => Int, { description: "ID of the draft." }) id: number,
     @IfUpdatedAtArgument() ifUpdatedAt: ChangePrecondition,
     @Arg("tested", () => Boolean, {
@@ -47,7 +47,7 @@ export class PublishResolver {
   @Mutation(() => Boolean, { description: "Deletes the live version of an action and keeps the draft." })
   async unpublishAction(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("id", () => Int, { description: "ID of the draft." }) id: number,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {

@@ -6,7 +6,7 @@ import { Arg, Ctx, Field, Float, Int, Mutation, ObjectType, Query, Resolver } fr
 import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { QueuedRuns, QueuedRunsCancellation, QueuedRunsSummary } from "../../operations/history/queued-runs.js";
 import type { RequestContext } from "../context.js";
-import { AppId } from "./arguments.js";
+import { AppIdArgument } from "./arguments.js";
 import { DateTime } from "./leaf-types.js";
 
 @ObjectType("Backlog", { description: "Queued runs of an app." })
@@ -40,7 +40,7 @@ export class QueueResolver {
     description:
       "Returns the number of the app's queued runs and the bytes of their payloads. The values are up to a second old, and older if the queue is long.",
   })
-  async backlog(@Ctx() context: RequestContext, @AppId() appId: number): Promise<QueuedRunsSummary> {
+  async backlog(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<QueuedRunsSummary> {
     await this.accessChecks.requireAppAccess(context, "listRuns", appId);
     return this.service.read(appId);
   }
@@ -48,7 +48,7 @@ export class QueueResolver {
   @Mutation(() => CancelledBacklogType, { description: "Cancels all queued runs of the app or of one action." })
   async cancelBacklog(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("actionId", () => Int, {
       nullable: true,
       description: "ID of the action's draft or live version; null for all actions.",

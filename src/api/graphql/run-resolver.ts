@@ -10,7 +10,7 @@ import type { Runs } from "../../operations/runs/runs.js";
 import type { Caller } from "../../rules/access.js";
 import type { IdOrName, ReferenceKind } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";
-import { AppId } from "./arguments.js";
+import { AppIdArgument } from "./arguments.js";
 import { IdempotencyKeyArgument, selectIdempotencyKey } from "./idempotency.js";
 import { DateTime, DraftOrLiveEnum } from "./leaf-types.js";
 import { ReferenceArgument, ReferenceKindArgument } from "./reference-arguments.js";
@@ -89,7 +89,7 @@ export class RunResolver {
   @Query(() => [ConsoleLineType], { description: "Returns the lines that a run has printed so far." })
   async runConsole(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("runId", () => Int, { description: "ID of the run." }) runId: number,
   ): Promise<RunConsoleLine[]> {
     await this.accessChecks.requireAppAccess(context, "readLogs", appId);
@@ -102,7 +102,7 @@ export class RunResolver {
   })
   runConsoleAdded(
     @Root() line: RunConsoleLine,
-    @AppId() _appId: number,
+    @AppIdArgument() _appId: number,
     @Arg("runId", () => Int, { description: "ID of the run." }) _runId: number,
   ): RunConsoleLine {
     return line;
@@ -114,7 +114,7 @@ export class RunResolver {
   })
   runConsoleLinesAdded(
     @Root() lines: RunConsoleLine[],
-    @AppId() _appId: number,
+    @AppIdArgument() _appId: number,
     @Arg("runId", () => Int, { description: "ID of the run." }) _runId: number,
   ): RunConsoleLine[] {
     return lines;
@@ -140,7 +140,7 @@ export class RunResolver {
   @Mutation(() => QueuedRunType, { description: "Queues a run and returns before it starts." })
   async runAction(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @ReferenceArgument("nameOrId") ref: IdOrName,
     @Arg("payload", () => GraphQLJSON, { nullable: true, description: "Payload of the run, an object; {} by default." })
     payload: unknown,
@@ -157,7 +157,7 @@ export class RunResolver {
   @Mutation(() => ExecutedRunType, { description: "Queues a run and returns its result when it ends." })
   async runActionWithResult(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @ReferenceArgument("nameOrId") ref: IdOrName,
     @Arg("payload", () => GraphQLJSON, { nullable: true, description: "Payload of the run, an object; {} by default." })
     payload: unknown,
@@ -199,7 +199,7 @@ export class RunResolver {
   })
   async cancelRun(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("runId", () => Int, { description: "ID of the run." }) runId: number,
   ): Promise<boolean> {
     const caller = await this.accessChecks.requireAppAccess(context, "cancelRun", appId);

@@ -6,7 +6,7 @@ import { Ctx, Field, Mutation, ObjectType, Query, Resolver } from "type-graphql"
 import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { SchedulePause } from "../../operations/triggers/schedule-pause.js";
 import type { RequestContext } from "../context.js";
-import { AppId } from "./arguments.js";
+import { AppIdArgument } from "./arguments.js";
 import { DateTime } from "./leaf-types.js";
 
 @ObjectType("SchedulePause", { description: "State of the pause of an app's schedules." })
@@ -28,7 +28,7 @@ export class SchedulePauseResolver {
   ) {}
 
   @Query(() => SchedulePauseType, { description: "Returns whether the app's schedules are paused." })
-  async schedulePause(@Ctx() context: RequestContext, @AppId() appId: number): Promise<SchedulePauseType> {
+  async schedulePause(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<SchedulePauseType> {
     await this.accessChecks.requireAppAccess(context, "listRuns", appId);
     return toSchedulePause(await this.service.pausedSince(appId));
   }
@@ -37,7 +37,7 @@ export class SchedulePauseResolver {
     description:
       "Pauses all schedules of the app: the service skips their ticks (due times). Queued runs still execute.",
   })
-  async pauseSchedules(@Ctx() context: RequestContext, @AppId() appId: number): Promise<SchedulePauseType> {
+  async pauseSchedules(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<SchedulePauseType> {
     const caller = await this.accessChecks.requireAppAccess(context, "pauseSchedules", appId);
     return toSchedulePause(await this.service.setPaused(caller, appId, true));
   }
@@ -45,7 +45,7 @@ export class SchedulePauseResolver {
   @Mutation(() => SchedulePauseType, {
     description: "Resumes the app's schedules. The service does not make up for the ticks that it skipped.",
   })
-  async resumeSchedules(@Ctx() context: RequestContext, @AppId() appId: number): Promise<SchedulePauseType> {
+  async resumeSchedules(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<SchedulePauseType> {
     const caller = await this.accessChecks.requireAppAccess(context, "pauseSchedules", appId);
     return toSchedulePause(await this.service.setPaused(caller, appId, false));
   }

@@ -16,7 +16,7 @@ import { AiResolver } from "./ai-resolver.js";
 import { AlertResolver } from "./alert-resolver.js";
 import { AppResolver } from "./app-resolver.js";
 import { AppVersionResolver } from "./app-version-resolver.js";
-import { AccessEntryDetailsResolver, AuditDetailsResolver } from "./audit-details.js";
+import { AccessLogEntryDetailsResolver, AuditDetailsResolver } from "./audit-details.js";
 import { AuditLogResolver } from "./audit-resolver.js";
 import { AuthResolver } from "./auth-resolver.js";
 import { SecretBindingResolver } from "./binding-resolver.js";
@@ -49,7 +49,7 @@ import { ActionVersionResolver } from "./version-resolver.js";
 import { VisitorResolver } from "./visitor-resolver.js";
 
 const RESOLVER_CLASSES = {
-  accessDetails: AccessEntryDetailsResolver,
+  accessDetails: AccessLogEntryDetailsResolver,
   actions: ActionResolver,
   actionWarnings: ActionWarningResolver,
   ai: AiResolver,

@@ -10,7 +10,7 @@ import type { AppUserVerification, VerificationCodeSentResponse } from "../../op
 import type { AppSession } from "../../rules/app-session.js";
 import type { IdOrName, ReferenceKind } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";
-import { AppId } from "./arguments.js";
+import { AppIdArgument } from "./arguments.js";
 import { DateTime } from "./leaf-types.js";
 import { ReferenceArgument, ReferenceKindArgument } from "./reference-arguments.js";
 import { AppSessionType } from "./setting-resolver.js";
@@ -40,7 +40,7 @@ export class AppSessionResolver {
   ) {}
 
   @Query(() => AppSessionType, { description: "Returns the session of the page, like `Svc.Session.get()`." })
-  async appSession(@Ctx() context: RequestContext, @AppId() appId: number): Promise<AppSession> {
+  async appSession(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<AppSession> {
     const caller = await this.accessChecks.requireAppAccess(context, "readSession", appId);
     return this.service.session(caller, appId);
   }
@@ -50,7 +50,7 @@ export class AppSessionResolver {
   })
   async authorizeAppUser(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @ReferenceArgument("dataSourceId") ref: IdOrName,
     @Arg("where", () => GraphQLJSON, { description: "Values of the entry's columns, including the hashed one." })
     where: unknown,
@@ -66,7 +66,7 @@ export class AppSessionResolver {
   }
 
   @Mutation(() => AppSessionType, { description: "Signs out the user of the page; returns the session." })
-  async logoutAppUser(@Ctx() context: RequestContext, @AppId() appId: number): Promise<AppSession> {
+  async logoutAppUser(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<AppSession> {
     const caller = await this.accessChecks.requireAppAccess(context, "signInAppUser", appId);
     return this.service.logout(caller, appId);
   }
@@ -76,7 +76,7 @@ export class AppSessionResolver {
   })
   async setSessionLocale(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("locale", () => String, { description: "Language of the page, for example en-GB." }) locale: unknown,
   ): Promise<AppSession> {
     const caller = await this.accessChecks.requireAppAccess(context, "signInAppUser", appId);
@@ -88,7 +88,7 @@ export class AppSessionResolver {
   })
   async verifyAppUser(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("email", () => String, {
       nullable: true,
       description: "E-mail address of an app user; null for another method.",

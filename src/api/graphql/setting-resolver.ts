@@ -9,10 +9,10 @@ import type { AppSession } from "../../rules/app-session.js";
 import type { PublicEnv, RuntimeEnv } from "../../rules/env-script.js";
 import type { SettingsByKey } from "../../rules/setting-tiers.js";
 import type { RequestContext } from "../context.js";
-import { AppId } from "./arguments.js";
+import { AppIdArgument } from "./arguments.js";
 import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
 import { DateTime, DraftOrLiveEnum, RuntimeEnvironmentEnum } from "./leaf-types.js";
-import { SettingReaderType } from "./setting-reader.js";
+import { SettingReaderActionType } from "./setting-reader-action.js";
 
 @ObjectType("SettingStatus", { description: "State of a setting without its value." })
 class SettingStatusType {
@@ -105,7 +105,7 @@ class SettingsUseType {
   underscoreBytes: number;
   @Field(() => Int, { description: "Maximum of `underscoreBytes` in bytes; above it no server action can run." })
   underscoreMaxBytes: number;
-  @Field(() => [SettingReaderType], {
+  @Field(() => [SettingReaderActionType], {
     description: "Actions whose draft contains the key as a word, by name, at most 100; empty if no key is requested.",
   })
   readers: SettingsUse["readers"];
@@ -128,7 +128,7 @@ export class SettingResolver {
     description:
       "Returns the public settings as an object. Callers who may change settings also get the private ones. Protected settings are never returned.",
   })
-  async settings(@Ctx() context: RequestContext, @AppId() appId: number): Promise<SettingsByKey> {
+  async settings(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<SettingsByKey> {
     const caller = await this.accessChecks.requireAppAccess(context, "readSettings", appId);
     // A member with the role reader gets the same settings as a page of the app: no private ones.
     const seesPrivate = mayPerformOnApp(caller, "writeSettings", appId);
@@ -141,7 +141,7 @@ export class SettingResolver {
   @Query(() => DateTime, {
     description: "Returns the time of the last change of any setting, for the `ifUpdatedAt` of the next change.",
   })
-  async settingsUpdatedAt(@Ctx() context: RequestContext, @AppId() appId: number): Promise<string> {
+  async settingsUpdatedAt(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<string> {
     await this.accessChecks.requireAppAccess(context, "readSettings", appId);
     return this.service.updatedAt(appId);
   }
@@ -149,7 +149,7 @@ export class SettingResolver {
   @Query(() => RuntimeEnvType, {
     description: "Returns the environment of a page; editors and administrators get that of the viewer.",
   })
-  async runtimeEnv(@Ctx() context: RequestContext, @AppId() appId: number): Promise<RuntimeEnv> {
+  async runtimeEnv(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<RuntimeEnv> {
     const caller = await this.accessChecks.requireAppAccess(context, "readRuntimeSettings", appId);
     return this.service.runtimeEnv(caller, appId);
   }
@@ -167,7 +167,7 @@ export class SettingResolver {
   })
   async settingsUse(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("key", () => String, {
       nullable: true,
       description: "Key of the setting for which to list the actions that read it; null to list no actions.",
@@ -181,7 +181,7 @@ export class SettingResolver {
   @Query(() => [SettingStatusType], { description: "Returns which settings have a value, without the values." })
   async settingsStatus(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("keys", () => [String], {
       nullable: true,
       description: "Keys of the settings; all private and protected keys by default.",
@@ -197,7 +197,7 @@ export class SettingResolver {
   })
   async setSettings(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("settings", () => GraphQLJSON, { description: "Object of keys and values, which replace the stored values." })
     settings: unknown,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
@@ -214,7 +214,7 @@ export class SettingResolver {
   })
   async deleteSettings(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("keys", () => [String], { description: "Keys of the settings." }) keys: unknown,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<SettingsByKey> {
@@ -230,7 +230,7 @@ export class SettingResolver {
   })
   async markSettings(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("keys", () => [String], { description: "Keys of the private settings." }) keys: unknown,
     @Arg("secret", () => Boolean, {
       description: "True to remove the values from everything that a run returns or logs.",
@@ -248,7 +248,7 @@ export class SettingResolver {
   })
   async setSecureField(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("settingKey", () => String, { description: "Name of the field." }) settingKey: unknown,
     @Arg("value", () => GraphQLJSON, { description: "Value of the field." }) value: unknown,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,

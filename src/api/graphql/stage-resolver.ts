@@ -11,7 +11,7 @@ import type { PromotionResult, StagePromotion, StagePromotions } from "../../ope
 import type { Stage, Stages } from "../../operations/stages/stages.js";
 import type { RequestContext } from "../context.js";
 import { AppType } from "./app-types.js";
-import { AppId } from "./arguments.js";
+import { AppIdArgument } from "./arguments.js";
 import { DateTime } from "./leaf-types.js";
 import { ManifestPlanType } from "./manifest-resolver.js";
 
@@ -68,13 +68,13 @@ export class StageResolver {
   @Query(() => [StageType], {
     description: "Lists all stages of the group to which the app belongs, the original app first.",
   })
-  async stages(@Ctx() context: RequestContext, @AppId() appId: number): Promise<Stage[]> {
+  async stages(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<Stage[]> {
     await this.accessChecks.requireAppAccess(context, "readStages", appId);
     return this.service.list(appId);
   }
 
   @Query(() => [PromotionType], { description: "Lists the last 50 promotions to the app, newest first." })
-  async promotions(@Ctx() context: RequestContext, @AppId() appId: number): Promise<StagePromotion[]> {
+  async promotions(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<StagePromotion[]> {
     await this.accessChecks.requireAppAccess(context, "readStages", appId);
     return this.ofStages.list(appId);
   }
@@ -84,7 +84,7 @@ export class StageResolver {
   })
   async createStage(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("name", () => String, { nullable: true, description: "Name of the stage; required." }) name: unknown,
     @Arg("expiresInHours", () => Int, {
       nullable: true,
@@ -107,7 +107,7 @@ export class StageResolver {
   })
   async removeStage(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("stageAppId", () => Int, { description: "ID of the preview's app." }) stageAppId: number,
   ): Promise<boolean> {
     const caller = await this.accessChecks.requireAppAccess(context, "writeStages", appId);
@@ -122,7 +122,7 @@ export class StageResolver {
   })
   async promote(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("fromAppId", () => Int, { nullable: true, description: "ID of the other stage's app; required." })
     fromAppId: unknown,
     @Arg("plan", () => Boolean, {
@@ -154,7 +154,7 @@ export class StageResolver {
   })
   async rollbackPromotion(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("id", () => Int, { description: "ID of the promotion." }) id: number,
   ): Promise<PromotionResult> {
     const caller = await this.accessChecks.requireAppAccess(context, "promote", appId);

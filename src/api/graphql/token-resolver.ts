@@ -5,7 +5,7 @@ import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { AppTokens, VersionedTokenSummary } from "../../operations/access/app-tokens.js";
 import type { TokenScope } from "../../rules/access.js";
 import type { RequestContext } from "../context.js";
-import { AppId } from "./arguments.js";
+import { AppIdArgument } from "./arguments.js";
 import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
 import { DateTime, TokenKindEnum, TokenScopeEnum } from "./leaf-types.js";
 
@@ -57,7 +57,7 @@ export class TokenResolver {
   ) {}
 
   @Query(() => [TokenType], { description: "Lists the valid tokens of the app without their secrets, newest first." })
-  async tokens(@Ctx() context: RequestContext, @AppId() appId: number): Promise<VersionedTokenSummary[]> {
+  async tokens(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<VersionedTokenSummary[]> {
     await this.accessChecks.requireAppAccess(context, "manageTokens", appId);
     return this.service.list(appId);
   }
@@ -65,7 +65,7 @@ export class TokenResolver {
   @Mutation(() => NewTokenType, { description: "Creates a token for the app." })
   async createToken(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("data", () => CreateTokenInput, { description: "Properties of the new token." }) data: unknown,
   ): Promise<NewTokenType> {
     const caller = await this.accessChecks.requireAppAccess(context, "manageTokens", appId);
@@ -75,7 +75,7 @@ export class TokenResolver {
   @Mutation(() => Boolean, { description: "Revokes a token immediately." })
   async revokeToken(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("id", () => Int, { description: "ID of the token." }) id: number,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {

@@ -5,9 +5,9 @@ import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { ActionTransfer, ActionTransferDocument } from "../../operations/actions/transfer.js";
 import type { ActionInput } from "../../rules/action-input.js";
 import type { RequestContext } from "../context.js";
-import { ImportDocumentInput } from "./action-inputs.js";
+import { ActionImportDocumentInput } from "./action-inputs.js";
 import { ActionConfigurationType } from "./action-types.js";
-import { AppId } from "./arguments.js";
+import { AppIdArgument } from "./arguments.js";
 import { ActionFieldEnum } from "./leaf-types.js";
 
 @ObjectType("ExportDocument", { description: "Drafts of an app's actions by name, without IDs and times." })
@@ -52,7 +52,7 @@ export class ActionTransferResolver {
   ) {}
 
   @Query(() => ExportDocumentType, { description: "Exports the drafts of all actions of the app." })
-  async exportActions(@Ctx() context: RequestContext, @AppId() appId: number): Promise<ActionTransferDocument> {
+  async exportActions(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<ActionTransferDocument> {
     await this.accessChecks.requireAppAccess(context, "exportActions", appId);
     return this.service.export(appId, context.responseBudget?.reserveBytes);
   }
@@ -63,8 +63,8 @@ export class ActionTransferResolver {
   })
   async importActions(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
-    @Arg("document", () => ImportDocumentInput, {
+    @AppIdArgument() appId: number,
+    @Arg("document", () => ActionImportDocumentInput, {
       nullable: true,
       description: "Document that `exportActions` returned.",
     })

@@ -11,8 +11,8 @@ import type { SchedulePreview, Scheduler } from "../../operations/triggers/sched
 import type { ReadScheduleWeek, ScheduleWeek } from "../../operations/triggers/week.js";
 import type { RequestContext } from "../context.js";
 import { TriggerWhereInput } from "./action-inputs.js";
-import { AppId } from "./arguments.js";
-import { BacktestType, LogEventInput, LogEventType } from "./event-types.js";
+import { AppIdArgument } from "./arguments.js";
+import { EventFilterBacktestType, LogEventInput, LogEventType } from "./event-types.js";
 import { DateTime } from "./leaf-types.js";
 import { ScheduleWeekType } from "./week-types.js";
 
@@ -47,17 +47,17 @@ export class TriggerResolver {
   @Mutation(() => LogEventType, { description: "Stores a log event and starts the actions whose triggers match it." })
   async addLogEvent(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("event", () => LogEventInput, { description: "Log event to store." }) event: unknown,
   ): Promise<LogEvent> {
     const caller = await this.accessChecks.requireAppAccess(context, "addLogEvent", appId);
     return this.services.events.add(caller, appId, event);
   }
 
-  @Query(() => BacktestType, { description: "Tests the filter of a log trigger against the last 1000 events." })
+  @Query(() => EventFilterBacktestType, { description: "Tests the filter of a log trigger against the last 1000 events." })
   async backtestTrigger(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("where", () => TriggerWhereInput, { description: "Filter of the trigger." }) where: unknown,
   ): Promise<BacktestResult> {
     await this.accessChecks.requireAppAccess(context, "backtestTrigger", appId);
@@ -69,7 +69,7 @@ export class TriggerResolver {
   })
   async nextRuns(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("frequency", () => String, { description: "Schedule as a cron expression of five fields." }) frequency: string,
     @Arg("timezone", () => String, {
       nullable: true,
@@ -93,7 +93,7 @@ export class TriggerResolver {
     description:
       "Returns the scheduled runs of the next seven days, and the skipped and failed ticks of the last seven days.",
   })
-  async scheduleWeek(@Ctx() context: RequestContext, @AppId() appId: number): Promise<ScheduleWeek> {
+  async scheduleWeek(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<ScheduleWeek> {
     await this.accessChecks.requireAppAccess(context, "previewSchedule", appId);
     return this.services.week(appId);
   }

@@ -8,10 +8,10 @@ import type { ActionVersions, Version } from "../../operations/actions/versions.
 import type { TriggerEndpoints } from "../../operations/http/endpoints.js";
 import { listChangedScripts, type ScriptChange } from "../../rules/action-diff.js";
 import type { RequestContext } from "../context.js";
-import { AppId, Limit, Offset } from "./arguments.js";
+import { AppIdArgument, Limit, Offset } from "./arguments.js";
 import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
 import { ActionFieldEnum } from "./leaf-types.js";
-import { ActionDiffType, RestoreResultType, ScriptChangeType, VersionListType, VersionType } from "./version-types.js";
+import { ActionDiffType, ActionRestoreResultType, ScriptChangeType, ActionVersionListType, ActionVersionType } from "./version-types.js";
 
 @Resolver(() => ActionDiffType)
 export class ActionVersionResolver {
@@ -25,13 +25,13 @@ export class ActionVersionResolver {
     },
   ) {}
 
-  @Query(() => VersionListType, {
+  @Query(() => ActionVersionListType, {
     description:
       "Lists the versions of an action, newest first. With `published`, lists only the versions that were live, the last published first.",
   })
   async actionVersions(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("actionId", () => Int, { description: "ID of the action's draft." }) actionId: number,
     @Limit(VERSIONS_PER_PAGE_DEFAULT, VERSIONS_PER_PAGE_MAX) limit?: number,
     @Offset() offset?: number,
@@ -40,15 +40,15 @@ export class ActionVersionResolver {
       description: "True to list only the versions that were live, the last published first; false by default.",
     })
     published?: boolean | null,
-  ): Promise<VersionListType> {
+  ): Promise<ActionVersionListType> {
     await this.accessChecks.requireAppAccess(context, "listVersions", appId);
     return this.services.versions.list(appId, actionId, { limit, offset, published });
   }
 
-  @Query(() => VersionType, { description: "Returns a version of an action with its configuration." })
+  @Query(() => ActionVersionType, { description: "Returns a version of an action with its configuration." })
   async actionVersion(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("actionId", () => Int, { description: "ID of the action's draft." }) actionId: number,
     @Arg("versionId", () => Int, { description: "ID of the version." }) versionId: number,
   ): Promise<Version> {
@@ -56,12 +56,12 @@ export class ActionVersionResolver {
     return this.services.versions.get(appId, actionId, versionId);
   }
 
-  @Mutation(() => RestoreResultType, {
+  @Mutation(() => ActionRestoreResultType, {
     description: "Stores the current draft as a version, then restores the draft from an earlier version.",
   })
   async restoreActionVersion(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("actionId", () => Int, { description: "ID of the action's draft." }) actionId: number,
     @Arg("versionId", () => Int, { description: "ID of the version." }) versionId: number,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
@@ -77,7 +77,7 @@ export class ActionVersionResolver {
   })
   async actionVersionDiff(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("actionId", () => Int, { description: "ID of the action's draft." }) actionId: number,
     @Arg("versionId", () => Int, { description: "ID of the version from which the comparison starts." })
     versionId: number,
@@ -95,7 +95,7 @@ export class ActionVersionResolver {
   @Query(() => ActionDiffType, { description: "Compares the live version of an action with its draft." })
   async actionDiff(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("actionId", () => Int, { description: "ID of the action's draft." }) actionId: number,
   ): Promise<ActionComparison> {
     await this.accessChecks.requireAppAccess(context, "compareVersions", appId);

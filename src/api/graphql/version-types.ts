@@ -8,7 +8,7 @@ import type { ComparedScript } from "../../rules/action-diff.js";
 import type { ActionInput } from "../../rules/action-input.js";
 import { ActionConfigurationType, ActionType, AssetType } from "./action-types.js";
 import { DateTime, EnvironmentEnum } from "./leaf-types.js";
-import { DEPRECATED_IN_FAVOR_OF_PAGE, PageItemsField, PageType } from "./page-types.js";
+import { DEPRECATED_IN_FAVOR_OF_PAGE, PageItemsField, ListPageType } from "./page-types.js";
 
 @ObjectType("VersionUser", { description: "Person who caused a change." })
 export class VersionUserType {
@@ -70,26 +70,26 @@ class ActionSnapshotType extends ActionConfigurationType {
 }
 
 @ObjectType("ActionVersion", { description: "Version of an action with its configuration." })
-export class VersionType extends VersionHeadType {
+export class ActionVersionType extends VersionHeadType {
   @Field(() => ActionSnapshotType, { description: "Configuration of the action." }) data: Snapshot;
 }
 
 @ObjectType("VersionPagination", { description: "Position of a page in a list of versions." })
-export class VersionPaginationType {
+export class ActionVersionPaginationType {
   @Field(() => Int, { description: "Maximum number of versions on this page." }) limit: number;
   @Field(() => Int, { description: "Number of versions before this page." }) offset: number;
   @Field(() => Int, { description: "Number of versions on all pages." }) total: number;
   @Field(() => Boolean, { description: "True if versions follow this page." }) hasMore: boolean;
 }
 
-@ObjectType("ActionVersionList", { implements: PageType, description: "Page of versions." })
-export class VersionListType {
+@ObjectType("ActionVersionList", { implements: ListPageType, description: "Page of versions." })
+export class ActionVersionListType {
   @PageItemsField(() => [VersionSummaryType], "Versions on this page.") versions: VersionSummary[];
-  @Field(() => VersionPaginationType, {
+  @Field(() => ActionVersionPaginationType, {
     ...DEPRECATED_IN_FAVOR_OF_PAGE,
     description: "Position of this page in the list.",
   })
-  pagination: VersionPaginationType;
+  pagination: ActionVersionPaginationType;
 }
 
 @ObjectType("RestoredActionState", { description: "Draft of an action after a restore." })
@@ -98,7 +98,7 @@ class RestoredActionType extends ActionType {
 }
 
 @ObjectType("RestoredAction", { description: "Result of a restore." })
-export class RestoreResultType {
+export class ActionRestoreResultType {
   @Field(() => RestoredActionType, { description: "Draft after the restore." }) action: RestoredActionType;
   @Field(() => Int, { description: "ID of the version that was restored." }) restoredFromVersionId: number;
   @Field(() => Int, {

@@ -6,7 +6,7 @@ import { Arg, Ctx, Mutation, Query, Resolver } from "type-graphql";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { AllowedVisitorOrigins, VisitorSession, VisitorSessions } from "../../operations/client/visitors.js";
 import type { RequestContext } from "../context.js";
-import { AppId } from "./arguments.js";
+import { AppIdArgument } from "./arguments.js";
 import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
 
 /** Returns the origins, and stores the time of their last change in the context, for REST's ETag. */
@@ -23,7 +23,7 @@ export class VisitorResolver {
   ) {}
 
   @Query(() => [String], { description: "Lists the origins whose pages can start sessions of visitors." })
-  async appOrigins(@Ctx() context: RequestContext, @AppId() appId: number): Promise<string[]> {
+  async appOrigins(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<string[]> {
     await this.accessChecks.requireAppAccess(context, "readOrigins", appId);
     return unwrapTaggedOrigins(context, await this.service.listOrigins(appId));
   }
@@ -34,7 +34,7 @@ export class VisitorResolver {
   })
   async setAppOrigins(
     @Ctx() context: RequestContext,
-    @AppId() appId: number,
+    @AppIdArgument() appId: number,
     @Arg("origins", () => [String], {
       nullable: "itemsAndList",
       description: "Up to 50 https origins, or http origins of localhost; required.",

@@ -10,7 +10,7 @@ import { isLiveSource, type LiveSource, type SubscriptionGuard } from "../../ope
 import type { Caller } from "../../rules/access.js";
 import { serializeJson } from "../../rules/json-text.js";
 import { formatGraphqlError } from "../error-reply.js";
-import { estimateResponseBytes, type ResponseMemory } from "../response-memory.js";
+import { estimateResponseBytes, type ResponseMemoryLimiter } from "../response-memory.js";
 
 /** Maximum number of open subscriptions of one app in one process. */
 const SUBSCRIPTIONS_PER_APP_MAX = 20_000;
@@ -144,7 +144,7 @@ class SharedTexts {
   private readonly texts = new WeakMap<object, Map<string, SharedText>>();
 
   constructor(
-    private readonly responseMemory: Pick<ResponseMemory, "countSharedText">,
+    private readonly responseMemory: Pick<ResponseMemoryLimiter, "countSharedText">,
     private readonly log: Logger,
   ) {}
 
@@ -270,7 +270,7 @@ export class SharedSubscriptionResults {
   private readonly subscriptions = new OpenSubscriptions();
 
   constructor(
-    private readonly responseMemory: Pick<ResponseMemory, "countSharedText">,
+    private readonly responseMemory: Pick<ResponseMemoryLimiter, "countSharedText">,
     private readonly log: Logger,
   ) {}
 

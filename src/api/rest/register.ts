@@ -13,14 +13,14 @@ import type { Resolvers } from "../graphql/schema.js";
 import { JsonLineStream } from "../lines.js";
 import { disconnectSlowClient } from "../reader-pace.js";
 import { requireCredential } from "../require-credential.js";
-import { LARGE_RESPONSE_CHARACTERS, streamResponseParts } from "../sliced.js";
+import { LARGE_RESPONSE_MIN_CHARACTERS, streamResponseParts } from "../sliced.js";
 import { traceRequest } from "../traces.js";
 import { createRestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
 /** Joins JSON texts to one response body: a string, or for a large body a stream of slices. */
 function createTaggedBody(parts: readonly (string | Buffer)[], reply: FastifyReply): string | Readable {
-  if (parts.reduce((sum, { length }) => sum + length, 0) <= LARGE_RESPONSE_CHARACTERS) return parts.join("");
+  if (parts.reduce((sum, { length }) => sum + length, 0) <= LARGE_RESPONSE_MIN_CHARACTERS) return parts.join("");
   return streamResponseParts(parts, () => reply.raw.destroy());
 }
 

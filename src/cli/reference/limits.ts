@@ -8,7 +8,7 @@ import { GRAPHQL_DOCUMENT_LIMITS } from "../../api/graphql/document-form.js";
 import { listVariableDescriptions } from "../../config/variables.js";
 import { STATUS } from "../../errors.js";
 import * as limits from "../../limits.js";
-import { QUERY_ENTRIES_MAX } from "../../rules/entry-query/options.js";
+import { ENTRIES_PER_QUERY_MAX } from "../../rules/entry-query/options.js";
 import { buildReferencePage, formatInlineCode, formatMarkdownTable } from "./tables.js";
 
 const MB = 1024 * 1024;
@@ -115,7 +115,7 @@ The limits that most apps meet first:
 | calls that run actions | ${limits.RATE_LIMIT_RUN} in 60 s for each app: visitors, back ends and people together. [People and tokens have a reserve](../guides/runs-at-once.md) |
 | duration of a server action | ${limits.SERVER_TIMEOUT_MS / 1000} s |
 | request body, payload included | ${limits.BODY_MAX_BYTES / MB} MB |
-| entries that one query returns | ${QUERY_ENTRIES_MAX.toLocaleString("en")} |
+| entries that one query returns | ${ENTRIES_PER_QUERY_MAX.toLocaleString("en")} |
 | one uploaded file | ${limits.MEDIA_MAX_MB} MB |
 
 The tables below do not contain these limits:

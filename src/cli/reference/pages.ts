@@ -11,7 +11,7 @@ import { buildLimitsPage } from "./limits.js";
 import { buildManifestFieldsPage } from "./manifest-fields.js";
 import { buildMetricsPage } from "./metrics.js";
 import { buildRestRoutesPage } from "./rest-routes.js";
-import { replaceStatesSection } from "./run-states.js";
+import { replaceRunStatesSection } from "./run-states.js";
 import { buildSvcCallsPage } from "./svc-calls.js";
 import { buildVariablesPage } from "./variables.js";
 
@@ -40,6 +40,6 @@ export async function writeReference(root: string): Promise<string> {
   const pages = await generateReferencePages(root);
   for (const [name, content] of Object.entries(pages)) writeFileSync(join(root, "docs/reference", name), content);
   const lifecycle = join(root, "docs/internals/run-lifecycle.md");
-  writeFileSync(lifecycle, replaceStatesSection(readFileSync(lifecycle, "utf8")));
+  writeFileSync(lifecycle, replaceRunStatesSection(readFileSync(lifecycle, "utf8")));
   return `wrote ${Object.keys(pages).join(", ")} to docs/reference/\n`;
 }

@@ -33,7 +33,7 @@ ${transitionLines.join("\n")}
 ${tableRows.join("\n")}
 `;
 
-export function replaceStatesSection(page: string): string {
+export function replaceRunStatesSection(page: string): string {
   const start = page.indexOf("## States");
   return page.slice(0, start) + STATES_SECTION + page.slice(page.indexOf("\n## ", start));
 }

@@ -16,7 +16,7 @@ more: the field, what was expected and what came.
 | --- | --- | --- | --- |
 `;
 
-export function findFoldersByStatus(root: string): Map<Status, string[]> {
+export function findFoldersByErrorStatus(root: string): Map<Status, string[]> {
   const files = globSync("src/**/*.ts", { cwd: root }).filter(
     (file) => file !== "src/errors.ts" && !/^src\/(web|cli)\//.test(file),
   );
@@ -30,7 +30,7 @@ export function findFoldersByStatus(root: string): Map<Status, string[]> {
 }
 
 export function createErrorTable(root: string): string {
-  const raisingByStatus = findFoldersByStatus(root);
+  const raisingByStatus = findFoldersByErrorStatus(root);
   const lines = (Object.keys(STATUS) as Status[]).map((status) => {
     const { http, message } = STATUS[status];
     return `| \`${status}\` | ${http} | ${message} | ${raisingByStatus.get(status)?.join(", ") || RESERVED_ERROR_STATUSES[status] || "reserved"} |`;

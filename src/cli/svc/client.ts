@@ -9,7 +9,7 @@ const RENEW_BEFORE_MS = 30_000;
 /** Maximum number of seconds that one request waits in total before retries, if responses with 429 or 503 have Retry-After. */
 const WAIT_MAX_SECONDS = 60;
 
-export interface SvcRequest {
+export interface CliApiRequestOptions {
   query?: Record<string, string | number | boolean | undefined>;
   body?: unknown;
   headers?: Record<string, string>;
@@ -18,7 +18,7 @@ export interface SvcRequest {
   anonymous?: boolean;
 }
 
-export interface SvcResponse {
+export interface CliApiResponse {
   status: number;
   headers: Headers;
   // biome-ignore lint/suspicious/noExplicitAny: the type of a response body depends on the route
@@ -82,7 +82,7 @@ export class CliApiClient {
     return body.access_token;
   }
 
-  async #send(method: string, address: string, { body, headers = {} }: FetchInput): Promise<SvcResponse> {
+  async #send(method: string, address: string, { body, headers = {} }: FetchInput): Promise<CliApiResponse> {
     let response: Response;
     try {
       response = await fetch(address, {
@@ -102,7 +102,7 @@ export class CliApiClient {
   }
 
   /** Sends a request. After a response 429 or 503 with Retry-After, waits and sends the request again, up to WAIT_MAX_SECONDS in total. */
-  async #sendPatiently(method: string, address: string, request: FetchInput): Promise<SvcResponse> {
+  async #sendPatiently(method: string, address: string, request: FetchInput): Promise<CliApiResponse> {
     for (let waited = 0; ; ) {
       const reply = await this.#send(method, address, request);
       const seconds = Number(reply.headers.get("retry-after"));
@@ -112,12 +112,12 @@ export class CliApiClient {
     }
   }
 
-  async sendWithoutToken(method: string, path: string, form?: URLSearchParams): Promise<SvcResponse> {
+  async sendWithoutToken(method: string, path: string, form?: URLSearchParams): Promise<CliApiResponse> {
     return this.#send(method, this.target.url + path, form ? { body: form } : {});
   }
 
   /** Sends a request with a token. In `path`, `:app` stands for the app's ID. @throws ServiceResponseError for an error response */
-  async sendRequest(method: string, path: string, request: SvcRequest = {}): Promise<SvcResponse> {
+  async sendRequest(method: string, path: string, request: CliApiRequestOptions = {}): Promise<CliApiResponse> {
     const { query = {}, body, headers = {}, anonymous = false } = request;
     const token = anonymous ? null : (request.token ?? (await this.readToken()));
     const address = new URL(this.target.url + path.replace(":app", String(this.target.app)));

@@ -29,12 +29,12 @@ const ITEM_KINDS = [
   ["alert", "alerts", itemNameOf],
 ] as const;
 
-export type ChangeKind = "created" | "changed" | "removed";
+export type ManifestChangeKind = "created" | "changed" | "removed";
 
 export interface ManifestDifference {
   kind: string;
   name: string;
-  change: ChangeKind;
+  change: ManifestChangeKind;
   patch: string;
 }
 
@@ -51,16 +51,16 @@ function sortFields(value: unknown): unknown {
   );
 }
 
-export interface ActionSource {
+export interface ManifestActionSource {
   language: string;
   files: Record<string, string>;
 }
 
-export const getActionSource = ({ source }: ManifestItem): ActionSource | null =>
-  (source as ActionSource | null | undefined) ?? null;
+export const getActionSource = ({ source }: ManifestItem): ManifestActionSource | null =>
+  (source as ManifestActionSource | null | undefined) ?? null;
 
 /** Returns the text of an action's files without the main file's config block, because the block's fields are compared separately. */
-function formatFiles({ files }: ActionSource): string {
+function formatFiles({ files }: ManifestActionSource): string {
   const names = Object.keys(files).sort();
   return names
     .map(
@@ -122,7 +122,7 @@ export function compareManifests(before: Manifest, after: Manifest, isWhole: boo
 export function applyManifestPlan(
   manifest: Manifest,
   local: Manifest,
-  plan: readonly { change: ChangeKind; kind: string; name: string }[],
+  plan: readonly { change: ManifestChangeKind; kind: string; name: string }[],
 ): Manifest {
   const [old, next] = [itemsByKey(manifest), itemsByKey(local)];
   for (const { change, kind, name } of plan) {

@@ -26,7 +26,7 @@ import { decodeDefinitionName, ProjectReader, readItemConfig } from "../../engin
 import { ENTRY_POINT_FILE_NAMES, isValidSourcePath } from "../../rules/action-source.js";
 import type { ServerAndApp } from "./config.js";
 import { CliError, createUsageError } from "./failure.js";
-import { type ActionSource, compareManifests, getActionSource, type Item, type Manifest } from "./manifest.js";
+import { type ManifestActionSource, compareManifests, getActionSource, type Item, type Manifest } from "./manifest.js";
 import {
   encodeFileName,
   findNamesEqualIgnoringCase,
@@ -270,7 +270,7 @@ export class Project {
   }
 
   /** Writes an action's source files. The main file keeps its config block if all fields in the block have the values of `config`. */
-  async #writeSource(folder: string, config: Item, { files }: ActionSource): Promise<void> {
+  async #writeSource(folder: string, config: Item, { files }: ManifestActionSource): Promise<void> {
     const invalidPath = Object.keys(files).find((name) => !isValidSourcePath(name));
     if (invalidPath !== undefined)
       throw new CliError(

@@ -4,7 +4,7 @@
  */
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { ServiceResponseError, type SvcRequest, type SvcResponse } from "./client.js";
+import { ServiceResponseError, type CliApiRequestOptions, type CliApiResponse } from "./client.js";
 import { CliError, createUsageError, InterruptedError, UnrecoverableError } from "./failure.js";
 import { startLocalServer } from "./local-server.js";
 import { Project } from "./project.js";
@@ -31,7 +31,7 @@ export interface ProjectTestOptions {
   isRepeated: boolean;
 }
 
-type SendRequest = (method: string, path: string, request?: SvcRequest) => Promise<SvcResponse>;
+type SendRequest = (method: string, path: string, request?: CliApiRequestOptions) => Promise<CliApiResponse>;
 
 interface TestApp {
   sendRequest: SendRequest;

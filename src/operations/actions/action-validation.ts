@@ -12,7 +12,7 @@ import { findParseResultFault } from "../../rules/code.js";
 import { isObject } from "../../rules/describe-value.js";
 import { findTriggersFault, toStoredTriggers } from "../../rules/trigger-input.js";
 import { refuseUnknownFields } from "../../rules/unknown-fields.js";
-import { getValidationErrorPosition } from "../../rules/validation-table.js";
+import { getValidationTableIndex } from "../../rules/validation-table.js";
 import { findRouteConflictError } from "../http/routes.js";
 import {
   type DependencyResolver,
@@ -70,7 +70,7 @@ async function withFreeNameAndPaths(
   };
   const validatedAction = await validate().catch(async (error: unknown) => {
     if (!(error instanceof ActionError)) throw error;
-    const isAfter = (status: Status) => getValidationErrorPosition(error.status) > getValidationErrorPosition(status);
+    const isAfter = (status: Status) => getValidationTableIndex(error.status) > getValidationTableIndex(status);
     const [name, triggers] = [readProperty(data, "name"), readProperty(data, "triggers")];
     // Checks the name for duplicates only if `error` is listed after NAME_ALREADY_EXISTS: then the name is valid.
     if (isAfter("NAME_ALREADY_EXISTS") && isText(name) && (await isNameTaken(manager, appId, name, exceptId))) {

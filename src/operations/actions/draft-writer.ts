@@ -9,7 +9,7 @@ import { ACTIONS_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { type ActionInput, omitActionSourceIfNull } from "../../rules/action-input.js";
 import { isStoredScript, type StoredScriptAsset } from "../../rules/packages.js";
-import { computeUpdatedAt } from "../../rules/precondition.js";
+import { computeNextUpdatedAt } from "../../rules/precondition.js";
 import type { TriggerEndpoints } from "../http/endpoints.js";
 import { writeRoutes } from "../http/routes.js";
 import type { ScriptQuota } from "../packages/script-quota.js";
@@ -96,7 +96,7 @@ export class DraftWriter {
   async store(manager: EntityManager, row: ActionRow, { input, assets }: ValidatedAction): Promise<void> {
     await checkTotalActionSize(manager, row, input);
     const addedScripts = findAddedScripts(assets, row.assets ?? []);
-    Object.assign(assignAuthoredFields(row, input), { assets, updatedAt: computeUpdatedAt(row.updatedAt) });
+    Object.assign(assignAuthoredFields(row, input), { assets, updatedAt: computeNextUpdatedAt(row.updatedAt) });
     await rejectDuplicateName(writeActionRow(manager, row), createNameTakenError(input.name));
     await this.options.quota.checkSavedScripts(manager, row.appId, addedScripts);
     await writeRoutes(manager, row);

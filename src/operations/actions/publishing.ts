@@ -5,7 +5,7 @@ import { ActionRow } from "../../data/action.js";
 import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { computeUpdatedAt } from "../../rules/precondition.js";
+import { computeNextUpdatedAt } from "../../rules/precondition.js";
 import { findRouteConflictError, writeRoutes } from "../http/routes.js";
 import { NO_RESOLVED_DEPENDENCIES, type ResolvedDependencies } from "../packages/packages.js";
 import { recordChange } from "../records/audit.js";
@@ -60,7 +60,7 @@ async function requirePublishable(
 
 function overwriteLiveVersion(liveVersion: ActionRow | null, master: ActionRow): ActionRow {
   const { appId, id: masterId, actionVersion, assets } = master;
-  const link = { appId, masterId, actionVersion, assets, updatedAt: computeUpdatedAt(liveVersion?.updatedAt) };
+  const link = { appId, masterId, actionVersion, assets, updatedAt: computeNextUpdatedAt(liveVersion?.updatedAt) };
   return Object.assign(assignAuthoredFields(liveVersion ?? new ActionRow(), pickAuthoredFields(master)), link);
 }
 

@@ -8,8 +8,8 @@ import { type Db, rows } from "../../data/database.js";
 import {
   type AlertRuleState,
   type AppQueueState,
-  computeStateAfterCheck,
-  computeStateAfterRun,
+  computeAlertStateAfterCheck,
+  computeAlertStateAfterRun,
   type EndedRun,
   NEW_ALERT_STATE,
 } from "../../rules/alert-conditions.js";
@@ -141,7 +141,7 @@ class RuleEvaluations {
       const subject = run.finishedAt >= rule.since ? affectedActionId(rule, run.actionId) : null;
       if (subject === null) continue;
       const alertCase = this.of(rule, subject);
-      this.changeState(alertCase, computeStateAfterRun(rule, alertCase.currentState, run));
+      this.changeState(alertCase, computeAlertStateAfterRun(rule, alertCase.currentState, run));
     }
   }
 
@@ -161,7 +161,7 @@ class RuleEvaluations {
         isTickOverdue: isOverdue,
         oldestQueuedMs: oldestQueuedMs.get(rule.appId) ?? 0,
       };
-      this.changeState(alertCase, computeStateAfterCheck(rule, alertCase.currentState, alertMoment));
+      this.changeState(alertCase, computeAlertStateAfterCheck(rule, alertCase.currentState, alertMoment));
     }
   }
 

@@ -8,7 +8,7 @@ import { BROWSER_HOLDER_ID } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
 import { BODY_MAX_BYTES, JSON_MAX_DEPTH, RESULT_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { CLIENT_RUN_ERROR_MAX_CHARACTERS } from "../../rules/client-report.js";
+import { CLIENT_RUN_ERROR_MAX_CHARACTERS } from "../../rules/client-run-report.js";
 import { isObject, nestsDeeperThan } from "../../rules/describe-value.js";
 import { JsonText } from "../../rules/json-text.js";
 import { createFlatShape, refuseUnknownFields, type Shape, throwIfUnknownField } from "../../rules/unknown-fields.js";

@@ -6,21 +6,21 @@ import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { createThreadPool } from "../../engine/threads.js";
 import { ActionError, type Status } from "../../errors.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
-import type * as clientReport from "../../rules/client-report.js";
-import type { ParsedClientReport } from "../../rules/client-report.js";
+import type * as clientReport from "../../rules/client-run-report.js";
+import type { ParsedClientRunReport } from "../../rules/client-run-report.js";
 import { JsonText } from "../../rules/json-text.js";
 
 const MAX_CONCURRENT_REPORTS = 2;
 
-const reportThreadPool = createThreadPool<string, ParsedClientReport>({
-  module: new URL("../../rules/client-report.js", import.meta.url),
-  name: "parseLargeClientReport" satisfies keyof typeof clientReport,
+const reportThreadPool = createThreadPool<string, ParsedClientRunReport>({
+  module: new URL("../../rules/client-run-report.js", import.meta.url),
+  name: "parseLargeClientRunReport" satisfies keyof typeof clientReport,
   memoryMb: 256,
   timeoutMs: 10_000,
 });
 const reportSemaphore = new FairSemaphore(MAX_CONCURRENT_REPORTS, 1);
 
-const FAULT_MESSAGES: Record<NonNullable<ParsedClientReport["fault"]>, [Status, string]> = {
+const FAULT_MESSAGES: Record<NonNullable<ParsedClientRunReport["fault"]>, [Status, string]> = {
   invalid: ["REQUEST_INVALID", "the body is not valid JSON"],
   deep: ["PAYLOAD_INVALID", `"payload" and "result" must not be nested deeper than ${JSON_MAX_DEPTH} levels`],
   huge: ["REQUEST_INVALID", "the body must not contain a number above 1.8e308"],

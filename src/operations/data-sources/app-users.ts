@@ -7,7 +7,7 @@ import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { createAccessDeniedError } from "../../rules/entries/entry-access.js";
 import type { EntryData } from "../../rules/entries/entry-input.js";
-import { createTextHookFunction } from "../../rules/entries/hooks.js";
+import { createTextNormalizer } from "../../rules/entries/hooks.js";
 import { parseSignInWhere } from "../../rules/entries/sign-in.js";
 import type { VerificationChannel } from "../../rules/verification.js";
 import { createHashQueueKey, type HashQueueKey, matchesHash } from "../records/hashes.js";
@@ -203,7 +203,7 @@ export class AppUsers {
     { source, identifyingValues: known, secretValues: secrets, attemptKeys: subjects }: SignInRequest,
   ): Promise<AppUser> {
     const { read, attempts } = this.options;
-    const normalize = createTextHookFunction(source.hooks, null);
+    const normalize = createTextNormalizer(source.hooks, null);
     const normalizedNames = normalize(known);
     const guessedSubjects = subjects.map((subject) => [source.id, normalize(subject)]);
     let appUser: { id: number; data: EntryData } | undefined;

@@ -6,7 +6,7 @@ import { DATA_SOURCES_PER_APP } from "../../limits.js";
 import { type Caller, isPersonCaller } from "../../rules/access.js";
 import { NewColumnCollector } from "../../rules/entries/columns.js";
 import {
-  checkIsUsersChange,
+  checkIsUsersFlagChange,
   parseDataSourceChange,
   parseNewDataSource,
 } from "../../rules/entries/data-source-input.js";
@@ -144,7 +144,7 @@ export class DataSources {
     const hashedColumns = [...new Set(listHashedColumns(hooks))];
     rejectUniqueHashedIndexes(requestedIndexes, hashedColumns);
     const { isUsers = false } = more;
-    checkIsUsersChange(isUsers, { before: false, mayMark: isPersonCaller(caller), hashed: hashedColumns });
+    checkIsUsersFlagChange(isUsers, { before: false, mayMark: isPersonCaller(caller), hashed: hashedColumns });
     const first = await validatedEntries({ hooks, hashedColumns }, entries, createHashQueueKey(appId, caller));
     receivedDataLimiter.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)), entries.length + 1);
     const met = new NewColumnCollector(columns);
@@ -183,7 +183,7 @@ export class DataSources {
     const hashed = [...hashedColumns, ...listHashedColumns(fields.hooks ?? [])];
     rejectUniqueHashedIndexes(requestedIndexes ?? before, hashed);
     checkHookPlaceholders(fields.hooks ?? [], fields.columns ?? columns);
-    checkIsUsersChange(fields.isUsers, { before: isUsers, mayMark: isPersonCaller(caller), hashed });
+    checkIsUsersFlagChange(fields.isUsers, { before: isUsers, mayMark: isPersonCaller(caller), hashed });
     receivedDataLimiter.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)));
     const target = { appId, id, precondition };
     const saveDefinition = () =>

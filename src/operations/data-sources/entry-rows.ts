@@ -1,7 +1,7 @@
 /** Builds SQL that selects entries, and converts the selected rows to the form that callers receive. */
 import { LIST_PAGE_MAX_BYTES } from "../../limits.js";
 import { UNRESTRICTED_ENTRY_SCOPE, type VisibleEntryScope } from "../../rules/entry-query/options.js";
-import type { DocumentSource } from "../../rules/entry-query/path.js";
+import type { QueriedDocument } from "../../rules/entry-query/path.js";
 import type { SqlStatement } from "../../rules/entry-query/statement.js";
 import { compileWhere } from "../../rules/entry-query/where.js";
 import { readJsonFieldTexts } from "../../rules/json-scan.js";
@@ -28,7 +28,7 @@ export interface EntryView {
  * Returns the SQL expressions for an entry, which `compileWhere` uses to compile a query.
  * @param entry SQL alias of the entry
  */
-export const createEntryDocumentSource = (entry: string, canSee: (column: string) => boolean): DocumentSource => ({
+export const createEntryDocumentSource = (entry: string, canSee: (column: string) => boolean): QueriedDocument => ({
   documentSql: `${entry}.doc`,
   entryAlias: entry,
   canSeeColumn: canSee,

@@ -10,7 +10,7 @@ import {
   type EntryPermissions,
 } from "../../rules/entries/entry-access.js";
 import { type EntryData, serializeEntry } from "../../rules/entries/entry-input.js";
-import { createTextHookFunction } from "../../rules/entries/hooks.js";
+import { createTextNormalizer } from "../../rules/entries/hooks.js";
 import { type HashQueueKey, hashText, requireHashableText } from "../records/hashes.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 
@@ -37,7 +37,7 @@ export function createEntryValidator(
   { grant, trusted, turn }: { grant: EntryPermissions; trusted: boolean; turn: HashQueueKey },
 ): EntryValidator {
   const hashesMax = trusted ? MAX_HASHES_OF_TRUSTED_REQUEST : MAX_HASHES_OF_PAGE_REQUEST;
-  const applyTextHooks = createTextHookFunction(source.hooks, verb);
+  const applyTextHooks = createTextNormalizer(source.hooks, verb);
   let hashes = 0;
 
   async function hashColumns(data: EntryData): Promise<EntryData> {

@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import pg from "pg";
 import { isObject } from "../../rules/describe-value.js";
 import {
-  type DocumentSource,
+  type QueriedDocument,
   hasArrayOnPathSql,
   jsonTypesAlongPathSql,
   type Path,
@@ -36,7 +36,7 @@ class LiteralStatement extends SqlStatement {
   }
 }
 
-const ENTRY_SQL_SOURCE: DocumentSource = { documentSql: "doc", entryAlias: null, canSeeColumn: () => true };
+const ENTRY_SQL_SOURCE: QueriedDocument = { documentSql: "doc", entryAlias: null, canSeeColumn: () => true };
 
 export const listIndexColumnPaths = (definition: IndexDefinition): readonly string[] => {
   if (typeof definition === "string") return [definition];

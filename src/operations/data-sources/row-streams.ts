@@ -10,7 +10,7 @@ import { ENTRY_MAX_BYTES } from "../../limits.js";
 import {
   CsvError,
   CsvParser,
-  DELIMITER_DETECTION_CHARACTERS,
+  DELIMITER_SAMPLE_MAX_CHARACTERS,
   detectDelimiter,
   isValidDelimiter,
 } from "../../rules/csv.js";
@@ -109,10 +109,10 @@ async function* readWithSample(text: AsyncIterable<string>): AsyncGenerator<{ pa
       continue;
     }
     formatSample += part;
-    if (formatSample.length < DELIMITER_DETECTION_CHARACTERS) continue;
-    yield { part: formatSample.slice(0, DELIMITER_DETECTION_CHARACTERS), isWhole: false };
-    if (formatSample.length > DELIMITER_DETECTION_CHARACTERS)
-      yield { part: formatSample.slice(DELIMITER_DETECTION_CHARACTERS), isWhole: false };
+    if (formatSample.length < DELIMITER_SAMPLE_MAX_CHARACTERS) continue;
+    yield { part: formatSample.slice(0, DELIMITER_SAMPLE_MAX_CHARACTERS), isWhole: false };
+    if (formatSample.length > DELIMITER_SAMPLE_MAX_CHARACTERS)
+      yield { part: formatSample.slice(DELIMITER_SAMPLE_MAX_CHARACTERS), isWhole: false };
     formatSample = null;
   }
   if (formatSample !== null) yield { part: formatSample, isWhole: true };

@@ -7,7 +7,7 @@ import type { Logger } from "pino";
 import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { type Caller, isPersonCaller } from "../../rules/access.js";
-import { checkIsUsersChange, type DataSourceFields } from "../../rules/entries/data-source-input.js";
+import { checkIsUsersFlagChange, type DataSourceFields } from "../../rules/entries/data-source-input.js";
 import { listHashedColumns } from "../../rules/entries/hooks.js";
 import { type ExpectedETags, NEXT_UPDATED_AT_SQL } from "../../rules/precondition.js";
 import { recordChange } from "../records/audit.js";
@@ -149,7 +149,7 @@ export class DataSourceDefinitionStore {
   /**
    * Changes those properties of the data source that `fields` contains. Other properties keep their values.
    * @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED; REQUEST_INVALID if a unique index would have a hashed column; the
-   *   errors of `checkIsUsersChange`
+   *   errors of `checkIsUsersFlagChange`
    */
   async change(
     executor: SqlClient,
@@ -171,7 +171,7 @@ export class DataSourceDefinitionStore {
     ]);
     // Another request may have added a hash hook or a unique index, or changed `isUsers`, since the caller checked its request.
     const { hashedColumns } = after!;
-    checkIsUsersChange(fields.isUsers, {
+    checkIsUsersFlagChange(fields.isUsers, {
       before: before.isUsers,
       mayMark: isPersonCaller(caller),
       hashed: hashedColumns,

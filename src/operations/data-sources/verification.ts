@@ -7,11 +7,11 @@ import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import type { EntryData } from "../../rules/entries/entry-input.js";
-import { createTextHookFunction } from "../../rules/entries/hooks.js";
+import { createTextNormalizer } from "../../rules/entries/hooks.js";
 import { parseReference } from "../../rules/reference.js";
 import { refuseUnknownFields } from "../../rules/unknown-fields.js";
 import {
-  buildCodeMessage,
+  buildVerificationMessage,
   parseVerificationRequest,
   parseVerificationRules,
   VERIFICATION_SETTING_KEY,
@@ -81,7 +81,7 @@ export class AppUserVerification {
     channel: VerificationChannel,
     input: string,
   ): Promise<CodeRecipient> {
-    const normalizedValue = createTextHookFunction(source.hooks, null)({ [column]: input });
+    const normalizedValue = createTextNormalizer(source.hooks, null)({ [column]: input });
     const values = [source.appId, source.id, JSON.stringify(normalizedValue)];
     const [entry] = await this.options.read<{ id: number; data: EntryData }>(
       source.appId,
@@ -141,7 +141,7 @@ export class AppUserVerification {
     const code = createVerificationCode();
     // Calls `prepare` before the transaction, because `prepare` needs another database connection. If all transactions
     // waited for such a connection, none could end.
-    const sendCode = await outboxWriter.prepare(caller, appId, [buildCodeMessage(rules, by, address, code)], purpose);
+    const sendCode = await outboxWriter.prepare(caller, appId, [buildVerificationMessage(rules, by, address, code)], purpose);
     await db.transaction(async (manager) => {
       const { credentialId } = caller;
       await this.codes.save(manager, code, { credentialId, appId, purposeHash: hash, dataSourceId, entryId, address });
@@ -159,7 +159,7 @@ export class AppUserVerification {
     const { appId } = recipient.source;
     // Builds a message only to validate the address. So an invalid address is rejected before the request is counted,
     // even if no user has this address.
-    buildCodeMessage(rules, recipient.by, recipient.address, "000000");
+    buildVerificationMessage(rules, recipient.by, recipient.address, "000000");
     const requester =
       caller.address === undefined ? `credential ${caller.credentialId}` : getAddressBlock(caller.address);
     await this.codes.countRequest({ appId, sender: requester, to: [recipient.by, recipient.address] });

@@ -4,7 +4,7 @@ import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, createRateLimitError, getHttpStatus } from "../../errors.js";
 import { RATE_WINDOW_MS } from "../../limits.js";
 import { getAddressBlock } from "../../rules/address-block.js";
-import { findPulledRef } from "../../rules/git-input.js";
+import { findPulledRefByName } from "../../rules/git-input.js";
 import { isAuthenticGitWebhook, parsePushedRef } from "../../rules/git-webhook.js";
 import type { SignedRequest } from "../../rules/http/signatures.js";
 import type { AccessChecks } from "../access/access-checks.js";
@@ -47,7 +47,7 @@ export class GitWebhooks {
     try {
       await pulls.pullInTurn({
         ...{ appId, isPlan: false, webhookId: id, reviewedCommit: null },
-        resolveRef: (row) => row && findPulledRef(ref, row),
+        resolveRef: (row) => row && findPulledRefByName(ref, row),
         resolveAuthor: (row) => connections.callerOf(appId, row),
         checkPermission: (caller, operation) => accessChecks.recheck(caller, operation, appId),
         stopping: this.runningPulls.signal,
@@ -141,7 +141,7 @@ export class GitWebhooks {
     const isSigned = row && isAuthenticGitWebhook(row.provider, request, await connections.secretOf(appId, row));
     if (!isSigned) throw new ActionError("SIGNATURE_INVALID");
     const ref = parsePushedRef(request.body, request.header("content-type"));
-    const pushed = ref === null ? null : findPulledRef(ref, row);
+    const pushed = ref === null ? null : findPulledRefByName(ref, row);
     if (!pushed) return { status: "IGNORED" };
     const { networkAddress: address } = request;
     await accessChecks.countGitWebhook({ caller: null, ...(address !== undefined && { address }) }, appId);

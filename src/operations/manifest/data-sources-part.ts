@@ -8,7 +8,7 @@ import { ActionError, type DocumentPartFault } from "../../errors.js";
 import { DATA_SOURCES_PER_APP } from "../../limits.js";
 import { type Caller, isPersonCaller } from "../../rules/access.js";
 import {
-  checkIsUsersChange,
+  checkIsUsersFlagChange,
   parseDataSourceChange,
   parseNewDataSource,
 } from "../../rules/entries/data-source-input.js";
@@ -89,7 +89,7 @@ function planSourceWrite(
   const hashedColumns = [...new Set([...(before?.hashedColumns ?? []), ...listHashedColumns(input.hooks)])];
   rejectUniqueHashedIndexes(input.indexes, hashedColumns);
   const isUsers = { before: before?.isUsers ?? false, mayMark: isPersonCaller(caller), hashed: hashedColumns };
-  checkIsUsersChange(input.isUsers, isUsers);
+  checkIsUsersFlagChange(input.isUsers, isUsers);
   const changedFields = before
     ? COMPARED_FIELDS.filter((field) => !isDeepStrictEqual(input[field], before[field]))
     : [...COMPARED_FIELDS];

@@ -4,7 +4,7 @@
  */
 import { createHmac, hkdfSync, timingSafeEqual } from "node:crypto";
 import type { KeyRing } from "../../engine/key-ring.js";
-import { MEDIA_LINK_MAX_SECONDS, parseMediaLinkSeconds } from "../../rules/media-fields.js";
+import { MEDIA_LINK_LIFETIME_MAX_SECONDS, parseMediaLinkLifetimeSeconds } from "../../rules/media-fields.js";
 import type { AdmittedRequest } from "../access/access-checks.js";
 import type { MediaFiles } from "./files.js";
 import type { MediaRightsResolver } from "./media-callers.js";
@@ -49,7 +49,7 @@ const oldLinkText = (appId: number, { id }: LinkedFile, expires: string): string
 
 /** True if a URL with this expiry time can only have been signed after the file was created, because URLs have a maximum lifetime. */
 const isSignedAfterCreation = ({ createdAt }: LinkedFile, expires: string): boolean =>
-  (Number(expires) - MEDIA_LINK_MAX_SECONDS) * 1000 > createdAt.getTime();
+  (Number(expires) - MEDIA_LINK_LIFETIME_MAX_SECONDS) * 1000 > createdAt.getTime();
 
 export class SignedMediaUrls {
   constructor(private readonly options: SignedMediaUrlsOptions) {}
@@ -63,7 +63,7 @@ export class SignedMediaUrls {
     const grants = await mediaRights.grantsFor(admission);
     const file = await files.findOrThrow(grants, appId, id);
     grants.requireRight(file.rules, "read");
-    const expires = Math.floor(Date.now() / 1000) + parseMediaLinkSeconds(expiresIn);
+    const expires = Math.floor(Date.now() / 1000) + parseMediaLinkLifetimeSeconds(expiresIn);
     const signature = signText(ring.getCurrentKey(), linkText(appId, file, String(expires))).toString("base64url");
     const url = `${fileContentUrl(baseUrl, appId, id)}?expires=${expires}&signature=${signature}`;
     return { url, expiresAt: new Date(expires * 1000).toISOString() };

@@ -8,7 +8,7 @@ import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { requireText } from "../../rules/fields.js";
 import {
-  computeUpdatedAt,
+  computeNextUpdatedAt,
   type ExpectedETags,
   type ListItemVersion,
   requireExpectedItemVersion,
@@ -199,7 +199,7 @@ export class Members {
     for (const sql of DELETE_APP_ROLES) {
       for (const { at } of await rows<{ at: Date }>(manager, sql, [appId, personId])) clearedAt.push(at);
     }
-    const at = computeUpdatedAt(clearedAt[0]);
+    const at = computeNextUpdatedAt(clearedAt[0]);
     if (role === "editor") await manager.query(INSERT_APP_EDITOR, [appId, personId, at]);
     else await manager.query(INSERT_APP_MEMBER, [appId, personId, role, at]);
     await revokeInvalidOneTimeLinks(manager, personId);

@@ -6,7 +6,7 @@ import type { Logger } from "pino";
 import type { Db } from "../../data/database.js";
 import type { DatabaseNotifications as Notices } from "../../engine/notifications.js";
 import type { Caller } from "../../rules/access.js";
-import { isUserInScope } from "../../rules/scope.js";
+import { isUserInScope } from "../../rules/notification-scope.js";
 import { createLiveSource, type LiveSource } from "../records/live-source.js";
 import {
   listNotificationsPublishedAfter,

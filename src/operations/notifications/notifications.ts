@@ -12,7 +12,7 @@ import { refuseField } from "../../rules/fields.js";
 import {
   ALL_NOTIFICATIONS,
   NOTIFICATION_STATUSES,
-  NOTIFICATIONS_PER_BATCH,
+  NOTIFICATIONS_PER_BATCH_MAX,
   type NotificationFields,
   type NotificationStatus,
   parseNotification,
@@ -25,7 +25,7 @@ import {
   selectIdsThatFitOnPage,
 } from "../../rules/page.js";
 import { type ExpectedETags, requireExpectedVersion } from "../../rules/precondition.js";
-import { isUserInScope } from "../../rules/scope.js";
+import { isUserInScope } from "../../rules/notification-scope.js";
 import { recordChange } from "../records/audit.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import {
@@ -237,8 +237,8 @@ export class NotificationsService {
    * @throws ActionError REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED
    */
   async insertAll(caller: Caller, appId: number, body: unknown): Promise<Notification[]> {
-    if (!Array.isArray(body) || body.length === 0 || body.length > NOTIFICATIONS_PER_BATCH) {
-      const message = `the batch must be an array of 1 to ${NOTIFICATIONS_PER_BATCH} notifications (got ${describeValue(body)})`;
+    if (!Array.isArray(body) || body.length === 0 || body.length > NOTIFICATIONS_PER_BATCH_MAX) {
+      const message = `the batch must be an array of 1 to ${NOTIFICATIONS_PER_BATCH_MAX} notifications (got ${describeValue(body)})`;
       throw new ActionError("REQUEST_INVALID", message);
     }
     return this.insertBodies(caller, appId, body, (index) => `[${index}]`);

@@ -6,7 +6,7 @@ import type { Logger } from "pino";
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { type AddressCheckedConnections, NotConnectedError } from "../../engine/checked-connections.js";
 import { createPushRequest } from "../../engine/push-message.js";
-import type { NotificationScope } from "../../rules/scope.js";
+import type { NotificationScope } from "../../rules/notification-scope.js";
 import { DeliveryTracker } from "../delivery-tracker.js";
 import type { FindCredentialsInScope } from "./reader.js";
 import type { ReadVapidKeys } from "./vapid-keys.js";

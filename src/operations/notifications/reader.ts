@@ -2,7 +2,7 @@
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import type { ReadAppSession } from "../../rules/app-session.js";
-import { isUserInScope, type NotificationScope, type ScopeUser } from "../../rules/scope.js";
+import { isUserInScope, type NotificationScope, type ScopeUser } from "../../rules/notification-scope.js";
 import { IS_CREDENTIAL_VALID_SQL } from "../access/credential-validity.js";
 
 /** PostgreSQL channel. A message `appId:credentialId` reports a sign-in or sign-out on the page with this credential. */

@@ -2,8 +2,8 @@
 import { describeValue, isObject } from "../describe-value.js";
 import { createAiPolicyError } from "./failure.js";
 
-export const AI_CALLS = ["completions", "embeddings", "image", "transcribe"] as const;
-export type AiCallKind = (typeof AI_CALLS)[number];
+export const AI_CALL_KINDS = ["completions", "embeddings", "image", "transcribe"] as const;
+export type AiCallKind = (typeof AI_CALL_KINDS)[number];
 
 export interface AiToolCall {
   id: string;

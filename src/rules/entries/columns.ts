@@ -4,7 +4,7 @@ import { ActionError } from "../../errors.js";
 import { describeValue, findUnstorableCharacter } from "../describe-value.js";
 import { refuseField } from "../fields.js";
 
-export const COLUMN_MAX_CHARACTERS = 255;
+export const COLUMN_NAME_MAX_CHARACTERS = 255;
 /**
  * Maximum number of names in a data source's list of columns. The limit stops visitors from making the list longer and longer: further
  * columns of entries are not listed.
@@ -14,9 +14,9 @@ export const LISTED_COLUMNS_PER_DATA_SOURCE_MAX = 1_000;
 /** Checks the name of a column. @throws REQUEST_INVALID that contains `fieldPath` */
 export function checkColumnName(name: string, fieldPath: string): void {
   const isValid =
-    name !== "" && name.length <= COLUMN_MAX_CHARACTERS && findUnstorableCharacter(name) < 0 && name !== "__proto__";
+    name !== "" && name.length <= COLUMN_NAME_MAX_CHARACTERS && findUnstorableCharacter(name) < 0 && name !== "__proto__";
   if (isValid) return;
-  const expected = `must have a name of 1 to ${COLUMN_MAX_CHARACTERS} characters other than __proto__`;
+  const expected = `must have a name of 1 to ${COLUMN_NAME_MAX_CHARACTERS} characters other than __proto__`;
   throw new ActionError("REQUEST_INVALID", `each column of ${fieldPath} ${expected} (got ${describeValue(name)})`);
 }
 

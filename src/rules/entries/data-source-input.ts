@@ -63,7 +63,7 @@ function parseField(
  * Checks a change of `isUsers`, which makes the entries of a data source the users of the app. This needs an editor and a hashed column.
  * @throws FORBIDDEN, REQUEST_INVALID
  */
-export function checkIsUsersChange(
+export function checkIsUsersFlagChange(
   isUsers: boolean | undefined,
   { before, mayMark, hashed }: { before: boolean; mayMark: boolean; hashed: readonly string[] },
 ): void {

@@ -17,7 +17,7 @@ import { HOOK_VERBS, type HookVerb } from "./sending-hooks.js";
 
 /** Maximum nesting depth of an entry's data. Deeper values could overflow the stack in recursive code of pages and queries. */
 const DATA_MAX_DEPTH = 100;
-export const COLUMNS_PER_ENTRY = 1_000;
+export const COLUMNS_PER_ENTRY_MAX = 1_000;
 
 export type EntryData = Record<string, unknown>;
 
@@ -37,10 +37,10 @@ function hasUnstorableText(value: unknown): boolean {
 export function serializeEntry(data: unknown, fieldPath: string): string {
   if (!isObject(data)) refuseField(fieldPath, "an object with a value for each column", data);
   const columns = Object.keys(data);
-  if (columns.length > COLUMNS_PER_ENTRY) {
+  if (columns.length > COLUMNS_PER_ENTRY_MAX) {
     throw new ActionError(
       "REQUEST_INVALID",
-      `${fieldPath} must have at most ${COLUMNS_PER_ENTRY} columns (got ${columns.length})`,
+      `${fieldPath} must have at most ${COLUMNS_PER_ENTRY_MAX} columns (got ${columns.length})`,
     );
   }
   for (const column of columns) {

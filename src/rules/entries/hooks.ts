@@ -21,13 +21,13 @@ import {
 const HOOK_OPERATIONS = ["trim", "lower", "upper", "hash"] as const;
 type FieldOperation = (typeof HOOK_OPERATIONS)[number];
 
-export interface OperationsHook {
+export interface ColumnOperationsHook {
   type: "operations";
   runOn: readonly HookVerb[];
   fields: Readonly<Record<string, readonly FieldOperation[]>>;
 }
 
-export type EntryHook = OperationsHook | SendingHook;
+export type EntryHook = ColumnOperationsHook | SendingHook;
 
 const OPERATIONS_SHAPE = createFlatShape(["type", "runOn", "fields"]);
 
@@ -81,7 +81,7 @@ export function parseHooks(value: unknown, storedHooks: readonly EntryHook[] = [
   return value as EntryHook[];
 }
 
-const isOperationsHook = (hook: EntryHook): hook is OperationsHook => !isSendingHook(hook);
+const isOperationsHook = (hook: EntryHook): hook is ColumnOperationsHook => !isSendingHook(hook);
 
 export function listHashedColumns(hooks: readonly EntryHook[]): string[] {
   const matchingHooks = hooks
@@ -119,7 +119,7 @@ function applyOperations(text: string, operations: readonly FieldOperation[]): s
  * Creates a function that applies trim, lower and upper to the data of an entry.
  * @param verb insert or update; null to prepare values for a comparison, which uses the hooks of both
  */
-export function createTextHookFunction(
+export function createTextNormalizer(
   hooks: readonly EntryHook[],
   verb: HookVerb | null,
 ): (data: Record<string, unknown>) => Record<string, unknown> {

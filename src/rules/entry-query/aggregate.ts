@@ -18,7 +18,7 @@ import {
   requireFieldName,
   typeSortRankSql,
 } from "./expressions.js";
-import { type DocumentSource, jsonNullIfMissingSql, parsePath, sortableValueSql } from "./path.js";
+import { type QueriedDocument, jsonNullIfMissingSql, parsePath, sortableValueSql } from "./path.js";
 import type { SqlStatement } from "./statement.js";
 import { compileWhere } from "./where.js";
 
@@ -43,14 +43,14 @@ type Stage = (
   stageOptions: unknown,
   fieldPath: string,
   input: AggregateStageSql,
-  canSee: DocumentSource["canSeeColumn"],
+  canSee: QueriedDocument["canSeeColumn"],
   statement: SqlStatement,
 ) => AggregateStageSql;
 
 const createDocumentSource = (
   { areEntries }: AggregateStageSql,
-  canSee: DocumentSource["canSeeColumn"],
-): DocumentSource => ({
+  canSee: QueriedDocument["canSeeColumn"],
+): QueriedDocument => ({
   documentSql: "d",
   entryAlias: null,
   canSeeColumn: areEntries ? canSee : () => true,
@@ -152,7 +152,7 @@ const projectStage: Stage = (stageOptions, fieldPath, input, canSee, statement) 
 };
 
 /** Returns SQL for the key by which $group groups documents: a value, or an object with several values. */
-function compileGroupKey(id: unknown, fieldPath: string, at: DocumentSource, statement: SqlStatement): string {
+function compileGroupKey(id: unknown, fieldPath: string, at: QueriedDocument, statement: SqlStatement): string {
   const isOperator = isObject(id) && Object.keys(id).some((key) => key.startsWith("$"));
   if (!isObject(id) || isOperator)
     return jsonNullIfMissingSql(compileAggregateExpression(id ?? null, fieldPath, at, statement));
@@ -218,7 +218,7 @@ const STAGES: Readonly<Record<string, Stage>> = {
 export function compileAggregate(
   aggregate: unknown,
   entries: string,
-  canSee: DocumentSource["canSeeColumn"],
+  canSee: QueriedDocument["canSeeColumn"],
   statement: SqlStatement,
 ): AggregateStageSql {
   const stages = requireList(aggregate, "aggregate", AGGREGATE_STAGES_MAX, 1);

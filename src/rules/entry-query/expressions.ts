@@ -10,7 +10,7 @@ import {
 } from "./checks.js";
 import { jsonNumberSql } from "./filters.js";
 import { jsonTextSql, jsonTypeSql } from "./operators.js";
-import { type DocumentSource, jsonNullIfMissingSql, parsePath, valueAtPathSql } from "./path.js";
+import { type QueriedDocument, jsonNullIfMissingSql, parsePath, valueAtPathSql } from "./path.js";
 import type { SqlStatement } from "./statement.js";
 
 export const FIELD_NAME_MAX_CHARACTERS = 255;
@@ -31,7 +31,7 @@ export function requireFieldName(name: string, fieldPath: string): string {
 export function compileAggregateExpression(
   value: unknown,
   fieldPath: string,
-  source: DocumentSource,
+  source: QueriedDocument,
   statement: SqlStatement,
 ): string {
   if (typeof value === "string" && value.startsWith("$")) {
@@ -81,7 +81,7 @@ export interface Accumulator {
 export function compileAccumulators(
   options: Record<string, unknown>,
   fieldPath: string,
-  source: DocumentSource,
+  source: QueriedDocument,
   statement: SqlStatement,
 ): Accumulator[] {
   const names = Object.keys(options).filter((name) => name !== "_id");

@@ -7,7 +7,7 @@ import { isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
 import { rejectUnknownName, requireFields, requireList, requireQueryText } from "./checks.js";
 import { isJsonScalarSql, jsonTextSql, jsonTypeSql } from "./operators.js";
-import { anyValuePassesSql, type DocumentSource, parsePath, type ValueTestSql } from "./path.js";
+import { anyValuePassesSql, type QueriedDocument, parsePath, type ValueTestSql } from "./path.js";
 import type { SqlStatement } from "./statement.js";
 
 const TEXT_MAX_CHARACTERS = 10_000;
@@ -138,7 +138,7 @@ const CONDITION_TABLE: Record<
 export function compileColumnFilter(
   filter: unknown,
   fieldPath: string,
-  source: DocumentSource,
+  source: QueriedDocument,
   statement: SqlStatement,
 ): string {
   const { column, condition: name, value } = requireFields(filter, fieldPath, ["column", "condition", "value"]);

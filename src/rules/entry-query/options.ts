@@ -14,8 +14,8 @@ import {
 import { CURSOR_MAX_CHARACTERS } from "./order.js";
 import { parsePath } from "./path.js";
 
-export const QUERY_ENTRIES_DEFAULT = 1_000;
-export const QUERY_ENTRIES_MAX = 10_000;
+export const ENTRIES_PER_QUERY_DEFAULT = 1_000;
+export const ENTRIES_PER_QUERY_MAX = 10_000;
 const JOINED_ENTRIES_DEFAULT = 100;
 const ATTRIBUTES_MAX = 500;
 const JOIN_PAIRS_MAX = 3;
@@ -151,7 +151,7 @@ function parseJoin(name: string, value: unknown): JoinOptions {
     limit:
       join["limit"] === undefined
         ? JOINED_ENTRIES_DEFAULT
-        : requireWholeNumber(join["limit"], `${place}.limit`, 1, QUERY_ENTRIES_DEFAULT),
+        : requireWholeNumber(join["limit"], `${place}.limit`, 1, ENTRIES_PER_QUERY_DEFAULT),
   };
 }
 
@@ -176,7 +176,7 @@ export function parseFindOptions(value: unknown): FindOptions {
     order: options["order"],
     aggregate: options["aggregate"] ?? null,
     attributes: readAttributes(options["attributes"], "attributes"),
-    ...parseLimitAndOffset(options, QUERY_ENTRIES_DEFAULT, QUERY_ENTRIES_MAX),
+    ...parseLimitAndOffset(options, ENTRIES_PER_QUERY_DEFAULT, ENTRIES_PER_QUERY_MAX),
     includePagination: parseOptionalFlag(options["includePagination"], "includePagination"),
     mayPaginate: options["includePagination"] !== false,
     cursor: parseRowCursor(options["cursor"]),

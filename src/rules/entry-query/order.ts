@@ -4,7 +4,7 @@ import { ActionError } from "../../errors.js";
 import { isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
 import { ORDER_COLUMNS_MAX, requireList, throwQueryLimitError } from "./checks.js";
-import { type DocumentSource, type EntryField, entryFieldSql, type Path, parsePath, sortableValueSql } from "./path.js";
+import { type QueriedDocument, type EntryField, entryFieldSql, type Path, parsePath, sortableValueSql } from "./path.js";
 import type { SqlStatement } from "./statement.js";
 
 export interface SortKey {
@@ -15,7 +15,7 @@ export interface SortKey {
 const ID: Path = { entryField: "id" };
 
 /** Parses `order`. Adds the ID as the last sort key, so that no two entries have equal keys. @throws ActionError REQUEST_INVALID */
-export function parseOrder(order: unknown, source: DocumentSource, fieldPath = "order"): SortKey[] {
+export function parseOrder(order: unknown, source: QueriedDocument, fieldPath = "order"): SortKey[] {
   const input = order === undefined || order === null ? [] : requireList(order, fieldPath, ORDER_COLUMNS_MAX);
   const keys = input.map((element, index): SortKey => {
     const innerPath = `${fieldPath}[${index}]`;
@@ -31,7 +31,7 @@ export function parseOrder(order: unknown, source: DocumentSource, fieldPath = "
 }
 
 /** Returns SQL for the value of a sort key. Fields such as `createdAt` have their SQL type, columns of an entry the type jsonb. */
-export const sortKeySql = ({ path }: SortKey, source: DocumentSource, statement: SqlStatement): string =>
+export const sortKeySql = ({ path }: SortKey, source: QueriedDocument, statement: SqlStatement): string =>
   path.entryField === null ? sortableValueSql(path, source, statement) : entryFieldSql(path.entryField, source);
 
 /**

@@ -12,7 +12,7 @@ export type EntryField = (typeof ENTRY_FIELD_NAMES)[number];
 export type Path = { entryField: EntryField } | { entryField: null; segments: readonly string[] };
 
 /** JSON document from which queries read values, described in SQL. */
-export interface DocumentSource {
+export interface QueriedDocument {
   /** SQL of the document: a jsonb value that is never NULL. */
   documentSql: string;
   /** SQL alias of the entry's table row; null if the document is no entry, but the result of a stage of `aggregate`. */
@@ -40,7 +40,7 @@ const isEntryField = (name: string): name is EntryField => (ENTRY_FIELD_NAMES as
 export function parsePath(
   value: unknown,
   fieldPath: string,
-  source: Pick<DocumentSource, "entryAlias">,
+  source: Pick<QueriedDocument, "entryAlias">,
   allowsBareFields = false,
 ): Path {
   const name = requireQueryText(value, fieldPath, COLUMN_PATH_MAX_CHARACTERS);
@@ -63,10 +63,10 @@ export function parsePath(
 const JSON_NULL = "'null'::jsonb";
 
 /** Returns SQL for an entry's field such as `createdAt`, with the type of its table column. */
-export const entryFieldSql = (field: EntryField, source: DocumentSource): string =>
+export const entryFieldSql = (field: EntryField, source: QueriedDocument): string =>
   `${source.entryAlias}.${SQL_OF_ENTRY_FIELD[field]}`;
 
-function entryFieldJsonSql(field: EntryField, source: DocumentSource): string {
+function entryFieldJsonSql(field: EntryField, source: QueriedDocument): string {
   const sql = entryFieldSql(field, source);
   if (field === "id" || field === "order") return `to_jsonb(${sql})`;
   return `to_jsonb(to_char(${sql} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))`;
@@ -78,18 +78,18 @@ const segmentSql = (sql: string, segment: string, statement: SqlStatement): stri
     : `(${sql} -> ${statement.bind(segment, "text")})`;
 
 /** True if the caller cannot see the column. An empty path, as in $elemMatch, is the document itself, which is never hidden. */
-const isHidden = ({ segments }: { segments: readonly string[] }, source: DocumentSource): boolean =>
+const isHidden = ({ segments }: { segments: readonly string[] }, source: QueriedDocument): boolean =>
   segments.length > 0 && !source.canSeeColumn(segments[0]!);
 
 /** Returns SQL for the jsonb value at a path; NULL if it is missing. Does not look into elements of arrays along the path. */
-export function valueAtPathSql(path: Path, source: DocumentSource, statement: SqlStatement): string {
+export function valueAtPathSql(path: Path, source: QueriedDocument, statement: SqlStatement): string {
   if (path.entryField !== null) return entryFieldJsonSql(path.entryField, source);
   if (isHidden(path, source)) return "NULL::jsonb";
   return path.segments.reduce((sql, segment) => segmentSql(sql, segment, statement), source.documentSql);
 }
 
 /** Returns SQL for the value at a path; JSON's null if it is missing. Indexes and `order` use this SQL. */
-export const sortableValueSql = (path: Path, source: DocumentSource, statement: SqlStatement): string =>
+export const sortableValueSql = (path: Path, source: QueriedDocument, statement: SqlStatement): string =>
   `COALESCE(${valueAtPathSql(path, source, statement)}, ${JSON_NULL})`;
 
 export const jsonNullIfMissingSql = (value: string): string => `COALESCE(${value}, ${JSON_NULL})`;
@@ -110,7 +110,7 @@ const isNonEmptyArraySql = (key: string): string => `(${key} > 'true'::jsonb AND
 /** Returns SQL for the JSON type of each value before the path's end, except those before an array index, which are not searched. */
 export function jsonTypesAlongPathSql(
   segments: readonly string[],
-  source: DocumentSource,
+  source: QueriedDocument,
   statement: SqlStatement,
 ): string[] {
   return segments.slice(1).flatMap((next, index) => {
@@ -127,7 +127,7 @@ export function jsonTypesAlongPathSql(
  */
 export function hasArrayOnPathSql(
   segments: readonly string[],
-  source: DocumentSource,
+  source: QueriedDocument,
   statement: SqlStatement,
   elements = true,
 ): string | null {
@@ -140,7 +140,7 @@ export function hasArrayOnPathSql(
 /** Returns SQL for a FROM clause with one row for each value at the path, including elements of arrays along the path. */
 function valuesFromClause(
   segments: readonly string[],
-  source: DocumentSource,
+  source: QueriedDocument,
   statement: SqlStatement,
   elements: boolean,
 ) {
@@ -172,7 +172,7 @@ function valuesFromClause(
  */
 export function anyValuePassesSql(
   path: Path,
-  source: DocumentSource,
+  source: QueriedDocument,
   statement: SqlStatement,
   tests: readonly ValueTestSql[],
   reach: ReachableValues,

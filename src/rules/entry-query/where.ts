@@ -12,7 +12,7 @@ import {
 } from "./checks.js";
 import { compileColumnFilter } from "./filters.js";
 import { jsonTypeSql, type OperatorTest, QUERY_OPERATORS } from "./operators.js";
-import { anyValuePassesSql, type DocumentSource, type Path, parsePath } from "./path.js";
+import { anyValuePassesSql, type QueriedDocument, type Path, parsePath } from "./path.js";
 import type { SqlStatement } from "./statement.js";
 
 const COLUMN_OPERATORS = [...Object.keys(QUERY_OPERATORS), "$all", "$not", "$elemMatch"];
@@ -30,7 +30,7 @@ const RANGE_OPERATORS = ["$gt", "$gte", "$lt", "$lte"];
 /** Value to which an operator applies, and the nesting depth of the operator in the `where`. */
 interface OperatorTarget {
   path: Path;
-  source: DocumentSource;
+  source: QueriedDocument;
   depth: number;
 }
 
@@ -46,7 +46,7 @@ class WhereCompiler {
     if (depth > WHERE_MAX_DEPTH) throwQueryLimitError(`${fieldPath} must nest at most ${WHERE_MAX_DEPTH} levels`);
   }
 
-  compileObject(where: unknown, fieldPath: string, source: DocumentSource, depth: number): string {
+  compileObject(where: unknown, fieldPath: string, source: QueriedDocument, depth: number): string {
     if (!isObject(where)) refuseField(fieldPath, 'an object with conditions, such as {"Status": "open"}', where);
     this.countOperator(fieldPath, depth);
     const conditions = Object.entries(where).map(([key, value]) => {
@@ -61,7 +61,7 @@ class WhereCompiler {
     key: string,
     value: unknown,
     fieldPath: string,
-    source: DocumentSource,
+    source: QueriedDocument,
     depth: number,
   ): string {
     const innerPath = `${fieldPath}.${key}`;
@@ -80,12 +80,12 @@ class WhereCompiler {
     return `${key === "$nor" ? "NOT " : ""}(${innerConditions.join(" OR ")})`;
   }
 
-  private compileFilterCondition(filter: unknown, fieldPath: string, source: DocumentSource, depth: number): string {
+  private compileFilterCondition(filter: unknown, fieldPath: string, source: QueriedDocument, depth: number): string {
     this.countOperator(fieldPath, depth);
     return compileColumnFilter(filter, fieldPath, source, this.statement);
   }
 
-  private compileField(path: Path, value: unknown, fieldPath: string, source: DocumentSource, depth: number): string {
+  private compileField(path: Path, value: unknown, fieldPath: string, source: QueriedDocument, depth: number): string {
     const at: OperatorTarget = { path, source, depth };
     const keys = isObject(value) ? Object.keys(value) : [];
     if (!keys.some((key) => key.startsWith("$"))) return this.compileOperator("$eq", { $eq: value }, fieldPath, at);
@@ -162,7 +162,7 @@ class WhereCompiler {
     const isElementTest = Object.keys(operand).some((key) => COLUMN_OPERATORS.includes(key) && key !== "$not");
     const test = (value: string) => {
       const name = this.statement.createAlias();
-      const element: DocumentSource = { documentSql: `${name}.v`, entryAlias: null, canSeeColumn: () => true };
+      const element: QueriedDocument = { documentSql: `${name}.v`, entryAlias: null, canSeeColumn: () => true };
       // The empty path is the element itself.
       const condition = isElementTest
         ? this.compileField({ entryField: null, segments: [] }, operand, fieldPath, element, field.depth + 1)
@@ -180,7 +180,7 @@ class WhereCompiler {
  */
 export function compileWhere(
   where: unknown,
-  source: DocumentSource,
+  source: QueriedDocument,
   statement: SqlStatement,
   fieldPath = "where",
 ): string {

@@ -2,7 +2,7 @@
  * Script `/client/app-page.js`: the default page of an app that has no page of its own. It uses only the client
  * library's public functions.
  */
-import { readPageData } from "../runtime/page-data.js";
+import { readEmbeddedPageData } from "../runtime/page-data.js";
 
 interface AppScreen {
   id: number;
@@ -24,7 +24,7 @@ const PAGE_STYLE = `
   #greeting { font: inherit; font-size: 1.25rem; min-height: 2rem; } .badge { color: #60646c; font-size: .9rem; }
 `;
 
-const { name = "" } = readPageData();
+const { name = "" } = readEmbeddedPageData();
 const isViewer = window.ENV?.environment === "viewer";
 const { Actions } = window.Svc.App.V3;
 const { Analytics } = window.Svc.App;

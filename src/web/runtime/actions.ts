@@ -17,7 +17,7 @@ function toQueryString(options: { limit?: number; offset?: number } | null): str
   return input.length === 0 ? "" : `?${new URLSearchParams(input.map(([name, n]) => [name, String(n)]))}`;
 }
 
-export function createActions({ appId, request }: Pick<Connection, "appId" | "request">): Omit<Actions, "request"> {
+export function createActionsApi({ appId, request }: Pick<Connection, "appId" | "request">): Omit<Actions, "request"> {
   const actionsPath = () => `/v3/apps/${appId()}/actions`;
   const actionPath = (id: number, verb = "") => `${actionsPath()}/${encodePathSegment(id)}${verb}`;
   /** Returns the path of an action. A string is always a name, even if it consists of digits. */

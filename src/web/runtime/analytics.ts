@@ -70,7 +70,7 @@ function createEventSender({ appId, resolveUrl, request, getToken }: Connection)
 }
 
 /** Creates `Svc.App.Analytics`. @param onEvent called with each recorded event */
-export function createAnalytics(connection: Connection, onEvent: (event: AnalyticsEvent) => void): Analytics {
+export function createAnalyticsApi(connection: Connection, onEvent: (event: AnalyticsEvent) => void): Analytics {
   const identity = createAnalyticsIdentity();
   const sender = createEventSender(connection);
 

@@ -1,19 +1,19 @@
 /** Assembles the client library `Svc` from its parts. The entry files decide how pages and runs load it. */
 import { CLIENT_TIMEOUT_MS } from "../../limits.js";
-import { createActions } from "./actions.js";
-import { createAnalytics } from "./analytics.js";
+import { createActionsApi } from "./actions.js";
+import { createAnalyticsApi } from "./analytics.js";
 import { createClientActionRunner } from "./client-runs.js";
 import { createConnection } from "./connection.js";
 import { CONNECTION_KEY, type PackageConnection } from "./package-connection.js";
 import type { Client } from "./public-types.js";
-import { createPushDevice } from "./push-device.js";
+import { createPushDeviceAssigner } from "./push-device.js";
 import { createRequestFunctions, type OutgoingTransport } from "./requests.js";
 import { globalScope } from "./scope.js";
 import { createScriptLoader } from "./scripts.js";
 import type { SendToService } from "./service-transport.js";
 import { createSessionReader } from "./session.js";
 import { createSubscriptionSocket } from "./socket.js";
-import { createTriggers } from "./triggers.js";
+import { createClientActionStarter } from "./triggers.js";
 import { createVisitorSession } from "./visitor.js";
 
 export interface ClientLibraryOptions {
@@ -34,16 +34,16 @@ export function createSvc({ scriptUrl, nonce, sendToService, outgoingTransport }
   const socket = createSubscriptionSocket(connection);
   const timeoutMs = env.clientTimeoutMs ?? CLIENT_TIMEOUT_MS;
   const runs = createClientActionRunner({ connection, loadAction: scripts.load, timeoutMs });
-  const { triggers, handle, restart } = createTriggers(
+  const { triggers, handle, restart } = createClientActionStarter(
     socket,
     connection,
     (action, event) => void runs.run(action, event),
   );
-  const analytics = createAnalytics(connection, handle);
+  const analytics = createAnalyticsApi(connection, handle);
   const { session, forget } = createSessionReader(connection);
   // Only pages that load the script env.js have an environment. Other pages receive client actions from their first analytics event on.
   if (env.appId !== undefined && env.environment !== undefined) triggers.start();
-  const pushDevice = createPushDevice(connection);
+  const pushDevice = createPushDeviceAssigner(connection);
   function forgetSession(): void {
     forget();
     pushDevice.assign();
@@ -67,7 +67,7 @@ export function createSvc({ scriptUrl, nonce, sendToService, outgoingTransport }
     init: visitor.init,
     session,
     App: {
-      V3: { Actions: { ...createActions(connection), request: requests.request } },
+      V3: { Actions: { ...createActionsApi(connection), request: requests.request } },
       Analytics: analytics,
       Triggers: triggers,
       Settings: requests.settings,

@@ -3,10 +3,10 @@
  * other actions run in the service.
  */
 import { ACTION_REGISTRY_NAME, type CompiledAction } from "../../rules/compile-script.js";
-import { readPageData } from "./page-data.js";
+import { readEmbeddedPageData } from "./page-data.js";
 import { loadScriptText } from "./scripts.js";
 
-const { script = "" } = readPageData();
+const { script = "" } = readEmbeddedPageData();
 
 const nonce = (document.currentScript as HTMLScriptElement | null)?.nonce;
 const scriptLoading = loadScriptText(script, nonce ? { nonce } : {}).catch((failed: unknown) => console.error(failed));

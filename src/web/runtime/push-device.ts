@@ -12,7 +12,7 @@ const encodeBase64Url = (bytes: ArrayBuffer): string =>
     .replaceAll("/", "_")
     .replaceAll("=", "");
 
-export function createPushDevice({ appId, request }: Pick<Connection, "appId" | "request">) {
+export function createPushDeviceAssigner({ appId, request }: Pick<Connection, "appId" | "request">) {
   let lastAssignment = Promise.resolve();
 
   async function assignDevice(): Promise<void> {

@@ -4,26 +4,26 @@ import { ClientTriggers, type ClientTriggersSubscription } from "./documents.js"
 import type { SubscriptionSocket } from "./socket.js";
 
 /**
- * Change of the app's client actions, from the subscription `clientTriggers`: each action has its triggers. The first
- * change has `reset: true` and contains all actions. Later changes contain only the difference.
+ * Event of the subscription `clientTriggers`: client actions with their triggers. The first event has `reset: true` and
+ * contains all actions. Later events contain only the difference.
  */
-export type ClientActionsChange = ClientTriggersSubscription["clientTriggers"];
+export type ClientTriggersUpdate = ClientTriggersSubscription["clientTriggers"];
 
 /** Active action with the environment `client` or `any` that the page can run, without its code. */
-export type ClientAction = ClientActionsChange["actions"][number];
+export type ClientAction = ClientTriggersUpdate["actions"][number];
 
-export interface ClientActionsListener {
-  onChange(change: ClientActionsChange): void;
-  /** Called if the service rejects the subscription, for example without permission. No more changes follow. */
+export interface ClientTriggersListener {
+  onUpdate(update: ClientTriggersUpdate): void;
+  /** Called if the service rejects the subscription, for example without permission. No more updates follow. */
   onRejected(cause: unknown): void;
 }
 
-/** Subscribes to the app's client actions. @returns function that ends the subscription */
-export function subscribeToClientActions(
+/** Subscribes to the app's client actions and their triggers. @returns function that ends the subscription */
+export function subscribeToClientTriggers(
   socket: SubscriptionSocket,
   { appId }: Pick<Connection, "appId">,
-  { onChange, onRejected }: ClientActionsListener,
+  { onUpdate, onRejected }: ClientTriggersListener,
 ): () => void {
-  const next = ({ clientTriggers }: ClientTriggersSubscription) => onChange(clientTriggers);
+  const next = ({ clientTriggers }: ClientTriggersSubscription) => onUpdate(clientTriggers);
   return socket.follow(ClientTriggers, () => ({ appId: appId() }), { next, refused: onRejected });
 }

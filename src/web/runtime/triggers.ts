@@ -3,13 +3,13 @@ import { matchesAnalyticsTrigger } from "../../rules/trigger-match.js";
 import type { Connection } from "./connection.js";
 import type { AnalyticsEvent, Triggers } from "./public-types.js";
 import type { SubscriptionSocket } from "./socket.js";
-import { type ClientAction, type ClientActionsChange, subscribeToClientActions } from "./trigger-feed.js";
+import { type ClientAction, type ClientTriggersUpdate, subscribeToClientTriggers } from "./trigger-feed.js";
 
 /** Maximum number of events that wait until the list of client actions is loaded. Further events start no actions. */
 const MAX_EARLY_EVENTS = 100;
 
 /** Creates the object that starts client actions by events. @param startAction runs an action with the event as payload */
-export function createTriggers(
+export function createClientActionStarter(
   socket: SubscriptionSocket,
   connection: Connection,
   startAction: (action: ClientAction, event: AnalyticsEvent) => void,
@@ -34,7 +34,7 @@ export function createTriggers(
     }
   }
 
-  function applyChange({ reset, actions: changed, removed }: ClientActionsChange): void {
+  function applyUpdate({ reset, actions: changed, removed }: ClientTriggersUpdate): void {
     if (reset) actions.clear();
     for (const id of removed) actions.delete(id);
     for (const action of changed) actions.set(action.id, action);
@@ -51,7 +51,7 @@ export function createTriggers(
 
   function startFollowing(): void {
     isRejected = false;
-    stopFollowing ??= subscribeToClientActions(socket, connection, { onChange: applyChange, onRejected });
+    stopFollowing ??= subscribeToClientTriggers(socket, connection, { onUpdate: applyUpdate, onRejected });
   }
 
   function stopDelivery(): void {

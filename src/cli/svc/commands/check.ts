@@ -61,7 +61,7 @@ function runCompiler(root: string, stopSignal: AbortSignal | undefined): Promise
 export async function checkProjectTypes(session: CliSession, stopSignal?: AbortSignal): Promise<void> {
   const project = new Project(session.target.root);
   if (!project.hasFile(TSCONFIG_FILE)) return;
-  await writeTypes(session, project);
+  await writeProjectTypes(session, project);
   const { code, text } = await runCompiler(session.target.root, stopSignal);
   if (code === 0 || stopSignal?.aborted) return;
   const diagnostics = parseTypeDiagnostics(text);
@@ -85,7 +85,7 @@ async function readPackage({ client }: CliSession, integrity: string): Promise<r
 }
 
 /** Writes svc.d.ts for the app as it will be after a push, from the definitions on the server and in the project folder. */
-export async function writeTypes(session: CliSession, project: Project): Promise<void> {
+export async function writeProjectTypes(session: CliSession, project: Project): Promise<void> {
   const { client } = session;
   const { body } = await client.sendRequest("GET", "/v1/apps/:app/manifest");
   const { body: declarations } = await client.sendRequest("GET", "/client/svc.d.ts", { anonymous: true });

@@ -19,7 +19,7 @@ import { Project } from "../project.js";
 import type { CliSession, CommandRunner } from "../session.js";
 import { runProjectTests } from "../tests.js";
 import { checkProjectTypes } from "./check.js";
-import { writeProject } from "./init.js";
+import { writeNewProjectFiles } from "./init.js";
 import { followRuns } from "./run.js";
 import { pushProject } from "./sync.js";
 
@@ -106,7 +106,7 @@ async function startServerIfNeeded(
   output.writeNote("Starting a service …");
   server = await startLocalServer(folder, { isThrowAway: isTemporary, port, env }, stopController.signal);
   if (target === null) {
-    writeProject(folder, server.url, server.app);
+    writeNewProjectFiles(folder, server.url, server.app);
     output.writeLine(`Created a project in ${folder}`, "green");
   }
   // Removes the record of the last pull: it describes the data of an earlier service at the same address.

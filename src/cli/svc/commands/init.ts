@@ -121,7 +121,7 @@ const TSCONFIG_CONTENT = {
 };
 
 /** Writes the files of a new project, but replaces no existing file. Returns the paths of the written files. */
-export function writeProject(root: string, url: string, app: number): string[] {
+export function writeNewProjectFiles(root: string, url: string, app: number): string[] {
   const files: Record<string, string> = {
     [PROJECT_FILE]: `${JSON.stringify({ url, app }, null, 2)}\n`,
     "actions/hello/action.ts": ACTION_FILE_TEXT,
@@ -157,7 +157,7 @@ export function addInitCommand(program: Command, run: CommandRunner): void {
         const app = parseAppId(env["SVC_APP"] ?? options.app, "--app");
         if (existsSync(join(root, PROJECT_FILE)))
           throw createUsageError(`${PROJECT_FILE} already exists; delete it, or choose another folder`);
-        const writtenFiles = writeProject(root, url, app);
+        const writtenFiles = writeNewProjectFiles(root, url, app);
         output.writeLine(`Made ${basename(root)} for app ${app} at ${url}`, "green");
         for (const file of writtenFiles) output.writeLine(`  ${file}`);
         output.writeLine(env["SVC_TOKEN"] ? "Next: svc push" : "Next: svc login, then svc push");

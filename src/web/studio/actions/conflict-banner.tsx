@@ -6,13 +6,13 @@ import { useCallback, useState } from "react";
 import { formatJson } from "../shared/format.js";
 import { ModalDialog } from "../shared/modal.js";
 import { CodeComparison } from "./code-compare.js";
-import { type ActionDraft, actionToDraft, draftToInput } from "./draft.js";
+import { type ActionDraft, actionToDraft, draftToActionInput } from "./draft.js";
 import type { ActionEditor } from "./use-editor.js";
 import type { ConflictingChange } from "./use-other-people-changes.js";
 
 /** Shows the form fields, except the code, that differ between the other person's draft and the draft in this page. */
 function DraftFieldComparison({ theirs, mine }: { theirs: ActionDraft; mine: ActionDraft }) {
-  const [before, after] = [draftToInput(theirs), draftToInput(mine)] as Record<string, unknown>[];
+  const [before, after] = [draftToActionInput(theirs), draftToActionInput(mine)] as Record<string, unknown>[];
   const fields = Object.keys(after!).filter((field) => formatJson(before![field]) !== formatJson(after![field]));
   const changedFields = fields.filter((field) => field !== "code");
   if (changedFields.length === 0) return null;

@@ -180,7 +180,7 @@ function limitsToInput({ concurrency, debounce, timeoutMs, jitterSeconds }: Limi
   };
 }
 
-export function draftToInput(draft: ActionDraft): CreateActionInput {
+export function draftToActionInput(draft: ActionDraft): CreateActionInput {
   const {
     triggers,
     frequency,
@@ -207,5 +207,5 @@ export function draftToInput(draft: ActionDraft): CreateActionInput {
 }
 
 export function haveSameInput(a: ActionDraft, b: ActionDraft): boolean {
-  return JSON.stringify(draftToInput(a)) === JSON.stringify(draftToInput(b));
+  return JSON.stringify(draftToActionInput(a)) === JSON.stringify(draftToActionInput(b));
 }

@@ -4,7 +4,7 @@ import { CreateAction, GetAction, UpdateAction } from "../documents.js";
 import { type ApiClient, asApiError } from "../shared/api.js";
 import type { Action } from "../shared/model.js";
 import { parseId } from "../shell/studio-route.js";
-import { type ActionDraft, actionToDraft, draftToInput, haveSameInput } from "./draft.js";
+import { type ActionDraft, actionToDraft, draftToActionInput, haveSameInput } from "./draft.js";
 import { type FieldError, toFieldError } from "./field-error.js";
 import { createDraftFromTemplate } from "./templates.js";
 import type { ActionChangeSubscription } from "./use-actions.js";
@@ -122,7 +122,7 @@ export function useActionEditor({ api, appId, id, draftSource, changes, onSaved 
 
   const sendSave = useCallback(
     async (current: ActionDraft) => {
-      const data = draftToInput(current);
+      const data = draftToActionInput(current);
       const savedAction = saved
         ? await api.request(UpdateAction, { appId, id: saved.id, data, ifUpdatedAt: saved.updatedAt })
         : await api.request(CreateAction, { appId, data });

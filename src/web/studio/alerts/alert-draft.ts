@@ -21,14 +21,14 @@ export interface AlertDraft {
   enabled: boolean;
 }
 
-export const ALERT_CONDITIONS: [AlertCondition, string][] = [
+export const ALERT_CONDITION_LABELS: [AlertCondition, string][] = [
   ["failed", "Runs fail"],
   ["silent", "No run succeeds for some time"],
   ["skipped", "A scheduled run is skipped or overdue"],
   ["queued", "Runs are queued for some time"],
 ];
 
-export const ALERT_CHANNELS: [AlertChannel, string][] = [
+export const ALERT_CHANNEL_LABELS: [AlertChannel, string][] = [
   ["email", "E-mail"],
   ["webhook", "Signed webhook"],
   ["slack", "Slack"],
@@ -58,7 +58,7 @@ export function alertDraftToInput(draft: AlertDraft): AlertInput {
   return { name, condition, channel, enabled, actionId, ...numbers, ...where };
 }
 
-export function describeCondition({ condition, failures, of, minutes }: Alert): string {
+export function describeAlertCondition({ condition, failures, of, minutes }: Alert): string {
   switch (condition) {
     case "failed":
       return of === 1 ? "a run failed" : `${failures} of the last ${of} runs failed`;

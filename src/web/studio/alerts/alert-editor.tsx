@@ -10,7 +10,7 @@ import { formatExactTime, formatTime } from "../shared/format.js";
 import type { ActionSummary, Alert, AlertInput } from "../shared/model.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
-import { ALERT_CHANNELS, ALERT_CONDITIONS, type AlertDraft, alertDraftToInput, alertToDraft } from "./alert-draft.js";
+import { ALERT_CHANNEL_LABELS, ALERT_CONDITION_LABELS, type AlertDraft, alertDraftToInput, alertToDraft } from "./alert-draft.js";
 
 /** HTML attributes that connect an input with its error message for screen readers. */
 interface ErrorAttributes {
@@ -128,7 +128,7 @@ function ConditionFields({
       <ChoiceField
         label="Condition"
         value={condition}
-        options={ALERT_CONDITIONS}
+        options={ALERT_CONDITION_LABELS}
         onChoose={(next) => changeDraft({ condition: next })}
       />
       {condition !== "queued" && (
@@ -179,7 +179,7 @@ function Recipients({ draft, changeDraft, getFieldFault }: AlertFieldsProps) {
       <ChoiceField
         label="Send by"
         value={channel}
-        options={ALERT_CHANNELS}
+        options={ALERT_CHANNEL_LABELS}
         onChoose={(next) => changeDraft({ channel: next })}
       />
       <LabelledField

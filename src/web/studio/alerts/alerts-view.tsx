@@ -7,7 +7,7 @@ import type { Alert, AlertInput } from "../shared/model.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 import { parseId } from "../shell/studio-route.js";
-import { describeCondition } from "./alert-draft.js";
+import { describeAlertCondition } from "./alert-draft.js";
 import { AlertEditor } from "./alert-editor.js";
 
 const REFRESH_INTERVAL_MS = 10_000;
@@ -50,7 +50,7 @@ function AlertLine({ alert, selected, open }: { alert: Alert; selected: boolean;
     <li>
       <button type="button" className="message-line" aria-current={selected ? "true" : undefined} onClick={open}>
         <b>{alert.name}</b>
-        <span className="gist">{describeCondition(alert)}</span>
+        <span className="gist">{describeAlertCondition(alert)}</span>
         <span className={STATE_CLASSES[state]}>{state}</span>
       </button>
     </li>

@@ -1,5 +1,5 @@
 /** Preview of a CSV file: its first rows as the service would read them, and a type for each column, which the person can change. */
-import { CsvParser, DELIMITER_DETECTION_CHARACTERS, detectDelimiter } from "../../../rules/csv.js";
+import { CsvParser, DELIMITER_SAMPLE_MAX_CHARACTERS, detectDelimiter } from "../../../rules/csv.js";
 import {
   CSV_CELL_TYPE_DESCRIPTIONS,
   CSV_CELL_TYPES,
@@ -9,10 +9,10 @@ import {
 } from "../../../rules/csv-types.js";
 
 /**
- * Number of bytes to read from the start of the file. They contain at least DELIMITER_DETECTION_CHARACTERS characters:
+ * Number of bytes to read from the start of the file. They contain at least DELIMITER_SAMPLE_MAX_CHARACTERS characters:
  * the part in which the service looks for the delimiter.
  */
-const PREVIEW_BYTES = 4 * DELIMITER_DETECTION_CHARACTERS;
+const PREVIEW_BYTES = 4 * DELIMITER_SAMPLE_MAX_CHARACTERS;
 const PREVIEW_MAX_ROWS = 5;
 
 export const CELL_TYPE_LABELS: Readonly<Record<CsvCellType, string>> = {
@@ -35,8 +35,8 @@ export interface CsvPreview {
 /** Reads the first rows of a CSV file. Returns null for a file of another format. @param delimiter null to detect the delimiter */
 export async function readPreview(file: File, delimiter: string | null): Promise<CsvPreview | null> {
   if (!/\.csv$/i.test(file.name) && file.type !== "text/csv") return null;
-  const text = (await file.slice(0, PREVIEW_BYTES).text()).slice(0, DELIMITER_DETECTION_CHARACTERS);
-  const isWholeFile = file.size <= PREVIEW_BYTES && text.length < DELIMITER_DETECTION_CHARACTERS;
+  const text = (await file.slice(0, PREVIEW_BYTES).text()).slice(0, DELIMITER_SAMPLE_MAX_CHARACTERS);
+  const isWholeFile = file.size <= PREVIEW_BYTES && text.length < DELIMITER_SAMPLE_MAX_CHARACTERS;
   const format = detectDelimiter(text, isWholeFile);
   const usedDelimiter = delimiter ?? format.delimiter;
   const parser = new CsvParser(usedDelimiter);

@@ -13,7 +13,7 @@ import {
   type DeliveryChannel,
   type DeliveryDraft,
   MESSAGE_DELIVERY_KINDS,
-  validateDelivery,
+  validateDeliveryDraft,
 } from "./delivery-draft.js";
 import { TestMessageForm } from "./test-message.js";
 
@@ -83,7 +83,7 @@ function useDeliveryDraft({ api, appId, setDirty }: DeliveryProps, channel: Deli
     setFaults(({ [name]: _, ...others }) => others);
   };
   const save = async () => {
-    const foundFaults = validateDelivery(channel, kind, draft);
+    const foundFaults = validateDeliveryDraft(channel, kind, draft);
     setFaults(foundFaults);
     setRefusal(null);
     if (Object.keys(foundFaults).length > 0) return;

@@ -1,7 +1,7 @@
 /** Draft of a notification, whose values are the texts in the form, and its conversion to the service's input. */
 import type { Notification, NotificationInput } from "../shared/model.js";
 
-export type PublicationTime = "draft" | "published" | "scheduled";
+export type PublicationChoice = "draft" | "published" | "scheduled";
 
 export interface NotificationDraft {
   title: string;
@@ -9,7 +9,7 @@ export interface NotificationDraft {
   navigate: string;
   /** Recipients as JSON text; "" for all users of the app. */
   scope: string;
-  publicationTime: PublicationTime;
+  publicationTime: PublicationChoice;
   /** Time of publication in the person's time zone, such as "2026-01-31T09:00". "T09:00" until the person has chosen a date. */
   orderAt: string;
   sendsPush: boolean;

@@ -12,7 +12,7 @@ import {
   draftToNotification,
   type NotificationDraft,
   notificationToDraft,
-  type PublicationTime,
+  type PublicationChoice,
 } from "./notification-draft.js";
 import { describeRecipients } from "./recipients.js";
 import { RecipientsField } from "./recipients-field.js";
@@ -55,7 +55,7 @@ function TextField({ label, value, onChange, rows, hint }: TextFieldProps) {
 /** Time of day that the form shows before the person has chosen one. */
 const DEFAULT_TIME = "09:00";
 
-const PUBLICATION_OPTIONS: [PublicationTime, string][] = [
+const PUBLICATION_OPTIONS: [PublicationChoice, string][] = [
   ["draft", "Keep as a draft"],
   ["published", "Publish now"],
   ["scheduled", "Publish at"],
@@ -100,7 +100,7 @@ function PublicationFields({
           aria-label="When"
           className="when"
           value={draft.publicationTime}
-          onChange={(event) => changeDraft({ publicationTime: event.target.value as PublicationTime })}
+          onChange={(event) => changeDraft({ publicationTime: event.target.value as PublicationChoice })}
         >
           {PUBLICATION_OPTIONS.map(([name, label]) => (
             <option key={name} value={name}>

@@ -36,7 +36,7 @@ const LAST_COMPUTED_DAY = LAST_SHOWN_DAY + 2;
  * Returns the days from today (in the viewer's time zone) to LAST_SHOWN_DAY, and the other days on which an action runs. Sorts the actions
  * of a day by their first run.
  */
-export function groupByDay<Action extends ScheduledTimes>(
+export function groupRunTimesByDay<Action extends ScheduledTimes>(
   { from, scheduled }: { from: string; scheduled: readonly Action[] },
   viewerTimeZone: string,
 ): WeekDay<Action>[] {

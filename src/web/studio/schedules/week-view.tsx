@@ -2,7 +2,7 @@
 import { formatTimeInZone } from "../shared/format.js";
 import type { ScheduleWeek } from "../shared/model.js";
 import { createHref } from "../shell/studio-route.js";
-import { type ActionRunTimes, groupByDay } from "./week-days.js";
+import { type ActionRunTimes, groupRunTimesByDay } from "./week-days.js";
 
 const BROWSER_TIME_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const TIME_FORMAT = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" } as const;
@@ -26,7 +26,7 @@ export function WeekView({ week, appId }: { week: ScheduleWeek; appId: number })
     <section aria-labelledby="schedule-week">
       <h3 id="schedule-week">Today and the next 7 days</h3>
       <div className="week">
-        {groupByDay(week, BROWSER_TIME_ZONE).map(({ isoDate, label, actionTimes }) => (
+        {groupRunTimesByDay(week, BROWSER_TIME_ZONE).map(({ isoDate, label, actionTimes }) => (
           <section key={isoDate} className="day" aria-label={label}>
             <h4>{label}</h4>
             <ul>

@@ -4,7 +4,7 @@
  */
 import { containsTextFolded, foldCase, formatDecimal, listEquivalentTexts } from "./comparable-text.js";
 import { isObject } from "./describe-value.js";
-import { isScalar, type ScopeValue, type ScopeValueTest } from "./scope-values.js";
+import { isScalar, type ScopeValue, type ScopeValueTest } from "./notification-scope-values.js";
 
 const NUMBER_PATTERN = /^\s*[-+]?(?:\d{1,255}(?:\.\d{0,255})?|\.\d{1,255})(?:[eE][-+]?\d{1,3})?\s*$/;
 const DAY_PATTERN = /^\d{4}-\d{2}-\d{2}/;

@@ -18,7 +18,7 @@ const ERROR_FIELDS_MAX = 20;
 /** Matches every JSON text with a number that may be too large for a double. Only such texts are parsed to check their numbers. */
 const POSSIBLY_INFINITE_NUMBER = /[eE]\+?\d{3}|\d{100}/;
 
-export type ParsedClientReport =
+export type ParsedClientRunReport =
   | { fault: "invalid" | "deep" | "huge" }
   | { fault: null; texts: [name: string, json: string][]; fields: Record<string, unknown> };
 
@@ -35,7 +35,7 @@ function truncateError(error: unknown): unknown {
 }
 
 /** Parses a report. `texts` contains the payload and the result as JSON text, `fields` the values of all other fields. */
-export function parseLargeClientReport(text: string): ParsedClientReport {
+export function parseLargeClientRunReport(text: string): ParsedClientRunReport {
   // The payload and the result are one level below the report. Their limit is JSON_MAX_DEPTH, so the report may have one level more.
   const fault = findJsonFault(text, JSON_MAX_DEPTH + 1);
   if (fault !== null) return { fault };

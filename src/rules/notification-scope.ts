@@ -5,7 +5,7 @@ import { parsePath } from "./entry-query/path.js";
 import { SqlStatement } from "./entry-query/statement.js";
 import { compileWhere } from "./entry-query/where.js";
 import { refuseField } from "./fields.js";
-import { SCOPE_CONDITIONS } from "./scope-filters.js";
+import { SCOPE_CONDITIONS } from "./notification-scope-filters.js";
 import {
   addArrayElements,
   readScopeValues,
@@ -14,7 +14,7 @@ import {
   ScopeTestLimitError,
   type ScopeValue,
   type ScopeValueTest,
-} from "./scope-values.js";
+} from "./notification-scope-values.js";
 
 export type ScopeUser = Readonly<Record<string, unknown>> | null;
 

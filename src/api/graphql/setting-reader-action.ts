@@ -2,7 +2,7 @@
 import { Field, Int, ObjectType } from "type-graphql";
 
 @ObjectType("SettingReader", { description: "Action whose code contains a setting key." })
-export class SettingReaderType {
+export class SettingReaderActionType {
   @Field(() => Int, { description: "ID of the action's draft." }) id: number;
   @Field(() => String, { description: "Name of the action." }) name: string;
 }

@@ -100,7 +100,7 @@ const createOneOfTest = (expected: unknown): ScopeValueTest => {
   return (value) => tests.some((test) => test(value));
 };
 
-/** Operators by name. scope.ts evaluates `$exists: false` as the opposite of `$exists: true`. */
+/** Operators by name. notification-scope.ts evaluates `$exists: false` as the opposite of `$exists: true`. */
 export const SCOPE_OPERATORS: Readonly<Record<string, Operator>> = {
   $eq: createElementOperator(createEqualsTest),
   $ne: { ...createElementOperator(createEqualsTest), negated: true },

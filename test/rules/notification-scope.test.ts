@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { openDatabase, rows } from "../../src/data/database.js";
 import { SqlStatement } from "../../src/rules/entry-query/statement.js";
 import { compileWhere } from "../../src/rules/entry-query/where.js";
-import { isUserInScope, parseNotificationScope } from "../../src/rules/scope.js";
+import { isUserInScope, parseNotificationScope } from "../../src/rules/notification-scope.js";
 import { freshDatabase } from "../harness/postgres.js";
 import { refusal } from "./refusal.js";
 

@@ -7,11 +7,11 @@ import { isPageCaller } from "../rules/access.js";
 import { getAddressBlock } from "../rules/address-block.js";
 
 /** Returns the key of a sender that the service knows only by the network address. */
-export const getAddressSenderKey = (address: string | undefined): string =>
+export const getRequestSenderKeyByAddress = (address: string | undefined): string =>
   `address ${address === undefined ? "" : getAddressBlock(address)}`;
 
 /** Returns the key of the request's sender. Visitors count by address, because a page can get any number of visitor tokens. */
-export function getSenderKey({ caller, address }: Pick<AccessCheckInput, "caller" | "address">): string {
-  if (caller === null || isPageCaller(caller)) return getAddressSenderKey(address);
+export function getRequestSenderKey({ caller, address }: Pick<AccessCheckInput, "caller" | "address">): string {
+  if (caller === null || isPageCaller(caller)) return getRequestSenderKeyByAddress(address);
   return `credential ${caller.credentialId}`;
 }
