@@ -1,10 +1,10 @@
 /** Builds the HTML of an app's page, and of a page that shows only a message. */
-import type { RuntimeEnv } from "../rules/env-script.js";
+import type { PageEnvWithSession } from "../rules/env-script.js";
 import { buildAuthorCodeDocument } from "./author-document.js";
 import { escapeHtml, SERVICE_PAGE_HEADERS } from "./web-assets.js";
 
 /** Builds the page of an app: the live page at `/apps/:id`, or the viewer, a preview in which editors run drafts. */
-export function buildAppPage(options: { name: string; env: RuntimeEnv & { token: string }; base: string }): {
+export function buildAppPage(options: { name: string; env: PageEnvWithSession & { token: string }; base: string }): {
   html: string;
   headers: Record<string, string>;
 } {

@@ -4,7 +4,7 @@
  * page's token.
  */
 import { randomBytes } from "node:crypto";
-import { buildWindowEnvScript, type RuntimeEnv, toScriptLiteral } from "../rules/env-script.js";
+import { buildWindowEnvScript, type PageEnvWithSession, toScriptLiteral } from "../rules/env-script.js";
 import { escapeHtml, PAGE_SECURITY_HEADERS } from "./web-assets.js";
 
 interface ScriptDependency {
@@ -14,7 +14,7 @@ interface ScriptDependency {
 
 export interface AuthorCodeDocument {
   title: string;
-  env: RuntimeEnv & { token: string };
+  env: PageEnvWithSession & { token: string };
   /** Values that the script at `scriptPath` reads from the element `#svc-page`. */
   pageValues: Record<string, string>;
   /** Path prefix of the service behind a proxy, usually "". */

@@ -1,5 +1,5 @@
 /** Builds the page on which an author debugs one action with the browser's developer tools (specification, Debug page). */
-import type { RuntimeEnv } from "../rules/env-script.js";
+import type { PageEnvWithSession } from "../rules/env-script.js";
 import { type AuthorCodeDocument, buildAuthorCodeDocument } from "./author-document.js";
 import { escapeHtml } from "./web-assets.js";
 
@@ -17,7 +17,7 @@ export interface DebuggedAction {
  */
 export function buildDebugPage(options: {
   action: DebuggedAction;
-  env: RuntimeEnv & { token: string };
+  env: PageEnvWithSession & { token: string };
   base: string;
 }): {
   html: string;

@@ -174,7 +174,7 @@ export function formatGraphqlError(error: unknown, log: Logger): GraphQLFormatte
 
 export type FormatError = (error: unknown) => GraphQLFormattedError;
 
-export function createErrorFormatter({
+export function createGraphqlErrorFormatter({
   measures,
   log,
 }: {

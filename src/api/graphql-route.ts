@@ -16,7 +16,7 @@ import type { RequestTracing } from "../operations/watch/tracing.js";
 import { isObject } from "../rules/describe-value.js";
 import { serializeJson } from "../rules/json-text.js";
 import { createQuotaHeaders, type RequestContext } from "./context.js";
-import { createErrorFormatter, type FormatError } from "./error-reply.js";
+import { createGraphqlErrorFormatter, type FormatError } from "./error-reply.js";
 import type { GraphqlDocumentChecker } from "./graphql/documents.js";
 import { findSharedIdempotencyKeyError } from "./graphql/idempotency.js";
 import { createIntrospectionResponder, INTROSPECTION_QUERY_MAX_CHARACTERS } from "./graphql/introspection.js";
@@ -24,7 +24,7 @@ import { findNotPersistedError, findQueryText } from "./graphql/persisted.js";
 import { createGraphqlErrorSender, sendJsonText } from "./graphql/refusals.js";
 import type { ResolverContext, Resolvers } from "./graphql/schema.js";
 import { getRequestSenderKey } from "./request-sender.js";
-import { traceRequest } from "./traces.js";
+import { runInRequestSpan } from "./traces.js";
 import { acceptsHtml, type BuiltPageSender } from "./web-assets.js";
 
 /** Maximum bytes of an anonymous request, which may only contain one of the known introspection queries. */
@@ -152,7 +152,7 @@ function createApollo({ schema, documents }: GraphqlOptions, format: FormatError
 /** Registers `/graphql`, which also serves GraphiQL to browsers. Returns a function that stops the Apollo server. */
 export async function registerGraphql(app: FastifyInstance, options: GraphqlOptions): Promise<() => Promise<void>> {
   const { schema, resolvers, documents, pages, tracing, graphqlDocuments } = options;
-  const format = createErrorFormatter(options);
+  const format = createGraphqlErrorFormatter(options);
   const apollo = createApollo(options, format);
   const knownAnswers = createIntrospectionResponder(schema);
   await apollo.start();
@@ -217,7 +217,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
       if (requestFaults.length > 0) return sendRefusal(request, reply, requestFaults);
       (request.context as GraphqlContext)[CHECKED_DOCUMENT] = query;
     }
-    return traceRequest(tracing, request.context, () => execute.call(this, request, reply));
+    return runInRequestSpan(tracing, request.context, () => execute.call(this, request, reply));
   }
 
   const errorHandler = (error: unknown, request: FastifyRequest, reply: FastifyReply) => {

@@ -16,7 +16,7 @@ import { AuthResolver } from "./graphql/auth-resolver.js";
 import { SecretBindingResolver } from "./graphql/binding-resolver.js";
 import { ClientActionResolver } from "./graphql/client-resolver.js";
 import { DataSourceResolver } from "./graphql/data-source-resolver.js";
-import { DraftResolver } from "./graphql/draft-resolver.js";
+import { CodeEditorResolver } from "./graphql/code-editor-resolver.js";
 import { EntryResolver } from "./graphql/entry-resolver.js";
 import { GitResolver } from "./graphql/git-resolver.js";
 import { RunHistoryResolver } from "./graphql/history-resolver.js";
@@ -76,7 +76,7 @@ export function createResolvers(operations: Operations): Resolvers {
       operations.store.entries,
       operations.store.trials,
     ),
-    drafts: new DraftResolver(accessChecks, presets, problems, operations.packages.scripts),
+    drafts: new CodeEditorResolver(accessChecks, presets, problems, operations.packages.scripts),
     entries: new EntryResolver(accessChecks, operations.store.entries),
     git: new GitResolver(accessChecks, operations.git),
     runHistory: new RunHistoryResolver(accessChecks, { history, replay, statistics, logs }),

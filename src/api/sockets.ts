@@ -21,7 +21,7 @@ import type { Caller } from "../rules/access.js";
 import { getRateLimitKey } from "../rules/address-block.js";
 import { serializeJson } from "../rules/json-text.js";
 import type { GetClientAddress } from "./address.js";
-import { createErrorFormatter, createErrorReply, type FormatError } from "./error-reply.js";
+import { createGraphqlErrorFormatter, createErrorReply, type FormatError } from "./error-reply.js";
 import type { FairTaskQueue } from "./fair-task-queue.js";
 import type { ActionSubscriptionContext } from "./graphql/action-resolver.js";
 import type { ClientActionSubscriptionContext } from "./graphql/client-resolver.js";
@@ -39,7 +39,7 @@ import { createSocketHandler, type SocketConnectionContext } from "./live/transp
 import { getWebsocketClosedSignal } from "./response-end.js";
 import type { ResponseBudget, ResponseMemoryLimiter } from "./response-memory.js";
 import { getRequestSenderKeyByAddress, getRequestSenderKey } from "./request-sender.js";
-import { traceOperation } from "./traces.js";
+import { traceWebsocketOperation } from "./traces.js";
 import type { ReadWebsocketUpgradeToken } from "./upgrade-origin.js";
 
 const SOCKET_PATH = "/graphql";
@@ -164,7 +164,7 @@ export function createSocketServer({
   log,
   ...sources
 }: SocketOptions): SocketServer {
-  const format = createErrorFormatter({ measures, log });
+  const format = createGraphqlErrorFormatter({ measures, log });
   const results = new SharedSubscriptionResults(responseMemory, log);
   const runtimeHost = runtimeUrl === null ? null : new URL(runtimeUrl).host;
   const server = new WebSocketServer({
@@ -243,7 +243,7 @@ export function createSocketServer({
       schema,
       connectionInitWaitTimeout: CONNECTION_INIT_TIMEOUT_MS,
       subscribe: followSubscription,
-      execute: (args) => traceOperation(tracing, () => performOperation(args, format)),
+      execute: (args) => traceWebsocketOperation(tracing, () => performOperation(args, format)),
       async onConnect(context) {
         const { extra } = context;
         extra.token = connectionTokenOf(context);

@@ -33,11 +33,11 @@ export function registerTracingHooks(app: FastifyInstance, tracing: RequestTraci
 }
 
 /** Runs `work`. Spans that `work` creates belong to the request's span. */
-export function traceRequest<T>(tracing: RequestTracing, { span }: Pick<RequestContext, "span">, work: () => T): T {
+export function runInRequestSpan<T>(tracing: RequestTracing, { span }: Pick<RequestContext, "span">, work: () => T): T {
   return span ? tracing.runInSpan(span, work) : work();
 }
 
-export async function traceOperation<T>(tracing: RequestTracing, work: () => Promise<T>): Promise<T> {
+export async function traceWebsocketOperation<T>(tracing: RequestTracing, work: () => Promise<T>): Promise<T> {
   if (!tracing.isOn) return work();
   const span: TraceSpan = tracing.beginSpan("websocket operation", "server", null);
   try {

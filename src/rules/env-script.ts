@@ -3,7 +3,7 @@ import type { AppSession } from "./app-session.js";
 import type { SettingsByKey } from "./setting-tiers.js";
 
 /** Value of `window.ENV` in a page without a credential. */
-export interface PublicEnv {
+export interface PageEnv {
   appId: number;
   /** URL of the service's API, without a trailing slash. */
   apiUrl: string;
@@ -14,7 +14,7 @@ export interface PublicEnv {
 }
 
 /** Value of `window.ENV` in a page with a credential. */
-export interface RuntimeEnv extends PublicEnv {
+export interface PageEnvWithSession extends PageEnv {
   session: AppSession;
   /** Token of a page that has no cookie. The client library removes the token from `window.ENV` when it loads. */
   token?: string;
@@ -35,6 +35,6 @@ export function toScriptLiteral(value: unknown): string {
  * Builds the script that sets `window.ENV`. It parses `env` from a JSON string, because in an object literal, the key `"__proto__"` would
  * set the prototype.
  */
-export function buildWindowEnvScript(env: PublicEnv): string {
+export function buildWindowEnvScript(env: PageEnv): string {
   return `window.ENV = JSON.parse(${toScriptLiteral(JSON.stringify(env))});\n`;
 }

@@ -27,8 +27,8 @@ export const SETTINGS_PER_MANIFEST_MAX = 10_000;
 export const REPORTED_FAULTS_MAX = 1_000;
 
 /** Kinds of items in a manifest. The list of changes that a manifest would make also names these kinds. */
-export const MANIFEST_KINDS = ["app", "setting", "secretBinding", "dataSource", "action", "alert"] as const;
-export type ManifestKind = (typeof MANIFEST_KINDS)[number];
+export const MANIFEST_ITEM_KINDS = ["app", "setting", "secretBinding", "dataSource", "action", "alert"] as const;
+export type ManifestItemKind = (typeof MANIFEST_ITEM_KINDS)[number];
 
 const anyJsonSchema = z.unknown();
 const objectSchema = z.looseObject({});

@@ -119,7 +119,7 @@ export const ALL_NOTIFICATIONS = "all";
 const MARK_SHAPE = createFlatShape(["ids"]);
 
 /** Parses the IDs of notifications to mark as read or unread, or "all". @throws REQUEST_INVALID */
-export function parseNotificationIdsToMark(value: unknown): typeof ALL_NOTIFICATIONS | number[] {
+export function parseReadStatusNotificationIds(value: unknown): typeof ALL_NOTIFICATIONS | number[] {
   const ids = isObject(value) ? value["ids"] : value;
   const isList = Array.isArray(ids) && ids.length <= NOTIFICATIONS_PER_BATCH_MAX;
   if (ids !== ALL_NOTIFICATIONS && !(isList && ids.every((id) => Number.isSafeInteger(id) && id > 0))) {

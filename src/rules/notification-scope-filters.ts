@@ -70,7 +70,7 @@ interface ScopeCondition {
   comparesWholeValue?: boolean;
 }
 
-export const SCOPE_CONDITIONS: Readonly<Record<string, ScopeCondition>> = {
+export const SCOPE_FILTER_CONDITIONS: Readonly<Record<string, ScopeCondition>> = {
   "==": { createTest: (operand) => (value) => equalsAsText(value, scalarToText(operand)) },
   "!=": { createTest: (operand) => (value) => equalsAsText(value, scalarToText(operand)), negated: true },
   ">": { createTest: createComparison(isAbove) },

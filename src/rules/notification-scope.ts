@@ -5,7 +5,7 @@ import { parsePath } from "./entry-query/path.js";
 import { SqlStatement } from "./entry-query/statement.js";
 import { compileWhere } from "./entry-query/where.js";
 import { refuseField } from "./fields.js";
-import { SCOPE_CONDITIONS } from "./notification-scope-filters.js";
+import { SCOPE_FILTER_CONDITIONS } from "./notification-scope-filters.js";
 import {
   addArrayElements,
   readScopeValues,
@@ -113,7 +113,7 @@ class ScopeEvaluator {
   }
 
   private matchesFilter({ column, condition, value }: ScopeWhere, document: ScopeValue): boolean {
-    const { createTest: test, negated = false, comparesWholeValue = false } = SCOPE_CONDITIONS[condition as string]!;
+    const { createTest: test, negated = false, comparesWholeValue = false } = SCOPE_FILTER_CONDITIONS[condition as string]!;
     const values = readScopeValues(document, parseColumnPath(column), this.budget);
     return this.someValuePasses(comparesWholeValue ? values : addArrayElements(values), test(value), value) !== negated;
   }

@@ -1,13 +1,13 @@
 /** Checks that an author's script URLs cannot add another directive to the content security policy of the page. */
 import { expect } from "chai";
 import { buildAuthorCodeDocument } from "../../src/api/author-document.js";
-import type { RuntimeEnv } from "../../src/rules/env-script.js";
+import type { PageEnvWithSession } from "../../src/rules/env-script.js";
 
 const POLICY = "content-security-policy";
 const NONCE = /'nonce-[^']*'/;
 /** Directive that a script URL tries to add to the policy. It controls which sites can embed the page in a frame. */
 const ADDED_DIRECTIVE = "frame-ancestors";
-const ENV: RuntimeEnv & { token: string } = {
+const ENV: PageEnvWithSession & { token: string } = {
   appId: 1,
   apiUrl: "https://apps.example",
   environment: "viewer",

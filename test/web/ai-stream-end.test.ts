@@ -4,7 +4,7 @@ import { expect } from "chai";
 import { build, stop } from "esbuild";
 
 const WEB_FOLDER = fileURLToPath(new URL("../../../src/web", import.meta.url));
-const BUNDLE_ENTRY = `import "./packages/svc-ai.ts"; export { parseLines } from "./runtime/lines.ts";`;
+const BUNDLE_ENTRY = `import "./packages/svc-ai.ts"; export { parseJsonLines } from "./runtime/lines.ts";`;
 
 interface Completions {
   AI: { completions(options: object): AsyncIterable<unknown> };
@@ -20,7 +20,7 @@ describe("a stream of Svc.AI that is left early", () => {
   it("ends its request", async () => {
     const stdin = { contents: BUNDLE_ENTRY, resolveDir: WEB_FOLDER, loader: "ts" as const };
     const { outputFiles } = await build({ stdin, bundle: true, format: "esm", write: false });
-    const lines = () => bundledModule.parseLines({ body });
+    const lines = () => bundledModule.parseJsonLines({ body });
     const connection = { appId: () => 1, lines };
     page.Svc = { [Symbol.for("svc.connection")]: connection };
     const bundledModule = await import(

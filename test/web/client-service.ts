@@ -4,7 +4,7 @@ import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
 import { buildDebugPage } from "../../src/api/debug-page.js";
 import { registerWebAssets } from "../../src/api/web-assets.js";
 import { compileActionScript } from "../../src/rules/compile-script.js";
-import type { RuntimeEnv } from "../../src/rules/env-script.js";
+import type { PageEnvWithSession } from "../../src/rules/env-script.js";
 import { createFeed } from "./client-feed.js";
 
 export interface ReceivedRequest {
@@ -99,7 +99,7 @@ export async function startClientService() {
     if (action && "html" in request.query) {
       const { html, headers } = buildDebugPage({
         action: { assets: [], ...action, script: compileActionScript(action) },
-        env: { ...(page.env as unknown as RuntimeEnv), token: "of-the-page" },
+        env: { ...(page.env as unknown as PageEnvWithSession), token: "of-the-page" },
         base: "",
       });
       return reply.headers(headers).send(html);

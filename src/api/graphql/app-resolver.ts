@@ -12,12 +12,12 @@ import {
   AppType,
   CreateAppInput,
   CreateUserInput,
-  NewUserType,
+  CreatedUserType,
   UpdateAppInput,
   UserType,
 } from "./app-types.js";
 import { AppIdArgument } from "./arguments.js";
-import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedETags } from "./if-updated-at.js";
 
 @Resolver()
 export class AppResolver {
@@ -73,7 +73,7 @@ export class AppResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<App> {
     const caller = await this.accessChecks.requireAppAccess(context, "updateApp", appId);
-    return this.service.update(caller, { appId, precondition: toExpectedTags(ifUpdatedAt) }, data);
+    return this.service.update(caller, { appId, precondition: toExpectedETags(ifUpdatedAt) }, data);
   }
 
   @Mutation(() => AppType, {
@@ -87,7 +87,7 @@ export class AppResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<App> {
     const caller = await this.accessChecks.requireAppAccess(context, "administrate", appId);
-    return this.service.administrate(caller, { appId, precondition: toExpectedTags(ifUpdatedAt) }, data);
+    return this.service.administrate(caller, { appId, precondition: toExpectedETags(ifUpdatedAt) }, data);
   }
 
   @Mutation(() => AppType, { description: "Publishes the app." })
@@ -97,7 +97,7 @@ export class AppResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<App> {
     const caller = await this.accessChecks.requireAppAccess(context, "publishApp", appId);
-    return this.service.publish(caller, { appId, precondition: toExpectedTags(ifUpdatedAt) });
+    return this.service.publish(caller, { appId, precondition: toExpectedETags(ifUpdatedAt) });
   }
 
   @Mutation(() => AppType, { description: "Unpublishes the app and pauses its live versions." })
@@ -107,16 +107,16 @@ export class AppResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<App> {
     const caller = await this.accessChecks.requireAppAccess(context, "publishApp", appId);
-    return this.service.unpublish(caller, { appId, precondition: toExpectedTags(ifUpdatedAt) });
+    return this.service.unpublish(caller, { appId, precondition: toExpectedETags(ifUpdatedAt) });
   }
 
-  @Mutation(() => NewUserType, {
+  @Mutation(() => CreatedUserType, {
     description: "Creates a person and a session of this person. The caller must be an admin of the organization.",
   })
   async createUser(
     @Ctx() context: RequestContext,
     @Arg("data", () => CreateUserInput, { description: "Properties of the new person." }) data: unknown,
-  ): Promise<NewUserType> {
+  ): Promise<CreatedUserType> {
     const enteredOrganization = await this.inOrganization(context, (data ?? {}) as Record<string, unknown>);
     return this.appEditors.createPerson(enteredOrganization.caller, enteredOrganization.data);
   }
@@ -147,6 +147,6 @@ export class AppResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<Editor[]> {
     const caller = await this.accessChecks.requireAppAccess(context, "manageEditors", appId);
-    return this.appEditors.remove(caller, { appId, precondition: toExpectedTags(ifUpdatedAt) }, userId);
+    return this.appEditors.remove(caller, { appId, precondition: toExpectedETags(ifUpdatedAt) }, userId);
   }
 }

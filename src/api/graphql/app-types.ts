@@ -124,7 +124,7 @@ export class UserType {
 }
 
 @ObjectType("NewUser", { description: "Created person and the token of their session." })
-export class NewUserType {
+export class CreatedUserType {
   @Field(() => UserType, { description: "Created person." }) user: User;
   @Field(() => String, { description: "Secret of the person's session; returned only once." }) token: string;
 }

@@ -25,7 +25,7 @@ import {
   PersonSessionType,
   UpdateAccountInput,
 } from "./auth-types.js";
-import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedETags } from "./if-updated-at.js";
 
 /** Response to a sign-in (contract, section 7). */
 interface SignInAnswer {
@@ -131,7 +131,7 @@ export class AuthResolver {
     @Arg("id", () => Int, { description: "ID of the passkey." }) id: number,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {
-    await this.service.passkeys.remove(this.createSignedInRequest(context), id, toExpectedTags(ifUpdatedAt));
+    await this.service.passkeys.remove(this.createSignedInRequest(context), id, toExpectedETags(ifUpdatedAt));
     return true;
   }
 
@@ -150,7 +150,7 @@ export class AuthResolver {
     @Arg("id", () => Int, { description: "ID of the identity." }) id: number,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {
-    await this.service.identities.remove(this.createSignedInRequest(context), id, toExpectedTags(ifUpdatedAt));
+    await this.service.identities.remove(this.createSignedInRequest(context), id, toExpectedETags(ifUpdatedAt));
     return true;
   }
 
@@ -194,7 +194,7 @@ export class AuthResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {
     const { personId } = this.requireSessionCaller(context);
-    await this.service.sessions.endSession(personId, id, toExpectedTags(ifUpdatedAt));
+    await this.service.sessions.endSession(personId, id, toExpectedETags(ifUpdatedAt));
     return true;
   }
 

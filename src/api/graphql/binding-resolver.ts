@@ -15,7 +15,7 @@ import {
   SecretBindingTrialType,
   SecretBindingUseType,
 } from "./binding-types.js";
-import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedETags } from "./if-updated-at.js";
 
 @Resolver()
 export class SecretBindingResolver {
@@ -66,6 +66,6 @@ export class SecretBindingResolver {
     const caller = await this.accessChecks.requireAppAccess(context, "writeSecretBindings", appId);
     // REST passes the whole body (an object). GraphQL passes only the list of bindings, which becomes an object here.
     const body = Array.isArray(bindings) || bindings === null || bindings === undefined ? { bindings } : bindings;
-    return this.service.set(caller, { appId, precondition: toExpectedTags(state) }, body);
+    return this.service.set(caller, { appId, precondition: toExpectedETags(state) }, body);
   }
 }

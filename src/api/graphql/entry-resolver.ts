@@ -26,7 +26,7 @@ import {
   EntryType,
   EntryImportResultType,
 } from "./data-source-types.js";
-import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedETags } from "./if-updated-at.js";
 import { ReferenceArgument, ReferenceKindArgument } from "./reference-arguments.js";
 
 /**
@@ -191,7 +191,7 @@ export class EntryResolver {
     @ReferenceKindArgument() _by?: ReferenceKind | null,
   ): Promise<Entry> {
     const visit = await this.accessChecks.admitAppRequest(context, "writeEntries", appId);
-    return this.service.update(visit, { appId, ref }, id, data, toExpectedTags(ifUpdatedAt ?? null));
+    return this.service.update(visit, { appId, ref }, id, data, toExpectedETags(ifUpdatedAt ?? null));
   }
 
   @Mutation(() => EntryType, { description: "Deletes an entry and returns its last state." })
@@ -204,7 +204,7 @@ export class EntryResolver {
     @ReferenceKindArgument() _by?: ReferenceKind | null,
   ): Promise<Entry> {
     const visit = await this.accessChecks.admitAppRequest(context, "removeEntries", appId);
-    return this.service.remove(visit, { appId, ref }, id, toExpectedTags(ifUpdatedAt ?? null));
+    return this.service.remove(visit, { appId, ref }, id, toExpectedETags(ifUpdatedAt ?? null));
   }
 
   @Mutation(() => EntryCommitResultType, { description: "Inserts, updates and deletes entries in one transaction." })

@@ -12,7 +12,7 @@ import type { ManifestPlan } from "../../operations/manifest/manifests.js";
 import type { GitProvider } from "../../rules/git-input.js";
 import type { RequestContext } from "../context.js";
 import { AppIdArgument } from "./arguments.js";
-import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedETags } from "./if-updated-at.js";
 import { DateTime } from "./leaf-types.js";
 import { ManifestPlanType } from "./manifest-resolver.js";
 
@@ -124,7 +124,7 @@ export class GitResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<GitConnectionChange> {
     const caller = await this.accessChecks.requireAppAccess(context, "writeGit", appId);
-    const precondition = toExpectedTags(ifUpdatedAt ?? null);
+    const precondition = toExpectedETags(ifUpdatedAt ?? null);
     return this.service.connections.connect(caller, { appId, precondition }, data);
   }
 
@@ -137,7 +137,7 @@ export class GitResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {
     const caller = await this.accessChecks.requireAppAccess(context, "writeGit", appId);
-    await this.service.connections.disconnect(caller, { appId, precondition: toExpectedTags(ifUpdatedAt ?? null) });
+    await this.service.connections.disconnect(caller, { appId, precondition: toExpectedETags(ifUpdatedAt ?? null) });
     return true;
   }
 

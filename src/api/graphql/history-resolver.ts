@@ -16,7 +16,7 @@ import { AppIdArgument } from "./arguments.js";
 import {
   RunDetailsType,
   RunListType,
-  RunRequestType,
+  OutgoingRequestType,
   RunStatisticsType,
   RunsArguments,
   RunType,
@@ -59,7 +59,7 @@ export class RunHistoryResolver {
     return this.services.logs.entryOfRun(run.id, context.responseBudget?.reserveBytes);
   }
 
-  @FieldResolver(() => [RunRequestType], {
+  @FieldResolver(() => [OutgoingRequestType], {
     description:
       "Requests that the run sent to other services, in order of their ends, at most 100; empty until it has ended.",
   })

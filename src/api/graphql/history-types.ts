@@ -101,7 +101,7 @@ export class RunType {
 }
 
 @ObjectType("RunRequest", { description: "Request that a run sent to another service, without its content." })
-export class RunRequestType implements OutgoingRequestRecord {
+export class OutgoingRequestType implements OutgoingRequestRecord {
   @Field(() => String, { description: "Host that received it, as host:port." }) host: string;
   @Field(() => String, { description: "HTTP method." }) method: string;
   @Field(() => Int, { nullable: true, description: "HTTP status of the response; null if there was none." })

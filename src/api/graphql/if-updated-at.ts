@@ -15,5 +15,5 @@ const IF_UPDATED_AT_DESCRIPTION =
 export const IfUpdatedAtArgument = () =>
   Arg("ifUpdatedAt", () => DateTime, { nullable: true, description: IF_UPDATED_AT_DESCRIPTION });
 
-export const toExpectedTags = (input: ChangePrecondition): ExpectedETags =>
+export const toExpectedETags = (input: ChangePrecondition): ExpectedETags =>
   input instanceof Date ? [input.toISOString()] : (input ?? undefined);

@@ -8,7 +8,7 @@ import { ActionError } from "../../errors.js";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { AppTypesGenerator } from "../../operations/manifest/app-types.js";
 import type { ManifestItem, ManifestPlan, ManifestResult, Manifests } from "../../operations/manifest/manifests.js";
-import { type ManifestKind, removeNullFields } from "../../rules/manifest.js";
+import { type ManifestItemKind, removeNullFields } from "../../rules/manifest.js";
 import type { RequestContext } from "../context.js";
 import { AppIdArgument } from "./arguments.js";
 import { ManifestDefinitionsInput, ManifestDefinitionsType } from "./manifest-types.js";
@@ -26,7 +26,7 @@ class ManifestType {
 @ObjectType("ManifestItem", { description: "Part of an app that a manifest names." })
 class ManifestItemType implements ManifestItem {
   @Field(() => String, { description: "Kind of the part: app, setting, secretBinding, dataSource, action or alert." })
-  kind: ManifestKind;
+  kind: ManifestItemKind;
   @Field(() => String, { description: "Name of the part; the key of a setting, the field of the app." }) name: string;
 }
 

@@ -18,7 +18,7 @@ import type { MediaFileVariant } from "../../rules/media-fields.js";
 import type { ExpectedETags } from "../../rules/precondition.js";
 import type { RequestContext } from "../context.js";
 import { AppIdArgument, Limit, Offset } from "./arguments.js";
-import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedETags } from "./if-updated-at.js";
 import {
   MediaAccessRuleInput,
   MediaAccessRuleType,
@@ -152,7 +152,7 @@ export class MediaResolver {
     const precondition = await this.changeRules(
       context,
       "folder",
-      { appId, id, precondition: toExpectedTags(ifUpdatedAt) },
+      { appId, id, precondition: toExpectedETags(ifUpdatedAt) },
       accessRules,
     );
     const admission = await this.accessChecks.admitAppRequest(context, "writeMedia", appId);
@@ -167,7 +167,7 @@ export class MediaResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {
     const admission = await this.accessChecks.admitAppRequest(context, "removeMedia", appId);
-    await this.media.folders.remove(admission, { appId, id, precondition: toExpectedTags(ifUpdatedAt) });
+    await this.media.folders.remove(admission, { appId, id, precondition: toExpectedETags(ifUpdatedAt) });
     return true;
   }
 
@@ -193,7 +193,7 @@ export class MediaResolver {
     const precondition = await this.changeRules(
       context,
       "file",
-      { appId, id, precondition: toExpectedTags(ifUpdatedAt) },
+      { appId, id, precondition: toExpectedETags(ifUpdatedAt) },
       accessRules,
     );
     const admission = await this.accessChecks.admitAppRequest(context, "writeMedia", appId);
@@ -208,7 +208,7 @@ export class MediaResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {
     const admission = await this.accessChecks.admitAppRequest(context, "removeMedia", appId);
-    await this.media.files.remove(admission, { appId, id, precondition: toExpectedTags(ifUpdatedAt) });
+    await this.media.files.remove(admission, { appId, id, precondition: toExpectedETags(ifUpdatedAt) });
     return true;
   }
 

@@ -13,7 +13,7 @@ import { IdempotencyKeyArgument, selectIdempotencyKey } from "./idempotency.js";
 import { MessageDecisionEnum, MessageKindEnum, MessageStatusEnum } from "./leaf-types.js";
 import {
   EmailInput,
-  EmailOfBatchInput,
+  BatchEmailInput,
   MessageHeaderType,
   MessageListType,
   MessageReceiptType,
@@ -82,7 +82,7 @@ export class MessageResolver {
   async batchSendEmail(
     @Ctx() context: RequestContext,
     @AppIdArgument() appId: number,
-    @Arg("messages", () => [EmailOfBatchInput], { nullable: true, description: "E-mails to send." }) messages: unknown,
+    @Arg("messages", () => [BatchEmailInput], { nullable: true, description: "E-mails to send." }) messages: unknown,
     @IdempotencyKeyArgument() key?: string | null,
   ): Promise<MessageReceipt[]> {
     const caller = await this.accessChecks.requireAppAccess(context, "sendMessage", appId);

@@ -129,7 +129,7 @@ export class EmailInput {
 }
 
 @InputType("EmailOfBatchInput", { description: "E-mail of a batch with its placeholder values." })
-export class EmailOfBatchInput {
+export class BatchEmailInput {
   @Field(() => EmailInput, { nullable: true, description: "E-mail to send." }) options?: unknown;
   @Field(() => GraphQLJSON, {
     nullable: true,

@@ -8,10 +8,10 @@ import { guardLiveSource } from "../../operations/records/live-source.js";
 import { ALL_NOTIFICATIONS } from "../../rules/notification-input.js";
 import type { RequestContext } from "../context.js";
 import { AppIdArgument, Limit, Offset } from "./arguments.js";
-import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedETags } from "./if-updated-at.js";
 import { NotificationStatusEnum } from "./leaf-types.js";
 import {
-  MarkedNotificationsType,
+  AffectedItemCountType,
   NotificationInput,
   NotificationListType,
   NotificationType,
@@ -67,10 +67,10 @@ export class NotificationResolver {
     return this.notify.service.list(caller, appId, { status, limit, offset }, context.responseBudget?.reserveBytes);
   }
 
-  @Query(() => MarkedNotificationsType, {
+  @Query(() => AffectedItemCountType, {
     description: "Returns the number of notifications that the caller has not read.",
   })
-  async unreadNotifications(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<MarkedNotificationsType> {
+  async unreadNotifications(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<AffectedItemCountType> {
     const caller = await this.accessChecks.requireAppAccess(context, "readNotifications", appId);
     return this.notify.service.countUnread(caller, appId);
   }
@@ -119,7 +119,7 @@ export class NotificationResolver {
     const caller = await this.accessChecks.requireAppAccess(context, "manageNotifications", appId);
     return this.notify.service.update(
       caller,
-      { appId, id, precondition: toExpectedTags(ifUpdatedAt) },
+      { appId, id, precondition: toExpectedETags(ifUpdatedAt) },
       readNotificationFields(body),
     );
   }
@@ -132,17 +132,17 @@ export class NotificationResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {
     const caller = await this.accessChecks.requireAppAccess(context, "manageNotifications", appId);
-    await this.notify.service.remove(caller, { appId, id, precondition: toExpectedTags(ifUpdatedAt) });
+    await this.notify.service.remove(caller, { appId, id, precondition: toExpectedETags(ifUpdatedAt) });
     return true;
   }
 
-  @Mutation(() => MarkedNotificationsType, { description: "Marks notifications as read by the caller." })
+  @Mutation(() => AffectedItemCountType, { description: "Marks notifications as read by the caller." })
   async markNotificationsRead(
     @Ctx() context: RequestContext,
     @AppIdArgument() appId: number,
     @Arg("ids", () => [Int], { nullable: true, description: "IDs of the notifications; all by default." })
     ids?: unknown,
-  ): Promise<MarkedNotificationsType> {
+  ): Promise<AffectedItemCountType> {
     const caller = await this.accessChecks.requireAppAccess(context, "markNotifications", appId);
     return this.notify.service.markRead(caller, appId, ids ?? ALL_NOTIFICATIONS);
   }
@@ -169,7 +169,7 @@ export class NotificationResolver {
     return this.notify.devices.add(caller, appId, body);
   }
 
-  @Mutation(() => MarkedNotificationsType, {
+  @Mutation(() => AffectedItemCountType, {
     description:
       "Removes the push subscription with this endpoint (a URL) from the caller's subscriptions. Returns the number of removed subscriptions.",
   })
@@ -181,7 +181,7 @@ export class NotificationResolver {
       description: "PushSubscription of the browser.",
     })
     body: unknown,
-  ): Promise<MarkedNotificationsType> {
+  ): Promise<AffectedItemCountType> {
     const caller = await this.accessChecks.requireAppAccess(context, "pushDevices", appId);
     return this.notify.devices.remove(caller, appId, body);
   }

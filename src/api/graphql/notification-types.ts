@@ -58,7 +58,7 @@ export class NotificationListType {
 }
 
 @ObjectType("MarkedNotifications", { description: "Number of notifications or devices." })
-export class MarkedNotificationsType {
+export class AffectedItemCountType {
   @Field(() => Int, { description: "Number of items." }) count: number;
 }
 

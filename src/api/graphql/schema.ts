@@ -22,7 +22,7 @@ import { AuthResolver } from "./auth-resolver.js";
 import { SecretBindingResolver } from "./binding-resolver.js";
 import { ClientActionResolver } from "./client-resolver.js";
 import { DataSourceResolver } from "./data-source-resolver.js";
-import { DraftResolver } from "./draft-resolver.js";
+import { CodeEditorResolver } from "./code-editor-resolver.js";
 import { EntryResolver } from "./entry-resolver.js";
 import { GitResolver } from "./git-resolver.js";
 import { RunHistoryResolver } from "./history-resolver.js";
@@ -61,7 +61,7 @@ const RESOLVER_CLASSES = {
   clientActions: ClientActionResolver,
   appVersions: AppVersionResolver,
   dataSources: DataSourceResolver,
-  drafts: DraftResolver,
+  drafts: CodeEditorResolver,
   entries: EntryResolver,
   git: GitResolver,
   runHistory: RunHistoryResolver,

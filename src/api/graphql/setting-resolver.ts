@@ -6,11 +6,11 @@ import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { SettingStatus, Settings, SettingsUse, TaggedSettings } from "../../operations/settings/settings.js";
 import { mayPerformOnApp } from "../../rules/access.js";
 import type { AppSession } from "../../rules/app-session.js";
-import type { PublicEnv, RuntimeEnv } from "../../rules/env-script.js";
+import type { PageEnv, PageEnvWithSession } from "../../rules/env-script.js";
 import type { SettingsByKey } from "../../rules/setting-tiers.js";
 import type { RequestContext } from "../context.js";
 import { AppIdArgument } from "./arguments.js";
-import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedETags } from "./if-updated-at.js";
 import { DateTime, DraftOrLiveEnum, RuntimeEnvironmentEnum } from "./leaf-types.js";
 import { SettingReaderActionType } from "./setting-reader-action.js";
 
@@ -149,7 +149,7 @@ export class SettingResolver {
   @Query(() => RuntimeEnvType, {
     description: "Returns the environment of a page; editors and administrators get that of the viewer.",
   })
-  async runtimeEnv(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<RuntimeEnv> {
+  async runtimeEnv(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<PageEnvWithSession> {
     const caller = await this.accessChecks.requireAppAccess(context, "readRuntimeSettings", appId);
     return this.service.runtimeEnv(caller, appId);
   }
@@ -158,7 +158,7 @@ export class SettingResolver {
    * Returns the public values for `env.js` on a page of another origin. Only REST has this operation.
    * @throws ActionError UNAUTHORIZED if the app is not published
    */
-  publicEnv(appId: number): Promise<PublicEnv> {
+  publicEnv(appId: number): Promise<PageEnv> {
     return this.service.publicEnv(appId);
   }
 
@@ -205,7 +205,7 @@ export class SettingResolver {
     const caller = await this.accessChecks.requireAppAccess(context, "writeSettings", appId);
     return unwrapTaggedSettings(
       context,
-      await this.service.set(caller, { appId, precondition: toExpectedTags(ifUpdatedAt) }, settings),
+      await this.service.set(caller, { appId, precondition: toExpectedETags(ifUpdatedAt) }, settings),
     );
   }
 
@@ -221,7 +221,7 @@ export class SettingResolver {
     const caller = await this.accessChecks.requireAppAccess(context, "writeSettings", appId);
     return unwrapTaggedSettings(
       context,
-      await this.service.remove(caller, { appId, precondition: toExpectedTags(ifUpdatedAt) }, { keys }),
+      await this.service.remove(caller, { appId, precondition: toExpectedETags(ifUpdatedAt) }, { keys }),
     );
   }
 
@@ -239,7 +239,7 @@ export class SettingResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<SettingStatus[]> {
     const caller = await this.accessChecks.requireAppAccess(context, "markSettings", appId);
-    return this.service.mark(caller, { appId, precondition: toExpectedTags(ifUpdatedAt) }, { keys, secret });
+    return this.service.mark(caller, { appId, precondition: toExpectedETags(ifUpdatedAt) }, { keys, secret });
   }
 
   @Mutation(() => String, {
@@ -254,6 +254,6 @@ export class SettingResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<string> {
     const caller = await this.accessChecks.requireAppAccess(context, "writeSettings", appId);
-    return this.service.setArtifact(caller, { appId, precondition: toExpectedTags(ifUpdatedAt) }, settingKey, value);
+    return this.service.setArtifact(caller, { appId, precondition: toExpectedETags(ifUpdatedAt) }, settingKey, value);
   }
 }

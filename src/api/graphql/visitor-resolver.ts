@@ -7,7 +7,7 @@ import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { AllowedVisitorOrigins, VisitorSession, VisitorSessions } from "../../operations/client/visitors.js";
 import type { RequestContext } from "../context.js";
 import { AppIdArgument } from "./arguments.js";
-import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedETags } from "./if-updated-at.js";
 
 /** Returns the origins, and stores the time of their last change in the context, for REST's ETag. */
 function unwrapTaggedOrigins(context: RequestContext, { origins, updatedAt }: AllowedVisitorOrigins): string[] {
@@ -43,7 +43,7 @@ export class VisitorResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<string[]> {
     const caller = await this.accessChecks.requireAppAccess(context, "writeOrigins", appId);
-    const target = { appId, precondition: toExpectedTags(ifUpdatedAt) };
+    const target = { appId, precondition: toExpectedETags(ifUpdatedAt) };
     return unwrapTaggedOrigins(context, await this.service.setOrigins(caller, target, origins));
   }
 

@@ -14,7 +14,7 @@ import { JsonLineStream } from "../lines.js";
 import { disconnectSlowClient } from "../reader-pace.js";
 import { requireCredential } from "../require-credential.js";
 import { LARGE_RESPONSE_MIN_CHARACTERS, streamResponseParts } from "../sliced.js";
-import { traceRequest } from "../traces.js";
+import { runInRequestSpan } from "../traces.js";
 import { createRestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
@@ -72,7 +72,7 @@ export function registerRest(
         const restInput = createRestRequest(request, context, (named) => {
           tag = named;
         });
-        const body = await traceRequest(tracing, context, () =>
+        const body = await runInRequestSpan(tracing, context, () =>
           context.responseBudget!.runPart(() => answer(resolvers, restInput)),
         );
         throwDeferredError(context);

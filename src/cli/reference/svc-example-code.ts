@@ -52,7 +52,7 @@ export const DATA_SOURCES_EXAMPLE = joinLines(
   "return { count, names: [name, renamed.name], isListed: all.some((one) => one.id === id) };",
 );
 
-export const CONNECTION_EXAMPLE = joinLines(
+export const DATA_SOURCE_CONNECTION_EXAMPLE = joinLines(
   'await Svc.DataSources.create({ name: "bookings", columns: ["seat", "price"] });',
   'const bookings = await Svc.DataSources.connectByName("bookings");',
   "const feed = bookings.subscribe({ where: { price: { $gt: 20 } } }, ({ inserted }) => console.log(inserted));",
@@ -84,7 +84,7 @@ export const CONNECTION_EXAMPLE = joinLines(
   "};",
 );
 
-export const CONNECTION_RESULT = {
+export const DATA_SOURCE_CONNECTION_RESULT = {
   price: 45,
   cheapest: "1A",
   total: 4,
@@ -95,7 +95,7 @@ export const CONNECTION_RESULT = {
   inserted: 1,
 };
 
-export const FILES_EXAMPLE = joinLines(
+export const MEDIA_FILES_EXAMPLE = joinLines(
   'const [file] = await Svc.Media.Files.upload({ file: new File(["a,b"], "data.csv") });',
   'await Svc.Media.Files.update(file.id, { name: "seats.csv" });',
   "const { name, contentType } = await Svc.Media.Files.get(file.id);",
@@ -106,7 +106,7 @@ export const FILES_EXAMPLE = joinLines(
   'return [name, contentType, text, url.startsWith("http") && all.length > 0];',
 );
 
-export const FOLDERS_EXAMPLE = joinLines(
+export const MEDIA_FOLDERS_EXAMPLE = joinLines(
   'const folder = await Svc.Media.Folders.create({ name: "reports" });',
   'const { name } = await Svc.Media.Folders.update(folder.id, { name: "letters" });',
   "const { files } = await Svc.Media.Folders.get({ folderId: folder.id });",

@@ -5,10 +5,10 @@
 import type { EntityManager } from "typeorm";
 import { ActionError, type DocumentPartFault } from "../../errors.js";
 import type { Caller, Operation } from "../../rules/access.js";
-import type { ManifestKind } from "../../rules/manifest.js";
+import type { ManifestItemKind } from "../../rules/manifest.js";
 
 export interface DefinitionChange {
-  kind: ManifestKind;
+  kind: ManifestItemKind;
   name: string;
   changeKind: "created" | "changed" | "removed";
 }
@@ -40,7 +40,7 @@ export interface DefinitionsPlan {
   /** Operations for which the caller must have a permission to apply the plan. */
   requiredOperations: Operation[];
   /** Definitions that do not work until a secret value is written in this app. A manifest contains no secrets. */
-  missing?: { kind: ManifestKind; name: string }[];
+  missing?: { kind: ManifestItemKind; name: string }[];
   apply(): Promise<void>;
 }
 

@@ -14,7 +14,7 @@ import { describeType, isObject, nestsDeeperThan } from "../../rules/describe-va
 import {
   findManifestSchemaFaults,
   type Manifest,
-  type ManifestKind,
+  type ManifestItemKind,
   mergeSchemaFaults,
   REPORTED_FAULTS_MAX,
 } from "../../rules/manifest.js";
@@ -52,7 +52,7 @@ import { LargeReadQueue } from "./large-reads.js";
 import { planSettingChanges } from "./settings-part.js";
 
 export interface ManifestItem {
-  kind: ManifestKind;
+  kind: ManifestItemKind;
   name: string;
 }
 

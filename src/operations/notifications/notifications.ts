@@ -16,7 +16,7 @@ import {
   type NotificationFields,
   type NotificationStatus,
   parseNotification,
-  parseNotificationIdsToMark,
+  parseReadStatusNotificationIds,
 } from "../../rules/notification-input.js";
 import {
   parseLimitAndOffset,
@@ -332,7 +332,7 @@ export class NotificationsService {
    */
   async markRead(caller: Caller, appId: number, body: unknown): Promise<{ count: number }> {
     const { db, receivedDataLimiter } = this.options;
-    const ids = parseNotificationIdsToMark(body);
+    const ids = parseReadStatusNotificationIds(body);
     const reader = await this.enterReader(caller, appId);
     const byId = new Map(
       (await this.listNotifications(appId, reader)).map((notification) => [notification.id, notification]),

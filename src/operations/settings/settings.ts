@@ -8,7 +8,7 @@ import { NON_PUBLIC_SETTINGS_MAX_BYTES, SETTINGS_MAX_BYTES } from "../../limits.
 import type { Caller } from "../../rules/access.js";
 import { createAppUpdateEvent } from "../../rules/app-events.js";
 import type { ReadAppSession } from "../../rules/app-session.js";
-import type { PublicEnv, RuntimeEnv } from "../../rules/env-script.js";
+import type { PageEnv, PageEnvWithSession } from "../../rules/env-script.js";
 import { type ExpectedETags, requireExpectedVersion } from "../../rules/precondition.js";
 import { escapeSettingKey, unescapeSettingKey } from "../../rules/setting-key-text.js";
 import {
@@ -280,7 +280,7 @@ export class Settings {
   }
 
   /** Returns the data of `window.ENV` for the caller's page. It contains only public settings. */
-  async runtimeEnv({ kind, credentialId, personId, copy }: Caller, appId: number): Promise<RuntimeEnv> {
+  async runtimeEnv({ kind, credentialId, personId, copy }: Caller, appId: number): Promise<PageEnvWithSession> {
     const { baseUrl, clientTimeoutMs, sessionOf } = this.options;
     const appSettings = selectRuntimeSettings(await this.readSettings(appId, "runtime"));
     const session = await sessionOf({ appId, personId, credentialId, copy });
@@ -292,7 +292,7 @@ export class Settings {
    * Returns the data of `window.ENV` for a page without a credential: the public settings of a published app.
    * @throws UNAUTHORIZED for any other app, whether it exists or not
    */
-  async publicEnv(appId: number): Promise<PublicEnv> {
+  async publicEnv(appId: number): Promise<PageEnv> {
     const { db, baseUrl, clientTimeoutMs } = this.options;
     const [app] = await rows(db, "SELECT FROM app WHERE id = $1 AND published_at IS NOT NULL", [appId]);
     if (!app) throw new ActionError("UNAUTHORIZED");

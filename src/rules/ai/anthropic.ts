@@ -7,7 +7,7 @@ import {
   getValueAtPath,
   parseJsonObject,
   parseToolArguments,
-  requirePartIndex,
+  parseAnswerPartIndex,
   toCountOrZero,
   toTextOrEmpty,
 } from "./provider-json.js";
@@ -98,7 +98,7 @@ function createEventReader(model: string): CompletionEventReader {
   return {
     push(event) {
       const type = getValueAtPath(event, "type");
-      const index = requirePartIndex(getValueAtPath(event, "index"));
+      const index = parseAnswerPartIndex(getValueAtPath(event, "index"));
       if (type === "message_start") {
         answeringModel = toTextOrEmpty(getValueAtPath(event, "message", "model")) || answeringModel;
         usage.inputTokens = toCountOrZero(getValueAtPath(event, "message", "usage", "input_tokens"));

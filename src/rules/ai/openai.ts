@@ -15,7 +15,7 @@ import {
   getValueAtPath,
   parseJsonObject,
   parseToolArguments,
-  requirePartIndex,
+  parseAnswerPartIndex,
   toCountOrZero,
   toTextOrEmpty,
 } from "./provider-json.js";
@@ -94,7 +94,7 @@ function readCompletion(body: Record<string, unknown>, model: string): AiComplet
 /** Returns the index of the tool call to which a part belongs. Without an index from the provider, a part with an ID starts a new call. */
 function findToolCallIndex(delta: unknown, callCount: number): number {
   const index = getValueAtPath(delta, "index");
-  if (Number.isSafeInteger(index)) return requirePartIndex(index);
+  if (Number.isSafeInteger(index)) return parseAnswerPartIndex(index);
   return toTextOrEmpty(getValueAtPath(delta, "id")) !== "" ? callCount : Math.max(0, callCount - 1);
 }
 

@@ -24,7 +24,7 @@ export const toCountOrZero = (value: unknown): number =>
 const INDEX_MAX = 1_000;
 
 /** Returns the index; 0 if the value is no positive whole number. @throws AiError TRANSPORT if the index exceeds INDEX_MAX */
-export function requirePartIndex(value: unknown): number {
+export function parseAnswerPartIndex(value: unknown): number {
   const index = toCountOrZero(value);
   if (index > INDEX_MAX)
     throw new AiError(

@@ -14,7 +14,7 @@ import type { SendToService } from "./service-transport.js";
 import { createSessionReader } from "./session.js";
 import { createSubscriptionSocket } from "./socket.js";
 import { createClientActionStarter } from "./triggers.js";
-import { createVisitorSession } from "./visitor.js";
+import { createVisitorSessionManager } from "./visitor.js";
 
 export interface ClientLibraryOptions {
   /** URL from which the library was loaded. */
@@ -53,7 +53,7 @@ export function createSvc({ scriptUrl, nonce, sendToService, outgoingTransport }
     socket.reconnect();
     restart();
   }
-  const visitor = createVisitorSession(connection, {
+  const visitor = createVisitorSessionManager(connection, {
     onSessionChanged,
     onSessionExtended: socket.reconnect,
   });

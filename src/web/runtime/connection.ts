@@ -1,6 +1,6 @@
 /** Connection of the client library to the service: sends requests with the caller's credential. Only this module stores the token. */
 import { createSvcError, toSvcError } from "./failure.js";
-import { parseLines } from "./lines.js";
+import { parseJsonLines } from "./lines.js";
 import type { Configuration, Env } from "./public-types.js";
 import { globalScope } from "./scope.js";
 import type { SendToService, ServiceReply } from "./service-transport.js";
@@ -191,7 +191,7 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
         return received;
       });
       try {
-        yield* parseLines(reply);
+        yield* parseJsonLines(reply);
       } catch {
         throw createNoResponseError(url.origin, true);
       }

@@ -33,7 +33,7 @@ function createTextReader(reply: ServiceReply): TextReader {
  * Yields the JSON value of each line. Rejects if the response is interrupted or a line is not JSON. If the caller stops reading, the
  * request is cancelled.
  */
-export async function* parseLines(reply: ServiceReply): AsyncGenerator<unknown, void, void> {
+export async function* parseJsonLines(reply: ServiceReply): AsyncGenerator<unknown, void, void> {
   const reader = createTextReader(reply);
   let unreadText = "";
   try {

@@ -56,7 +56,7 @@ async function withLock<T>(key: string, work: () => Promise<T>): Promise<T> {
  * @param onSessionChanged called after `init`, and after the connection's token was replaced by the token of another session
  * @param onSessionExtended called after the service has extended the lifetime of the current token
  */
-export function createVisitorSession(
+export function createVisitorSessionManager(
   connection: Connection,
   { onSessionChanged, onSessionExtended }: { onSessionChanged(): void; onSessionExtended(): void },
 ) {

@@ -1,6 +1,6 @@
 /** Loads Monaco when a page first needs it, because Monaco is much larger than the rest of Studio. */
 import { resolveServiceUrl } from "../../service-address.js";
-import { withLoadError } from "../shell/load-error.js";
+import { importOrThrowLoadError } from "../shell/load-error.js";
 import { preloadStudioPart } from "../shell/preload-parts.js";
 import type * as editors from "./code-editor.js";
 import { markCodeEditorReady } from "./editor-ready.js";
@@ -30,7 +30,7 @@ async function loadModules(): Promise<typeof editors> {
 let editorModules: Promise<typeof editors> | undefined;
 
 export function loadCodeEditor(): Promise<typeof editors> {
-  editorModules ??= withLoadError(loadModules()).catch((error: unknown) => {
+  editorModules ??= importOrThrowLoadError(loadModules()).catch((error: unknown) => {
     editorModules = undefined;
     throw error;
   });

@@ -1,9 +1,9 @@
 /** Hook with the state of the documentation panel: the open page, and the function that opens a page. */
 import { lazy, Suspense, useCallback, useState } from "react";
-import { withLoadError } from "../shell/load-error.js";
+import { importOrThrowLoadError } from "../shell/load-error.js";
 import { PageBoundary } from "../shell/page-boundary.js";
 
-const DocsPanel = lazy(async () => ({ default: (await withLoadError(import("./docs-panel.js"))).DocsPanel }));
+const DocsPanel = lazy(async () => ({ default: (await importOrThrowLoadError(import("./docs-panel.js"))).DocsPanel }));
 
 export function useDocs(appId: number) {
   const [address, setAddress] = useState<string | null>(null);

@@ -7,7 +7,7 @@ import { memo, useCallback, useEffect, useRef, useState } from "react";
 import type { ActionsState } from "../actions/use-actions.js";
 import { formatColumnTime, formatDuration, formatExactTime, formatJson } from "../shared/format.js";
 import type { LogEntry } from "../shared/model.js";
-import { useIsNarrow } from "../shared/use-media-query.js";
+import { useIsNarrowWindow } from "../shared/use-media-query.js";
 import { isCancelledEntry, isFailedEntry } from "./log-entry.js";
 import { TRIGGER_WORDS, VersionChip } from "./run-words.js";
 import { ErrorStack, type ErrorStackProps } from "./stack.js";
@@ -121,7 +121,7 @@ export function LogEntries({ entries, hasMore, isLoading, loadMore, appId, findL
   const scrollBox = useRef<HTMLElement>(null);
   const [open, setOpen] = useState<ReadonlySet<number>>(new Set());
   const { length } = entries;
-  const rowPixels = useIsNarrow() ? PHONE_ROW_HEIGHT_PIXELS : ROW_HEIGHT_PIXELS;
+  const rowPixels = useIsNarrowWindow() ? PHONE_ROW_HEIGHT_PIXELS : ROW_HEIGHT_PIXELS;
   const virtual = useVirtualizer({
     count: length,
     getScrollElement: () => scrollBox.current,

@@ -7,7 +7,7 @@ import { useEffect, useRef } from "react";
 import uPlot from "uplot";
 import { formatCount, formatDuration, formatExactTime } from "../shared/format.js";
 import type { RunStatistics } from "../shared/model.js";
-import { useIsNarrow } from "../shared/use-media-query.js";
+import { useIsNarrowWindow } from "../shared/use-media-query.js";
 
 const HOUR_SECONDS = 3_600;
 const CHART_HEIGHT_PIXELS = 120;
@@ -182,7 +182,7 @@ function describeStatistics({ periods }: RunStatistics): string {
 }
 
 export function RunsChart({ statistics, label }: { statistics: RunStatistics; label: string }) {
-  const isNarrow = useIsNarrow();
+  const isNarrow = useIsNarrowWindow();
   const counts = useRef<HTMLDivElement>(null);
   const durations = useRef<HTMLDivElement>(null);
   useEffect(() => {

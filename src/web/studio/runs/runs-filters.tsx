@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "react";
 import type { TriggerType } from "../../../data/action-types.js";
 import { capitalize } from "../shared/format.js";
 import type { ActionList } from "../shared/model.js";
-import { useIsNarrow } from "../shared/use-media-query.js";
+import { useIsNarrowWindow } from "../shared/use-media-query.js";
 import { TRIGGER_WORDS, VERSION_WORDS } from "./run-words.js";
 import { RUN_STATES, type RunsUrlQuery, TIME_RANGES, TRIGGER_TYPES, VERSION_KINDS } from "./runs-query.js";
 
@@ -135,7 +135,7 @@ const SELECTED_FILTERS = ["action", "state", "trigger", "copy", "range"] as cons
 
 export function RunsFilters({ query, actionList, changeQuery, setSearch, clearFilters }: RunsFiltersProps) {
   const { typed, setTyped } = useTypedSearch(query.search ?? "", setSearch);
-  const isNarrow = useIsNarrow();
+  const isNarrow = useIsNarrowWindow();
   const [isOpen, setOpen] = useState(false);
   const chosenCount = SELECTED_FILTERS.filter((name) => query[name] !== undefined).length;
   return (

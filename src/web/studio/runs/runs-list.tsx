@@ -4,7 +4,7 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type CSSProperties, memo, type ReactNode, type RefObject, useEffect, useRef, useState } from "react";
 import type { RunRow } from "../shared/model.js";
-import { useIsNarrow } from "../shared/use-media-query.js";
+import { useIsNarrowWindow } from "../shared/use-media-query.js";
 import type { StudioRoute } from "../shell/studio-route.js";
 import { createGridTemplate, type RunColumn } from "./run-columns.js";
 import type { RunListState } from "./use-runs.js";
@@ -75,7 +75,7 @@ export function RunsList({ runList, appId, filters, columns, children }: RunsLis
   const aboveList = useRef<HTMLDivElement>(null);
   const scrollMargin = useElementHeight(aboveList);
   const count = runs?.length ?? 0;
-  const rowPixels = useIsNarrow() ? PHONE_ROW_HEIGHT_PIXELS : ROW_HEIGHT_PIXELS;
+  const rowPixels = useIsNarrowWindow() ? PHONE_ROW_HEIGHT_PIXELS : ROW_HEIGHT_PIXELS;
   const virtual = useVirtualizer({
     count,
     getScrollElement: () => scrollBox.current,

@@ -15,4 +15,4 @@ export function useMediaQuery(query: string): boolean {
 }
 
 /** True if the window is as narrow as a phone. phone.css uses the same width. */
-export const useIsNarrow = (): boolean => useMediaQuery("(max-width: 700px)");
+export const useIsNarrowWindow = (): boolean => useMediaQuery("(max-width: 700px)");

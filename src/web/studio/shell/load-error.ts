@@ -7,7 +7,7 @@
 export class LoadError extends Error {}
 
 /** Waits for a dynamic import and returns the module. @throws LoadError if the module cannot be loaded */
-export async function withLoadError<Part>(part: Promise<Part>): Promise<Part> {
+export async function importOrThrowLoadError<Part>(part: Promise<Part>): Promise<Part> {
   try {
     return await part;
   } catch (cause) {

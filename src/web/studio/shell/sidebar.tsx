@@ -9,7 +9,7 @@ import { lazy, useEffect, useRef } from "react";
 import type { Role } from "../../../rules/roles.js";
 import { resolveServiceUrl } from "../../service-address.js";
 import type { App } from "../shared/model.js";
-import { withLoadError } from "./load-error.js";
+import { importOrThrowLoadError } from "./load-error.js";
 import { AccountButton, AppButton, LoadOnFirstUse } from "./menu-buttons.js";
 import { PAGE_ICONS } from "./page-icons.js";
 import { mayEdit } from "./rights.js";
@@ -18,8 +18,8 @@ import { APP_SUBPAGES, isAppSubpage, SIDEBAR_GROUPS, type SidebarLink, VIEW_DETA
 
 const ICON_PIXELS = 16;
 
-const AppMenu = lazy(async () => ({ default: (await withLoadError(import("./menus.js"))).AppMenu }));
-const AccountMenu = lazy(async () => ({ default: (await withLoadError(import("./menus.js"))).AccountMenu }));
+const AppMenu = lazy(async () => ({ default: (await importOrThrowLoadError(import("./menus.js"))).AppMenu }));
+const AccountMenu = lazy(async () => ({ default: (await importOrThrowLoadError(import("./menus.js"))).AccountMenu }));
 
 /** True if people with this role can use the page. */
 export const canRoleUseView = (view: View, role: Role): boolean =>

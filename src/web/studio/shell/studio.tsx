@@ -13,7 +13,7 @@ import type { App } from "../shared/model.js";
 import { useMediaQuery } from "../shared/use-media-query.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import { ConnectionBanner } from "./connection-banner.js";
-import { withLoadError } from "./load-error.js";
+import { importOrThrowLoadError } from "./load-error.js";
 import { PageBoundary } from "./page-boundary.js";
 import type { PageProps } from "./page-props.js";
 import { usePalette } from "./palette.js";
@@ -76,7 +76,7 @@ const loadedPages = new Map<View, ComponentType<PageProps>>();
 function getPageComponent(view: View): ComponentType<PageProps> {
   const known = loadedPages.get(view);
   if (known) return known;
-  const page = getLoadedStudioPage(view) ?? lazy(async () => ({ default: await withLoadError(loadStudioPage(view)) }));
+  const page = getLoadedStudioPage(view) ?? lazy(async () => ({ default: await importOrThrowLoadError(loadStudioPage(view)) }));
   loadedPages.set(view, page);
   return page;
 }

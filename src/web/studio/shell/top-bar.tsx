@@ -11,14 +11,14 @@ import { ListDataSources } from "../documents.js";
 import type { ApiClient } from "../shared/api.js";
 import { useMediaQuery } from "../shared/use-media-query.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
-import { withLoadError } from "./load-error.js";
+import { importOrThrowLoadError } from "./load-error.js";
 import { DrawerButton, LoadOnFirstUse } from "./menu-buttons.js";
 import { RunningChip } from "./running-chip.js";
 import { SidebarContent, type SidebarProps } from "./sidebar.js";
 import { createHref, parseId, type StudioRoute } from "./studio-route.js";
 import { APP_SUBPAGES, isAppSubpage, VIEW_DETAILS } from "./views.js";
 
-const Drawer = lazy(async () => ({ default: (await withLoadError(import("./menus.js"))).NavigationDrawer }));
+const Drawer = lazy(async () => ({ default: (await importOrThrowLoadError(import("./menus.js"))).NavigationDrawer }));
 
 /** Returns the name of the open item, such as an action. Returns null if the page shows no item, or while the name is loaded. */
 function getItemName({ view, item }: Pick<StudioRoute, "view" | "item">, actions: ActionsState): string | null {

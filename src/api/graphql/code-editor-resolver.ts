@@ -7,7 +7,7 @@ import type { CodeProblem, CodeProblemFinder } from "../../operations/actions/pr
 import type { StoredScripts } from "../../operations/packages/kept-scripts.js";
 import type { RequestContext } from "../context.js";
 import { AppIdArgument } from "./arguments.js";
-import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedTags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedETags } from "./if-updated-at.js";
 import { DateTime } from "./leaf-types.js";
 
 @ObjectType("PayloadPreset", { description: "Named payload that is stored with an action for test runs." })
@@ -30,7 +30,7 @@ class CodeProblemType implements CodeProblem {
 }
 
 @Resolver()
-export class DraftResolver {
+export class CodeEditorResolver {
   constructor(
     private readonly accessChecks: AccessChecks,
     private readonly presets: PayloadPresets,
@@ -63,7 +63,7 @@ export class DraftResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<PayloadPreset[]> {
     const caller = await this.accessChecks.requireAppAccess(context, "writePresets", appId);
-    return this.presets.save(caller, appId, actionId, name, payload, toExpectedTags(ifUpdatedAt));
+    return this.presets.save(caller, appId, actionId, name, payload, toExpectedETags(ifUpdatedAt));
   }
 
   @Mutation(() => [PayloadPresetType], {
@@ -77,7 +77,7 @@ export class DraftResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<PayloadPreset[]> {
     await this.accessChecks.requireAppAccess(context, "writePresets", appId);
-    return this.presets.remove(appId, actionId, name, toExpectedTags(ifUpdatedAt));
+    return this.presets.remove(appId, actionId, name, toExpectedETags(ifUpdatedAt));
   }
 
   @Query(() => [CodeProblemType], {
