@@ -163,7 +163,7 @@ export interface PulledRef {
   publishesApp: boolean;
 }
 
-export const getBranchRef = ({ branch }: Pick<GitConnectionFields, "branch">): PulledRef => ({
+export const getConnectionBranchRef = ({ branch }: Pick<GitConnectionFields, "branch">): PulledRef => ({
   ref: BRANCH_REF_PREFIX + branch,
   publishesApp: false,
 });
@@ -194,9 +194,9 @@ export function parseReviewedCommitHash(commit: unknown): string | null {
  * @throws ActionError REQUEST_INVALID
  */
 export function parsePullRef(ref: unknown, fields: Pick<GitConnectionFields, "branch" | "tagPattern">): PulledRef {
-  if (ref === undefined || ref === null) return getBranchRef(fields);
+  if (ref === undefined || ref === null) return getConnectionBranchRef(fields);
   const pulled = typeof ref === "string" ? findPulledRefByName(ref, fields) : null;
   if (pulled) return pulled;
   const tags = fields.tagPattern === null ? "" : `, or ${TAG_REF_PREFIX}${fields.tagPattern}`;
-  return refuseField("ref", `${getBranchRef(fields).ref}${tags}`, ref);
+  return refuseField("ref", `${getConnectionBranchRef(fields).ref}${tags}`, ref);
 }

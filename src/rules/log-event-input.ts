@@ -54,7 +54,7 @@ function readEventData(value: unknown): Record<string, unknown> {
 }
 
 /** Returns the size of the event in bytes of JSON. @throws PAYLOAD_TOO_LARGE if the size exceeds EVENT_MAX_BYTES (contract, section 3) */
-export function measureEventBytes(event: unknown, name: string): number {
+export function measureEventBytesWithinLimit(event: unknown, name: string): number {
   const bytes = Buffer.byteLength(JSON.stringify(event));
   if (bytes <= EVENT_MAX_BYTES) return bytes;
   const message = `${name} must be at most ${EVENT_MAX_BYTES} bytes (32 KB) of JSON (got ${bytes})`;

@@ -1,7 +1,7 @@
 /** Validates and evaluates the `scope` of a notification: a `where`, or an array of them, for the users who can read the notification. */
 
 import { isObject, nestsDeeperThan } from "./describe-value.js";
-import { parsePath } from "./entry-query/path.js";
+import { parseDocumentPath } from "./entry-query/path.js";
 import { SqlStatement } from "./entry-query/statement.js";
 import { compileWhere } from "./entry-query/where.js";
 import { refuseField } from "./fields.js";
@@ -131,7 +131,7 @@ class ScopeEvaluator {
 const ENTRY_OPERATORS = ["$and", "$or", "$nor", "$not", "$filters"];
 
 function parseColumnPath(column: unknown): readonly string[] {
-  const path = parsePath(column, "scope", { entryAlias: null });
+  const path = parseDocumentPath(column, "scope", { entryAlias: null });
   return path.entryField === null ? path.segments : [path.entryField];
 }
 

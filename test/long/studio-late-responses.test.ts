@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
-import { APP_SUBPAGES, VIEW_NAMES } from "../../src/web/studio/shell/views.js";
+import { APP_SUBPAGE_LABELS, VIEW_NAMES } from "../../src/web/studio/shell/views.js";
 import { signedInPerson } from "../harness/people.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium, type PageWatch, watchPage } from "../web/chromium.js";
@@ -19,7 +19,7 @@ const ITEMS = {
   runs: ["1"],
   people: ["1"],
   access: ["1"],
-  app: Object.keys(APP_SUBPAGES),
+  app: Object.keys(APP_SUBPAGE_LABELS),
 };
 
 describe("late responses in Studio", () => {

@@ -6,7 +6,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import type { Browser, Page, SerializedAXNode } from "puppeteer";
-import { APP_SUBPAGES, VIEW_DETAILS, VIEW_NAMES, type View } from "../../src/web/studio/shell/views.js";
+import { APP_SUBPAGE_LABELS, VIEW_DETAILS, VIEW_NAMES, type View } from "../../src/web/studio/shell/views.js";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
@@ -96,7 +96,7 @@ const ADDRESSES_OF_ITEMS: Record<
   ],
   settings: () => [["?key=title", '.setting[data-key="title"] :focus']],
   app: () => [
-    ...Object.entries(APP_SUBPAGES).map(([part, label]) => [`/${part}`, "#app-part", label] as const),
+    ...Object.entries(APP_SUBPAGE_LABELS).map(([part, label]) => [`/${part}`, "#app-part", label] as const),
     ["/nonsense", "#app-part"],
   ],
   account: () => [],
@@ -106,7 +106,7 @@ const ADDRESSES_OF_ITEMS: Record<
   service: () => [],
 };
 
-const headOf = (view: View) => (view === "app" ? APP_SUBPAGES.general : VIEW_DETAILS[view].label);
+const headOf = (view: View) => (view === "app" ? APP_SUBPAGE_LABELS.general : VIEW_DETAILS[view].label);
 
 /** Returns the heading and the title of a page without an item. */
 const headsOf = (view: View) => ({ head: headOf(view), title: VIEW_DETAILS[view].label });
@@ -309,7 +309,7 @@ describe("the addresses of Studio", () => {
         actions: "first",
         runs: `Run ${item}`,
         data: "people",
-        app: APP_SUBPAGES[item as keyof typeof APP_SUBPAGES],
+        app: APP_SUBPAGE_LABELS[item as keyof typeof APP_SUBPAGE_LABELS],
       };
       await open({ address, head: (item && itemHeads[view!]) || headOf(view!) }, faults);
     }

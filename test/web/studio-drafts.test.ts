@@ -10,7 +10,7 @@ import {
 } from "../../src/web/studio/actions/plain-keys.js";
 import { conditionsToRows, isEditableRuleList, rowsToConditions } from "../../src/web/studio/data/access-templates.js";
 import { canEditHooksInForm, findDuplicateKey } from "../../src/web/studio/data/draft-rows.js";
-import { createDeliverySetting, validateDeliveryDraft } from "../../src/web/studio/messages/delivery-draft.js";
+import { createDeliverySetting, validateDeliverySettingDraft } from "../../src/web/studio/messages/delivery-setting-draft.js";
 import { sendRequestForEachRun } from "../../src/web/studio/runs/bulk-send.js";
 import { groupRunTimesByDay } from "../../src/web/studio/schedules/week-days.js";
 import { describeAuditType, listAuditDetails } from "../../src/web/studio/shared/audit-text.js";
@@ -172,19 +172,19 @@ describe("values of Studio's forms", () => {
 
   it("checks and saves only fields of the chosen provider", () => {
     const draft = { url: "hook", port: "x", sid: " AC1 ", token: " t ", from: "+15550100" };
-    expect(validateDeliveryDraft("sms", "twilio", draft)).to.deep.equal({});
+    expect(validateDeliverySettingDraft("sms", "twilio", draft)).to.deep.equal({});
     expect(createDeliverySetting("sms", "twilio", draft)).to.deep.equal({
       provider: "twilio",
       sid: "AC1",
       token: " t ",
       from: "+15550100",
     });
-    expect(validateDeliveryDraft("sms", "webhook", draft)).to.have.all.keys("url", "secret");
+    expect(validateDeliverySettingDraft("sms", "webhook", draft)).to.have.all.keys("url", "secret");
   });
 
   it("saves an e-mail server without a sender, with its TLS and with the spaces of its password", () => {
     const draft = { host: " mail.example.com ", port: "2525", secure: "false", password: " p ", secret: " s " };
-    expect(validateDeliveryDraft("email", "smtp", draft)).to.deep.equal({});
+    expect(validateDeliverySettingDraft("email", "smtp", draft)).to.deep.equal({});
     const saved = { host: "mail.example.com", port: 2525, secure: false, password: " p ", secret: " s " };
     expect(createDeliverySetting("email", "smtp", draft)).to.deep.equal(saved);
     expect(createDeliverySetting("email", "smtp", { host: "a", secure: "true" })).to.deep.equal({
@@ -193,7 +193,7 @@ describe("values of Studio's forms", () => {
     });
     expect(createDeliverySetting("email", "smtp", { host: "a", secure: "" })).to.deep.equal({ host: "a" });
     for (const port of ["0", "65536", "1.5", "x"])
-      expect(validateDeliveryDraft("email", "smtp", { host: "a", port }), port).to.have.all.keys("port");
+      expect(validateDeliverySettingDraft("email", "smtp", { host: "a", port }), port).to.have.all.keys("port");
   });
 
   it("lists each tick of the week on the day of its own zone, in any zone of the viewer", () => {

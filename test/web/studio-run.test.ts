@@ -4,7 +4,7 @@
  */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
-import { APP_SUBPAGES, VIEW_NAMES } from "../../src/web/studio/shell/views.js";
+import { APP_SUBPAGE_LABELS, VIEW_NAMES } from "../../src/web/studio/shell/views.js";
 import { longTest, sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -180,7 +180,7 @@ describe("a run in Studio", () => {
 
     longTest("reads nothing at the focus of the window that counts towards the rate limit of saves", async () => {
       const { appId } = service;
-      const places = [...VIEW_NAMES, ...Object.keys(APP_SUBPAGES).map((part) => `app/${part}`)];
+      const places = [...VIEW_NAMES, ...Object.keys(APP_SUBPAGE_LABELS).map((part) => `app/${part}`)];
       for (const place of sampleOf(places, 0, 6)) {
         await other.open(`${appId}/${place}`);
         expect(await readAtFocus(), place).to.deep.equal([]);

@@ -4,7 +4,7 @@ import { createRequire } from "node:module";
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { parseRoute } from "../../src/web/studio/shell/studio-route.js";
-import { APP_SUBPAGES, isAppSubpage, VIEW_NAMES, type View } from "../../src/web/studio/shell/views.js";
+import { APP_SUBPAGE_LABELS, isAppSubpage, VIEW_NAMES, type View } from "../../src/web/studio/shell/views.js";
 import { startRegistry, type TestRegistry } from "../harness/npm-registry.js";
 import { createAccounts, PASSPHRASE, signedInPerson } from "../harness/people.js";
 import { startPrefixProxy } from "../harness/prefix-proxy.js";
@@ -37,13 +37,13 @@ const ALWAYS_OPENED_ITEMS: Partial<Record<View, (content: Content, service: Test
 
 /** Pages of the table of routes. Each part of the page of an app counts as a page. */
 const PAGES = VIEW_NAMES.flatMap((view) =>
-  view === "app" ? Object.keys(APP_SUBPAGES).map((part) => `app/${part}`) : [view],
+  view === "app" ? Object.keys(APP_SUBPAGE_LABELS).map((part) => `app/${part}`) : [view],
 );
 
 /** Returns the name in PAGES of the page that a URL shows. */
 function findPage(href: string): string {
   const { view, item } = parseRoute(href);
-  return view === "app" ? `app/${isAppSubpage(item) ? item : Object.keys(APP_SUBPAGES)[0]}` : view;
+  return view === "app" ? `app/${isAppSubpage(item) ? item : Object.keys(APP_SUBPAGE_LABELS)[0]}` : view;
 }
 
 /** Paths below `/studio/`: three pages for one-time links, and one path that does not exist. */

@@ -2,9 +2,9 @@
 
 const joinLines = (...all: string[]): string => all.join("\n");
 
-export const GREET_CODE = "async function execute({ payload }) { return 'Hello ' + payload.name; }";
+export const GREET_ACTION_CODE = "async function execute({ payload }) { return 'Hello ' + payload.name; }";
 
-export const RUN_EXAMPLE = joinLines(
+export const RUN_AND_REQUEST_EXAMPLE = joinLines(
   'await Svc.App.V3.Actions.run("greet", { name: "Ben" });',
   'const greeting = await Svc.App.V3.Actions.runWithResult("greet", { name: "Ann" });',
   "const response = Svc.App.V3.Actions.response({ status: 201, body: { greeting } });",
@@ -25,7 +25,7 @@ export const ACTIONS_EXAMPLE = joinLines(
   '  name: "hello",',
   "  active: true,",
   '  triggers: [{ trigger: "manual" }],',
-  `  code: "${GREET_CODE}",`,
+  `  code: "${GREET_ACTION_CODE}",`,
   "});",
   'await Actions.update(greet.id, { description: "Greets" });',
   'const greeting = await Actions.runWithResult(greet.id, { name: "Ann" });',

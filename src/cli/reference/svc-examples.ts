@@ -13,12 +13,12 @@ import {
   DATA_SOURCE_CONNECTION_RESULT,
   DATA_SOURCES_EXAMPLE,
   ENCRYPTION_EXAMPLE,
+  GREET_ACTION_CODE,
   MEDIA_FILES_EXAMPLE,
   MEDIA_FOLDERS_EXAMPLE,
-  GREET_CODE,
   NOTIFICATIONS_EXAMPLE,
   NOTIFICATIONS_PAGE_EXAMPLE,
-  RUN_EXAMPLE,
+  RUN_AND_REQUEST_EXAMPLE,
   SESSION_PAGE_EXAMPLE,
 } from "./svc-example-code.js";
 
@@ -79,11 +79,11 @@ export const SVC_NAMESPACES: readonly NamespaceExample[] = [
     otherErrors:
       "Errors of `Svc.App.V3.Actions.request` have a `code` instead of a status: `POLICY` (origin not listed), `LIMIT`, `TIMEOUT`, `TRANSPORT`, `UNSUPPORTED`, `INTEGRATION_UNAVAILABLE`.",
     example: {
-      code: RUN_EXAMPLE,
+      code: RUN_AND_REQUEST_EXAMPLE,
       result: ["Hello Ann", "object", 201, { seats: 2 }],
       resultNote:
         'The host `api.example.com` of the example for `Svc.App.V3.Actions.request` does not exist: write the address of your API instead. The result of the example comes from an API that answers with the status 201 and the body of the request. For `request`, the action also needs `"integrationOrigins": ["https://api.example.com"]`.',
-      calls: { name: "greet", code: GREET_CODE },
+      calls: { name: "greet", code: GREET_ACTION_CODE },
     },
     pageExample: { code: ACTIONS_EXAMPLE, result: ["Hello Ann", "Greets", 1, 1] },
   },

@@ -119,7 +119,7 @@ export function compareManifests(before: Manifest, after: Manifest, isWhole: boo
  * Returns `manifest` after the changes in `plan`. Removed items are left out. Created and changed items get the fields of `local`; a
  * changed item keeps the fields that `local` does not contain.
  */
-export function applyManifestPlan(
+export function computeManifestAfterPlan(
   manifest: Manifest,
   local: Manifest,
   plan: readonly { change: ManifestChangeKind; kind: string; name: string }[],

@@ -5,7 +5,7 @@ import { ANALYTICS_EVENTS_PER_REQUEST } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { isObject } from "../../rules/describe-value.js";
 import { refuseField } from "../../rules/fields.js";
-import { measureEventBytes, type ParsedLogEvent, parseLogEvent } from "../../rules/log-event-input.js";
+import { measureEventBytesWithinLimit, type ParsedLogEvent, parseLogEvent } from "../../rules/log-event-input.js";
 import { ANALYTICS_EVENT_TYPES } from "../../rules/trigger-match.js";
 import { createFlatShape, refuseUnknownFields, throwIfUnknownField } from "../../rules/unknown-fields.js";
 import type { LogEvents } from "../records/log-events.js";
@@ -26,7 +26,7 @@ function parseEvent(event: unknown, index: number): { input: ParsedLogEvent; byt
     throw new ActionError("REQUEST_INVALID", `${eventPath}.createdAt must be a Unix time in milliseconds`);
   }
   const input = parseLogEvent({ type: `app.${type}`, data });
-  return { input, bytes: measureEventBytes(event, eventPath) };
+  return { input, bytes: measureEventBytesWithinLimit(event, eventPath) };
 }
 
 interface AnalyticsOptions {

@@ -4,7 +4,7 @@ import { throwQueryLimitError } from "../../rules/entry-query/checks.js";
 import { jsonTextSql, jsonTypeSql } from "../../rules/entry-query/operators.js";
 import type { JoinOptions, VisibleEntryScope } from "../../rules/entry-query/options.js";
 import { orderBySql, parseOrder, sortKeySql } from "../../rules/entry-query/order.js";
-import { parsePath, sortableValueSql, valueAtPathSql } from "../../rules/entry-query/path.js";
+import { parseDocumentPath, sortableValueSql, valueAtPathSql } from "../../rules/entry-query/path.js";
 import { SqlStatement } from "../../rules/entry-query/statement.js";
 import { JsonText } from "../../rules/json-text.js";
 import {
@@ -63,7 +63,7 @@ function matchingEntriesSql({ join, key, scope }: ReadableJoin, keys: JoinValues
   const source = createEntryDocumentSource("j", scope.canSee);
   const fieldPath = `join.${join.name}`;
   const condition = entryConditionSql(key, { scope, where: join.where }, statement, "j");
-  const paths = join.on.map(([left, right]) => parsePath(right, `${fieldPath}.on.${left}`, source, true));
+  const paths = join.on.map(([left, right]) => parseDocumentPath(right, `${fieldPath}.on.${left}`, source, true));
   const values = paths.map((path) => sortableValueSql(path, source, statement));
   const requested = values.map((value, pair) => {
     const texts = [...new Set(keys.flatMap((joinKeys) => (joinKeys ? [joinKeys[pair]!] : [])))];
@@ -111,7 +111,7 @@ export class EntryJoins {
     );
     const source = createEntryDocumentSource("e", scope.canSee);
     const texts = join.on.map(([left]) => {
-      const value = valueAtPathSql(parsePath(left, `join.${join.name}.on`, source, true), source, statement);
+      const value = valueAtPathSql(parseDocumentPath(left, `join.${join.name}.on`, source, true), source, statement);
       return `CASE WHEN ${isScalarSql(value)} THEN ${jsonTextSql(value)} END`;
     });
     const sql = `SELECT e.id, ARRAY[${texts.join(", ")}] AS texts FROM data_source_entry e WHERE e.app_id = $2 AND e.id = ANY($1::bigint[])`;
@@ -158,7 +158,7 @@ export class EntryJoins {
     let figure = "count(*)";
     if (shows.as === "sum") {
       const source = createEntryDocumentSource("j", scope.canSee);
-      const value = valueAtPathSql(parsePath(shows.column, `join.${join.name}.sum`, source), source, statement);
+      const value = valueAtPathSql(parseDocumentPath(shows.column, `join.${join.name}.sum`, source), source, statement);
       figure = `COALESCE(sum(CASE WHEN ${jsonTypeSql(value)} = 'number' THEN ${jsonTextSql(value)}::numeric END), 0)`;
     }
     const sql = `SELECT k.at, (${figure})::text AS figure ${from} GROUP BY k.at`;
@@ -184,8 +184,8 @@ export class EntryJoins {
       ];
       const equal = join.on.map(([leftColumn, rightColumn]) => {
         const fieldPath = `join.${join.name}.on`;
-        const leftValue = valueAtPathSql(parsePath(leftColumn, fieldPath, left, true), left, statement);
-        const rightValue = valueAtPathSql(parsePath(rightColumn, fieldPath, right, true), right, statement);
+        const leftValue = valueAtPathSql(parseDocumentPath(leftColumn, fieldPath, left, true), left, statement);
+        const rightValue = valueAtPathSql(parseDocumentPath(rightColumn, fieldPath, right, true), right, statement);
         return `${isScalarSql(leftValue)} AND ${isScalarSql(rightValue)} AND ${jsonTextSql(leftValue)} = ${jsonTextSql(rightValue)}`;
       });
       const condition = entryConditionSql(

@@ -22,7 +22,7 @@ import {
   sortKeyTextSql,
   validateEntryCursor,
 } from "../../rules/entry-query/order.js";
-import { parsePath, valueAtPathSql } from "../../rules/entry-query/path.js";
+import { parseDocumentPath, valueAtPathSql } from "../../rules/entry-query/path.js";
 import { SqlStatement } from "../../rules/entry-query/statement.js";
 import { readJsonFieldTexts } from "../../rules/json-scan.js";
 import { JsonText } from "../../rules/json-text.js";
@@ -208,7 +208,7 @@ class TimeLimitedEntryReader {
     for (const [at, column] of requireList(columns, "columns", AGGREGATE_FIELDS_MAX, 1).entries()) {
       const statement = new SqlStatement();
       const source = createEntryDocumentSource("e", scope.canSee);
-      const value = valueAtPathSql(parsePath(column, `columns[${at}]`, source), source, statement);
+      const value = valueAtPathSql(parseDocumentPath(column, `columns[${at}]`, source), source, statement);
       const fromCondition = entryConditionSql(key, { scope, where: null }, statement, "e");
       const values = `SELECT value::text, octet_length(value::text) AS bytes
           FROM (SELECT DISTINCT ${value} AS value FROM data_source_entry e WHERE ${fromCondition}) visible

@@ -18,7 +18,7 @@ import {
   rejectWhereThatContradictsRule,
 } from "../../rules/entries/entry-access.js";
 import type { VisibleEntryScope } from "../../rules/entry-query/options.js";
-import { parsePath } from "../../rules/entry-query/path.js";
+import { parseDocumentPath } from "../../rules/entry-query/path.js";
 import type { AdmittedRequest } from "../access/access-checks.js";
 import type { LogEventEmitter } from "../records/log-events.js";
 import type { AppUser, AppUsers } from "./app-users.js";
@@ -93,7 +93,7 @@ function createRights(
     }
   };
   const mayNameColumn: EntryWritingCaller["mayNameColumn"] = (source, column) => {
-    const top = parsePath(column, "indexes", { entryAlias: "" });
+    const top = parseDocumentPath(column, "indexes", { entryAlias: "" });
     return (
       top.entryField === null && WRITING_VERBS.some((verb) => hasColumnRight(grant, source, verb, top.segments[0]!))
     );

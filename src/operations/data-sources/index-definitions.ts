@@ -10,7 +10,7 @@ import {
   hasArrayOnPathSql,
   jsonTypesAlongPathSql,
   type Path,
-  parsePath,
+  parseDocumentPath,
   sortableValueSql,
   valueAtPathSql,
 } from "../../rules/entry-query/path.js";
@@ -47,7 +47,7 @@ export const isUniqueIndex = (definition: IndexDefinition): boolean =>
   typeof definition === "object" && "unique" in definition && definition.unique;
 
 function parseColumnPath(column: unknown, fieldPath: string): Path & { entryField: null } {
-  const path = parsePath(column, fieldPath, { entryAlias: "" });
+  const path = parseDocumentPath(column, fieldPath, { entryAlias: "" });
   if (path.entryField !== null)
     refuseField(
       fieldPath,

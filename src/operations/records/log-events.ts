@@ -12,7 +12,7 @@ import {
 import { createBatchProcessor } from "../../engine/batches.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { measureEventBytes, type ParsedLogEvent, parseLogEvent } from "../../rules/log-event-input.js";
+import { measureEventBytesWithinLimit, type ParsedLogEvent, parseLogEvent } from "../../rules/log-event-input.js";
 import { logHaltedRuns } from "./chains.js";
 import {
   createStoreEventsParameters,
@@ -154,7 +154,7 @@ export class LogEvents {
    */
   async add(caller: Caller, appId: number, body: unknown): Promise<LogEvent> {
     const input = parseLogEvent(body);
-    this.options.receivedDataLimiter.takeRows(caller, appId, measureEventBytes(body, "the event"));
+    this.options.receivedDataLimiter.takeRows(caller, appId, measureEventBytesWithinLimit(body, "the event"));
     return this.store(caller, appId, input);
   }
 

@@ -12,7 +12,7 @@ import {
 } from "../caller-rules.js";
 import { isObject } from "../describe-value.js";
 import { UNRESTRICTED_ENTRY_SCOPE as EVERY_COLUMN, type VisibleEntryScope } from "../entry-query/options.js";
-import { parsePath } from "../entry-query/path.js";
+import { parseDocumentPath } from "../entry-query/path.js";
 import type { EntryAccessRule, EntryVerb } from "./access-rules.js";
 
 /**
@@ -126,7 +126,7 @@ export function toWhereFilter(tests: ColumnConditions): Record<string, unknown> 
  */
 export function getColumnNamedByWhereKey(key: string): string | null {
   try {
-    const path = parsePath(key, "where", { entryAlias: "e" });
+    const path = parseDocumentPath(key, "where", { entryAlias: "e" });
     return path.entryField === null && path.segments.length === 1 ? path.segments[0]! : null;
   } catch {
     return null;

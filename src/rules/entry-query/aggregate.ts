@@ -18,7 +18,7 @@ import {
   requireFieldName,
   typeSortRankSql,
 } from "./expressions.js";
-import { type QueriedDocument, jsonNullIfMissingSql, parsePath, sortableValueSql } from "./path.js";
+import { type QueriedDocument, jsonNullIfMissingSql, parseDocumentPath, sortableValueSql } from "./path.js";
 import type { SqlStatement } from "./statement.js";
 import { compileWhere } from "./where.js";
 
@@ -79,7 +79,7 @@ const sortStage: Stage = (stageOptions, fieldPath, input, canSee, statement) => 
     const innerPath = `${fieldPath}.${column}`;
     if (direction !== 1 && direction !== -1) refuseField(innerPath, "1 or -1", direction);
     const at = createDocumentSource(input, canSee);
-    const key = sortableValueSql(parsePath(column, innerPath, at), at, statement);
+    const key = sortableValueSql(parseDocumentPath(column, innerPath, at), at, statement);
     const directionSql = direction === 1 ? "ASC" : "DESC";
     return [`${typeSortRankSql(key)} ${directionSql}`, `${key} ${directionSql}`];
   });

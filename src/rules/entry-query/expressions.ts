@@ -10,7 +10,7 @@ import {
 } from "./checks.js";
 import { jsonNumberSql } from "./filters.js";
 import { jsonTextSql, jsonTypeSql } from "./operators.js";
-import { type QueriedDocument, jsonNullIfMissingSql, parsePath, valueAtPathSql } from "./path.js";
+import { type QueriedDocument, jsonNullIfMissingSql, parseDocumentPath, valueAtPathSql } from "./path.js";
 import type { SqlStatement } from "./statement.js";
 
 export const FIELD_NAME_MAX_CHARACTERS = 255;
@@ -35,7 +35,7 @@ export function compileAggregateExpression(
   statement: SqlStatement,
 ): string {
   if (typeof value === "string" && value.startsWith("$")) {
-    return valueAtPathSql(parsePath(value.slice(1), fieldPath, source), source, statement);
+    return valueAtPathSql(parseDocumentPath(value.slice(1), fieldPath, source), source, statement);
   }
   if (!isObject(value)) return statement.bind(serializeJsonValue(value, fieldPath), "jsonb");
   const [operator = "", ...more] = Object.keys(value);

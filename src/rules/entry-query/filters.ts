@@ -7,7 +7,7 @@ import { isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
 import { rejectUnknownName, requireFields, requireList, requireQueryText } from "./checks.js";
 import { isJsonScalarSql, jsonTextSql, jsonTypeSql } from "./operators.js";
-import { anyValuePassesSql, type QueriedDocument, parsePath, type ValueTestSql } from "./path.js";
+import { anyValuePassesSql, type QueriedDocument, parseDocumentPath, type ValueTestSql } from "./path.js";
 import type { SqlStatement } from "./statement.js";
 
 const TEXT_MAX_CHARACTERS = 10_000;
@@ -142,7 +142,7 @@ export function compileColumnFilter(
   statement: SqlStatement,
 ): string {
   const { column, condition: name, value } = requireFields(filter, fieldPath, ["column", "condition", "value"]);
-  const path = parsePath(column, `${fieldPath}.column`, source);
+  const path = parseDocumentPath(column, `${fieldPath}.column`, source);
   const knownCondition =
     typeof name === "string" && Object.hasOwn(CONDITION_TABLE, name) ? CONDITION_TABLE[name] : undefined;
   if (!knownCondition) rejectUnknownName(`${fieldPath}.condition`, Object.keys(CONDITION_TABLE), String(name));

@@ -12,7 +12,7 @@ import {
   requireWholeNumber,
 } from "./checks.js";
 import { CURSOR_MAX_CHARACTERS } from "./order.js";
-import { parsePath } from "./path.js";
+import { parseDocumentPath } from "./path.js";
 
 export const ENTRIES_PER_QUERY_DEFAULT = 1_000;
 export const ENTRIES_PER_QUERY_MAX = 10_000;
@@ -91,7 +91,7 @@ export const QUERY_SHAPE: Shape = {
 function readAttributes(value: unknown, fieldPath: string): ReadonlySet<string> | null {
   if (value === undefined || value === null) return null;
   const columns = requireList(value, fieldPath, ATTRIBUTES_MAX).map((element, index) => {
-    const path = parsePath(element, `${fieldPath}[${index}]`, { entryAlias: "" });
+    const path = parseDocumentPath(element, `${fieldPath}[${index}]`, { entryAlias: "" });
     if (path.entryField !== null || path.segments.length > 1)
       refuseField(`${fieldPath}[${index}]`, "the name of a column", element);
     return path.segments[0]!;

@@ -4,7 +4,7 @@ import { ActionError } from "../../errors.js";
 import { isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
 import { ORDER_COLUMNS_MAX, requireList, throwQueryLimitError } from "./checks.js";
-import { type QueriedDocument, type EntryField, entryFieldSql, type Path, parsePath, sortableValueSql } from "./path.js";
+import { type QueriedDocument, type EntryField, entryFieldSql, type Path, parseDocumentPath, sortableValueSql } from "./path.js";
 import type { SqlStatement } from "./statement.js";
 
 export interface SortKey {
@@ -22,7 +22,7 @@ export function parseOrder(order: unknown, source: QueriedDocument, fieldPath = 
     const [column, direction = "ASC"] = typeof element === "string" ? [element] : requireList(element, innerPath, 2, 1);
     const upperDirection = typeof direction === "string" ? direction.toUpperCase() : "";
     if (upperDirection !== "ASC" && upperDirection !== "DESC") refuseField(`${innerPath}[1]`, "ASC or DESC", direction);
-    return { path: parsePath(column, `${innerPath}[0]`, source, true), descending: upperDirection === "DESC" };
+    return { path: parseDocumentPath(column, `${innerPath}[0]`, source, true), descending: upperDirection === "DESC" };
   });
   if (keys.length === 0) keys.push({ path: { entryField: "order" }, descending: false });
   // The ID is sorted in the direction of the key before it, so that PostgreSQL can use one index for both.

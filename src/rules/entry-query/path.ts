@@ -37,7 +37,7 @@ const isEntryField = (name: string): name is EntryField => (ENTRY_FIELD_NAMES as
  * Parses a path. The prefix `data.` marks a column, and `entry.` a field such as `createdAt`. `allowsBareFields` makes the prefix of fields
  * optional.
  */
-export function parsePath(
+export function parseDocumentPath(
   value: unknown,
   fieldPath: string,
   source: Pick<QueriedDocument, "entryAlias">,

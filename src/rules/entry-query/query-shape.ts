@@ -3,7 +3,7 @@
  * suggest an index for a shape.
  */
 import { isObject } from "../describe-value.js";
-import { type EntryField, parsePath } from "./path.js";
+import { type EntryField, parseDocumentPath } from "./path.js";
 
 /** Column, or field such as `createdAt`, that a query uses in a condition or in its order. */
 interface ShapeField {
@@ -47,7 +47,7 @@ const escapeSegments = (segments: readonly string[]): string =>
   segments.map((segment) => segment.replaceAll(".", "\\.")).join(".");
 
 function readShapeField(input: string, bareOwn: boolean, text: (name: string) => string): ShapeField {
-  const path = parsePath(input, "", ENTRY, bareOwn);
+  const path = parseDocumentPath(input, "", ENTRY, bareOwn);
   if (path.entryField !== null)
     return { column: null, topLevelColumn: null, text: text(path.entryField satisfies EntryField) };
   const column = escapeSegments(path.segments);

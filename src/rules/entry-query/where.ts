@@ -12,7 +12,7 @@ import {
 } from "./checks.js";
 import { compileColumnFilter } from "./filters.js";
 import { jsonTypeSql, type OperatorTest, QUERY_OPERATORS } from "./operators.js";
-import { anyValuePassesSql, type QueriedDocument, type Path, parsePath } from "./path.js";
+import { anyValuePassesSql, type QueriedDocument, type Path, parseDocumentPath } from "./path.js";
 import type { SqlStatement } from "./statement.js";
 
 const COLUMN_OPERATORS = [...Object.keys(QUERY_OPERATORS), "$all", "$not", "$elemMatch"];
@@ -52,7 +52,7 @@ class WhereCompiler {
     const conditions = Object.entries(where).map(([key, value]) => {
       const innerPath = `${fieldPath}.${key}`;
       if (key.startsWith("$")) return this.compileEntryOperator(key, value, fieldPath, source, depth);
-      return this.compileField(parsePath(key, innerPath, source), value, innerPath, source, depth);
+      return this.compileField(parseDocumentPath(key, innerPath, source), value, innerPath, source, depth);
     });
     return joinWithAnd(conditions);
   }

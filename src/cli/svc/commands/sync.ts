@@ -4,7 +4,7 @@
 import { type Command, Option } from "commander";
 import { ServiceResponseError } from "../client.js";
 import { CliError, EXIT_CODES } from "../failure.js";
-import { applyManifestPlan, compareManifests, type Manifest, type ManifestDifference } from "../manifest.js";
+import { computeManifestAfterPlan, compareManifests, type Manifest, type ManifestDifference } from "../manifest.js";
 import { type LastSyncState, Project } from "../project.js";
 import type { CliSession, CommandRunner } from "../session.js";
 
@@ -137,7 +137,7 @@ async function computeStateAfterPush(
 ): Promise<LastSyncState> {
   const now = await readServer(session);
   if (isSameTag(now.tag, pushed.tag)) return now;
-  return { tag: pushed.tag, manifest: applyManifestPlan(before.manifest, local, plannedItemsOf(pushed.plan)) };
+  return { tag: pushed.tag, manifest: computeManifestAfterPlan(before.manifest, local, plannedItemsOf(pushed.plan)) };
 }
 
 /**

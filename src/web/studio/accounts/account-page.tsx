@@ -13,7 +13,7 @@ import {
   type Person,
   type PersonSession,
   type Provider,
-  requestAuth,
+  requestAuthRoute,
 } from "./auth-api.js";
 import { isPassphraseLongEnough } from "./new-passphrase.js";
 import { registerPasskey, supportsPasskeys } from "./passkeys.js";
@@ -26,13 +26,13 @@ interface Account {
 
 /** Reads the account's data. @param isToken true if the browser is signed in with a token: `signInData` is then null */
 async function readAccount(isToken: boolean): Promise<Account> {
-  const { user } = await requestAuth<{ user: Person }>("GET", "session");
+  const { user } = await requestAuthRoute<{ user: Person }>("GET", "session");
   if (isToken) return { user, signInData: null };
   const [a, b, c, d] = await Promise.all([
-    requestAuth<{ sessions: PersonSession[] }>("GET", "sessions"),
-    requestAuth<{ passkeys: Passkey[] }>("GET", "passkeys"),
-    requestAuth<{ identities: Identity[] }>("GET", "identities"),
-    requestAuth<{ providers: Provider[] }>("GET", "providers"),
+    requestAuthRoute<{ sessions: PersonSession[] }>("GET", "sessions"),
+    requestAuthRoute<{ passkeys: Passkey[] }>("GET", "passkeys"),
+    requestAuthRoute<{ identities: Identity[] }>("GET", "identities"),
+    requestAuthRoute<{ providers: Provider[] }>("GET", "providers"),
   ]);
   return { user, signInData: { ...a, ...b, ...c, ...d } };
 }
@@ -49,7 +49,7 @@ function NameSection({ account: { user }, applyChange, isBusy }: AccountSectionP
   const { draft: names, setDraft: setNames } = field;
   const submit = async (event: FormEvent) => {
     event.preventDefault();
-    if ((await applyChange(() => requestAuth("PUT", "account", names))) !== null) field.markSaved(names);
+    if ((await applyChange(() => requestAuthRoute("PUT", "account", names))) !== null) field.markSaved(names);
   };
   return (
     <form className="row labelled" onSubmit={(event) => void submit(event)}>
@@ -75,7 +75,7 @@ function PassphraseSection({ applyChange, isBusy }: AccountSectionProps) {
   const submit = async (event: FormEvent) => {
     event.preventDefault();
     const body = { passphrase, ...(currentPassphrase !== "" && { currentPassphrase }) };
-    const changed = await applyChange(() => requestAuth("PUT", "account", body));
+    const changed = await applyChange(() => requestAuthRoute("PUT", "account", body));
     setChanged(changed !== null);
     if (changed === null) return;
     clearCurrent(currentPassphrase);
@@ -135,7 +135,7 @@ function PasskeysSection({
       }))
     )
       return;
-    await applyChange(() => requestAuth("DELETE", `passkeys/${passkey.id}`));
+    await applyChange(() => requestAuthRoute("DELETE", `passkeys/${passkey.id}`));
   };
   return (
     <>
@@ -181,7 +181,7 @@ function IdentitiesSection({ account: { signInData }, applyChange }: AccountSect
   const link = (id: string) =>
     void applyChange(async () => {
       const next = location.pathname + location.hash;
-      const { url } = await requestAuth<{ url: string }>("POST", `oidc/${encodeURIComponent(id)}/link`, { next });
+      const { url } = await requestAuthRoute<{ url: string }>("POST", `oidc/${encodeURIComponent(id)}/link`, { next });
       location.assign(url);
     });
   return (
@@ -202,7 +202,7 @@ function IdentitiesSection({ account: { signInData }, applyChange }: AccountSect
               type="button"
               className="quiet danger-text"
               aria-label={`Unlink ${nameOf(provider)}`}
-              onClick={() => void applyChange(() => requestAuth("DELETE", `identities/${id}`))}
+              onClick={() => void applyChange(() => requestAuthRoute("DELETE", `identities/${id}`))}
             >
               Unlink
             </button>
@@ -227,7 +227,7 @@ function SessionsSection({ account: { signInData }, applyChange, isBusy }: Accou
                 type="button"
                 className="quiet danger-text"
                 aria-label={`End the session of ${device}`}
-                onClick={() => void applyChange(() => requestAuth("DELETE", `sessions/${id}`))}
+                onClick={() => void applyChange(() => requestAuthRoute("DELETE", `sessions/${id}`))}
               >
                 End
               </button>
@@ -240,7 +240,7 @@ function SessionsSection({ account: { signInData }, applyChange, isBusy }: Accou
           <button
             type="button"
             disabled={isBusy}
-            onClick={() => void applyChange(() => requestAuth("DELETE", "sessions"))}
+            onClick={() => void applyChange(() => requestAuthRoute("DELETE", "sessions"))}
           >
             End all other sessions
           </button>

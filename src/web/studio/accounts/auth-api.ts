@@ -47,7 +47,7 @@ export interface Provider {
 /**
  * Sends a request to a route below `/v1/auth`. @throws ApiError with the service's message, or with status OFFLINE if there is no response
  */
-export async function requestAuth<Answer>(
+export async function requestAuthRoute<Answer>(
   method: "GET" | "POST" | "PUT" | "DELETE",
   path: string,
   body?: object,

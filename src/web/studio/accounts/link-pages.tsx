@@ -5,7 +5,7 @@
 import { type FormEvent, type ReactNode, useEffect, useState } from "react";
 import { resolveServiceUrl } from "../../service-address.js";
 import type { ApiError } from "../shared/api.js";
-import { requestAuth, type SignInResult } from "./auth-api.js";
+import { requestAuthRoute, type SignInResult } from "./auth-api.js";
 import { isPassphraseLongEnough, NewPassphrase } from "./new-passphrase.js";
 import { registerPasskey, supportsPasskeys } from "./passkeys.js";
 import { FormError, SignInField, useSignInAttempt } from "./sign-in-forms.js";
@@ -65,7 +65,7 @@ export function FinishAccountPage() {
   const submit = (event: FormEvent) => {
     event.preventDefault();
     void attempt(async () => {
-      await requestAuth("PUT", "account", { passphrase });
+      await requestAuthRoute("PUT", "account", { passphrase });
       openStudio();
     });
   };
@@ -113,7 +113,7 @@ function NewAccountPage({ title, introText, route, hasEmailField }: NewAccountPa
    */
   const acceptWithAccount = () =>
     void attempt(async () => {
-      await requestAuth("POST", route, { token });
+      await requestAuthRoute("POST", route, { token });
       openStudio();
     });
   const createAccount = async (secret: string | null) => {
@@ -124,7 +124,7 @@ function NewAccountPage({ title, introText, route, hasEmailField }: NewAccountPa
       ...(hasEmailField && { email: email.trim() }),
       ...(secret !== null && { passphrase: secret }),
     };
-    await requestAuth<SignInResult>("POST", route, body);
+    await requestAuthRoute<SignInResult>("POST", route, body);
   };
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -187,7 +187,7 @@ function ResetPassphrasePage() {
   const submit = (event: FormEvent) => {
     event.preventDefault();
     void attempt(async () => {
-      await requestAuth("POST", "reset/confirm", { token, passphrase });
+      await requestAuthRoute("POST", "reset/confirm", { token, passphrase });
       setDone(true);
     });
   };

@@ -4,7 +4,7 @@ import type {
   PublicKeyCredentialRequestOptionsJSON,
 } from "@simplewebauthn/browser";
 import { ApiError } from "../shared/api.js";
-import { type Passkey, requestAuth, type SignInResult } from "./auth-api.js";
+import { type Passkey, requestAuthRoute, type SignInResult } from "./auth-api.js";
 
 /** False if the browser does not support passkeys, or if Studio's URL has an IP address as host, for which browsers reject passkeys. */
 export const supportsPasskeys = (): boolean =>
@@ -32,22 +32,22 @@ function throwCancelled(error: unknown): never {
  * the service rejects it
  */
 export async function registerPasskey(name: string): Promise<Passkey> {
-  const optionsJSON = await requestAuth<PublicKeyCredentialCreationOptionsJSON>(
+  const optionsJSON = await requestAuthRoute<PublicKeyCredentialCreationOptionsJSON>(
     "POST",
     "passkeys/registration-options",
   );
   const { startRegistration } = await loadWebAuthn();
   const credential = await startRegistration({ optionsJSON }).catch(throwCancelled);
-  return (await requestAuth<{ passkey: Passkey }>("POST", "passkeys", { ...credential, name })).passkey;
+  return (await requestAuthRoute<{ passkey: Passkey }>("POST", "passkeys", { ...credential, name })).passkey;
 }
 
 /** Signs in with a passkey. @throws ApiError if the person cancels or the service rejects the passkey */
 export async function signInByPasskey(): Promise<SignInResult> {
-  const optionsJSON = await requestAuth<PublicKeyCredentialRequestOptionsJSON>(
+  const optionsJSON = await requestAuthRoute<PublicKeyCredentialRequestOptionsJSON>(
     "POST",
     "passkeys/authentication-options",
   );
   const { startAuthentication } = await loadWebAuthn();
   const assertion = await startAuthentication({ optionsJSON }).catch(throwCancelled);
-  return requestAuth<SignInResult>("POST", "passkeys/sign-in", assertion);
+  return requestAuthRoute<SignInResult>("POST", "passkeys/sign-in", assertion);
 }

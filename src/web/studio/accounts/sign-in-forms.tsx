@@ -2,7 +2,7 @@
 import { type FormEvent, type ReactNode, useEffect, useId, useState } from "react";
 import { type ApiError, asApiError } from "../shared/api.js";
 import { signInByToken } from "../shell/session.js";
-import { getProviderSignInUrl, getSignInErrorText, type Provider, requestAuth, type SignInResult } from "./auth-api.js";
+import { getProviderSignInUrl, getSignInErrorText, type Provider, requestAuthRoute, type SignInResult } from "./auth-api.js";
 import { signInByPasskey, supportsPasskeys } from "./passkeys.js";
 
 interface SignInFormsProps {
@@ -84,7 +84,7 @@ export function useSignInAttempt(errorText: (error: ApiError) => string, before:
 function useProviders(): Provider[] {
   const [providers, setProviders] = useState<Provider[]>([]);
   useEffect(() => {
-    requestAuth<{ providers: Provider[] }>("GET", "providers").then(
+    requestAuthRoute<{ providers: Provider[] }>("GET", "providers").then(
       (answer) => setProviders(answer.providers),
       // If the list of OpenID providers cannot be read, the form does not offer them. The person can still sign in in
       // another way.
@@ -116,7 +116,7 @@ function AccountForm({
   const submit = (event: FormEvent) => {
     event.preventDefault();
     void attempt(async () => {
-      await requestAuth<SignInResult>("POST", "sign-in", { email: email.trim(), passphrase });
+      await requestAuthRoute<SignInResult>("POST", "sign-in", { email: email.trim(), passphrase });
       await onSignedIn();
     });
   };
@@ -233,7 +233,7 @@ function ResetForm({ turnTo: switchTo }: { turnTo: (mode: SignInMode) => void })
   const submit = (event: FormEvent) => {
     event.preventDefault();
     void attempt(async () => {
-      await requestAuth("POST", "reset", { email: email.trim() });
+      await requestAuthRoute("POST", "reset", { email: email.trim() });
       setSent(true);
     });
   };

@@ -206,6 +206,6 @@ export function draftToActionInput(draft: ActionDraft): CreateActionInput {
   };
 }
 
-export function haveSameInput(a: ActionDraft, b: ActionDraft): boolean {
+export function haveSameActionInput(a: ActionDraft, b: ActionDraft): boolean {
   return JSON.stringify(draftToActionInput(a)) === JSON.stringify(draftToActionInput(b));
 }

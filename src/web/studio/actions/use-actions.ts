@@ -12,7 +12,7 @@ import {
   ListFailedLiveRuns,
   type ListFailedLiveRunsQuery,
 } from "../documents.js";
-import { isFailedEntry } from "../runs/log-entry.js";
+import { isFailedLogEntry } from "../runs/log-entry.js";
 import type { ApiClient } from "../shared/api.js";
 import type { ActionChange, ActionList, ActionSummary, LiveVersion, LogEntry } from "../shared/model.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
@@ -127,7 +127,7 @@ function useLiveFailures(appId: number | null, list: ActionList | null) {
       client.setQueriesData<ListFailedLiveRunsQuery>({ queryKey: [ListFailedLiveRuns] }, (old) => {
         if (!old) return old;
         const others = old.failures.runs.filter((run) => run.actionId !== actionId);
-        return { failures: { runs: isFailedEntry(entry) ? [{ actionId, finishedAt }, ...others] : others } };
+        return { failures: { runs: isFailedLogEntry(entry) ? [{ actionId, finishedAt }, ...others] : others } };
       });
     },
     [client],

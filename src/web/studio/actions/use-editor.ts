@@ -4,7 +4,7 @@ import { CreateAction, GetAction, UpdateAction } from "../documents.js";
 import { type ApiClient, asApiError } from "../shared/api.js";
 import type { Action } from "../shared/model.js";
 import { parseId } from "../shell/studio-route.js";
-import { type ActionDraft, actionToDraft, draftToActionInput, haveSameInput } from "./draft.js";
+import { type ActionDraft, actionToDraft, draftToActionInput, haveSameActionInput } from "./draft.js";
 import { type FieldError, toFieldError } from "./field-error.js";
 import { createDraftFromTemplate } from "./templates.js";
 import type { ActionChangeSubscription } from "./use-actions.js";
@@ -49,7 +49,7 @@ interface EditorOptions {
 const NAME_MAX_CHARACTERS = 255;
 
 const isEdited = (draft: ActionDraft | null, saved: ActionDraft | null): boolean =>
-  draft !== null && saved !== null && !haveSameInput(draft, saved);
+  draft !== null && saved !== null && !haveSameActionInput(draft, saved);
 
 const createCopyName = (name: string) => `${name.slice(0, NAME_MAX_CHARACTERS - 5)}-copy`;
 
@@ -139,7 +139,7 @@ export function useActionEditor({ api, appId, id, draftSource, changes, onSaved 
   const save = useCallback(async () => {
     const { current } = latestDraft;
     if (!current || busy || conflict) return null;
-    if (saved && savedDraft && haveSameInput(current, savedDraft)) return saved;
+    if (saved && savedDraft && haveSameActionInput(current, savedDraft)) return saved;
     setBusy(true);
     const sending = sendSave(current);
     // `useOtherPeopleChanges` only waits until the save has ended. The `try` block below handles a failed save.

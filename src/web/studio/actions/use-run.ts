@@ -1,7 +1,7 @@
 /** Hook for the runs of an action: starts a run, receives its console lines, and then its result or error. */
 import { useCallback, useEffect, useRef, useState } from "react";
 import { CancelRun, ReadRunOutcome, RunAction } from "../documents.js";
-import { followConsole } from "../runs/follow-console.js";
+import { followRunConsole } from "../runs/follow-run-console.js";
 import { type ApiClient, asApiError } from "../shared/api.js";
 import type { ConsoleLine, ScriptError } from "../shared/model.js";
 
@@ -81,7 +81,7 @@ export function useActionRunner(api: ApiClient, appId: number): ActionRunner {
         // Waits until the run's console ends, or until the subscription to the console fails.
         await new Promise<void>((resolve) => {
           const endRun = () => resolve();
-          const stopFollowing = followConsole(api, { appId, runId }, { addLines, endConsole: endRun });
+          const stopFollowing = followRunConsole(api, { appId, runId }, { addLines, endConsole: endRun });
           signal.addEventListener("abort", () => {
             stopFollowing();
             endRun();

@@ -9,7 +9,7 @@ import { handleRejectedChange } from "../shared/api.js";
 import { ChangedElsewhereNotice } from "../shared/changed-elsewhere.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
 import type { PageProps } from "../shell/page-props.js";
-import { APP_SUBPAGES, type AppSubpage, isAppSubpage } from "../shell/views.js";
+import { APP_SUBPAGE_LABELS, type AppSubpage, isAppSubpage } from "../shell/views.js";
 import { AppVersionsPage } from "./app-versions-page.js";
 import { AuditPage } from "./audit-page.js";
 import { GitPage } from "./git-page.js";
@@ -118,7 +118,7 @@ export function AppPage(props: PageProps) {
     <div className="app-page">
       <section className="app-part" aria-labelledby="app-part">
         <h2 id="app-part" className="unseen">
-          {APP_SUBPAGES[open]}
+          {APP_SUBPAGE_LABELS[open]}
         </h2>
         <OpenPart key={open} {...props} />
       </section>

@@ -3,13 +3,13 @@
  * rules as JSON.
  */
 import {
-  ACCESS_OPERATIONS,
+  ACCESS_OPERATION_LABELS,
   ACCESS_RULE_TEMPLATES,
   type AccessRuleDraft,
   conditionsToRows,
   createUserColumnPlaceholder,
-  describeRule,
-  findOwnerColumn,
+  describeAccessRule,
+  guessOwnerColumn,
   rowsToConditions,
 } from "./access-templates.js";
 import { CheckBoxes, ConditionRows, ItemCard, type ListFormProps } from "./form-parts.js";
@@ -95,7 +95,7 @@ function ConditionsField({ rule: { require = [] }, columns, changeRule }: RuleFi
   const tests = require.flatMap((requirement) =>
     typeof requirement === "string" ? [] : conditionsToRows(requirement),
   );
-  const owner = findOwnerColumn(columns);
+  const owner = guessOwnerColumn(columns);
   const setRequirements = (names: string[], rows: typeof tests) => {
     const all = [...rows.map((row) => rowsToConditions([row])), ...names];
     changeRule({ require: all.length > 0 ? all : undefined } as Partial<AccessRuleDraft>);
@@ -132,7 +132,7 @@ function RuleCard({ index, ...form }: RulesFormProps & { index: number }) {
   return (
     <ItemCard
       itemName="Rule"
-      summary={describeRule(rule)}
+      summary={describeAccessRule(rule)}
       isDisabled={rule.enabled === false}
       isOrdered
       {...form}
@@ -141,7 +141,7 @@ function RuleCard({ index, ...form }: RulesFormProps & { index: number }) {
       <AllowField {...part} />
       <CheckBoxes
         label="Can"
-        options={ACCESS_OPERATIONS}
+        options={ACCESS_OPERATION_LABELS}
         chosenOptions={rule.type}
         onChoose={(type) => changeRule({ type })}
       />
@@ -165,7 +165,7 @@ export function AccessRulesForm(form: RulesFormProps) {
   const { items, changeItems, columns } = form;
   const add = (label: string) => {
     const template = ACCESS_RULE_TEMPLATES.find((template) => template.label === label);
-    if (template) changeItems([...items, ...template.createRules(findOwnerColumn(columns))]);
+    if (template) changeItems([...items, ...template.createRules(guessOwnerColumn(columns))]);
   };
   return (
     <div className="item-cards">

@@ -8,7 +8,7 @@ import {
   toTypedValue,
 } from "../shared/typed-value.js";
 
-export const ACCESS_OPERATIONS = [
+export const ACCESS_OPERATION_LABELS = [
   ["select", "Read"],
   ["insert", "Add"],
   ["update", "Change"],
@@ -38,7 +38,7 @@ export const createUserColumnPlaceholder = (column: string): string =>
 const createOwnEntriesCondition = (column: string): ColumnConditions => ({
   [column]: { equals: createUserColumnPlaceholder(column) },
 });
-const ALL_OPERATIONS = ACCESS_OPERATIONS.map(([verb]) => verb);
+const ALL_OPERATIONS = ACCESS_OPERATION_LABELS.map(([verb]) => verb);
 
 export const ACCESS_RULE_TEMPLATES: readonly AccessRuleTemplate[] = [
   { label: "Everyone reads", createRules: () => [{ type: ["select"], allow: "all" }] },
@@ -66,7 +66,7 @@ export const ACCESS_RULE_TEMPLATES: readonly AccessRuleTemplate[] = [
 const COMMON_OWNER_COLUMNS = ["Email", "email", "UserId", "userId", "Owner", "owner"];
 
 /** Returns the column that probably identifies the owner of an entry, by common names such as "Email" or "userId". */
-export const findOwnerColumn = (columns: readonly string[]): string =>
+export const guessOwnerColumn = (columns: readonly string[]): string =>
   COMMON_OWNER_COLUMNS.find((name) => columns.includes(name)) ?? columns[0] ?? "Email";
 
 export interface ColumnConditionRow extends TypedValue {
@@ -74,7 +74,7 @@ export interface ColumnConditionRow extends TypedValue {
   comparison: "equals" | "notequals" | "contains";
 }
 
-export const COLUMN_COMPARISONS: readonly [ColumnConditionRow["comparison"], string][] = [
+export const COLUMN_COMPARISON_LABELS: readonly [ColumnConditionRow["comparison"], string][] = [
   ["equals", "is"],
   ["notequals", "is not"],
   ["contains", "contains"],
@@ -97,7 +97,7 @@ export function rowsToConditions(rows: readonly ColumnConditionRow[]): ColumnCon
 }
 
 const getComparisonLabel = (comparison: ColumnConditionRow["comparison"]): string =>
-  COLUMN_COMPARISONS.find(([name]) => name === comparison)?.[1] ?? comparison;
+  COLUMN_COMPARISON_LABELS.find(([name]) => name === comparison)?.[1] ?? comparison;
 function formatValue({ typedText, kind }: ColumnConditionRow): string {
   if (kind === "boolean") return typedText === "true" ? "yes" : "no";
   if (kind === "number") return typedText;
@@ -132,9 +132,9 @@ function describeRequirements({ require = [] }: AccessRuleDraft): string {
 }
 
 /** Describes the access rule in one sentence. */
-export function describeRule(rule: AccessRuleDraft): string {
-  const verbs = ACCESS_OPERATIONS.filter(([verb]) => rule.type.includes(verb)).map(([, label]) => label.toLowerCase());
-  const verbsText = verbs.length === ACCESS_OPERATIONS.length ? "do everything" : verbs.join(", ") || "do nothing";
+export function describeAccessRule(rule: AccessRuleDraft): string {
+  const verbs = ACCESS_OPERATION_LABELS.filter(([verb]) => rule.type.includes(verb)).map(([, label]) => label.toLowerCase());
+  const verbsText = verbs.length === ACCESS_OPERATION_LABELS.length ? "do everything" : verbs.join(", ") || "do nothing";
   const restrictionsText = [describeColumns(rule), describeRequirements(rule)].filter(Boolean).join(", ");
   return `${describeAllowedUsers(rule.allow)} can ${verbsText}${restrictionsText && `: ${restrictionsText}`}`;
 }

@@ -6,7 +6,7 @@ import Trash2 from "icon:trash-2";
 import { type ReactNode, useId } from "react";
 import { findValueFault } from "../shared/typed-value.js";
 import { ValueFields } from "../shared/value-fields.js";
-import { COLUMN_COMPARISONS, type ColumnConditionRow, conditionsToRows, rowsToConditions } from "./access-templates.js";
+import { COLUMN_COMPARISON_LABELS, type ColumnConditionRow, conditionsToRows, rowsToConditions } from "./access-templates.js";
 import { useFormRows } from "./use-rows.js";
 
 const ICON_PIXELS = 14;
@@ -182,7 +182,7 @@ function ConditionRow({ row, rowNumber, columns, changeRow, removeRow }: Conditi
         value={row.comparison}
         onChange={({ target }) => changeTest(target.value as ColumnConditionRow["comparison"])}
       >
-        {COLUMN_COMPARISONS.map(([value, words]) => (
+        {COLUMN_COMPARISON_LABELS.map(([value, words]) => (
           <option key={value} value={value}>
             {words}
           </option>

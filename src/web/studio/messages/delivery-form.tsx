@@ -11,10 +11,10 @@ import {
   createDeliverySetting,
   DELIVERY_SETTING_KEYS,
   type DeliveryChannel,
-  type DeliveryDraft,
+  type DeliverySettingDraft,
   MESSAGE_DELIVERY_KINDS,
-  validateDeliveryDraft,
-} from "./delivery-draft.js";
+  validateDeliverySettingDraft,
+} from "./delivery-setting-draft.js";
 import { TestMessageForm } from "./test-message.js";
 
 interface DeliveryInputProps {
@@ -71,7 +71,7 @@ function DeliveryInput({
 function useDeliveryDraft({ api, appId, setDirty }: DeliveryProps, channel: DeliveryChannel) {
   const settings = useSettings(api, appId);
   const [kind, setKind] = useState(Object.keys(MESSAGE_DELIVERY_KINDS[channel])[0]!);
-  const { values: draft, setValues: setDraft, clearSaved } = useNewResourceForm<DeliveryDraft>({});
+  const { values: draft, setValues: setDraft, clearSaved } = useNewResourceForm<DeliverySettingDraft>({});
   const [faults, setFaults] = useState<Record<string, string>>({});
   const [refusal, setRefusal] = useState<string | null>(null);
   const isDirty = Object.values(draft).some((text) => text !== "");
@@ -83,7 +83,7 @@ function useDeliveryDraft({ api, appId, setDirty }: DeliveryProps, channel: Deli
     setFaults(({ [name]: _, ...others }) => others);
   };
   const save = async () => {
-    const foundFaults = validateDeliveryDraft(channel, kind, draft);
+    const foundFaults = validateDeliverySettingDraft(channel, kind, draft);
     setFaults(foundFaults);
     setRefusal(null);
     if (Object.keys(foundFaults).length > 0) return;

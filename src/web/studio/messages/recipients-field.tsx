@@ -9,7 +9,7 @@ import {
   isUserId,
   normalizeConditions,
   parseRecipients,
-  RECIPIENT_COMPARISONS,
+  RECIPIENT_COMPARISON_LABELS,
   type RecipientComparison,
   type RecipientCondition,
   type Recipients,
@@ -110,7 +110,7 @@ function ConditionRow({ condition, rowNumber, changeCondition, removeCondition }
         value={condition.comparison}
         onChange={({ target }) => changeCondition({ comparison: target.value as RecipientComparison })}
       >
-        {RECIPIENT_COMPARISONS.map(([value, words]) => (
+        {RECIPIENT_COMPARISON_LABELS.map(([value, words]) => (
           <option key={value} value={value}>
             {words}
           </option>

@@ -7,7 +7,7 @@ import {
   toTypedValue,
 } from "../shared/typed-value.js";
 
-export const RECIPIENT_COMPARISONS = [
+export const RECIPIENT_COMPARISON_LABELS = [
   ["$eq", "is"],
   ["$ne", "is not"],
   ["$iLike", "contains"],
@@ -15,7 +15,7 @@ export const RECIPIENT_COMPARISONS = [
   ["$lt", "is less than"],
 ] as const;
 
-export type RecipientComparison = (typeof RECIPIENT_COMPARISONS)[number][0];
+export type RecipientComparison = (typeof RECIPIENT_COMPARISON_LABELS)[number][0];
 
 export interface RecipientCondition extends TypedValue {
   column: string;
@@ -39,7 +39,7 @@ function parseUserId(value: unknown): number | null {
 function parseConditions([column, tests]: [string, unknown]): RecipientCondition[] | null {
   if (column.startsWith("$")) return null;
   const parsedTests = Object.entries(isRecord(tests) ? tests : { $eq: tests }).map(([name, value]) => {
-    const comparison = RECIPIENT_COMPARISONS.find(([operator]) => operator === name)?.[0];
+    const comparison = RECIPIENT_COMPARISON_LABELS.find(([operator]) => operator === name)?.[0];
     if (!comparison || !isScalarValue(value)) return null;
     return { column, comparison, ...toTypedValue(value) };
   });
@@ -114,4 +114,4 @@ function describeUsers(recipients: Exclude<Recipients, { kind: "everyone" }>): s
 }
 
 const describeCondition = ({ column, comparison, typedText }: RecipientCondition): string =>
-  `${column} ${RECIPIENT_COMPARISONS.find(([operator]) => operator === comparison)![1]} “${typedText}”`;
+  `${column} ${RECIPIENT_COMPARISON_LABELS.find(([operator]) => operator === comparison)![1]} “${typedText}”`;

@@ -5,7 +5,7 @@ import { type ApiClient, asApiError } from "../shared/api.js";
 import type { MessageStatus } from "../shared/model.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import { createHref } from "../shell/studio-route.js";
-import type { DeliveryChannel } from "./delivery-draft.js";
+import type { DeliveryChannel } from "./delivery-setting-draft.js";
 import { getMessageStatusLabel } from "./status-label.js";
 
 /** Interval at which the form reads the message's status while the message is queued. */

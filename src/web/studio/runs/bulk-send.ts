@@ -4,9 +4,9 @@
  */
 
 import { formatCount } from "../shared/format.js";
-import { type RateLimitOptions, retryAfterRateLimit } from "../shared/rate-limit-retry.js";
+import { type RateLimitRetryOptions, retryAfterRateLimit } from "../shared/rate-limit-retry.js";
 
-interface BulkRequest extends RateLimitOptions {
+interface BulkRequest extends RateLimitRetryOptions {
   /** Past participle of the operation, such as "cancelled", for the summary. */
   pastParticiple: string;
   sendRequest(id: number): Promise<unknown>;

@@ -8,7 +8,7 @@ import type { ActionsState } from "../actions/use-actions.js";
 import { formatColumnTime, formatDuration, formatExactTime, formatJson } from "../shared/format.js";
 import type { LogEntry } from "../shared/model.js";
 import { useIsNarrowWindow } from "../shared/use-media-query.js";
-import { isCancelledEntry, isFailedEntry } from "./log-entry.js";
+import { isCancelledLogEntry, isFailedLogEntry } from "./log-entry.js";
 import { TRIGGER_WORDS, VersionChip } from "./run-words.js";
 import { ErrorStack, type ErrorStackProps } from "./stack.js";
 import type { ExecutionLogState } from "./use-log.js";
@@ -25,8 +25,8 @@ interface EntryOutcome {
 }
 
 function getEntryOutcome(entry: LogEntry): EntryOutcome {
-  if (isCancelledEntry(entry)) return { className: "entry cancelled", label: "⊘ cancelled" };
-  return isFailedEntry(entry)
+  if (isCancelledLogEntry(entry)) return { className: "entry cancelled", label: "⊘ cancelled" };
+  return isFailedLogEntry(entry)
     ? { className: "entry failed", label: "✕ failed" }
     : { className: "entry", label: "✓ completed" };
 }

@@ -2,7 +2,7 @@
 import type { LogEntry } from "../shared/model.js";
 
 /** The service logs a cancelled run with an error of this name. */
-export const isCancelledEntry = ({ error }: Pick<LogEntry, "error">) => error?.name === "CancelledError";
+export const isCancelledLogEntry = ({ error }: Pick<LogEntry, "error">) => error?.name === "CancelledError";
 
-export const isFailedEntry = (entry: Pick<LogEntry, "type" | "error">) =>
-  entry.type === "app.task.failed" && !isCancelledEntry(entry);
+export const isFailedLogEntry = (entry: Pick<LogEntry, "type" | "error">) =>
+  entry.type === "app.task.failed" && !isCancelledLogEntry(entry);

@@ -4,7 +4,7 @@ import type { LogSubscription } from "../actions/use-actions.js";
 import { ReadExecutionLog } from "../documents.js";
 import { type ApiClient, type ApiError, asApiError } from "../shared/api.js";
 import type { LogEntry } from "../shared/model.js";
-import { isFailedEntry } from "./log-entry.js";
+import { isFailedLogEntry } from "./log-entry.js";
 
 const PAGE_SIZE = 50;
 
@@ -125,13 +125,13 @@ export function useExecutionLog({
     () =>
       onEntry((entry) => {
         const versionIds = JSON.parse(wantedIds) as number[] | null;
-        const isShown = (!isFailuresOnly || isFailedEntry(entry)) && (versionIds?.includes(entry.taskId) ?? true);
+        const isShown = (!isFailuresOnly || isFailedLogEntry(entry)) && (versionIds?.includes(entry.taskId) ?? true);
         if (isShown) setEntries((old) => mergeEntries(old ?? [], [entry]));
       }),
     [onEntry, isFailuresOnly, wantedIds],
   );
 
   const loadMore = useCallback(() => void load(true), [load]);
-  const shownEntries = isFailuresOnly ? (entries?.filter(isFailedEntry) ?? null) : entries;
+  const shownEntries = isFailuresOnly ? (entries?.filter(isFailedLogEntry) ?? null) : entries;
   return { entries: shownEntries, hasMore, isLoading, fault, loadMore };
 }

@@ -4,7 +4,7 @@ import { CancelRun, ReadRun } from "../documents.js";
 import type { ApiClient } from "../shared/api.js";
 import type { ConsoleLine } from "../shared/model.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
-import { followConsole } from "./follow-console.js";
+import { followRunConsole } from "./follow-run-console.js";
 import { isUnfinished } from "./run-words.js";
 
 /** Interval at which the hook reads the run until it has ended. */
@@ -14,7 +14,7 @@ function useConsole(api: ApiClient, appId: number, runId: number, endConsole: ()
   const [lines, setLines] = useState<ConsoleLine[]>([]);
   useEffect(() => {
     const addLines = (come: ConsoleLine[]) => setLines((old) => old.concat(come));
-    const unfollow = followConsole(api, { appId, runId }, { addLines, endConsole });
+    const unfollow = followRunConsole(api, { appId, runId }, { addLines, endConsole });
     return () => {
       setLines([]);
       unfollow();

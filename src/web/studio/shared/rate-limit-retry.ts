@@ -12,7 +12,7 @@ interface RateLimitError {
   details: { retryAfter?: number };
 }
 
-export interface RateLimitOptions {
+export interface RateLimitRetryOptions {
   toRateLimitError(error: unknown): RateLimitError;
   waitSeconds(seconds: number): Promise<unknown>;
 }
@@ -20,7 +20,7 @@ export interface RateLimitOptions {
 /** Sends a request, and repeats it after the time that the rate limit names. @throws the error of the last attempt */
 export async function retryAfterRateLimit<Result>(
   sendRequest: () => Promise<Result>,
-  { toRateLimitError, waitSeconds }: RateLimitOptions,
+  { toRateLimitError, waitSeconds }: RateLimitRetryOptions,
 ): Promise<Result> {
   for (let attempt = 1; ; attempt += 1) {
     try {

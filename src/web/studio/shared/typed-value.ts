@@ -10,14 +10,14 @@ export interface TypedValue {
   kind: ScalarValueKind;
 }
 
-export const SCALAR_VALUE_KINDS: readonly (readonly [ScalarValueKind, string])[] = [
+export const SCALAR_VALUE_KIND_LABELS: readonly (readonly [ScalarValueKind, string])[] = [
   ["string", "Text"],
   ["number", "Number"],
   ["boolean", "Yes/no"],
 ];
 
 export const isScalarValue = (value: unknown): value is ScalarValue =>
-  SCALAR_VALUE_KINDS.some(([kind]) => kind === typeof value);
+  SCALAR_VALUE_KIND_LABELS.some(([kind]) => kind === typeof value);
 
 export const toTypedValue = (value: ScalarValue): TypedValue => ({
   typedText: String(value),

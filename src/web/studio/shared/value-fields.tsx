@@ -1,5 +1,5 @@
 /** Inputs for the value of a condition: a select for the value's type, and an input for a value of this type. */
-import { SCALAR_VALUE_KINDS, type ScalarValueKind, type TypedValue } from "./typed-value.js";
+import { SCALAR_VALUE_KIND_LABELS, type ScalarValueKind, type TypedValue } from "./typed-value.js";
 
 interface ValueFieldsProps extends TypedValue {
   /** Number of the condition's row in its labels. The first row has the number 1. */
@@ -20,7 +20,7 @@ export function ValueFields({ typedText, kind, rowNumber, isText = false, change
           value={kind}
           onChange={({ target }) => choose(target.value as ScalarValueKind)}
         >
-          {SCALAR_VALUE_KINDS.map(([name, words]) => (
+          {SCALAR_VALUE_KIND_LABELS.map(([name, words]) => (
             <option key={name} value={name}>
               {words}
             </option>

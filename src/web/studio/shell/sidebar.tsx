@@ -14,7 +14,7 @@ import { AccountButton, AppButton, LoadOnFirstUse } from "./menu-buttons.js";
 import { PAGE_ICONS } from "./page-icons.js";
 import { mayEdit } from "./rights.js";
 import { createHref, type Navigation, type StudioRoute } from "./studio-route.js";
-import { APP_SUBPAGES, isAppSubpage, SIDEBAR_GROUPS, type SidebarLink, VIEW_DETAILS, type View } from "./views.js";
+import { APP_SUBPAGE_LABELS, isAppSubpage, SIDEBAR_GROUPS, type SidebarLink, VIEW_DETAILS, type View } from "./views.js";
 
 const ICON_PIXELS = 16;
 
@@ -31,7 +31,7 @@ function parseSidebarLink(link: SidebarLink): { view: View; item: string | null 
 }
 
 const getLinkLabel = ({ view, item }: { view: View; item: string | null }) =>
-  isAppSubpage(item) && view === "app" ? APP_SUBPAGES[item] : VIEW_DETAILS[view].label;
+  isAppSubpage(item) && view === "app" ? APP_SUBPAGE_LABELS[item] : VIEW_DETAILS[view].label;
 
 export interface SidebarProps {
   role: Role;

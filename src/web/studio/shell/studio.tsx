@@ -28,7 +28,7 @@ import { useCollapsedSidebar } from "./use-collapsed.js";
 import { useGlobalCommands } from "./use-global-commands.js";
 import { usePersonRoles } from "./use-roles.js";
 import { useStudioRoute } from "./use-studio-route.js";
-import { APP_SUBPAGES, isAppSubpage, VIEW_DETAILS, type View } from "./views.js";
+import { APP_SUBPAGE_LABELS, isAppSubpage, VIEW_DETAILS, type View } from "./views.js";
 
 interface NoAppProps extends NewAppFormProps {
   requestedAppId: number | null;
@@ -97,7 +97,7 @@ function useApps(initialApps: App[]) {
 function useWindowTitle(app: App | undefined, route: StudioRoute, actions: ActionsState): void {
   const { view, item } = route;
   const name = useItemName(app?.id, route, actions);
-  const open = view === "app" && isAppSubpage(item) ? APP_SUBPAGES[item] : name;
+  const open = view === "app" && isAppSubpage(item) ? APP_SUBPAGE_LABELS[item] : name;
   const title = [open ?? VIEW_DETAILS[view].label, app?.name, "Studio"].filter(Boolean).join(" · ");
   useEffect(() => {
     document.title = title;

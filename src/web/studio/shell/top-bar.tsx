@@ -16,7 +16,7 @@ import { DrawerButton, LoadOnFirstUse } from "./menu-buttons.js";
 import { RunningChip } from "./running-chip.js";
 import { SidebarContent, type SidebarProps } from "./sidebar.js";
 import { createHref, parseId, type StudioRoute } from "./studio-route.js";
-import { APP_SUBPAGES, isAppSubpage, VIEW_DETAILS } from "./views.js";
+import { APP_SUBPAGE_LABELS, isAppSubpage, VIEW_DETAILS } from "./views.js";
 
 const Drawer = lazy(async () => ({ default: (await importOrThrowLoadError(import("./menus.js"))).NavigationDrawer }));
 
@@ -57,7 +57,7 @@ interface TopBarProps extends SidebarProps {
 function Breadcrumbs({ app, route, actions }: Pick<TopBarProps, "app" | "route" | "actions">) {
   const { view, item, query } = route;
   const name = useItemName(app.id, route, actions);
-  const page = view === "app" ? APP_SUBPAGES[isAppSubpage(item) ? item : "general"] : VIEW_DETAILS[view].label;
+  const page = view === "app" ? APP_SUBPAGE_LABELS[isAppSubpage(item) ? item : "general"] : VIEW_DETAILS[view].label;
   const above = [
     { label: app.name, href: createHref({ appId: app.id, view: "home" }) },
     ...(name === null

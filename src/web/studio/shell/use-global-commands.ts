@@ -11,7 +11,7 @@ import type { App } from "../shared/model.js";
 import { type PaletteCommand, useCommands } from "./commands.js";
 import { PAGE_ICONS } from "./page-icons.js";
 import type { Navigation } from "./studio-route.js";
-import { APP_SUBPAGES, type AppSubpage, VIEW_DETAILS, VIEW_NAMES, type View } from "./views.js";
+import { APP_SUBPAGE_LABELS, type AppSubpage, VIEW_DETAILS, VIEW_NAMES, type View } from "./views.js";
 
 /** Pages without a command, because their URL must name the item that they show. */
 const VIEWS_OF_ONE_ITEM: readonly View[] = ["app", "people", "access"];
@@ -54,7 +54,7 @@ export function useGlobalCommands({ isAdmin, apps, go, actions, signOut }: Frame
           run: () => go({ view, item: null }),
         }),
       ),
-      ...Object.entries(APP_SUBPAGES).map(([item, label]) => ({
+      ...Object.entries(APP_SUBPAGE_LABELS).map(([item, label]) => ({
         name: `Go to ${label}`,
         icon: PAGE_ICONS[`app/${item as AppSubpage}`],
         run: () => go({ view: "app", item }),

@@ -35,7 +35,7 @@ export const VIEW_DETAILS: Readonly<Record<View, ViewDetails>> = VIEW_TABLE;
 export const VIEW_NAMES = Object.keys(VIEW_TABLE) as View[];
 
 /** Labels of the subpages of an app's page, by their name in the URL. If the URL names no subpage, Studio shows the first one. */
-export const APP_SUBPAGES = {
+export const APP_SUBPAGE_LABELS = {
   general: "General",
   tokens: "Tokens",
   people: "People",
@@ -47,10 +47,10 @@ export const APP_SUBPAGES = {
   transfer: "Import and export",
 } as const;
 
-export type AppSubpage = keyof typeof APP_SUBPAGES;
+export type AppSubpage = keyof typeof APP_SUBPAGE_LABELS;
 
 export const isAppSubpage = (item: string | null): item is AppSubpage =>
-  item !== null && Object.hasOwn(APP_SUBPAGES, item);
+  item !== null && Object.hasOwn(APP_SUBPAGE_LABELS, item);
 
 /** Link in the sidebar: the name of a page, or of a subpage of an app's page. */
 export type SidebarLink =

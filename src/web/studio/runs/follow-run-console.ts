@@ -14,7 +14,7 @@ interface ConsoleReader {
 }
 
 /** Returns a function that ends the subscription. After that, neither `addLines` nor `endConsole` is called. */
-export function followConsole(
+export function followRunConsole(
   api: ApiClient,
   run: { appId: number; runId: number },
   { addLines, endConsole }: ConsoleReader,

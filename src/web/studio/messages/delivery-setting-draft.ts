@@ -2,7 +2,7 @@
 
 export type DeliveryChannel = "email" | "sms";
 
-export type DeliveryDraft = Readonly<Record<string, string>>;
+export type DeliverySettingDraft = Readonly<Record<string, string>>;
 
 interface DeliveryField {
   name: string;
@@ -82,14 +82,14 @@ export const DELIVERY_SETTING_KEYS: Readonly<Record<DeliveryChannel, string>> = 
 const TLS_PORT = "465";
 
 /** Returns the typed text of a field without spaces around it; a password with its spaces. */
-const getFieldText = ({ name, type }: DeliveryField, draft: DeliveryDraft): string =>
+const getFieldText = ({ name, type }: DeliveryField, draft: DeliverySettingDraft): string =>
   type === "password" ? (draft[name] ?? "") : (draft[name] ?? "").trim();
 
 /**
  * Returns the error messages by the name of the field. Checks only the fields of the chosen kind of delivery, because the others are not
  * saved.
  */
-export function validateDeliveryDraft(channel: DeliveryChannel, kind: string, draft: DeliveryDraft): Record<string, string> {
+export function validateDeliverySettingDraft(channel: DeliveryChannel, kind: string, draft: DeliverySettingDraft): Record<string, string> {
   const faults: Record<string, string> = {};
   for (const field of MESSAGE_DELIVERY_KINDS[channel][kind]?.fields ?? []) {
     const { name, label, type, isRequired } = field;
@@ -107,7 +107,7 @@ export function validateDeliveryDraft(channel: DeliveryChannel, kind: string, dr
 export function createDeliverySetting(
   channel: DeliveryChannel,
   kind: string,
-  draft: DeliveryDraft,
+  draft: DeliverySettingDraft,
 ): Record<string, unknown> {
   const fields = MESSAGE_DELIVERY_KINDS[channel][kind]?.fields ?? [];
   const filledTexts = fields
