@@ -149,7 +149,7 @@ async function exportFile(request: FastifyRequest, reply: FastifyReply, entries:
 }
 
 /** Registers POST `…/data-sources/:ds/import` and GET `…/export`. */
-export function registerEntryFileRoutes(app: FastifyInstance, entries: Resolvers["entries"]): void {
+export function registerEntryImportExportRoutes(app: FastifyInstance, entries: Resolvers["entries"]): void {
   app.register(async (scope) => {
     scope.removeAllContentTypeParsers();
     await scope.register(multipart, { limits: { ...UPLOAD_FORM_LIMITS, fileSize: Number.POSITIVE_INFINITY } });

@@ -11,7 +11,7 @@ import {
   type OpenIdFlow,
   parseOpenIdFlowCookie,
 } from "../operations/accounts/open-id.js";
-import { toSafeNextPath } from "../rules/next-path.js";
+import { toSafeReturnPath } from "../rules/return-path.js";
 import { toSignInRequest } from "./context.js";
 import { getPathPrefix } from "./page-origin.js";
 
@@ -36,7 +36,7 @@ export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: 
     `${request.context.browser!.origin}${base}/v1/auth/oidc/${encodeURIComponent(providerIn(request))}/callback`;
   const nextIn = ({ query, body }: FastifyRequest) => {
     const { next } = { ...(query as object), ...(body as object | undefined) } as { next?: unknown };
-    return toSafeNextPath(next, `${base}/studio`);
+    return toSafeReturnPath(next, `${base}/studio`);
   };
   const beginFlow = (reply: FastifyReply, flow: OpenIdFlow) =>
     reply.header("set-cookie", cookie(formatOpenIdFlowCookie(flow), FLOW_SECONDS)).header("cache-control", "no-store");
@@ -75,7 +75,7 @@ export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: 
     reply.removeHeader("set-cookie");
     reply.header("set-cookie", [...cookies.filter((text) => !text.startsWith(name)), cookie("", 0)]);
     reply.header("cache-control", "no-store").header("referrer-policy", "no-referrer");
-    const next = toSafeNextPath(outcome.next, `${base}/studio`);
+    const next = toSafeReturnPath(outcome.next, `${base}/studio`);
     if (outcome.kind !== "refused") return reply.redirect(next);
     return reply.redirect(`${base}/studio?sign-in=${outcome.reason}`);
   });

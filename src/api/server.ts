@@ -33,7 +33,7 @@ import {
 import { registerCors } from "./cors.js";
 import { registerDeliveryReportRoutes } from "./delivery-reports.js";
 import { registerDocs } from "./docs/routes.js";
-import { registerEntryFileRoutes } from "./entry-files.js";
+import { registerEntryImportExportRoutes } from "./entry-files.js";
 import { registerEnvScript } from "./env-script-route.js";
 import { createErrorReply } from "./error-reply.js";
 import type { FairTaskQueue } from "./fair-task-queue.js";
@@ -230,7 +230,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   registerBodyParsing(app, options);
   registerResponseHooks(app, refusalDelay);
   registerRest(app, ROUTES, options);
-  registerEntryFileRoutes(app, resolvers.entries);
+  registerEntryImportExportRoutes(app, resolvers.entries);
   registerMediaContentRoutes(app, resolvers.media);
   registerDeliveryReportRoutes(app, { reports, baseUrl });
   registerGitWebhook(app, options.gitWebhooks);

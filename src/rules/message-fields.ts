@@ -84,7 +84,7 @@ function readRecipient(value: unknown, field: string): EmailRecipient {
 }
 
 /** Parses the recipients of an e-mail, and removes repeated addresses. @throws ActionError REQUEST_INVALID */
-export function parseRecipients(value: unknown): EmailRecipient[] {
+export function parseEmailRecipients(value: unknown): EmailRecipient[] {
   if (!Array.isArray(value) || value.length === 0 || value.length > EMAIL_RECIPIENTS_MAX) {
     return refuseField("to", `an array of 1 to ${EMAIL_RECIPIENTS_MAX} recipients {email, name, type}`, value);
   }

@@ -13,7 +13,7 @@ import {
   parseOptionalSingleLineText,
   parseOptionalText,
   parsePhoneNumber,
-  parseRecipients,
+  parseEmailRecipients,
   requireSingleLineText,
 } from "./message-fields.js";
 import { fillMessageTemplate } from "./message-template.js";
@@ -82,7 +82,7 @@ export function parseEmail(body: unknown, path = ""): Email {
   const input = requireObject(body, "the message");
   const options = isObject(input["options"]) ? input["options"] : input;
   const data = readData(input["data"]);
-  const to = parseRecipients(options["to"]);
+  const to = parseEmailRecipients(options["to"]);
   const subject = requireSingleLineText(
     fillMessageTemplate(requireSingleLineText(options["subject"] ?? "", "subject"), data, "subject", { html: false }),
     "subject",

@@ -3,7 +3,7 @@ import { getImportName } from "./packages.js";
 
 type DefinitionItem = Record<string, unknown>;
 
-export interface DeclaredDefinitions {
+export interface ProjectTypeDefinitions {
   settings?: DefinitionItem[] | undefined;
   dataSources?: DefinitionItem[] | undefined;
   secretBindings?: DefinitionItem[] | undefined;
@@ -128,7 +128,7 @@ const createPropertyLine = (name: unknown, type: string): string => `  ${JSON.st
 const createOptionalLine = (name: unknown, type: string): string => `  ${JSON.stringify(name)}?: ${type};`;
 
 /** Returns the keys of settings whose value code does not receive, because they have a sealed secret binding. */
-function collectSealedKeys(...definitions: DeclaredDefinitions[]): Set<unknown> {
+function collectSealedKeys(...definitions: ProjectTypeDefinitions[]): Set<unknown> {
   const bindings = definitions.flatMap(({ secretBindings }) => secretBindings ?? []);
   return new Set(bindings.filter(({ sealed }) => sealed === true).map(({ key }) => key));
 }
@@ -183,8 +183,8 @@ function declarePackageModules(packages: PackageDeclarations): string[] {
  * @param client text of the server's file /client/svc.d.ts; "" if it is not available
  */
 export function buildProjectTypes(
-  server: DeclaredDefinitions,
-  local: DeclaredDefinitions,
+  server: ProjectTypeDefinitions,
+  local: ProjectTypeDefinitions,
   packages: PackageDeclarations,
   client: string,
 ): string {

@@ -123,7 +123,7 @@ export function parseDeletedSettingKeys(body: unknown): string[] {
  * Parses a request that marks private settings as secret or not secret: `{keys: [string], secret: boolean}` (contract, section 6).
  * @throws ActionError SETTINGS_INVALID
  */
-export function parseMarkSecretRequest(body: unknown): { keys: string[]; secret: boolean } {
+export function parseSecretFlagRequest(body: unknown): { keys: string[]; secret: boolean } {
   const keys = parseDeletedSettingKeys(body);
   const secret = isObject(body) ? body["secret"] : undefined;
   if (typeof secret !== "boolean")

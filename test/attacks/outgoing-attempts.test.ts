@@ -13,7 +13,7 @@ import { OutgoingRequestSender } from "../../src/engine/outgoing.js";
 import { createSecretScannerCache } from "../../src/engine/secret-scan.js";
 import { createBindingCredential } from "../../src/operations/requests/credentials.js";
 import { RunRequestSender } from "../../src/operations/requests/run-requests.js";
-import { listEncodedForms } from "../../src/rules/encoded-forms.js";
+import { listSecretEncodings } from "../../src/rules/secret-encodings.js";
 import { findSecretsOfSetting } from "../../src/rules/secrets.js";
 import { ECHOES } from "../api/echo-forms.js";
 import { http2Server, tlsServer, trustLocalhost } from "../harness/localhost-tls.js";
@@ -51,7 +51,7 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
 
   const scan = () => {
     const secrets = findSecretsOfSetting(KEY, SECRET);
-    const forms = listEncodedForms(SECRET).map((value) => ({ name: KEY, value, whole: false }));
+    const forms = listSecretEncodings(SECRET).map((value) => ({ name: KEY, value, whole: false }));
     return createSecretScannerCache().getScan("1", "1", [...secrets, ...forms]);
   };
   const known = scan();

@@ -15,7 +15,7 @@ import { parseScript } from "../../src/rules/code-parser.js";
 import { foldCase } from "../../src/rules/comparable-text.js";
 import { parseCron } from "../../src/rules/cron-grammar.js";
 import { DELIMITER_SAMPLE_MAX_CHARACTERS, detectDelimiter } from "../../src/rules/csv.js";
-import { parseEntryData, serializeEntry } from "../../src/rules/entries/entry-input.js";
+import { parseEntryData, validateAndSerializeEntry } from "../../src/rules/entries/entry-input.js";
 import { checkHookPlaceholders } from "../../src/rules/entries/sending-hooks.js";
 import { translateRegExpToPostgres } from "../../src/rules/entry-query/regular-expression.js";
 import { SqlStatement } from "../../src/rules/entry-query/statement.js";
@@ -33,7 +33,7 @@ import { parseMailSender } from "../../src/rules/message-destination.js";
 import {
   isEmailAddress,
   parseEmailHeaders,
-  parseRecipients,
+  parseEmailRecipients,
   requireSingleLineText,
 } from "../../src/rules/message-fields.js";
 import { fillMessageTemplate, listPlaceholderNames } from "../../src/rules/message-template.js";
@@ -64,7 +64,7 @@ const PARSERS: Record<string, Parser> = {
   "large JSON bodies": (text) => parseJsonInSteps(Buffer.from(`{"a":[${text}]}`), async (step) => step()),
   "JSON texts": (text) => findJsonFault(text, 500),
   "members of JSON texts": (text) => readJsonFieldTexts(`{"a":${JSON.stringify(text)},"b":1}`),
-  entries: (text) => serializeEntry(parseEntryData({ text, [text.slice(0, 200)]: 1 }, "the entry"), "the entry"),
+  entries: (text) => validateAndSerializeEntry(parseEntryData({ text, [text.slice(0, 200)]: 1 }, "the entry"), "the entry"),
   "types of uploads": (text) => detectContentType(Buffer.from(text)),
   "names of uploads": (text) => toValidUploadName(text),
   "names of media": (text) => parseMediaName(text),
@@ -72,7 +72,7 @@ const PARSERS: Record<string, Parser> = {
   "entity tags": (text) => [containsEntityTag(text, '"a"'), matchesIfNoneMatch(text, '"a"'), parseIfMatch(text)],
   "content types": (text) => [getMediaResponseHeaders(text, true), createContentDisposition("inline", text)],
   "addresses of senders": (text) => parseMailSender(text),
-  "addresses of e-mail": (text) => [isEmailAddress(text), parseRecipients([{ email: text }])],
+  "addresses of e-mail": (text) => [isEmailAddress(text), parseEmailRecipients([{ email: text }])],
   "headers of e-mail": (text) => parseEmailHeaders({ [text.slice(0, 1_000)]: text, "x-a": text }),
   "lines of messages": (text) => requireSingleLineText(text, "subject", 1e9),
   "answers of mail servers": (text) => toDeliveryDetail(text),

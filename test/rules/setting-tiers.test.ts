@@ -8,7 +8,7 @@ import {
   createSettingReadCheck,
   getSettingTier,
   parseDeletedSettingKeys,
-  parseMarkSecretRequest,
+  parseSecretFlagRequest,
   parseSettingsBody,
   removeProtectedKeys,
   selectHttpSettings,
@@ -177,14 +177,14 @@ describe("keys in a request", () => {
   });
 
   it("of a mark must be private settings, and others get the reason", () => {
-    expect(parseMarkSecretRequest({ keys: ["_a", "_a"], secret: true })).to.deep.equal({ keys: ["_a"], secret: true });
-    expect(parseMarkSecretRequest({ keys: ["_a"], secret: false }).secret).to.equal(false);
+    expect(parseSecretFlagRequest({ keys: ["_a", "_a"], secret: true })).to.deep.equal({ keys: ["_a"], secret: true });
+    expect(parseSecretFlagRequest({ keys: ["_a"], secret: false }).secret).to.equal(false);
     for (const secret of [undefined, "yes", 1])
-      expect(refusal("SETTINGS_INVALID", () => parseMarkSecretRequest({ keys: ["_a"], secret }))).to.contain(
+      expect(refusal("SETTINGS_INVALID", () => parseSecretFlagRequest({ keys: ["_a"], secret }))).to.contain(
         "secret must be",
       );
     const reasonOf = (key: string) =>
-      refusal("SETTINGS_INVALID", () => parseMarkSecretRequest({ keys: [key], secret: true }));
+      refusal("SETTINGS_INVALID", () => parseSecretFlagRequest({ keys: [key], secret: true }));
     expect(reasonOf("__a")).to.contain("protected settings are always secret");
     expect(reasonOf("a")).to.contain("public settings are never secret");
   });

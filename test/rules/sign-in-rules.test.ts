@@ -1,7 +1,7 @@
 /** Tests rules of sign-ins without a service: waits after failures, return paths, and variables of OpenID providers. */
 import { expect } from "chai";
 import { readConfig } from "../../src/config.js";
-import { toSafeNextPath } from "../../src/rules/next-path.js";
+import { toSafeReturnPath } from "../../src/rules/return-path.js";
 import {
   getSignInBlockedUntil,
   recordSignInAttempt,
@@ -69,7 +69,7 @@ describe("waits after failed sign-ins", () => {
 describe("paths to return to after a sign-in", () => {
   it("must be on this service", () => {
     for (const path of ["/", "/studio", "/studio?app=1#actions/2", "/a/../b", "/%2f%2fevil.example"]) {
-      expect(toSafeNextPath(path, "/studio"), path).to.equal(path === "/a/../b" ? "/b" : path);
+      expect(toSafeReturnPath(path, "/studio"), path).to.equal(path === "/a/../b" ? "/b" : path);
     }
     for (const path of [
       "",
@@ -91,7 +91,7 @@ describe("paths to return to after a sign-in", () => {
       ["/x"],
       `/${"x".repeat(2_000)}`,
     ]) {
-      expect(toSafeNextPath(path, "/studio"), String(path)).to.equal("/studio");
+      expect(toSafeReturnPath(path, "/studio"), String(path)).to.equal("/studio");
     }
   });
 });

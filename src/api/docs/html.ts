@@ -9,7 +9,7 @@ export interface DocsNavigationGroup {
   pages: DocsPage[];
 }
 
-export interface DocsPageFrame {
+export interface DocsPageLayout {
   /** Path before `/docs` if the service runs behind a proxy; usually "". */
   pathPrefix: string;
   navigation: readonly DocsNavigationGroup[];
@@ -45,7 +45,7 @@ export function readNavigation(library: DocsLibrary): DocsNavigationGroup[] {
   return groups.filter(({ pages }) => pages.length > 0);
 }
 
-function navigationHtml({ pathPrefix, navigation }: DocsPageFrame, slug: string | null): string {
+function navigationHtml({ pathPrefix, navigation }: DocsPageLayout, slug: string | null): string {
   const item = (page: DocsPage) => {
     const currentAttribute = page.slug === slug ? ' aria-current="page"' : "";
     return `<li><a href="${escapeHtml(pathPrefix + createDocsPath(page.slug, ""))}"${currentAttribute}>${escapeHtml(page.title)}</a></li>`;
@@ -67,7 +67,7 @@ function tableOfContentsHtml(headings: readonly DocsHeading[]): string {
 }
 
 export function buildDocsPageHtml(
-  frame: DocsPageFrame,
+  frame: DocsPageLayout,
   { title, slug, contentHtml, headings, query = "" }: DocsPageContent,
 ): string {
   const { pathPrefix: prefix, script, style, icon } = frame;

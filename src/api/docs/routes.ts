@@ -9,7 +9,7 @@ import { ActionError } from "../../errors.js";
 import { matchesIfNoneMatch } from "../../rules/precondition.js";
 import { getPathPrefix } from "../page-origin.js";
 import { type BuiltPageSender, escapeHtml, ICON_SVG, PAGE_SECURITY_HEADERS } from "../web-assets.js";
-import { buildDocsPageHtml, buildSearchResultsHtml, type DocsPageFrame, readNavigation } from "./html.js";
+import { buildDocsPageHtml, buildSearchResultsHtml, type DocsPageLayout, readNavigation } from "./html.js";
 import { DocsLibrary, type DocsPage } from "./library.js";
 import {
   createDocsPath,
@@ -183,7 +183,7 @@ export function registerDocs(app: FastifyInstance, options: DocsOptions): DocsSi
   const prefix = getPathPrefix(options.baseUrl);
   const { docs, renderer } = createDocsSite(options, prefix);
   const { script, style } = options.pages.assetPathsOf("docs");
-  const frame: DocsPageFrame = {
+  const frame: DocsPageLayout = {
     pathPrefix: prefix,
     navigation: readNavigation(docs.library),
     script,

@@ -8,7 +8,7 @@ import type { LogTail } from "../../operations/records/log-tail.js";
 import type { RequestContext } from "../context.js";
 import { AppIdArgument } from "./arguments.js";
 import { RunOnEnum } from "./leaf-types.js";
-import { ActionLogsInput, LogEntryType, LogListType, readLogEntryPart, ScriptErrorType } from "./log-types.js";
+import { ActionLogsInput, LogEntryType, LogListType, readLogEntryField, ScriptErrorType } from "./log-types.js";
 
 interface LogTailArguments {
   appId: number;
@@ -87,32 +87,32 @@ export class LogResolver {
 
   @FieldResolver(() => String, { description: "Kind of start: scheduled or on-demand." })
   mode(@Root() entry: LogEntry): unknown {
-    return readLogEntryPart(entry, "mode");
+    return readLogEntryField(entry, "mode");
   }
 
   @FieldResolver(() => RunOnEnum, { description: "Side on which the code ran." })
   runOn(@Root() entry: LogEntry): unknown {
-    return readLogEntryPart(entry, "runOn");
+    return readLogEntryField(entry, "runOn");
   }
 
   @FieldResolver(() => Int, { description: "ID of the draft or live version that ran." })
   taskId(@Root() entry: LogEntry): unknown {
-    return readLogEntryPart(entry, "taskId");
+    return readLogEntryField(entry, "taskId");
   }
 
   @FieldResolver(() => GraphQLJSON, { description: "Payload of the run; {} for scheduled runs." })
   payload(@Root() entry: LogEntry): unknown {
-    return readLogEntryPart(entry, "payload");
+    return readLogEntryField(entry, "payload");
   }
 
   @FieldResolver(() => Float, { description: "Duration of the run in milliseconds." })
   duration(@Root() entry: LogEntry): unknown {
-    return readLogEntryPart(entry, "duration");
+    return readLogEntryField(entry, "duration");
   }
 
   @FieldResolver(() => String, { description: "Version of the action format; always v3." })
   actionVersion(@Root() entry: LogEntry): unknown {
-    return readLogEntryPart(entry, "actionVersion");
+    return readLogEntryField(entry, "actionVersion");
   }
 
   @FieldResolver(() => GraphQLJSON, {
@@ -121,7 +121,7 @@ export class LogResolver {
       "{data, success: true} of a completed run, {error, success: false, errorObject} of a failed one; null for completed scheduled runs.",
   })
   result(@Root() entry: LogEntry): unknown {
-    return readLogEntryPart(entry, "result");
+    return readLogEntryField(entry, "result");
   }
 
   @FieldResolver(() => ScriptErrorType, {
@@ -129,7 +129,7 @@ export class LogResolver {
     description: "Error that execute threw; null for completed runs.",
   })
   error(@Root() entry: LogEntry): unknown {
-    return readLogEntryPart(entry, "error");
+    return readLogEntryField(entry, "error");
   }
 
   @FieldResolver(() => Int, {
@@ -137,6 +137,6 @@ export class LogResolver {
     description: "ID of the run that this run repeats; null if it repeats none.",
   })
   replayOf(@Root() entry: LogEntry): unknown {
-    return readLogEntryPart(entry, "replayOf");
+    return readLogEntryField(entry, "replayOf");
   }
 }

@@ -28,7 +28,7 @@ const parsedEntryParts = new WeakMap<JsonText, Map<string, string>>();
 const UNPARSED_PARTS: readonly string[] = ["payload", "result"] satisfies (keyof EntryData)[];
 
 /** Returns one part of a log entry's `data`; undefined if the entry does not have this part. */
-export function readLogEntryPart({ data }: LogEntry, name: keyof EntryData): unknown {
+export function readLogEntryField({ data }: LogEntry, name: keyof EntryData): unknown {
   const members = parsedEntryParts.get(data) ?? readJsonFieldTexts(data.text);
   parsedEntryParts.set(data, members);
   const text = members.get(name);

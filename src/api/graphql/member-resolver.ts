@@ -28,7 +28,7 @@ import {
   MemberType,
   NewInvitationType,
   OrganizationType,
-  ResetLinkType,
+  PassphraseResetLinkType,
 } from "./member-types.js";
 
 const OrganizationId = () => Arg("organizationId", () => Int, { description: "ID of the organization." });
@@ -174,7 +174,7 @@ export class MemberResolver {
     return this.service.members.list(scope);
   }
 
-  @Mutation(() => ResetLinkType, {
+  @Mutation(() => PassphraseResetLinkType, {
     description:
       "Creates a link with which a person sets a new passphrase. The caller needs a higher role than the person in each of the person's organizations.",
   })
@@ -182,7 +182,7 @@ export class MemberResolver {
     @Ctx() context: RequestContext,
     @OrganizationId() organizationId: number,
     @UserId() userId: number,
-  ): Promise<ResetLinkType> {
+  ): Promise<PassphraseResetLinkType> {
     const { members, people } = this.service;
     const { caller } = await this.requireOrganizationAccess(context, "manageOrganization", organizationId);
     await members.requireMembership(organizationId, userId);

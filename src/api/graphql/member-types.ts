@@ -45,7 +45,7 @@ export class NewInvitationType {
 }
 
 @ObjectType("ResetLink", { description: "Link with which a person sets a new passphrase." })
-export class ResetLinkType {
+export class PassphraseResetLinkType {
   @Field(() => String, { description: "The link, valid once; returned only here." }) link: string;
   @Field(() => DateTime, { description: "Time when the link expires." }) expiresAt: string;
 }

@@ -23,7 +23,7 @@ export async function listActions(client: CliApiClient): Promise<ActionRecord[]>
 }
 
 /** Returns the action with this name. @throws CliError if the app has no such action */
-export async function findActionByName(client: CliApiClient, name: string): Promise<ActionRecord> {
+export async function requireActionByName(client: CliApiClient, name: string): Promise<ActionRecord> {
   const { body } = await client.sendRequest("GET", ACTIONS_ROUTE, { query: { search: name, limit: ACTIONS_PER_PAGE } });
   const serverAction = (body.actions as ActionRecord[]).find((action) => action.name === name);
   if (!serverAction) throw new CliError(`the app has no action named ${JSON.stringify(name)}`);

@@ -9,7 +9,7 @@ import {
   createAccessDeniedError,
   type EntryPermissions,
 } from "../../rules/entries/entry-access.js";
-import { type EntryData, serializeEntry } from "../../rules/entries/entry-input.js";
+import { type EntryData, validateAndSerializeEntry } from "../../rules/entries/entry-input.js";
 import { createTextNormalizer } from "../../rules/entries/hooks.js";
 import { type HashQueueKey, hashText, requireHashableText } from "../records/hashes.js";
 import type { StoredDataSource } from "./data-source-rows.js";
@@ -60,7 +60,7 @@ export function createEntryValidator(
 
   return async (input, label) => {
     // Checks the entry's size and structure before hashing, so that no time is spent on hashes for an invalid entry.
-    const text = serializeEntry(input, label);
+    const text = validateAndSerializeEntry(input, label);
     if (Object.keys(input).some((column) => !grant.mayAccessColumn(column))) throw createAccessDeniedError();
     const data = applyTextHooks(input);
     checkRequiredColumns(grant, new Set(Object.keys(data)), "data");
@@ -74,5 +74,5 @@ export function createEntryValidator(
 /** Serializes an entry to JSON. @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE */
 export const toStorableEntry = (data: EntryData, label: string): StorableEntry => ({
   data,
-  text: serializeEntry(data, label),
+  text: validateAndSerializeEntry(data, label),
 });

@@ -9,7 +9,7 @@ import { OutgoingError } from "../../engine/outgoing.js";
 import type { SecretScanner, SecretScannerCache } from "../../engine/secret-scan.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { listEncodedForms } from "../../rules/encoded-forms.js";
+import { listSecretEncodings } from "../../rules/secret-encodings.js";
 import { type ExpectedETags, requireExpectedVersion } from "../../rules/precondition.js";
 import { findSealedKeyMissingValue, parseSecretBindings, type SecretBinding } from "../../rules/secret-bindings.js";
 import { findSecretsOfSetting } from "../../rules/secrets.js";
@@ -124,7 +124,7 @@ export class SecretBindingStore {
     );
     if (secrets.length === 0) return null;
     const forms = secrets.flatMap(({ name, value, whole }) =>
-      whole ? [] : listEncodedForms(value).map((form) => ({ name, value: form, whole: false })),
+      whole ? [] : listSecretEncodings(value).map((form) => ({ name, value: form, whole: false })),
     );
     return scannerCache.getScan(`bound ${appId}`, `bound ${appId}:${version}:${tokens.generation(appId)}`, [
       ...secrets,

@@ -16,7 +16,7 @@ import {
   createAiArtifactSettingKey,
   getSettingTier,
   parseDeletedSettingKeys,
-  parseMarkSecretRequest,
+  parseSecretFlagRequest,
   parseSettingsBody,
   removeProtectedKeys,
   type SettingsByKey,
@@ -331,7 +331,7 @@ export class Settings {
    */
   async mark(caller: Caller, target: SettingsChangeTarget, input: unknown): Promise<SettingStatus[]> {
     const { appId } = target;
-    const { keys, secret } = parseMarkSecretRequest(input);
+    const { keys, secret } = parseSecretFlagRequest(input);
     await this.transact(target, async (manager) => {
       await markSecretSettings(manager, appId, keys, secret);
       throwIfUnknownField(caller);

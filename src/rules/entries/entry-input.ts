@@ -34,7 +34,7 @@ function hasUnstorableText(value: unknown): boolean {
  * Validates an entry's data, and returns it as JSON text.
  * @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE, whose messages contain `fieldPath`
  */
-export function serializeEntry(data: unknown, fieldPath: string): string {
+export function validateAndSerializeEntry(data: unknown, fieldPath: string): string {
   if (!isObject(data)) refuseField(fieldPath, "an object with a value for each column", data);
   const columns = Object.keys(data);
   if (columns.length > COLUMNS_PER_ENTRY_MAX) {

@@ -1,6 +1,6 @@
 /** svc publish, rollback and versions: change the live versions of actions, and list their history. */
 import type { Command } from "commander";
-import { type ActionRecord, findActionByName, listActions } from "../actions.js";
+import { type ActionRecord, requireActionByName, listActions } from "../actions.js";
 import { ServiceResponseError } from "../client.js";
 import { CliError, createUsageError } from "../failure.js";
 import { Project } from "../project.js";
@@ -128,7 +128,7 @@ export function addPublishCommand(program: Command, run: CommandRunner): void {
     .option("--published", "only the versions that were live, last published first")
     .action((name: string, { published = false }: { published?: boolean }) =>
       run(async (session) => {
-        const { id } = await findActionByName(session.client, name);
+        const { id } = await requireActionByName(session.client, name);
         const versions = await listVersions(session, id, published);
         session.output.writeTable(
           versions.map(({ id: versionId, createdAt, publishedAt, action, user }) => [
@@ -150,7 +150,7 @@ export function addPublishCommand(program: Command, run: CommandRunner): void {
     .action((name: string, { to }: { to?: string }) =>
       run(async (session) => {
         if (to !== undefined && !/^[1-9]\d*$/.test(to)) throw createUsageError("--to must be the ID of a version");
-        const { id } = await findActionByName(session.client, name);
+        const { id } = await requireActionByName(session.client, name);
         const versionId = to === undefined ? await findPreviousLiveVersion(session, id) : Number(to);
         await session.confirm(`Restore version ${versionId} of ${name} and publish it?`);
         await session.client.sendRequest("POST", `${ACTIONS_ROUTE}/${id}/versions/${versionId}/restore`);

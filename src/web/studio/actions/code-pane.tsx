@@ -1,7 +1,7 @@
 /** Pane with the code editor, the error of the last save, the keyboard help, and the button that formats the code. */
 import { useCallback, useMemo, useRef, useState } from "react";
 import type { CodeProblem } from "../shared/model.js";
-import { useCommands } from "../shell/commands.js";
+import { useCommandRegistration } from "../shell/commands.js";
 import { ForEditors } from "../shell/role.js";
 import type { FieldError } from "./field-error.js";
 import { formatCode } from "./format-code.js";
@@ -39,7 +39,7 @@ export function CodePane({ code, onChange, fault, codeProblems, codeTypes, addDe
     }
   }, [code, onChange]);
   const missing = [...new Set(codeProblems.map(({ dependency }) => dependency))].filter((name) => name !== null);
-  useCommands(useMemo(() => [{ name: "Format the code", run: () => void format() }], [format]));
+  useCommandRegistration(useMemo(() => [{ name: "Format the code", run: () => void format() }], [format]));
   return (
     <section className="code" aria-label="Code">
       <LazyCodeEditor {...{ code, onChange, fault, codeProblems, codeTypes, at }} />

@@ -6,7 +6,7 @@ import { useCallback, useEffect, useLayoutEffect, useMemo, useState } from "reac
 import { LogPanel } from "../runs/log-panel.js";
 import type { CodeProblem, PayloadPreset } from "../shared/model.js";
 import { TabPanel } from "../shared/tab-list.js";
-import { type PaletteCommand, useCommands } from "../shell/commands.js";
+import { type PaletteCommand, useCommandRegistration } from "../shell/commands.js";
 import { mayEdit } from "../shell/rights.js";
 import { CallPanel } from "./call-panel.js";
 import type { ActionDraft } from "./draft.js";
@@ -124,7 +124,7 @@ export function Dock(props: DockProps) {
     ],
     [runNow, isStored, tabs],
   );
-  useCommands(commands);
+  useCommandRegistration(commands);
 
   const liveVersion = savedAction ? actions.findLiveVersion(savedAction.id) : undefined;
   const sharedProps = { api, appId, confirm };

@@ -2,7 +2,7 @@
 import { useCallback, useEffect, useLayoutEffect, useMemo, useState } from "react";
 import { RemoveAction } from "../documents.js";
 import type { Action, CodeProblem } from "../shared/model.js";
-import { type PaletteCommand, useCommands } from "../shell/commands.js";
+import { type PaletteCommand, useCommandRegistration } from "../shell/commands.js";
 import { mayEdit } from "../shell/rights.js";
 import { ForEditors, ReadOnlyFields, useRole } from "../shell/role.js";
 import { CodePane } from "./code-pane.js";
@@ -104,7 +104,7 @@ export function ActionWorkspace(props: WorkspaceProps) {
     ],
     [saveNow, savedId, duplicate],
   );
-  useCommands(commands);
+  useCommandRegistration(commands);
 
   const back = () => go({ item: null });
   const remove = async () => {

@@ -8,7 +8,7 @@ import { ValueFields } from "../shared/value-fields.js";
 import {
   isUserId,
   normalizeConditions,
-  parseRecipients,
+  parseNotificationRecipients,
   RECIPIENT_COMPARISON_LABELS,
   type RecipientComparison,
   type RecipientCondition,
@@ -166,7 +166,7 @@ function ConditionRows({ conditions, changeConditions, onFaultyChange }: Conditi
 
 export function RecipientsField({ scope, onChange, onFaultyChange }: RecipientsFieldProps) {
   const id = useId();
-  const recipients = parseRecipients(scope);
+  const recipients = parseNotificationRecipients(scope);
   const [isJson, setJson] = useState(recipients === null);
   const kind: RecipientsKind = isJson || recipients === null ? "json" : recipients.kind;
   const choose = (next: RecipientsKind) => {

@@ -51,7 +51,7 @@ function parseConditions([column, tests]: [string, unknown]): RecipientCondition
  * @param scope recipients as JSON text; "" for all users
  * @returns null if the form cannot show the recipients without losing parts of them
  */
-export function parseRecipients(scope: string): Recipients | null {
+export function parseNotificationRecipients(scope: string): Recipients | null {
   if (scope.trim() === "") return { kind: "everyone" };
   let parsed: unknown;
   try {
@@ -97,7 +97,7 @@ export const normalizeConditions = (conditions: readonly RecipientCondition[]): 
 
 /** Describes the recipients in one sentence. */
 export function describeRecipients(scope: string): string {
-  const recipients = parseRecipients(scope);
+  const recipients = parseNotificationRecipients(scope);
   if (recipients === null) return "Users of the app who match the JSON. Anonymous visitors do not receive it.";
   if (recipients.kind === "everyone") return "All users of the app, and anonymous visitors.";
   return `${describeUsers(recipients)}. Anonymous visitors do not receive it.`;

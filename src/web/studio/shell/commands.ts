@@ -17,7 +17,7 @@ export interface PaletteCommand {
 const registeredCommands = new Map<symbol, readonly PaletteCommand[]>();
 
 /** Hook that registers commands while the component is mounted. @param commands same array in each render, unless the commands change */
-export function useCommands(commands: readonly PaletteCommand[]): void {
+export function useCommandRegistration(commands: readonly PaletteCommand[]): void {
   // A layout effect runs before the browser draws the page, so the palette always contains the commands of the visible page.
   useLayoutEffect(() => {
     const key = Symbol("commands");

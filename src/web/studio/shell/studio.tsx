@@ -25,7 +25,7 @@ import { canRoleUseView, SidebarContent } from "./sidebar.js";
 import type { StudioRoute } from "./studio-route.js";
 import { TopBar, useItemName } from "./top-bar.js";
 import { useCollapsedSidebar } from "./use-collapsed.js";
-import { useGlobalCommands } from "./use-global-commands.js";
+import { useGlobalCommandRegistration } from "./use-global-command-registration.js";
 import { usePersonRoles } from "./use-roles.js";
 import { useStudioRoute } from "./use-studio-route.js";
 import { APP_SUBPAGE_LABELS, isAppSubpage, VIEW_DETAILS, type View } from "./views.js";
@@ -127,7 +127,7 @@ export function Studio({ session: { api, apps: initialApps, roles: known, isAdmi
     if (await confirmLeaving()) signOut();
   }, [confirmLeaving, signOut]);
   const onSignOut = useCallback(() => void confirmSignOut(), [confirmSignOut]);
-  useGlobalCommands({ isAdmin, apps, go, actions, signOut: onSignOut });
+  useGlobalCommandRegistration({ isAdmin, apps, go, actions, signOut: onSignOut });
   // Only editors can create items. For other people, the URL of a new item shows the list.
   const leadsToList = app !== undefined && !isEditor && route.item === "new";
   useEffect(() => {

@@ -27,7 +27,7 @@ const toRot13 = (text: string): string =>
     return String.fromCharCode(((letter.charCodeAt(0) - base + 13) % 26) + base);
   });
 
-export function listEncodedForms(value: string): string[] {
+export function listSecretEncodings(value: string): string[] {
   if (value.length < FORMS_MIN_CHARACTERS) return [];
   const bytes = [...Buffer.from(value)];
   const numberForms = (radix: number, width: number, prefix = "") =>

@@ -8,7 +8,7 @@ import { useCallback, useEffect, useMemo } from "react";
 import type { ActionsState } from "../actions/use-actions.js";
 import type { IconComponent } from "../shared/icon.js";
 import type { App } from "../shared/model.js";
-import { type PaletteCommand, useCommands } from "./commands.js";
+import { type PaletteCommand, useCommandRegistration } from "./commands.js";
 import { PAGE_ICONS } from "./page-icons.js";
 import type { Navigation } from "./studio-route.js";
 import { APP_SUBPAGE_LABELS, type AppSubpage, VIEW_DETAILS, VIEW_NAMES, type View } from "./views.js";
@@ -32,7 +32,7 @@ interface FrameCommandsOptions {
   signOut: () => void;
 }
 
-export function useGlobalCommands({ isAdmin, apps, go, actions, signOut }: FrameCommandsOptions): void {
+export function useGlobalCommandRegistration({ isAdmin, apps, go, actions, signOut }: FrameCommandsOptions): void {
   const { actionList } = actions;
   const createAction = useCallback(() => go({ view: "actions", item: "new", query: {} }), [go]);
   useEffect(() => {
@@ -72,5 +72,5 @@ export function useGlobalCommands({ isAdmin, apps, go, actions, signOut }: Frame
       { name: "Sign out", icon: LogOut, run: signOut },
     ];
   }, [isAdmin, apps, go, actionList, signOut, createAction]);
-  useCommands(commands);
+  useCommandRegistration(commands);
 }

@@ -4,7 +4,7 @@ const BASE_URL = "http://service.invalid";
 const PATH_MAX_CHARACTERS = 2_000;
 
 /** Returns the value if it is a path on this service; if not, returns `otherwise`. */
-export function toSafeNextPath(value: unknown, otherwise: string): string {
+export function toSafeReturnPath(value: unknown, otherwise: string): string {
   if (typeof value !== "string" || value.length > PATH_MAX_CHARACTERS) return otherwise;
   // Browsers read a backslash as a slash, and skip tabs. So `/\evil.example` and `/<tab>/evil.example` would lead to another host.
   if (!/^\/(?!\/)[\x21-\x5b\x5d-\x7e]*$/.test(value)) return otherwise;
