@@ -13,9 +13,9 @@ import { containsInfinity } from "../rules/describe-value.js";
 import type { FairTaskQueue } from "./fair-task-queue.js";
 import { parseJsonInSteps } from "./json-in-steps.js";
 import type { RequestBodyBudgetsBySize } from "./request-body-budget.js";
+import { getRequestSenderKey, getRequestSenderKeyByAddress } from "./request-sender.js";
 import { callWhenResponseEnds } from "./response-end.js";
 import { parsePathId } from "./rest/request.js";
-import { getRequestSenderKeyByAddress, getRequestSenderKey } from "./request-sender.js";
 
 /** Length of a period in milliseconds. In each period, a sender must send BODY_BYTES_PER_INTERVAL bytes, or the rest of the body. */
 const BODY_PACE_INTERVAL_MS = 10_000;
@@ -178,7 +178,12 @@ async function rejectOtherContentTypes(request: FastifyRequest, payload: Readabl
 /** Registers the hooks and the parser for request bodies. The hook that sets `request.context` must be registered first. */
 export function registerBodyParsing(
   app: FastifyInstance,
-  options: { bodyBudgets: RequestBodyBudgetsBySize; taskQueue: FairTaskQueue; appExists: AppExistsCheck; paceMs?: number },
+  options: {
+    bodyBudgets: RequestBodyBudgetsBySize;
+    taskQueue: FairTaskQueue;
+    appExists: AppExistsCheck;
+    paceMs?: number;
+  },
 ): void {
   const { bodyBudgets, taskQueue, appExists, paceMs = BODY_PACE_INTERVAL_MS } = options;
   const arrivalCallbacks = new WeakMap<FastifyRequest, () => void>();

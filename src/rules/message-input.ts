@@ -10,10 +10,10 @@ import {
   type MessageAttachment,
   parseAttachments,
   parseEmailHeaders,
+  parseEmailRecipients,
   parseOptionalSingleLineText,
   parseOptionalText,
   parsePhoneNumber,
-  parseEmailRecipients,
   requireSingleLineText,
 } from "./message-fields.js";
 import { fillMessageTemplate } from "./message-template.js";

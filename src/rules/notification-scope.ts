@@ -113,7 +113,11 @@ class ScopeEvaluator {
   }
 
   private matchesFilter({ column, condition, value }: ScopeWhere, document: ScopeValue): boolean {
-    const { createTest: test, negated = false, comparesWholeValue = false } = SCOPE_FILTER_CONDITIONS[condition as string]!;
+    const {
+      createTest: test,
+      negated = false,
+      comparesWholeValue = false,
+    } = SCOPE_FILTER_CONDITIONS[condition as string]!;
     const values = readScopeValues(document, parseColumnPath(column), this.budget);
     return this.someValuePasses(comparesWholeValue ? values : addArrayElements(values), test(value), value) !== negated;
   }

@@ -234,7 +234,11 @@ describe("the count of bytes in progress", () => {
   });
 
   it("starts no further part for a disconnected caller, and releases the bytes when the current part has ended", async () => {
-    const answers = new ResponseMemoryLimiter({ totalBytes: 1_000, maxBytesPerOwner: 1_000, maxBytesPerResponse: 1_000 });
+    const answers = new ResponseMemoryLimiter({
+      totalBytes: 1_000,
+      maxBytesPerOwner: 1_000,
+      maxBytesPerResponse: 1_000,
+    });
     const answer = answers.openBudget(caller(1));
     const reading = Promise.withResolvers<string>();
     let started = 0;

@@ -10,7 +10,11 @@ const EVENT = { text: "x".repeat(10_000) };
 
 describe("one event to sockets that each request it with a different document", () => {
   const schema = buildSchema("type Query { none: Int } type Event { text: String } type Subscription { added: Event }");
-  const answers = new ResponseMemoryLimiter({ totalBytes: 100_000, maxBytesPerOwner: 50_000, maxBytesPerResponse: 40_000 });
+  const answers = new ResponseMemoryLimiter({
+    totalBytes: 100_000,
+    maxBytesPerOwner: 50_000,
+    maxBytesPerResponse: 40_000,
+  });
   const results = new SharedSubscriptionResults(answers, pino({ level: "silent" }));
   let listeners: ((event: object) => void)[] = [];
   let ends: (() => unknown)[] = [];
@@ -101,7 +105,11 @@ describe("one event to sockets that each request it with a different document", 
 describe("a subscription whose events are for one socket only", () => {
   it("ends its source as soon as it is completed, even if no event arrives", async () => {
     const schema = buildSchema("type Query { none: Int } type Subscription { added: Int }");
-    const answers = new ResponseMemoryLimiter({ totalBytes: 1_000, maxBytesPerOwner: 1_000, maxBytesPerResponse: 1_000 });
+    const answers = new ResponseMemoryLimiter({
+      totalBytes: 1_000,
+      maxBytesPerOwner: 1_000,
+      maxBytesPerResponse: 1_000,
+    });
     const results = new SharedSubscriptionResults(answers, pino({ level: "silent" }));
     let isOver = false;
     const lines = createAbortableGenerator(async function* (left) {

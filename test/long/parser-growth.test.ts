@@ -64,7 +64,8 @@ const PARSERS: Record<string, Parser> = {
   "large JSON bodies": (text) => parseJsonInSteps(Buffer.from(`{"a":[${text}]}`), async (step) => step()),
   "JSON texts": (text) => findJsonFault(text, 500),
   "members of JSON texts": (text) => readJsonFieldTexts(`{"a":${JSON.stringify(text)},"b":1}`),
-  entries: (text) => validateAndSerializeEntry(parseEntryData({ text, [text.slice(0, 200)]: 1 }, "the entry"), "the entry"),
+  entries: (text) =>
+    validateAndSerializeEntry(parseEntryData({ text, [text.slice(0, 200)]: 1 }, "the entry"), "the entry"),
   "types of uploads": (text) => detectContentType(Buffer.from(text)),
   "names of uploads": (text) => toValidUploadName(text),
   "names of media": (text) => parseMediaName(text),

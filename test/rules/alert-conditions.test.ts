@@ -50,7 +50,11 @@ describe("an alert on failed runs", () => {
   it("has the number of failures in its reason if it looks at more than the last run", () => {
     expect(computeAlertStateAfterRun(RULE, NEW_ALERT_STATE, run("failed")).reason).to.equal("it failed");
     const both = { ...RULE, failures: 2, of: 2 };
-    const fired = computeAlertStateAfterRun(both, computeAlertStateAfterRun(both, NEW_ALERT_STATE, run("failed")), run("failed"));
+    const fired = computeAlertStateAfterRun(
+      both,
+      computeAlertStateAfterRun(both, NEW_ALERT_STATE, run("failed")),
+      run("failed"),
+    );
     expect(fired.reason).to.equal("it failed 2 times in its last 2 runs");
   });
 
@@ -65,14 +69,16 @@ describe("an alert on silence", () => {
   const silent = { ...RULE, condition: "silent" } as const;
 
   it("fires if no run has succeeded for some time, and recovers with a success", () => {
-    expect(computeAlertStateAfterCheck(silent, NEW_ALERT_STATE, { ...PRESENT_MOMENT, now: minutesOn(59) }).firing).to.equal(
-      false,
-    );
+    expect(
+      computeAlertStateAfterCheck(silent, NEW_ALERT_STATE, { ...PRESENT_MOMENT, now: minutesOn(59) }).firing,
+    ).to.equal(false);
     const fired = computeAlertStateAfterCheck(silent, NEW_ALERT_STATE, { ...PRESENT_MOMENT, now: minutesOn(60) });
     expect(fired).to.include({ firing: true, reason: "it has not succeeded for 60 minutes" });
     expect(computeAlertStateAfterRun(silent, fired, run("failed")).firing).to.equal(true);
     const well = computeAlertStateAfterRun(silent, fired, run("completed", { finishedAt: minutesOn(61) }));
-    expect(computeAlertStateAfterCheck(silent, well, { ...PRESENT_MOMENT, now: minutesOn(120) }).firing).to.equal(false);
+    expect(computeAlertStateAfterCheck(silent, well, { ...PRESENT_MOMENT, now: minutesOn(120) }).firing).to.equal(
+      false,
+    );
     expect(computeAlertStateAfterCheck(silent, well, { ...PRESENT_MOMENT, now: minutesOn(121) }).firing).to.equal(true);
   });
 

@@ -60,7 +60,10 @@ describe("TypeScript of an action's code", () => {
       },
       getValue: () => code,
     };
-    const ActionWorker = extendWorkerWithContextTypes(TypeScriptWorker, ts) as new (context: object, data: object) => Answers;
+    const ActionWorker = extendWorkerWithContextTypes(TypeScriptWorker, ts) as new (
+      context: object,
+      data: object,
+    ) => Answers;
     worker = new ActionWorker(
       { getMirrorModels: () => [model] },
       { compilerOptions: COMPILER_OPTIONS, extraLibs: {}, inlayHintsOptions: {} },

@@ -10,7 +10,10 @@ import {
 } from "../../src/web/studio/actions/plain-keys.js";
 import { conditionsToRows, isEditableRuleList, rowsToConditions } from "../../src/web/studio/data/access-templates.js";
 import { canEditHooksInForm, findDuplicateKey } from "../../src/web/studio/data/draft-rows.js";
-import { createDeliverySetting, validateDeliverySettingDraft } from "../../src/web/studio/messages/delivery-setting-draft.js";
+import {
+  createDeliverySetting,
+  validateDeliverySettingDraft,
+} from "../../src/web/studio/messages/delivery-setting-draft.js";
 import { sendRequestForEachRun } from "../../src/web/studio/runs/bulk-send.js";
 import { groupRunTimesByDay } from "../../src/web/studio/schedules/week-days.js";
 import { describeAuditType, listAuditDetails } from "../../src/web/studio/shared/audit-text.js";

@@ -11,8 +11,8 @@ import {
   AdministrateAppInput,
   AppType,
   CreateAppInput,
-  CreateUserInput,
   CreatedUserType,
+  CreateUserInput,
   UpdateAppInput,
   UserType,
 } from "./app-types.js";

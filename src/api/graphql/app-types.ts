@@ -51,7 +51,10 @@ export class AppSnapshotType {
   @Field(() => AppDefinedJsonScalar, { nullable: true, description: "Hooks of the app; null if there were none." })
   hooks: unknown;
   @Field(() => Boolean, { nullable: true, description: "True if the app was a template." }) isTemplate: unknown;
-  @Field(() => AppDefinedJsonScalar, { nullable: true, description: "Dependencies of the app; null if there were none." })
+  @Field(() => AppDefinedJsonScalar, {
+    nullable: true,
+    description: "Dependencies of the app; null if there were none.",
+  })
   dependencies: unknown;
   @Field(() => String, { nullable: true, description: "Icon of the app; null if none was set." }) icon: unknown;
 }
@@ -71,7 +74,10 @@ export class UpdateAppInput {
   @Field(() => String, { nullable: true, description: "Name of the app." }) name?: unknown;
   @Field(() => GraphQLSafeInt, { nullable: true, description: "ID of the page that opens first; null for none." })
   startingPageId?: unknown;
-  @Field(() => AppDefinedJsonScalar, { nullable: true, description: "Hooks of the app, stored unchanged; null for none." })
+  @Field(() => AppDefinedJsonScalar, {
+    nullable: true,
+    description: "Hooks of the app, stored unchanged; null for none.",
+  })
   hooks?: unknown;
   @Field(() => Boolean, { nullable: true, description: "True if the app is a template." }) isTemplate?: unknown;
   @Field(() => AppDefinedJsonScalar, {

@@ -10,7 +10,7 @@ import { AppSnapshotType, AppType } from "./app-types.js";
 import { AppIdArgument, Limit, Offset } from "./arguments.js";
 import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedETags } from "./if-updated-at.js";
 import { DateTime } from "./leaf-types.js";
-import { DEPRECATED_IN_FAVOR_OF_PAGE, PageItemsField, ListPageType } from "./page-types.js";
+import { DEPRECATED_IN_FAVOR_OF_PAGE, ListPageType, PageItemsField } from "./page-types.js";
 import { ActionVersionPaginationType, VersionUserType } from "./version-types.js";
 
 @ObjectType("AppVersion", { description: "Snapshot of an app." })

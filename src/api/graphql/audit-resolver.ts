@@ -7,7 +7,7 @@ import type { RequestContext } from "../context.js";
 import { PaginationType } from "./action-types.js";
 import { AppIdArgument, Limit, Offset } from "./arguments.js";
 import { DateTime } from "./leaf-types.js";
-import { DEPRECATED_IN_FAVOR_OF_PAGE, PageItemsField, ListPageType } from "./page-types.js";
+import { DEPRECATED_IN_FAVOR_OF_PAGE, ListPageType, PageItemsField } from "./page-types.js";
 
 @ObjectType("AuditEntry", {
   description: "Entry of the audit log. It contains names of keys and fields, never their values.",

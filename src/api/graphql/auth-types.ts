@@ -6,7 +6,7 @@ import type { AccessLogEntry } from "../../operations/accounts/access-events.js"
 import type { Membership } from "../../operations/accounts/caller-access.js";
 import { UserType } from "./app-types.js";
 import { DateTime } from "./leaf-types.js";
-import { DEPRECATED_IN_FAVOR_OF_PAGE, PageItemsField, ListPageType } from "./page-types.js";
+import { DEPRECATED_IN_FAVOR_OF_PAGE, ListPageType, PageItemsField } from "./page-types.js";
 
 @ObjectType("Membership", { description: "Organization or app in which a person has a role." })
 export class MembershipType {

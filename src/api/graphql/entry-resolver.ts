@@ -17,14 +17,14 @@ import { type IdOrName, parseReference, type ReferenceKind } from "../../rules/r
 import type { RequestContext } from "../context.js";
 import { AppIdArgument } from "./arguments.js";
 import {
-  EntryCommitInput,
-  EntryCommitResultType,
   DeletedEntriesType,
   EntryChangesType,
+  EntryCommitInput,
+  EntryCommitResultType,
+  EntryImportResultType,
   EntryListType,
   EntryQueryInput,
   EntryType,
-  EntryImportResultType,
 } from "./data-source-types.js";
 import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedETags } from "./if-updated-at.js";
 import { ReferenceArgument, ReferenceKindArgument } from "./reference-arguments.js";

@@ -14,13 +14,13 @@ import type { RequestContext } from "../context.js";
 import { RunReplayInput } from "./action-inputs.js";
 import { AppIdArgument } from "./arguments.js";
 import {
+  OutgoingRequestType,
   RunDetailsType,
   RunListType,
-  OutgoingRequestType,
+  RunStatisticsArguments,
   RunStatisticsType,
   RunsArguments,
   RunType,
-  RunStatisticsArguments,
   UnfinishedRunsType,
 } from "./history-types.js";
 import { LogEntryType } from "./log-types.js";

@@ -6,7 +6,7 @@ import { readJsonFieldTexts } from "../../rules/json-scan.js";
 import { JsonText } from "../../rules/json-text.js";
 import { createLimitDescription, OFFSET_DESCRIPTION } from "./arguments.js";
 import { DateTime } from "./leaf-types.js";
-import { PageItemsField, ListPageType } from "./page-types.js";
+import { ListPageType, PageItemsField } from "./page-types.js";
 
 /** Members of a log entry's `data` (specification, Execution log entry). */
 interface EntryData {

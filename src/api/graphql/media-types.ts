@@ -4,7 +4,7 @@ import { Field, InputType, Int, ObjectType } from "type-graphql";
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 import type { MediaRight } from "../../rules/media-access.js";
 import { createGraphqlEnum, DateTime } from "./leaf-types.js";
-import { DEPRECATED_IN_FAVOR_OF_PAGE, PageItemsField, ListPageType } from "./page-types.js";
+import { DEPRECATED_IN_FAVOR_OF_PAGE, ListPageType, PageItemsField } from "./page-types.js";
 
 export const MediaRightEnum = createGraphqlEnum<MediaRight>(
   "MediaRight",
@@ -106,7 +106,10 @@ class MediaPathFolderType {
   @Field(() => String, { description: "Name of the folder." }) name: string;
 }
 
-@ObjectType("MediaListing", { implements: ListPageType, description: "Content of a folder, or the result of a search." })
+@ObjectType("MediaListing", {
+  implements: ListPageType,
+  description: "Content of a folder, or the result of a search.",
+})
 export class MediaListingType {
   @Field(() => MediaFolderType, {
     nullable: true,

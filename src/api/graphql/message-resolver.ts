@@ -12,8 +12,8 @@ import { AppIdArgument, Limit, Offset } from "./arguments.js";
 import { IdempotencyKeyArgument, selectIdempotencyKey } from "./idempotency.js";
 import { MessageDecisionEnum, MessageKindEnum, MessageStatusEnum } from "./leaf-types.js";
 import {
-  EmailInput,
   BatchEmailInput,
+  EmailInput,
   MessageHeaderType,
   MessageListType,
   MessageReceiptType,

@@ -70,7 +70,10 @@ export class NotificationResolver {
   @Query(() => AffectedItemCountType, {
     description: "Returns the number of notifications that the caller has not read.",
   })
-  async unreadNotifications(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<AffectedItemCountType> {
+  async unreadNotifications(
+    @Ctx() context: RequestContext,
+    @AppIdArgument() appId: number,
+  ): Promise<AffectedItemCountType> {
     const caller = await this.accessChecks.requireAppAccess(context, "readNotifications", appId);
     return this.notify.service.countUnread(caller, appId);
   }
@@ -150,7 +153,10 @@ export class NotificationResolver {
   @Query(() => PushSubscriptionsType, {
     description: "Lists the devices on which the caller receives Web Push messages.",
   })
-  async pushSubscriptions(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<PushSubscriptionsType> {
+  async pushSubscriptions(
+    @Ctx() context: RequestContext,
+    @AppIdArgument() appId: number,
+  ): Promise<PushSubscriptionsType> {
     const caller = await this.accessChecks.requireAppAccess(context, "pushDevices", appId);
     return this.notify.devices.list(caller, appId);
   }

@@ -54,7 +54,9 @@ export class TriggerResolver {
     return this.services.events.add(caller, appId, event);
   }
 
-  @Query(() => EventFilterBacktestType, { description: "Tests the filter of a log trigger against the last 1000 events." })
+  @Query(() => EventFilterBacktestType, {
+    description: "Tests the filter of a log trigger against the last 1000 events.",
+  })
   async backtestTrigger(
     @Ctx() context: RequestContext,
     @AppIdArgument() appId: number,

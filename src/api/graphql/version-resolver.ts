@@ -11,7 +11,13 @@ import type { RequestContext } from "../context.js";
 import { AppIdArgument, Limit, Offset } from "./arguments.js";
 import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedETags } from "./if-updated-at.js";
 import { ActionFieldEnum } from "./leaf-types.js";
-import { ActionDiffType, ActionRestoreResultType, ScriptChangeType, ActionVersionListType, ActionVersionType } from "./version-types.js";
+import {
+  ActionDiffType,
+  ActionRestoreResultType,
+  ActionVersionListType,
+  ActionVersionType,
+  ScriptChangeType,
+} from "./version-types.js";
 
 @Resolver(() => ActionDiffType)
 export class ActionVersionResolver {

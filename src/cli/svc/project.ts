@@ -26,7 +26,7 @@ import { decodeDefinitionName, ProjectReader, readItemConfig } from "../../engin
 import { ENTRY_POINT_FILE_NAMES, isValidSourcePath } from "../../rules/action-source.js";
 import type { ServerAndApp } from "./config.js";
 import { CliError, createUsageError } from "./failure.js";
-import { type ManifestActionSource, compareManifests, getActionSource, type Item, type Manifest } from "./manifest.js";
+import { compareManifests, getActionSource, type Item, type Manifest, type ManifestActionSource } from "./manifest.js";
 import {
   encodeFileName,
   findNamesEqualIgnoringCase,

@@ -4,7 +4,7 @@
  */
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { ServiceResponseError, type CliApiRequestOptions, type CliApiResponse } from "./client.js";
+import { type CliApiRequestOptions, type CliApiResponse, ServiceResponseError } from "./client.js";
 import { CliError, createUsageError, InterruptedError, UnrecoverableError } from "./failure.js";
 import { startLocalServer } from "./local-server.js";
 import { Project } from "./project.js";

@@ -6,11 +6,11 @@ import { createHash } from "node:crypto";
 import pg from "pg";
 import { isObject } from "../../rules/describe-value.js";
 import {
-  type QueriedDocument,
   hasArrayOnPathSql,
   jsonTypesAlongPathSql,
   type Path,
   parseDocumentPath,
+  type QueriedDocument,
   sortableValueSql,
   valueAtPathSql,
 } from "../../rules/entry-query/path.js";

@@ -141,7 +141,12 @@ export class AppUserVerification {
     const code = createVerificationCode();
     // Calls `prepare` before the transaction, because `prepare` needs another database connection. If all transactions
     // waited for such a connection, none could end.
-    const sendCode = await outboxWriter.prepare(caller, appId, [buildVerificationMessage(rules, by, address, code)], purpose);
+    const sendCode = await outboxWriter.prepare(
+      caller,
+      appId,
+      [buildVerificationMessage(rules, by, address, code)],
+      purpose,
+    );
     await db.transaction(async (manager) => {
       const { credentialId } = caller;
       await this.codes.save(manager, code, { credentialId, appId, purposeHash: hash, dataSourceId, entryId, address });

@@ -4,8 +4,8 @@
  */
 import { rows, type SqlClient } from "../../data/database.js";
 import type { NotificationStatus, PushMessageOptions } from "../../rules/notification-input.js";
-import { NEXT_UPDATED_AT_SQL } from "../../rules/precondition.js";
 import type { NotificationScope } from "../../rules/notification-scope.js";
+import { NEXT_UPDATED_AT_SQL } from "../../rules/precondition.js";
 import type { NotificationReader } from "./reader.js";
 
 /** PostgreSQL channel. A message contains the ID of an app that has published a notification. */

@@ -18,6 +18,7 @@ import {
   parseNotification,
   parseReadStatusNotificationIds,
 } from "../../rules/notification-input.js";
+import { isUserInScope } from "../../rules/notification-scope.js";
 import {
   parseLimitAndOffset,
   type ReserveResponseBytes,
@@ -25,7 +26,6 @@ import {
   selectIdsThatFitOnPage,
 } from "../../rules/page.js";
 import { type ExpectedETags, requireExpectedVersion } from "../../rules/precondition.js";
-import { isUserInScope } from "../../rules/notification-scope.js";
 import { recordChange } from "../records/audit.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import {

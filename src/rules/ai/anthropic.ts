@@ -5,9 +5,9 @@ import type { AiOptions, CompletionMessage, CompletionOptions } from "./options.
 import {
   createMalformedResponseError,
   getValueAtPath,
+  parseAnswerPartIndex,
   parseJsonObject,
   parseToolArguments,
-  parseAnswerPartIndex,
   toCountOrZero,
   toTextOrEmpty,
 } from "./provider-json.js";

@@ -13,9 +13,9 @@ import type { AiOptions, AiToolCall, CompletionMessage, CompletionOptions, Trans
 import {
   createMalformedResponseError,
   getValueAtPath,
+  parseAnswerPartIndex,
   parseJsonObject,
   parseToolArguments,
-  parseAnswerPartIndex,
   toCountOrZero,
   toTextOrEmpty,
 } from "./provider-json.js";

@@ -14,7 +14,10 @@ export const LISTED_COLUMNS_PER_DATA_SOURCE_MAX = 1_000;
 /** Checks the name of a column. @throws REQUEST_INVALID that contains `fieldPath` */
 export function checkColumnName(name: string, fieldPath: string): void {
   const isValid =
-    name !== "" && name.length <= COLUMN_NAME_MAX_CHARACTERS && findUnstorableCharacter(name) < 0 && name !== "__proto__";
+    name !== "" &&
+    name.length <= COLUMN_NAME_MAX_CHARACTERS &&
+    findUnstorableCharacter(name) < 0 &&
+    name !== "__proto__";
   if (isValid) return;
   const expected = `must have a name of 1 to ${COLUMN_NAME_MAX_CHARACTERS} characters other than __proto__`;
   throw new ActionError("REQUEST_INVALID", `each column of ${fieldPath} ${expected} (got ${describeValue(name)})`);

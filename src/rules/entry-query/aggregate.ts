@@ -18,7 +18,7 @@ import {
   requireFieldName,
   typeSortRankSql,
 } from "./expressions.js";
-import { type QueriedDocument, jsonNullIfMissingSql, parseDocumentPath, sortableValueSql } from "./path.js";
+import { jsonNullIfMissingSql, parseDocumentPath, type QueriedDocument, sortableValueSql } from "./path.js";
 import type { SqlStatement } from "./statement.js";
 import { compileWhere } from "./where.js";
 

@@ -10,7 +10,7 @@ import {
 } from "./checks.js";
 import { jsonNumberSql } from "./filters.js";
 import { jsonTextSql, jsonTypeSql } from "./operators.js";
-import { type QueriedDocument, jsonNullIfMissingSql, parseDocumentPath, valueAtPathSql } from "./path.js";
+import { jsonNullIfMissingSql, parseDocumentPath, type QueriedDocument, valueAtPathSql } from "./path.js";
 import type { SqlStatement } from "./statement.js";
 
 export const FIELD_NAME_MAX_CHARACTERS = 255;

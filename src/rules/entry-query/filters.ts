@@ -7,7 +7,7 @@ import { isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
 import { rejectUnknownName, requireFields, requireList, requireQueryText } from "./checks.js";
 import { isJsonScalarSql, jsonTextSql, jsonTypeSql } from "./operators.js";
-import { anyValuePassesSql, type QueriedDocument, parseDocumentPath, type ValueTestSql } from "./path.js";
+import { anyValuePassesSql, parseDocumentPath, type QueriedDocument, type ValueTestSql } from "./path.js";
 import type { SqlStatement } from "./statement.js";
 
 const TEXT_MAX_CHARACTERS = 10_000;

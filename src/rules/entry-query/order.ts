@@ -4,7 +4,14 @@ import { ActionError } from "../../errors.js";
 import { isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
 import { ORDER_COLUMNS_MAX, requireList, throwQueryLimitError } from "./checks.js";
-import { type QueriedDocument, type EntryField, entryFieldSql, type Path, parseDocumentPath, sortableValueSql } from "./path.js";
+import {
+  type EntryField,
+  entryFieldSql,
+  type Path,
+  parseDocumentPath,
+  type QueriedDocument,
+  sortableValueSql,
+} from "./path.js";
 import type { SqlStatement } from "./statement.js";
 
 export interface SortKey {

@@ -12,7 +12,7 @@ import {
 } from "./checks.js";
 import { compileColumnFilter } from "./filters.js";
 import { jsonTypeSql, type OperatorTest, QUERY_OPERATORS } from "./operators.js";
-import { anyValuePassesSql, type QueriedDocument, type Path, parseDocumentPath } from "./path.js";
+import { anyValuePassesSql, type Path, parseDocumentPath, type QueriedDocument } from "./path.js";
 import type { SqlStatement } from "./statement.js";
 
 const COLUMN_OPERATORS = [...Object.keys(QUERY_OPERATORS), "$all", "$not", "$elemMatch"];

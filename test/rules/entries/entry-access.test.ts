@@ -10,6 +10,7 @@ import type { EntryAccessRule } from "../../../src/rules/entries/access-rules.js
 import { parseAccessRules } from "../../../src/rules/entries/access-rules.js";
 import {
   checkRequiredColumns,
+  columnConditionsToWhere,
   createVisibleEntryScope,
   findDecidingRuleIndex,
   findEntryPermissions,
@@ -17,7 +18,6 @@ import {
   listWhereColumns,
   maySelectEntryById,
   rejectWhereThatContradictsRule,
-  columnConditionsToWhere,
 } from "../../../src/rules/entries/entry-access.js";
 import { separateHashedConditions } from "../../../src/rules/entries/hashed-where.js";
 import { refusal } from "../refusal.js";

@@ -1,6 +1,6 @@
 /** svc publish, rollback and versions: change the live versions of actions, and list their history. */
 import type { Command } from "commander";
-import { type ActionRecord, requireActionByName, listActions } from "../actions.js";
+import { type ActionRecord, listActions, requireActionByName } from "../actions.js";
 import { ServiceResponseError } from "../client.js";
 import { CliError, createUsageError } from "../failure.js";
 import { Project } from "../project.js";

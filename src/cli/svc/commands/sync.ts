@@ -4,7 +4,7 @@
 import { type Command, Option } from "commander";
 import { ServiceResponseError } from "../client.js";
 import { CliError, EXIT_CODES } from "../failure.js";
-import { computeManifestAfterPlan, compareManifests, type Manifest, type ManifestDifference } from "../manifest.js";
+import { compareManifests, computeManifestAfterPlan, type Manifest, type ManifestDifference } from "../manifest.js";
 import { type LastSyncState, Project } from "../project.js";
 import type { CliSession, CommandRunner } from "../session.js";
 

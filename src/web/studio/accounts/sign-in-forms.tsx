@@ -2,7 +2,13 @@
 import { type FormEvent, type ReactNode, useEffect, useId, useState } from "react";
 import { type ApiError, asApiError } from "../shared/api.js";
 import { signInByToken } from "../shell/session.js";
-import { getProviderSignInUrl, getSignInErrorText, type Provider, requestAuthRoute, type SignInResult } from "./auth-api.js";
+import {
+  getProviderSignInUrl,
+  getSignInErrorText,
+  type Provider,
+  requestAuthRoute,
+  type SignInResult,
+} from "./auth-api.js";
 import { signInByPasskey, supportsPasskeys } from "./passkeys.js";
 
 interface SignInFormsProps {

@@ -10,7 +10,13 @@ import { formatExactTime, formatTime } from "../shared/format.js";
 import type { ActionSummary, Alert, AlertInput } from "../shared/model.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
-import { ALERT_CHANNEL_LABELS, ALERT_CONDITION_LABELS, type AlertDraft, alertDraftToInput, alertToDraft } from "./alert-draft.js";
+import {
+  ALERT_CHANNEL_LABELS,
+  ALERT_CONDITION_LABELS,
+  type AlertDraft,
+  alertDraftToInput,
+  alertToDraft,
+} from "./alert-draft.js";
 
 /** HTML attributes that connect an input with its error message for screen readers. */
 interface ErrorAttributes {

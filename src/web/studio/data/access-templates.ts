@@ -133,8 +133,11 @@ function describeRequirements({ require = [] }: AccessRuleDraft): string {
 
 /** Describes the access rule in one sentence. */
 export function describeAccessRule(rule: AccessRuleDraft): string {
-  const verbs = ACCESS_OPERATION_LABELS.filter(([verb]) => rule.type.includes(verb)).map(([, label]) => label.toLowerCase());
-  const verbsText = verbs.length === ACCESS_OPERATION_LABELS.length ? "do everything" : verbs.join(", ") || "do nothing";
+  const verbs = ACCESS_OPERATION_LABELS.filter(([verb]) => rule.type.includes(verb)).map(([, label]) =>
+    label.toLowerCase(),
+  );
+  const verbsText =
+    verbs.length === ACCESS_OPERATION_LABELS.length ? "do everything" : verbs.join(", ") || "do nothing";
   const restrictionsText = [describeColumns(rule), describeRequirements(rule)].filter(Boolean).join(", ");
   return `${describeAllowedUsers(rule.allow)} can ${verbsText}${restrictionsText && `: ${restrictionsText}`}`;
 }

@@ -6,7 +6,12 @@ import Trash2 from "icon:trash-2";
 import { type ReactNode, useId } from "react";
 import { findValueFault } from "../shared/typed-value.js";
 import { ValueFields } from "../shared/value-fields.js";
-import { COLUMN_COMPARISON_LABELS, type ColumnConditionRow, conditionsToRows, rowsToConditions } from "./access-templates.js";
+import {
+  COLUMN_COMPARISON_LABELS,
+  type ColumnConditionRow,
+  conditionsToRows,
+  rowsToConditions,
+} from "./access-templates.js";
 import { useFormRows } from "./use-rows.js";
 
 const ICON_PIXELS = 14;

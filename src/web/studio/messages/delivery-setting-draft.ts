@@ -89,7 +89,11 @@ const getFieldText = ({ name, type }: DeliveryField, draft: DeliverySettingDraft
  * Returns the error messages by the name of the field. Checks only the fields of the chosen kind of delivery, because the others are not
  * saved.
  */
-export function validateDeliverySettingDraft(channel: DeliveryChannel, kind: string, draft: DeliverySettingDraft): Record<string, string> {
+export function validateDeliverySettingDraft(
+  channel: DeliveryChannel,
+  kind: string,
+  draft: DeliverySettingDraft,
+): Record<string, string> {
   const faults: Record<string, string> = {};
   for (const field of MESSAGE_DELIVERY_KINDS[channel][kind]?.fields ?? []) {
     const { name, label, type, isRequired } = field;

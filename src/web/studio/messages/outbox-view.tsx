@@ -11,8 +11,8 @@ import type { MessageDecision, MessageStatus, MessageSummary } from "../shared/m
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 import { createHref, parseId } from "../shell/studio-route.js";
-import type { DeliveryChannel } from "./delivery-setting-draft.js";
 import { DeliveryForm } from "./delivery-form.js";
+import type { DeliveryChannel } from "./delivery-setting-draft.js";
 import { MessageReader } from "./message-reader.js";
 import { getMessageStatusLabel } from "./status-label.js";
 import { useOutbox } from "./use-outbox.js";

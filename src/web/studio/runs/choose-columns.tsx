@@ -5,7 +5,9 @@ import { LoadOnFirstUse } from "../shell/menu-buttons.js";
 import { ColumnsButton } from "./columns-button.js";
 import type { RunColumnsState } from "./use-columns.js";
 
-const ColumnsMenu = lazy(async () => ({ default: (await importOrThrowLoadError(import("./columns-menu.js"))).ColumnsMenu }));
+const ColumnsMenu = lazy(async () => ({
+  default: (await importOrThrowLoadError(import("./columns-menu.js"))).ColumnsMenu,
+}));
 
 export const ChooseColumns = (columns: RunColumnsState) => (
   <LoadOnFirstUse popupKind="menu" renderButton={ColumnsButton}>

@@ -14,7 +14,14 @@ import { AccountButton, AppButton, LoadOnFirstUse } from "./menu-buttons.js";
 import { PAGE_ICONS } from "./page-icons.js";
 import { mayEdit } from "./rights.js";
 import { createHref, type Navigation, type StudioRoute } from "./studio-route.js";
-import { APP_SUBPAGE_LABELS, isAppSubpage, SIDEBAR_GROUPS, type SidebarLink, VIEW_DETAILS, type View } from "./views.js";
+import {
+  APP_SUBPAGE_LABELS,
+  isAppSubpage,
+  SIDEBAR_GROUPS,
+  type SidebarLink,
+  VIEW_DETAILS,
+  type View,
+} from "./views.js";
 
 const ICON_PIXELS = 16;
 

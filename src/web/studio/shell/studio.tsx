@@ -76,7 +76,8 @@ const loadedPages = new Map<View, ComponentType<PageProps>>();
 function getPageComponent(view: View): ComponentType<PageProps> {
   const known = loadedPages.get(view);
   if (known) return known;
-  const page = getLoadedStudioPage(view) ?? lazy(async () => ({ default: await importOrThrowLoadError(loadStudioPage(view)) }));
+  const page =
+    getLoadedStudioPage(view) ?? lazy(async () => ({ default: await importOrThrowLoadError(loadStudioPage(view)) }));
   loadedPages.set(view, page);
   return page;
 }
