@@ -16,7 +16,7 @@ import {
   replaceUnknownByAny,
 } from "../../src/web/studio/actions/code-types.js";
 import { ACTION_TEMPLATES } from "../../src/web/studio/actions/templates.js";
-import { addContextTypesToWorker, type Compiler } from "../../src/web/studio/actions/typed-code.js";
+import { addWorkerContextTypes, type Compiler } from "../../src/web/studio/actions/typed-code.js";
 import { longTest } from "../harness/samples.js";
 
 const FILE = "inmemory://model/1";
@@ -60,10 +60,7 @@ describe("TypeScript of an action's code", () => {
       },
       getValue: () => code,
     };
-    const ActionWorker = addContextTypesToWorker(TypeScriptWorker, ts) as new (
-      context: object,
-      data: object,
-    ) => Answers;
+    const ActionWorker = addWorkerContextTypes(TypeScriptWorker, ts) as new (context: object, data: object) => Answers;
     worker = new ActionWorker(
       { getMirrorModels: () => [model] },
       { compilerOptions: COMPILER_OPTIONS, extraLibs: {}, inlayHintsOptions: {} },

@@ -98,7 +98,7 @@ type WorkerMethod = (file: string, ...rest: unknown[]) => Promise<unknown>;
  * Returns a subclass of Monaco's worker class that inserts the type comment, and corrects positions for it.
  * @param Base Monaco's class, which has all of CORRECTED_METHODS
  */
-export function addContextTypesToWorker<Base extends new (...constructorArguments: never[]) => object>(
+export function addWorkerContextTypes<Base extends new (...constructorArguments: never[]) => object>(
   Base: Base,
   ts: Compiler,
 ): Base {
