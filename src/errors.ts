@@ -130,7 +130,7 @@ export interface ErrorDetails {
   /** Unique columns in which another entry has the same value (ENTRY_ALREADY_EXISTS), without columns that the caller may not read. */
   columns?: readonly string[];
   /** Invalid actions of an import, or invalid parts of a manifest. */
-  faults?: readonly (ActionImportFault | DocumentPartFault)[];
+  faults?: readonly (ActionImportFault | ManifestPathFault)[];
 }
 
 /** Invalid action of an import. `index` is its position in the imported document. */
@@ -142,7 +142,7 @@ export interface ActionImportFault {
 }
 
 /** Invalid part of a document. `path` names it, for example `actions[3].frequency`. */
-export interface DocumentPartFault {
+export interface ManifestPathFault {
   path: string;
   status: Status;
   error: string;

@@ -1,7 +1,7 @@
 /** Limits of the service. Where a comment says so, the API specification sets the value. The name of a constant ends with its unit. */
 
 /** Maximum memory of a browser's renderer process, in which a run is executed. */
-export const RENDERER_MAX_BYTES = 512 * 1024 * 1024;
+export const RENDERER_MEMORY_MAX_BYTES = 512 * 1024 * 1024;
 
 /** Maximum execution time of a run on the server (specification, Limits). The variable SERVER_TIMEOUT_MS replaces this default. */
 export const SERVER_TIMEOUT_MS = 120_000;
@@ -13,14 +13,14 @@ export const CLIENT_TIMEOUT_MS = 30_000;
 export const RESULT_MAX_BYTES = 6 * 1024 * 1024;
 
 /** Maximum size as JSON of an app's private and protected settings, whose keys begin with `_` (specification, Limits). */
-export const NON_PUBLIC_SETTINGS_MAX_BYTES = 100 * 1024;
+export const NON_PUBLIC_SETTINGS_PER_APP_MAX_BYTES = 100 * 1024;
 
 /**
  * Maximum number and total size of an app's secrets. Secrets are the texts and long numbers in private and protected settings. The service
  * masks them in the results and logs of runs.
  */
-export const SECRETS_MAX_COUNT = 20_000;
-export const SECRETS_MAX_BYTES = 512 * 1024;
+export const SECRETS_PER_APP_MAX = 20_000;
+export const SECRETS_PER_APP_MAX_BYTES = 512 * 1024;
 
 export const ACTION_NAME_MAX_CHARACTERS = 255;
 export const ACTION_DESCRIPTION_MAX_CHARACTERS = 1000;
@@ -52,7 +52,7 @@ export const RATE_LIMIT_HTTP = 600;
 /**
  * Maximum requests from one network address to an app's HTTP triggers, as a multiple of RATE_LIMIT_HTTP. Each process counts separately.
  */
-export const HTTP_TRIGGER_ADDRESS_LIMIT_FACTOR = 10;
+export const HTTP_TRIGGER_ADDRESS_RATE_LIMIT_FACTOR = 10;
 /**
  * Maximum number of event IDs that the service stores for an action, in order to recognize repeated requests. The oldest are removed.
  * 864,000 IDs are enough for one day at RATE_LIMIT_HTTP.
@@ -82,7 +82,7 @@ export const LARGE_BODY_MAX_BYTES = 64 * 1024 * 1024;
 export const CONCURRENT_LARGE_BODIES_MAX_BYTES = 3 * LARGE_BODY_MAX_BYTES;
 
 /** Request bodies up to this size are parsed immediately. Larger bodies wait until it is the turn of their sender. */
-export const SMALL_BODY_MAX_BYTES = 32 * 1024;
+export const IMMEDIATELY_PARSED_BODY_MAX_BYTES = 32 * 1024;
 /** Maximum total size of the request bodies that are received at the same time: from all callers, and from one network address. */
 export const CONCURRENT_BODIES_MAX_BYTES = 64 * 1024 * 1024;
 export const CONCURRENT_BODIES_PER_ADDRESS_MAX_BYTES = 16 * 1024 * 1024;
@@ -122,9 +122,9 @@ export const DEBOUNCE_DELAY_MAX_MS = 3_600_000;
 export const DEBOUNCE_WAIT_MAX_MS = 86_400_000;
 export const RUN_TIMEOUT_MIN_MS = 100;
 
-export const INTEGRATION_ORIGINS_MAX = 20;
+export const INTEGRATION_ORIGINS_PER_ACTION_MAX = 20;
 
-export const SECRET_BINDINGS_MAX = 100;
+export const SECRET_BINDINGS_PER_APP_MAX = 100;
 
 /** Limits of requests from runs to other servers (contract, section 9). */
 export const OUTGOING_REQUEST_BODY_MAX_BYTES = 1024 * 1024;
@@ -140,7 +140,7 @@ export const OUTGOING_REQUEST_REDIRECTS_MAX = 5;
 export const ZSTD_FRAMES_MAX = 1_000;
 
 /** Estimated number of scheduled runs that one processor core can execute in a minute. The week view marks minutes with more runs. */
-export const SCHEDULED_RUNS_PER_CORE_AND_MINUTE = 300;
+export const ESTIMATED_SCHEDULED_RUNS_PER_CORE_AND_MINUTE = 300;
 
 /** Maximum delay by which the scheduled runs of an action can be spread (jitter), in seconds. */
 export const SCHEDULE_JITTER_MAX_SECONDS = 300;
@@ -197,7 +197,7 @@ export const ALERT_RULES_PER_APP = 100;
 export const CLIENT_REPORTS_PER_CREDENTIAL_AND_MINUTE = 600;
 
 /** Maximum requests for the TypeScript declarations of packages, for one app in one process and RATE_WINDOW_MS. */
-export const DECLARATION_REQUESTS_PER_APP_AND_MINUTE = 300;
+export const TYPE_DECLARATION_REQUESTS_PER_APP_AND_MINUTE = 300;
 
 /** Maximum size of a log event or analytics event, as JSON in UTF-8 (contract, section 3). */
 export const EVENT_MAX_BYTES = 32 * 1024;
@@ -215,23 +215,23 @@ export const LOG_MAX_MB = 1_024;
 /** Minimum age in days of a version that the service chooses for an npm package. The variable NPM_MIN_AGE_DAYS replaces this default. */
 export const NPM_MIN_AGE_DAYS = 7;
 /** Maximum size of all settings of an app, including public ones, as JSON. */
-export const SETTINGS_MAX_BYTES = 8 * 1024 * 1024;
+export const SETTINGS_PER_APP_MAX_BYTES = 8 * 1024 * 1024;
 /** Maximum total size of an app's actions: drafts and live versions with all their fields. */
-export const ACTIONS_MAX_BYTES = 256 * 1024 * 1024;
+export const ACTIONS_PER_APP_MAX_BYTES = 256 * 1024 * 1024;
 /** Maximum total size of the stored scripts of dependencies that an app's actions and their versions use. */
-export const STORED_SCRIPTS_MAX_BYTES = 256 * 1024 * 1024;
+export const STORED_SCRIPTS_PER_APP_MAX_BYTES = 256 * 1024 * 1024;
 /** Maximum number of valid tokens of an app, not counting the tokens of pages and runs. */
 export const TOKENS_PER_APP = 1_000;
 /** Maximum number of members of an organization, and of an app. */
-export const MEMBERS_MAX = 1_000;
+export const MEMBERS_PER_ORGANIZATION_OR_APP_MAX = 1_000;
 /** Maximum administrators of the service. */
-export const ADMINISTRATORS_MAX = 100;
+export const SERVICE_ADMINISTRATORS_MAX = 100;
 /** Maximum pending invitations of an organization. */
-export const INVITATIONS_MAX = 500;
+export const PENDING_INVITATIONS_PER_ORGANIZATION_MAX = 500;
 export const INVITATION_LIFETIME_MAX_HOURS = 720;
 export const INVITATION_LIFETIME_DEFAULT_HOURS = 168;
 /** Maximum number of stored snapshots of an app. The oldest are removed. */
-export const APP_VERSIONS_MAX = 100;
+export const VERSIONS_PER_APP_MAX = 100;
 /** Maximum bytes of an app's stored versions of actions, and maximum entries of its audit log. The oldest are removed. */
 export const ACTION_VERSIONS_PER_APP_MAX_BYTES = 1024 * 1024 * 1024;
 export const AUDIT_ENTRIES_PER_APP_MAX = 100_000;
@@ -248,19 +248,19 @@ export const DISK_FREE_MIN_MB = 1_024;
 export const LOW_DISK_RETRY_SECONDS = 60;
 
 /** Maximum page loads in RATE_WINDOW_MS that are logged as `app.view` events, for one viewer and for one app. */
-export const PAGE_VIEWS_PER_VIEWER_AND_MINUTE = 60;
-export const PAGE_VIEWS_PER_APP_AND_MINUTE = 600;
+export const LOGGED_PAGE_VIEWS_PER_VIEWER_AND_MINUTE = 60;
+export const LOGGED_PAGE_VIEWS_PER_APP_AND_MINUTE = 600;
 
-export const APP_UPDATE_EVENT_NAMES_MAX_BYTES = 16 * 1024;
+export const APP_UPDATE_EVENT_FIELD_NAMES_MAX_BYTES = 16 * 1024;
 
 /** Maximum number of devices on which one user of an app receives push messages. The oldest devices are removed. */
-export const PUSH_SUBSCRIPTIONS_PER_READER = 20;
+export const PUSH_SUBSCRIPTIONS_PER_USER_MAX = 20;
 /**
  * Maximum numbers of an app's notifications, of all devices that receive push messages, and of visitors' devices. The oldest are removed.
  */
 export const NOTIFICATIONS_PER_APP_MAX = 100_000;
 export const PUSH_SUBSCRIPTIONS_PER_APP_MAX = 100_000;
-export const VISITOR_DEVICES_PER_APP = 20_000;
+export const VISITOR_PUSH_SUBSCRIPTIONS_PER_APP_MAX = 20_000;
 
 /** Maximum requests from one network address in RATE_WINDOW_MS with which mail and SMS providers report deliveries. */
 export const DELIVERY_REPORTS_PER_ADDRESS_AND_MINUTE = 600;
@@ -278,7 +278,7 @@ export const GRAPHQL_RESPONSE_MAX_BYTES = 16 * 1024 * 1024;
  * sources of an app.
  */
 export const ENTRY_MAX_BYTES = 1024 * 1024;
-export const COMMIT_ENTRIES_MAX = 100_000;
+export const ENTRIES_PER_COMMIT_MAX = 100_000;
 export const ENTRIES_PER_DATA_SOURCE = 5_000_000;
 export const DATA_SOURCES_PER_APP = 1_000;
 export const DATA_SOURCE_QUOTA_MB = 10_240;
@@ -287,15 +287,15 @@ export const ENTRY_IMPORT_TIMEOUT_MS = 15 * 60_000;
 export const VERSIONS_PER_DATA_SOURCE_MAX = 30;
 /** A write of more entries than this creates one log event instead of one for each entry, and subscribers must read all entries again. */
 export const BULK_WRITE_THRESHOLD_ENTRIES = 1_000;
-/** Maximum failed sign-ins of one app user, and from one network address, in SIGN_IN_WINDOW_SECONDS. */
-export const SIGN_IN_FAILURES_MAX = 10;
-export const SIGN_IN_WINDOW_SECONDS = 600;
+/** Maximum failed sign-ins of one app user, and from one network address, in APP_USER_SIGN_IN_WINDOW_SECONDS. */
+export const APP_USER_SIGN_IN_FAILURES_MAX = 10;
+export const APP_USER_SIGN_IN_WINDOW_SECONDS = 600;
 /**
- * A signed-in person's session ends after SESSION_IDLE_TIMEOUT_MS without use, and at the latest after SESSION_LIFETIME_MS (contract,
+ * A signed-in person's session ends after PERSON_SESSION_IDLE_TIMEOUT_MS without use, and at the latest after PERSON_SESSION_LIFETIME_MAX_MS (contract,
  * section 7).
  */
-export const SESSION_IDLE_TIMEOUT_MS = 12 * 3_600_000;
-export const SESSION_LIFETIME_MS = 30 * 24 * 3_600_000;
+export const PERSON_SESSION_IDLE_TIMEOUT_MS = 12 * 3_600_000;
+export const PERSON_SESSION_LIFETIME_MAX_MS = 30 * 24 * 3_600_000;
 /** Lifetime of the one-time link that creates the first administrator, and of the link that resets a person's sign-in. */
 export const SETUP_LINK_LIFETIME_MS = 3_600_000;
 export const SIGN_IN_RESET_LINK_LIFETIME_MS = 3_600_000;
@@ -322,14 +322,14 @@ export const PICTURE_CONVERSIONS_WAITING_MAX = 300;
 export const UPLOADS_IN_PROGRESS_MAX = 256;
 export const VISITOR_UPLOADS_IN_PROGRESS_MAX = 64;
 export const FILES_PER_UPLOAD = 20;
-export const MEDIA_FOLDERS_MAX = 10_000;
+export const MEDIA_FOLDERS_PER_APP_MAX = 10_000;
 export const MEDIA_FOLDER_DEPTH_MAX = 50;
 
 /** Maximum number of rows that the service counts exactly. If a list has more rows, its `total` is an estimate. */
 export const EXACT_COUNT_MAX_ROWS = 10_000;
 
 /** A search in runs reads this number of characters of a run's log entry, and of the run's console output, at most. */
-export const SEARCHED_CHARACTERS_MAX = 32 * 1024;
+export const RUN_SEARCH_TEXT_MAX_CHARACTERS = 32 * 1024;
 /** Time limit of one search in runs. */
 export const RUN_SEARCH_TIMEOUT_MS = 5_000;
 

@@ -29,16 +29,16 @@ const BOUNDS = {
 let lost = 0;
 
 const DISK_FULL = "53100";
-/** Time (`performance.now()`) of PostgreSQL's last error for a full disk; null before the first one and after `markDiskFree`. */
+/** Time (`performance.now()`) of PostgreSQL's last error for a full disk; null before the first one and after `clearDiskFullState`. */
 let diskFullAt: number | null = null;
 
-/** Returns the milliseconds since PostgreSQL's last error for a full disk; null before the first one and after `markDiskFree`. */
+/** Returns the milliseconds since PostgreSQL's last error for a full disk; null before the first one and after `clearDiskFullState`. */
 export const getMsSinceDiskFull = (): number | null => (diskFullAt === null ? null : performance.now() - diskFullAt);
 
-/** True from PostgreSQL's first error for a full disk until `markDiskFree` is called. */
+/** True from PostgreSQL's first error for a full disk until `clearDiskFullState` is called. */
 export const isDiskFull = (): boolean => diskFullAt !== null;
 
-export function markDiskFree(): void {
+export function clearDiskFullState(): void {
   diskFullAt = null;
 }
 

@@ -17,9 +17,9 @@ import { createOperations, type Operations } from "./operations/operations.js";
 import { ServiceMetrics } from "./operations/watch/measures.js";
 import { describeDatabaseStartError } from "./service/database-start.js";
 import { createDatabaseOutageLog } from "./service/outage-log.js";
-import { type Clock, createReadinessChecks, type ServiceStartContext } from "./service/plan.js";
+import { type Clock, createInitialReadinessChecks, type ServiceStartContext } from "./service/plan.js";
 import { checkStartPreconditions } from "./service/preconditions.js";
-import { logUnhandledRejections } from "./service/rejections.js";
+import { registerUnhandledRejectionLogging } from "./service/rejections.js";
 import { ResourceReleaseStack } from "./service/releases.js";
 import { ServiceStarter } from "./service/starting.js";
 import {
@@ -184,14 +184,14 @@ export async function startService(config: Config, options: ServiceStartOptions 
   const { clock = SYSTEM_CLOCK, stopRequested = NEVER_ABORTED } = options;
   const { log, recordSuccess } = createDatabaseOutageLog({ level: config.logLevel });
   const releases = new ResourceReleaseStack(log);
-  const readinessChecks = createReadinessChecks(config);
+  const readinessChecks = createInitialReadinessChecks(config);
   const httpEntryPoint = createHttpEntryPoint(readinessChecks);
   const server = createHttpServer(httpEntryPoint);
   const hurryController = new AbortController();
   const { promise: failed, resolve: fail } = Promise.withResolvers<Error>();
   const measures = new ServiceMetrics();
   // Uses a log without the filter for database outages, so that faults of the service itself are logged during an outage too.
-  if (options.mayChangeProcess) logUnhandledRejections(createLog(config.logLevel), measures);
+  if (options.mayChangeProcess) registerUnhandledRejectionLogging(createLog(config.logLevel), measures);
   const plan = {
     config,
     clock,

@@ -6,7 +6,7 @@ import type { IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
-import { BODY_MAX_BYTES, SMALL_BODY_MAX_BYTES } from "../limits.js";
+import { BODY_MAX_BYTES, IMMEDIATELY_PARSED_BODY_MAX_BYTES } from "../limits.js";
 import { parseLargeRunReport } from "../operations/client/large-reports.js";
 import { isPageCaller } from "../rules/access.js";
 import { containsInfinity } from "../rules/describe-value.js";
@@ -223,7 +223,7 @@ export function registerBodyParsing(
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("application/json", async (request: FastifyRequest, payload: Readable) => {
     const body = await readBodyBytes(request, payload);
-    if (body.length <= SMALL_BODY_MAX_BYTES) return parseBody(body, request);
+    if (body.length <= IMMEDIATELY_PARSED_BODY_MAX_BYTES) return parseBody(body, request);
     const sender = getRequestSenderKey(request.context);
     try {
       if (body.length > BODY_MAX_BYTES) {

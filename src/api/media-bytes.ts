@@ -6,7 +6,7 @@ import { ActionError } from "../errors.js";
 import { FILES_PER_UPLOAD } from "../limits.js";
 import { throwDeferredError } from "../operations/access/access-checks.js";
 import type { MediaContents } from "../operations/media/contents.js";
-import type { MediaUploadSession } from "../operations/media/uploads.js";
+import type { MediaUploadInProgress } from "../operations/media/uploads.js";
 import { parseMediaFileVariant, parseMediaFolderId } from "../rules/media-fields.js";
 import {
   containsEntityTag,
@@ -49,7 +49,7 @@ function abortReadsOnDisconnect({ raw }: FastifyRequest) {
 /** Reads an upload form. `folderId` and `name` come from the URL or from form fields before the files. */
 async function receiveUploadForm(
   request: FastifyRequest,
-  upload: MediaUploadSession,
+  upload: MediaUploadInProgress,
   fields: Record<"folderId" | "name", unknown>,
 ): Promise<object[]> {
   const folder = () => parseMediaFolderId(fields["folderId"] ?? null);

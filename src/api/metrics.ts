@@ -2,7 +2,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import { PROCESS_ROLES } from "../config.js";
 import type { ReadVitals, VitalSigns } from "../operations/upkeep/vitals.js";
-import { createAppLabeler, type ServiceMetrics } from "../operations/watch/measures.js";
+import { createAppMetricLabeler, type ServiceMetrics } from "../operations/watch/measures.js";
 import { readServiceVersion } from "../version.js";
 import type { Metrics } from "./health.js";
 
@@ -60,7 +60,7 @@ function registerQueueMetrics(register: Registry): (now: VitalSigns | null) => v
   return (now) => {
     depth.reset();
     age.reset();
-    const labelOf = createAppLabeler();
+    const labelOf = createAppMetricLabeler();
     const oldest = new Map<string, number>();
     for (const { appId, queued, oldestMs } of [...(now?.queues ?? [])].sort((a, b) => b.queued - a.queued)) {
       const app = labelOf(appId);

@@ -9,7 +9,7 @@ import {
   CONCURRENT_BODIES_PER_ADDRESS_MAX_BYTES,
   CONCURRENT_LARGE_BODIES_MAX_BYTES,
   LARGE_BODY_MAX_BYTES,
-  SMALL_BODY_MAX_BYTES,
+  IMMEDIATELY_PARSED_BODY_MAX_BYTES,
 } from "../limits.js";
 
 /** Maximum time in milliseconds that a body waits for memory. */
@@ -168,7 +168,7 @@ export function createRequestBodyBudgetsBySize({
   });
   return {
     capacityFor(bytes) {
-      if (bytes <= SMALL_BODY_MAX_BYTES) return smallBodies;
+      if (bytes <= IMMEDIATELY_PARSED_BODY_MAX_BYTES) return smallBodies;
       return bytes <= BODY_MAX_BYTES ? usualBodies : largeBodies;
     },
   };

@@ -4,7 +4,7 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import type { GraphQLSchema } from "graphql";
 import type { Logger } from "pino";
 import { ActionError } from "../errors.js";
-import { BODY_MAX_BYTES, SESSION_LIFETIME_MS } from "../limits.js";
+import { BODY_MAX_BYTES, PERSON_SESSION_LIFETIME_MAX_MS } from "../limits.js";
 import type { Credentials } from "../operations/access/credentials.js";
 import type { RejectionDelay } from "../operations/access/refusal-delay.js";
 import type { RequestLimiter } from "../operations/access/request-limiter.js";
@@ -202,7 +202,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
       ...(headers.origin !== undefined && { pageOrigin: headers.origin }),
       setSession(session) {
         const value = session
-          ? cookie.createCookieHeader(session.token, SESSION_LIFETIME_MS / 1000)
+          ? cookie.createCookieHeader(session.token, PERSON_SESSION_LIFETIME_MAX_MS / 1000)
           : cookie.createClearingHeader();
         reply.header("set-cookie", value).header("cache-control", "no-store");
       },

@@ -13,7 +13,7 @@ import { runInBackground } from "../background.js";
 import { ActionError } from "../errors.js";
 import { BODY_MAX_BYTES } from "../limits.js";
 import type { Credentials } from "../operations/access/credentials.js";
-import { MessageRateLimiter } from "../operations/access/message-rate.js";
+import { SocketMessageRateLimiter } from "../operations/access/message-rate.js";
 import type { RequestLimiter } from "../operations/access/request-limiter.js";
 import type { ServiceMetrics } from "../operations/watch/measures.js";
 import type { RequestTracing } from "../operations/watch/tracing.js";
@@ -180,7 +180,7 @@ export function createSocketServer({
     },
   });
 
-  const rate = new MessageRateLimiter();
+  const rate = new SocketMessageRateLimiter();
   const socketBound = new SocketsPerAddressLimiter<SocketContext["extra"]>(({ socket }) =>
     socket.close(TRY_AGAIN_LATER_CLOSE_CODE, "Too many idle sockets"),
   );

@@ -9,7 +9,7 @@ import { openBlobStore } from "../engine/blob-store.js";
 import { readKeyFile } from "../engine/key-ring.js";
 import { StartError } from "../errors.js";
 import { createBackup } from "../operations/backup/backup.js";
-import { settingsKeyFilePath } from "../operations/settings/data-keys.js";
+import { getSettingsKeyFilePath } from "../operations/settings/data-keys.js";
 import { BACKUP_SECRET_OPTIONS, readBackupSecret } from "./backup-secret.js";
 import { parseCommandLine, runCommand, withDatabaseUrl } from "./command.js";
 
@@ -26,7 +26,7 @@ const OPTIONS = {
  * Returns the keys that encrypt the settings: those of SETTINGS_KEY, otherwise those in the key file. Returns [] if there is no key file.
  */
 function readAvailableKeys({ settingsKeys, dataDir }: Config): readonly Buffer[] {
-  const path = settingsKeyFilePath(dataDir);
+  const path = getSettingsKeyFilePath(dataDir);
   return settingsKeys ?? (existsSync(path) ? readKeyFile(path) : []);
 }
 

@@ -14,7 +14,7 @@ import { readKeyFile, writeKeyFile } from "../engine/key-ring.js";
 import { StartError } from "../errors.js";
 import { type BackupRestoreReport, restoreBackup } from "../operations/backup/restore.js";
 import { EntryIndexes } from "../operations/data-sources/entry-indexes.js";
-import { settingsKeyFilePath } from "../operations/settings/data-keys.js";
+import { getSettingsKeyFilePath } from "../operations/settings/data-keys.js";
 import { BACKUP_SECRET_OPTIONS, readBackupSecret } from "./backup-secret.js";
 import { parseCommandLine, runCommand, withDatabaseUrl } from "./command.js";
 
@@ -29,7 +29,7 @@ const MEDIA_FOLDER_NAME_PATTERN = /^[0-9a-f]{16}$/;
 const writeWarning = (message: string) => process.stderr.write(`warning: ${message}\n`);
 
 function readAvailableKeys({ settingsKeys, dataDir }: Config): readonly Buffer[] {
-  const path = settingsKeyFilePath(dataDir);
+  const path = getSettingsKeyFilePath(dataDir);
   return settingsKeys ?? (existsSync(path) ? readKeyFile(path) : []);
 }
 
@@ -47,7 +47,7 @@ async function storeKeys(config: Config, keys: readonly Buffer[]): Promise<void>
     );
   }
   const otherKeys = availableKeyList.filter((key) => !keys.some((other) => other.equals(key)));
-  writeKeyFile(settingsKeyFilePath(config.dataDir), [...keys, ...otherKeys]);
+  writeKeyFile(getSettingsKeyFilePath(config.dataDir), [...keys, ...otherKeys]);
 }
 
 function warnAboutMissingKey(config: Config, { manifest, hadKeys }: BackupRestoreReport): void {

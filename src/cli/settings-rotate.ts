@@ -1,7 +1,7 @@
 /** `npm run settings:rotate`: encrypts all settings with a new key while the service runs. Prints no key. */
 import "reflect-metadata";
 import { readConfig } from "../config.js";
-import { settingsKeyFilePath } from "../operations/settings/data-keys.js";
+import { getSettingsKeyFilePath } from "../operations/settings/data-keys.js";
 import { rotateSettingsKey } from "../operations/settings/settings-rotation.js";
 import { parseCommandLine, runCommand, withMigratedDatabase } from "./command.js";
 
@@ -11,7 +11,7 @@ await runCommand(async () => {
   parseCommandLine({}, USAGE);
   const config = readConfig();
   const { settingsKeys: keys, dataDir } = config;
-  const path = settingsKeyFilePath(dataDir);
+  const path = getSettingsKeyFilePath(dataDir);
   const count = await withMigratedDatabase(config, ({ db }) => rotateSettingsKey({ db, keys, path }));
   const where = keys
     ? "the first key of SETTINGS_KEY; you can remove the other keys from SETTINGS_KEY"

@@ -30,7 +30,7 @@ type Environment = Record<string, string | undefined>;
 type ReportFault = (name: string, expected: string) => void;
 
 /** Rows of the reference page for the OpenID variables. */
-export const OPEN_ID_VARIABLES: readonly [names: string, initial: string, meaning: string][] = [
+export const OPEN_ID_VARIABLE_DESCRIPTIONS: readonly [names: string, initial: string, meaning: string][] = [
   [
     "`OIDC_ISSUER`, `OIDC_CLIENT_ID`, `OIDC_CLIENT_SECRET`",
     "unset",

@@ -148,7 +148,7 @@ export interface LimitData {
 }
 
 /** Reason why a queued run must wait although a slot may be free: the concurrency limit or the debounce of its action. */
-export type RunWait = "concurrency" | "debounce";
+export type RunWaitReason = "concurrency" | "debounce";
 
 /**
  * Script of a dependency of an action. Except for `unreached`, only stored scripts have the optional fields: npm packages, and scripts of

@@ -39,14 +39,14 @@ const SCRIPT_MAX_BYTES = 5 * 1024 * 1024;
 /** Maximum size of the response: twice the maximum size of a script, because characters may be escaped, and 2 MB for other fields. */
 const ANSWER_MAX_BYTES = 2 * SCRIPT_MAX_BYTES + 2 * 1024 * 1024;
 /** Empty job with which a sandbox is tested. Every build process that can start answers this job. */
-const EMPTY_JOB: PackageBundleJob = {
+const EMPTY_JOB: BundlerJob = {
   packages: [{ name: "probe", version: "0.0.0", folder: "/node_modules/probe", bytes: 0 }],
   maxBytes: 0,
   subpath: "",
 };
 
 /** Job on the standard input of a build process. The archives of the packages follow, in the order of `packages`. */
-export interface PackageBundleJob {
+export interface BundlerJob {
   /** If this is set, the process builds these source files of an action instead of packages. */
   source?: SourceBuildJob;
   /** If this is set, the process reads the project in this repository instead of packages. The repository's pack file follows the job. */
@@ -179,7 +179,7 @@ export class Bundler {
 
   /** @throws PackageError or BundlerBusyError if the process ends without a response */
   private async requestFromChild(
-    job: PackageBundleJob,
+    job: BundlerJob,
     archives: Buffer[],
     child: ChildProcess,
     max: BuildLimits,

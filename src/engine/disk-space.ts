@@ -6,20 +6,20 @@ import { runInBackground } from "../background.js";
 /** `low`: the service allows only necessary writes. `spent`: the rest is reserved for the outcomes of running actions. */
 export type DiskSpaceLevel = "enough" | "low" | "spent";
 
-export interface DiskSpace {
+export interface DiskSpaceMonitor {
   level(): DiskSpaceLevel;
   /** Measures the free space once, and periodically from then on. */
   start(): Promise<void>;
   stop(): void;
 }
 
-export const UNLIMITED_DISK_SPACE: DiskSpace = {
+export const UNLIMITED_DISK_SPACE: DiskSpaceMonitor = {
   level: () => "enough",
   start: async () => undefined,
   stop: () => undefined,
 };
 
-export function createDiskSpace(options: {
+export function createDiskSpaceMonitor(options: {
   /** Name of the disk in log messages. */
   diskName: string;
   readFreeBytes: () => Promise<number>;
@@ -27,7 +27,7 @@ export function createDiskSpace(options: {
   minimumBytes: number;
   intervalMs: number;
   log: Logger;
-}): DiskSpace {
+}): DiskSpaceMonitor {
   const { diskName: what, readFreeBytes: free, minimumBytes, intervalMs: everyMs, log } = options;
   let level: DiskSpaceLevel = "enough";
   let timer: NodeJS.Timeout | undefined;

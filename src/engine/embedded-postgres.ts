@@ -5,11 +5,11 @@ import { dirname, join } from "node:path";
 import type { Logger } from "pino";
 import { createClient } from "../postgres.js";
 import { changeFolderOwner, chooseClusterAccount } from "./embedded-postgres/account.js";
-import { findPostgresBinaries } from "./embedded-postgres/binaries.js";
+import { preparePostgresBinaries } from "./embedded-postgres/binaries.js";
 import {
   createPostgresCluster,
   type PostgresClusterContext,
-  postgresClusterExists,
+  hasPostgresCluster,
   resetSuperuserPassword,
   SUPERUSER,
 } from "./embedded-postgres/cluster.js";
@@ -73,7 +73,7 @@ function saveUrl(dataDir: string, password: string, port: number): string {
 /** Creates a missing cluster. Returns the saved password, or a new one if there was no cluster or no password file. */
 async function prepareCluster(context: PostgresClusterContext, dataDir: string, sync: boolean): Promise<string> {
   const saved = readSavedUrl(dataDir)?.password;
-  const exists = postgresClusterExists(context.clusterDir);
+  const exists = hasPostgresCluster(context.clusterDir);
   if (exists) changeFolderOwner(context.account, context.clusterDir);
   if (exists && saved) return saved;
   const password = randomBytes(24).toString("hex");
@@ -109,7 +109,7 @@ export async function startEmbeddedPostgres({
   const lock = acquireDataFolderLock(getLockFilePath(root), dataDir);
   try {
     const account = chooseClusterAccount(clusterDir);
-    const context = { binaries: findPostgresBinaries(account), account, clusterDir };
+    const context = { binaries: preparePostgresBinaries(account), account, clusterDir };
     await stopOrphanedPostmaster(clusterDir, log);
     const password = await prepareCluster(context, root, settings["fsync"] !== "off");
     const postmaster = await startPostmaster(context, settings, log);

@@ -7,7 +7,7 @@ import { QUEUED_MESSAGE_CHANNEL } from "./communicate/outbox.js";
 import { DATA_SOURCE_CHANNEL } from "./data-sources/data-source-rows.js";
 import { ENTRY_CHANNEL } from "./data-sources/entry-changes.js";
 import { NOTIFICATION_CHANNEL } from "./notifications/notification-rows.js";
-import { NOTIFICATION_READER_CHANNEL } from "./notifications/reader.js";
+import { PAGE_USER_CHANGE_CHANNEL } from "./notifications/reader.js";
 import { LOG_CHANNEL } from "./records/execution-logs.js";
 import { QUEUED_RUN_CHANNEL } from "./records/queue-limits.js";
 import { CONCURRENCY_LIMITS_CHANNEL } from "./runs/concurrency-limiter.js";
@@ -16,7 +16,7 @@ import { AWAITED_RUN_CHANNEL, CANCEL_RUN_CHANNEL } from "./runs/run-types.js";
 import { SCHEDULE_CHANNEL } from "./triggers/trigger-index.js";
 
 /** PostgreSQL channels to which every process subscribes while it runs. */
-export const DATABASE_CHANNELS = [
+export const ALWAYS_SUBSCRIBED_CHANNELS = [
   CREDENTIAL_CHANNEL,
   CANCEL_RUN_CHANNEL,
   AWAITED_RUN_CHANNEL,
@@ -29,7 +29,7 @@ export const DATABASE_CHANNELS = [
   ENTRY_CHANNEL,
   QUEUED_MESSAGE_CHANNEL,
   NOTIFICATION_CHANNEL,
-  NOTIFICATION_READER_CHANNEL,
+  PAGE_USER_CHANGE_CHANNEL,
   QUEUED_ALERT_CHANNEL,
 ];
 

@@ -18,7 +18,7 @@ import type { LogEvents } from "./records/log-events.js";
 import type { ReceivedDataLimiter } from "./records/received-data-limiter.js";
 import { Settings } from "./settings/settings.js";
 
-export function createMessaging(
+export function createMessagingAndNotificationModules(
   { config, db, notifications, baseUrl, now, log }: ProcessDependencies,
   parts: {
     settings: Settings;

@@ -41,7 +41,7 @@ import { Administrators } from "./members/administrators.js";
 import { Editors } from "./members/editors.js";
 import { Invitations } from "./members/invitations.js";
 import { Members } from "./members/members.js";
-import { createHookMessageStore, createMessaging } from "./messaging.js";
+import { createHookMessageStore, createMessagingAndNotificationModules } from "./messaging.js";
 import { OAuthServer } from "./oauth/oauth.js";
 import { createPackageProbe } from "./packages/package-probe.js";
 import { DependencyResolver } from "./packages/packages.js";
@@ -51,14 +51,14 @@ import { LogEvents } from "./records/log-events.js";
 import { QueueLimits, type RunQueueBounds } from "./records/queue-limits.js";
 import { ReceivedDataLimiter } from "./records/received-data-limiter.js";
 import type { RunSearch } from "./records/run-words.js";
-import { createRequestModules } from "./requests/requests.js";
+import { createOutgoingRequestModules } from "./requests/requests.js";
 import { createRunComponents } from "./running.js";
 import type { Runs } from "./runs/runs.js";
-import { DataKeys, settingsKeyFilePath } from "./settings/data-keys.js";
+import { DataKeys, getSettingsKeyFilePath } from "./settings/data-keys.js";
 import { Settings } from "./settings/settings.js";
 import { StagePromotions } from "./stages/promotions.js";
 import { Stages } from "./stages/stages.js";
-import { createBacktest } from "./triggers/backtest.js";
+import { createBacktestRunner } from "./triggers/backtest.js";
 import { Scheduler } from "./triggers/schedule.js";
 import { SchedulePause } from "./triggers/schedule-pause.js";
 import { TriggerIndex } from "./triggers/trigger-index.js";
@@ -140,7 +140,7 @@ function createTriggerModules(
     history: new RunQueries(db, runWords),
     replay: new RunReplayer(db, runs),
     statistics: createRunStatisticsReader({ db, runWords }),
-    backtest: createBacktest(db),
+    backtest: createBacktestRunner(db),
     pause: new SchedulePause(db),
   };
 }
@@ -208,7 +208,7 @@ function createIntegrationModules(
   { db, config }: ProcessDependencies,
   parts: Pick<ConstructorParameters<typeof Ai>[0], "settings" | "scannerCache" | "logEvents">,
 ) {
-  const integrations = createRequestModules({ db, config, ...parts });
+  const integrations = createOutgoingRequestModules({ db, config, ...parts });
   return { ...integrations, ai: new Ai({ db, ...parts, ...integrations, allowHttp: config.allowPrivateNetwork }) };
 }
 
@@ -247,7 +247,7 @@ export async function createOperations(processDependencies: ProcessDependencies)
   const queueLimits = new QueueLimits(db, queueBoundsFromConfig(config));
   const logEvents = new LogEvents({ db, queueLimits, receivedDataLimiter });
   const ofEvents = { logEvents, receivedDataLimiter };
-  const ring = createKeyRing({ keys: config.settingsKeys, path: settingsKeyFilePath(config.dataDir) });
+  const ring = createKeyRing({ keys: config.settingsKeys, path: getSettingsKeyFilePath(config.dataDir) });
   const dataKeys = new DataKeys({ db, ring });
   await dataKeys.start();
   const { clientTimeoutMs, serverTimeoutMs, allowPrivateNetwork, defaultTimezone } = config;
@@ -274,7 +274,7 @@ export async function createOperations(processDependencies: ProcessDependencies)
   const running = createRunComponents(processDependencies, { ...ofRuns, queueLimits, receivedDataLimiter, onRenewal });
   const { repository, lease, runs, runWords } = running;
   const ofMessaging = { settings, store, scannerCache, ...ofEvents, userChanged, processId: lease.holder };
-  const messaging = createMessaging(processDependencies, ofMessaging);
+  const messaging = createMessagingAndNotificationModules(processDependencies, ofMessaging);
   const ofClients = { credentials, notifications, repository, ...ofEvents, diskSpace, addAssetUrls, userOf };
   const clientConfig = { timeoutMs: clientTimeoutMs, allowHttp: allowPrivateNetwork };
   const clients = createClientModules({ db, ...ofClients, ...clientConfig, log });

@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import type { Config } from "../config.js";
 import type { Db } from "../data/database.js";
 import type { Browsers } from "../engine/browser/browsers.js";
-import type { DiskSpace } from "../engine/disk-space.js";
+import type { DiskSpaceMonitor } from "../engine/disk-space.js";
 import type { DatabaseNotifications } from "../engine/notifications.js";
 import type { ServiceMetrics } from "./watch/measures.js";
 import type { RequestTracing } from "./watch/tracing.js";
@@ -16,7 +16,7 @@ export interface ProcessDependencies {
   notifications: DatabaseNotifications;
   /** Browsers of this process; null if this process does not have the role runner. */
   browsers: Browsers | null;
-  diskSpace: DiskSpace;
+  diskSpace: DiskSpaceMonitor;
   measures: ServiceMetrics;
   tracing: RequestTracing;
   /** URL at which people and browsers reach the service. */

@@ -1,5 +1,5 @@
 /** Builds log events about changes of an app. The events contain the names of changed fields, never their values. */
-import { APP_UPDATE_EVENT_NAMES_MAX_BYTES } from "../limits.js";
+import { APP_UPDATE_EVENT_FIELD_NAMES_MAX_BYTES } from "../limits.js";
 
 /** Names of an app's changed fields. If `settings` is one of them, `keys` contains the keys of the changed settings. */
 export interface AppFieldChanges {
@@ -12,7 +12,7 @@ function selectKeysThatFit(names: readonly string[]): { keys: string[]; keysOmit
   let bytes = 0;
   const tooFar = names.findIndex((name) => {
     bytes += Buffer.byteLength(JSON.stringify(name)) + 1;
-    return bytes > APP_UPDATE_EVENT_NAMES_MAX_BYTES;
+    return bytes > APP_UPDATE_EVENT_FIELD_NAMES_MAX_BYTES;
   });
   const keys = tooFar < 0 ? [...names] : names.slice(0, tooFar);
   return keys.length === names.length ? { keys } : { keys, keysOmitted: names.length - keys.length };

@@ -4,7 +4,7 @@
  */
 import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
-import { INTEGRATION_ORIGINS_MAX } from "../limits.js";
+import { INTEGRATION_ORIGINS_PER_ACTION_MAX } from "../limits.js";
 import { describeValue } from "./describe-value.js";
 
 const ORIGIN_MAX_CHARACTERS = 300;
@@ -64,8 +64,8 @@ function readOrigin(value: unknown, { allowPrivateNetwork }: OriginRules): { ori
 export function findIntegrationOriginsFault(value: unknown, environment: unknown, rules: OriginRules): string | null {
   if (value === null) return null;
   if (!Array.isArray(value)) return `integrationOrigins must be an array of origins (got ${describeValue(value)})`;
-  if (value.length > INTEGRATION_ORIGINS_MAX) {
-    return `integrationOrigins must have at most ${INTEGRATION_ORIGINS_MAX} origins (got ${value.length})`;
+  if (value.length > INTEGRATION_ORIGINS_PER_ACTION_MAX) {
+    return `integrationOrigins must have at most ${INTEGRATION_ORIGINS_PER_ACTION_MAX} origins (got ${value.length})`;
   }
   for (const [index, item] of value.entries()) {
     const readResult = readOrigin(item, rules);

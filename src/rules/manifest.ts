@@ -3,11 +3,11 @@
  * it at `/schemas/manifest.json`.
  */
 import { z } from "zod";
-import type { DocumentPartFault } from "../errors.js";
+import type { ManifestPathFault } from "../errors.js";
 import {
   ALERT_RULES_PER_APP,
   DATA_SOURCES_PER_APP,
-  SECRET_BINDINGS_MAX,
+  SECRET_BINDINGS_PER_APP_MAX,
   SETTING_KEY_MAX_CHARACTERS,
 } from "../limits.js";
 import type { ActionInput } from "./action-input.js";
@@ -213,7 +213,7 @@ export const MANIFEST_SCHEMA = z
     settings: z.array(settingSchema).max(SETTINGS_PER_MANIFEST_MAX).describe("Settings by key."),
     secretBindings: z
       .array(secretBindingSchema)
-      .max(SECRET_BINDINGS_MAX)
+      .max(SECRET_BINDINGS_PER_APP_MAX)
       .describe("Secret bindings: settings that the service adds to requests to certain origins."),
     dataSources: z.array(dataSourceSchema).max(DATA_SOURCES_PER_APP).describe("Data sources without their entries."),
     actions: z.array(actionSchema).max(ACTIONS_PER_MANIFEST_MAX).describe("Drafts of the actions."),
@@ -293,10 +293,10 @@ function describeIssue(issue: z.core.$ZodIssue, document: unknown): string {
 const addArticle = (type: string): string => `${/^[aeiou]/.test(type) ? "an" : "a"} ${type}`;
 
 /** Validates a manifest with the schema. Returns the faults in the order of the document, without values of the document. */
-export function findManifestSchemaFaults(document: unknown): { faults: DocumentPartFault[]; isReadable: boolean } {
+export function findManifestSchemaFaults(document: unknown): { faults: ManifestPathFault[]; isReadable: boolean } {
   const { error } = MANIFEST_SCHEMA.safeParse(document);
   const issues = error?.issues ?? [];
-  const faults = issues.flatMap((issue): DocumentPartFault[] => {
+  const faults = issues.flatMap((issue): ManifestPathFault[] => {
     const { path } = issue;
     const keys = issue.code === "unrecognized_keys" ? issue.keys : [];
     const places = keys.length > 0 ? keys.slice(0, REPORTED_FAULTS_MAX).map((key) => [...path, key]) : [path];
@@ -341,9 +341,9 @@ export function removeNullFields(document: unknown): void {
  * of it, or around it.
  */
 export function mergeSchemaFaults(
-  faults: readonly DocumentPartFault[],
-  schemaFaults: readonly DocumentPartFault[],
-): DocumentPartFault[] {
+  faults: readonly ManifestPathFault[],
+  schemaFaults: readonly ManifestPathFault[],
+): ManifestPathFault[] {
   const isWithin = (inner: string, outer: string) =>
     inner === outer || inner.startsWith(`${outer}.`) || inner.startsWith(`${outer}[`);
   const furtherFaults = schemaFaults.filter(

@@ -3,7 +3,7 @@
  * Code cannot read a sealed setting, so some changes of its bindings need the value again.
  */
 import { ActionError } from "../errors.js";
-import { SECRET_BINDINGS_MAX } from "../limits.js";
+import { SECRET_BINDINGS_PER_APP_MAX } from "../limits.js";
 import { describeType, describeValue, isObject } from "./describe-value.js";
 import { findIntegrationOriginsFault, normalizeOrigin } from "./integration-origins.js";
 import { isHeaderName, isHeaderValue } from "./request-options.js";
@@ -187,9 +187,9 @@ function readBinding(input: unknown, path: string, allowPrivateNetwork: boolean)
 /** Validates the list of bindings in a request. @throws REQUEST_INVALID with the path of the invalid field */
 export function parseSecretBindings(body: unknown, allowPrivateNetwork: boolean): SecretBindingChange[] {
   const list = isObject(body) ? body["bindings"] : undefined;
-  if (!Array.isArray(list) || list.length > SECRET_BINDINGS_MAX) {
+  if (!Array.isArray(list) || list.length > SECRET_BINDINGS_PER_APP_MAX) {
     return throwBindingError(
-      `bindings must be an array of at most ${SECRET_BINDINGS_MAX} bindings (got ${describeValue(list)})`,
+      `bindings must be an array of at most ${SECRET_BINDINGS_PER_APP_MAX} bindings (got ${describeValue(list)})`,
     );
   }
   const bindings = list.map((binding, index) => readBinding(binding, `bindings[${index}]`, allowPrivateNetwork));

@@ -3,7 +3,7 @@
  * parts of longer texts, such as JSON, from 16. A shorter protected value is masked only where it is a whole string.
  */
 
-import { SECRETS_MAX_BYTES, SECRETS_MAX_COUNT } from "../limits.js";
+import { SECRETS_PER_APP_MAX_BYTES, SECRETS_PER_APP_MAX } from "../limits.js";
 import { AI_SETTING_KEY } from "./ai/setting.js";
 import { countCharacters, isObject } from "./describe-value.js";
 import { getSettingTier, type SettingTier } from "./setting-tiers.js";
@@ -128,9 +128,9 @@ export function measureSecrets(secrets: readonly SettingSecret[]): { count: numb
 /** Returns an error message if an app has too many secrets, or too many bytes of them; otherwise null. */
 export function findSecretLimitFault(secrets: readonly SettingSecret[]): string | null {
   const { count, bytes } = measureSecrets(secrets);
-  if (count <= SECRETS_MAX_COUNT && bytes <= SECRETS_MAX_BYTES) return null;
+  if (count <= SECRETS_PER_APP_MAX && bytes <= SECRETS_PER_APP_MAX_BYTES) return null;
   return (
-    `an app's private and protected settings can contain at most ${SECRETS_MAX_COUNT} strings and long numbers` +
-    ` with ${SECRETS_MAX_BYTES} bytes in total (got ${count} with ${bytes} bytes)`
+    `an app's private and protected settings can contain at most ${SECRETS_PER_APP_MAX} strings and long numbers` +
+    ` with ${SECRETS_PER_APP_MAX_BYTES} bytes in total (got ${count} with ${bytes} bytes)`
   );
 }

@@ -3,7 +3,7 @@
 import { ActionError } from "../errors.js";
 import {
   JSON_MAX_DEPTH,
-  NON_PUBLIC_SETTINGS_MAX_BYTES,
+  NON_PUBLIC_SETTINGS_PER_APP_MAX_BYTES,
   SETTING_KEY_MAX_CHARACTERS,
   SETTINGS_KEYS_PER_REQUEST,
 } from "../limits.js";
@@ -85,7 +85,7 @@ export const selectServerActionSettings = (settings: SettingEntries): SettingsBy
  */
 export function checkPrivateSettingsSize(json: string): void {
   const bytes = Buffer.byteLength(json);
-  if (bytes <= NON_PUBLIC_SETTINGS_MAX_BYTES) return;
+  if (bytes <= NON_PUBLIC_SETTINGS_PER_APP_MAX_BYTES) return;
   throw new ActionError("EXECUTION_FAILED", `${PRIVATE_SETTINGS_SIZE_MESSAGE} (got ${bytes} bytes)`);
 }
 

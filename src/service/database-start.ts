@@ -12,7 +12,7 @@ import {
 } from "../data/database.js";
 import { createDatabaseNotifications, type DatabaseNotifications } from "../engine/notifications.js";
 import { StartError } from "../errors.js";
-import { DATABASE_CHANNELS, ON_DEMAND_CHANNELS } from "../operations/channels.js";
+import { ALWAYS_SUBSCRIBED_CHANNELS, ON_DEMAND_CHANNELS } from "../operations/channels.js";
 import {
   computeMaxConnections,
   createTooFewConnectionsMessage,
@@ -100,7 +100,7 @@ export async function openServiceDatabase(
     const db = await openDatabase(config.databaseUrl ?? url, undefined, url);
     const notifications = createDatabaseNotifications({
       url,
-      channels: DATABASE_CHANNELS,
+      channels: ALWAYS_SUBSCRIBED_CHANNELS,
       followed: ON_DEMAND_CHANNELS,
       log,
     });

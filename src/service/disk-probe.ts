@@ -6,7 +6,7 @@ import type { Logger } from "pino";
 import type { Db } from "../data/database.js";
 import { WRITE_TEMPORARY_FILES_SQL } from "../data/spill.js";
 import { createTicker, type Ticker } from "../engine/ticker.js";
-import { getMsSinceDiskFull, markDiskFree } from "../postgres.js";
+import { getMsSinceDiskFull, clearDiskFullState } from "../postgres.js";
 
 const PROBE_INTERVAL_MS = 2_000;
 /** Milliseconds for which the disk counts as full after a rejected write. */
@@ -20,7 +20,7 @@ export function createDiskFullProbe({ db, log }: { db: Db; log: Logger }): Ticke
     await db.transaction(async (manager) => {
       for (const statement of WRITE_TEMPORARY_FILES_SQL) await manager.query(statement);
     });
-    markDiskFree();
+    clearDiskFullState();
     log.info("PostgreSQL's disk has free space again");
     return next;
   }

@@ -5,7 +5,7 @@ import { dirname } from "node:path";
 import type { Logger } from "pino";
 import type { Config } from "../config.js";
 import { type Db, rows } from "../data/database.js";
-import { createDiskSpace, type DiskSpace, UNLIMITED_DISK_SPACE } from "../engine/disk-space.js";
+import { createDiskSpaceMonitor, type DiskSpaceMonitor, UNLIMITED_DISK_SPACE } from "../engine/disk-space.js";
 
 const MB = 2 ** 20;
 
@@ -22,10 +22,10 @@ export async function getFreeDiskBytes(folder: string): Promise<number> {
 }
 
 /** Watches the disk of DATA_DIR (media files and keys) if the database is not on it. Logs a warning when this disk is nearly full. */
-export function createDataDirDiskSpace({ databaseUrl, dataDir, diskFreeMinMb }: Config, log: Logger): DiskSpace {
+export function createDataDirDiskSpaceMonitor({ databaseUrl, dataDir, diskFreeMinMb }: Config, log: Logger): DiskSpaceMonitor {
   if (databaseUrl === null || diskFreeMinMb === 0) return UNLIMITED_DISK_SPACE;
   const minimumBytes = diskFreeMinMb * MB;
-  return createDiskSpace({
+  return createDiskSpaceMonitor({
     diskName: "DATA_DIR",
     readFreeBytes: () => getFreeDiskBytes(dataDir),
     minimumBytes,
@@ -34,7 +34,7 @@ export function createDataDirDiskSpace({ databaseUrl, dataDir, diskFreeMinMb }: 
   });
 }
 
-export function createDatabaseDiskSpace(config: Config, db: Db, log: Logger): DiskSpace {
+export function createDatabaseDiskSpaceMonitor(config: Config, db: Db, log: Logger): DiskSpaceMonitor {
   const { databaseUrl, databaseMaxMb, dataDir, diskFreeMinMb } = config;
   const minimumBytes = diskFreeMinMb * MB;
   const measured = databaseUrl === null || databaseMaxMb > 0;
@@ -44,14 +44,14 @@ export function createDatabaseDiskSpace(config: Config, db: Db, log: Logger): Di
     return databaseMaxMb * MB - size!.bytes;
   };
   return databaseUrl === null
-    ? createDiskSpace({
+    ? createDiskSpaceMonitor({
         diskName: "the database",
         readFreeBytes: () => getFreeDiskBytes(dataDir),
         minimumBytes,
         intervalMs: DISK_MEASURE_INTERVAL_MS,
         log,
       })
-    : createDiskSpace({
+    : createDiskSpaceMonitor({
         diskName: "the database",
         readFreeBytes: databaseSpace,
         minimumBytes,

@@ -50,7 +50,7 @@ export interface RunnerState {
 }
 
 /** Returns a readiness check for each component of this process (ROLES). It says "not ready" until the component replaces it. */
-export function createReadinessChecks({ roles }: Config): ReadinessChecks {
+export function createInitialReadinessChecks({ roles }: Config): ReadinessChecks {
   const down = () => false;
   return {
     database: down,

@@ -4,7 +4,7 @@ import { setBackgroundFailureReporter } from "../background.js";
 import type { ServiceMetrics } from "../operations/watch/measures.js";
 
 /** Handles rejections until the process ends, so that one during the stop does not change the exit code. */
-export function logUnhandledRejections(log: Logger, measures: ServiceMetrics): void {
+export function registerUnhandledRejectionLogging(log: Logger, measures: ServiceMetrics): void {
   const report = (error: unknown) => {
     measures.rejectionUnhandled();
     log.error({ err: error }, "unhandled rejection; the service keeps running");

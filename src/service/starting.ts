@@ -16,7 +16,7 @@ import { createWebsocketUpgradeTokenReader } from "../api/upgrade-origin.js";
 import { runInBackground } from "../background.js";
 import { countConnections, type Db } from "../data/database.js";
 import { Browsers } from "../engine/browser/browsers.js";
-import type { DiskSpace } from "../engine/disk-space.js";
+import type { DiskSpaceMonitor } from "../engine/disk-space.js";
 import { createEgressProxy } from "../engine/egress-proxy.js";
 import { startEmbeddedPostgres } from "../engine/embedded-postgres.js";
 import { FairSemaphore } from "../engine/fair-semaphore.js";
@@ -33,7 +33,7 @@ import { createBrowserSources } from "./browser-sources.js";
 import { createDatabaseClock, createSkewCorrectedClock } from "./database-clock.js";
 import { openServiceDatabase } from "./database-start.js";
 import { createDiskFullProbe } from "./disk-probe.js";
-import { createDatabaseDiskSpace, createDataDirDiskSpace, getFreeDiskBytes } from "./disk-space.js";
+import { createDatabaseDiskSpaceMonitor, createDataDirDiskSpaceMonitor, getFreeDiskBytes } from "./disk-space.js";
 import type { Clock, DatabaseConnections, RunnerState, ServiceStartContext } from "./plan.js";
 
 /** Milliseconds that a stop waits at most until the responses to aborted requests are sent. */
@@ -106,12 +106,12 @@ export class ServiceStarter {
     return tracing;
   }
 
-  async startDiskSpace(db: Db): Promise<DiskSpace> {
+  async startDiskSpace(db: Db): Promise<DiskSpaceMonitor> {
     const { config, log, releases } = this.plan;
-    const diskSpace = createDatabaseDiskSpace(config, db, log);
+    const diskSpace = createDatabaseDiskSpaceMonitor(config, db, log);
     releases.add("room", diskSpace.stop);
     await diskSpace.start();
-    const watch = createDataDirDiskSpace(config, log);
+    const watch = createDataDirDiskSpaceMonitor(config, log);
     releases.add("data folder", watch.stop);
     await watch.start();
     return diskSpace;

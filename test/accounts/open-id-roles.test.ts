@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { MEMBERS_MAX } from "../../src/limits.js";
+import { MEMBERS_PER_ORGANIZATION_OR_APP_MAX } from "../../src/limits.js";
 import { type OpenIdProviderServer, startOpenIdProvider } from "../harness/open-id-provider.js";
 import { RedirectBrowser } from "../harness/redirect-browser.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -80,7 +80,7 @@ describe("roles by groups of an OpenID provider", () => {
          INSERT INTO person (organization_id, first_name, last_name, email)
          SELECT 1, 'Ada', 'Member', 'full' || n || '@example.com' FROM generate_series(1, $1) AS n RETURNING id)
        INSERT INTO organization_member (organization_id, person_id, role) SELECT 1, id, 'reader' FROM people`,
-      [MEMBERS_MAX],
+      [MEMBERS_PER_ORGANIZATION_OR_APP_MAX],
     );
     expect((await signIn("late", ["staff"])).landed).to.equal("/studio?sign-in=too-many-members");
     expect((await signIn("late", [])).landed).to.equal("/studio");

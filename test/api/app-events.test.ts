@@ -1,6 +1,6 @@
 /** Tests log events that the service emits itself: changes of an app, and opened pages. */
 import { expect } from "chai";
-import { PAGE_VIEWS_PER_VIEWER_AND_MINUTE } from "../../src/limits.js";
+import { LOGGED_PAGE_VIEWS_PER_VIEWER_AND_MINUTE } from "../../src/limits.js";
 import { generateToken, hashToken } from "../../src/operations/access/tokens.js";
 import { insertPublishedActions } from "../harness/published-actions.js";
 import { longTest } from "../harness/samples.js";
@@ -96,7 +96,7 @@ describe("events of the app itself", () => {
     expect([...new Set(pages.map(({ http }) => http))]).to.deep.equal([200]);
     // Each viewer can store 60 page views a minute. So the limit allows one more page view for each second that the test takes.
     const regainedAfterSeconds = Math.ceil((performance.now() - startedAt) / 1000);
-    expect((await received()).length).to.be.within(1, PAGE_VIEWS_PER_VIEWER_AND_MINUTE + regainedAfterSeconds);
+    expect((await received()).length).to.be.within(1, LOGGED_PAGE_VIEWS_PER_VIEWER_AND_MINUTE + regainedAfterSeconds);
   });
 
   it("start log triggers; a chain of runs that change settings for each other ends", async () => {

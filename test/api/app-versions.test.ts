@@ -1,6 +1,6 @@
 /** Tests snapshots of an app: what a snapshot contains, what no response returns, and what a restore does not change. */
 import { expect } from "chai";
-import { APP_VERSIONS_MAX } from "../../src/limits.js";
+import { VERSIONS_PER_APP_MAX } from "../../src/limits.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 describe("app versions", () => {
@@ -76,7 +76,7 @@ describe("app versions", () => {
     await write({ a: "newest" });
     await service.db.query("DELETE FROM app_version WHERE app_id = $1 AND id < $2", [service.appId, id]);
     const FILL = "INSERT INTO app_version (app_id, data) SELECT $1, '{}' FROM generate_series(2, $2::int)";
-    await service.db.query(FILL, [service.appId, APP_VERSIONS_MAX]);
+    await service.db.query(FILL, [service.appId, VERSIONS_PER_APP_MAX]);
     const restore = () => service.rest("POST", `${app}/versions/${id}/restore`);
     expect((await restore()).http).to.equal(200);
     expect(await settings()).to.include({ a: "oldest", _b: "private" });
@@ -84,7 +84,7 @@ describe("app versions", () => {
     const [count] = await service.db.query("SELECT count(*)::int AS kept FROM app_version WHERE app_id = $1", [
       service.appId,
     ]);
-    expect(count.kept).to.equal(APP_VERSIONS_MAX);
+    expect(count.kept).to.equal(VERSIONS_PER_APP_MAX);
     await service.db.query("DELETE FROM app_version WHERE app_id = $1 AND data::text = '{}'", [service.appId]);
   });
 

@@ -7,7 +7,7 @@ import { STATUS } from "../../src/errors.js";
 import { AlertRules } from "../../src/operations/alerts/alert-rules.js";
 import type { StoredDataSource } from "../../src/operations/data-sources/data-source-rows.js";
 import {
-  type EntryChange,
+  type EntryChangeCollector,
   EntryChangeTransactions,
   type EntryWritingCaller,
 } from "../../src/operations/data-sources/entry-changes.js";
@@ -159,7 +159,7 @@ describe("errors that callers get", () => {
     const source = { id: 999_999_999, appId: 999_999_999, columns: [] } as unknown as StoredDataSource;
     const lines: { foreignKey?: string }[] = [];
     const log = pino({}, { write: (line: string) => lines.push(JSON.parse(line)) });
-    const statusAfter = async (work: (change: EntryChange) => Promise<unknown>) => {
+    const statusAfter = async (work: (change: EntryChangeCollector) => Promise<unknown>) => {
       const error = await changes.commit(source, {} as EntryWritingCaller, work).catch((caught: unknown) => caught);
       return createErrorReply(error, log).body.status;
     };

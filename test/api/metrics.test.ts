@@ -3,7 +3,7 @@ import { createMetrics } from "../../src/api/metrics.js";
 import { PAGE_LOSS_REASONS } from "../../src/engine/browser/pages/loss.js";
 import { STATUS } from "../../src/errors.js";
 import type { VitalSigns } from "../../src/operations/upkeep/vitals.js";
-import { COUNTED_APPS_MAX, ServiceMetrics, TICK_RESULTS } from "../../src/operations/watch/measures.js";
+import { APPS_WITH_RUN_COUNTER_MAX, ServiceMetrics, TICK_RESULTS } from "../../src/operations/watch/measures.js";
 import { insertPublishedActions } from "../harness/published-actions.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -122,7 +122,7 @@ describe("the counter of runs by app and outcome", () => {
     expect(await linesOf(measures)).to.deep.equal(other.map((labels) => `svc_app_runs_total${labels}`));
     measures.startApps(Array.from({ length: 5_000 }, (_, at) => at + 1));
     const lines = await linesOf(measures);
-    expect(lines).to.have.length(4 * (COUNTED_APPS_MAX + 1));
+    expect(lines).to.have.length(4 * (APPS_WITH_RUN_COUNTER_MAX + 1));
     expect(lines.join("\n")).to.have.length.below(250_000);
     measures.runEnded({ appId: 4_000, trigger: "manual", mode: "isolate", outcome: "failed", durationMs: 1 });
     expect(await linesOf(measures)).to.include('svc_app_runs_total{app="other",outcome="failed"} 1');
@@ -140,7 +140,7 @@ describe("the counter of runs by app and outcome", () => {
 
   it("gives the series of a deleted app to another, but removes none of an older or newer app than the list", async () => {
     const measures = new ServiceMetrics();
-    const ids = (from: number) => Array.from({ length: COUNTED_APPS_MAX }, (_, at) => from + at);
+    const ids = (from: number) => Array.from({ length: APPS_WITH_RUN_COUNTER_MAX }, (_, at) => from + at);
     const appsOf = async () => {
       const apps = (await linesOf(measures)).map((line) => Number(/app="(\d+)"/.exec(line)?.[1] ?? 0));
       return new Set(apps);
@@ -149,7 +149,7 @@ describe("the counter of runs by app and outcome", () => {
     const deleted = 500;
     measures.startApps(ids(1).filter((id) => id !== deleted));
     const complete = await appsOf();
-    expect([1, deleted, COUNTED_APPS_MAX + 1].map((id) => complete.has(id))).to.deep.equal([true, false, true]);
+    expect([1, deleted, APPS_WITH_RUN_COUNTER_MAX + 1].map((id) => complete.has(id))).to.deep.equal([true, false, true]);
     measures.startApps(ids(11).reverse());
     const older = await appsOf();
     expect([1, 10, 11].map((id) => older.has(id))).to.deep.equal([true, true, true]);

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import type { Db } from "../../src/data/database.js";
-import { PAGE_SESSIONS_PER_APP_MAX, SETTINGS_MAX_BYTES } from "../../src/limits.js";
+import { PAGE_SESSIONS_PER_APP_MAX, SETTINGS_PER_APP_MAX_BYTES } from "../../src/limits.js";
 import { createDataRetention } from "../../src/operations/upkeep/retention.js";
 import { createLogTrimming } from "../../src/operations/upkeep/trimming.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
@@ -227,7 +227,7 @@ describe("data that an app's authors can store", () => {
     expect(status).to.equal("SETTINGS_INVALID");
     expect(error).to.match(
       new RegExp(
-        `^the settings of one app must be at most ${SETTINGS_MAX_BYTES} bytes in total \\(got 9\\d{6} with this change\\)$`,
+        `^the settings of one app must be at most ${SETTINGS_PER_APP_MAX_BYTES} bytes in total \\(got 9\\d{6} with this change\\)$`,
       ),
     );
     expect((await service.rest("POST", path, { body: { k0: "smaller" } })).http).to.equal(200);

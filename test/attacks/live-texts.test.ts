@@ -4,7 +4,7 @@ import { pino } from "pino";
 import { SharedSubscriptionResults, type SubscriptionResultReceiver } from "../../src/api/live/shared-results.js";
 import { ResponseMemoryLimiter } from "../../src/api/response-memory.js";
 import { createAbortableGenerator } from "../../src/operations/records/abortable-generator.js";
-import { createLiveSource, guardLiveSource, type LiveSource } from "../../src/operations/records/live-source.js";
+import { createSubscriptionSource, guardSubscriptionSource, type SubscriptionSource } from "../../src/operations/records/subscription-source.js";
 
 const EVENT = { text: "x".repeat(10_000) };
 
@@ -49,11 +49,11 @@ describe("one event to sockets that each request it with a different document", 
         received.missed += 1;
       },
     };
-    const live: LiveSource<object> = createLiveSource(appId, (listener) => {
+    const live: SubscriptionSource<object> = createSubscriptionSource(appId, (listener) => {
       listeners.push(listener);
       return () => undefined;
     });
-    const source = guardLiveSource(live, { appId, check: () => undefined });
+    const source = guardSubscriptionSource(live, { appId, check: () => undefined });
     const document = parse(`subscription { added { ${fields} } }`);
     const events = await results.subscribe({ schema, document, contextValue, rootValue: { added: source } });
     ends.push(() => (events as AsyncGenerator).return(undefined), received.send);
@@ -117,7 +117,7 @@ describe("a subscription whose events are for one socket only", () => {
       await new Promise<void>((resolve) => left.addEventListener("abort", () => resolve()));
       isOver = true;
     });
-    const source = guardLiveSource(lines, { appId: 1, check: () => undefined });
+    const source = guardSubscriptionSource(lines, { appId: 1, check: () => undefined });
     const document = parse("subscription { added }");
     const contextValue = { owner: {} };
     const events = (await results.subscribe({

@@ -1,7 +1,7 @@
 /** Tests thousands of messages and sockets from one sender. Each sender has its own limits. */
 import { expect } from "chai";
 import { SocketOperations, SocketsPerAddressLimiter } from "../../src/api/live/operations.js";
-import { MessageRateLimiter } from "../../src/operations/access/message-rate.js";
+import { SocketMessageRateLimiter } from "../../src/operations/access/message-rate.js";
 
 const HOUR_MS = 3_600_000;
 
@@ -10,7 +10,7 @@ describe("the rate of messages on websockets", () => {
   const open = () => true;
 
   it("has separate limits for a socket, a credential and an address", () => {
-    const rate = new MessageRateLimiter(rates, () => new Promise(() => undefined));
+    const rate = new SocketMessageRateLimiter(rates, () => new Promise(() => undefined));
     const passed = (times: number, socket: string, by: string[]) =>
       Array.from({ length: times }, () => rate.takeMessage(socket, by, open)).filter((wait) => wait === null).length;
     expect(passed(10, "1", ["credential 1", "address a"])).to.equal(3);
@@ -22,7 +22,7 @@ describe("the rate of messages on websockets", () => {
   it("makes a message wait until it may be handled, or until its socket has closed", async () => {
     let isOpen = true;
     let waits = 0;
-    const rate = new MessageRateLimiter(rates, async () => {
+    const rate = new SocketMessageRateLimiter(rates, async () => {
       waits += 1;
       if (waits === 4) isOpen = false;
     });

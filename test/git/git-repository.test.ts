@@ -6,12 +6,12 @@ import { deflateSync } from "node:zlib";
 import { expect } from "chai";
 import { pino } from "pino";
 import { createErrorReply } from "../../src/api/error-reply.js";
-import { readRepository } from "../../src/engine/bundler/project/git-project.js";
+import { readManifestFromGitPack } from "../../src/engine/bundler/project/git-project.js";
 import { openGitRemote, type SendGitRequest } from "../../src/engine/git-remote.js";
 import { OutgoingError } from "../../src/engine/outgoing.js";
 import { GitRepository } from "../../src/operations/git/git-repository.js";
 import { GitWebhooks } from "../../src/operations/git/git-webhooks.js";
-import { createOutgoingSender } from "../../src/operations/requests/requests.js";
+import { createOutgoingRequestSender } from "../../src/operations/requests/requests.js";
 import { findPulledRefByName, matchesTagPattern, parseGitConnectionInput } from "../../src/rules/git-input.js";
 import { longTest } from "../harness/samples.js";
 
@@ -80,7 +80,7 @@ function repository(text: string | Buffer, entries?: [string, string, string][])
   return { file, root, commit, items: [commit, root, file] };
 }
 
-const read = (commit: string, pack: Buffer, folder = "") => readRepository({ commit, folder, entries: ENTRIES }, pack);
+const read = (commit: string, pack: Buffer, folder = "") => readManifestFromGitPack({ commit, folder, entries: ENTRIES }, pack);
 
 async function faultOf(work: Promise<unknown>): Promise<string> {
   try {
@@ -229,7 +229,7 @@ describe("git repositories", () => {
     expect(() => parseGitConnectionInput({ provider: "github", url: "http://git.example/a" }, false)).to.throw(
       /the https URL/,
     );
-    const outgoing = createOutgoingSender({ allowPrivateNetwork: false, egressAddress: null });
+    const outgoing = createOutgoingRequestSender({ allowPrivateNetwork: false, egressAddress: null });
     const repository = new GitRepository({ requestSender: outgoing, packages: { readRepository: async () => ({}) } });
     for (const host of ["127.0.0.1", "10.0.0.1", "169.254.169.254", "[::1]", "localhost"]) {
       const input = parseGitConnectionInput({ provider: "github", url: `https://${host}/a/b` }, false);
@@ -245,7 +245,7 @@ describe("git repositories", () => {
     const outgoing = {
       send: async (_: unknown, { mayUseOrigin }: { mayUseOrigin: (origin: string) => boolean }) =>
         mayUseOrigin("https://other.example"),
-    } as unknown as ReturnType<typeof createOutgoingSender>;
+    } as unknown as ReturnType<typeof createOutgoingRequestSender>;
     const repository = new GitRepository({ requestSender: outgoing, packages: { readRepository: async () => ({}) } });
     for (const token of ["token", null])
       expect(await faultOf(repository.find(1, input, token, "refs/heads/main"))).to.equal(
@@ -272,7 +272,7 @@ describe("git repositories", () => {
       [failWith(new OutgoingError("LIMIT", "the response is too large")), undefined],
     ];
     for (const [send, retryAfter] of cases) {
-      const outgoing = { send } as unknown as ReturnType<typeof createOutgoingSender>;
+      const outgoing = { send } as unknown as ReturnType<typeof createOutgoingRequestSender>;
       const repository = new GitRepository({ requestSender: outgoing, packages: { readRepository: async () => ({}) } });
       const error = await repository.find(1, input, null, "refs/heads/main").catch((failure: unknown) => failure);
       const { http, headers, body } = createErrorReply(error, pino({ level: "silent" }));
@@ -291,7 +291,7 @@ describe("git repositories", () => {
         requested.push(url.pathname);
         return { status: 404, headers: {}, body: Buffer.alloc(0) };
       },
-    } as unknown as ReturnType<typeof createOutgoingSender>;
+    } as unknown as ReturnType<typeof createOutgoingRequestSender>;
     const repository = new GitRepository({ requestSender: outgoing, packages: { readRepository: async () => ({}) } });
     for (const [provider, name] of [
       ["gitlab", "b"],

@@ -1,6 +1,6 @@
 /** Tests repeated events of HTTP triggers, and the rate limits of requests to these triggers. */
 import { expect } from "chai";
-import { HTTP_TRIGGER_ADDRESS_LIMIT_FACTOR, RATE_WINDOW_MS } from "../../src/limits.js";
+import { HTTP_TRIGGER_ADDRESS_RATE_LIMIT_FACTOR, RATE_WINDOW_MS } from "../../src/limits.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { KEY_SETTINGS, SAMPLES } from "./signed-samples.js";
 import { makeAction, publishApp, type Received, type Sent, send } from "./support.js";
@@ -140,7 +140,7 @@ describe("limits of requests to HTTP triggers", () => {
     const statuses: number[] = [];
     // The limit allows another request every two seconds. A slow machine thus sends more requests before the first 429.
     while (!statuses.includes(429)) statuses.push((await send(service.url, `/h/${service.appId}/nowhere`)).http);
-    const limit = 3 * HTTP_TRIGGER_ADDRESS_LIMIT_FACTOR;
+    const limit = 3 * HTTP_TRIGGER_ADDRESS_RATE_LIMIT_FACTOR;
     const refilled = ((performance.now() - startedAt) / RATE_WINDOW_MS) * limit;
     expect(new Set(statuses)).to.deep.equal(new Set([404, 429]));
     expect(statuses.length - 1).to.be.at.most(limit + refilled);

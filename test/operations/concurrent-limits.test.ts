@@ -1,6 +1,6 @@
 /** Tests that concurrent requests cannot exceed the limits of an app: each request counts what the others have stored. */
 import { expect } from "chai";
-import { ACTIONS_MAX_BYTES, DATA_SOURCES_PER_APP } from "../../src/limits.js";
+import { ACTIONS_PER_APP_MAX_BYTES, DATA_SOURCES_PER_APP } from "../../src/limits.js";
 import { publishApp } from "../actions/support.js";
 import { countLockWaits } from "../harness/lock-waits.js";
 import type { Answer, TestService } from "../harness/service.js";
@@ -71,7 +71,7 @@ describe("limits of an app with concurrent requests", () => {
         `INSERT INTO action (app_id, name, code, environment, action_version)
          SELECT $1, 'rest', repeat('x', $2::int - sum(octet_length(code) + 1000)::int - 1000), 'server', 'v2'
            FROM action WHERE app_id = $1`,
-        [service.appId, ACTIONS_MAX_BYTES - BYTES_LEFT],
+        [service.appId, ACTIONS_PER_APP_MAX_BYTES - BYTES_LEFT],
       );
     const expectOne = async (request: () => Promise<Answer>) => {
       await fill();

@@ -1,12 +1,12 @@
 /** Tests the limits of devices that receive push messages: of one user, of visitors at one address, and of all visitors. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
-import { PUSH_SUBSCRIPTIONS_PER_READER, VISITOR_DEVICES_PER_APP } from "../../src/limits.js";
+import { PUSH_SUBSCRIPTIONS_PER_USER_MAX, VISITOR_PUSH_SUBSCRIPTIONS_PER_APP_MAX } from "../../src/limits.js";
 import {
   PushSubscriptions,
-  VISITOR_DEVICES_PER_ADDRESS_MAX,
+  VISITOR_PUSH_SUBSCRIPTIONS_PER_ADDRESS_MAX,
 } from "../../src/operations/notifications/push-subscriptions.js";
-import { createFindReader } from "../../src/operations/notifications/reader.js";
+import { createNotificationReaderFinder } from "../../src/operations/notifications/reader.js";
 import type { ReceivedDataLimiter } from "../../src/operations/records/received-data-limiter.js";
 import { createDataRetention } from "../../src/operations/upkeep/retention.js";
 import type { Caller } from "../../src/rules/access.js";
@@ -26,7 +26,7 @@ describe("devices for push messages", () => {
     await database.db.query("INSERT INTO app (organization_id, name) VALUES (1, 'a'), (1, 'b')");
     devices = new PushSubscriptions({
       db: database.db,
-      findReader: createFindReader(async ({ credentialId }) => {
+      findReader: createNotificationReaderFinder(async ({ credentialId }) => {
         const id = users.get(credentialId!);
         return (
           id === undefined ? { user: null } : { user: null, entries: { dataSource: { id, dataSourceId: 1, data: {} } } }
@@ -82,14 +82,14 @@ describe("devices for push messages", () => {
     users.set(user.credentialId, 7);
     const userDevice = await subscribe(user);
     const otherDevice = await subscribe(await visit("10.0.0.2"));
-    const sessions = VISITOR_DEVICES_PER_ADDRESS_MAX / PUSH_SUBSCRIPTIONS_PER_READER + 1;
+    const sessions = VISITOR_PUSH_SUBSCRIPTIONS_PER_ADDRESS_MAX / PUSH_SUBSCRIPTIONS_PER_USER_MAX + 1;
     let lastDevice = 0;
     for (let session = 0; session < sessions; session += 1) {
       const visitor = await visit("10.0.0.9");
-      lastDevice = await subscribe(visitor, PUSH_SUBSCRIPTIONS_PER_READER);
+      lastDevice = await subscribe(visitor, PUSH_SUBSCRIPTIONS_PER_USER_MAX);
       await rows(database.db, "DELETE FROM credential WHERE id = $1", [visitor.credentialId]);
     }
-    expect(await countDevices("reader LIKE 'credential:%'")).to.equal(VISITOR_DEVICES_PER_ADDRESS_MAX + 1);
+    expect(await countDevices("reader LIKE 'credential:%'")).to.equal(VISITOR_PUSH_SUBSCRIPTIONS_PER_ADDRESS_MAX + 1);
     expect(await countDevices(`id IN (${userDevice}, ${otherDevice}, ${lastDevice})`)).to.equal(3);
   });
 
@@ -105,12 +105,12 @@ describe("devices for push messages", () => {
       database.db,
       `INSERT INTO push_subscription (app_id, reader, credential_id, endpoint, p256dh, auth, visitor_block)
        SELECT 1, 'credential:' || $1::bigint, $1, 'https://push.example.com/b' || n, 'k', 'a', $2
-         FROM generate_series(1, ${VISITOR_DEVICES_PER_ADDRESS_MAX}) AS n`,
+         FROM generate_series(1, ${VISITOR_PUSH_SUBSCRIPTIONS_PER_ADDRESS_MAX}) AS n`,
       [others.credentialId, Buffer.from("10.0.0.3")],
     );
     const { id } = await devices.add(visitor, 1, subscription("again"));
     expect(await countDevices(`id = ${id}`)).to.equal(1);
-    expect(await countDevices("true")).to.equal(VISITOR_DEVICES_PER_ADDRESS_MAX);
+    expect(await countDevices("true")).to.equal(VISITOR_PUSH_SUBSCRIPTIONS_PER_ADDRESS_MAX);
   });
 
   it("of one user are limited if the user signs in on pages that have devices", async () => {
@@ -120,7 +120,7 @@ describe("devices for push messages", () => {
       users.set(visitor.credentialId, 8);
       await devices.assignToCurrentUser(visitor, 1);
     }
-    expect(await countDevices("reader = 'entry:1:8'")).to.equal(PUSH_SUBSCRIPTIONS_PER_READER);
+    expect(await countDevices("reader = 'entry:1:8'")).to.equal(PUSH_SUBSCRIPTIONS_PER_USER_MAX);
   });
 
   it("of a user stay, however many visitors have subscribed later, and those of visitors outlive their sessions", async () => {
@@ -136,11 +136,11 @@ describe("devices for push messages", () => {
          SELECT 1, 'credential:1', $1, gen_random_uuid(), 'k', 'a' FROM generate_series(1, $2::int)`,
         [credentialId, count],
       );
-    await add(visitor.credentialId, VISITOR_DEVICES_PER_APP + 5);
+    await add(visitor.credentialId, VISITOR_PUSH_SUBSCRIPTIONS_PER_APP_MAX + 5);
     await add(null, 5);
     await createDataRetention({ db, days: 30, log: { warn: () => {} } }).clean();
     expect(await countDevices(`id = ${userDevice}`)).to.equal(1);
     expect(await countDevices("credential_id IS NULL")).to.equal(5);
-    expect(await countDevices("reader LIKE 'credential:%'")).to.equal(VISITOR_DEVICES_PER_APP);
+    expect(await countDevices("reader LIKE 'credential:%'")).to.equal(VISITOR_PUSH_SUBSCRIPTIONS_PER_APP_MAX);
   });
 });

@@ -8,7 +8,7 @@ import { Worker } from "node:worker_threads";
 import { expect } from "chai";
 import pino from "pino";
 import type { Db } from "../../src/data/database.js";
-import { createFailedPageOutcome, type PageOutcome, type PageRunRequest } from "../../src/engine/browser/run.js";
+import { createFailedPageRunOutcome, type PageRunOutcome, type PageRunRequest } from "../../src/engine/browser/run.js";
 import type { SecretScanner, SecretScannerCache } from "../../src/engine/secret-scan.js";
 import { ActionError } from "../../src/errors.js";
 import type { RunRequestSender } from "../../src/operations/requests/run-requests.js";
@@ -81,7 +81,7 @@ function createApp(onEnd: (ending: RunEndRecord) => void = () => {}) {
   const writer = { print: () => {}, finish: async () => {} };
   const perform = (
     runPage: (request: PageRunRequest) => void,
-    outcome: PageOutcome = { ok: true, data: JSON.stringify(SECRET) },
+    outcome: PageRunOutcome = { ok: true, data: JSON.stringify(SECRET) },
     signal: AbortSignal = new AbortController().signal,
     payload = "{}",
   ) =>
@@ -192,7 +192,7 @@ describe("the end of a run", () => {
       app.version += 1;
     });
     const signal = AbortSignal.abort(new RunCancellation(null));
-    const outcome = await perform(() => {}, createFailedPageOutcome("cancelled", "AbortError", ""), signal);
+    const outcome = await perform(() => {}, createFailedPageRunOutcome("cancelled", "AbortError", ""), signal);
     expect(outcome).to.have.nested.property("error.name", "CancelledError");
     expect(app.endings.map(({ state, secretsVersion }) => [state, secretsVersion])).to.deep.equal([
       ["cancelled", null],

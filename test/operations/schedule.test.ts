@@ -1,7 +1,7 @@
 import { availableParallelism } from "node:os";
 import { expect } from "chai";
 import { type Db, openDatabase } from "../../src/data/database.js";
-import { SCHEDULED_RUNS_PER_CORE_AND_MINUTE } from "../../src/limits.js";
+import { ESTIMATED_SCHEDULED_RUNS_PER_CORE_AND_MINUTE } from "../../src/limits.js";
 import { Scheduler } from "../../src/operations/triggers/schedule.js";
 import { SchedulePause } from "../../src/operations/triggers/schedule-pause.js";
 import { TriggerIndex } from "../../src/operations/triggers/trigger-index.js";
@@ -104,7 +104,7 @@ describe("schedules", () => {
       expect(within.length, `from second ${second}`).to.be.within(100, 240);
     }
     expect([computeJitterDelayMs(1, 0), computeJitterDelayMs(1, null)]).to.deep.equal([0, 0]);
-    const most = SCHEDULED_RUNS_PER_CORE_AND_MINUTE * availableParallelism();
+    const most = ESTIMATED_SCHEDULED_RUNS_PER_CORE_AND_MINUTE * availableParallelism();
     await publish(SCHEDULED, { ...SCHEDULED, name: "spread", jitterSeconds: 300 });
     const week = createScheduleWeekReader({ db, now, defaultTimezone: "UTC" });
     expect((await week(appId)).crowded).to.deep.equal([]);

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { expect } from "chai";
 import pg from "pg";
 import type { ActionError } from "../../src/errors.js";
-import { DECLARATION_REQUESTS_PER_APP_AND_MINUTE } from "../../src/limits.js";
+import { TYPE_DECLARATION_REQUESTS_PER_APP_AND_MINUTE } from "../../src/limits.js";
 import { StoredScripts } from "../../src/operations/packages/kept-scripts.js";
 import { type PublishedPackage, startRegistry, type TestRegistry } from "../harness/npm-registry.js";
 import { longTest } from "../harness/samples.js";
@@ -122,11 +122,11 @@ describe("packages from npm", () => {
     const integrity = `sha256-${createHash("sha256").update("").digest("base64")}`;
     const read = (appId: number) => scripts.declarations(appId, integrity);
     // The limit regains five requests per second. A hundred requests beyond the limit are enough for a refusal on any machine.
-    const asked = Array.from({ length: DECLARATION_REQUESTS_PER_APP_AND_MINUTE + 100 }, () =>
+    const asked = Array.from({ length: TYPE_DECLARATION_REQUESTS_PER_APP_AND_MINUTE + 100 }, () =>
       read(service.appId).catch((error) => error),
     );
     const answers: (null | ActionError)[] = await Promise.all(asked);
-    expect(new Set(answers.slice(0, DECLARATION_REQUESTS_PER_APP_AND_MINUTE))).to.deep.equal(new Set([null]));
+    expect(new Set(answers.slice(0, TYPE_DECLARATION_REQUESTS_PER_APP_AND_MINUTE))).to.deep.equal(new Set([null]));
     const refused = answers.filter((answer) => answer !== null);
     expect(new Set(refused.map(({ status }) => status))).to.deep.equal(new Set(["RATE_LIMIT_EXCEEDED"]));
     for (const { details } of refused) expect(details.retryAfter).to.be.within(1, 60);

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { INTEGRATION_ORIGINS_MAX } from "../../src/limits.js";
+import { INTEGRATION_ORIGINS_PER_ACTION_MAX } from "../../src/limits.js";
 import { findIntegrationOriginsFault, toStoredIntegrationOrigins } from "../../src/rules/integration-origins.js";
 
 const PUBLIC_NETWORK_ONLY = { allowPrivateNetwork: false };
@@ -87,7 +87,7 @@ describe("the origins of an action", () => {
   });
 
   it("are at most 20, each stored once, and only for server actions", () => {
-    const many = Array.from({ length: INTEGRATION_ORIGINS_MAX + 1 }, (_, index) => `https://a${index}.example`);
+    const many = Array.from({ length: INTEGRATION_ORIGINS_PER_ACTION_MAX + 1 }, (_, index) => `https://a${index}.example`);
     expect(findIntegrationOriginsFault(many.slice(1), "server", PUBLIC_NETWORK_ONLY)).to.equal(null);
     expect(findIntegrationOriginsFault(many, "server", PUBLIC_NETWORK_ONLY)).to.include("at most 20");
     expect(toStoredIntegrationOrigins(["https://a.example", "https://A.example:443"])).to.have.length(1);

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { SECRETS_MAX_BYTES, SECRETS_MAX_COUNT } from "../../src/limits.js";
+import { SECRETS_PER_APP_MAX_BYTES, SECRETS_PER_APP_MAX } from "../../src/limits.js";
 import { findSecretLimitFault, findSecretsOfSetting, measureSecrets } from "../../src/rules/secrets.js";
 
 const secret = (value: string) => ({ name: "_a", value, whole: false });
@@ -12,11 +12,11 @@ describe("the secrets of an app", () => {
 
   it("are rejected above the number and above the bytes, and not at them", () => {
     const many = (count: number) => Array.from({ length: count }, () => secret("x"));
-    expect(findSecretLimitFault(many(SECRETS_MAX_COUNT))).to.equal(null);
-    expect(findSecretLimitFault(many(SECRETS_MAX_COUNT + 1))).to.contain(`got ${SECRETS_MAX_COUNT + 1} with`);
-    expect(findSecretLimitFault([secret("x".repeat(SECRETS_MAX_BYTES))])).to.equal(null);
-    expect(findSecretLimitFault([secret("x".repeat(SECRETS_MAX_BYTES + 1))])).to.contain(
-      `got 1 with ${SECRETS_MAX_BYTES + 1} bytes`,
+    expect(findSecretLimitFault(many(SECRETS_PER_APP_MAX))).to.equal(null);
+    expect(findSecretLimitFault(many(SECRETS_PER_APP_MAX + 1))).to.contain(`got ${SECRETS_PER_APP_MAX + 1} with`);
+    expect(findSecretLimitFault([secret("x".repeat(SECRETS_PER_APP_MAX_BYTES))])).to.equal(null);
+    expect(findSecretLimitFault([secret("x".repeat(SECRETS_PER_APP_MAX_BYTES + 1))])).to.contain(
+      `got 1 with ${SECRETS_PER_APP_MAX_BYTES + 1} bytes`,
     );
   });
 

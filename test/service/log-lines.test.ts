@@ -4,10 +4,10 @@ import { expect } from "chai";
 import { pino } from "pino";
 import { readConfig } from "../../src/config.js";
 import type { Db } from "../../src/data/database.js";
-import { createDiskSpace } from "../../src/engine/disk-space.js";
+import { createDiskSpaceMonitor } from "../../src/engine/disk-space.js";
 import { createSpanExportLog } from "../../src/operations/watch/tracing.js";
 import { createDatabaseClock } from "../../src/service/database-clock.js";
-import { createDataDirDiskSpace, getFreeDiskBytes } from "../../src/service/disk-space.js";
+import { createDataDirDiskSpaceMonitor, getFreeDiskBytes } from "../../src/service/disk-space.js";
 
 const MB = 2 ** 20;
 
@@ -67,7 +67,7 @@ describe("the log of the free space of DATA_DIR", () => {
 
   it("has one line for each change of the level, with the free megabytes", async () => {
     let freeMb = 0;
-    const space = createDiskSpace({
+    const space = createDiskSpaceMonitor({
       diskName: "DATA_DIR",
       readFreeBytes: async () => freeMb * MB,
       minimumBytes: 200 * MB,
@@ -95,7 +95,7 @@ describe("the log of the free space of DATA_DIR", () => {
         DATA_DIR: tmpdir(),
         DISK_FREE_MIN_MB: String(minimumMb),
       });
-      const watch = createDataDirDiskSpace(config, log);
+      const watch = createDataDirDiskSpaceMonitor(config, log);
       await watch.start();
       watch.stop();
       expect(watch.level()).to.equal(room);

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { DatabaseError } from "pg";
-import { markDiskFree } from "../../src/postgres.js";
+import { clearDiskFullState } from "../../src/postgres.js";
 import { createDatabaseOutageLog, describeDatabaseProblem } from "../../src/service/outage-log.js";
 import { connectedDatabase } from "../harness/connected-database.js";
 
@@ -78,7 +78,7 @@ describe("the log while the database is not available", () => {
       const error = await database.db.query(raise).catch((fault: unknown) => fault);
       expect(describeDatabaseProblem(error)).to.equal("the database's disk is full");
     } finally {
-      markDiskFree();
+      clearDiskFullState();
       await database.stop();
     }
   });

@@ -5,9 +5,9 @@ import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { ActionChange, ActionChangeFeed } from "../../operations/actions/action-feed.js";
 import type { Action } from "../../operations/actions/action-rows.js";
 import type { Actions, LiveVersionSummary } from "../../operations/actions/actions.js";
-import type { SecretRotation } from "../../operations/actions/secret-rotation.js";
+import type { RotateHttpTriggerSecret } from "../../operations/actions/secret-rotation.js";
 import type { TriggerEndpoints } from "../../operations/http/endpoints.js";
-import { guardLiveSource } from "../../operations/records/live-source.js";
+import { guardSubscriptionSource } from "../../operations/records/subscription-source.js";
 import { mayPerformOnApp } from "../../rules/access.js";
 import type { RequestContext } from "../context.js";
 import { CreateActionInput, UpdateActionInput } from "./action-inputs.js";
@@ -47,7 +47,7 @@ export class ActionResolver {
     private readonly accessChecks: AccessChecks,
     private readonly service: Actions,
     private readonly endpoints: TriggerEndpoints,
-    private readonly rotateSecret: SecretRotation,
+    private readonly rotateSecret: RotateHttpTriggerSecret,
   ) {}
 
   @Query(() => ActionListType, { description: "Lists the drafts of the app's actions, newest first." })
@@ -150,7 +150,7 @@ export class ActionResolver {
       const { appId } = args as { appId: number };
       const { accessChecks, actionFeed, ...visitor } = context as ActionSubscriptionContext;
       await accessChecks.requireAppAccess(visitor, "followActions", appId);
-      return guardLiveSource(actionFeed.follow(appId), {
+      return guardSubscriptionSource(actionFeed.follow(appId), {
         appId,
         check: (caller) => accessChecks.recheck(caller, "followActions", appId),
       });

@@ -4,8 +4,8 @@
  */
 import { Arg, Ctx, Mutation, Query, Resolver } from "type-graphql";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
-import type { BindingTrial, BindingTrials, BindingUse } from "../../operations/requests/binding-trials.js";
-import type { SecretBindingStore, TaggedBindings } from "../../operations/requests/secret-bindings.js";
+import type { SecretBindingTestResult, SecretBindingTester, BindingUse } from "../../operations/requests/secret-binding-tester.js";
+import type { SecretBindingStore, BindingsWithUpdateTime } from "../../operations/requests/secret-bindings.js";
 import type { RequestContext } from "../context.js";
 import { AppIdArgument } from "./arguments.js";
 import {
@@ -22,11 +22,11 @@ export class SecretBindingResolver {
   constructor(
     private readonly accessChecks: AccessChecks,
     private readonly service: SecretBindingStore,
-    private readonly trials: BindingTrials,
+    private readonly trials: SecretBindingTester,
   ) {}
 
   @Query(() => SecretBindingsType, { description: "Returns the app's secret bindings, without values." })
-  async secretBindings(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<TaggedBindings> {
+  async secretBindings(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<BindingsWithUpdateTime> {
     await this.accessChecks.requireAppAccess(context, "readSecretBindings", appId);
     return this.service.list(appId);
   }
@@ -45,7 +45,7 @@ export class SecretBindingResolver {
     @AppIdArgument() appId: number,
     @Arg("data", () => SecretBindingTestInput, { nullable: true, description: "Request to send; required." })
     data: unknown,
-  ): Promise<BindingTrial> {
+  ): Promise<SecretBindingTestResult> {
     const caller = await this.accessChecks.requireAppAccess(context, "testSecretBinding", appId);
     return this.trials.send(caller, appId, data, context.closedSignal?.() ?? new AbortController().signal);
   }
@@ -62,7 +62,7 @@ export class SecretBindingResolver {
     })
     bindings: unknown,
     @IfUpdatedAtArgument() state: ChangePrecondition = null,
-  ): Promise<TaggedBindings> {
+  ): Promise<BindingsWithUpdateTime> {
     const caller = await this.accessChecks.requireAppAccess(context, "writeSecretBindings", appId);
     // REST passes the whole body (an object). GraphQL passes only the list of bindings, which becomes an object here.
     const body = Array.isArray(bindings) || bindings === null || bindings === undefined ? { bindings } : bindings;

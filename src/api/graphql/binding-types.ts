@@ -4,7 +4,7 @@
  */
 import { GraphQLJSON } from "graphql-scalars";
 import { Field, InputType, Int, ObjectType } from "type-graphql";
-import type { BindingTrial, BindingUse } from "../../operations/requests/binding-trials.js";
+import type { SecretBindingTestResult, BindingUse } from "../../operations/requests/secret-binding-tester.js";
 import type { SecretBinding } from "../../rules/secret-bindings.js";
 import { DateTime } from "./leaf-types.js";
 import { SettingReaderActionType } from "./setting-reader-action.js";
@@ -59,7 +59,7 @@ export class SecretBindingUseType implements Omit<BindingUse, "actions"> {
 }
 
 @ObjectType("SecretBindingTrial", { description: "Result of a request that tested a secret binding." })
-export class SecretBindingTrialType implements BindingTrial {
+export class SecretBindingTrialType implements SecretBindingTestResult {
   @Field(() => Int, { nullable: true, description: "Status of the response; null without one." }) status: number | null;
   @Field(() => Int, { description: "Duration in milliseconds." }) durationMs: number;
   @Field(() => Int, { description: "Size of the decoded response body in bytes." }) receivedBytes: number;

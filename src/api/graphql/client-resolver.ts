@@ -7,7 +7,7 @@ import type { Analytics } from "../../operations/client/analytics.js";
 import type { ClientAction, ClientActions, CompiledScript } from "../../operations/client/client-actions.js";
 import type { ClientActionFeed, ClientActionUpdate } from "../../operations/client/client-feed.js";
 import type { ClientRuns } from "../../operations/client/client-runs.js";
-import { guardLiveSource } from "../../operations/records/live-source.js";
+import { guardSubscriptionSource } from "../../operations/records/subscription-source.js";
 import type { RequestContext } from "../context.js";
 import { AssetType, TriggerObjectType } from "./action-types.js";
 import { AppIdArgument } from "./arguments.js";
@@ -140,7 +140,7 @@ export class ClientActionResolver {
       const { appId } = args as { appId: number };
       const { accessChecks, clientFeed, ...visitor } = context as ClientActionSubscriptionContext;
       const { copy } = await accessChecks.requireAppAccess(visitor, "clientTriggers", appId);
-      return guardLiveSource(clientFeed.follow(appId, copy), {
+      return guardSubscriptionSource(clientFeed.follow(appId, copy), {
         appId,
         check: (caller) => accessChecks.recheck(caller, "clientTriggers", appId),
       });

@@ -4,11 +4,11 @@
  */
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
-import type { AccessTrial, AccessTrials } from "../../operations/data-sources/access-trials.js";
+import type { AccessRuleTestResult, AccessRuleTester } from "../../operations/data-sources/access-rule-tester.js";
 import type { DataSourceView } from "../../operations/data-sources/data-source-rows.js";
 import type { DataSources } from "../../operations/data-sources/data-sources.js";
 import type { Entries } from "../../operations/data-sources/entries.js";
-import type { EntryVersion } from "../../operations/data-sources/entry-versions.js";
+import type { DataSourceSnapshot } from "../../operations/data-sources/data-source-snapshots.js";
 import type { RecentQuery } from "../../operations/data-sources/recent-queries.js";
 import type { IdOrName, ReferenceKind } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";
@@ -32,7 +32,7 @@ export class DataSourceResolver {
     private readonly accessChecks: AccessChecks,
     private readonly service: DataSources,
     private readonly entries: Pick<Entries, "listQueries" | "listVersions" | "restore">,
-    private readonly trials: AccessTrials,
+    private readonly trials: AccessRuleTester,
   ) {}
 
   @Query(() => [DataSourceType], { description: "Lists the app's data sources, oldest first." })
@@ -109,7 +109,7 @@ export class DataSourceResolver {
     @AppIdArgument() appId: number,
     @ReferenceArgument("dataSourceId") ref: IdOrName,
     @ReferenceKindArgument() _by?: ReferenceKind | null,
-  ): Promise<EntryVersion[]> {
+  ): Promise<DataSourceSnapshot[]> {
     await this.accessChecks.requireAppAccess(context, "readDataSources", appId);
     return this.entries.listVersions({ appId, ref });
   }
@@ -140,7 +140,7 @@ export class DataSourceResolver {
     @Arg("trial", () => AccessTrialInput, { nullable: true, description: "User, access rules and filter to evaluate." })
     trial: unknown,
     @ReferenceKindArgument() _by?: ReferenceKind | null,
-  ): Promise<AccessTrial> {
+  ): Promise<AccessRuleTestResult> {
     await this.accessChecks.requireAppAccess(context, "readEntries", appId);
     return this.trials.runTrial({ appId, ref }, trial, context.responseBudget?.reserveBytes);
   }

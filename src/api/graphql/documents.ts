@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { type DocumentNode, GraphQLError, type GraphQLSchema, parse, specifiedRules, validate } from "graphql";
 import { LRUCache } from "lru-cache";
-import { JSON_MAX_DEPTH, SMALL_BODY_MAX_BYTES } from "../../limits.js";
+import { JSON_MAX_DEPTH, IMMEDIATELY_PARSED_BODY_MAX_BYTES } from "../../limits.js";
 import { nestsDeeperThan } from "../../rules/describe-value.js";
 import { collectYoungGarbage } from "../../young-garbage.js";
 import { createFairTaskQueue, type FairTaskQueue } from "../fair-task-queue.js";
@@ -22,7 +22,7 @@ const VARIABLES_MAX_DEPTH = 2 * JSON_MAX_DEPTH;
 const CACHED_CHARACTERS_MAX = 500_000;
 /** Number of parsed characters after which this file runs V8's garbage collector. By then, nearly all parsed nodes are garbage. */
 const CHARACTERS_PER_GARBAGE_COLLECTION = 128 * 1024;
-/** Expected maximum time to check a document, in milliseconds, per SMALL_BODY_MAX_BYTES of the request. */
+/** Expected maximum time to check a document, in milliseconds, per IMMEDIATELY_PARSED_BODY_MAX_BYTES of the request. */
 const CHECK_MAX_MS = 6;
 /** An operation with at most this number of selected values runs without a further wait, and does not lengthen its sender's pause. */
 const LIGHT_QUERY_COST_MAX = 1_000;
@@ -115,9 +115,9 @@ export function createGraphqlDocumentChecker(
 
     async checkInTurn(sender, bytes, asked) {
       const hash = documentHashOf(asked.query);
-      const isLight = checkedDocuments.has(hash) && bytes <= SMALL_BODY_MAX_BYTES;
+      const isLight = checkedDocuments.has(hash) && bytes <= IMMEDIATELY_PARSED_BODY_MAX_BYTES;
       const work = () => judge(asked, hash);
-      const limitMs = CHECK_MAX_MS * Math.max(1, bytes / SMALL_BODY_MAX_BYTES);
+      const limitMs = CHECK_MAX_MS * Math.max(1, bytes / IMMEDIATELY_PARSED_BODY_MAX_BYTES);
       const { checked, cost } = isLight ? work() : await turns.runInTurn(sender, work, limitMs);
       if (cost <= LIGHT_QUERY_COST_MAX) return checked;
       // Even a cached document waits for its sender's turn if it is expensive, because the caller now executes the document.

@@ -12,7 +12,7 @@ import type { EntryExportOptions } from "../../operations/data-sources/entry-exp
 import type { EntryImportResult } from "../../operations/data-sources/entry-imports.js";
 import type { FindEntriesResult } from "../../operations/data-sources/entry-reads.js";
 import type { EntryChangeMessage } from "../../operations/data-sources/entry-subscribers.js";
-import { guardLiveSource } from "../../operations/records/live-source.js";
+import { guardSubscriptionSource } from "../../operations/records/subscription-source.js";
 import { type IdOrName, parseReference, type ReferenceKind } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";
 import { AppIdArgument } from "./arguments.js";
@@ -117,7 +117,7 @@ export class EntryResolver {
         { appId, ref: parseReference(dataSourceId, by) },
         { where, since },
       );
-      return guardLiveSource(liveSource, {
+      return guardSubscriptionSource(liveSource, {
         appId,
         check: (caller) => accessChecks.recheckAdmission(caller, "readEntries", appId),
       });

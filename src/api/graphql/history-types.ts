@@ -1,6 +1,6 @@
 /** GraphQL types of runs, and the filters of their queries: only declarations. */
 import { ArgsType, Field, Float, Int, ObjectType } from "type-graphql";
-import type { RunWait } from "../../data/action-types.js";
+import type { RunWaitReason } from "../../data/action-types.js";
 import type { RunSummary } from "../../operations/history/run-queries.js";
 import type { PeriodLength, StatisticsPeriod } from "../../operations/history/run-statistics.js";
 import type { OutgoingRequestRecord } from "../../operations/requests/run-requests.js";
@@ -46,7 +46,7 @@ export class RunType {
     nullable: true,
     description: "Limit that delays a queued run; null if it waits for a free slot only.",
   })
-  waitsFor: RunWait | null;
+  waitsFor: RunWaitReason | null;
   @Field(() => String, {
     nullable: true,
     description: "Beginning of the error message of a failed run; null for other runs.",

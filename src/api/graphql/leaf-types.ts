@@ -9,7 +9,7 @@ import type {
   ConcurrencyPolicy,
   DraftOrLive,
   Environment,
-  RunWait,
+  RunWaitReason,
   SourceLanguage,
   TriggerType,
 } from "../../data/action-types.js";
@@ -149,7 +149,7 @@ export const NotificationStatusEnum = createGraphqlEnum<NotificationStatus>(
   },
 );
 
-export const RunWaitEnum = createGraphqlEnum<RunWait>("RunWait", "Limit that delays a run, apart from a free slot.", {
+export const RunWaitEnum = createGraphqlEnum<RunWaitReason>("RunWait", "Limit that delays a run, apart from a free slot.", {
   concurrency: "The run waits because the action's concurrency limit is reached.",
   debounce: "The run waits until no further start follows within the debounce delay.",
 });

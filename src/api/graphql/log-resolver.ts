@@ -3,7 +3,7 @@ import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, FieldResolver, Float, Int, Query, Resolver, Root, Subscription } from "type-graphql";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
 import { checkLogEntryType, type ExecutionLogs, type LogEntry } from "../../operations/records/execution-logs.js";
-import { guardLiveSource } from "../../operations/records/live-source.js";
+import { guardSubscriptionSource } from "../../operations/records/subscription-source.js";
 import type { LogTail } from "../../operations/records/log-tail.js";
 import type { RequestContext } from "../context.js";
 import { AppIdArgument } from "./arguments.js";
@@ -56,7 +56,7 @@ export class LogResolver {
       const { accessChecks, tail, ...visitor } = context as LogSubscriptionContext;
       await accessChecks.requireAppAccess(visitor, "readLogs", appId);
       checkLogEntryType(type, "type");
-      return guardLiveSource(tail.follow({ appId, actionId, type, after }), {
+      return guardSubscriptionSource(tail.follow({ appId, actionId, type, after }), {
         appId,
         check: (caller) => accessChecks.recheck(caller, "readLogs", appId),
       });

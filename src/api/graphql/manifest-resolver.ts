@@ -7,7 +7,7 @@ import { Arg, Ctx, Field, Mutation, ObjectType, Query, Resolver } from "type-gra
 import { ActionError } from "../../errors.js";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { AppTypesGenerator } from "../../operations/manifest/app-types.js";
-import type { ManifestItem, ManifestPlan, ManifestResult, Manifests } from "../../operations/manifest/manifests.js";
+import type { DefinitionReference, ManifestPlan, ManifestApplyResponse, Manifests } from "../../operations/manifest/manifests.js";
 import { type ManifestItemKind, removeNullFields } from "../../rules/manifest.js";
 import type { RequestContext } from "../context.js";
 import { AppIdArgument } from "./arguments.js";
@@ -24,7 +24,7 @@ class ManifestType {
 }
 
 @ObjectType("ManifestItem", { description: "Part of an app that a manifest names." })
-class ManifestItemType implements ManifestItem {
+class ManifestItemType implements DefinitionReference {
   @Field(() => String, { description: "Kind of the part: app, setting, secretBinding, dataSource, action or alert." })
   kind: ManifestItemKind;
   @Field(() => String, { description: "Name of the part; the key of a setting, the field of the app." }) name: string;
@@ -32,19 +32,19 @@ class ManifestItemType implements ManifestItem {
 
 @ObjectType("ManifestPlan", { description: "Differences between a manifest and an app." })
 export class ManifestPlanType implements ManifestPlan {
-  @Field(() => [ManifestItemType], { description: "Parts that the app does not have." }) created: ManifestItem[];
-  @Field(() => [ManifestItemType], { description: "Parts that differ." }) changed: ManifestItem[];
+  @Field(() => [ManifestItemType], { description: "Parts that the app does not have." }) created: DefinitionReference[];
+  @Field(() => [ManifestItemType], { description: "Parts that differ." }) changed: DefinitionReference[];
   @Field(() => [ManifestItemType], { description: "Parts that the manifest does not name, with `prune`." })
-  removed: ManifestItem[];
+  removed: DefinitionReference[];
   @Field(() => [ManifestItemType], {
     nullable: true,
     description: "Secret bindings whose setting needs a value in this app; null if there is none.",
   })
-  missing?: ManifestItem[];
+  missing?: DefinitionReference[];
 }
 
 @ObjectType("ManifestResult", { description: "Differences that were found or applied." })
-class ManifestResultType implements ManifestResult {
+class ManifestResultType implements ManifestApplyResponse {
   @Field(() => ManifestPlanType, { description: "The differences." }) plan: ManifestPlan;
   @Field(() => String, { description: "Tag of the app's manifest after this request." }) tag: string;
 }
@@ -119,7 +119,7 @@ export class ManifestResolver {
       description: "The definitions, up to 1 MB; the REST route has up to 32 MB. Required without `manifest`.",
     })
     definitions?: unknown,
-  ): Promise<ManifestResult> {
+  ): Promise<ManifestApplyResponse> {
     const caller = await this.accessChecks.requireAppAccess(context, "writeManifest", appId);
     await this.manifests.reserveMemory([appId], context.responseBudget?.reserveBytes);
     const document = toPlainManifest(manifest, definitions);

@@ -8,11 +8,11 @@ import { LIST_ITEMS_PER_PAGE_MAX } from "../../limits.js";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { MediaContents } from "../../operations/media/contents.js";
 import type { FolderListing, FolderListingOptions } from "../../operations/media/folders.js";
-import type { MediaLink, SignedUrlParameters } from "../../operations/media/links.js";
+import type { ExpiringMediaUrl, SignedUrlParameters } from "../../operations/media/links.js";
 import type { Media } from "../../operations/media/media.js";
 import type { MediaChangeTarget } from "../../operations/media/media-rows.js";
 import type { MediaItemKind, MediaItemRules } from "../../operations/media/media-rules.js";
-import type { MediaUploadSession } from "../../operations/media/uploads.js";
+import type { MediaUploadInProgress } from "../../operations/media/uploads.js";
 import type { MediaAccessRule } from "../../rules/media-access.js";
 import type { MediaFileVariant } from "../../rules/media-fields.js";
 import type { ExpectedETags } from "../../rules/precondition.js";
@@ -95,7 +95,7 @@ export class MediaResolver {
       description: "Lifetime of the link in seconds, 1 to 604,800; 3,600 by default.",
     })
     expiresIn?: unknown,
-  ): Promise<MediaLink> {
+  ): Promise<ExpiringMediaUrl> {
     const admission = await this.accessChecks.admitAppRequest(context, "readMedia", appId);
     return this.media.links.create(admission, appId, id, expiresIn);
   }
@@ -270,7 +270,7 @@ export class MediaResolver {
     return this.media.rules.set(admission, kind, { appId, id, precondition }, body);
   }
 
-  async beginUpload(context: RequestContext, appId: number, length: number | null): Promise<MediaUploadSession> {
+  async beginUpload(context: RequestContext, appId: number, length: number | null): Promise<MediaUploadInProgress> {
     return this.media.uploads.beginUpload(
       await this.accessChecks.admitAppRequest(context, "writeMedia", appId),
       appId,

@@ -4,7 +4,7 @@ import { ActionError } from "../../errors.js";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { Notification } from "../../operations/notifications/notification-rows.js";
 import type { NotificationModules } from "../../operations/notifications/notify.js";
-import { guardLiveSource } from "../../operations/records/live-source.js";
+import { guardSubscriptionSource } from "../../operations/records/subscription-source.js";
 import { ALL_NOTIFICATIONS } from "../../rules/notification-input.js";
 import type { RequestContext } from "../context.js";
 import { AppIdArgument, Limit, Offset } from "./arguments.js";
@@ -198,7 +198,7 @@ export class NotificationResolver {
       const { appId, after } = args as { appId: number; after?: number | null };
       const { accessChecks, notify, ...visitor } = context as NotificationSubscriptionContext;
       const caller = await accessChecks.requireAppAccess(visitor, "readNotifications", appId);
-      return guardLiveSource(notify.feed.follow(appId, caller, after ?? null), {
+      return guardSubscriptionSource(notify.feed.follow(appId, caller, after ?? null), {
         appId,
         check: (now) => accessChecks.recheck(now, "readNotifications", appId),
       });

@@ -4,7 +4,7 @@ import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver, Root, Subs
 import type { DraftOrLive } from "../../data/action-types.js";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
 import { createAbortableGenerator, endIterableOnAbort } from "../../operations/records/abortable-generator.js";
-import { guardLiveSource, type SubscriptionGuard } from "../../operations/records/live-source.js";
+import { guardSubscriptionSource, type SubscriptionGuard } from "../../operations/records/subscription-source.js";
 import type { RunConsole, RunConsoleLine } from "../../operations/runs/console.js";
 import type { Runs } from "../../operations/runs/runs.js";
 import type { Caller } from "../../rules/access.js";
@@ -66,7 +66,7 @@ async function findFollowedRun({
   const { accessChecks, console, ...visitor } = context as ConsoleSubscriptionContext;
   await accessChecks.requireAppAccess(visitor, "readLogs", appId);
   const check = (caller: Caller) => accessChecks.recheck(caller, "readLogs", appId);
-  return guardLiveSource(console.follow(appId, runId), { appId, check });
+  return guardSubscriptionSource(console.follow(appId, runId), { appId, check });
 }
 
 const splitIntoLines = (
@@ -75,7 +75,7 @@ const splitIntoLines = (
   const lines = createAbortableGenerator<RunConsoleLine>(async function* (readerLeft) {
     for await (const batch of endIterableOnAbort(batches, readerLeft)) yield* batch;
   });
-  return guardLiveSource(lines, batches);
+  return guardSubscriptionSource(lines, batches);
 };
 
 @Resolver()

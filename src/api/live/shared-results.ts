@@ -6,7 +6,7 @@ import { createSourceEventStream, type ExecutionArgs, type ExecutionResult, exec
 import type { Logger } from "pino";
 import { ActionError } from "../../errors.js";
 import { createAbortableGenerator, endIterableOnAbort } from "../../operations/records/abortable-generator.js";
-import { isLiveSource, type LiveSource, type SubscriptionGuard } from "../../operations/records/live-source.js";
+import { isSubscriptionSource, type SubscriptionSource, type SubscriptionGuard } from "../../operations/records/subscription-source.js";
 import type { Caller } from "../../rules/access.js";
 import { serializeJson } from "../../rules/json-text.js";
 import { formatGraphqlError } from "../error-reply.js";
@@ -274,7 +274,7 @@ export class SharedSubscriptionResults {
     private readonly log: Logger,
   ) {}
 
-  private followSource(source: LiveSource<object> & SubscriptionGuard, args: SubscriptionArgs) {
+  private followSource(source: SubscriptionSource<object> & SubscriptionGuard, args: SubscriptionArgs) {
     const { socketKey: owner, queryKey: shape, receiveResult: deliver, onMissedEvent: miss } = args.contextValue;
     const { appId } = source;
     let isOpen = true;
@@ -322,8 +322,8 @@ export class SharedSubscriptionResults {
   async subscribe(args: ExecutionArgs): Promise<AsyncGenerator<ExecutionResult, void, void> | ExecutionResult> {
     const source = await createSourceEventStream(args);
     try {
-      if (isLiveSource(source))
-        return this.followSource(source as LiveSource<object> & SubscriptionGuard, args as SubscriptionArgs);
+      if (isSubscriptionSource(source))
+        return this.followSource(source as SubscriptionSource<object> & SubscriptionGuard, args as SubscriptionArgs);
       if (Symbol.asyncIterator in source)
         return this.iterateSource(source as AsyncIterable<unknown> & SubscriptionGuard, args as SubscriptionArgs);
     } catch (error) {

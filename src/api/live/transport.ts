@@ -8,7 +8,7 @@ import { type Context, makeServer, type ServerOptions } from "graphql-ws";
 import type { Logger } from "pino";
 import type { WebSocket } from "ws";
 import { isDatabaseUnavailable } from "../../data/database.js";
-import { SMALL_BODY_MAX_BYTES } from "../../limits.js";
+import { IMMEDIATELY_PARSED_BODY_MAX_BYTES } from "../../limits.js";
 import { SocketOperations } from "./operations.js";
 import { createSocketOutbox, type SocketOutbox } from "./outbox.js";
 
@@ -86,7 +86,7 @@ function createInbox<ConnectionState>(
   let waiting: Promise<void> | null = null;
   return function receive(text: string, handle: (text: string) => void): void {
     // A small message that arrives while a large one waits must wait too, so that the messages keep their order.
-    const waitsForTurn = waiting !== null || text.length > SMALL_BODY_MAX_BYTES;
+    const waitsForTurn = waiting !== null || text.length > IMMEDIATELY_PARSED_BODY_MAX_BYTES;
     const rateWait = waiting ? waiting.then(() => countMessage(connection)) : countMessage(connection);
     if (!rateWait && !waitsForTurn) {
       handle(text);

@@ -2,13 +2,13 @@
  * REST routes of secret bindings (credentials that the service adds to an action's requests): entries for the route
  * table in rest/routes.ts.
  */
-import type { TaggedBindings } from "../../operations/requests/secret-bindings.js";
+import type { BindingsWithUpdateTime } from "../../operations/requests/secret-bindings.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
 const BINDINGS_PATH = "/v1/apps/:appId/secret-bindings";
 
-const replyWithBindings = (request: RestRequest, at: TaggedBindings) => request.setTag(at, { bindings: at.bindings });
+const replyWithBindings = (request: RestRequest, at: BindingsWithUpdateTime) => request.setTag(at, { bindings: at.bindings });
 
 export const bindingRoutes: readonly Route[] = [
   {

@@ -19,7 +19,7 @@ import {
   type DatabaseConnectionCounts,
   SELECT_OPEN_DATABASE_CONNECTIONS,
 } from "../../operations/connections.js";
-import { settingsKeyFilePath } from "../../operations/settings/data-keys.js";
+import { getSettingsKeyFilePath } from "../../operations/settings/data-keys.js";
 import { createClient, isDiskFull } from "../../postgres.js";
 import { createPassedDiagnostic, createProblemDiagnostic, type Diagnostic } from "./diagnostic.js";
 
@@ -118,7 +118,7 @@ async function checkSchema(client: Client): Promise<Diagnostic> {
 }
 
 async function checkKeys(client: Client, { settingsKeys, dataDir }: Config): Promise<Diagnostic> {
-  const path = settingsKeyFilePath(dataDir);
+  const path = getSettingsKeyFilePath(dataDir);
   const keys = settingsKeys ?? (existsSync(path) ? readKeyFile(path) : []);
   const known = new Set(keys.map((key) => computeKeyFingerprint(key)));
   const { rows } = await client.query<{ fingerprint: string }>("SELECT fingerprint FROM settings_key");

@@ -12,7 +12,7 @@ import { Bundler } from "../../engine/bundler.js";
 import { defaultChromiumPaths, findChromium } from "../../engine/chromium-path.mjs";
 import { createCompileChecker } from "../../engine/isolate-check.js";
 import { isLocalAddress } from "../../engine/local-address.js";
-import { settingsKeyFilePath } from "../../operations/settings/data-keys.js";
+import { getSettingsKeyFilePath } from "../../operations/settings/data-keys.js";
 import { createPassedDiagnostic, createProblemDiagnostic, type Diagnostic } from "./diagnostic.js";
 
 const MB = 2 ** 20;
@@ -96,7 +96,7 @@ export async function checkEgressAddress({ egressAddress }: Config): Promise<Dia
 }
 
 export function checkKeyFile({ dataDir, settingsKeys }: Config): Diagnostic {
-  const path = settingsKeyFilePath(dataDir);
+  const path = getSettingsKeyFilePath(dataDir);
   const stats = statSync(path, { throwIfNoEntry: false });
   if (settingsKeys !== null) return createPassedDiagnostic("settings key", "in SETTINGS_KEY");
   if (!stats) return createPassedDiagnostic("settings key", `the service creates it at its first start, in ${path}`);
@@ -159,7 +159,7 @@ export async function checkBrowser({
   });
   try {
     await browsers.start();
-    const proof = await browsers.readSandboxState();
+    const proof = await browsers.waitForBrowserSandboxState();
     const started = createPassedDiagnostic("browser", `${path} starts`);
     if (proof?.sandboxed)
       return [started, createPassedDiagnostic("sandbox", `is active for ${proof.processes.length} processes`)];

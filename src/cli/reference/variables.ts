@@ -1,7 +1,7 @@
 /** Builds the reference page of the service's environment variables, and of the settings of the compose file and the Helm chart. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { OPEN_ID_VARIABLES } from "../../config/open-id.js";
+import { OPEN_ID_VARIABLE_DESCRIPTIONS } from "../../config/open-id.js";
 import { listVariableDescriptions } from "../../config/variables.js";
 import { buildReferencePage, formatInlineCode, formatMarkdownTable } from "./tables.js";
 
@@ -56,7 +56,7 @@ export function buildVariablesPage(root: string): string {
       "## The service",
       formatMarkdownTable(["variable", "default", "meaning"], service),
       "## Sign-in at OpenID providers",
-      formatMarkdownTable(["variable", "default", "meaning"], OPEN_ID_VARIABLES),
+      formatMarkdownTable(["variable", "default", "meaning"], OPEN_ID_VARIABLE_DESCRIPTIONS),
       "## compose.yaml",
       "Set the variables of this table in the shell or in the file `.env` beside `compose.yaml`. [Containers](../operate/containers.md) shows how to run the service with `compose.yaml`.",
       formatMarkdownTable(["variable", "default", "meaning"], composeRows(root)),

@@ -3,27 +3,27 @@
  * the differences between two manifests.
  */
 import { createTwoFilesPatch } from "diff";
-import type { ManifestItem } from "../../engine/bundler/project/action-config.js";
+import type { UnvalidatedDefinition } from "../../engine/bundler/project/action-config.js";
 import { removeConfigBlock } from "../../engine/bundler/project/action-file.js";
 
-export type { ManifestItem as Item };
+export type { UnvalidatedDefinition as Item };
 
 /** Fields of a manifest that the command line reads. The service checks all other fields. */
 export interface Manifest {
   version: number;
-  app?: ManifestItem;
-  settings?: ManifestItem[];
-  secretBindings?: ManifestItem[];
-  dataSources?: ManifestItem[];
-  actions?: ManifestItem[];
-  alerts?: ManifestItem[];
+  app?: UnvalidatedDefinition;
+  settings?: UnvalidatedDefinition[];
+  secretBindings?: UnvalidatedDefinition[];
+  dataSources?: UnvalidatedDefinition[];
+  actions?: UnvalidatedDefinition[];
+  alerts?: UnvalidatedDefinition[];
 }
 
-const itemNameOf = ({ name }: ManifestItem): string => String(name);
+const itemNameOf = ({ name }: UnvalidatedDefinition): string => String(name);
 
 const ITEM_KINDS = [
-  ["setting", "settings", ({ key }: ManifestItem) => String(key)],
-  ["secret binding", "secretBindings", ({ key, origin }: ManifestItem) => `${key} ${origin}`],
+  ["setting", "settings", ({ key }: UnvalidatedDefinition) => String(key)],
+  ["secret binding", "secretBindings", ({ key, origin }: UnvalidatedDefinition) => `${key} ${origin}`],
   ["data source", "dataSources", itemNameOf],
   ["action", "actions", itemNameOf],
   ["alert", "alerts", itemNameOf],
@@ -56,7 +56,7 @@ export interface ManifestActionSource {
   files: Record<string, string>;
 }
 
-export const getActionSource = ({ source }: ManifestItem): ManifestActionSource | null =>
+export const getActionSource = ({ source }: UnvalidatedDefinition): ManifestActionSource | null =>
   (source as ManifestActionSource | null | undefined) ?? null;
 
 /** Returns the text of an action's files without the main file's config block, because the block's fields are compared separately. */
@@ -70,7 +70,7 @@ function formatFiles({ files }: ManifestActionSource): string {
 }
 
 /** Returns the text by which two versions of an item are compared line by line: its fields, then its files or its code. */
-function formatItem(item: ManifestItem | undefined): string {
+function formatItem(item: UnvalidatedDefinition | undefined): string {
   if (!item) return "";
   const { code, source: _, ...rest } = item;
   const fields = Object.fromEntries(Object.entries(rest).filter(([name]) => !IGNORED_FIELDS.includes(name)));
@@ -80,8 +80,8 @@ function formatItem(item: ManifestItem | undefined): string {
   return typeof code === "string" ? `${head}\n${code.trimEnd()}\n` : head;
 }
 
-function itemsByKey(manifest: Manifest): Map<string, { kind: string; name: string; item: ManifestItem }> {
-  const items = new Map<string, { kind: string; name: string; item: ManifestItem }>();
+function itemsByKey(manifest: Manifest): Map<string, { kind: string; name: string; item: UnvalidatedDefinition }> {
+  const items = new Map<string, { kind: string; name: string; item: UnvalidatedDefinition }>();
   if (manifest.app && Object.keys(manifest.app).length > 0)
     items.set("app", { kind: "app", name: "app", item: manifest.app });
   for (const [kind, field, nameOf] of ITEM_KINDS) {

@@ -22,7 +22,7 @@ import {
   readActionTestFiles,
   toProjectPaths,
 } from "../../engine/bundler/project/action-modules.js";
-import { decodeDefinitionName, ProjectReader, readItemConfig } from "../../engine/bundler/project/project-reader.js";
+import { decodeDefinitionName, ProjectReader, readConfigOfProjectFile } from "../../engine/bundler/project/project-reader.js";
 import { ENTRY_POINT_FILE_NAMES, isValidSourcePath } from "../../rules/action-source.js";
 import type { ServerAndApp } from "./config.js";
 import { CliError, createUsageError } from "./failure.js";
@@ -291,7 +291,7 @@ export class Project {
         return fileEntry ? files[fileEntry[0]]! : null;
       };
       // If the config block that the server sent cannot be read, the main file gets a new config block.
-      const written = await readItemConfig(folder, path, texts).catch(() => null);
+      const written = await readConfigOfProjectFile(folder, path, texts).catch(() => null);
       const isWritten = written && Object.keys(written).length > 0 && isPartOfItem(written, config);
       this.#writeIfChanged(isWritten ? text : joinConfigAndCode(config, removeConfigBlock(text)), path);
       for (const other of ENTRY_FILE_NAMES) if (other !== name) rmSync(this.#path(folder, other), { force: true });

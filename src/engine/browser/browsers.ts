@@ -6,12 +6,12 @@ import { StartError } from "../../errors.js";
 import { BROWSER_START_TIMEOUT_MS, type BrowserSource, type Chromium } from "./browser-source.js";
 import { createCodeNeedsFinder } from "./mode.js";
 import type { PageKey } from "./pages/pool.js";
-import { type BrowserSandboxState, readSandboxState } from "./processes/sandbox-proof.js";
+import { type BrowserSandboxState, waitForBrowserSandboxState } from "./processes/sandbox-proof.js";
 import {
-  createFailedPageOutcome,
+  createFailedPageRunOutcome,
   hasOverflowedStack,
   modeHasNetwork,
-  type PageOutcome,
+  type PageRunOutcome,
   type PageRunRequest,
   type PageScript,
   type RunFailureCause,
@@ -19,7 +19,7 @@ import {
   type SandboxMode,
 } from "./run.js";
 import { BrowserSupervisor, type BrowserSupervisorOptions, type SupervisedBrowser } from "./supervisor.js";
-import { ExpiringCodeSet, TrialRunner, type TrialTargetMode } from "./trials.js";
+import { RecentTrialFailures, TrialRunner, type TrialTargetMode } from "./trials.js";
 
 export interface BrowsersOptions extends BrowserSupervisorOptions {
   sources: readonly BrowserSource[];
@@ -56,7 +56,7 @@ async function waitForBrowser(supervisors: readonly BrowserSupervisor[]): Promis
 const findCodeNeeds = createCodeNeedsFinder();
 const documentTrialRunner = new TrialRunner();
 /** Code that recently crashed a network isolate or overflowed the stack in it, so that it now runs in a document (an empty page). */
-const codeThatNeedsDocument = new ExpiringCodeSet();
+const codeThatNeedsDocument = new RecentTrialFailures();
 
 interface RunPlacement {
   mode: SandboxMode;
@@ -94,7 +94,7 @@ const PAGE_REUSABLE_CAUSES: readonly RunFailureCause[] = ["script", "result", "r
 const DOCUMENT_NEEDED_CAUSES: readonly RunFailureCause[] = ["retry", "browser", "memory"];
 
 const createCancelledOutcome = () =>
-  createFailedPageOutcome("cancelled", "AbortError", "The run was cancelled before it began");
+  createFailedPageRunOutcome("cancelled", "AbortError", "The run was cancelled before it began");
 
 /** Resolves with null if no code was evaluated, so that another attempt is safe. */
 async function runWithSupervisor(
@@ -102,7 +102,7 @@ async function runWithSupervisor(
   generation: SupervisedBrowser,
   request: PageRunRequest,
   mode: SandboxMode,
-): Promise<PageOutcome | null> {
+): Promise<PageRunOutcome | null> {
   const { pool } = generation;
   const { isolationKey, origin } = request;
   const slot: PageKey = { key: [isolationKey, origin, mode].join("\n"), origin, mode };
@@ -170,7 +170,7 @@ export class Browsers {
   }
 
   /** Never rejects. Repeats a run only if it has had no effect: no request was sent, and no console line was passed on. */
-  readonly run = async (request: PageRunRequest): Promise<PageOutcome> => {
+  readonly run = async (request: PageRunRequest): Promise<PageRunOutcome> => {
     const { mode, trialForMode, network } = choosePlacement(request);
     const { mayRequest: _mayRequest, onRequest: _onRequest, ...withoutRequests } = request;
     const placed: PageRunRequest = network ? request : { ...withoutRequests, network };
@@ -206,9 +206,9 @@ export class Browsers {
     return { up, serving: sum("serving"), warm: sum("warm"), spare: sum("spare") };
   };
 
-  async readSandboxState(): Promise<BrowserSandboxState | null> {
+  async waitForBrowserSandboxState(): Promise<BrowserSandboxState | null> {
     const { first } = this;
-    return first === null ? null : readSandboxState(first);
+    return first === null ? null : waitForBrowserSandboxState(first);
   }
 
   getBrowserPid(): number | null {
@@ -219,12 +219,12 @@ export class Browsers {
     await Promise.all(this.supervisors.map((supervisor) => supervisor.stop()));
   }
 
-  private runInDocument(request: PageRunRequest): Promise<PageOutcome> {
+  private runInDocument(request: PageRunRequest): Promise<PageRunOutcome> {
     request.onMode?.("document");
     return this.runInMode(request, "document");
   }
 
-  private async runInMode(request: PageRunRequest, mode: SandboxMode): Promise<PageOutcome> {
+  private async runInMode(request: PageRunRequest, mode: SandboxMode): Promise<PageRunOutcome> {
     const { supervisors } = this;
     const tried = new Set<BrowserSupervisor>();
     for (let tries = 0; tries < MAX_START_ATTEMPTS; tries += 1) {
@@ -237,6 +237,6 @@ export class Browsers {
       if (outcome !== null) return outcome;
       tried.add(supervisor);
     }
-    return createFailedPageOutcome("browser", "Error", "No browser was available for the run");
+    return createFailedPageRunOutcome("browser", "Error", "No browser was available for the run");
   }
 }

@@ -30,12 +30,12 @@ export type SandboxMode = (typeof SANDBOX_MODES)[number];
 
 export const modeHasNetwork = (mode: SandboxMode): boolean => mode !== "isolate";
 
-export interface PageRequest {
+export interface RunHttpRequest {
   method: string;
   url: string;
 }
 
-export interface ServiceRequest extends PageRequest {
+export interface ServiceRequest extends RunHttpRequest {
   headers: Readonly<Record<string, string>>;
   body: string | null;
 }
@@ -56,7 +56,7 @@ export interface EncodedOutgoingResponse {
 }
 
 /** Sends a request to another service. `options` is unchecked JSON text of the run. Rejects only if `signal` is aborted. */
-export type SendOutgoing = (options: string, signal: AbortSignal) => Promise<EncodedOutgoingResponse>;
+export type SendOutgoingRequest = (options: string, signal: AbortSignal) => Promise<EncodedOutgoingResponse>;
 
 /** Global with the functions that send requests to the service. The client library removes it before the action's code runs. */
 export const SERVICE_CLIENT_GLOBAL = "__svcService";
@@ -102,11 +102,11 @@ export interface PageRunRequest {
   /** Checks the URL and referrer of each request; false blocks the request. Slow, so pass it only if the app has secrets. */
   mayRequest?(url: string): boolean | Promise<boolean>;
   /** Called for each request that `mayRequest` accepts. Returns null to trace nothing. `endTrace` gets null if there was no response. */
-  onRequest?(request: PageRequest): { headers: Record<string, string>; endTrace(status: number | null): void } | null;
+  onRequest?(request: RunHttpRequest): { headers: Record<string, string>; endTrace(status: number | null): void } | null;
   /** Sends a network isolate's requests to this service. `mayRequest` and `onRequest` also get these requests. */
   service?: ServiceClient;
   /** Sends requests to other services, for scripts in a network isolate or document (SERVICE_CLIENT_GLOBAL). */
-  outgoing?: SendOutgoing;
+  outgoing?: SendOutgoingRequest;
 }
 
 /** `retry`: the run can be repeated in another mode. `unready`: no code was evaluated. Callers of `Browsers.run` get neither. */
@@ -128,14 +128,14 @@ export interface RunError {
 }
 
 /** `data` is JSON text, or its UTF-8 bytes if it is long; undefined if `execute` returned undefined, a function or a symbol. */
-export type PageOutcome =
+export type PageRunOutcome =
   | { ok: true; data: string | Buffer | undefined }
   | { ok: false; error: RunError; cause: RunFailureCause };
 
 /** An isolate has only half the stack of a document, so a run with this outcome may succeed in a document. */
-export const hasOverflowedStack = (outcome: PageOutcome): boolean =>
+export const hasOverflowedStack = (outcome: PageRunOutcome): boolean =>
   !outcome.ok && outcome.error.message.includes("Maximum call stack size exceeded");
 
-export function createFailedPageOutcome(cause: RunFailureCause, name: string, message: string): PageOutcome {
+export function createFailedPageRunOutcome(cause: RunFailureCause, name: string, message: string): PageRunOutcome {
   return { ok: false, cause, error: { name, message, stack: `${name}: ${message}` } };
 }

@@ -4,7 +4,7 @@ import { LRUCache } from "lru-cache";
 import {
   type ConsoleLine,
   hasOverflowedStack,
-  type PageOutcome,
+  type PageRunOutcome,
   type PageRunRequest,
   type PageScript,
   type SandboxMode,
@@ -40,11 +40,11 @@ function areSearchable(packages: readonly PageScript[]): boolean {
 }
 
 /** True if the run may succeed in a document: code that builds a global's name at run time finds no stand-in for the global. */
-const isDocumentTrialFailure = (ended: PageOutcome, trialForMode: TrialTargetMode): boolean =>
+const isDocumentTrialFailure = (ended: PageRunOutcome, trialForMode: TrialTargetMode): boolean =>
   trialForMode === "document" && !ended.ok && ended.cause === "script";
 
 /** Code that failed in an isolate, for each app. Entries expire, because code may also fail if the machine is busy. */
-export class ExpiringCodeSet {
+export class RecentTrialFailures {
   private readonly byApp = new LRUCache<string, LRUCache<string, true>>({ max: CODE_SET_APPS_MAX });
 
   constructor(private readonly perApp = CODE_SET_PER_APP_MAX) {}
@@ -60,10 +60,10 @@ export class ExpiringCodeSet {
 }
 
 export class TrialRunner {
-  private readonly codeWithFailedTrial: ExpiringCodeSet;
+  private readonly codeWithFailedTrial: RecentTrialFailures;
 
   constructor(codeSetPerApp = CODE_SET_PER_APP_MAX) {
-    this.codeWithFailedTrial = new ExpiringCodeSet(codeSetPerApp);
+    this.codeWithFailedTrial = new RecentTrialFailures(codeSetPerApp);
   }
 
   /** Returns `mode` to try the run in `isolate` first, else null. `modeOfSource` is the mode that the code needs without its packages. */
@@ -77,8 +77,8 @@ export class TrialRunner {
   async run(
     request: PageRunRequest,
     trialForMode: TrialTargetMode,
-    run: (request: PageRunRequest) => Promise<PageOutcome>,
-  ): Promise<PageOutcome | null> {
+    run: (request: PageRunRequest) => Promise<PageRunOutcome>,
+  ): Promise<PageRunOutcome | null> {
     const lines: ConsoleLine[] = [];
     const tooManyLines = new AbortController();
     const onConsole = (line: ConsoleLine) => {

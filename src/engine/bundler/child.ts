@@ -5,13 +5,13 @@
 
 import { createWriteStream } from "node:fs";
 import { isBuiltin } from "node:module";
-import type { BundlerResponse, PackageBundleJob } from "../bundler.js";
+import type { BundlerResponse, BundlerJob } from "../bundler.js";
 import { UNPACKED_ARCHIVE_MAX_BYTES, unpackPackageFiles } from "./archive.js";
 import { isDeclarationFile } from "./declarations.js";
 import { PackageError } from "./fault.js";
 import { FileTree } from "./file-tree.js";
 import { buildPackageScript } from "./make-script.js";
-import { readRepository } from "./project/git-project.js";
+import { readManifestFromGitPack } from "./project/git-project.js";
 import { buildSourceScript } from "./source-script.js";
 
 /** Maximum total bytes of a package's TypeScript declarations. Further files are left out. */
@@ -27,9 +27,9 @@ async function processInput(input: Buffer): Promise<BundlerResponse> {
   const start = 4 + input.readUInt32BE();
   const { packages, maxBytes, subpath, source, repository } = JSON.parse(
     String(input.subarray(4, start)),
-  ) as PackageBundleJob;
+  ) as BundlerJob;
   if (source) return { built: await buildSourceScript(source) };
-  if (repository) return { document: await readRepository(repository, input.subarray(start)) };
+  if (repository) return { document: await readManifestFromGitPack(repository, input.subarray(start)) };
   const tree = new FileTree();
   let offset = start;
   let unpacked = 0;

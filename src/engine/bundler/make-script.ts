@@ -20,7 +20,7 @@ import {
   toCamelCaseName,
 } from "./global-name.js";
 import { Resolution } from "./resolution.js";
-import { findNeededNodeModules, findUsedGlobalNames, parsePackageScript } from "./used-names.js";
+import { findRequiredNodeBuiltins, findUsedGlobalNames, parsePackageScript } from "./used-names.js";
 
 export interface PackageInTree {
   name: string;
@@ -248,7 +248,7 @@ export async function buildPackageScript(
   const { outputFiles, metafile } = await bundleModule(tree, root, root.name + subpath, global);
   const bundleText = outputFiles[0]!.text;
   const program = parsePackageScript(bundleText);
-  const neededModules = findNeededNodeModules(program);
+  const neededModules = findRequiredNodeBuiltins(program);
   if (subpath !== "" && neededModules.includes(root.name + subpath))
     throw new PackageError(`the package has no file or export ${JSON.stringify(subpath.slice(1))}`);
   checkModules(neededModules, options.isBuiltin);

@@ -109,7 +109,7 @@ function isWrapper(ancestors: readonly AnyNode[], index: number): boolean {
 }
 
 /** Returns the Node modules without which the script cannot load. */
-export function findNeededNodeModules(program: Program): string[] {
+export function findRequiredNodeBuiltins(program: Program): string[] {
   const names = new Set<string>();
   fullAncestor(program, (node, _state, path) => {
     const call = node as AnyNode;

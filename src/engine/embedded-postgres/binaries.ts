@@ -40,7 +40,7 @@ function fileExists(path: string): boolean {
 }
 
 /** The npm packages of PostgreSQL contain no links. Several processes may create the links at the same time. */
-export function createLibraryLinks(folder: string): void {
+export function createLibrarySymlinks(folder: string): void {
   const links = JSON.parse(readFileSync(join(folder, "native/pg-symlinks.json"), "utf8")) as Array<
     Record<"source" | "target", string>
   >;
@@ -107,9 +107,9 @@ function createPublicCopy(folder: string): string {
 }
 
 /** `account` null is the account of this process. @throws EmbeddedPostgresError if there are no programs for this platform */
-export function findPostgresBinaries(account: SystemAccount | null): Binaries {
+export function preparePostgresBinaries(account: SystemAccount | null): Binaries {
   const folder = findPackageFolder();
-  createLibraryLinks(folder);
+  createLibrarySymlinks(folder);
   const ownPrograms = getProgramPaths(folder);
   return account === null || canRunProgram(ownPrograms.postgres, account)
     ? ownPrograms

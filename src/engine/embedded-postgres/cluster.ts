@@ -94,6 +94,6 @@ export async function resetSuperuserPassword(context: PostgresClusterContext, pa
   );
 }
 
-export function postgresClusterExists(clusterDir: string): boolean {
+export function hasPostgresCluster(clusterDir: string): boolean {
   return existsSync(join(clusterDir, "PG_VERSION"));
 }

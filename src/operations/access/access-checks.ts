@@ -5,7 +5,7 @@
 import type { Config } from "../../config.js";
 import { type Db, rows } from "../../data/database.js";
 import { createBoundedCache } from "../../engine/bounded-cache.js";
-import type { DiskSpace, DiskSpaceLevel } from "../../engine/disk-space.js";
+import type { DiskSpaceMonitor, DiskSpaceLevel } from "../../engine/disk-space.js";
 import type { RateLimitDecision, RateWindow } from "../../engine/rate-window.js";
 import { ActionError } from "../../errors.js";
 import { LOW_DISK_RETRY_SECONDS, RATE_WINDOW_MS, VISITORS_RATE_LIMIT_SHARE } from "../../limits.js";
@@ -130,7 +130,7 @@ export function createAccessChecks(options: {
   db: Db;
   rateWindow: RateWindow;
   limits: Config["rateLimits"];
-  diskSpace: DiskSpace;
+  diskSpace: DiskSpaceMonitor;
 }): AccessChecks {
   const { db, rateWindow, limits, diskSpace } = options;
   const existingApps = createBoundedCache<number, true>(EXISTING_APP_CACHE_MAX_ENTRIES, { ttl: EXISTING_APP_CACHE_MS });

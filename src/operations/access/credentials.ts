@@ -9,8 +9,8 @@ import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, createRateLimitError } from "../../errors.js";
 import {
   RATE_WINDOW_MS,
-  SESSION_IDLE_TIMEOUT_MS,
-  SESSION_LIFETIME_MS,
+  PERSON_SESSION_IDLE_TIMEOUT_MS,
+  PERSON_SESSION_LIFETIME_MAX_MS,
   UNKNOWN_TOKENS_PER_ADDRESS_AND_MINUTE,
 } from "../../limits.js";
 import type { Caller, TokenScope } from "../../rules/access.js";
@@ -233,7 +233,7 @@ export class Credentials {
 
   /** Extends the expiry of a session. After a database error, the session keeps its old expiry: the database may be read-only. */
   private async renewExpiry({ id, expiresAt }: CredentialRow, address: string): Promise<Date | null> {
-    const values = [id, address, SESSION_IDLE_TIMEOUT_MS, SESSION_LIFETIME_MS];
+    const values = [id, address, PERSON_SESSION_IDLE_TIMEOUT_MS, PERSON_SESSION_LIFETIME_MAX_MS];
     const renewedRows = await rows<{ expiresAt: Date }>(this.options.db, RENEW_CREDENTIAL, values).catch(() => []);
     return renewedRows[0]?.expiresAt ?? expiresAt;
   }

@@ -5,7 +5,7 @@ import { SOCKET_MESSAGES_PER_SENDER, SOCKET_MESSAGES_PER_SOCKET } from "../../li
 
 const MESSAGE_RATE_LIMITS = { socket: SOCKET_MESSAGES_PER_SOCKET, sender: SOCKET_MESSAGES_PER_SENDER };
 
-export class MessageRateLimiter {
+export class SocketMessageRateLimiter {
   private readonly sockets = createTokenBucket(this.rates.socket);
   private readonly senders = createTokenBucket(this.rates.sender);
 

@@ -1,7 +1,7 @@
 /** Records the tool calls of AI agents. Before a tool runs, the call counts in the app's rate limit, and is written to the audit log. */
 import type { Db } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
-import { type AuditRecord, recordChange } from "../records/audit.js";
+import { type NewAuditEntry, recordChange } from "../records/audit.js";
 import type { AccessCheckInput, AccessChecks } from "./access-checks.js";
 
 export const TOOL_CALL_AUDIT_TYPE = "app.mcp.call";
@@ -42,7 +42,7 @@ export class ToolCallLog {
     await accessChecks.countToolCall(visitor, appId);
     // A rejected call could contain any text. So only the name of its tool is recorded, and none of its arguments.
     const data = isRefused ? { tool: shortenName(tool), refused: true } : { tool, ...describeArguments(args) };
-    const toolCallFact: AuditRecord = { type: TOOL_CALL_AUDIT_TYPE, data };
+    const toolCallFact: NewAuditEntry = { type: TOOL_CALL_AUDIT_TYPE, data };
     await recordChange(db, visitor.caller, { appId, ...toolCallFact });
   }
 }

@@ -3,7 +3,7 @@
  */
 import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { MEMBERS_MAX } from "../../limits.js";
+import { MEMBERS_PER_ORGANIZATION_OR_APP_MAX } from "../../limits.js";
 import type { RoleScope } from "../../rules/roles.js";
 
 const COUNT_MEMBERS = `SELECT count(DISTINCT person_id) AS count, coalesce(bool_or(person_id = $2), false) AS "isMember"`;
@@ -23,6 +23,6 @@ export async function requireMemberCapacity(
   const sql = appId === null ? COUNT_OF_ORGANIZATION : COUNT_OF_APP;
   const values = [appId ?? organizationId, personId];
   const [members] = await rows<{ count: number; isMember: boolean }>(executor, sql, values);
-  if (members!.isMember || members!.count < MEMBERS_MAX) return;
-  throw new ActionError("REQUEST_INVALID", `an organization or app can have at most ${MEMBERS_MAX} members`);
+  if (members!.isMember || members!.count < MEMBERS_PER_ORGANIZATION_OR_APP_MAX) return;
+  throw new ActionError("REQUEST_INVALID", `an organization or app can have at most ${MEMBERS_PER_ORGANIZATION_OR_APP_MAX} members`);
 }

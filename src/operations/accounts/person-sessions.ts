@@ -5,7 +5,7 @@
 import Bowser from "bowser";
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { SESSION_IDLE_TIMEOUT_MS } from "../../limits.js";
+import { PERSON_SESSION_IDLE_TIMEOUT_MS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { type ExpectedETags, requireExpectedItemVersion } from "../../rules/precondition.js";
 import type { Credentials } from "../access/credentials.js";
@@ -110,7 +110,7 @@ export class PersonSessions {
     if (replacedCaller?.session && replacedCaller.personId !== null) {
       await this.endSessions(replacedCaller.personId, replacedCaller.credentialId, null, executor);
     }
-    const expiresAt = new Date(Date.now() + SESSION_IDLE_TIMEOUT_MS);
+    const expiresAt = new Date(Date.now() + PERSON_SESSION_IDLE_TIMEOUT_MS);
     const { id, token } = await this.options.credentials.issue(
       { kind: "editor", personId, name: "session", expiresAt },
       executor,

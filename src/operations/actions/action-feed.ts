@@ -5,7 +5,7 @@ import { runInBackground } from "../../background.js";
 import { type Db, rows } from "../../data/database.js";
 import { type Person, personJsonSql } from "../../data/person.js";
 import type { DatabaseNotifications } from "../../engine/notifications.js";
-import { createLiveSource, type LiveSource } from "../records/live-source.js";
+import { createSubscriptionSource, type SubscriptionSource } from "../records/subscription-source.js";
 
 /**
  * PostgreSQL notification channel. When a draft or live version is written or removed, a database trigger sends
@@ -104,8 +104,8 @@ export class ActionChangeFeed {
    * Returns the changes of an app's actions as a source of events for subscriptions. The first event is a `reset`.
    * Afterwards the source reports every change, but several changes of one action can be combined into one event.
    */
-  follow(appId: number): LiveSource<ActionChange> {
-    return createLiveSource<ActionChange>(appId, (listener) => {
+  follow(appId: number): SubscriptionSource<ActionChange> {
+    return createSubscriptionSource<ActionChange>(appId, (listener) => {
       const listeners = this.byApp.get(appId) ?? new Set();
       this.byApp.set(appId, listeners.add(listener));
       listener({ ...RESET_CHANGE });

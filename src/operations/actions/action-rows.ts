@@ -80,7 +80,7 @@ export const isStorableId = (id: number): boolean => Number.isSafeInteger(id) &&
  * @param lock true to lock the row until the transaction ends
  * @throws ACTION_NOT_FOUND, ACTION_NOT_V3
  */
-export async function findAction(
+export async function requireAction(
   manager: EntityManager,
   appId: number,
   id: number,
@@ -101,13 +101,13 @@ export async function findAction(
  * The draft to change. If the draft's ETag is not in `precondition`, the change is rejected. Without `precondition`,
  * the change is always made.
  */
-export interface DraftTarget {
+export interface DraftChangeTarget {
   appId: number;
   id: number;
   precondition?: ExpectedETags;
 }
 
-export type LockDraft = (manager: EntityManager, target: DraftTarget, refusal: Status) => Promise<ActionRow>;
+export type LockDraft = (manager: EntityManager, target: DraftChangeTarget, refusal: Status) => Promise<ActionRow>;
 
 /**
  * Returns a function that finds and locks a draft. The function throws `refusal` for the ID of a live version. It throws ACTION_CHANGED,
@@ -116,7 +116,7 @@ export type LockDraft = (manager: EntityManager, target: DraftTarget, refusal: S
 export const createLockDraft =
   (convertRow: ConvertActionRow): LockDraft =>
   async (manager, { appId, id, precondition }, refusal) => {
-    const row = await findAction(manager, appId, id, { lock: true });
+    const row = await requireAction(manager, appId, id, { lock: true });
     if (row.masterId !== null) throw new ActionError(refusal);
     requireExpectedRowVersion(row.updatedAt, precondition, () => {
       const action = convertRow(row);
@@ -130,7 +130,7 @@ export const createLockDraft =
  * Reads a draft without a lock, for slow work before the transaction, such as requests to package registries. Returns null if no draft has
  * this ID.
  */
-export async function readDraft(db: Db, { appId, id }: DraftTarget): Promise<ActionRow | null> {
+export async function readDraft(db: Db, { appId, id }: DraftChangeTarget): Promise<ActionRow | null> {
   const where = { id, appId, masterId: IsNull(), actionVersion: "v3" };
   return isStorableId(id) ? db.getRepository(ActionRow).findOneBy(where) : null;
 }

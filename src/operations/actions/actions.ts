@@ -16,8 +16,8 @@ import { runAppChangeInTurn, transactWithAppLock } from "../settings/app-lock.js
 import {
   type Action,
   type ConvertActionRow,
-  type DraftTarget,
-  findAction,
+  type DraftChangeTarget,
+  requireAction,
   type LockDraft,
   readDraft,
 } from "./action-rows.js";
@@ -109,7 +109,7 @@ export class Actions {
   /** Returns the draft or live version with this ID. @throws ACTION_NOT_FOUND, ACTION_NOT_V3 */
   async get(appId: number, id: number): Promise<Action> {
     const { db, convertRow } = this.options;
-    return convertRow(await findAction(db.manager, appId, id));
+    return convertRow(await requireAction(db.manager, appId, id));
   }
 
   /**
@@ -134,7 +134,7 @@ export class Actions {
    * Changes only those fields of a draft that `data` contains.
    * @throws the errors of `create`; CANNOT_UPDATE_PRODUCTION, ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_CHANGED
    */
-  async update(caller: Caller, target: DraftTarget, data: unknown): Promise<Action> {
+  async update(caller: Caller, target: DraftChangeTarget, data: unknown): Promise<Action> {
     const { db, validation, draftWriter, convertRow, lockDraft } = this.options;
     const { appId } = target;
     const stored = await readDraft(db, target);
@@ -152,7 +152,7 @@ export class Actions {
    * Deletes a draft with its live version and its saved versions.
    * @throws CANNOT_DELETE_PRODUCTION, ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_CHANGED
    */
-  async remove(caller: Caller, target: DraftTarget): Promise<void> {
+  async remove(caller: Caller, target: DraftChangeTarget): Promise<void> {
     const { db, lockDraft } = this.options;
     const { appId, id } = target;
     const removeDraft = async (manager: EntityManager) => {

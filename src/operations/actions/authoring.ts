@@ -17,7 +17,7 @@ import { PayloadPresets } from "./presets.js";
 import { createCodeProblemFinder } from "./problems.js";
 import { ActionPublisher } from "./publishing.js";
 import { DraftRestorer } from "./restoring.js";
-import { createSecretRotation } from "./secret-rotation.js";
+import { createHttpTriggerSecretRotator } from "./secret-rotation.js";
 import { SourceBuilds } from "./source-builds.js";
 import { ActionTransfer } from "./transfer.js";
 import { ActionVersions } from "./versions.js";
@@ -63,7 +63,7 @@ export function createAuthoringModules(options: AuthoringOptions) {
       triggerIndex,
     }),
     versions: new ActionVersions({ db, addressed: addAssetUrls }),
-    rotateSecret: createSecretRotation({ db, endpoints, lockDraft }),
+    rotateSecret: createHttpTriggerSecretRotator({ db, endpoints, lockDraft }),
     restoring: new DraftRestorer({ db, validation: actionValidation, draftWriter, log, convertRow, lockDraft }),
     comparison: new ActionComparisons({ db }),
     importSteps,

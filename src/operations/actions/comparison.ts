@@ -11,8 +11,8 @@ import { type ActionDiff, type ActionVersionPair, type ComparedScript, diffActio
 import { type ActionInput, omitActionSourceIfNull } from "../../rules/action-input.js";
 import { omitActionSourceMap } from "../../rules/action-source.js";
 import { isStoredScript } from "../../rules/packages.js";
-import { findAction, findLiveVersion, pickAuthoredFields } from "./action-rows.js";
-import { findVersion } from "./versions.js";
+import { requireAction, findLiveVersion, pickAuthoredFields } from "./action-rows.js";
+import { requireActionVersion } from "./versions.js";
 
 /** A compared state: the ID of a saved version, "master" for the draft, or "production" for the live version. */
 export type ComparedVersionSelector = number | "master" | "production";
@@ -103,7 +103,7 @@ export class ActionComparisons {
   private async readState(masterId: number, master: ActionInput, side: ComparedVersionSelector): Promise<ActionState> {
     if (side === "master") return { side, input: master };
     if (side !== "production")
-      return { side, input: fieldsAfterRestore((await findVersion(this.options.db, masterId, side)).data, master) };
+      return { side, input: fieldsAfterRestore((await requireActionVersion(this.options.db, masterId, side)).data, master) };
     return { side, input: pickAuthoredFields(await this.readProduction(masterId)) };
   }
 
@@ -114,7 +114,7 @@ export class ActionComparisons {
    */
   async compareVersion(appId: number, actionId: number, versionId: number, against: string): Promise<ActionComparison> {
     const side = parseSide(against);
-    const master = pickAuthoredFields(await findAction(this.options.db.manager, appId, actionId));
+    const master = pickAuthoredFields(await requireAction(this.options.db.manager, appId, actionId));
     const from = await this.readState(actionId, master, versionId);
     return compareStates(appId, from, await this.readState(actionId, master, side));
   }
@@ -126,9 +126,9 @@ export class ActionComparisons {
    */
   async compareLive(appId: number, actionId: number): Promise<ActionComparison> {
     const { db } = this.options;
-    const foundAction = await findAction(db.manager, appId, actionId);
+    const foundAction = await requireAction(db.manager, appId, actionId);
     const master =
-      foundAction.masterId === null ? foundAction : await findAction(db.manager, appId, foundAction.masterId);
+      foundAction.masterId === null ? foundAction : await requireAction(db.manager, appId, foundAction.masterId);
     const production = await this.readProduction(master.id);
     const stateOf = (side: ComparedVersionSelector, row: ActionRow): ActionState => ({
       side,

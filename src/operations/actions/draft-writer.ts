@@ -5,7 +5,7 @@ import { ActionRow } from "../../data/action.js";
 import type { StoredAsset } from "../../data/action-types.js";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { ACTIONS_MAX_BYTES } from "../../limits.js";
+import { ACTIONS_PER_APP_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { type ActionInput, omitActionSourceIfNull } from "../../rules/action-input.js";
 import { isStoredScript, type StoredScriptAsset } from "../../rules/packages.js";
@@ -13,7 +13,7 @@ import { computeNextUpdatedAt } from "../../rules/precondition.js";
 import type { TriggerEndpoints } from "../http/endpoints.js";
 import { writeRoutes } from "../http/routes.js";
 import type { ScriptQuota } from "../packages/script-quota.js";
-import { type AuditRecord, recordChange } from "../records/audit.js";
+import { type NewAuditEntry, recordChange } from "../records/audit.js";
 import {
   assignAuthoredFields,
   createNameTakenError,
@@ -38,10 +38,10 @@ function findAddedScripts(assets: readonly StoredAsset[], before: readonly Store
  * Returns an audit entry for each script that a change of the draft adds to the action.
  * @param before scripts that the action had before the change
  */
-export function createAddedScriptAuditRecords(
+export function createAddedScriptAuditEntries(
   { assets }: Pick<ActionRow, "assets">,
   before: readonly StoredAsset[],
-): AuditRecord[] {
+): NewAuditEntry[] {
   return findAddedScripts(assets, before).map(({ name, version = null, licence = null, integrity }) => ({
     type: "appAction.v3.dependency",
     data: { dependency: name, version, licence, integrity },
@@ -62,7 +62,7 @@ const sizeOf = ({ code, source }: Pick<ActionInput, "code" | "source">): number 
  * accepted. The transaction must have locked the app.
  * @param row the stored draft or live version; without an ID if it is new
  * @param after the values that will be written to the row
- * @throws REQUEST_INVALID if the total exceeds ACTIONS_MAX_BYTES
+ * @throws REQUEST_INVALID if the total exceeds ACTIONS_PER_APP_MAX_BYTES
  */
 export async function checkTotalActionSize(
   manager: EntityManager,
@@ -74,8 +74,8 @@ export async function checkTotalActionSize(
   if (code !== undefined && size <= sizeOf({ code, ...omitActionSourceIfNull(source) })) return;
   const [others] = await rows<{ bytes: number }>(manager, SUM_OTHER_ACTIONS_BYTES, [appId, id ?? 0]);
   const total = others!.bytes + size;
-  if (total <= ACTIONS_MAX_BYTES) return;
-  const message = `the actions of one app can use at most ${ACTIONS_MAX_BYTES} bytes; this change would make ${total}`;
+  if (total <= ACTIONS_PER_APP_MAX_BYTES) return;
+  const message = `the actions of one app can use at most ${ACTIONS_PER_APP_MAX_BYTES} bytes; this change would make ${total}`;
   throw new ActionError("REQUEST_INVALID", message);
 }
 
@@ -113,7 +113,7 @@ export class DraftWriter {
     const { id: actionId, name } = row;
     await storeDraftVersion(manager, this.options.log, row, { ...caller, occasion: "create" });
     const entry = { appId, type: "appAction.v3.create", actionId, data: { name } };
-    await recordChange(manager, caller, entry, createAddedScriptAuditRecords(row, []));
+    await recordChange(manager, caller, entry, createAddedScriptAuditEntries(row, []));
     return row;
   }
 
@@ -133,7 +133,7 @@ export class DraftWriter {
     const { appId, id: actionId } = row;
     await storeDraftVersion(manager, this.options.log, row, { ...caller, occasion: "update" });
     const entry = { appId, type: "appAction.v3.update", actionId, data: { fields } };
-    await recordChange(manager, caller, entry, createAddedScriptAuditRecords(row, before));
+    await recordChange(manager, caller, entry, createAddedScriptAuditEntries(row, before));
     return row;
   }
 }

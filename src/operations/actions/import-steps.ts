@@ -59,15 +59,15 @@ const scriptListText = (assets: readonly StoredAsset[]) =>
 const hasSameScripts = (left: readonly StoredAsset[], right: readonly StoredAsset[]) =>
   scriptListText(left) === scriptListText(right);
 
-export const actionNameOrNull = (data: unknown): string | null =>
+export const getActionNameOrNull = (data: unknown): string | null =>
   isObject(data) && typeof data["name"] === "string" ? data["name"] : null;
 
 /**
  * Returns the names of the actions in a document. Leaves out names with a NUL character, which PostgreSQL cannot store.
  * The validation of the actions rejects these names later.
  */
-export const storableActionNames = (all: readonly unknown[]): string[] =>
-  all.map(actionNameOrNull).filter((name): name is string => name !== null && !name.includes("\0"));
+export const listStorableActionNames = (all: readonly unknown[]): string[] =>
+  all.map(getActionNameOrNull).filter((name): name is string => name !== null && !name.includes("\0"));
 
 interface ActionImporterOptions {
   db: Db;
@@ -110,7 +110,7 @@ export class ActionImporter {
     const { db, validation, packages } = this.options;
     const entries: ImportedAction[] = [];
     for (const data of all) {
-      const [name] = storableActionNames([data]);
+      const [name] = listStorableActionNames([data]);
       const where = { appId: author.appId, name: name ?? "", masterId: IsNull(), actionVersion: "v3" };
       const row = name === undefined ? null : await db.getRepository(ActionRow).findOneBy(where);
       const exportedAssets = await packages.readExportedAssets(isObject(data) ? data["assets"] : undefined);

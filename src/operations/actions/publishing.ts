@@ -15,7 +15,7 @@ import {
   type Action,
   assignAuthoredFields,
   type ConvertActionRow,
-  type DraftTarget,
+  type DraftChangeTarget,
   findLiveVersion,
   type LockDraft,
   pickAuthoredFields,
@@ -24,11 +24,11 @@ import {
   writeActionRow,
 } from "./action-rows.js";
 import type { ActionValidation } from "./action-validation.js";
-import { checkTotalActionSize, createAddedScriptAuditRecords, type DraftWriter } from "./draft-writer.js";
+import { checkTotalActionSize, createAddedScriptAuditEntries, type DraftWriter } from "./draft-writer.js";
 import { rethrowWithStatus } from "./failures.js";
 import { markVersionPublished, wasDraftStatePublished } from "./versions.js";
 
-export interface PublishRequest extends DraftTarget {
+export interface PublishRequest extends DraftChangeTarget {
   /** True if the caller states that the tests of the draft have passed. */
   tested: boolean;
 }
@@ -99,7 +99,7 @@ export class ActionPublisher {
     // Throws if a package is no longer available, because a run could not load this package.
     const publishedAction = validation.validatePublish(master, resolved);
     // The draft must have the same scripts as its live version, so a new script is first saved as a new version of the draft.
-    if (createAddedScriptAuditRecords(publishedAction, master.assets).length > 0)
+    if (createAddedScriptAuditEntries(publishedAction, master.assets).length > 0)
       await draftWriter.replace(manager, caller, master, publishedAction);
     const currentLiveVersion = await findLiveVersion(manager, id);
     await checkTotalActionSize(manager, currentLiveVersion ?? { appId }, pickAuthoredFields(master));
@@ -126,7 +126,7 @@ export class ActionPublisher {
     return transactWithAppLock(db, target.appId, (manager) => this.publishResolved(manager, caller, target, resolved));
   }
 
-  private async unpublishLocked(manager: EntityManager, caller: Caller, target: DraftTarget): Promise<void> {
+  private async unpublishLocked(manager: EntityManager, caller: Caller, target: DraftChangeTarget): Promise<void> {
     const { appId, id } = target;
     const { name } = await this.options.lockDraft(manager, target, "CANNOT_UPDATE_PRODUCTION");
     const liveVersion = await findLiveVersion(manager, id);
@@ -161,7 +161,7 @@ export class ActionPublisher {
    * Deletes the live version of a draft.
    * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION, ACTION_CHANGED, ACTION_NOT_PUBLISHED
    */
-  unpublish(caller: Caller, target: DraftTarget): Promise<void> {
+  unpublish(caller: Caller, target: DraftChangeTarget): Promise<void> {
     const { db } = this.options;
     const unpublishDraft = (manager: EntityManager) => this.unpublishLocked(manager, caller, target);
     return runAppChangeInTurn(db, target.appId, () => db.transaction(unpublishDraft));

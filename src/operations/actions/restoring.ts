@@ -11,15 +11,15 @@ import { transactWithAppLock } from "../settings/app-lock.js";
 import {
   type Action,
   type ConvertActionRow,
-  type DraftTarget,
+  type DraftChangeTarget,
   findLiveVersion,
   type LockDraft,
   readDraft,
 } from "./action-rows.js";
 import type { ActionValidation, ValidatedAction } from "./action-validation.js";
-import { createAddedScriptAuditRecords, type DraftWriter } from "./draft-writer.js";
+import { createAddedScriptAuditEntries, type DraftWriter } from "./draft-writer.js";
 import { rethrowWithStatus } from "./failures.js";
-import { findVersion, type StoredVersion, storeDraftVersion } from "./versions.js";
+import { requireActionVersion, type StoredActionVersion, storeDraftVersion } from "./versions.js";
 
 export interface DraftRestoreResult {
   action: Action & { isPublished: boolean };
@@ -48,7 +48,7 @@ export class DraftRestorer {
   private async validateVersion(
     manager: EntityManager,
     row: ActionRow,
-    { id, data }: StoredVersion,
+    { id, data }: StoredActionVersion,
     resolved: ResolvedDependencies,
   ): Promise<ValidatedAction> {
     return this.options.validation.validateRestore(manager, row, data, resolved).catch((error: unknown) => {
@@ -63,14 +63,14 @@ export class DraftRestorer {
   private async restoreResolved(
     manager: EntityManager,
     caller: Caller,
-    target: DraftTarget,
+    target: DraftChangeTarget,
     versionId: number,
     resolved: ResolvedDependencies,
   ): Promise<DraftRestoreResult> {
     const { draftWriter, log, convertRow, lockDraft } = this.options;
     const { appId, id: actionId } = target;
     const row = await lockDraft(manager, target, "CANNOT_RESTORE_PRODUCTION");
-    const version = await findVersion(manager, actionId, versionId);
+    const version = await requireActionVersion(manager, actionId, versionId);
     const restoredAction = await this.validateVersion(manager, row, version, resolved);
     const { personId } = caller;
     const preRestoreVersionId = await storeDraftVersion(manager, log, row, { occasion: "pre-restore", personId });
@@ -78,18 +78,18 @@ export class DraftRestorer {
     await draftWriter.store(manager, row, restoredAction);
     const ids = { restoredFromVersionId: versionId, preRestoreVersionId };
     const entry = { appId, type: "appAction.v3.restore", actionId, data: ids };
-    await recordChange(manager, caller, entry, createAddedScriptAuditRecords(row, before));
+    await recordChange(manager, caller, entry, createAddedScriptAuditEntries(row, before));
     const isPublished = (await findLiveVersion(manager, actionId)) !== null;
     return { action: { ...convertRow(row), isPublished }, ...ids };
   }
 
-  private async prepareAndRestore(caller: Caller, target: DraftTarget, versionId: number) {
+  private async prepareAndRestore(caller: Caller, target: DraftChangeTarget, versionId: number) {
     const { db, validation } = this.options;
     const { appId, id } = target;
     const resolvePackages = async () => {
       const row = await readDraft(db, target);
       if (!row) return NO_RESOLVED_DEPENDENCIES;
-      const { data } = await findVersion(db.manager, id, versionId);
+      const { data } = await requireActionVersion(db.manager, id, versionId);
       return validation.prepareRestore({ caller, appId }, data, row);
     };
     // Ignores an error here: the transaction below makes the same checks again, and throws the error.
@@ -104,7 +104,7 @@ export class DraftRestorer {
    * @throws ActionError ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_RESTORE_PRODUCTION, ACTION_CHANGED, VERSION_NOT_FOUND, NAME_ALREADY_EXISTS,
    *   RESTORE_FAILED (also for a version that is invalid by the current rules), REQUEST_INVALID if the app's actions together are too large
    */
-  restore(caller: Caller, target: DraftTarget, versionId: number): Promise<DraftRestoreResult> {
+  restore(caller: Caller, target: DraftChangeTarget, versionId: number): Promise<DraftRestoreResult> {
     return rethrowWithStatus("RESTORE_FAILED", this.options.log, this.prepareAndRestore(caller, target, versionId));
   }
 }

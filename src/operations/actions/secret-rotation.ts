@@ -4,14 +4,14 @@ import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import type { TriggerEndpoints } from "../http/endpoints.js";
 import { recordChange } from "../records/audit.js";
-import type { DraftTarget, LockDraft } from "./action-rows.js";
+import type { DraftChangeTarget, LockDraft } from "./action-rows.js";
 
 /**
  * Replaces the secret of a draft and its live version by a new one. URLs with the old secret stop working immediately.
  * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION for the ID of a live version, TRIGGER_NOT_ALLOWED
  *   if the action has no HTTP trigger with a secret
  */
-export type SecretRotation = (caller: Caller, target: DraftTarget) => Promise<void>;
+export type RotateHttpTriggerSecret = (caller: Caller, target: DraftChangeTarget) => Promise<void>;
 
 interface SecretRotationOptions {
   db: Db;
@@ -19,7 +19,7 @@ interface SecretRotationOptions {
   lockDraft: LockDraft;
 }
 
-export function createSecretRotation({ db, endpoints, lockDraft }: SecretRotationOptions): SecretRotation {
+export function createHttpTriggerSecretRotator({ db, endpoints, lockDraft }: SecretRotationOptions): RotateHttpTriggerSecret {
   return (caller, target) =>
     db.transaction(async (manager) => {
       const { id, appId, name, triggers } = await lockDraft(manager, target, "CANNOT_UPDATE_PRODUCTION");

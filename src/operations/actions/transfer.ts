@@ -17,10 +17,10 @@ import { transactWithAppLock } from "../settings/app-lock.js";
 import {
   type ActionImporter,
   type ActionImportStep,
-  actionNameOrNull,
+  getActionNameOrNull,
   type ExportedAction,
   type ImportedAction,
-  storableActionNames,
+  listStorableActionNames,
   toExportedAction,
 } from "./import-steps.js";
 
@@ -101,13 +101,13 @@ export class ActionTransfer {
 
   private async planOf(manager: EntityManager, appId: number, entries: ImportedAction[]): Promise<ValidatedImport> {
     const { steps } = this.options;
-    const knownActions = await steps.lock(manager, appId, storableActionNames(entries.map(({ data }) => data)));
+    const knownActions = await steps.lock(manager, appId, listStorableActionNames(entries.map(({ data }) => data)));
     const rewrittenIds = [...knownActions.values()].map(({ id }) => id);
     const seenNames = new Set<string>();
     const claimRoutes = createDuplicateRouteCheck();
     const plan: ValidatedImport = { steps: [], faults: [], retryAfter: 0 };
     for (const [index, entry] of entries.entries()) {
-      const name = actionNameOrNull(entry.data);
+      const name = getActionNameOrNull(entry.data);
       try {
         if (name !== null && seenNames.has(name)) {
           throw new ActionError(

@@ -14,7 +14,7 @@ import { omitActionSourceMap } from "../../rules/action-source.js";
 import type { AddAssetUrls } from "../../rules/packages.js";
 import { parseLimitAndOffset } from "../../rules/page.js";
 import { listStoredScriptHashes } from "../packages/kept-scripts.js";
-import { findAction, findLiveVersion, isStorableId, pickAuthoredFields } from "./action-rows.js";
+import { requireAction, findLiveVersion, isStorableId, pickAuthoredFields } from "./action-rows.js";
 
 /** Reason for saving a version: after the draft was created ("create") or updated ("update"), or before a restore ("pre-restore"). */
 export type ActionVersionReason = "create" | "update" | "pre-restore";
@@ -59,7 +59,7 @@ export interface Version extends VersionHead {
   data: Snapshot;
 }
 
-export interface StoredVersion extends VersionHead {
+export interface StoredActionVersion extends VersionHead {
   data: StoredDraftSnapshot;
 }
 
@@ -185,7 +185,7 @@ const toVersionHead = ({ id, createdAt, userId, user, commitId }: VersionHeadRow
 });
 
 /** Reads one version of an action with its snapshot. @throws ActionError VERSION_NOT_FOUND */
-export async function findVersion(executor: SqlClient, actionId: number, versionId: number): Promise<StoredVersion> {
+export async function requireActionVersion(executor: SqlClient, actionId: number, versionId: number): Promise<StoredActionVersion> {
   const sql = `SELECT ${VERSION_HEAD_COLUMNS}, version.data ${FROM_VERSIONS} WHERE version.action_id = $1 AND version.id = $2`;
   const [versionRows] = isStorableId(versionId)
     ? await rows<VersionHeadRow & { data: StoredDraftSnapshot }>(executor, sql, [actionId, versionId])
@@ -220,7 +220,7 @@ export class ActionVersions {
   ): Promise<{ versions: VersionSummary[]; pagination: VersionPagination }> {
     const { db } = this.options;
     const { limit, offset } = parseLimitAndOffset(options, VERSIONS_PER_PAGE_DEFAULT, VERSIONS_PER_PAGE_MAX);
-    await findAction(db.manager, appId, actionId);
+    await requireAction(db.manager, appId, actionId);
     const [chosen, order] = options.published ? PUBLISHED_VERSIONS : ALL_VERSIONS;
     const [count] = await rows<{ total: number }>(
       db,
@@ -247,8 +247,8 @@ export class ActionVersions {
   /** Returns one version with its snapshot. @throws ACTION_NOT_FOUND, ACTION_NOT_V3, VERSION_NOT_FOUND */
   async get(appId: number, actionId: number, versionId: number): Promise<Version> {
     const { db, addressed } = this.options;
-    await findAction(db.manager, appId, actionId);
-    const { data, ...head } = await findVersion(db, actionId, versionId);
+    await requireAction(db.manager, appId, actionId);
+    const { data, ...head } = await requireActionVersion(db, actionId, versionId);
     const { source, ...snapshot } = data;
     const shownSourceOrNull = omitActionSourceIfNull(source ? omitActionSourceMap(source) : null);
     return { ...head, data: { ...snapshot, ...shownSourceOrNull, assets: addressed(data.assets) } };

@@ -25,7 +25,7 @@ const MAX_LISTED_DELIVERIES = 20;
 const MAX_MESSAGES_PER_MINUTE = 10;
 
 /** The alert rule to change, and the ETags that the request accepts (`If-Match`). */
-export interface AlertRuleTarget {
+export interface AlertRuleChangeTarget {
   appId: number;
   id: number;
   precondition?: ExpectedETags;
@@ -42,7 +42,7 @@ interface AlertRulesOptions {
  * Locks the alert rule until the transaction ends, and returns it.
  * @throws NOT_FOUND, RESOURCE_CHANGED
  */
-async function lockRule(manager: EntityManager, { appId, id, precondition }: AlertRuleTarget): Promise<AlertRule> {
+async function lockRule(manager: EntityManager, { appId, id, precondition }: AlertRuleChangeTarget): Promise<AlertRule> {
   const sql = "SELECT FROM alert_rule WHERE app_id = $1 AND id = $2 FOR NO KEY UPDATE";
   if ((await rows(manager, sql, [appId, id])).length === 0) throw new ActionError("NOT_FOUND", "no such alert");
   const [rule] = await readAlertRules(manager, appId, id);
@@ -132,7 +132,7 @@ export class AlertRules {
   /** Returns false, and changes nothing, if another request changes the rule at the same time. */
   private async tryUpdate(
     caller: Caller,
-    { appId, id, precondition }: AlertRuleTarget,
+    { appId, id, precondition }: AlertRuleChangeTarget,
     body: unknown,
   ): Promise<boolean> {
     const before = await this.find(appId, id);
@@ -151,13 +151,13 @@ export class AlertRules {
    * Changes an alert rule and resets its state. Fields that are missing in `body` keep their values.
    * @throws the errors of `create`, NOT_FOUND, RESOURCE_CHANGED
    */
-  async update(caller: Caller, target: AlertRuleTarget, body: unknown): Promise<AlertRule> {
+  async update(caller: Caller, target: AlertRuleChangeTarget, body: unknown): Promise<AlertRule> {
     while (!(await this.tryUpdate(caller, target, body)));
     return this.find(target.appId, target.id);
   }
 
   /** Deletes an alert rule. @throws NOT_FOUND, RESOURCE_CHANGED */
-  async remove(caller: Caller, target: AlertRuleTarget): Promise<void> {
+  async remove(caller: Caller, target: AlertRuleChangeTarget): Promise<void> {
     const { appId, id } = target;
     await this.writeRule(caller, appId, "delete", async (manager) => {
       await lockRule(manager, target);

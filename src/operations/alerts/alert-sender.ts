@@ -4,7 +4,7 @@
  */
 import { rows, type SqlClient } from "../../data/database.js";
 import type { AlertChannel } from "../../rules/alert-input.js";
-import type { SendAppNotice } from "../communicate/notices.js";
+import type { QueueAppEmail } from "../communicate/notices.js";
 import { QUEUED_ALERT_CHANNEL } from "./alert-rows.js";
 import { type AlertFacts, composeAlertBody, composeMailText } from "./alert-texts.js";
 
@@ -20,7 +20,7 @@ const INSERT_DELIVERY = `
   INSERT INTO alert_delivery (app_id, rule_id, channel, setting, body, status, detail, due_at, give_up_at)
   VALUES ($1, $2, $3, $4, $5, $6, $7, CASE WHEN $6 = 'queued' THEN now() END, now() + interval '24 hours')`;
 
-export function createAlertSender(options: { notice: SendAppNotice; baseUrl: string }): SendAlert {
+export function createAlertSender(options: { notice: QueueAppEmail; baseUrl: string }): SendAlert {
   const { notice, baseUrl } = options;
   return async (executor, { channel, to, setting }, facts) => {
     const body = composeAlertBody(facts, baseUrl);

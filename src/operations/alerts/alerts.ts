@@ -4,7 +4,7 @@ import type { Db } from "../../data/database.js";
 import { createAddressCheckedConnections } from "../../engine/checked-connections.js";
 import { isPublicAddress } from "../../engine/egress-proxy.js";
 import { selectHostResolver } from "../../engine/public-lookup.js";
-import type { SendAppNotice } from "../communicate/notices.js";
+import type { QueueAppEmail } from "../communicate/notices.js";
 import type { Settings } from "../settings/settings.js";
 import { AlertDeliverer } from "./alert-delivery.js";
 import { AlertRules } from "./alert-rules.js";
@@ -18,7 +18,7 @@ export type Alerts = ReturnType<typeof createAlertModules>;
 export function createAlertModules(options: {
   db: Db;
   settings: Settings;
-  notice: SendAppNotice;
+  notice: QueueAppEmail;
   allowPrivateNetwork: boolean;
   baseUrl: string;
   now: () => number;

@@ -11,7 +11,7 @@ import { type ExpectedETags, NEXT_UPDATED_AT_SQL } from "../../rules/preconditio
 import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 
 /** The app to change. If the app's ETag is not in `precondition`, the change is rejected. */
-export interface AppTarget {
+export interface AppChangeTarget {
   appId: number;
   precondition?: ExpectedETags;
 }

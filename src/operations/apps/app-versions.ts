@@ -7,7 +7,7 @@ import { AppRow } from "../../data/app.js";
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { type Person, personJsonSql } from "../../data/person.js";
 import { ActionError } from "../../errors.js";
-import { APP_VERSIONS_MAX, VERSIONS_PER_PAGE_DEFAULT, VERSIONS_PER_PAGE_MAX } from "../../limits.js";
+import { VERSIONS_PER_APP_MAX, VERSIONS_PER_PAGE_DEFAULT, VERSIONS_PER_PAGE_MAX } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { createAppUpdateEvent } from "../../rules/app-events.js";
 import { parseLimitAndOffset } from "../../rules/page.js";
@@ -20,7 +20,7 @@ import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { transactWithAppLock } from "../settings/app-lock.js";
 import { deleteUnusedOauthTokens } from "../settings/secret-values.js";
 import { recordSettingsChangeTime, type Settings, type StoredSetting } from "../settings/settings.js";
-import { type AppTarget, parseAppChanges, pickSnapshotFields, writeAppChanges } from "./app-fields.js";
+import { type AppChangeTarget, parseAppChanges, pickSnapshotFields, writeAppChanges } from "./app-fields.js";
 
 /**
  * Reason for a snapshot: a caller's request ("create"), the publishing of the app ("publish"), or a restore, which first stores the current
@@ -89,7 +89,7 @@ const SELECT_SNAPSHOT_SIZE = `
 
 const DELETE_OLD_VERSIONS = `
   DELETE FROM app_version WHERE app_id = $1 AND id <=
-    (SELECT id FROM app_version WHERE app_id = $1 ORDER BY id DESC OFFSET ${APP_VERSIONS_MAX} LIMIT 1)`;
+    (SELECT id FROM app_version WHERE app_id = $1 ORDER BY id DESC OFFSET ${VERSIONS_PER_APP_MAX} LIMIT 1)`;
 
 function toAppVersion({ id, createdAt, userId, user, action, name }: SummaryRow): AppVersion {
   return { id, createdAt: createdAt.toISOString(), userId, user, action, name: name && JSON.parse(name) };
@@ -117,7 +117,7 @@ async function storeAppSnapshot(
 }
 
 /**
- * Stores a snapshot of an app, and deletes the oldest versions above APP_VERSIONS_MAX. Call this function in the transaction that changes
+ * Stores a snapshot of an app, and deletes the oldest versions above VERSIONS_PER_APP_MAX. Call this function in the transaction that changes
  * the app, after this transaction has locked the app. Returns the ID of the new version.
  */
 export async function createAppSnapshot(
@@ -236,7 +236,7 @@ export class AppVersions {
    * not contain. Protected settings do not change. Takes a snapshot of the previous state first.
    * @throws ActionError VERSION_NOT_FOUND, RESOURCE_CHANGED
    */
-  async restore(caller: Caller, { appId, precondition }: AppTarget, versionId: number): Promise<void> {
+  async restore(caller: Caller, { appId, precondition }: AppChangeTarget, versionId: number): Promise<void> {
     const { db, checkTag } = this.options;
     await this.findVersion(appId, versionId);
     await transactWithAppLock(db, appId, async (manager) => {

@@ -16,7 +16,7 @@ import type { LogEvents } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { transactWithAppLock } from "../settings/app-lock.js";
 import type { Settings } from "../settings/settings.js";
-import { type AppChanges, type AppTarget, parseAppChanges, writeAppChanges } from "./app-fields.js";
+import { type AppChanges, type AppChangeTarget, parseAppChanges, writeAppChanges } from "./app-fields.js";
 import { createAppSnapshot } from "./app-versions.js";
 
 /** An app without its settings. Times are ISO 8601. */
@@ -109,7 +109,7 @@ export class Apps {
       await logEvents.emit(manager, caller, appId, createAppUpdateEvent(auditedFields));
   }
 
-  private async setPublished(caller: Caller, { appId, precondition }: AppTarget, published: boolean): Promise<App> {
+  private async setPublished(caller: Caller, { appId, precondition }: AppChangeTarget, published: boolean): Promise<App> {
     const { db, credentials } = this.options;
     await transactWithAppLock(db, appId, async (manager) => {
       await this.checkTag(manager, appId, precondition);
@@ -160,7 +160,7 @@ export class Apps {
    * Changes the app's fields. Ignores `settings` and read-only fields in the body.
    * @throws REQUEST_INVALID, RESOURCE_CHANGED
    */
-  async update(caller: Caller, { appId, precondition }: AppTarget, body: unknown): Promise<App> {
+  async update(caller: Caller, { appId, precondition }: AppChangeTarget, body: unknown): Promise<App> {
     const changes = parseAppChanges(body, { asAdmin: mayPerformOnApp(caller, "administrate", appId) });
     await transactWithAppLock(this.options.db, appId, async (manager) => {
       await this.checkTag(manager, appId, precondition);
@@ -173,7 +173,7 @@ export class Apps {
    * Changes the app's fields, and its public and private settings, in one transaction. Ignores protected settings in the body.
    * @throws REQUEST_INVALID, SETTINGS_INVALID, RESOURCE_CHANGED
    */
-  async administrate(caller: Caller, { appId, precondition }: AppTarget, body: unknown): Promise<App> {
+  async administrate(caller: Caller, { appId, precondition }: AppChangeTarget, body: unknown): Promise<App> {
     const { db, settings } = this.options;
     const changes = parseAppChanges(body, { asAdmin: true });
     const input = isObject(body) && Object.hasOwn(body, "settings") ? body["settings"] : {};
@@ -187,12 +187,12 @@ export class Apps {
   }
 
   /** Publishes the app, and takes a snapshot of its fields and settings. @throws RESOURCE_CHANGED */
-  publish(caller: Caller, target: AppTarget) {
+  publish(caller: Caller, target: AppChangeTarget) {
     return this.setPublished(caller, target, true);
   }
 
   /** Unpublishes the app. @throws RESOURCE_CHANGED */
-  unpublish(caller: Caller, target: AppTarget) {
+  unpublish(caller: Caller, target: AppChangeTarget) {
     return this.setPublished(caller, target, false);
   }
 

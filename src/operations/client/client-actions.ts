@@ -119,7 +119,7 @@ const canClientRun = (row: ClientActionRow, copy: DraftOrLive): boolean =>
  * nor on analytics events.
  * @throws ActionError ACTION_NOT_FOUND, APP_NOT_PUBLISHED, ACTION_NOT_V3, ACTION_INACTIVE, TRIGGER_NOT_ALLOWED
  */
-export async function findActionOfReportedRun(
+export async function requireActionOfReportedRun(
   db: SqlClient,
   { copy }: Caller,
   appId: number,

@@ -7,7 +7,7 @@ import { runInBackground } from "../../background.js";
 import type { DraftOrLive } from "../../data/action-types.js";
 import { rows, type SqlClient } from "../../data/database.js";
 import type { DatabaseNotifications } from "../../engine/notifications.js";
-import { createLiveSource, type LiveSource } from "../records/live-source.js";
+import { createSubscriptionSource, type SubscriptionSource } from "../records/subscription-source.js";
 import type { ClientAction, ClientActions } from "./client-actions.js";
 
 /**
@@ -55,7 +55,7 @@ export interface ClientActionFeed {
   /**
    * Subscribes to active actions with an analytics trigger and the environment `client` or `any`. `copy` selects drafts or live versions.
    */
-  follow(appId: number, copy: DraftOrLive): LiveSource<ClientActionUpdate>;
+  follow(appId: number, copy: DraftOrLive): SubscriptionSource<ClientActionUpdate>;
 }
 
 function getOrCreateSnapshot(audience: FeedSubscribers, actionsById: Map<number, ClientAction>): ClientActionUpdate {
@@ -152,7 +152,7 @@ export function createClientActionFeed(options: {
 
   return {
     follow: (appId, copy) =>
-      createLiveSource<ClientActionUpdate>(appId, (listener) => {
+      createSubscriptionSource<ClientActionUpdate>(appId, (listener) => {
         const audience = audienceOf(appId, copy);
         audience.listeners.add(listener);
         // If the actions have not been read yet, the subscriber gets the snapshot after the first read.

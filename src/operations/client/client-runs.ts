@@ -17,7 +17,7 @@ import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { BROWSER_REPORT_GRACE_MS, createBrowserRunEndRecord, createFailedOutcome } from "../runs/outcomes.js";
 import { insertRunByActionId } from "../runs/run-inserts.js";
 import type { RunRepository } from "../runs/run-repository.js";
-import { type ClientActions, findActionOfReportedRun } from "./client-actions.js";
+import { type ClientActions, requireActionOfReportedRun } from "./client-actions.js";
 
 /**
  * A page's report of a run in the browser. For the start, `body` is `{payload}`; for the end, `{payload, result?,
@@ -142,11 +142,11 @@ export class ClientRuns {
 
   /**
    * Inserts the run, unless a report with the same idempotency key has inserted the run before. @throws the errors of
-   * `findActionOfReportedRun`
+   * `requireActionOfReportedRun`
    */
   private async acceptReport(manager: SqlClient, caller: Caller, report: ClientRunReport, payload: string) {
     const { appId, actionId, idempotencyKey } = report;
-    const { triggers } = await findActionOfReportedRun(manager, caller, appId, actionId);
+    const { triggers } = await requireActionOfReportedRun(manager, caller, appId, actionId);
     const trigger: TriggerType = triggers.some((trigger) => trigger.trigger === "analytics") ? "analytics" : "manual";
     const { copy, personId, credentialId } = caller;
     const run = { appId, actionId, copy, trigger, payload, personId, credentialId, idempotencyKey };

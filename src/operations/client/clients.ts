@@ -4,7 +4,7 @@
  */
 import type { Logger } from "pino";
 import type { Db } from "../../data/database.js";
-import type { DiskSpace } from "../../engine/disk-space.js";
+import type { DiskSpaceMonitor } from "../../engine/disk-space.js";
 import type { DatabaseNotifications } from "../../engine/notifications.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { createRateLimitError } from "../../errors.js";
@@ -43,7 +43,7 @@ export function createClientModules(options: {
   repository: RunRepository;
   logEvents: LogEvents;
   receivedDataLimiter: ReceivedDataLimiter;
-  diskSpace: DiskSpace;
+  diskSpace: DiskSpaceMonitor;
   addAssetUrls: AddAssetUrls;
   /** Returns the app user who is signed in to the caller's page. */
   userOf: FindAppUser;

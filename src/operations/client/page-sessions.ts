@@ -3,13 +3,13 @@
  * read the page's token. So the token is valid only for this app, and expires soon.
  */
 import { type Db, rows, type SqlClient } from "../../data/database.js";
-import type { DiskSpace } from "../../engine/disk-space.js";
+import type { DiskSpaceMonitor } from "../../engine/disk-space.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, createRateLimitError } from "../../errors.js";
 import {
   NEW_VISITOR_SESSIONS_PER_ADDRESS_AND_MINUTE,
-  PAGE_VIEWS_PER_APP_AND_MINUTE,
-  PAGE_VIEWS_PER_VIEWER_AND_MINUTE,
+  LOGGED_PAGE_VIEWS_PER_APP_AND_MINUTE,
+  LOGGED_PAGE_VIEWS_PER_VIEWER_AND_MINUTE,
   RATE_WINDOW_MS,
   VISITOR_SESSION_LIFETIME_MS,
 } from "../../limits.js";
@@ -18,7 +18,7 @@ import { getAddressBlock } from "../../rules/address-block.js";
 import { createAppViewEvent } from "../../rules/app-events.js";
 import type { Credentials, NewCredential } from "../access/credentials.js";
 import { generateSecret, generateToken, hashToken } from "../access/tokens.js";
-import type { LogEventEmitter, LogEvents } from "../records/log-events.js";
+import type { LogEventCause, LogEvents } from "../records/log-events.js";
 import { createVisitorSessionPruner, hashVisitorAddress } from "./visitors.js";
 
 const PREVIEW_LIFETIME_MS = 2 * 60 * 60 * 1000;
@@ -54,7 +54,7 @@ interface PageSessionsOptions {
   db: Db;
   credentials: Credentials;
   logEvents: LogEvents;
-  diskSpace: DiskSpace;
+  diskSpace: DiskSpaceMonitor;
 }
 
 export class PageSessions {
@@ -63,16 +63,16 @@ export class PageSessions {
     windowMs: RATE_WINDOW_MS,
   });
   private readonly viewerBucket = createTokenBucket({
-    limit: PAGE_VIEWS_PER_VIEWER_AND_MINUTE,
+    limit: LOGGED_PAGE_VIEWS_PER_VIEWER_AND_MINUTE,
     windowMs: RATE_WINDOW_MS,
   });
   private readonly removeOldestVisitors = createVisitorSessionPruner();
-  private readonly viewBucket = createTokenBucket({ limit: PAGE_VIEWS_PER_APP_AND_MINUTE, windowMs: RATE_WINDOW_MS });
+  private readonly viewBucket = createTokenBucket({ limit: LOGGED_PAGE_VIEWS_PER_APP_AND_MINUTE, windowMs: RATE_WINDOW_MS });
 
   constructor(private readonly options: PageSessionsOptions) {}
 
   /** Logs that a page was opened, unless too many pages were opened (by this viewer or in the app) or the disk is nearly full. */
-  private async emitView(executor: SqlClient, emitter: LogEventEmitter, appId: number, viewer: string): Promise<void> {
+  private async emitView(executor: SqlClient, emitter: LogEventCause, appId: number, viewer: string): Promise<void> {
     const { logEvents, diskSpace } = this.options;
     if (
       diskSpace.level() !== "enough" ||

@@ -13,7 +13,7 @@ import { DeliveryReports } from "./delivery-reports.js";
 import { MessageDestinations, type OperatorMailServer } from "./destinations.js";
 import { createEmailDelivery } from "./email-delivery.js";
 import { Messages } from "./messages.js";
-import { createAppNoticeSender } from "./notices.js";
+import { createAppEmailQueuer } from "./notices.js";
 import { Outbox } from "./outbox.js";
 import { OutboxWriter } from "./outbox-writer.js";
 import { MessageSender } from "./sender.js";
@@ -80,7 +80,7 @@ export function createMessagingModules(options: {
   return {
     messages: new Messages({ db, outbox, outboxWriter, now }),
     outboxWriter,
-    notice: createAppNoticeSender({ outbox, destinations, now }),
+    notice: createAppEmailQueuer({ outbox, destinations, now }),
     reports: new DeliveryReports({ db, destinations, logEvents }),
     sender,
     /**

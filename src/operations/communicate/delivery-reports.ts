@@ -16,7 +16,7 @@ import type { LogEvents } from "../records/log-events.js";
 import type { MessageDestinations } from "./destinations.js";
 import type { MessageKind, MessageStatus, Recipient } from "./outbox.js";
 import { createBodySignature } from "./sms-delivery.js";
-import { createMessageEventData, createMessageEventEmitter, EVENT_TYPE_BY_MESSAGE_STATUS } from "./status-events.js";
+import { createMessageEventData, toMessageEventCause, EVENT_TYPE_BY_MESSAGE_STATUS } from "./status-events.js";
 
 /** Request of a provider with delivery reports. `body` is not parsed yet, because the signature covers its exact bytes. */
 export interface DeliveryReportRequest {
@@ -209,7 +209,7 @@ export class DeliveryReports {
       ({ address }) => report.recipient === null || address === report.recipient,
     );
     const data = createMessageEventData(id, reportedRecipients, detail);
-    await this.options.logEvents.emit(executor, createMessageEventEmitter(message), appId, { type, data });
+    await this.options.logEvents.emit(executor, toMessageEventCause(message), appId, { type, data });
     return true;
   }
 

@@ -122,7 +122,7 @@ export async function listMessages(
 }
 
 /** Returns one message with its content. @throws NOT_FOUND */
-export async function findMessage(executor: SqlClient, appId: number, id: number): Promise<StoredMessage> {
+export async function requireMessage(executor: SqlClient, appId: number, id: number): Promise<StoredMessage> {
   const sql = `SELECT ${SUMMARY_COLUMNS}, recipients AS "to", content FROM message WHERE app_id = $1 AND id = $2`;
   const [row] = await rows<MessageSummaryRow & { content: Partial<StoredMessage> & { body?: string } }>(executor, sql, [
     appId,

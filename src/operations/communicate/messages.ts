@@ -12,7 +12,7 @@ import type { ReserveResponseBytes } from "../../rules/page.js";
 import { throwIfUnknownField } from "../../rules/unknown-fields.js";
 import { runOncePerIdempotencyKey } from "../actions/idempotency.js";
 import { recordChange } from "../records/audit.js";
-import { findMessage, listMessages, type MessageList, type MessageQuery, type StoredMessage } from "./message-rows.js";
+import { requireMessage, listMessages, type MessageList, type MessageQuery, type StoredMessage } from "./message-rows.js";
 import type { Outbox } from "./outbox.js";
 import type { MessageReceipt, OutboxWriter, ValidatedMessage } from "./outbox-writer.js";
 
@@ -79,7 +79,7 @@ export class Messages {
 
   /** Returns one message with its content. @throws NOT_FOUND */
   async find(appId: number, id: number): Promise<StoredMessage> {
-    return findMessage(this.options.db, appId, id);
+    return requireMessage(this.options.db, appId, id);
   }
 
   /**
@@ -95,7 +95,7 @@ export class Messages {
     await db.transaction(async (manager) => {
       const status = decision === "sent" ? "sent" : "queued";
       if (!(await outbox.decide(manager, appId, id, status, new Date(now())))) {
-        const message = await findMessage(manager, appId, id);
+        const message = await requireMessage(manager, appId, id);
         throw new ActionError(
           "MESSAGE_DECIDED",
           `the message has the status "${message.status}"; you can decide only about a message with the status "unknown"`,
@@ -104,6 +104,6 @@ export class Messages {
       await recordChange(manager, caller, { appId, type: "app.message.decide", data: { messageId: id, decision } });
       if (status === "queued") await outbox.announce(manager);
     });
-    return findMessage(db, appId, id);
+    return requireMessage(db, appId, id);
   }
 }

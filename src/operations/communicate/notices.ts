@@ -9,17 +9,17 @@ import type { MessageDestinations } from "./destinations.js";
 import type { Outbox } from "./outbox.js";
 
 /** Stores an e-mail in the transaction of `executor`. Without a mail server, it gets the status `kept` and is never sent. */
-export type SendAppNotice = (
+export type QueueAppEmail = (
   executor: SqlClient,
   appId: number,
   mail: { to: readonly string[]; subject: string; text: string },
 ) => Promise<{ id: number; status: "kept" | "queued" }>;
 
-export function createAppNoticeSender(options: {
+export function createAppEmailQueuer(options: {
   outbox: Outbox;
   destinations: MessageDestinations;
   now: () => number;
-}): SendAppNotice {
+}): QueueAppEmail {
   const { outbox, destinations, now } = options;
 
   /** Returns `queued` if a valid mail server is configured, otherwise `kept`. An invalid setting causes no error here. */

@@ -4,7 +4,7 @@ import type { SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { InvalidDestinationError } from "../../rules/message-destination.js";
 import type { Email, Sms } from "../../rules/message-input.js";
-import type { LogEventEmitter, LogEvents } from "../records/log-events.js";
+import type { LogEventCause, LogEvents } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import type { MessageDestinations } from "./destinations.js";
 import type { MessageContent, NewMessage, Outbox, Recipient } from "./outbox.js";
@@ -57,7 +57,7 @@ export class OutboxWriter {
   /** Writes a message to the outbox. Returns its ID and the data of its log event. */
   private async writeMessage(
     executor: SqlClient,
-    { personId, runId }: LogEventEmitter,
+    { personId, runId }: LogEventCause,
     { appId, status, content, recipients }: Pick<NewMessage, "appId" | "status" | "content" | "recipients">,
     purpose: MessagePurpose,
   ): Promise<{ id: number; data: Record<string, unknown> }> {
@@ -70,7 +70,7 @@ export class OutboxWriter {
 
   private async storeHookEvent(
     executor: SqlClient,
-    emitter: LogEventEmitter,
+    emitter: LogEventCause,
     { appId, ...entry }: HookEntryReference,
     kind: ValidatedMessage["kind"],
     data: Record<string, unknown>,
@@ -99,7 +99,7 @@ export class OutboxWriter {
    * @throws SETTINGS_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED
    */
   async prepare(
-    emitter: LogEventEmitter,
+    emitter: LogEventCause,
     appId: number,
     messages: readonly ValidatedMessage[],
     purpose: MessagePurpose,
@@ -126,7 +126,7 @@ export class OutboxWriter {
   /** Stores the message that a data source's hook sends, and its log event. `executor` is the transaction that writes the entry. */
   async storeHookMessage(
     executor: SqlClient,
-    emitter: LogEventEmitter,
+    emitter: LogEventCause,
     entry: HookEntryReference,
     message: ValidatedMessage,
     status: MessageReceipt["status"],
@@ -145,7 +145,7 @@ export class OutboxWriter {
   /** Stores a log event which says that a hook of a data source sent no message, with the reason `fault`. */
   storeHookRefusal(
     executor: SqlClient,
-    emitter: LogEventEmitter,
+    emitter: LogEventCause,
     entry: HookEntryReference,
     kind: ValidatedMessage["kind"],
     fault: string,

@@ -1,6 +1,6 @@
 /** Emits log events about the delivery of e-mails (specification, Events), in the transaction that stores the status. */
 import type { SqlClient } from "../../data/database.js";
-import type { LogEventEmitter, LogEvents } from "../records/log-events.js";
+import type { LogEventCause, LogEvents } from "../records/log-events.js";
 import type { ClaimedMessage, MessageStatus, Recipient, StoredDeliveryOutcome } from "./outbox.js";
 
 const MAX_LOGGED_RECIPIENTS = 10;
@@ -8,10 +8,10 @@ const MAX_LOGGED_RECIPIENTS = 10;
 /**
  * Names the run that sent the message as the cause of the event. So the limit on chains of runs includes the runs that the event starts.
  */
-export const createMessageEventEmitter = ({
+export const toMessageEventCause = ({
   runId,
   personId,
-}: Pick<ClaimedMessage, "runId" | "personId">): LogEventEmitter => ({
+}: Pick<ClaimedMessage, "runId" | "personId">): LogEventCause => ({
   kind: "api",
   credentialId: 0,
   personId,
@@ -53,7 +53,7 @@ export async function emitMessageStatusEvent(
     (recipient) => recipient.status === "rejected" && !settledBefore.has(recipient.address),
   );
   const emitEvent = (type: string, of: readonly Recipient[]) =>
-    logEvents.emit(executor, createMessageEventEmitter(message), appId, {
+    logEvents.emit(executor, toMessageEventCause(message), appId, {
       type,
       data: createMessageEventData(id, of, detail),
     });

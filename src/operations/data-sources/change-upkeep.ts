@@ -1,6 +1,6 @@
 /** Deletes old records of changed entries, and old records of failed sign-ins, in small batches. */
 import { type Db, rows } from "../../data/database.js";
-import { SIGN_IN_WINDOW_SECONDS } from "../../limits.js";
+import { APP_USER_SIGN_IN_WINDOW_SECONDS } from "../../limits.js";
 
 const CLEANUP_INTERVAL_MS = 60_000;
 const ROWS_PER_BATCH = 1_000;
@@ -32,7 +32,7 @@ const DELETE_OLD_CHANGES = `
 
 const DELETE_OLD_FAILURES = `
   DELETE FROM app_user_failure WHERE id IN (
-    SELECT id FROM app_user_failure WHERE created_at < now() - interval '${SIGN_IN_WINDOW_SECONDS} seconds'
+    SELECT id FROM app_user_failure WHERE created_at < now() - interval '${APP_USER_SIGN_IN_WINDOW_SECONDS} seconds'
      ORDER BY created_at LIMIT ${ROWS_PER_BATCH} FOR UPDATE SKIP LOCKED) RETURNING id`;
 
 export class EntryChangeCleanup {

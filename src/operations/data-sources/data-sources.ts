@@ -59,7 +59,7 @@ export function toNameTakenError(error: unknown): unknown {
 }
 
 /** The data source to change. If the data source's ETag is not in `precondition`, the change is rejected. */
-export interface DataSourceTarget {
+export interface DataSourceChangeTarget {
   appId: number;
   ref: IdOrName;
   precondition?: ExpectedETags;
@@ -175,7 +175,7 @@ export class DataSources {
    * Changes the fields of a data source that are in the body. Other fields keep their values.
    * @throws the errors of `create`; DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED
    */
-  async update(caller: Caller, { appId, ref, precondition }: DataSourceTarget, body: unknown): Promise<DataSourceView> {
+  async update(caller: Caller, { appId, ref, precondition }: DataSourceChangeTarget, body: unknown): Promise<DataSourceView> {
     const { db, sources, definitions, receivedDataLimiter } = this.options;
     const { id, indexes: before, hooks, hashedColumns, columns, isUsers } = await sources.find(appId, ref);
     const fields = parseDataSourceChange(body, validateIndexes, hooks);
@@ -204,7 +204,7 @@ export class DataSources {
    * Deletes the data source with its entries and snapshots.
    * @throws ActionError DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED
    */
-  async remove(caller: Caller, { appId, ref, precondition }: DataSourceTarget): Promise<void> {
+  async remove(caller: Caller, { appId, ref, precondition }: DataSourceChangeTarget): Promise<void> {
     const { db, sources, definitions } = this.options;
     const source = await sources.find(appId, ref);
     const removeSource = async (manager: EntityManager) => {

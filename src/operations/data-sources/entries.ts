@@ -15,7 +15,7 @@ import type { ExpectedETags } from "../../rules/precondition.js";
 import type { IdOrName } from "../../rules/reference.js";
 import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { type AdmittedRequest, throwDeferredError } from "../access/access-checks.js";
-import type { LiveSource } from "../records/live-source.js";
+import type { SubscriptionSource } from "../records/subscription-source.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import { type Entry, type StoredEntry, toEntry } from "./entry.js";
 import type { EntryChangeTransactions } from "./entry-changes.js";
@@ -27,7 +27,7 @@ import type { FindEntriesResult } from "./entry-reads.js";
 import type { CallerEntryRights, EntryRightsResolver } from "./entry-rights.js";
 import type { EntrySearches } from "./entry-searches.js";
 import type { EntryChangeMessage } from "./entry-subscribers.js";
-import type { EntryVersion, EntryVersions } from "./entry-versions.js";
+import type { DataSourceSnapshot, DataSourceSnapshots } from "./data-source-snapshots.js";
 import type { EntryWrites } from "./entry-writes.js";
 import type { RecentQueries, RecentQuery } from "./recent-queries.js";
 import type { CsvLayout } from "./row-streams.js";
@@ -60,7 +60,7 @@ interface EntriesOptions {
   writes: EntryWrites;
   commits: EntryCommits;
   imports: EntryImports;
-  versions: EntryVersions;
+  versions: DataSourceSnapshots;
   searches: EntrySearches;
   recentQueries: Pick<RecentQueries, "list">;
   exports: EntryExport;
@@ -136,7 +136,7 @@ export class Entries {
     visit: AdmittedRequest,
     target: DataSourceReference,
     options: { where: unknown; since: unknown },
-  ): Promise<LiveSource<EntryChangeMessage>> {
+  ): Promise<SubscriptionSource<EntryChangeMessage>> {
     const { source } = await this.open(visit, target, "select");
     return this.options.feed.follow(visit, source, options);
   }
@@ -201,7 +201,7 @@ export class Entries {
     });
   }
 
-  async listVersions({ appId, ref }: DataSourceReference): Promise<EntryVersion[]> {
+  async listVersions({ appId, ref }: DataSourceReference): Promise<DataSourceSnapshot[]> {
     const { sources, versions } = this.options;
     return versions.list(await sources.find(appId, ref));
   }

@@ -17,7 +17,7 @@ import {
 } from "../../rules/entries/entry-events.js";
 import type { HookVerb } from "../../rules/entries/sending-hooks.js";
 import { NEXT_UPDATED_AT_SQL } from "../../rules/precondition.js";
-import type { LogEventEmitter, LogEvents } from "../records/log-events.js";
+import type { LogEventCause, LogEvents } from "../records/log-events.js";
 import { runEntryChangeInSlot } from "../settings/app-lock.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import type { StoredEntry } from "./entry.js";
@@ -66,7 +66,7 @@ const UPDATE_SOURCE_SIZE = `
 
 /** `emitter` is stored as the source of log events. `userEmail` is the address of the user who is signed in to the page, if any. */
 export interface EntryWritingCaller {
-  emitter: LogEventEmitter;
+  emitter: LogEventCause;
   userEmail: string | null;
   /** Returns true if an error message may contain the column's name, because the caller can access the column. */
   mayNameColumn(source: StoredDataSource, column: string): boolean;
@@ -79,7 +79,7 @@ interface EntryLogEvent {
 }
 
 /** Collects the changes of one transaction: number and IDs of the written entries, and their states before the change. */
-export class EntryChange {
+export class EntryChangeCollector {
   readonly newColumns: NewColumnCollector;
   readonly logEvents: EntryLogEvent[] = [];
   readonly insertedIds: number[] = [];
@@ -216,7 +216,7 @@ interface EntryChangeTransactionsOptions {
 export class EntryChangeTransactions {
   constructor(private readonly options: EntryChangeTransactionsOptions) {}
 
-  private async emitEntryEvent(change: EntryChange, { emitter, userEmail }: EntryWritingCaller): Promise<void> {
+  private async emitEntryEvent(change: EntryChangeCollector, { emitter, userEmail }: EntryWritingCaller): Promise<void> {
     const { executor, source, logEvents: events, counts, operation } = change;
     const eventSubject = {
       userId: emitter.personId,
@@ -234,7 +234,7 @@ export class EntryChangeTransactions {
     for (const { event, id, columns } of events) await store(createEntryEvent(event, columns, userEmail), id);
   }
 
-  private async finishChange(change: EntryChange, { emitter }: EntryWritingCaller): Promise<void> {
+  private async finishChange(change: EntryChangeCollector, { emitter }: EntryWritingCaller): Promise<void> {
     const { quotaBytes } = this.options;
     const { executor, source, counts, newColumns, bytes } = change;
     const sourceKey = [source.appId, source.id];
@@ -272,14 +272,14 @@ export class EntryChangeTransactions {
   async commit<T>(
     source: StoredDataSource,
     writer: EntryWritingCaller,
-    work: (change: EntryChange) => Promise<T>,
+    work: (change: EntryChangeCollector) => Promise<T>,
     sends: readonly HookVerb[] = [],
   ): Promise<T> {
     const { db, sources, messenger } = this.options;
     let columnsAdded = false;
     const messages = await messenger.createCollector(source, sends, writer.emitter);
     const change = async (manager: EntityManager) => {
-      const made = new EntryChange(manager, source, messages);
+      const made = new EntryChangeCollector(manager, source, messages);
       const done = await work(made);
       const { inserted, updated, deleted } = made.counts;
       if (inserted + updated + deleted === 0 && made.operation === null) return done;

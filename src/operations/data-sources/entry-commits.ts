@@ -13,7 +13,7 @@ import { createHashQueueKey } from "../records/hashes.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { lockEntryReplacementShared, type StoredDataSource } from "./data-source-rows.js";
 import type { Entry } from "./entry.js";
-import type { EntryChange, EntryChangeTransactions } from "./entry-changes.js";
+import type { EntryChangeCollector, EntryChangeTransactions } from "./entry-changes.js";
 import type { CallerEntryRights } from "./entry-rights.js";
 import {
   deleteEntriesById,
@@ -26,7 +26,7 @@ import {
   updateEntriesAsJson,
 } from "./entry-statements.js";
 import { createEntryValidator, type StorableEntry, toStorableEntry } from "./entry-validation.js";
-import type { EntryVersions } from "./entry-versions.js";
+import type { DataSourceSnapshots } from "./data-source-snapshots.js";
 import { mergeHashedColumns, requireUnchangedEntry, toVisibleEntry } from "./entry-writes.js";
 
 export type EntryCommitResult = { entries: Entry[] } | { inserted: number; updated: number; deleted: number };
@@ -74,7 +74,7 @@ function requireAllFound(lockedEntries: ReadonlyMap<number, LockedEntry>, ids: r
 interface EntryCommitsOptions {
   changes: EntryChangeTransactions;
   receivedDataLimiter: ReceivedDataLimiter;
-  versions: EntryVersions;
+  versions: DataSourceSnapshots;
 }
 
 /** Collects the written entries for the response. */
@@ -102,7 +102,7 @@ class ReturnedEntries {
 }
 
 async function insertAll(
-  change: EntryChange,
+  change: EntryChangeCollector,
   newEntries: readonly StorableEntry[],
   input: readonly EntryData[],
   returnedEntries: ReturnedEntries,
@@ -116,7 +116,7 @@ async function insertAll(
 }
 
 async function updateAll(
-  change: EntryChange,
+  change: EntryChangeCollector,
   { rights, grant, commit }: { rights: CallerEntryRights; grant: EntryPermissions; commit: ParsedEntryCommit },
   validated: ReadonlyMap<number, EntryData>,
   lockedEntries: ReadonlyMap<number, LockedEntry>,
@@ -194,7 +194,7 @@ export class EntryCommits {
   constructor(private readonly options: EntryCommitsOptions) {}
 
   private async applyCommit(
-    change: EntryChange,
+    change: EntryChangeCollector,
     rights: CallerEntryRights,
     commit: ParsedEntryCommit,
     validated: ValidatedCommit,
@@ -227,7 +227,7 @@ export class EntryCommits {
    * Removes locked entries. Adds them to `change` with their data; for a large removal, only their number and size.
    * @throws ENTRY_NOT_FOUND for an entry that the access rule hides from the caller
    */
-  async removeAll(change: EntryChange, entries: readonly LockedEntry[], grant: EntryPermissions): Promise<void> {
+  async removeAll(change: EntryChangeCollector, entries: readonly LockedEntry[], grant: EntryPermissions): Promise<void> {
     const { source, executor } = change;
     const hasTests = Object.keys(grant.conditions).length > 0;
     for (const batch of splitIntoBatches(entries, ({ bytes }) => bytes)) {

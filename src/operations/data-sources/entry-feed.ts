@@ -8,12 +8,12 @@ import type { DatabaseNotifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
 import { separateHashedConditions } from "../../rules/entries/hashed-where.js";
 import type { AdmittedRequest } from "../access/access-checks.js";
-import { NOTIFICATION_READER_CHANNEL } from "../notifications/reader.js";
-import { createLiveSource, type LiveSource } from "../records/live-source.js";
+import { PAGE_USER_CHANGE_CHANNEL } from "../notifications/reader.js";
+import { createSubscriptionSource, type SubscriptionSource } from "../records/subscription-source.js";
 import { DATA_SOURCE_CHANNEL, type DataSourceRows, type StoredDataSource } from "./data-source-rows.js";
 import { ENTRY_CHANNEL } from "./entry-changes.js";
 import { type EntryDifferences, readEntryDifferences, type StoredEntryChangeSet } from "./entry-differences.js";
-import { POSITION_RENEWAL_INTERVAL_MS, type SubscriptionPositionCodec } from "./entry-positions.js";
+import { SUBSCRIPTION_POSITION_RENEWAL_INTERVAL_MS, type SubscriptionPositionCodec } from "./entry-positions.js";
 import type { CallerEntryRights, EntryRightsResolver } from "./entry-rights.js";
 import {
   createFeedKey,
@@ -82,7 +82,7 @@ export class EntryChangeFeed {
   });
   private readonly renewalTimer = setInterval(() => {
     for (const feed of this.feedsBySource.values()) this.renewPositions(feed);
-  }, POSITION_RENEWAL_INTERVAL_MS).unref();
+  }, SUBSCRIPTION_POSITION_RENEWAL_INTERVAL_MS).unref();
 
   constructor(private readonly options: EntryChangeFeedOptions) {
     const { notifications } = options;
@@ -93,7 +93,7 @@ export class EntryChangeFeed {
     notifications.listen(DATA_SOURCE_CHANNEL, (notice) => {
       for (const feed of this.feedsBySource.values()) if (feed.appId === Number(notice)) this.checkSubscribers(feed);
     });
-    notifications.listen(NOTIFICATION_READER_CHANNEL, (notice) => {
+    notifications.listen(PAGE_USER_CHANGE_CHANNEL, (notice) => {
       const [appId, credentialId] = notice.split(":").map(Number);
       for (const feed of this.feedsBySource.values())
         if (feed.appId === appId)
@@ -302,7 +302,7 @@ export class EntryChangeFeed {
     visit: AdmittedRequest,
     source: StoredDataSource,
     { where, since }: { where: unknown; since: unknown },
-  ): Promise<LiveSource<EntryChangeMessage>> {
+  ): Promise<SubscriptionSource<EntryChangeMessage>> {
     const { read, positions } = this.options;
     const position = positions.parse(source, since, visit.isTrusted);
     const rights = await this.options.rights.of(visit);
@@ -317,7 +317,7 @@ export class EntryChangeFeed {
     const requested = { scope, where, onlyVisible: true };
     await readEntryDifferences(read, source, requested, [{ id: 0, bulk: false, inserted: [0], replaced: [] }]);
     const visibilityKey = visibilityKeyOf(rights, source);
-    return createLiveSource<EntryChangeMessage>(source.appId, (push, endFollow) => {
+    return createSubscriptionSource<EntryChangeMessage>(source.appId, (push, endFollow) => {
       const feed = this.feedOf(source.appId, source.id);
       const follower: EntrySubscriber = {
         visit,

@@ -13,7 +13,7 @@ import { type EntryData, parseEntryData } from "../../rules/entries/entry-input.
 import { createHashQueueKey } from "../records/hashes.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { lockEntryReplacementShared, type StoredDataSource } from "./data-source-rows.js";
-import { type EntryChange, type EntryChangeTransactions, MAX_CHANGED_ENTRIES_LISTED } from "./entry-changes.js";
+import { type EntryChangeCollector, type EntryChangeTransactions, MAX_CHANGED_ENTRIES_LISTED } from "./entry-changes.js";
 import type { CallerEntryRights } from "./entry-rights.js";
 import {
   insertEntriesAsJson,
@@ -22,7 +22,7 @@ import {
   removeEntriesExcept,
 } from "./entry-statements.js";
 import { createEntryValidator, type StorableEntry } from "./entry-validation.js";
-import type { EntryVersions } from "./entry-versions.js";
+import type { DataSourceSnapshots } from "./data-source-snapshots.js";
 import { isUniqueIndex } from "./index-definitions.js";
 import type { CsvLayout } from "./row-streams.js";
 
@@ -77,12 +77,12 @@ async function readFirstEntries(readyEntries: ReadyEntries, max: number) {
 interface EntryImportsOptions {
   changes: EntryChangeTransactions;
   receivedDataLimiter: ReceivedDataLimiter;
-  versions: EntryVersions;
+  versions: DataSourceSnapshots;
 }
 
 /** Yields lines of COPY's text format. Only backslashes are escaped, because JSON text contains no raw tabs and line breaks. */
 async function* copyLines(
-  change: EntryChange,
+  change: EntryChangeCollector,
   first: readonly (StorableEntry & { bytes: number })[],
   rest: ReadyEntries,
 ) {
@@ -105,7 +105,7 @@ async function* copyLines(
 }
 
 async function copyAll(
-  change: EntryChange,
+  change: EntryChangeCollector,
   first: readonly (StorableEntry & { bytes: number })[],
   rest: ReadyEntries,
 ): Promise<void> {
@@ -118,7 +118,7 @@ async function copyAll(
 }
 
 async function storeEntries(
-  change: EntryChange,
+  change: EntryChangeCollector,
   { firstEntries, hasMore, remainingEntries }: ReceivedEntries,
 ): Promise<void> {
   if (hasMore) {
@@ -138,7 +138,7 @@ async function storeEntries(
   for (const [at, { data, bytes }] of firstEntries.entries()) change.addInserted(stored[at]!.id, data, bytes);
 }
 
-async function removeExisting(change: EntryChange): Promise<void> {
+async function removeExisting(change: EntryChangeCollector): Promise<void> {
   change.addRemovedBatch(await removeEntriesExcept(change.executor, change.source, [], change.remainingCapacity));
 }
 
@@ -207,7 +207,7 @@ export class EntryImports {
   }
 
   private async loadEntries(
-    change: EntryChange,
+    change: EntryChangeCollector,
     rights: CallerEntryRights,
     importOptions: EntryImportOptions,
     received: ReceivedEntries,

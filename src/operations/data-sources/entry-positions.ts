@@ -19,7 +19,7 @@ export interface Position {
 }
 
 /** Interval at which each subscriber gets a new position, so that its position does not expire while no entry changes. */
-export const POSITION_RENEWAL_INTERVAL_MS = 2 * 60_000;
+export const SUBSCRIPTION_POSITION_RENEWAL_INTERVAL_MS = 2 * 60_000;
 
 const boundTo = ({ appId, id }: DataSourceKey): string => `${appId}:${id}`;
 

@@ -20,7 +20,7 @@ import {
 import type { VisibleEntryScope } from "../../rules/entry-query/options.js";
 import { parseDocumentPath } from "../../rules/entry-query/path.js";
 import type { AdmittedRequest } from "../access/access-checks.js";
-import type { LogEventEmitter } from "../records/log-events.js";
+import type { LogEventCause } from "../records/log-events.js";
 import type { AppUser, AppUsers } from "./app-users.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import type { EntryWritingCaller } from "./entry-changes.js";
@@ -59,7 +59,7 @@ function hasColumnRight(
   }
 }
 
-const ANONYMOUS_EMITTER: LogEventEmitter = { kind: "live", credentialId: 0, personId: null, runId: null };
+const ANONYMOUS_EMITTER: LogEventCause = { kind: "live", credentialId: 0, personId: null, runId: null };
 
 export function createHashedColumnSet(source: StoredDataSource): ReadonlySet<string> {
   return new Set(source.hashedColumns);

@@ -12,13 +12,13 @@ import { SqlStatement } from "../../rules/entry-query/statement.js";
 import type { ReserveResponseBytes } from "../../rules/page.js";
 import { createHashQueueKey, matchesHash } from "../records/hashes.js";
 import { type DataSourceRows, lockEntryReplacementShared, type StoredDataSource } from "./data-source-rows.js";
-import type { EntryChange, EntryChangeTransactions } from "./entry-changes.js";
+import type { EntryChangeCollector, EntryChangeTransactions } from "./entry-changes.js";
 import type { EntryCommits } from "./entry-commits.js";
 import type { EntryReadAccess, EntryReader, FindEntriesResult } from "./entry-reads.js";
 import type { CallerEntryRights } from "./entry-rights.js";
 import { entryConditionSql } from "./entry-rows.js";
 import { lockEntries } from "./entry-statements.js";
-import type { EntryVersions } from "./entry-versions.js";
+import type { DataSourceSnapshots } from "./data-source-snapshots.js";
 import type { ReadRows } from "./read-pool.js";
 import type { RecentQueries } from "./recent-queries.js";
 import type { AppUserSignInAttempts } from "./sign-in-attempts.js";
@@ -50,7 +50,7 @@ interface EntrySearchesOptions {
   entryReader: EntryReader;
   changes: EntryChangeTransactions;
   commits: Pick<EntryCommits, "removeAll">;
-  versions: EntryVersions;
+  versions: DataSourceSnapshots;
   attempts: AppUserSignInAttempts;
   recentQueries: Pick<RecentQueries, "record">;
 }
@@ -137,7 +137,7 @@ export class EntrySearches {
   }
 
   private async removeMatching(
-    change: EntryChange,
+    change: EntryChangeCollector,
     rights: CallerEntryRights,
     scope: VisibleEntryScope,
     candidateRows: { where: unknown; ids?: number[] },

@@ -21,7 +21,7 @@ import {
 import { createEntryValidator, toStorableEntry } from "./entry-validation.js";
 
 /** The entry to change. If the entry's ETag is not in `precondition`, the change is rejected. */
-export interface EntryTarget {
+export interface EntryChangeTarget {
   id: number;
   precondition?: ExpectedETags;
 }
@@ -128,7 +128,7 @@ export class EntryWrites {
   async update(
     rights: CallerEntryRights,
     source: StoredDataSource,
-    target: EntryTarget,
+    target: EntryChangeTarget,
     input: EntryData,
   ): Promise<Entry> {
     const grant = rights.grant(source, "update");
@@ -162,7 +162,7 @@ export class EntryWrites {
    * Removes an entry and returns its last state.
    * @throws DATA_SOURCE_ACCESS_DENIED, ENTRY_NOT_FOUND, ENTRY_CHANGED
    */
-  async remove(rights: CallerEntryRights, source: StoredDataSource, target: EntryTarget): Promise<Entry> {
+  async remove(rights: CallerEntryRights, source: StoredDataSource, target: EntryChangeTarget): Promise<Entry> {
     const grant = rights.grant(source, "delete");
     if (!maySelectEntryById(grant)) throw createAccessDeniedError();
     return this.options.changes.commit(source, rights.writer, async (change) => {

@@ -10,7 +10,7 @@ import type { EntryData } from "../../rules/entries/entry-input.js";
 import { buildHookMessage, type HookVerb, isSendingHook, type SendingHook } from "../../rules/entries/sending-hooks.js";
 import { SqlStatement } from "../../rules/entry-query/statement.js";
 import type { Email, Sms } from "../../rules/message-input.js";
-import type { LogEventEmitter } from "../records/log-events.js";
+import type { LogEventCause } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import { pickVisibleColumns } from "./entry.js";
@@ -37,7 +37,7 @@ export interface HookMessageStore {
    * Counts a request whose hooks send messages.
    * @throws ActionError RATE_LIMIT_EXCEEDED if the app or its visitors have sent too many such requests
    */
-  countRequest(appId: number, emitter: LogEventEmitter): Promise<void>;
+  countRequest(appId: number, emitter: LogEventCause): Promise<void>;
   /**
    * Returns the status that a message of this kind gets: "queued" or "kept".
    * @throws ActionError SETTINGS_INVALID if the app's settings for e-mail or text messages are invalid
@@ -46,7 +46,7 @@ export interface HookMessageStore {
   /** Stores a message and its log event, `email.dataSourceHook` or `sms.dataSourceHook`. */
   accept(
     executor: SqlClient,
-    emitter: LogEventEmitter,
+    emitter: LogEventCause,
     entry: HookSourceEntry,
     message: Email | Sms,
     status: HookMessageStatus,
@@ -57,7 +57,7 @@ export interface HookMessageStore {
    */
   logRefusal(
     executor: SqlClient,
-    emitter: LogEventEmitter,
+    emitter: LogEventCause,
     entry: HookSourceEntry,
     type: SendingHook["type"],
     fault: string,
@@ -121,7 +121,7 @@ export class HookMessageBuilder {
 
   private gatherMessages(
     source: StoredDataSource,
-    { hooks, statuses, emitter }: { hooks: readonly SendingHook[]; statuses: HookStatuses; emitter: LogEventEmitter },
+    { hooks, statuses, emitter }: { hooks: readonly SendingHook[]; statuses: HookStatuses; emitter: LogEventCause },
   ): HookMessageCollector {
     const { outlet, receivedDataLimiter } = this.options;
     const messagesMax = isPageCaller(emitter) ? MAX_MESSAGES_PER_PAGE_REQUEST : MAX_MESSAGES_PER_REQUEST;
@@ -202,7 +202,7 @@ export class HookMessageBuilder {
   async createCollector(
     source: StoredDataSource,
     verbs: readonly HookVerb[],
-    emitter: LogEventEmitter,
+    emitter: LogEventCause,
   ): Promise<HookMessageCollector> {
     const hooks = source.hooks.filter(isSendingHook).filter(({ runOn }) => runOn.some((verb) => verbs.includes(verb)));
     if (hooks.length === 0) return NO_HOOK_MESSAGES;

@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { SIGN_IN_FAILURES_MAX, SIGN_IN_WINDOW_SECONDS } from "../../limits.js";
+import { APP_USER_SIGN_IN_FAILURES_MAX, APP_USER_SIGN_IN_WINDOW_SECONDS } from "../../limits.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import type { DataSender } from "../records/received-data-limiter.js";
 
@@ -14,14 +14,14 @@ const LOCK_SUBJECTS = `
   SELECT pg_advisory_xact_lock(key) FROM (
     SELECT hashtextextended(encode(subject, 'hex'), 0) AS key FROM unnest($1::bytea[]) AS subject ORDER BY 1) AS ordered`;
 const COUNT_FAILURES = `
-  SELECT encode(subject, 'hex') AS subject, count(*) AS count, extract(epoch FROM min(created_at) + interval '${SIGN_IN_WINDOW_SECONDS} seconds' - now())::float8 AS wait
+  SELECT encode(subject, 'hex') AS subject, count(*) AS count, extract(epoch FROM min(created_at) + interval '${APP_USER_SIGN_IN_WINDOW_SECONDS} seconds' - now())::float8 AS wait
     FROM app_user_failure
-   WHERE subject = ANY ($1::bytea[]) AND created_at > now() - interval '${SIGN_IN_WINDOW_SECONDS} seconds' GROUP BY subject`;
+   WHERE subject = ANY ($1::bytea[]) AND created_at > now() - interval '${APP_USER_SIGN_IN_WINDOW_SECONDS} seconds' GROUP BY subject`;
 /* Inserts a failure for each key (`subject`) when an attempt starts. The failures of a successful attempt are removed afterwards. */
 const INSERT_FAILURES = "INSERT INTO app_user_failure (subject) SELECT unnest($1::bytea[]) RETURNING id";
 const DELETE_FAILURES = `
   DELETE FROM app_user_failure WHERE id = ANY ($1::bigint[]) OR id IN
-    (SELECT id FROM app_user_failure WHERE created_at < now() - interval '${SIGN_IN_WINDOW_SECONDS} seconds'
+    (SELECT id FROM app_user_failure WHERE created_at < now() - interval '${APP_USER_SIGN_IN_WINDOW_SECONDS} seconds'
       ORDER BY created_at LIMIT 20 FOR UPDATE SKIP LOCKED)`;
 
 export const hashParts = (...parts: readonly unknown[]): Buffer =>
@@ -83,11 +83,11 @@ export class AppUserSignInAttempts {
   ): Promise<boolean> {
     const networkAddress = address === undefined ? `credential ${credentialId}` : getAddressBlock(address);
     const subjects: AttemptKey[] = [
-      { hash: hashParts("from", appId, networkAddress), failuresMax: SIGN_IN_FAILURES_MAX },
+      { hash: hashParts("from", appId, networkAddress), failuresMax: APP_USER_SIGN_IN_FAILURES_MAX },
     ];
     for (const guess of guessed) {
       const hash = hashParts("entry", appId, guess, networkAddress);
-      subjects.push({ hash, failuresMax: SIGN_IN_FAILURES_MAX });
+      subjects.push({ hash, failuresMax: APP_USER_SIGN_IN_FAILURES_MAX });
       if (total !== null)
         subjects.push({
           hash: hashParts("entry", appId, guess, null),

@@ -9,7 +9,7 @@ import type { Caller } from "../../rules/access.js";
 import type { ReadAppSession } from "../../rules/app-session.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
-import { AccessTrials } from "./access-trials.js";
+import { AccessRuleTester } from "./access-rule-tester.js";
 import { AppUsers } from "./app-users.js";
 import { EntryChangeCleanup } from "./change-upkeep.js";
 import { DataSourceRows } from "./data-source-rows.js";
@@ -25,7 +25,7 @@ import { SubscriptionPositionCodec } from "./entry-positions.js";
 import { EntryReader } from "./entry-reads.js";
 import { EntryRightsResolver } from "./entry-rights.js";
 import { EntrySearches } from "./entry-searches.js";
-import { EntryVersions } from "./entry-versions.js";
+import { DataSourceSnapshots } from "./data-source-snapshots.js";
 import { EntryWrites } from "./entry-writes.js";
 import { HookMessageBuilder, type HookMessageStore } from "./hook-messages.js";
 import { ReadPool } from "./read-pool.js";
@@ -65,7 +65,7 @@ export function createDataSourceModules(options: {
   const rights = new EntryRightsResolver({ appUsers });
   const messenger = new HookMessageBuilder({ outlet: options.outlet, receivedDataLimiter });
   const changes = new EntryChangeTransactions({ db, logEvents, sources, messenger, quotaBytes });
-  const versions = new EntryVersions({ db, quotaBytes });
+  const versions = new DataSourceSnapshots({ db, quotaBytes });
   const writes = new EntryWrites({ changes, receivedDataLimiter });
   const commits = new EntryCommits({ changes, receivedDataLimiter, versions });
   const imports = new EntryImports({ changes, receivedDataLimiter, versions });
@@ -78,7 +78,7 @@ export function createDataSourceModules(options: {
   const searches = new EntrySearches({ read: pool.read, ...searchParts });
   const positions = new SubscriptionPositionCodec({ ring: options.ring });
   const feed = new EntryChangeFeed({ db, read: pool.read, notifications, sources, rights, positions, log });
-  const accessTrials = new AccessTrials({ db, sources, rights, searches });
+  const accessTrials = new AccessRuleTester({ db, sources, rights, searches });
   const changeUpkeep = new EntryChangeCleanup({ db });
   const entries = new Entries({
     db,

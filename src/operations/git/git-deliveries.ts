@@ -6,7 +6,7 @@ import { type Db, rows } from "../../data/database.js";
 import { createLastGitPullJsonSql } from "./git-pull-order.js";
 
 /** Maximum number of webhooks of one app that wait for their pull. Further webhooks are rejected. */
-export const WAITING_GIT_WEBHOOKS_MAX = 20;
+export const WAITING_GIT_WEBHOOKS_PER_APP_MAX = 20;
 /** Maximum number of attempts of a webhook's pull. The service tries again after a crash or a temporary error. */
 const PULL_ATTEMPTS_MAX = 3;
 
@@ -16,11 +16,11 @@ const GIVEN_UP_ERROR =
 /** Adds a webhook of the app $1, unless one already waits for the ref $2, too many wait, or the repository was disconnected. */
 const ADD_WEBHOOK = `
   WITH waiting AS (SELECT ref FROM git_webhook WHERE app_id = $1 AND holder IS NULL),
-  connected AS (SELECT app_id FROM app_git WHERE app_id = $1 AND (SELECT count(*) FROM waiting) < ${WAITING_GIT_WEBHOOKS_MAX} FOR KEY SHARE),
+  connected AS (SELECT app_id FROM app_git WHERE app_id = $1 AND (SELECT count(*) FROM waiting) < ${WAITING_GIT_WEBHOOKS_PER_APP_MAX} FOR KEY SHARE),
   added AS (
     INSERT INTO git_webhook (app_id, ref) SELECT app_id, $2 FROM connected
     ON CONFLICT (app_id, ref) WHERE holder IS NULL DO NOTHING)
-  SELECT (SELECT count(*) FROM waiting) < ${WAITING_GIT_WEBHOOKS_MAX} OR EXISTS (SELECT FROM waiting WHERE ref = $2) AS "isAccepted"`;
+  SELECT (SELECT count(*) FROM waiting) < ${WAITING_GIT_WEBHOOKS_PER_APP_MAX} OR EXISTS (SELECT FROM waiting WHERE ref = $2) AS "isAccepted"`;
 
 /* Claims the oldest webhook of each app that has no pull in progress. $1 is the process that claims, $2 the maximum number of webhooks. */
 const CLAIM_WEBHOOKS = `
@@ -79,7 +79,7 @@ interface GitWebhookQueueOptions {
 export class GitWebhookQueue {
   constructor(private readonly options: GitWebhookQueueOptions) {}
 
-  /** Adds a webhook to the queue. Returns false if the app has WAITING_GIT_WEBHOOKS_MAX waiting webhooks, none of them for this ref. */
+  /** Adds a webhook to the queue. Returns false if the app has WAITING_GIT_WEBHOOKS_PER_APP_MAX waiting webhooks, none of them for this ref. */
   async add(appId: number, ref: string): Promise<boolean> {
     const [row] = await rows<{ isAccepted: boolean }>(this.options.db, ADD_WEBHOOK, [appId, ref]);
     return row!.isAccepted;

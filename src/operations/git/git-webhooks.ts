@@ -10,7 +10,7 @@ import type { SignedRequest } from "../../rules/http/signatures.js";
 import type { AccessChecks } from "../access/access-checks.js";
 import { DeliveryTracker } from "../delivery-tracker.js";
 import type { GitConnections } from "./git-connections.js";
-import { type ClaimedGitWebhook, type GitWebhookQueue, WAITING_GIT_WEBHOOKS_MAX } from "./git-deliveries.js";
+import { type ClaimedGitWebhook, type GitWebhookQueue, WAITING_GIT_WEBHOOKS_PER_APP_MAX } from "./git-deliveries.js";
 import { CONCURRENT_GIT_PULLS_MAX, type GitPulls } from "./git-pulls.js";
 
 /** Maximum number of webhook requests to one app from one network address, per RATE_WINDOW_MS. */
@@ -147,7 +147,7 @@ export class GitWebhooks {
     await accessChecks.countGitWebhook({ caller: null, ...(address !== undefined && { address }) }, appId);
     if (!(await deliveries.add(appId, pushed.ref)))
       throw createRateLimitError(
-        `${WAITING_GIT_WEBHOOKS_MAX} pulls of this app already wait, which is the maximum`,
+        `${WAITING_GIT_WEBHOOKS_PER_APP_MAX} pulls of this app already wait, which is the maximum`,
         RATE_WINDOW_MS / 1_000,
       );
     this.onAccepted();

@@ -1,5 +1,5 @@
 /** Lists runs by filters, and reads single runs, runs that another run has started, and unfinished runs. */
-import type { DraftOrLive, RunWait, TriggerType } from "../../data/action-types.js";
+import type { DraftOrLive, RunWaitReason, TriggerType } from "../../data/action-types.js";
 import { type Db, rows } from "../../data/database.js";
 import type { RunState } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
@@ -27,7 +27,7 @@ export interface RunSummary {
   tickCount: number;
   reason: string | null;
   /** Condition, other than a free slot, for which a queued run waits; null if there is no such condition. */
-  waitsFor: RunWait | null;
+  waitsFor: RunWaitReason | null;
   /** Name of the error and the beginning of its message; null if the run did not fail. */
   failure: string | null;
   /** Beginning of the result as JSON; null if there is no result, or if the log entry is too long to read for a list. */

@@ -4,7 +4,7 @@ import { LRUCache } from "lru-cache";
 import type { Db } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, createRateLimitError } from "../../errors.js";
-import { HTTP_TRIGGER_ADDRESS_LIMIT_FACTOR, RATE_WINDOW_MS } from "../../limits.js";
+import { HTTP_TRIGGER_ADDRESS_RATE_LIMIT_FACTOR, RATE_WINDOW_MS } from "../../limits.js";
 import { type Caller, mayPerformOnApp } from "../../rules/access.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import {
@@ -179,7 +179,7 @@ export class HttpTriggers {
     sizeCalculation: estimateCachedBytes,
   });
   private readonly addresses = createTokenBucket({
-    limit: Math.max(1, this.options.maxRequestsPerWindow) * HTTP_TRIGGER_ADDRESS_LIMIT_FACTOR,
+    limit: Math.max(1, this.options.maxRequestsPerWindow) * HTTP_TRIGGER_ADDRESS_RATE_LIMIT_FACTOR,
     windowMs: RATE_WINDOW_MS,
   });
 

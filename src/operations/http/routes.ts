@@ -9,7 +9,7 @@ import { isDeadlock, isUniqueViolation, queryPreparedRows, rows, type SqlClient 
 import { ActionError } from "../../errors.js";
 import { getPathPatternShape, listMatchingPatternShapes } from "../../rules/http/path.js";
 import { createRouteKey } from "../../rules/http/where.js";
-import { type RouteMatch, SELECT_MATCHING_ROUTES_SQL } from "../runs/matching-routes.js";
+import { type RouteMatchSnapshot, SELECT_MATCHING_ROUTES_SQL } from "../runs/matching-routes.js";
 
 /** Value of the database column `method` for a trigger that accepts every HTTP method. */
 const ANY_METHOD = "";
@@ -134,7 +134,7 @@ function mostSpecificRoutes(routes: readonly TriggerRoute[], pathShapes: readonl
 export interface MatchingRoutes {
   routes: readonly TriggerRoute[];
   /** The matching rows of the database. The statement that inserts the run checks that these rows have not changed. Null for drafts. */
-  match: RouteMatch | null;
+  match: RouteMatchSnapshot | null;
 }
 
 /**

@@ -5,7 +5,7 @@
 import type { EntityManager } from "typeorm";
 import { ActionRow } from "../../data/action.js";
 import { rows } from "../../data/database.js";
-import { ActionError, type DocumentPartFault } from "../../errors.js";
+import { ActionError, type ManifestPathFault } from "../../errors.js";
 import { ACTION_SHAPE, ActionInputError } from "../../rules/action-input.js";
 import { describeValue, isObject } from "../../rules/describe-value.js";
 import type { Manifest } from "../../rules/manifest.js";
@@ -18,7 +18,7 @@ import {
 } from "../actions/import-steps.js";
 import { createDuplicateRouteCheck } from "../http/routes.js";
 import { recordChange } from "../records/audit.js";
-import { type DefinitionsPlan, findRepeatedNames, type ManifestPlanContext, toPathFault } from "./definitions-plan.js";
+import { type DefinitionsPlan, findRepeatedNameFaults, type ManifestPlanContext, toPathFault } from "./definitions-plan.js";
 
 type ActionItem = NonNullable<Manifest["actions"]>[number];
 
@@ -50,7 +50,7 @@ export function toActionItem(row: ActionRow, sourceNamesById: ReadonlyMap<number
 function toActionData(
   item: ActionItem,
   sourceIdsByName: ReadonlyMap<string, number>,
-  onFault: (fault: DocumentPartFault) => void,
+  onFault: (fault: ManifestPathFault) => void,
 ): object {
   if (item.triggers === undefined) return item;
   const triggers = mapLogConditions(item.triggers, ({ dataSource, ...where }, itemPath) => {
@@ -68,7 +68,7 @@ function toActionData(
 /** An action of a manifest in the form that the API accepts, and the faults of its references to data sources. */
 export interface PreparedManifestAction {
   entry: ImportedAction;
-  faults: DocumentPartFault[];
+  faults: ManifestPathFault[];
 }
 
 /**
@@ -82,9 +82,9 @@ export async function prepareManifestActions(
   items: readonly ActionItem[],
   sourceIdsByName: ReadonlyMap<string, number>,
 ): Promise<PreparedManifestAction[]> {
-  const faults: DocumentPartFault[][] = [];
+  const faults: ManifestPathFault[][] = [];
   const data = items.map((item, index) => {
-    const itemFaults: DocumentPartFault[] = [];
+    const itemFaults: ManifestPathFault[] = [];
     faults.push(itemFaults);
     return toActionData(item, sourceIdsByName, ({ path, ...fault }) =>
       itemFaults.push({ ...fault, path: `actions[${index}].${path}` }),
@@ -94,7 +94,7 @@ export async function prepareManifestActions(
   return entries.map((entry, index) => ({ entry, faults: faults[index]! }));
 }
 
-function toPathFaults(index: number, error: unknown): DocumentPartFault[] {
+function toPathFaults(index: number, error: unknown): ManifestPathFault[] {
   const itemPath = `actions[${index}]`;
   if (error instanceof ActionInputError) {
     return error.all.map(({ field, status, error: message }) => {
@@ -137,8 +137,8 @@ export async function planActionChanges(
   currentDrafts: ReadonlyMap<string, ActionRow>,
 ): Promise<ActionsPlan> {
   const { manager, caller, appId, prune, keepsPublished } = context;
-  const faults: DocumentPartFault[] = findRepeatedNames("actions", "name", items ?? []);
-  const retryTimes = new Map<DocumentPartFault, number>();
+  const faults: ManifestPathFault[] = findRepeatedNameFaults("actions", "name", items ?? []);
+  const retryTimes = new Map<ManifestPathFault, number>();
   const importSteps: ActionImportStep[] = [];
   const namesInManifest = new Set((items ?? []).map(({ name }) => name));
   const v3Drafts = [...currentDrafts.values()].filter(({ actionVersion }) => actionVersion === "v3");

@@ -11,7 +11,7 @@ import { describeValue } from "../../rules/describe-value.js";
 import { ALERT_FIELDS, type Manifest } from "../../rules/manifest.js";
 import { type AlertRule, deleteAlertRuleRow, insertAlertRuleRow, updateAlertRuleRow } from "../alerts/alert-rows.js";
 import { recordChange } from "../records/audit.js";
-import { type DefinitionsPlan, findRepeatedNames, type ManifestPlanContext, toPathFault } from "./definitions-plan.js";
+import { type DefinitionsPlan, findRepeatedNameFaults, type ManifestPlanContext, toPathFault } from "./definitions-plan.js";
 
 type AlertItem = NonNullable<Manifest["alerts"]>[number];
 
@@ -71,7 +71,7 @@ export function planAlertChanges(
   if (items === undefined) return plan;
   const currentByName = new Map(currentAlerts.map((namedRule) => [namedRule.rule.name, namedRule]));
   const writes: AlertWrite[] = [];
-  plan.faults = findRepeatedNames("alerts", "name", items);
+  plan.faults = findRepeatedNameFaults("alerts", "name", items);
   for (const [at, item] of items.entries()) {
     try {
       const before = currentByName.get(item.name);

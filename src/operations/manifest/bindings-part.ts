@@ -4,7 +4,7 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import type { EntityManager } from "typeorm";
-import { ActionError, type DocumentPartFault } from "../../errors.js";
+import { ActionError, type ManifestPathFault } from "../../errors.js";
 import { normalizeOrigin } from "../../rules/integration-origins.js";
 import type { Manifest } from "../../rules/manifest.js";
 import { findSealedKeyMissingValue, type SecretBinding } from "../../rules/secret-bindings.js";
@@ -27,7 +27,7 @@ const normalizedBindingName = ({ key, origin }: BindingItem): string => {
 };
 
 /** Converts an error to a fault with the binding's path in the manifest. @throws `error` if it is not an ActionError */
-function toBindingFault(error: unknown): DocumentPartFault {
+function toBindingFault(error: unknown): ManifestPathFault {
   if (!(error instanceof ActionError)) throw error;
   const message = error.message.replace(/^bindings/, LIST_FIELD);
   const { path, ...rest } = toPathFault("", new ActionError(error.status, message), [LIST_FIELD]);

@@ -17,7 +17,7 @@ import { sortBindings } from "./bindings-part.js";
 import { listDataSourceNames, readDataSources, toDataSourceItem } from "./data-sources-part.js";
 
 /** A manifest and its entity tag, which is a hash of the manifest's content. */
-export interface TaggedManifest {
+export interface ManifestWithEntityTag {
   tag: string;
   manifest: Manifest;
 }
@@ -88,7 +88,7 @@ export function toManifest({
   rules,
   bindings,
   settings: settingDefinitions,
-}: StoredDefinitions): TaggedManifest {
+}: StoredDefinitions): ManifestWithEntityTag {
   const sourceNames = new Map(heldSources.map(({ id, name }) => [id, name]));
   const actions = [...drafts.values()].filter(({ actionVersion }) => actionVersion === "v3");
   const manifest: Manifest = {

@@ -4,7 +4,7 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import { rows, type SqlClient } from "../../data/database.js";
-import { ActionError, type DocumentPartFault } from "../../errors.js";
+import { ActionError, type ManifestPathFault } from "../../errors.js";
 import { DATA_SOURCES_PER_APP } from "../../limits.js";
 import { type Caller, isPersonCaller } from "../../rules/access.js";
 import {
@@ -26,7 +26,7 @@ import {
 } from "../data-sources/source-definitions.js";
 import {
   type DefinitionsPlan,
-  findRepeatedNames,
+  findRepeatedNameFaults,
   type ManifestApplyMode,
   type ManifestPlanContext,
   toPathFault,
@@ -172,8 +172,8 @@ function planSourceWrites(
   { caller, prune, keepsData }: ManifestPlanContext,
   items: readonly DataSourceItem[],
   currentByName: ReadonlyMap<string, StoredDataSource>,
-): { writes: SourceWrite[]; faults: DocumentPartFault[] } {
-  const faults = findRepeatedNames("dataSources", "name", items);
+): { writes: SourceWrite[]; faults: ManifestPathFault[] } {
+  const faults = findRepeatedNameFaults("dataSources", "name", items);
   const writes: SourceWrite[] = [];
   for (const [at, item] of items.entries()) {
     try {

@@ -3,7 +3,7 @@
  * compares the manifest with the app and returns a plan. One transaction applies all plans.
  */
 import type { EntityManager } from "typeorm";
-import { ActionError, type DocumentPartFault } from "../../errors.js";
+import { ActionError, type ManifestPathFault } from "../../errors.js";
 import type { Caller, Operation } from "../../rules/access.js";
 import type { ManifestItemKind } from "../../rules/manifest.js";
 
@@ -34,9 +34,9 @@ export interface ManifestPlanContext extends ManifestApplyMode {
 /** Planned changes to one kind of definitions. `apply` writes the changes, and is called only if no plan of the manifest has faults. */
 export interface DefinitionsPlan {
   changes: DefinitionChange[];
-  faults: DocumentPartFault[];
+  faults: ManifestPathFault[];
   /** Seconds after which a retry may fix a fault, for each temporary fault. */
-  retryTimes?: ReadonlyMap<DocumentPartFault, number>;
+  retryTimes?: ReadonlyMap<ManifestPathFault, number>;
   /** Operations for which the caller must have a permission to apply the plan. */
   requiredOperations: Operation[];
   /** Definitions that do not work until a secret value is written in this app. A manifest contains no secrets. */
@@ -77,17 +77,17 @@ function faultPathInItem({ status, message, path: known }: ActionError, fields: 
  * @param fields names of the item's fields
  * @throws `error` if it is FORBIDDEN or not an ActionError
  */
-export function toPathFault(fieldPath: string, error: unknown, fields: readonly string[]): DocumentPartFault {
+export function toPathFault(fieldPath: string, error: unknown, fields: readonly string[]): ManifestPathFault {
   if (!(error instanceof ActionError) || error.status === "FORBIDDEN") throw error;
   return { path: fieldPath + faultPathInItem(error, fields), status: error.status, error: error.message };
 }
 
 /** Returns a fault for each item with the same name as an earlier item. @param key field that contains the name */
-export function findRepeatedNames(
+export function findRepeatedNameFaults(
   field: string,
   key: string,
   items: readonly Record<string, unknown>[],
-): DocumentPartFault[] {
+): ManifestPathFault[] {
   const names = new Set<unknown>();
   return items.flatMap((item, index) => {
     const name = item[key];

@@ -11,7 +11,7 @@ import { readManifestSize } from "./current-manifest.js";
 /** Maximum time in milliseconds that a large read waits for the large reads of other apps. */
 const WAIT_MAX_MS = 30_000;
 
-export class LargeReadQueue {
+export class LargeManifestReadQueue {
   private readonly slot = new FairSemaphore(1, 1);
 
   constructor(private readonly db: Db) {}

@@ -6,7 +6,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { EntityManager } from "typeorm";
 import { type Db, isDeadlock, isUniqueViolation } from "../../data/database.js";
-import { ActionError, type DocumentPartFault } from "../../errors.js";
+import { ActionError, type ManifestPathFault } from "../../errors.js";
 import { JSON_MAX_DEPTH, MANIFEST_MAX_BYTES } from "../../limits.js";
 import type { Caller, Operation } from "../../rules/access.js";
 import { createAppUpdateEvent } from "../../rules/app-events.js";
@@ -38,7 +38,7 @@ import {
   readManifestSize,
   readStoredDefinitions,
   type StoredDefinitions,
-  type TaggedManifest,
+  type ManifestWithEntityTag,
   toManifest,
 } from "./current-manifest.js";
 import {
@@ -48,27 +48,27 @@ import {
   readDataSources,
 } from "./data-sources-part.js";
 import type { DefinitionChange, DefinitionsPlan, ManifestApplyMode, ManifestPlanContext } from "./definitions-plan.js";
-import { LargeReadQueue } from "./large-reads.js";
+import { LargeManifestReadQueue } from "./large-reads.js";
 import { planSettingChanges } from "./settings-part.js";
 
-export interface ManifestItem {
+export interface DefinitionReference {
   kind: ManifestItemKind;
   name: string;
 }
 
 export interface ManifestPlan {
-  created: ManifestItem[];
-  changed: ManifestItem[];
-  removed: ManifestItem[];
+  created: DefinitionReference[];
+  changed: DefinitionReference[];
+  removed: DefinitionReference[];
   /** Secret bindings that do not work until the value of their setting is written; absent if there are none. */
-  missing?: ManifestItem[];
+  missing?: DefinitionReference[];
 }
 
 /**
  * Differences between a manifest and the app. The differences were applied, unless the request only asked for the plan.
  * `tag` is the entity tag of the app's manifest after the changes.
  */
-export interface ManifestResult {
+export interface ManifestApplyResponse {
   plan: ManifestPlan;
   tag: string;
 }
@@ -81,10 +81,10 @@ export interface ManifestApplyOptions extends ManifestApplyMode {
   isPlan: boolean;
   checkPermission: (operation: Operation) => void;
   /** Called in the transaction after the manifest was applied, also if the manifest changed nothing. */
-  onApplied?: (manager: EntityManager, applied: ManifestApplyResult) => Promise<void>;
+  onApplied?: (manager: EntityManager, applied: AppliedManifestChange) => Promise<void>;
 }
 
-export interface ManifestApplyResult {
+export interface AppliedManifestChange {
   plan: ManifestPlan;
   manifestBefore: Manifest;
   manifestAfter: Manifest;
@@ -101,12 +101,12 @@ interface PreparedParts {
   indexChanges?: readonly IndexReplacement[];
 }
 
-interface ApplyOutcome extends ManifestResult {
+interface ApplyOutcome extends ManifestApplyResponse {
   sourcesPlan: DataSourcesPlan;
 }
 
 /** @throws REQUEST_INVALID if the structure is so wrong that the definitions cannot be checked */
-function readManifest(document: unknown): { manifest: Manifest; faults: DocumentPartFault[] } {
+function readManifest(document: unknown): { manifest: Manifest; faults: ManifestPathFault[] } {
   const wholeFault = (error: string) => manifestError([{ path: "", status: "REQUEST_INVALID", error }]);
   if (!isObject(document)) throw wholeFault(`the manifest must be an object (got ${describeType(document)})`);
   if (nestsDeeperThan(document, JSON_MAX_DEPTH)) {
@@ -119,8 +119,8 @@ function readManifest(document: unknown): { manifest: Manifest; faults: Document
 
 /** @param retryTimes seconds after which a retry may fix a fault, for each temporary fault */
 function manifestError(
-  faults: readonly DocumentPartFault[],
-  retryTimes: ReadonlyMap<DocumentPartFault, number> = new Map(),
+  faults: readonly ManifestPathFault[],
+  retryTimes: ReadonlyMap<ManifestPathFault, number> = new Map(),
 ): ActionError {
   const { path, error } = faults[0]!;
   const message =
@@ -165,7 +165,7 @@ interface ManifestsOptions {
 }
 
 export class Manifests {
-  private readonly largeReads = new LargeReadQueue(this.options.db);
+  private readonly largeReads = new LargeManifestReadQueue(this.options.db);
 
   constructor(private readonly options: ManifestsOptions) {}
 
@@ -319,7 +319,7 @@ export class Manifests {
    * @param reserve reserves memory for the manifest's bytes
    * @throws ActionError REQUEST_INVALID if the manifest would exceed MANIFEST_MAX_BYTES; the errors of `reserve`
    */
-  async get(appId: number, reserve: ReserveResponseBytes = async () => undefined): Promise<TaggedManifest> {
+  async get(appId: number, reserve: ReserveResponseBytes = async () => undefined): Promise<ManifestWithEntityTag> {
     const total = await readManifestSize(this.options.db, appId);
     if (total > MANIFEST_MAX_BYTES) {
       const sizeMessage = `the definitions of this app exceed ${MANIFEST_MAX_BYTES / 2 ** 20} MB`;
@@ -329,7 +329,7 @@ export class Manifests {
     return this.readTaggedManifest(appId);
   }
 
-  private readTaggedManifest(appId: number): Promise<TaggedManifest> {
+  private readTaggedManifest(appId: number): Promise<ManifestWithEntityTag> {
     return this.options.db.transaction("REPEATABLE READ", async (manager) =>
       toManifest(await readStoredDefinitions(manager, this.options.importSteps, appId, false)),
     );
@@ -346,7 +346,7 @@ export class Manifests {
    * @throws REQUEST_INVALID with `faults`, MANIFEST_CHANGED, DATA_SOURCE_NOT_EMPTY, ENTRY_ALREADY_EXISTS if entries have equal values in a
    * new unique index, errors of `checkPermission`
    */
-  async apply(caller: Caller, document: unknown, options: ManifestApplyOptions): Promise<ManifestResult> {
+  async apply(caller: Caller, document: unknown, options: ManifestApplyOptions): Promise<ManifestApplyResponse> {
     const { db, importSteps: steps, sources, definitions, receivedDataLimiter } = this.options;
     const { appId, isPlan } = options;
     const manifestRead = readManifest(document);

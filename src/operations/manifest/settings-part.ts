@@ -4,14 +4,14 @@
  */
 
 import { isDeepStrictEqual } from "node:util";
-import { ActionError, type DocumentPartFault } from "../../errors.js";
+import { ActionError, type ManifestPathFault } from "../../errors.js";
 import { refuseField } from "../../rules/fields.js";
 import type { Manifest } from "../../rules/manifest.js";
 import { SETTING_SHAPE } from "../../rules/manifest.js";
 import { getSettingTier, parseSettingsBody } from "../../rules/setting-tiers.js";
 import { declareSettings, type SettingDefinition } from "../settings/setting-definitions.js";
 import type { Settings } from "../settings/settings.js";
-import { type DefinitionsPlan, findRepeatedNames, type ManifestPlanContext, toPathFault } from "./definitions-plan.js";
+import { type DefinitionsPlan, findRepeatedNameFaults, type ManifestPlanContext, toPathFault } from "./definitions-plan.js";
 
 type SettingItem = NonNullable<Manifest["settings"]>[number];
 
@@ -91,7 +91,7 @@ export function planSettingChanges(
   if (items === undefined) return plan;
   const currentByKey = new Map(currentDefinitions.map((definition) => [definition.key, definition]));
   const writes: SettingWrites = { publicValues: [], declaredKeys: { secret: [], shown: [] }, removedKeys: [] };
-  const faults: DocumentPartFault[] = findRepeatedNames("settings", "key", items);
+  const faults: ManifestPathFault[] = findRepeatedNameFaults("settings", "key", items);
   for (const [at, item] of items.entries()) {
     try {
       checkSettingItem(item);

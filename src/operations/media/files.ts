@@ -13,8 +13,8 @@ import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { transactWithAppLock } from "../settings/app-lock.js";
 import type { MediaFolders } from "./folders.js";
 import { recordMediaChange } from "./media-audit.js";
-import { type MediaAccess, type MediaRightsResolver, toLogEventEmitter } from "./media-callers.js";
-import { FILE_COLUMNS, type FileRow, findFile, type MediaChangeTarget, toFile } from "./media-rows.js";
+import { type MediaAccess, type MediaRightsResolver, toLogEventCause } from "./media-callers.js";
+import { SELECT_FILES_SQL, type FileRow, findFile, type MediaChangeTarget, toFile } from "./media-rows.js";
 import { type MediaListConditions, readVisibleMedia, visibleFileSql } from "./visible-media.js";
 
 interface MediaFilesOptions {
@@ -57,7 +57,7 @@ export class MediaFiles {
     const grants = await mediaRights.grantsFor(admission);
     grants.requireRight((await this.findOrThrow(grants, appId, id)).rules, "update");
     const change = parseMediaChange(body, "folderId");
-    receivedDataLimiter.takeRows(toLogEventEmitter(admission), appId, change.name?.length ?? 0);
+    receivedDataLimiter.takeRows(toLogEventCause(admission), appId, change.name?.length ?? 0);
     return transactWithAppLock(db, appId, async (manager) => {
       const before = await this.findOrThrow(grants, appId, id, manager);
       // Another request may have removed the right before this transaction locked the app.
@@ -124,7 +124,7 @@ export class MediaFiles {
     const visibleMedia = await readVisibleMedia(read, grants, fileFilter);
     const where = `app_id = $1 AND ${fileFilter.fileCondition} AND ${visibleFileSql(visibleMedia)}`;
     const values = [appId, null, ...(visibleMedia ?? [null, null])];
-    const fileRows = await read<FileRow>(appId, `${FILE_COLUMNS} WHERE ${where} ORDER BY id DESC LIMIT $5 OFFSET $6`, [
+    const fileRows = await read<FileRow>(appId, `${SELECT_FILES_SQL} WHERE ${where} ORDER BY id DESC LIMIT $5 OFFSET $6`, [
       ...[...values, limit, offset],
     ]);
     const [count] = await read<{ total: number }>(

@@ -3,7 +3,7 @@ import type { EntityManager } from "typeorm";
 import { type Db, isUniqueViolation, rows, type SqlClient } from "../../data/database.js";
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 import { ActionError } from "../../errors.js";
-import { LIST_ITEMS_PER_PAGE_MAX, MEDIA_FOLDER_DEPTH_MAX, MEDIA_FOLDERS_MAX } from "../../limits.js";
+import { LIST_ITEMS_PER_PAGE_MAX, MEDIA_FOLDER_DEPTH_MAX, MEDIA_FOLDERS_PER_APP_MAX } from "../../limits.js";
 import { containsTextFoldedSql } from "../../rules/comparable-text.js";
 import { isObject } from "../../rules/describe-value.js";
 import { parseMediaChange, parseMediaFolderId, parseMediaName } from "../../rules/media-fields.js";
@@ -15,11 +15,11 @@ import type { ReadRows } from "../data-sources/read-pool.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { transactWithAppLock } from "../settings/app-lock.js";
 import { recordMediaChange } from "./media-audit.js";
-import { type MediaAccess, type MediaRightsResolver, type MediaRules, toLogEventEmitter } from "./media-callers.js";
+import { type MediaAccess, type MediaRightsResolver, type MediaRules, toLogEventCause } from "./media-callers.js";
 import {
-  FILE_COLUMNS,
+  SELECT_FILES_SQL,
   type FileRow,
-  FOLDER_COLUMNS,
+  SELECT_FOLDERS_SQL,
   type FolderRow,
   findFolder,
   type MediaChangeTarget,
@@ -129,10 +129,10 @@ async function checkCount(manager: EntityManager, appId: number): Promise<void> 
   const [folderCount] = await rows<{ count: number }>(manager, "SELECT count(*) FROM media_folder WHERE app_id = $1", [
     appId,
   ]);
-  if (folderCount!.count >= MEDIA_FOLDERS_MAX)
+  if (folderCount!.count >= MEDIA_FOLDERS_PER_APP_MAX)
     throw new ActionError(
       "REQUEST_INVALID",
-      `this app already has the maximum of ${MEDIA_FOLDERS_MAX} folders; delete one first`,
+      `this app already has the maximum of ${MEDIA_FOLDERS_PER_APP_MAX} folders; delete one first`,
     );
 }
 
@@ -179,7 +179,7 @@ export class MediaFolders {
     const condition = `app_id = $1 AND ${fileCondition} AND ${visibleFileSql(visibleMedia)}`;
     const fileRows = await read<FileRow>(
       appId,
-      `${FILE_COLUMNS} WHERE ${condition} ORDER BY name, id LIMIT $5 OFFSET $6`,
+      `${SELECT_FILES_SQL} WHERE ${condition} ORDER BY name, id LIMIT $5 OFFSET $6`,
       [...[...values, limit, offset]],
     );
     const [count] = await read<{ total: number }>(
@@ -197,7 +197,7 @@ export class MediaFolders {
     visibleMedia: VisibleMediaParameters,
   ): Promise<MediaFolder[]> {
     const condition = `app_id = $1 AND ${folderCondition} AND ${visibleFolderSql(visibleMedia)}`;
-    const sql = `${FOLDER_COLUMNS} WHERE ${condition} ORDER BY name, id LIMIT ${LIST_ITEMS_PER_PAGE_MAX}`;
+    const sql = `${SELECT_FOLDERS_SQL} WHERE ${condition} ORDER BY name, id LIMIT ${LIST_ITEMS_PER_PAGE_MAX}`;
     return (await this.options.read<FolderRow>(appId, sql, [appId, value, ...(visibleMedia ?? [null, null])])).map(
       toFolder,
     );
@@ -240,7 +240,7 @@ export class MediaFolders {
     const parentId = namedFolder(grants, fields["parentId"], "parentId");
     grants.requireRight(await this.rulesAt(grants, appId, parentId), "create");
     const name = parseMediaName(fields["name"]);
-    receivedDataLimiter.takeRows(toLogEventEmitter(admission), appId, name.length);
+    receivedDataLimiter.takeRows(toLogEventCause(admission), appId, name.length);
     return transactWithAppLock(db, appId, async (manager) => {
       // Another request may have deleted the folder or removed the right before this transaction locked the app.
       grants.requireRight(await this.rulesAt(grants, appId, parentId, manager), "create");
@@ -268,7 +268,7 @@ export class MediaFolders {
     const grants = await mediaRights.grantsFor(admission);
     grants.requireRight((await this.findOrThrow(grants, appId, id)).rules, "update");
     const change = parseMediaChange(body, "parentId");
-    receivedDataLimiter.takeRows(toLogEventEmitter(admission), appId, change.name?.length ?? 0);
+    receivedDataLimiter.takeRows(toLogEventCause(admission), appId, change.name?.length ?? 0);
     return transactWithAppLock(db, appId, async (manager) => {
       const before = await this.findOrThrow(grants, appId, id, manager);
       // Another request may have removed the right before this transaction locked the app.

@@ -8,12 +8,12 @@ import { MEDIA_LINK_LIFETIME_MAX_SECONDS, parseMediaLinkLifetimeSeconds } from "
 import type { AdmittedRequest } from "../access/access-checks.js";
 import type { MediaFiles } from "./files.js";
 import type { MediaRightsResolver } from "./media-callers.js";
-import { type FileRow, fileContentUrl } from "./media-rows.js";
+import { type FileRow, createFileContentUrl } from "./media-rows.js";
 
 /** Label from which the signing key is derived, so that this key differs from keys for other purposes. */
 const LINK_KEY_PURPOSE = "svc media link 1";
 
-export interface MediaLink {
+export interface ExpiringMediaUrl {
   url: string;
   /** As ISO 8601 text. */
   expiresAt: string;
@@ -58,14 +58,14 @@ export class SignedMediaUrls {
    * Creates a signed URL for reading a file. `expiresIn` is the URL's lifetime in seconds, not validated yet.
    * @throws UNAUTHORIZED, FORBIDDEN, FILE_NOT_FOUND, REQUEST_INVALID
    */
-  async create(admission: AdmittedRequest, appId: number, id: number, expiresIn: unknown): Promise<MediaLink> {
+  async create(admission: AdmittedRequest, appId: number, id: number, expiresIn: unknown): Promise<ExpiringMediaUrl> {
     const { ring, mediaRights, files, baseUrl } = this.options;
     const grants = await mediaRights.grantsFor(admission);
     const file = await files.findOrThrow(grants, appId, id);
     grants.requireRight(file.rules, "read");
     const expires = Math.floor(Date.now() / 1000) + parseMediaLinkLifetimeSeconds(expiresIn);
     const signature = signText(ring.getCurrentKey(), linkText(appId, file, String(expires))).toString("base64url");
-    const url = `${fileContentUrl(baseUrl, appId, id)}?expires=${expires}&signature=${signature}`;
+    const url = `${createFileContentUrl(baseUrl, appId, id)}?expires=${expires}&signature=${signature}`;
     return { url, expiresAt: new Date(expires * 1000).toISOString() };
   }
 

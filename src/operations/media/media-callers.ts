@@ -8,7 +8,7 @@ import type { Caller } from "../../rules/access.js";
 import type { AppUserData } from "../../rules/caller-rules.js";
 import { grantsMediaRight, MEDIA_RIGHTS, type MediaAccessRule, type MediaRight } from "../../rules/media-access.js";
 import { type AdmittedRequest, throwDeferredError } from "../access/access-checks.js";
-import type { LogEventEmitter } from "../records/log-events.js";
+import type { LogEventCause } from "../records/log-events.js";
 
 export type MediaRules = readonly MediaAccessRule[] | null;
 
@@ -34,7 +34,7 @@ export interface MediaAccess {
 const ANONYMOUS_EMITTER = { kind: "live", credentialId: 0, personId: null, runId: null } as const;
 
 /** Returns the sender of the log events that the request causes. */
-export const toLogEventEmitter = ({ caller, address }: AdmittedRequest): LogEventEmitter => ({
+export const toLogEventCause = ({ caller, address }: AdmittedRequest): LogEventCause => ({
   ...(caller ?? ANONYMOUS_EMITTER),
   ...(address !== undefined && { address }),
 });

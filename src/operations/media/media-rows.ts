@@ -37,24 +37,24 @@ export interface MediaChangeTarget {
   precondition?: ExpectedETags;
 }
 
-export const FOLDER_COLUMNS = `
+export const SELECT_FOLDERS_SQL = `
   SELECT id, name, parent_id AS "parentId", user_id AS "userId", access_rules AS "ownRules",
          svc_media_rules(id) AS rules, created_at AS "createdAt", updated_at AS "updatedAt"
     FROM media_folder`;
 
-export const FILE_COLUMNS = `
+export const SELECT_FILES_SQL = `
   SELECT id, name, content_type AS "contentType", bytes, checksum, width, height, blob_key AS "blobKey",
          thumbnail_key AS "thumbnailKey", folder_id AS "folderId", user_id AS "userId", access_rules AS "ownRules",
          coalesce(access_rules, svc_media_rules(folder_id)) AS rules, created_at AS "createdAt", updated_at AS "updatedAt"
     FROM media_file`;
 
 export async function findFolder(executor: SqlClient, appId: number, id: number): Promise<FolderRow | null> {
-  const [row] = await rows<FolderRow>(executor, `${FOLDER_COLUMNS} WHERE app_id = $1 AND id = $2`, [appId, id]);
+  const [row] = await rows<FolderRow>(executor, `${SELECT_FOLDERS_SQL} WHERE app_id = $1 AND id = $2`, [appId, id]);
   return row ?? null;
 }
 
 export async function findFile(executor: SqlClient, appId: number, id: number): Promise<FileRow | null> {
-  const [row] = await rows<FileRow>(executor, `${FILE_COLUMNS} WHERE app_id = $1 AND id = $2`, [appId, id]);
+  const [row] = await rows<FileRow>(executor, `${SELECT_FILES_SQL} WHERE app_id = $1 AND id = $2`, [appId, id]);
   return row ?? null;
 }
 
@@ -65,12 +65,12 @@ export const toFolder = ({ ownRules: _, rules: __, createdAt, updatedAt, ...fold
 });
 
 /** Returns the URL of a file's content. `baseUrl` is the URL of the service, without a slash at the end. */
-export const fileContentUrl = (baseUrl: string, appId: number, id: number): string =>
+export const createFileContentUrl = (baseUrl: string, appId: number, id: number): string =>
   `${baseUrl}/v1/apps/${appId}/media/files/${id}/contents`;
 
 export function toFile(row: FileRow, appId: number, baseUrl: string): MediaFile {
   const { id, name, contentType, bytes, checksum, width, height, folderId, userId, createdAt, updatedAt } = row;
-  const url = fileContentUrl(baseUrl, appId, id);
+  const url = createFileContentUrl(baseUrl, appId, id);
   return {
     ...{ id, name, contentType, url },
     thumbnail: row.thumbnailKey === null ? null : `${url}?size=thumbnail`,

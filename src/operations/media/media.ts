@@ -21,7 +21,7 @@ import { SignedMediaUrls } from "./links.js";
 import { MediaRightsResolver, type ResolveAppUser } from "./media-callers.js";
 import { MediaPictures } from "./media-pictures.js";
 import { MediaRulesStore } from "./media-rules.js";
-import { claimMediaStore, readStoreIdentity } from "./store-identity.js";
+import { claimMediaStore, readMediaStoreId } from "./store-identity.js";
 import { MediaSweep } from "./sweep.js";
 import { Uploads } from "./uploads.js";
 
@@ -58,7 +58,7 @@ export async function createMedia(options: {
   );
   const pictures = new MediaPictures({ pictureProcessor: new PictureProcessor({ log }) });
   const blobs = new MediaBlobs({ db, quotaBytes: config.mediaQuotaMb * MB, log });
-  const isOwnStore = async () => (await store.readStoreId()) === (await readStoreIdentity(db));
+  const isOwnStore = async () => (await store.readStoreId()) === (await readMediaStoreId(db));
   const sweep = new MediaSweep({ db, store, reception, blobs, isOwnStore, log });
   const mediaRights = new MediaRightsResolver({ db, appUserOf });
 
@@ -126,7 +126,7 @@ export async function createMedia(options: {
         });
       }
       if (config.roles.has("api")) await claimMediaStore({ db, store, storeName, processId, log });
-      else if (!(await isOwnStore()) && (await readStoreIdentity(db)) !== null)
+      else if (!(await isOwnStore()) && (await readMediaStoreId(db)) !== null)
         log.warn(
           { store: storeName },
           "this scheduler uses another media store than the API processes, " +

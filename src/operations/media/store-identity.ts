@@ -22,7 +22,7 @@ const WRONG_STORE_REMEDY =
   "or the same bucket in MEDIA_URL (docs/operate/several-machines.md)";
 
 /** Returns the ID of the media store that contains the files of this database; null if the database names none yet. */
-export async function readStoreIdentity(db: Db): Promise<string | null> {
+export async function readMediaStoreId(db: Db): Promise<string | null> {
   const [storeRow] = await rows<{ identity: string | null }>(db, "SELECT identity FROM media_store");
   return storeRow!.identity;
 }
@@ -41,7 +41,7 @@ export async function claimMediaStore(options: {
 }): Promise<void> {
   const { db, store, storeName, processId, log } = options;
   const identity = await store.readStoreId();
-  const recorded = await readStoreIdentity(db);
+  const recorded = await readMediaStoreId(db);
   if (recorded === identity) return;
   const [use] = await rows<{ isServed: boolean; hasFiles: boolean }>(db, SELECT_STORE_USE, [processId]);
   const { isServed, hasFiles } = use!;

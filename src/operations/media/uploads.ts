@@ -29,7 +29,7 @@ import { transactWithAppLock } from "../settings/app-lock.js";
 import type { MediaBlobs } from "./blobs.js";
 import type { MediaFolders } from "./folders.js";
 import { recordMediaChange } from "./media-audit.js";
-import { type MediaAccess, type MediaRightsResolver, toLogEventEmitter } from "./media-callers.js";
+import { type MediaAccess, type MediaRightsResolver, toLogEventCause } from "./media-callers.js";
 import type { MediaPictures } from "./media-pictures.js";
 import { findFile, toFile } from "./media-rows.js";
 
@@ -44,7 +44,7 @@ interface StoredUpload extends ReceivedUpload {
   thumbnail: { key: string; bytes: number } | null;
 }
 
-export interface MediaUploadSession {
+export interface MediaUploadInProgress {
   /**
    * Receives one file into the folder `folderId`; null for the top level.
    * @throws ActionError PAYLOAD_TOO_LARGE, REQUEST_INVALID, OVERLOADED, FOLDER_NOT_FOUND, UNAUTHORIZED, FORBIDDEN
@@ -224,7 +224,7 @@ export class Uploads {
     const [insertedFile] = await rows<{ id: number }>(manager, INSERT_FILE, values);
     const { id } = insertedFile!;
     const data = { fileId: id, name, contentType, bytes, folderId };
-    await logEvents.emit(manager, toLogEventEmitter(admission), appId, { type: "mediaFile.create", data });
+    await logEvents.emit(manager, toLogEventCause(admission), appId, { type: "mediaFile.create", data });
     await recordMediaChange(manager, admission, appId, "media.file.create", { fileId: id, name });
     return toFile((await findFile(manager, appId, id))!, appId, baseUrl);
   }
@@ -250,14 +250,14 @@ export class Uploads {
     grants: MediaAccess,
     length: number | null,
     releaseSlots: () => void,
-  ): MediaUploadSession {
+  ): MediaUploadInProgress {
     const { db, store, blobs, folders, log } = this.options;
     const files: StoredUpload[] = [];
     const keys: string[] = [];
     let isOpen = true;
     let missingBytes = length ?? QUOTA_STEP_BYTES;
 
-    const receiveFile: MediaUploadSession["receive"] = async (source, filename, folderId) => {
+    const receiveFile: MediaUploadInProgress["receive"] = async (source, filename, folderId) => {
       if (files.length >= FILES_PER_UPLOAD)
         throw new ActionError(
           "REQUEST_INVALID",
@@ -320,10 +320,10 @@ export class Uploads {
    * Starts an upload request. `length` is the value of Content-Length, from which the size of the files is estimated; null if unknown.
    * @throws ActionError RATE_LIMIT_EXCEEDED, OVERLOADED
    */
-  async beginUpload(admission: AdmittedRequest, appId: number, length: number | null): Promise<MediaUploadSession> {
+  async beginUpload(admission: AdmittedRequest, appId: number, length: number | null): Promise<MediaUploadInProgress> {
     const { mediaRights, receivedDataLimiter } = this.options;
     const grants = await mediaRights.grantsFor(admission);
-    receivedDataLimiter.takeRows(toLogEventEmitter(admission), appId, 0);
+    receivedDataLimiter.takeRows(toLogEventCause(admission), appId, 0);
     return this.upload(admission, appId, grants, length, this.acquireUploadSlot(appId, grants.isTrusted));
   }
 }

@@ -2,7 +2,7 @@
 import type { EntityManager } from "typeorm";
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { ADMINISTRATORS_MAX } from "../../limits.js";
+import { SERVICE_ADMINISTRATORS_MAX } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { type ExpectedETags, requireExpectedItemVersion } from "../../rules/precondition.js";
 import { hasAdministratorRight, lockAdministrators } from "../access/administrator-right.js";
@@ -18,7 +18,7 @@ const CAN_SIGN_IN_SQL = `(passphrase_hash IS NOT NULL OR EXISTS (SELECT FROM pas
 const LIST_ADMINISTRATORS = `
   SELECT id, organization_id AS "organizationId", first_name AS "firstName", last_name AS "lastName", email,
          administrator_since AS "updatedAt"
-    FROM person WHERE is_administrator ORDER BY id LIMIT ${ADMINISTRATORS_MAX}`;
+    FROM person WHERE is_administrator ORDER BY id LIMIT ${SERVICE_ADMINISTRATORS_MAX}`;
 const COUNT_OTHER_ADMINISTRATORS = `SELECT count(*)::int AS count FROM person WHERE is_administrator AND id <> $1 AND ${CAN_SIGN_IN_SQL}`;
 /** Stores a later time at each change, so that a precondition (If-Match) with an older ETag fails. */
 const SET_ADMINISTRATOR_RIGHT = `
@@ -42,10 +42,10 @@ async function requireAllowedSignIn(manager: EntityManager, { canSignIn }: Admin
     throw new ActionError("REQUEST_INVALID", "userId must be the ID of a person who can sign in");
   }
   const all = await rows(manager, LIST_ADMINISTRATORS);
-  if (all.length < ADMINISTRATORS_MAX) return;
+  if (all.length < SERVICE_ADMINISTRATORS_MAX) return;
   throw new ActionError(
     "REQUEST_INVALID",
-    `the service already has the maximum of ${ADMINISTRATORS_MAX} administrators; remove one first`,
+    `the service already has the maximum of ${SERVICE_ADMINISTRATORS_MAX} administrators; remove one first`,
   );
 }
 

@@ -7,7 +7,7 @@ import { runInBackground } from "../../background.js";
 import { type Db, rows } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, createRateLimitError } from "../../errors.js";
-import { INVITATION_LIFETIME_DEFAULT_HOURS, INVITATION_LIFETIME_MAX_HOURS, INVITATIONS_MAX } from "../../limits.js";
+import { INVITATION_LIFETIME_DEFAULT_HOURS, INVITATION_LIFETIME_MAX_HOURS, PENDING_INVITATIONS_PER_ORGANIZATION_MAX } from "../../limits.js";
 import { type Caller, isPersonCaller } from "../../rules/access.js";
 import { describeValue } from "../../rules/describe-value.js";
 import { requireEmail } from "../../rules/fields.js";
@@ -145,10 +145,10 @@ export class Invitations {
         throw new ActionError("FORBIDDEN", "permission denied: this role is above your own role");
       const { organizationId } = scope;
       const pending = await listPendingInvitations(manager, { organizationId, appId: null });
-      if (pending.length >= INVITATIONS_MAX) {
+      if (pending.length >= PENDING_INVITATIONS_PER_ORGANIZATION_MAX) {
         throw new ActionError(
           "REQUEST_INVALID",
-          `an organization can have at most ${INVITATIONS_MAX} pending invitations; revoke one first`,
+          `an organization can have at most ${PENDING_INVITATIONS_PER_ORGANIZATION_MAX} pending invitations; revoke one first`,
         );
       }
       const link = await links.issue({ kind: "invitation", createdBy: personId, lifetimeMs }, manager);

@@ -7,7 +7,7 @@ import type { Db } from "../../data/database.js";
 import type { DatabaseNotifications as Notices } from "../../engine/notifications.js";
 import type { Caller } from "../../rules/access.js";
 import { isUserInScope } from "../../rules/notification-scope.js";
-import { createLiveSource, type LiveSource } from "../records/live-source.js";
+import { createSubscriptionSource, type SubscriptionSource } from "../records/subscription-source.js";
 import {
   listNotificationsPublishedAfter,
   NOTIFICATION_CHANNEL,
@@ -15,7 +15,7 @@ import {
   readLastNotificationCursor,
   readNotificationCursorBefore,
 } from "./notification-rows.js";
-import type { FindCredentialsInScope, FindReader } from "./reader.js";
+import type { FindCredentialsInScope, FindNotificationReader } from "./reader.js";
 
 const READ_RETRY_MS = 1_000;
 
@@ -44,13 +44,13 @@ export interface NotificationFeed {
    * Streams the notifications that the caller can read. `after` is the cursor of the last notification that the caller received; null for
    * only new notifications.
    */
-  follow(appId: number, caller: Caller, after: number | null): LiveSource<Notification>;
+  follow(appId: number, caller: Caller, after: number | null): SubscriptionSource<Notification>;
 }
 
 export function createNotificationFeed(options: {
   db: Db;
   notices: Notices;
-  findReader: FindReader;
+  findReader: FindNotificationReader;
   findCredentialsInScope: FindCredentialsInScope;
   log: Logger;
 }): NotificationFeed {
@@ -121,7 +121,7 @@ export function createNotificationFeed(options: {
 
   return {
     follow: (appId, caller, after) =>
-      createLiveSource<Notification>(appId, (listener) => {
+      createSubscriptionSource<Notification>(appId, (listener) => {
         const since = new Date();
         const feed = feedOf(appId);
         const subscriber: NotificationSubscriber = { caller, listener, isOpen: true, seenCursor: after };

@@ -174,7 +174,7 @@ export async function insertNotification(
   return row!.id;
 }
 
-export async function writeNotification(
+export async function updateNotificationRow(
   executor: SqlClient,
   id: number,
   fields: StoredNotificationFields,

@@ -37,9 +37,9 @@ import {
   readNotifications,
   searchNewestNotifications,
   withdrawNotification,
-  writeNotification,
+  updateNotificationRow,
 } from "./notification-rows.js";
-import type { FindReader, NotificationReader } from "./reader.js";
+import type { FindNotificationReader, NotificationReader } from "./reader.js";
 
 /** An app user can list only this number of the newest notifications that the user can read. */
 const LISTED_NOTIFICATIONS_MAX = 1_000;
@@ -83,7 +83,7 @@ const createPagination = (total: number, end: number) => ({ total, hasMore: end 
 
 interface NotificationsServiceOptions {
   db: Db;
-  findReader: FindReader;
+  findReader: FindNotificationReader;
   receivedDataLimiter: ReceivedDataLimiter;
   now: () => number;
 }
@@ -270,7 +270,7 @@ export class NotificationsService {
       // Only a notification that stays published keeps its cursor. Any other becomes a draft first.
       const staysPublished = status === "published" && before.status === status;
       if (!staysPublished) await withdrawNotification(manager, id, "draft");
-      await writeNotification(manager, id, { data, scope, orderAt: orderAt || null, push });
+      await updateNotificationRow(manager, id, { data, scope, orderAt: orderAt || null, push });
       if (!staysPublished) await this.applyStatus(manager, appId, id, status, orderAt || null);
       await recordChange(manager, caller, {
         appId,

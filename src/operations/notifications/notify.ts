@@ -13,8 +13,8 @@ import { createNotificationFeed } from "./notification-feed.js";
 import { NotificationsService } from "./notifications.js";
 import { PushSender } from "./push-sender.js";
 import { PushSubscriptions } from "./push-subscriptions.js";
-import { createFindReader, createScopeMatcher, notifyReaderChange, type ReadSignedInUsers } from "./reader.js";
-import { createVapidKeyReader } from "./vapid-keys.js";
+import { createNotificationReaderFinder, createScopeMatcher, notifyPageUserChange, type ReadSignedInUsers } from "./reader.js";
+import { createVapidKeyProvider } from "./vapid-keys.js";
 
 export type NotificationModules = ReturnType<typeof createNotificationModules>;
 
@@ -35,9 +35,9 @@ export function createNotificationModules(options: {
 }) {
   const { db, notices, settings, sessionOf, receivedDataLimiter, connections, allowPrivateNetwork, mailFrom } = options;
   const { baseUrl, processId, now, log } = options;
-  const readerOf = createFindReader(sessionOf);
+  const readerOf = createNotificationReaderFinder(sessionOf);
   const findCredentialsInScope = createScopeMatcher(options.readSignedInUsers);
-  const keysOf = createVapidKeyReader({ db, settings });
+  const keysOf = createVapidKeyProvider({ db, settings });
   const mayReach = (address: string) => allowPrivateNetwork || isPublicAddress(address);
   const sender = parseMailSender(mailFrom ?? "")?.from;
   const subject = `mailto:${sender ?? `push@${new URL(baseUrl).hostname}`}`;
@@ -69,7 +69,7 @@ export function createNotificationModules(options: {
      */
     async userChanged(caller: Caller, appId: number): Promise<void> {
       await pushSubscriptions.assignToCurrentUser(caller, appId);
-      await notifyReaderChange(db, appId, caller.credentialId);
+      await notifyPageUserChange(db, appId, caller.credentialId);
     },
   };
 }

@@ -9,7 +9,7 @@ import { createPushRequest } from "../../engine/push-message.js";
 import type { NotificationScope } from "../../rules/notification-scope.js";
 import { DeliveryTracker } from "../delivery-tracker.js";
 import type { FindCredentialsInScope } from "./reader.js";
-import type { ReadVapidKeys } from "./vapid-keys.js";
+import type { ReadOrCreateVapidKeys } from "./vapid-keys.js";
 
 const CONCURRENT_PUSHES_MAX = 50;
 /** Maximum push messages of one app in progress, so that push services that do not respond do not delay other apps. */
@@ -88,7 +88,7 @@ interface PushDelivery extends PushTarget {
 
 interface PushSenderOptions {
   db: Db;
-  readVapidKeys: ReadVapidKeys;
+  readVapidKeys: ReadOrCreateVapidKeys;
   findCredentialsInScope: FindCredentialsInScope;
   connections: AddressCheckedConnections;
   /** Contact of the service's operator for push services, as a `mailto:` or `https:` URL. */

@@ -5,14 +5,14 @@
 import { isIP } from "node:net";
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { PUSH_SUBSCRIPTIONS_PER_READER, VISITOR_DEVICES_PER_APP } from "../../limits.js";
+import { PUSH_SUBSCRIPTIONS_PER_USER_MAX, VISITOR_PUSH_SUBSCRIPTIONS_PER_APP_MAX } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { describeValue, isObject } from "../../rules/describe-value.js";
 import { PUSH_DEVICE_SHAPE, PUSH_TARGET_SHAPE, parsePushTarget } from "../../rules/notification-input.js";
 import { refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
-import { type FindReader, IS_VISITOR_READER_SQL, type NotificationReader } from "./reader.js";
-import type { ReadVapidKeys } from "./vapid-keys.js";
+import { type FindNotificationReader, IS_VISITOR_READER_SQL, type NotificationReader } from "./reader.js";
+import type { ReadOrCreateVapidKeys } from "./vapid-keys.js";
 
 /** A device in API responses. The device's endpoint URL is secret, because everyone who has it can send messages to the device. */
 export interface PushDevice {
@@ -23,7 +23,7 @@ export interface PushDevice {
 }
 
 /** Maximum number of visitors' devices for one network address: as many as visitors' sessions, because many people can share an address. */
-export const VISITOR_DEVICES_PER_ADDRESS_MAX = 1_000;
+export const VISITOR_PUSH_SUBSCRIPTIONS_PER_ADDRESS_MAX = 1_000;
 
 /** Stores a device, or replaces the row with the same endpoint. Copies `visitor_block`, because the credential may be deleted earlier. */
 const SAVE_SUBSCRIPTION = `
@@ -41,19 +41,19 @@ const deleteSelectedSql = (selection: string) => `
 /* Statements that delete an app's oldest devices above a maximum, but never the new device $2, which can have an old ID. */
 const DELETE_OLDEST_OF_READER = deleteSelectedSql(`
   SELECT id FROM push_subscription WHERE app_id = $1 AND reader = $3
-   ORDER BY id = $2 DESC, id DESC OFFSET ${PUSH_SUBSCRIPTIONS_PER_READER}`);
+   ORDER BY id = $2 DESC, id DESC OFFSET ${PUSH_SUBSCRIPTIONS_PER_USER_MAX}`);
 const DELETE_OLDEST_OF_ADDRESS = deleteSelectedSql(`
   SELECT id FROM push_subscription WHERE app_id = $1 AND ${IS_VISITOR_READER_SQL}
      AND visitor_block = (SELECT visitor_block FROM push_subscription WHERE id = $2)
-   ORDER BY id = $2 DESC, id DESC OFFSET ${VISITOR_DEVICES_PER_ADDRESS_MAX}`);
+   ORDER BY id = $2 DESC, id DESC OFFSET ${VISITOR_PUSH_SUBSCRIPTIONS_PER_ADDRESS_MAX}`);
 const DELETE_OLDEST_OF_VISITORS = deleteSelectedSql(`
   SELECT id FROM (SELECT id FROM push_subscription WHERE app_id = $1 AND ${IS_VISITOR_READER_SQL}
-                   ORDER BY id DESC OFFSET ${VISITOR_DEVICES_PER_APP}) AS oldest WHERE id <> $2`);
+                   ORDER BY id DESC OFFSET ${VISITOR_PUSH_SUBSCRIPTIONS_PER_APP_MAX}) AS oldest WHERE id <> $2`);
 
 interface PushSubscriptionsOptions {
   db: Db;
-  findReader: FindReader;
-  readVapidKeys: ReadVapidKeys;
+  findReader: FindNotificationReader;
+  readVapidKeys: ReadOrCreateVapidKeys;
   receivedDataLimiter: ReceivedDataLimiter;
   /** True if the network rules allow connections from the service to this IP address. */
   mayConnectTo: (address: string) => boolean;

@@ -6,7 +6,7 @@ import { isUserInScope, type NotificationScope, type ScopeUser } from "../../rul
 import { IS_CREDENTIAL_VALID_SQL } from "../access/credential-validity.js";
 
 /** PostgreSQL channel. A message `appId:credentialId` reports a sign-in or sign-out on the page with this credential. */
-export const NOTIFICATION_READER_CHANNEL = "svc_reader";
+export const PAGE_USER_CHANGE_CHANNEL = "svc_reader";
 
 export const IS_VISITOR_READER_SQL = "reader LIKE 'credential:%'";
 
@@ -20,9 +20,9 @@ export interface NotificationReader {
   canReadAll: boolean;
 }
 
-export type FindReader = (caller: Caller, appId: number) => Promise<NotificationReader>;
+export type FindNotificationReader = (caller: Caller, appId: number) => Promise<NotificationReader>;
 
-export function createFindReader(sessionOf: ReadAppSession): FindReader {
+export function createNotificationReaderFinder(sessionOf: ReadAppSession): FindNotificationReader {
   return async function readerOf(caller, appId) {
     const { personId, credentialId, kind, copy } = caller;
     const seesAll = kind !== "live" && kind !== "viewer";
@@ -102,6 +102,6 @@ export function createScopeMatcher(readSignedInUsers: ReadSignedInUsers): FindCr
   };
 }
 
-export async function notifyReaderChange(db: Db, appId: number, credentialId: number): Promise<void> {
-  await rows(db, `SELECT pg_notify('${NOTIFICATION_READER_CHANNEL}', $1)`, [`${appId}:${credentialId}`]);
+export async function notifyPageUserChange(db: Db, appId: number, credentialId: number): Promise<void> {
+  await rows(db, `SELECT pg_notify('${PAGE_USER_CHANGE_CHANNEL}', $1)`, [`${appId}:${credentialId}`]);
 }

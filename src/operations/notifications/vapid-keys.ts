@@ -11,14 +11,14 @@ const VAPID_ENCRYPTION_LABEL = "vapid";
 const SELECT_VAPID_KEYS = `SELECT public_key AS "publicKey", sealed FROM vapid_key WHERE app_id = $1`;
 
 /** Returns the app's VAPID key pair. The first call creates it. Concurrent first calls return the same pair. */
-export type ReadVapidKeys = (appId: number) => Promise<VapidKeys>;
+export type ReadOrCreateVapidKeys = (appId: number) => Promise<VapidKeys>;
 
 interface VapidKeyReaderOptions {
   db: Db;
   settings: Settings;
 }
 
-export function createVapidKeyReader({ db, settings }: VapidKeyReaderOptions): ReadVapidKeys {
+export function createVapidKeyProvider({ db, settings }: VapidKeyReaderOptions): ReadOrCreateVapidKeys {
   const cachedKeys = new Map<number, VapidKeys>();
 
   async function findKeys(appId: number): Promise<VapidKeys | null> {

@@ -51,7 +51,7 @@ export interface GrantableApp {
   scopes: readonly TokenScope[];
 }
 
-export function grantableScopesOf(role: Role): readonly TokenScope[] {
+export function listGrantableScopes(role: Role): readonly TokenScope[] {
   switch (role) {
     case "reader":
       return ["read"];
@@ -96,7 +96,7 @@ export class OauthGrants {
         ORDER BY app.id, array_position(ARRAY['owner', 'admin', 'editor', 'operator', 'reader'], r.role) LIMIT 500`,
       [personId],
     );
-    return appRows.map((app) => ({ ...app, scopes: grantableScopesOf(app.role) }));
+    return appRows.map((app) => ({ ...app, scopes: listGrantableScopes(app.role) }));
   }
 
   /** @throws FORBIDDEN if the person's role on the app does not include all of the scopes, or if there are none */

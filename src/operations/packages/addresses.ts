@@ -9,7 +9,7 @@ import {
 } from "../../engine/checked-connections.js";
 import { createDependencyError } from "../../rules/packages.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
-import { type StoredScripts, sha256Hex, toStoredScriptAsset } from "./kept-scripts.js";
+import { type StoredScripts, computeSha256Hex, toStoredScriptAsset } from "./kept-scripts.js";
 import { REGISTRY_DOWN_RETRY_SECONDS } from "./registry.js";
 import type { ScriptQuota, ScriptQuotaRequest } from "./script-quota.js";
 
@@ -90,7 +90,7 @@ export class ScriptLoader {
       this.unansweredUrls.set(author, unansweredHere.add(href));
       return unreached;
     }
-    await quota.countScript(author, dependency, sha256Hex(source), source.length);
+    await quota.countScript(author, dependency, computeSha256Hex(source), source.length);
     receivedDataLimiter.takeRows(author.caller, author.appId, source.length);
     const noFacts = { package: null, version: null, licence: null, global: null, names: null, parts: [] };
     return toStoredScriptAsset(dependency, await scripts.store(source, noFacts));
@@ -114,6 +114,6 @@ export class ScriptLoader {
     );
     if (source === null) this.silentUrls.set(key, true);
     if (!source) return known;
-    return sha256Hex(source) === known.sha256 ? asset : { ...asset, changed: true };
+    return computeSha256Hex(source) === known.sha256 ? asset : { ...asset, changed: true };
   }
 }

@@ -9,7 +9,7 @@ import type { StoredAsset } from "../../data/action-types.js";
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, createRateLimitError } from "../../errors.js";
-import { DECLARATION_REQUESTS_PER_APP_AND_MINUTE, RATE_WINDOW_MS } from "../../limits.js";
+import { TYPE_DECLARATION_REQUESTS_PER_APP_AND_MINUTE, RATE_WINDOW_MS } from "../../limits.js";
 import { describeValue } from "../../rules/describe-value.js";
 import { getStoredScriptPath, isStoredScript, type StoredScriptAsset } from "../../rules/packages.js";
 import { PACKAGE_TYPES_MAX_CHARACTERS } from "../../rules/project-types.js";
@@ -110,7 +110,7 @@ const DELETE_UNUSED_SCRIPTS = `
      LIMIT 500)
     AND touched_at < now() - interval '${UNUSED_SCRIPT_RETENTION_MINUTES} minutes'`;
 
-export const sha256Hex = (content: Buffer): string => createHash("sha256").update(content).digest("hex");
+export const computeSha256Hex = (content: Buffer): string => createHash("sha256").update(content).digest("hex");
 
 const INTEGRITY_PATTERN = /^sha256-([A-Za-z0-9+/]{43}=)$/;
 
@@ -145,7 +145,7 @@ export class StoredScripts {
     sizeCalculation: ({ source, raw }) => source.length * 2 + (raw?.length ?? 0) + 1,
   });
   private readonly declarationBucket = createTokenBucket({
-    limit: DECLARATION_REQUESTS_PER_APP_AND_MINUTE,
+    limit: TYPE_DECLARATION_REQUESTS_PER_APP_AND_MINUTE,
     windowMs: RATE_WINDOW_MS,
   });
   private readonly recentChoices = new LRUCache<string, ScriptFacts>({ max: 1_000, ttl: CHOSEN_VERSION_CACHE_MS });
@@ -182,7 +182,7 @@ export class StoredScripts {
     facts: Omit<ScriptFacts, "sha256" | "bytes">,
     declarations: Buffer | null = null,
   ): Promise<ScriptFacts> {
-    const sha256 = sha256Hex(source);
+    const sha256 = computeSha256Hex(source);
     const { package: name, version, licence, global, names, parts } = facts;
     const values = [
       sha256,
@@ -232,7 +232,7 @@ export class StoredScripts {
     }
     const waitSeconds = this.declarationBucket.takeTokens(String(appId), 1);
     if (waitSeconds > 0) {
-      const limit = `this app can request declarations of packages at most ${DECLARATION_REQUESTS_PER_APP_AND_MINUTE} times per minute`;
+      const limit = `this app can request declarations of packages at most ${TYPE_DECLARATION_REQUESTS_PER_APP_AND_MINUTE} times per minute`;
       throw createRateLimitError(`${limit}; try again in ${waitSeconds} s`, waitSeconds);
     }
     const [declarationRow] = await rows<{ declarations: Buffer | null }>(this.db, SELECT_DECLARATIONS, [appId, sha256]);

@@ -33,7 +33,7 @@ import {
   parseIntegritySha256,
   type ScriptFacts,
   StoredScripts,
-  sha256Hex,
+  computeSha256Hex,
   toStoredScriptAsset,
 } from "./kept-scripts.js";
 import { createGlobalExpression, findStoredAsset, requireDifferentGlobals } from "./package-assets.js";
@@ -158,11 +158,11 @@ export class DependencyResolver {
       });
     this.checkLicences(dependency, parts);
     const text = Buffer.from(source);
-    const fault = await probe({ name: dependency, sha256: sha256Hex(text), source }, asking.signal);
+    const fault = await probe({ name: dependency, sha256: computeSha256Hex(text), source }, asking.signal);
     if (fault !== null) throw toBundlingError(dependency, new PackageError(fault));
     const types = declarations && Buffer.from(JSON.stringify(declarations));
     const bytes = text.length + (types?.length ?? 0);
-    await this.quota.countScript(author, dependency, sha256Hex(text), bytes);
+    await this.quota.countScript(author, dependency, computeSha256Hex(text), bytes);
     receivedDataLimiter.takeRows(author.caller, author.appId, bytes);
     const { version } = choice;
     const licence = parts[0]!.licence;

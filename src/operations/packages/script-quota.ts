@@ -6,7 +6,7 @@
 import type { SqlClient } from "../../data/database.js";
 import { createBoundedCache } from "../../engine/bounded-cache.js";
 import type { ActionError } from "../../errors.js";
-import { STORED_SCRIPTS_MAX_BYTES } from "../../limits.js";
+import { STORED_SCRIPTS_PER_APP_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { createDependencyError, type StoredScriptAsset } from "../../rules/packages.js";
 import type { StoredScripts } from "./kept-scripts.js";
@@ -23,7 +23,7 @@ const SIZE_CACHE_MS = 60_000;
 const ASSUMED_DECLARATION_BYTES = 2 * 1024 * 1024;
 
 function createQuotaError(dependency: string): ActionError {
-  const sizeText = `${STORED_SCRIPTS_MAX_BYTES / 2 ** 20} MB`;
+  const sizeText = `${STORED_SCRIPTS_PER_APP_MAX_BYTES / 2 ** 20} MB`;
   return createDependencyError(
     dependency,
     `is too large: the scripts of one app's actions and versions can use at most ${sizeText}`,
@@ -49,9 +49,9 @@ export class ScriptQuota {
     if (countedScripts.has(sha256)) return;
     const knownBytes = this.upperBounds.get(appId);
     let total = knownBytes === undefined ? Number.POSITIVE_INFINITY : knownBytes + bytes;
-    if (total > STORED_SCRIPTS_MAX_BYTES)
+    if (total > STORED_SCRIPTS_PER_APP_MAX_BYTES)
       total = await this.scripts.bytesWith(appId, [...countedScripts], { sha256, bytes });
-    if (total > STORED_SCRIPTS_MAX_BYTES) throw createQuotaError(dependency);
+    if (total > STORED_SCRIPTS_PER_APP_MAX_BYTES) throw createQuotaError(dependency);
     countedScripts.add(sha256);
     this.upperBounds.set(appId, total);
   }
@@ -66,7 +66,7 @@ export class ScriptQuota {
     if (!script) return;
     const { name, sha256, bytes = 0 } = script;
     const total = await this.scripts.bytesWith(appId, [], { sha256, bytes }, executor);
-    if (total > STORED_SCRIPTS_MAX_BYTES) throw createQuotaError(name);
+    if (total > STORED_SCRIPTS_PER_APP_MAX_BYTES) throw createQuotaError(name);
   }
 
   /**

@@ -24,7 +24,7 @@ export interface AuditEntry {
   createdAt: string;
 }
 
-export interface AuditOptions {
+export interface AuditLogListOptions {
   actionId?: number | null;
   limit?: number | null;
   offset?: number | null;
@@ -33,14 +33,14 @@ export interface AuditOptions {
 }
 
 /** If there are more than EXACT_COUNT_MAX_ROWS entries, `total` is an estimate and `totalIsExact` is false. */
-export interface AuditPage {
+export interface AuditLogPage {
   entries: AuditEntry[];
   pagination: { total: number; hasMore: boolean; totalIsExact?: false; nextCursor?: string };
 }
 
-export type ListAuditLog = (appId: number, options: AuditOptions, reserve?: ReserveResponseBytes) => Promise<AuditPage>;
+export type ListAuditLog = (appId: number, options: AuditLogListOptions, reserve?: ReserveResponseBytes) => Promise<AuditLogPage>;
 
-export interface AuditRecord {
+export interface NewAuditEntry {
   type: string;
   data: Record<string, unknown>;
 }
@@ -54,8 +54,8 @@ export interface AuditActor {
 export async function recordChange(
   executor: SqlClient,
   caller: AuditActor | null,
-  entry: AuditRecord & { appId: number; actionId?: number },
-  more: readonly AuditRecord[] = [],
+  entry: NewAuditEntry & { appId: number; actionId?: number },
+  more: readonly NewAuditEntry[] = [],
 ): Promise<void> {
   const { appId, actionId = null } = entry;
   const all = [entry, ...more];
@@ -83,9 +83,9 @@ export async function recordChange(
 export async function listAuditEntries(
   db: Db,
   appId: number,
-  options: AuditOptions,
+  options: AuditLogListOptions,
   reserve?: ReserveResponseBytes,
-): Promise<AuditPage> {
+): Promise<AuditLogPage> {
   const { limit, offset } = parseLimitAndOffset(options);
   const cursorId = parseRowCursor(options.cursor);
   const MATCHING_ENTRIES = "app_id = $1 AND ($2::bigint IS NULL OR action_id = $2)";

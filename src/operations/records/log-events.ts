@@ -53,7 +53,7 @@ function toOpenJson({ data, userId }: ParsedLogEvent): Pick<NewLogEvent, "head" 
 }
 
 /** The caller who causes a log event. */
-export type LogEventEmitter = DataSender & Pick<Caller, "personId" | "runId">;
+export type LogEventCause = DataSender & Pick<Caller, "personId" | "runId">;
 
 /** Returns the ID of the session of a person or visitor. API tokens and runs on the server have no session. */
 function sessionIdOf({ kind, credentialId }: DataSender): number | null {
@@ -126,7 +126,7 @@ export class LogEvents {
 
   /** Stores a validated event and queues the runs that it triggers, in the transaction `executor` or in a separate one. */
   async store(
-    emitter: LogEventEmitter,
+    emitter: LogEventCause,
     appId: number,
     eventInput: ParsedLogEvent,
     executor?: SqlClient,
@@ -159,7 +159,7 @@ export class LogEvents {
   }
 
   /** Stores an event about a change, in the transaction `executor` of the change. `emitter` is the caller who made the change. */
-  async emit(executor: SqlClient, emitter: LogEventEmitter, appId: number, event: { type: string; data: object }) {
+  async emit(executor: SqlClient, emitter: LogEventCause, appId: number, event: { type: string; data: object }) {
     const data = event.data as Record<string, unknown>;
     await this.store(emitter, appId, { ...NO_IDS, userId: null, type: event.type, data }, executor);
   }

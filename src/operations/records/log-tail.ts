@@ -9,7 +9,7 @@ import { runInBackground } from "../../background.js";
 import type { DatabaseNotifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
 import { type ExecutionLogs, LOG_CHANNEL, type LogEntry, type LogEntryEvent } from "./execution-logs.js";
-import { createLiveSource, type LiveSource } from "./live-source.js";
+import { createSubscriptionSource, type SubscriptionSource } from "./subscription-source.js";
 
 /** LIST_PAGE_MAX_BYTES also limits the log entries that one read returns. */
 const ENTRIES_PER_READ = 25;
@@ -42,7 +42,7 @@ interface TailSubscriber extends LogTailFilter {
 
 export interface LogTail {
   /** Returns a source of new entries that match the filter. All subscribers get the same object for an entry. */
-  follow(filter: LogTailFilter): LiveSource<LogEntry>;
+  follow(filter: LogTailFilter): SubscriptionSource<LogEntry>;
 }
 
 const matchesFilter = ({ actionId, type, after }: LogTailFilter, { taskId, entry }: LogEntryEvent): boolean =>
@@ -234,7 +234,7 @@ export function createLogTail(options: {
   return {
     follow(filter) {
       const { appId } = filter;
-      return createLiveSource<LogEntry>(appId, (push, endTail) => {
+      return createSubscriptionSource<LogEntry>(appId, (push, endTail) => {
         const follower: TailSubscriber = { ...filter, sendEntry: push, endSubscription: endTail, isOpen: true };
         openCount += 1;
         if (openCount === 1) stopFollowing = notifications.follow(LOG_CHANNEL, handleNotice, planAdvance);

@@ -15,14 +15,14 @@ export async function waitForLogEntry(
   runId: number,
   ...signals: readonly (AbortSignal | undefined)[]
 ): Promise<LogEntry> {
-  return waitForRun(() => logs.entryOfRun(runId), notifications, runId, ...signals);
+  return waitForRunResult(() => logs.entryOfRun(runId), notifications, runId, ...signals);
 }
 
 /**
  * Calls `lookUp` at once, every second, and when a log entry of the run is written, until `lookUp` returns a result.
  * @throws the reason of an aborted signal if it is an ActionError, otherwise the error for a disconnected client
  */
-export async function waitForRun<Result>(
+export async function waitForRunResult<Result>(
   lookUp: () => Promise<Result | null>,
   notifications: DatabaseNotifications,
   runId: number,

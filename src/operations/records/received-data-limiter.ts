@@ -1,7 +1,7 @@
 /**
  * Limits the bytes that an app and its visitors can send per minute, in each process separately. Rejects data if the disk is nearly full.
  */
-import type { DiskSpace } from "../../engine/disk-space.js";
+import type { DiskSpaceMonitor } from "../../engine/disk-space.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, createRateLimitError } from "../../errors.js";
 import {
@@ -27,7 +27,7 @@ function tooMuchDataError(owner: string, megabytes: number, retryAfter: number):
 interface ReceivedDataLimiterOptions {
   /** Maximum bytes that callers other than visitors can send to one app per minute; 0 means unlimited. */
   quotaBytes: number;
-  diskSpace: DiskSpace;
+  diskSpace: DiskSpaceMonitor;
 }
 
 /** Visitors at the same network address share one quota. */

@@ -14,7 +14,7 @@ import {
 } from "../../data/database.js";
 import { listPartitions, type Partition } from "../../data/partitions.js";
 import { ActionError } from "../../errors.js";
-import { RUN_SEARCH_TIMEOUT_MS, SEARCHED_CHARACTERS_MAX } from "../../limits.js";
+import { RUN_SEARCH_TIMEOUT_MS, RUN_SEARCH_TEXT_MAX_CHARACTERS } from "../../limits.js";
 
 const RUNS_PER_BATCH = 500;
 /** Time limit of a batch. After a failed batch, the next one has half as many runs. */
@@ -32,9 +32,9 @@ const CONSOLE_LINES_MAX = 500;
 
 const RUN_WORDS_SQL = `
   array_to_tsvector(('@' || run.app_id) || (tsvector_to_array(svc_search_words(run.app_id, concat_ws(' ',
-    left(svc_entry_data(entry.data, entry.payload_at, run.id), ${SEARCHED_CHARACTERS_MAX}),
+    left(svc_entry_data(entry.data, entry.payload_at, run.id), ${RUN_SEARCH_TEXT_MAX_CHARACTERS}),
     left((SELECT string_agg(text, ' ' ORDER BY seq) FROM console_line
-           WHERE run_id = run.id AND seq < ${CONSOLE_LINES_MAX}), ${SEARCHED_CHARACTERS_MAX}),
+           WHERE run_id = run.id AND seq < ${CONSOLE_LINES_MAX}), ${RUN_SEARCH_TEXT_MAX_CHARACTERS}),
     run.reason, array_to_string(run.hosts, ' ')))))[1:${WORDS_PER_RUN_MAX}])`;
 
 const JOIN_LOG_ENTRY_SQL = `

@@ -13,7 +13,7 @@ import {
   type SecretBindingChange,
 } from "../../rules/secret-bindings.js";
 import { recordChange } from "../records/audit.js";
-import { deleteUnusedOauthTokens, setSealedSettings } from "../settings/secret-values.js";
+import { deleteUnusedOauthTokens, setSealedSettingKeys } from "../settings/secret-values.js";
 import type { Settings } from "../settings/settings.js";
 
 const SELECT_BINDINGS = 'SELECT bindings, updated_at AS "updatedAt" FROM secret_bindings WHERE app_id = $1';
@@ -60,7 +60,7 @@ export class BindingDefinitions {
     const bindings = input.map(({ value: _, ...binding }) => binding);
     const sealedKeys = await this.options.settings.secretValues.sealedKeys(appId, manager);
     await rows(manager, UPSERT_BINDINGS, [appId, JSON.stringify(bindings)]);
-    await setSealedSettings(manager, appId, computeSealedKeysAfterChange(sealedKeys, input));
+    await setSealedSettingKeys(manager, appId, computeSealedKeysAfterChange(sealedKeys, input));
     await deleteUnusedOauthTokens(manager, appId);
     await rows(manager, INCREASE_SECRETS_VERSION, [appId]);
     const bindingFacts = bindings.map(({ key, origin, in: place }) => ({ key, origin, in: place }));

@@ -6,7 +6,7 @@ import { OutgoingRequestSender } from "../../engine/outgoing.js";
 import { selectHostResolver } from "../../engine/public-lookup.js";
 import type { SecretScannerCache } from "../../engine/secret-scan.js";
 import type { Settings } from "../settings/settings.js";
-import { BindingTrials } from "./binding-trials.js";
+import { SecretBindingTester } from "./secret-binding-tester.js";
 import { OauthTokens } from "./oauth-tokens.js";
 import { RunRequestSender } from "./run-requests.js";
 import { SecretBindingStore } from "./secret-bindings.js";
@@ -19,7 +19,7 @@ interface OutgoingOptions {
 }
 
 /** Creates the sender of outgoing requests. The sender can connect to the same addresses and ports as the egress proxy of runs. */
-export function createOutgoingSender({ allowPrivateNetwork, egressAddress }: OutgoingOptions): OutgoingRequestSender {
+export function createOutgoingRequestSender({ allowPrivateNetwork, egressAddress }: OutgoingOptions): OutgoingRequestSender {
   const { connect } = createAddressCheckedConnections({
     mayReach: (address) => allowPrivateNetwork || isPublicAddress(address),
     mayUsePort: (port) => allowPrivateNetwork || WEB_PORTS.includes(port),
@@ -29,17 +29,17 @@ export function createOutgoingSender({ allowPrivateNetwork, egressAddress }: Out
   return new OutgoingRequestSender(connect);
 }
 
-export function createRequestModules(options: {
+export function createOutgoingRequestModules(options: {
   db: Db;
   config: OutgoingOptions;
   settings: Settings;
   scannerCache: SecretScannerCache;
 }) {
   const { db, config, settings, scannerCache } = options;
-  const sender = createOutgoingSender(config);
+  const sender = createOutgoingRequestSender(config);
   const tokens = new OauthTokens({ db, settings, sender });
   const { allowPrivateNetwork } = config;
   const bindings = new SecretBindingStore({ db, settings, scannerCache, tokens, allowPrivateNetwork });
   const requests = new RunRequestSender({ sender, bindings: bindings.ofRuns });
-  return { requestSender: sender, bindings, requests, bindingTrials: new BindingTrials({ db, bindings, requests }) };
+  return { requestSender: sender, bindings, requests, bindingTrials: new SecretBindingTester({ db, bindings, requests }) };
 }

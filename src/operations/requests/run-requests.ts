@@ -3,7 +3,7 @@
  * and masks the secrets of bindings in responses.
  */
 import type { Environment } from "../../data/action-types.js";
-import type { ConsoleLine, EncodedOutgoingResponse, SendOutgoing } from "../../engine/browser/run.js";
+import type { ConsoleLine, EncodedOutgoingResponse, SendOutgoingRequest } from "../../engine/browser/run.js";
 import {
   OutgoingError,
   type OutgoingHopSummary,
@@ -149,7 +149,7 @@ export class RunRequestSender {
   }
 
   /** Returns the function that sends the requests of one run, and the list to which this function adds each sent request. */
-  beginRun(run: RequestingRun): { send: SendOutgoing; records: OutgoingRequestRecord[] } {
+  beginRun(run: RequestingRun): { send: SendOutgoingRequest; records: OutgoingRequestRecord[] } {
     const budget = new RunRequestBudget();
     const records: OutgoingRequestRecord[] = [];
     const onHop = (origin: string, method: string) => {
@@ -162,7 +162,7 @@ export class RunRequestSender {
         endHop(facts);
       };
     };
-    const send: SendOutgoing = async (text, signal) => {
+    const send: SendOutgoingRequest = async (text, signal) => {
       let options: unknown = null;
       try {
         options = JSON.parse(text);

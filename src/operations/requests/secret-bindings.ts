@@ -20,7 +20,7 @@ import { createBindingCredential } from "./credentials.js";
 import type { OauthTokens } from "./oauth-tokens.js";
 import type { RequestCredential, SecretBindings } from "./run-requests.js";
 
-export interface TaggedBindings {
+export interface BindingsWithUpdateTime {
   bindings: SecretBinding[];
   /** Time of the last change of the bindings, as ISO 8601 text. */
   updatedAt: string;
@@ -69,7 +69,7 @@ export class SecretBindingStore {
 
   constructor(private readonly options: StoredBindingsOptions) {}
 
-  private async readBindings(appId: number, executor: SqlClient = this.options.db): Promise<TaggedBindings> {
+  private async readBindings(appId: number, executor: SqlClient = this.options.db): Promise<BindingsWithUpdateTime> {
     const storedRow = await readStoredBindings(executor, appId);
     if (storedRow) return { bindings: storedRow.bindings, updatedAt: storedRow.updatedAt.toISOString() };
     const [app] = await rows<{ createdAt: Date }>(executor, SELECT_APP_CREATED_AT, [appId]);
@@ -132,7 +132,7 @@ export class SecretBindingStore {
     ]);
   }
 
-  list(appId: number): Promise<TaggedBindings> {
+  list(appId: number): Promise<BindingsWithUpdateTime> {
     return this.readBindings(appId);
   }
 
@@ -141,7 +141,7 @@ export class SecretBindingStore {
     caller: Caller,
     target: { appId: number; precondition?: ExpectedETags },
     body: unknown,
-  ): Promise<TaggedBindings> {
+  ): Promise<BindingsWithUpdateTime> {
     await transactWithAppLock(this.options.db, target.appId, (manager) =>
       this.writeBindings(manager, caller, target, body),
     );

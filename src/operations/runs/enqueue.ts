@@ -1,5 +1,5 @@
 /** Inserts a run: running if this process has a free slot, otherwise queued. Schedules and log events insert runs elsewhere. */
-import type { RunWait } from "../../data/action-types.js";
+import type { RunWaitReason } from "../../data/action-types.js";
 import type { Db, SqlClient } from "../../data/database.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
@@ -36,7 +36,7 @@ interface InsertedRow {
   id: number;
   isRepeated: boolean;
   run: RunRecord | null;
-  waitsFor: RunWait | null;
+  waitsFor: RunWaitReason | null;
 }
 
 /** If `holder` is null, inserts a queued run. Otherwise, inserts a running run of this process, or returns null if it must wait. */

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import { type Db, isDatabaseUnavailable, isInvalidDataError, queryPreparedRows, rows } from "../../data/database.js";
-import { modeHasNetwork, type PageOutcome, type PageRunRequest, type SandboxMode } from "../../engine/browser/run.js";
+import { modeHasNetwork, type PageRunOutcome, type PageRunRequest, type SandboxMode } from "../../engine/browser/run.js";
 import type { ServiceRequestSender } from "../../engine/service-requests.js";
 import { createSourcePositionMapper } from "../../engine/source-positions.js";
 import { ActionError } from "../../errors.js";
@@ -104,7 +104,7 @@ function createUrlCheck(
 }
 
 /** A value of `Svc.App.V3.Actions.response` has the form `{<mark>: options}`. The mark is a random property name of this run. */
-async function toRunOutcome(page: PageOutcome, signal: AbortSignal, mark: string | null): Promise<RunOutcome> {
+async function toRunOutcome(page: PageRunOutcome, signal: AbortSignal, mark: string | null): Promise<RunOutcome> {
   const { reason } = signal;
   if (!page.ok) {
     if (page.cause === "cancelled")
@@ -126,7 +126,7 @@ async function toRunOutcome(page: PageOutcome, signal: AbortSignal, mark: string
 interface ExecutorOptions {
   db: Db;
   repository: RunRepository;
-  runPage: (request: PageRunRequest) => Promise<PageOutcome>;
+  runPage: (request: PageRunRequest) => Promise<PageRunOutcome>;
   secrets: SecretStore;
   scripts: Pick<PageScriptLoader, "prepare">;
   console: Pick<RunConsole, "writer">;
@@ -190,7 +190,7 @@ export class RunExecutor {
     const toSource = createSourcePositionMapper(`${action.name}.js`, action.map ?? null);
     if (scripts.readsLater) secrets.onDataReceived();
     const page = this.buildPageRun({ run, action, secrets, scripts, writer, details, signal, limitMs, toSource });
-    let ended: PageOutcome;
+    let ended: PageRunOutcome;
     try {
       ended = await details.trace.tracePage(this.options.runPage, page);
     } finally {

@@ -1,5 +1,5 @@
 /** Finds the action that a call names, and checks that the action can run on demand. */
-import type { RunWait, Trigger } from "../../data/action-types.js";
+import type { RunWaitReason, Trigger } from "../../data/action-types.js";
 import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { type Caller, isPageCaller } from "../../rules/access.js";
@@ -14,7 +14,7 @@ export interface CalledAction extends RunCode {
   active: boolean;
   actionVersion: string;
   triggers: Trigger[];
-  waitsFor: RunWait | null;
+  waitsFor: RunWaitReason | null;
   /** JSON text; null if the action has no access rule. */
   access: string | null;
   isPaused: boolean;

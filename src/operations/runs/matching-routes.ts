@@ -1,6 +1,6 @@
 /** SQL for routes of HTTP triggers. Requests use cached routes, so the insert of a run checks that the routes have not changed. */
 
-export interface RouteMatch {
+export interface RouteMatchSnapshot {
   /** Path patterns that match the whole path. */
   shapes: readonly string[];
   /** Path patterns that match the path without its last segment, which may be the secret of a trigger. */
@@ -30,7 +30,7 @@ const matchingRoutesSql = (app: string, isDraft: string, shapes: string, shapesB
      AND (route.shape = ANY (${shapes}::text[]) AND (${isDraft} OR (route.${HAS_URL_SECRET}) IS NOT TRUE)
           OR route.shape = ANY (${shapesBeforeSecret}::text[]) AND route.${HAS_URL_SECRET})`;
 
-/** $1 is the app's ID, $2 true for drafts, $3 and $4 the shapes of a `RouteMatch`. Also selects each row as text. */
+/** $1 is the app's ID, $2 true for drafts, $3 and $4 the shapes of a `RouteMatchSnapshot`. Also selects each row as text. */
 export const SELECT_MATCHING_ROUTES_SQL = `
   SELECT found.*, found::text AS "rowText" FROM (${matchingRoutesSql("$1", "$2::boolean", "$3", "$4")}) AS found`;
 

@@ -13,7 +13,7 @@ import {
   type OnDemandTrigger,
   type RunnableFacts,
 } from "./find-action.js";
-import { createUnchangedRoutesConditionSql, type RouteMatch, RoutesChangedError } from "./matching-routes.js";
+import { createUnchangedRoutesConditionSql, type RouteMatchSnapshot, RoutesChangedError } from "./matching-routes.js";
 import { type CallerActionAccess, createStoredIdempotencyKey } from "./run-access.js";
 import type { NewRun } from "./run-types.js";
 
@@ -23,7 +23,7 @@ export type NewOnDemandRun = Omit<NewRun, "actionId" | "code" | "trigger" | "rep
   /** Hash of the event ID that an HTTP trigger received. A repeated event inserts no row and returns the first run. */
   eventKey?: Buffer | null;
   /** Routes of a live HTTP trigger that matched the request. If these routes have changed, no row is inserted. */
-  routeMatch?: RouteMatch | null;
+  routeMatch?: RouteMatchSnapshot | null;
   needsPublishedApp: boolean;
   access: CallerActionAccess;
   /** False if this process tries to start the queued run itself before it notifies other processes. */

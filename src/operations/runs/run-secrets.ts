@@ -76,7 +76,7 @@ export class RunSecrets {
     ({ scan: this.scan, version: this.version, hasSecrets: this.hasSecrets } = start);
   }
 
-  /** @throws EXECUTION_FAILED if the text has more than NON_PUBLIC_SETTINGS_MAX_BYTES */
+  /** @throws EXECUTION_FAILED if the text has more than NON_PUBLIC_SETTINGS_PER_APP_MAX_BYTES */
   contextSettings(environment: Environment): string {
     if (environment !== "server") return "{}";
     checkPrivateSettingsSize(this.start.context);

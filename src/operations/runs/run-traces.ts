@@ -1,8 +1,8 @@
 /** OpenTelemetry spans of runs. They contain no paths of URLs, payloads or messages. */
 import { type Db, rows, type SqlClient } from "../../data/database.js";
-import type { PageOutcome, PageRunRequest } from "../../engine/browser/run.js";
+import type { PageRunOutcome, PageRunRequest } from "../../engine/browser/run.js";
 import type { OutgoingHopSummary } from "../../engine/outgoing.js";
-import { createRequestSpanValues, PageRequestSpans } from "../watch/request-spans.js";
+import { createRequestSpanAttributes, PageRequestSpans } from "../watch/request-spans.js";
 import type { RequestTracing, TraceSpan } from "../watch/tracing.js";
 import type { RunRecord } from "./run-types.js";
 
@@ -10,7 +10,7 @@ const INSERT_TRACE = "INSERT INTO run_trace (run_id, traceparent) VALUES ($1, $2
 const DELETE_TRACE = "DELETE FROM run_trace WHERE run_id = $1 RETURNING traceparent";
 
 export interface RunTrace {
-  tracePage(perform: (request: PageRunRequest) => Promise<PageOutcome>, request: PageRunRequest): Promise<PageOutcome>;
+  tracePage(perform: (request: PageRunRequest) => Promise<PageRunOutcome>, request: PageRunRequest): Promise<PageRunOutcome>;
   /** The returned function ends the span. */
   startRequestSpan(origin: string, method: string): (facts: OutgoingHopSummary) => void;
   endTrace(values: { outcome: string; mode: string }): void;
@@ -30,9 +30,9 @@ class TracedRun implements RunTrace {
   ) {}
 
   async tracePage(
-    perform: (request: PageRunRequest) => Promise<PageOutcome>,
+    perform: (request: PageRunRequest) => Promise<PageRunOutcome>,
     request: PageRunRequest,
-  ): Promise<PageOutcome> {
+  ): Promise<PageRunOutcome> {
     const browser = this.tracing.beginSpan("browser", "internal", this.span.traceparent);
     const spans = new PageRequestSpans(this.tracing, browser, this.serviceOrigin);
     const outcome = await perform({ mayRequest: () => true, ...request, onRequest: (sent) => spans.start(sent) });
@@ -42,7 +42,7 @@ class TracedRun implements RunTrace {
   }
 
   startRequestSpan(origin: string, method: string): (facts: OutgoingHopSummary) => void {
-    const values = createRequestSpanValues(new URL(origin), method);
+    const values = createRequestSpanAttributes(new URL(origin), method);
     const span = this.tracing.beginSpan("request", "client", this.span.traceparent, values);
     return ({ status, sentBytes, receivedBytes, code }) => {
       span.setValues({ "http.request.body.size": sentBytes, "http.response.body.size": receivedBytes });

@@ -1,6 +1,6 @@
 /** Types of a run, and the PostgreSQL channels for messages about one run. */
 import type { ActionRow } from "../../data/action.js";
-import type { DraftOrLive, RunWait, TriggerType } from "../../data/action-types.js";
+import type { DraftOrLive, RunWaitReason, TriggerType } from "../../data/action-types.js";
 
 /** PostgreSQL channel. A message asks the process that executes a run to cancel it. */
 export const CANCEL_RUN_CHANNEL = "svc_cancel";
@@ -42,7 +42,7 @@ export interface NewRun extends RunBase {
   /** True if a request with the same idempotency key starts another run after the first run failed, was cancelled or was skipped. */
   retryFailed?: boolean;
   /** Setting of the action (`debounce` or `concurrency`) that delays a queued run; null if none does. */
-  waitsFor?: RunWait | null;
+  waitsFor?: RunWaitReason | null;
   causeRunId?: number | null;
   /** ID of the earlier run whose payload this run uses again. */
   replayOf?: number | null;

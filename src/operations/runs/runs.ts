@@ -10,7 +10,7 @@ import { type Caller, isPersonCaller } from "../../rules/access.js";
 import { JsonText } from "../../rules/json-text.js";
 import type { IdOrName } from "../../rules/reference.js";
 import type { ExecutionLogs, RunOutcome } from "../records/execution-logs.js";
-import { waitForLogEntry, waitForRun } from "../records/log-wait.js";
+import { waitForLogEntry, waitForRunResult } from "../records/log-wait.js";
 import { QUEUED_RUN_NOTICE_DELAY_MS, type QueueLimits } from "../records/queue-limits.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import type { Dispatcher } from "./dispatcher.js";
@@ -123,11 +123,11 @@ export class Runs {
     return { runId: (await this.options.enqueuer.enqueueByActionId(run)).id };
   }
 
-  /** Waits until the run ends or one of the signals aborts. @throws OVERLOADED if the service stops; the errors of `waitForRun` */
+  /** Waits until the run ends or one of the signals aborts. @throws OVERLOADED if the service stops; the errors of `waitForRunResult` */
   async waitForEnd(appId: number, runId: number, ...signals: readonly AbortSignal[]): Promise<void> {
     const { repository, notifications } = this.options;
     const lookUp = async () => ((await repository.isUnfinished(runId, appId)) ? null : true);
-    await waitForRun(lookUp, notifications, runId, ...signals, this.stopping.signal);
+    await waitForRunResult(lookUp, notifications, runId, ...signals, this.stopping.signal);
   }
 
   /** @throws FORBIDDEN if the caller may not cancel the run; RUN_NOT_FOUND; RUN_NOT_CANCELLABLE if the run has ended */

@@ -17,7 +17,7 @@ import type { KeyRing } from "../../engine/key-ring.js";
 import { StartError } from "../../errors.js";
 
 /** File with the master keys, which is used if SETTINGS_KEY is not set. */
-export const settingsKeyFilePath = (dataDir: string): string => join(dataDir, "settings-key");
+export const getSettingsKeyFilePath = (dataDir: string): string => join(dataDir, "settings-key");
 
 const keyLabel = (appId: number): string => `app:${appId}`;
 

@@ -49,14 +49,14 @@ const INSERT_SEALED_SETTINGS =
   "INSERT INTO sealed_setting (app_id, key) SELECT $1, unnest($2::text[]) ON CONFLICT DO NOTHING";
 
 /** Only bindings can use the value of a sealed setting. Call this function in the transaction that writes the app's bindings. */
-export async function setSealedSettings(executor: SqlClient, appId: number, keys: readonly string[]): Promise<void> {
+export async function setSealedSettingKeys(executor: SqlClient, appId: number, keys: readonly string[]): Promise<void> {
   const stored = keys.map(escapeSettingKey);
   await rows(executor, UNSEAL_OTHERS, [appId, stored]);
   await rows(executor, INSERT_SEALED_SETTINGS, [appId, stored]);
 }
 
 /** @throws ActionError SETTINGS_INVALID if one of the settings does not exist */
-export async function markSecretSettings(
+export async function setSettingsSecretFlag(
   executor: SqlClient,
   appId: number,
   keys: readonly string[],

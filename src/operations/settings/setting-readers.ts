@@ -22,7 +22,7 @@ const SELECT_READERS = `
    ORDER BY name LIMIT ${READERS_MAX}`;
 
 /** Returns up to READERS_MAX drafts whose code contains the key. @throws SETTINGS_INVALID for an invalid key */
-export async function findSettingReaders(db: Db, appId: number, key: string): Promise<SettingsUse["readers"]> {
+export async function findDraftsReadingSetting(db: Db, appId: number, key: string): Promise<SettingsUse["readers"]> {
   checkRequestedSettingKeys([key]);
   // No stored code contains a key with a NUL character, because a text in PostgreSQL cannot contain this character.
   if (key.includes("\0")) return [];

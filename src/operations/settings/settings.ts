@@ -4,7 +4,7 @@ import { type Db, queryPreparedRows, rows, type SqlClient } from "../../data/dat
 import { decryptText, encryptText } from "../../engine/cipher.js";
 import { shareConcurrentReads } from "../../engine/shared-reads.js";
 import { ActionError } from "../../errors.js";
-import { NON_PUBLIC_SETTINGS_MAX_BYTES, SETTINGS_MAX_BYTES } from "../../limits.js";
+import { NON_PUBLIC_SETTINGS_PER_APP_MAX_BYTES, SETTINGS_PER_APP_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { createAppUpdateEvent } from "../../rules/app-events.js";
 import type { ReadAppSession } from "../../rules/app-session.js";
@@ -30,9 +30,9 @@ import type { LogEvents } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { transactWithAppLock } from "./app-lock.js";
 import type { DataKeys } from "./data-keys.js";
-import { deleteUnusedOauthTokens, markSecretSettings, SecretValueReader, type StoredSetting } from "./secret-values.js";
+import { deleteUnusedOauthTokens, setSettingsSecretFlag, SecretValueReader, type StoredSetting } from "./secret-values.js";
 import { readStoredSettingStatus } from "./setting-definitions.js";
-import { findSettingReaders, type SettingsUse } from "./setting-readers.js";
+import { findDraftsReadingSetting, type SettingsUse } from "./setting-readers.js";
 
 /** Part of the encryption of a value, so that the value can be decrypted only for the same app and setting. */
 const settingLabel = (appId: number, key: string): string => `app:${appId}:${key}`;
@@ -40,7 +40,7 @@ const settingLabel = (appId: number, key: string): string => `app:${appId}:${key
 type SettingEntries = [key: string, value: unknown][];
 
 /** The settings that the caller may read, and the time of the last change of any setting of the app. */
-export interface TaggedSettings {
+export interface SettingsWithUpdateTime {
   settings: SettingsByKey;
   updatedAt: string;
 }
@@ -118,8 +118,8 @@ async function checkTotal(executor: SqlClient, appId: number, texts: { key: stri
   const keys = texts.map(({ key }) => key);
   const [stored] = await rows<{ bytes: number }>(executor, SELECT_OTHER_SETTINGS_BYTES, [appId, keys]);
   const total = texts.reduce((bytes, { key, text }) => bytes + Buffer.byteLength(key + text), stored!.bytes);
-  if (total <= SETTINGS_MAX_BYTES) return;
-  const message = `the settings of one app must be at most ${SETTINGS_MAX_BYTES} bytes in total (got ${total} with this change)`;
+  if (total <= SETTINGS_PER_APP_MAX_BYTES) return;
+  const message = `the settings of one app must be at most ${SETTINGS_PER_APP_MAX_BYTES} bytes in total (got ${total} with this change)`;
   throw new ActionError("SETTINGS_INVALID", message);
 }
 
@@ -243,21 +243,21 @@ export class Settings {
   async usageOf(appId: number, key: string | null): Promise<SettingsUse> {
     const settings = selectServerActionSettings(await this.readSettings(appId, "all"));
     const underscoreBytes = Buffer.byteLength(JSON.stringify(settings));
-    const readers = key === null ? [] : await findSettingReaders(this.options.db, appId, key);
-    return { underscoreBytes, underscoreMaxBytes: NON_PUBLIC_SETTINGS_MAX_BYTES, readers };
+    const readers = key === null ? [] : await findDraftsReadingSetting(this.options.db, appId, key);
+    return { underscoreBytes, underscoreMaxBytes: NON_PUBLIC_SETTINGS_PER_APP_MAX_BYTES, readers };
   }
 
   async http(appId: number): Promise<SettingsByKey> {
     return selectHttpSettings(await this.readSettings(appId, "http"));
   }
 
-  async httpAt(appId: number): Promise<TaggedSettings> {
+  async httpAt(appId: number): Promise<SettingsWithUpdateTime> {
     const at = await this.updatedAt(appId);
     return { settings: await this.http(appId), updatedAt: at };
   }
 
   /** Returns only the public settings, for people who may read the app but not edit it. */
-  async publicAt(appId: number): Promise<TaggedSettings> {
+  async publicAt(appId: number): Promise<SettingsWithUpdateTime> {
     const at = await this.updatedAt(appId);
     return { settings: selectRuntimeSettings(await this.readSettings(appId, "runtime")), updatedAt: at };
   }
@@ -333,7 +333,7 @@ export class Settings {
     const { appId } = target;
     const { keys, secret } = parseSecretFlagRequest(input);
     await this.transact(target, async (manager) => {
-      await markSecretSettings(manager, appId, keys, secret);
+      await setSettingsSecretFlag(manager, appId, keys, secret);
       throwIfUnknownField(caller);
       await recordSettingsChangeTime(manager, appId);
       await recordChange(manager, caller, { appId, type: "app.settings.mark", data: { keys, secret } });
@@ -345,7 +345,7 @@ export class Settings {
    * Writes the settings in the body. Returns the same settings as GET.
    * @throws SETTINGS_INVALID, RESOURCE_CHANGED, RATE_LIMIT_EXCEEDED, OVERLOADED; FORBIDDEN if the token of a run writes a protected setting
    */
-  async set(caller: Caller, target: SettingsChangeTarget, body: unknown): Promise<TaggedSettings> {
+  async set(caller: Caller, target: SettingsChangeTarget, body: unknown): Promise<SettingsWithUpdateTime> {
     const entries = parseSettingsBody(body);
     const keys = entries.map(([key]) => key);
     refuseProtected(caller, keys);
@@ -368,7 +368,7 @@ export class Settings {
   }
 
   /** Deletes settings; ignores unknown keys. Returns the same settings as GET. @throws the errors of `set` */
-  async remove(caller: Caller, target: SettingsChangeTarget, body: unknown): Promise<TaggedSettings> {
+  async remove(caller: Caller, target: SettingsChangeTarget, body: unknown): Promise<SettingsWithUpdateTime> {
     const { appId } = target;
     const keys = parseDeletedSettingKeys(body);
     refuseProtected(caller, keys);

@@ -13,9 +13,9 @@ import { refuseField } from "../../rules/fields.js";
 import type { Manifest } from "../../rules/manifest.js";
 import type { ExpectedETags } from "../../rules/precondition.js";
 import { throwIfUnknownField } from "../../rules/unknown-fields.js";
-import type { ManifestApplyResult, ManifestPlan, Manifests } from "../manifest/manifests.js";
+import type { AppliedManifestChange, ManifestPlan, Manifests } from "../manifest/manifests.js";
 import { recordChange } from "../records/audit.js";
-import { findGroupRootId, requireGroupRootId } from "./stages.js";
+import { findStageGroupRootId, requireStageGroupRootId } from "./stages.js";
 
 /** Maximum number of promotions to one app that are stored. A rollback can only use a stored promotion. */
 const STORED_PROMOTIONS_MAX = 50;
@@ -92,8 +92,8 @@ async function requireSameGroup(
   appId: number,
   lock?: "FOR SHARE",
 ): Promise<void> {
-  const rootId = sourceAppId === appId ? null : await findGroupRootId(executor, sourceAppId, lock);
-  if (rootId === null || rootId !== (await findGroupRootId(executor, appId, lock)))
+  const rootId = sourceAppId === appId ? null : await findStageGroupRootId(executor, sourceAppId, lock);
+  if (rootId === null || rootId !== (await findStageGroupRootId(executor, appId, lock)))
     throw new ActionError(
       "REQUEST_INVALID",
       `"fromAppId" must be the ID of another stage of this app (got ${sourceAppId})`,
@@ -105,7 +105,7 @@ async function recordPromotion(
   caller: Caller,
   appId: number,
   { fromAppId, rolledBackTo }: DefinitionsOrigin,
-  { plan, manifestBefore, manifestAfter }: ManifestApplyResult,
+  { plan, manifestBefore, manifestAfter }: AppliedManifestChange,
 ): Promise<StagePromotion> {
   const compressedDocuments = await Promise.all(
     [manifestBefore, manifestAfter].map((document) => compressDocument(JSON.stringify(document))),
@@ -219,13 +219,13 @@ export class StagePromotions {
     checkPermission: CheckPermission,
   ): Promise<PromotionResult> {
     const { db, manifests } = this.options;
-    await requireGroupRootId(db, appId);
+    await requireStageGroupRootId(db, appId);
     const precondition = [await manifests.readTag(appId)];
     const { manifest, isLast } = await findDefinitions(db.manager, appId, id);
     const document = JSON.parse(String(await decompressDocument(manifest))) as Manifest;
     // After a promotion that changes no definitions, the tag is the same, but this rollback must restore other definitions.
     const checkOrigin = async (manager: EntityManager) => {
-      await requireGroupRootId(manager, appId, "FOR SHARE");
+      await requireStageGroupRootId(manager, appId, "FOR SHARE");
       if ((await findDefinitions(manager, appId, id)).isLast !== isLast) throw new ActionError("MANIFEST_CHANGED");
     };
     const applyMode = { isPlan: false, checkPermission, precondition, checkOrigin };

@@ -57,7 +57,7 @@ export interface Stage {
  * Returns the ID of the app from which the group of `appId` started; null for an unfinished or closed stage, whose `root_id` is its own ID.
  * @param lock "FOR SHARE" to prevent the closing of the stage until the transaction ends
  */
-export async function findGroupRootId(
+export async function findStageGroupRootId(
   executor: SqlClient,
   appId: number,
   lock: "" | "FOR SHARE" = "",
@@ -71,8 +71,8 @@ export async function findGroupRootId(
 }
 
 /** @throws ActionError APP_NOT_FOUND if the app is an unfinished or closed stage */
-export async function requireGroupRootId(...args: Parameters<typeof findGroupRootId>): Promise<number> {
-  const rootId = await findGroupRootId(...args);
+export async function requireStageGroupRootId(...args: Parameters<typeof findStageGroupRootId>): Promise<number> {
+  const rootId = await findStageGroupRootId(...args);
   if (rootId === null) throw new ActionError("APP_NOT_FOUND", "this stage is not finished yet, or was removed");
   return rootId;
 }
@@ -172,7 +172,7 @@ export class Stages {
     const create = async (manager: EntityManager) => {
       for (const id of new Set([appId, rootId])) await requireCurrentRight(manager, caller, "writeStages", id);
       await requireStageAllowed(manager, rootId, name);
-      await requireGroupRootId(manager, appId, "FOR SHARE");
+      await requireStageGroupRootId(manager, appId, "FOR SHARE");
       const [made] = await rows<{ id: number }>(manager, INSERT_STAGE, [appId, name]);
       if (!made) throw new ActionError("APP_NOT_FOUND");
       const stageId = made.id;
@@ -212,7 +212,7 @@ export class Stages {
   /** Lists the group of stages to which the app belongs. The original app comes first. */
   async list(appId: number): Promise<Stage[]> {
     const { db } = this.options;
-    const rootId = (await findGroupRootId(db, appId)) ?? appId;
+    const rootId = (await findStageGroupRootId(db, appId)) ?? appId;
     const stageRows = await rows<Stage & { expiresAt: Date | null; createdAt: Date }>(db, LIST_STAGES, [rootId]);
     return stageRows.map(({ expiresAt, createdAt, ...stage }) => ({
       ...stage,
@@ -230,7 +230,7 @@ export class Stages {
     const { db, apps, manifests, credentials, definitions } = this.options;
     const { name, expiresInHours } = parseNewStage(body);
     // Checked before the definitions are read, because an unfinished stage has no definitions.
-    const rootId = await requireGroupRootId(db, appId);
+    const rootId = await requireStageGroupRootId(db, appId);
     const { manifest } = await manifests.get(appId);
     const stageId = await this.createStage(caller, appId, rootId, name);
     try {
@@ -266,7 +266,7 @@ export class Stages {
    */
   async remove(caller: Caller, appId: number, stageAppId: number): Promise<void> {
     const { db, credentials } = this.options;
-    const rootId = (await findGroupRootId(db, appId)) ?? appId;
+    const rootId = (await findStageGroupRootId(db, appId)) ?? appId;
     for (let tries = 1; !(await this.closeUnlessInUse(caller, rootId, stageAppId)); tries += 1) {
       if (tries === REMOVAL_TRIES) {
         const message = `other requests write to app ${stageAppId} at the moment; try again later`;

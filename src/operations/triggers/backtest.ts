@@ -39,7 +39,7 @@ function validateLogFilter(where: unknown): LogWhere {
 /** Compares the filter of a log trigger with the app's most recent log events. @throws TRIGGERS_INVALID, REQUEST_INVALID */
 export type RunBacktest = (appId: number, where: unknown) => Promise<BacktestResult>;
 
-export const createBacktest =
+export const createBacktestRunner =
   (db: Db): RunBacktest =>
   async (appId, where) => {
     const filter = validateLogFilter(where);

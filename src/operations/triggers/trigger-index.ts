@@ -3,7 +3,7 @@
  * that publishes an action.
  */
 import type { ActionRow } from "../../data/action.js";
-import type { RunWait } from "../../data/action-types.js";
+import type { RunWaitReason } from "../../data/action-types.js";
 import { rows, type SqlClient } from "../../data/database.js";
 import { computeJitterDelayMs, computeNextTick } from "../../rules/ticks.js";
 
@@ -41,7 +41,7 @@ type IndexedAction = Pick<
 const startsWithoutCaller = ({ masterId, active, environment, actionVersion }: IndexedAction): boolean =>
   masterId !== null && active && environment !== "client" && actionVersion === "v3";
 
-const runWaitOf = ({ concurrency, debounce }: IndexedAction): RunWait | null => {
+const runWaitOf = ({ concurrency, debounce }: IndexedAction): RunWaitReason | null => {
   if (debounce) return "debounce";
   return concurrency ? "concurrency" : null;
 };

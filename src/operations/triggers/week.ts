@@ -2,7 +2,7 @@
 import { availableParallelism } from "node:os";
 import { setImmediate as breathe } from "node:timers/promises";
 import { type Db, rows } from "../../data/database.js";
-import { SCHEDULED_RUNS_PER_CORE_AND_MINUTE } from "../../limits.js";
+import { ESTIMATED_SCHEDULED_RUNS_PER_CORE_AND_MINUTE } from "../../limits.js";
 import { computeNextTicks } from "../../rules/schedule.js";
 import { describeFrequency } from "../../rules/schedule-text.js";
 
@@ -130,7 +130,7 @@ export function createScheduleWeekReader({ db, now, defaultTimezone }: ScheduleW
       await breathe();
     }
     const since = new Date(weekStart.getTime() - WEEK_MS);
-    const tooMany = SCHEDULED_RUNS_PER_CORE_AND_MINUTE * availableParallelism();
+    const tooMany = ESTIMATED_SCHEDULED_RUNS_PER_CORE_AND_MINUTE * availableParallelism();
     const crowdedMinutes = await rows<{ tick: Date; count: number }>(db, SELECT_CROWDED_MINUTES, [appId, tooMany]);
     const missedRows = await rows<SkippedOrFailedRow>(db, SELECT_SKIPPED_AND_FAILED_TICKS, [
       appId,

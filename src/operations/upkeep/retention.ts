@@ -16,7 +16,7 @@ import {
   PAGE_SESSIONS_PER_APP_MAX,
   PUSH_SUBSCRIPTIONS_PER_APP_MAX,
   SENT_MESSAGES_PER_APP_MAX_BYTES,
-  VISITOR_DEVICES_PER_APP,
+  VISITOR_PUSH_SUBSCRIPTIONS_PER_APP_MAX,
 } from "../../limits.js";
 import { ENTRIES_CHANGED_AUDIT_TYPE } from "../../rules/entries/entry-events.js";
 import { TOOL_CALL_AUDIT_TYPE } from "../access/tool-calls.js";
@@ -230,7 +230,7 @@ const KEPT_ROWS: readonly KeptRows[] = [
   { table: "message", condition: "status <> 'queued'", bytes: "bytes", kept: SENT_MESSAGES_PER_APP_MAX_BYTES },
   // Devices of visitors have their own maximum, so that they do not displace devices of users.
   { table: "push_subscription", condition: `NOT (${IS_VISITOR_READER_SQL})`, kept: PUSH_SUBSCRIPTIONS_PER_APP_MAX },
-  { table: "push_subscription", condition: IS_VISITOR_READER_SQL, kept: VISITOR_DEVICES_PER_APP },
+  { table: "push_subscription", condition: IS_VISITOR_READER_SQL, kept: VISITOR_PUSH_SUBSCRIPTIONS_PER_APP_MAX },
 ];
 
 /** Runs need replaced values to mask secrets. The app's row stores the newest deleted version: runs that need an older version fail. */

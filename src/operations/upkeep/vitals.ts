@@ -4,7 +4,7 @@ import { type Db, rows } from "../../data/database.js";
 import { IS_RUNNING_SQL } from "../../data/run.js";
 import type { QueueLimits } from "../records/queue-limits.js";
 import type { Scheduler } from "../triggers/schedule.js";
-import { COUNTED_APPS_MAX } from "../watch/measures.js";
+import { APPS_WITH_RUN_COUNTER_MAX } from "../watch/measures.js";
 
 export interface VitalSigns {
   /** Milliseconds for which the oldest due tick (scheduled time) has waited; 0 if no tick is due. */
@@ -20,7 +20,7 @@ export interface VitalSigns {
   queues: readonly { appId: number; queued: number; oldestMs: number }[];
   /** Number of live processes by role. */
   instances: Record<string, number>;
-  /** IDs of the newest apps, at most COUNTED_APPS_MAX, the newest first. */
+  /** IDs of the newest apps, at most APPS_WITH_RUN_COUNTER_MAX, the newest first. */
   apps: readonly number[];
 }
 
@@ -31,7 +31,7 @@ const SELECT_VITAL_COUNTS = `
             SELECT role, count(*) AS living FROM instance, unnest(roles) AS role
              WHERE lease_until >= now() GROUP BY role) AS by_role) AS instances,
          (SELECT coalesce(json_agg(id), '[]') FROM (
-            SELECT id FROM app ORDER BY id DESC LIMIT ${COUNTED_APPS_MAX}) AS newest) AS apps`;
+            SELECT id FROM app ORDER BY id DESC LIMIT ${APPS_WITH_RUN_COUNTER_MAX}) AS newest) AS apps`;
 
 export type ReadVitals = () => Promise<VitalSigns>;
 

@@ -9,7 +9,7 @@ import { STATUS } from "../../errors.js";
 /** The first apps that run an action in this process have their own label value. All other apps share the value `other`. */
 const LABELLED_APPS_MAX = 100;
 /** Maximum number of apps with their own label value in `svc_app_runs_total`, which has four series per app. */
-export const COUNTED_APPS_MAX = 1_000;
+export const APPS_WITH_RUN_COUNTER_MAX = 1_000;
 const OTHER_APPS_LABEL = "other";
 /** Upper bounds of the buckets, in seconds. A run in a warm sandbox takes milliseconds. */
 const DURATION_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
@@ -38,7 +38,7 @@ export interface OutgoingRequestFacts {
   durationMs: number;
 }
 
-export function createAppLabeler(): (appId: number) => string {
+export function createAppMetricLabeler(): (appId: number) => string {
   const knownApps = new Set<number>();
   return (appId) => {
     if (knownApps.has(appId)) return String(appId);
@@ -91,7 +91,7 @@ class AppRunCounter {
 
   private labelOf(appId: number): string {
     if (!this.countedApps.has(appId)) {
-      if (this.countedApps.size >= COUNTED_APPS_MAX) return OTHER_APPS_LABEL;
+      if (this.countedApps.size >= APPS_WITH_RUN_COUNTER_MAX) return OTHER_APPS_LABEL;
       this.countedApps.add(appId);
       this.startSeries(String(appId));
     }
@@ -103,7 +103,7 @@ class AppRunCounter {
     const existing = new Set(newestAppIds);
     const newest = Math.max(...newestAppIds);
     // A list of the maximum length does not contain all existing apps, only the newest.
-    const oldest = newestAppIds.length < COUNTED_APPS_MAX ? 0 : Math.min(...newestAppIds);
+    const oldest = newestAppIds.length < APPS_WITH_RUN_COUNTER_MAX ? 0 : Math.min(...newestAppIds);
     for (const appId of this.countedApps) {
       // An app with a higher ID may have been created since the list was read.
       if (existing.has(appId) || appId < oldest || appId > newest) continue;
@@ -123,7 +123,7 @@ class AppRunCounter {
 }
 
 class RunMeasures {
-  readonly labelOf = createAppLabeler();
+  readonly labelOf = createAppMetricLabeler();
   private readonly runs = new Counter({
     name: "svc_runs_total",
     help: "Runs that ended in this process, by the ID of the app for the first 100 apps that it serves, and together for all others.",
@@ -141,7 +141,7 @@ class RunMeasures {
 
   constructor(readonly register: Registry) {}
 
-  /** @param newestAppIds IDs of all apps, or of the newest COUNTED_APPS_MAX apps */
+  /** @param newestAppIds IDs of all apps, or of the newest APPS_WITH_RUN_COUNTER_MAX apps */
   startApps(newestAppIds: readonly number[]): void {
     this.appRuns.startApps(newestAppIds);
   }

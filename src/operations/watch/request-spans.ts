@@ -1,12 +1,12 @@
 /** Spans of the HTTP requests that runs send. They contain no paths of URLs. */
-import type { PageRequest, PageRunRequest } from "../../engine/browser/run.js";
-import type { RequestTracing, SpanValues, TraceSpan } from "./tracing.js";
+import type { RunHttpRequest, PageRunRequest } from "../../engine/browser/run.js";
+import type { RequestTracing, SpanAttributes, TraceSpan } from "./tracing.js";
 
 const REQUEST_SPANS_MAX = 200;
 /** HTTP methods that spans contain. Other methods, which code can invent, become `_OTHER`. */
 const NAMED_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
-export function createRequestSpanValues(url: URL, method: string): SpanValues {
+export function createRequestSpanAttributes(url: URL, method: string): SpanAttributes {
   return {
     "http.request.method": NAMED_METHODS.includes(method) ? method : "_OTHER",
     "server.address": url.hostname,
@@ -24,11 +24,11 @@ export class PageRequestSpans {
     private readonly serviceOrigin: string,
   ) {}
 
-  start(request: PageRequest): ReturnType<NonNullable<PageRunRequest["onRequest"]>> {
+  start(request: RunHttpRequest): ReturnType<NonNullable<PageRunRequest["onRequest"]>> {
     this.count += 1;
     if (this.count > REQUEST_SPANS_MAX || !/^https?:/.test(request.url)) return null;
     const url = new URL(request.url);
-    const values = createRequestSpanValues(url, request.method);
+    const values = createRequestSpanAttributes(url, request.method);
     const span = this.tracing.beginSpan("fetch", "client", this.browser.traceparent, values);
     this.open.add(span);
     // Sends the trace context only to this service, never to other servers.

@@ -7,12 +7,12 @@ import type { Context, Span as OtelSpan, Tracer } from "@opentelemetry/api";
 import type { Logger } from "pino";
 
 export type SpanKind = "server" | "client" | "internal";
-export type SpanValues = Record<string, string | number | boolean>;
+export type SpanAttributes = Record<string, string | number | boolean>;
 
 export interface TraceSpan {
   /** W3C trace context for requests that are sent within this span; null if tracing is off. */
   readonly traceparent: string | null;
-  setValues(values: SpanValues): void;
+  setValues(values: SpanAttributes): void;
   /** Ends the span. A second call has no effect. @param failed true if the work in the span has failed */
   endSpan(failed?: boolean): void;
 }
@@ -20,7 +20,7 @@ export interface TraceSpan {
 export interface RequestTracing {
   readonly isOn: boolean;
   /** Starts a span. @param parent W3C trace context of the parent span; null or an invalid value starts a new trace */
-  beginSpan(name: string, kind: SpanKind, parent: string | null, values?: SpanValues): TraceSpan;
+  beginSpan(name: string, kind: SpanKind, parent: string | null, values?: SpanAttributes): TraceSpan;
   /** Runs `work` with `span` as the current span. The span also stays current in asynchronous code that `work` awaits. */
   runInSpan<T>(span: TraceSpan, work: () => T): T;
   /** Returns the W3C trace context of the current span; null if there is no span. */

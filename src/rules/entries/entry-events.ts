@@ -1,5 +1,5 @@
 /** Builds log events about changes of entries (specification, Log event types). */
-import { APP_UPDATE_EVENT_NAMES_MAX_BYTES } from "../../limits.js";
+import { APP_UPDATE_EVENT_FIELD_NAMES_MAX_BYTES } from "../../limits.js";
 
 export type EntryEvent = "create" | "update" | "delete";
 
@@ -8,7 +8,7 @@ function limitNames(names: readonly string[]): string[] {
   let bytes = 0;
   const tooFar = names.findIndex((name) => {
     bytes += Buffer.byteLength(JSON.stringify(name)) + 1;
-    return bytes > APP_UPDATE_EVENT_NAMES_MAX_BYTES;
+    return bytes > APP_UPDATE_EVENT_FIELD_NAMES_MAX_BYTES;
   });
   return tooFar < 0 ? [...names] : names.slice(0, tooFar);
 }

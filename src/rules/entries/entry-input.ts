@@ -1,7 +1,7 @@
 /** Validates entries in requests: the data of one entry, and a commit, which is a request that changes many entries. */
 
 import { ActionError } from "../../errors.js";
-import { COMMIT_ENTRIES_MAX, ENTRY_MAX_BYTES } from "../../limits.js";
+import { ENTRIES_PER_COMMIT_MAX, ENTRY_MAX_BYTES } from "../../limits.js";
 import {
   containsInfinity,
   describeValue,
@@ -106,10 +106,10 @@ export function parseEntryData(body: unknown, fieldPath: string): EntryData {
 
 export function parseEntryList(value: unknown, field: string): unknown[] {
   if (!Array.isArray(value)) refuseField(field, "an array of entries", value);
-  if (value.length <= COMMIT_ENTRIES_MAX) return value;
+  if (value.length <= ENTRIES_PER_COMMIT_MAX) return value;
   throw new ActionError(
     "REQUEST_INVALID",
-    `${field} must have at most ${COMMIT_ENTRIES_MAX} entries (got ${value.length})`,
+    `${field} must have at most ${ENTRIES_PER_COMMIT_MAX} entries (got ${value.length})`,
   );
 }
 
@@ -176,11 +176,11 @@ export function parseEntryCommit(body: unknown): ParsedEntryCommit {
   const deletes = parseEntryList(body["delete"] ?? [], "delete").map((id, index) =>
     parseEntryId(id, `delete[${index}]`),
   );
-  if (entries.length + deletes.length > COMMIT_ENTRIES_MAX) {
+  if (entries.length + deletes.length > ENTRIES_PER_COMMIT_MAX) {
     const operationCount = entries.length + deletes.length;
     throw new ActionError(
       "REQUEST_INVALID",
-      `a commit must have at most ${COMMIT_ENTRIES_MAX} entries (got ${operationCount})`,
+      `a commit must have at most ${ENTRIES_PER_COMMIT_MAX} entries (got ${operationCount})`,
     );
   }
   const inserts: EntryData[] = [];

@@ -1,7 +1,7 @@
 /** Executes runs that flood the browser's main process, while another app runs code. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import type { PageOutcome } from "../../../src/engine/browser/run.js";
+import type { PageRunOutcome } from "../../../src/engine/browser/run.js";
 import { runOf } from "./support.js";
 
 const QUIET_RUNS = 20;
@@ -35,7 +35,7 @@ export const FLOOD_ENDED =
   /caused so much work in the browser that other runs had to wait|used more than 512 MB of memory/;
 
 export interface FloodOutcome {
-  outcome: PageOutcome;
+  outcome: PageRunOutcome;
   lost: number;
   /** Duration of the other app's longest run in milliseconds: `longest` during the flood, and `quiet` before it. */
   longest: number;

@@ -65,7 +65,7 @@ describe("the life of the browser", () => {
   afterEach(() => browsers.stop());
 
   it("runs its renderers in a sandbox, as seen from outside", async () => {
-    const { processes, sandboxed } = (await browsers.readSandboxState())!;
+    const { processes, sandboxed } = (await browsers.waitForBrowserSandboxState())!;
     expect(sandboxed).to.equal(true);
     const renderers = processes.filter(({ kind }) => kind === "renderer");
     expect(renderers).to.not.have.length(0);
@@ -309,7 +309,7 @@ describe("a browser that cannot start", () => {
     await browsers.start();
     try {
       expect(lines.join()).to.include("WITHOUT its sandbox");
-      expect(await browsers.readSandboxState()).to.include({ sandboxed: false });
+      expect(await browsers.waitForBrowserSandboxState()).to.include({ sandboxed: false });
       expect(await resultOf(browsers, "const execute = async () => 5")).to.equal(5);
     } finally {
       await browsers.stop();

@@ -1,6 +1,6 @@
 /** Tests that opening new contexts and documents does not remove pages that are ready for other runs. */
 import { expect } from "chai";
-import { ADVANCE_OPENING_QUEUE_KEY, findOldestOfLargestOrigin } from "../../../src/engine/browser/pages/pool.js";
+import { OPENING_IN_ADVANCE_QUEUE_KEY, findOldestOfLargestOrigin } from "../../../src/engine/browser/pages/pool.js";
 import { resultOf, sharedBrowsers } from "./support.js";
 
 const origin = (app: number) => `https://app-${app}.actions.internal`;
@@ -13,7 +13,7 @@ describe("prepared pages", () => {
   const openings = {
     async enter(of: string) {
       asked.push(of);
-      if (of !== ADVANCE_OPENING_QUEUE_KEY) await shut;
+      if (of !== OPENING_IN_ADVANCE_QUEUE_KEY) await shut;
       return () => undefined;
     },
   };

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import type { SandboxMode, SendOutgoing } from "../../../src/engine/browser/run.js";
+import type { SandboxMode, SendOutgoingRequest } from "../../../src/engine/browser/run.js";
 import { until } from "../../harness/until.js";
 import { resultOf, sharedBrowsers } from "./support.js";
 
@@ -19,7 +19,7 @@ for (const mode of MODES) {
     });
     after(() => browsers.stop());
 
-    const run = (body: string, outgoing?: SendOutgoing, payload = {}) =>
+    const run = (body: string, outgoing?: SendOutgoingRequest, payload = {}) =>
       resultOf(browsers, `async function execute({ payload }) { const way = globalThis.__svcService; ${body} }`, {
         mode,
         network: false,
@@ -30,7 +30,7 @@ for (const mode of MODES) {
 
     it("get the options unchanged, and return headers and text of any length", async () => {
       const seen: string[] = [];
-      const outgoing: SendOutgoing = async (options) => {
+      const outgoing: SendOutgoingRequest = async (options) => {
         seen.push(options);
         return { head: JSON.stringify([200, { a: "b" }, options]), text: LONG_TEXT };
       };
@@ -46,7 +46,7 @@ for (const mode of MODES) {
     it("are sent eight at once, and end with their run", async () => {
       const open: (() => void)[] = [];
       const ended: Promise<unknown>[] = [];
-      const outgoing: SendOutgoing = (_options, signal) => {
+      const outgoing: SendOutgoingRequest = (_options, signal) => {
         const { promise, resolve } = Promise.withResolvers<unknown>();
         ended.push(promise);
         signal.addEventListener("abort", resolve);

@@ -7,13 +7,13 @@ import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import { expect } from "chai";
 import {
-  BROWSER_PRIORITY,
-  BROWSER_SESSION_PRIORITY,
+  BROWSER_NICE_VALUE,
+  BROWSER_AUTOGROUP_NICE_VALUE,
   chooseRendererPriority,
   RendererPriorities,
-  setBrowserSessionPriority,
+  setBrowserAutogroupPriority,
 } from "../../../src/engine/browser/watch/priorities.js";
-import { readSharedProcessThreads, readStatFields } from "../../../src/engine/browser/watch/processes.js";
+import { readSharedProcessLoad, readStatFields } from "../../../src/engine/browser/watch/processes.js";
 import { until } from "../../harness/until.js";
 import { resultOf, runOf, testBrowsers } from "./support.js";
 
@@ -75,7 +75,7 @@ describe("the priority of a thread", () => {
       return readStatFields(path);
     };
     const group = Number(readStatFields("/proc/self/stat")[2]);
-    expect(readSharedProcessThreads(group, readStat).cpuMs).to.be.above(0);
+    expect(readSharedProcessLoad(group, readStat).cpuMs).to.be.above(0);
     expect(ownThreads.length).to.be.above(1);
   });
 });
@@ -84,13 +84,13 @@ describe("the priority of a browser's session", () => {
   /** Makes each attempt to set the priority fail with this error code. Returns the number of attempts. */
   async function countAttempts(code: string): Promise<number> {
     const attempts: unknown[][] = [];
-    setBrowserSessionPriority(7, (...args) => {
+    setBrowserAutogroupPriority(7, (...args) => {
       attempts.push(args);
       throw Object.assign(new Error(code), { code });
     });
     await delay(SETTLE_MS);
     for (const attempt of attempts)
-      expect(attempt).to.deep.equal(["/proc/7/autogroup", String(BROWSER_SESSION_PRIORITY)]);
+      expect(attempt).to.deep.equal(["/proc/7/autogroup", String(BROWSER_AUTOGROUP_NICE_VALUE)]);
     return attempts.length;
   }
 
@@ -126,7 +126,7 @@ describe("the priority of renderers", () => {
       try {
         return getPriority(Number(thread));
       } catch {
-        return BROWSER_PRIORITY;
+        return BROWSER_NICE_VALUE;
       }
     });
 
@@ -135,8 +135,8 @@ describe("the priority of renderers", () => {
   });
 
   it("is below that of the service from the browser's first process on", () => {
-    expect(Math.min(...readPriorities(browsers.getBrowserPid()!))).to.equal(BROWSER_PRIORITY);
-    expect(getPriority()).to.be.below(BROWSER_PRIORITY);
+    expect(Math.min(...readPriorities(browsers.getBrowserPid()!))).to.equal(BROWSER_NICE_VALUE);
+    expect(getPriority()).to.be.below(BROWSER_NICE_VALUE);
   });
 
   if (existsSync("/proc/self/autogroup")) {
@@ -144,8 +144,8 @@ describe("the priority of renderers", () => {
       // The file is empty for a process without a group of its own (autogroup). Its priority then counts as 0.
       const readNice = (pid: number) =>
         Number(/ nice (-?\d+)$/m.exec(readFileSync(`/proc/${pid}/autogroup`, "utf8"))?.[1] ?? 0);
-      expect(readNice(browsers.getBrowserPid()!)).to.equal(BROWSER_SESSION_PRIORITY);
-      expect(readNice(process.pid)).to.be.below(BROWSER_SESSION_PRIORITY);
+      expect(readNice(browsers.getBrowserPid()!)).to.equal(BROWSER_AUTOGROUP_NICE_VALUE);
+      expect(readNice(process.pid)).to.be.below(BROWSER_AUTOGROUP_NICE_VALUE);
     });
   }
 

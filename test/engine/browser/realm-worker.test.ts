@@ -7,7 +7,7 @@ import { createContext, runInContext } from "node:vm";
 import { expect } from "chai";
 import { createScriptCache } from "../../../src/engine/browser/pages/in-page/page-texts.js";
 import { createRealmWorker } from "../../../src/engine/browser/pages/in-page/realm-worker.js";
-import { createThreadHost } from "../../../src/engine/browser/pages/in-page/thread-host.js";
+import { createWorkerThreadManager } from "../../../src/engine/browser/pages/in-page/worker-thread-manager.js";
 
 const BOUNDS = { pauseMs: 2, readyWithinMs: 500, threadRuns: 100, measureAfter: 10, messageCharacters: 30 };
 
@@ -200,7 +200,7 @@ describe("the page around a thread of realms", () => {
         }
       },
     });
-    const page = runInContext(`globalThis.self = globalThis; (${createThreadHost})(false)`, context);
+    const page = runInContext(`globalThis.self = globalThis; (${createWorkerThreadManager})(false)`, context);
     for (const last of [0, 1]) {
       let isThere = false;
       const replaced = page.replaceThread().then(() => {

@@ -8,7 +8,7 @@ import {
   type RemoteBrowser,
   type RemoteBrowserOptions,
 } from "../../../src/engine/browser/remote/remote-browser.js";
-import type { PageOutcome, PageRunRequest } from "../../../src/engine/browser/run.js";
+import type { PageRunOutcome, PageRunRequest } from "../../../src/engine/browser/run.js";
 import { chromePath } from "../../harness/remote-chromium.js";
 import { runsAll } from "../../harness/samples.js";
 import { sharedBrowserEndpoint } from "../../harness/shared-chromium.js";
@@ -78,7 +78,7 @@ export async function failureOf(
   browsers: Browsers,
   source: string,
   changes: Partial<PageRunRequest> = {},
-): Promise<Extract<PageOutcome, { ok: false }>> {
+): Promise<Extract<PageRunOutcome, { ok: false }>> {
   const outcome = await browsers.run(runOf(source, changes));
   if (outcome.ok) throw new Error(`expected a failure, got ${outcome.data}`);
   return outcome;

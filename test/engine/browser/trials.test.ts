@@ -12,12 +12,12 @@ import { NETWORK_ISOLATE_STAND_INS } from "../../../src/engine/browser/globals.j
 import { createStandInDefiner } from "../../../src/engine/browser/pages/in-page/stand-ins.js";
 import { createLocalBrowserSource } from "../../../src/engine/browser/processes/local-browser.js";
 import {
-  createFailedPageOutcome,
+  createFailedPageRunOutcome,
   type PageRunRequest,
   type RunFailureCause,
   type SandboxMode,
 } from "../../../src/engine/browser/run.js";
-import { ExpiringCodeSet, TrialRunner } from "../../../src/engine/browser/trials.js";
+import { RecentTrialFailures, TrialRunner } from "../../../src/engine/browser/trials.js";
 import { chromePath } from "../../harness/remote-chromium.js";
 import { longTest, sampleOf } from "../../harness/samples.js";
 import { reachableHost } from "./host.js";
@@ -82,7 +82,7 @@ describe("runs that are tried", () => {
       if (trialOf === null) seen.push("not tried");
       else {
         const outcome = await trialRunner.run(request, trialOf, async () =>
-          cause ? createFailedPageOutcome(cause, "Error", "x") : ok,
+          cause ? createFailedPageRunOutcome(cause, "Error", "x") : ok,
         );
         seen.push(outcome && (outcome.ok ? "held" : outcome.cause));
       }
@@ -102,7 +102,7 @@ describe("runs that are tried", () => {
   });
 
   it("are remembered by app: no app replaces what is remembered of another", () => {
-    const needMore = new ExpiringCodeSet(2);
+    const needMore = new RecentTrialFailures(2);
     const of = (app: number, source: string) => runOf(source, { origin: `https://app-${app}.actions.internal` });
     needMore.add(of(1, "a"));
     for (const source of ["a", "b", "c"]) needMore.add(of(2, source));
@@ -121,7 +121,7 @@ describe("runs that are tried", () => {
       const outcome = await trialRunner.run(request, "network-isolate", async ({ onConsole, signal }) => {
         for (let at = 0; at < count; at += 1) onConsole!({ level: "log", at, text: "" });
         expect([got, signal!.aborted]).to.deep.equal([[], !held]);
-        return held ? ok : createFailedPageOutcome("cancelled", "Error", "x");
+        return held ? ok : createFailedPageRunOutcome("cancelled", "Error", "x");
       });
       expect(outcome).to.equal(held ? ok : null);
       expect(got).to.deep.equal(held ? Array.from({ length: count }, (_, at) => at) : []);
@@ -134,7 +134,7 @@ describe("runs that are tried", () => {
   it("are not repeated if they are cancelled", async () => {
     const cancelled = AbortSignal.abort();
     const request = runOf("a", { packages, signal: cancelled });
-    const ended = createFailedPageOutcome("cancelled", "Error", "x");
+    const ended = createFailedPageRunOutcome("cancelled", "Error", "x");
     const trialRunner = new TrialRunner();
     const outcome = await trialRunner.run(request, "network-isolate", async ({ signal }) =>
       signal!.aborted ? ended : ok,

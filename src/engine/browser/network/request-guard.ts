@@ -12,7 +12,7 @@ const ANSWER_TIMEOUT_MS = 5_000;
 export const NO_BUFFERING_OPTIONS = { maxTotalBufferSize: 0, maxResourceBufferSize: 0, maxPostDataSize: 0 };
 
 /** Returns `host:port` of a URL; null for a URL without a host, such as `data:`. */
-export function getUrlHost(address: string): string | null {
+export function getUrlHostAndPort(address: string): string | null {
   const url = URL.parse(address);
   const port = url === null ? undefined : DEFAULT_PORTS[url.protocol];
   if (url === null || port === undefined) return null;
@@ -54,7 +54,7 @@ export class RequestGuard {
   }
 
   async acceptsUrl(url: string, referrer?: string): Promise<boolean> {
-    const host = getUrlHost(url);
+    const host = getUrlHostAndPort(url);
     const { checkUrl, acceptedHosts } = this;
     if (host === null || checkUrl === undefined) return true;
     if (!(await checkUrl(url)) || (referrer !== undefined && !(await checkUrl(referrer)))) return false;
@@ -92,7 +92,7 @@ export class RequestGuard {
 
   /** DevTools cannot pause a WebSocket. So if the check rejects its URL, the proxy port rejects all connections to its host. */
   private onWebSocket({ url }: Protocol.Network.WebSocketCreatedEvent): void {
-    const host = getUrlHost(url);
+    const host = getUrlHostAndPort(url);
     const { rejectedHosts } = this;
     const passed = this.acceptsUrl(url).catch(() => false);
     const decided = passed.then((isAllowed) => !isAllowed && host !== null && rejectedHosts.add(host));

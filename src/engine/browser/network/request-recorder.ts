@@ -1,7 +1,7 @@
 /** Records a run's active requests, and the reasons of failures. Reasons contain hosts, but no paths and queries (possible secrets). */
 import { setTimeout as setTimeoutPromise } from "node:timers/promises";
 import type { CDPSession, Protocol } from "puppeteer";
-import type { PageOutcome, PageRunRequest } from "../run.js";
+import type { PageRunOutcome, PageRunRequest } from "../run.js";
 
 /** Error message that Chromium gives a page for every failed `fetch`. */
 const DEFAULT_MESSAGE = "Failed to fetch";
@@ -125,12 +125,12 @@ export class RequestRecorder {
   }
 
   /** True if a request is still active, or if the run failed because of a request and no reason is recorded yet. */
-  isPending(outcome: PageOutcome): boolean {
+  isPending(outcome: PageRunOutcome): boolean {
     if (outcome.ok) return this.pending.size > 0;
     return outcome.cause === "script" && (this.pending.size > 0 || outcome.error.message === DEFAULT_MESSAGE);
   }
 
-  explainFailure(outcome: PageOutcome): PageOutcome {
+  explainFailure(outcome: PageRunOutcome): PageRunOutcome {
     if (outcome.ok || outcome.error.message !== DEFAULT_MESSAGE || this.faults.size === 0) return outcome;
     const message = `${DEFAULT_MESSAGE} ${[...this.faults].slice(0, MESSAGE_FAULTS_MAX).join("; ")}`;
     const stack = outcome.error.stack.replace(DEFAULT_MESSAGE, () => message);

@@ -1,8 +1,8 @@
 /** Handles the requests of a page's runs: opens the proxy port for a run, checks URLs, and removes caches and cookies afterwards. */
 import type { CDPSession } from "puppeteer";
-import type { PageRequest, PageRunRequest } from "../run.js";
+import type { RunHttpRequest, PageRunRequest } from "../run.js";
 import type { ProxyPort } from "./proxy-port.js";
-import { getUrlHost, NO_BUFFERING_OPTIONS, RequestGuard } from "./request-guard.js";
+import { getUrlHostAndPort, NO_BUFFERING_OPTIONS, RequestGuard } from "./request-guard.js";
 import { BLOCKED_REQUEST_TEXT, RequestRecorder } from "./request-recorder.js";
 
 /** The caller adds `headers`, and calls `reportEnd` at the end of the request; `failure` is the reason if there is no response. */
@@ -56,7 +56,7 @@ export class PageNetwork {
   };
 
   /** Checks and reports a request that the service will send for the run. Returns null if the URL check rejects it. */
-  readonly admitRequest = async ({ method, url }: PageRequest): Promise<AdmittedRunRequest | null> => {
+  readonly admitRequest = async ({ method, url }: RunHttpRequest): Promise<AdmittedRunRequest | null> => {
     const run = this.runs;
     const passes = await this.guard.acceptsUrl(url).catch(() => false);
     if (run !== this.runs) return null;
@@ -64,7 +64,7 @@ export class PageNetwork {
       this.faults.recordFailure(url, BLOCKED_REQUEST_TEXT);
       return null;
     }
-    this.reportHost(getUrlHost(url)!);
+    this.reportHost(getUrlHostAndPort(url)!);
     const followed = this.onRequest?.({ method, url });
     return {
       headers: followed?.headers ?? {},

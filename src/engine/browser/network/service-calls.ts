@@ -1,6 +1,6 @@
 /** Performs requests of a run's client library (docs/internals/adr.md, 6). Checks every field, because the run may control the page. */
 import { CONCURRENT_OUTGOING_REQUESTS_PER_RUN } from "../../../limits.js";
-import type { SendOutgoing, ServiceClient, ServiceRequest } from "../run.js";
+import type { SendOutgoingRequest, ServiceClient, ServiceRequest } from "../run.js";
 import type { AdmittedRunRequest, PageNetwork } from "./run-requests.js";
 
 /** Maximum for a run: as many as the connections that a browser opens to one host. */
@@ -53,7 +53,7 @@ function findPartEnd(text: string, at: number): number {
 
 export class ServiceCalls {
   private service: ServiceClient | undefined;
-  private sendOutgoing: SendOutgoing | undefined;
+  private sendOutgoing: SendOutgoingRequest | undefined;
   private run = new AbortController();
   private activeRequests = new Map<number, AbortController>();
   private outgoingActive = 0;
@@ -64,7 +64,7 @@ export class ServiceCalls {
   ) {}
 
   /** Without `outgoing`, requests to other services are rejected. Without `service`, requests to this service get no response. */
-  beginRun({ service, outgoing }: { service?: ServiceClient | undefined; outgoing?: SendOutgoing | undefined }): void {
+  beginRun({ service, outgoing }: { service?: ServiceClient | undefined; outgoing?: SendOutgoingRequest | undefined }): void {
     this.service = service;
     this.sendOutgoing = outgoing;
     this.outgoingActive = 0;

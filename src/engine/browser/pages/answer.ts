@@ -1,11 +1,11 @@
 /** Reads the answer of the harness (the service's script in a page). Checks each field, because the run may control the page. */
 import { RESULT_MAX_BYTES } from "../../../limits.js";
-import { createFailedPageOutcome, DEFAULT_SOURCE_NAME, type PageOutcome } from "../run.js";
+import { createFailedPageRunOutcome, DEFAULT_SOURCE_NAME, type PageRunOutcome } from "../run.js";
 import { correctFirstLineStackColumns } from "./action-script.js";
 import type { HarnessFailure } from "./in-page/core.js";
 
 /** Maximum length of an error text or console line that the page sends. The page truncates longer texts. */
-export const PAGE_TEXT_MAX_CHARACTERS = 16_384;
+export const ERROR_OR_CONSOLE_TEXT_MAX_CHARACTERS = 16_384;
 
 /** Answer of an isolate when the code of the run uses a global that the isolate does not have. */
 export const NEEDS_OTHER_MODE_ANSWER = "needs-more";
@@ -26,11 +26,11 @@ const EVALUATING_FRAME = "at eval (<anonymous>)";
 const APPEND_CHILD_PREFIX = /^Failed to execute 'appendChild' on 'Node': /;
 
 function stringOrFallback(value: unknown, fallback: string): string {
-  return typeof value === "string" ? value.slice(0, PAGE_TEXT_MAX_CHARACTERS).toWellFormed() : fallback;
+  return typeof value === "string" ? value.slice(0, ERROR_OR_CONSOLE_TEXT_MAX_CHARACTERS).toWellFormed() : fallback;
 }
 
 export const isProbablyTruncated = (value: unknown): boolean =>
-  typeof value === "string" && value.length >= PAGE_TEXT_MAX_CHARACTERS;
+  typeof value === "string" && value.length >= ERROR_OR_CONSOLE_TEXT_MAX_CHARACTERS;
 
 function getTextAfterHarnessFrame(line: string): string | null {
   const at = line.lastIndexOf(`${HARNESS_SOURCE_NAME}:`);
@@ -63,7 +63,7 @@ function cleanStack(stack: string, at: string): string {
   return lines.join("\n");
 }
 
-function readFailure(json: string, sourceName: string): PageOutcome {
+function readFailure(json: string, sourceName: string): PageRunOutcome {
   const failure = JSON.parse(json) as Partial<HarnessFailure>;
   const name = stringOrFallback(failure.name, "Error");
   const message = stringOrFallback(failure.message, "").replace(APPEND_CHILD_PREFIX, "");
@@ -77,21 +77,21 @@ function readFailure(json: string, sourceName: string): PageOutcome {
   return { ok: false, cause: failure.cause === "result" ? "result" : "script", error };
 }
 
-export function parsePageAnswer(answer: unknown, name = DEFAULT_SOURCE_NAME): PageOutcome {
+export function parsePageAnswer(answer: unknown, name = DEFAULT_SOURCE_NAME): PageRunOutcome {
   const isLong = Buffer.isBuffer(answer);
   if (!isLong && typeof answer !== "string")
-    return createFailedPageOutcome("browser", "Error", "The page returned no result of the run");
+    return createFailedPageRunOutcome("browser", "Error", "The page returned no result of the run");
   const start = isLong ? answer.toString("latin1", 0, ERROR_PREFIX.length) : answer;
   try {
     if (answer === "undefined") return { ok: true, data: undefined };
-    if (answer === NEEDS_OTHER_MODE_ANSWER) return createFailedPageOutcome("retry", "Error", MISSING_GLOBAL_MESSAGE);
+    if (answer === NEEDS_OTHER_MODE_ANSWER) return createFailedPageRunOutcome("retry", "Error", MISSING_GLOBAL_MESSAGE);
     if (start.startsWith(ERROR_PREFIX)) return readFailure(String(answer).slice(ERROR_PREFIX.length), name);
   } catch {
-    return createFailedPageOutcome("browser", "Error", UNREADABLE_MESSAGE);
+    return createFailedPageRunOutcome("browser", "Error", UNREADABLE_MESSAGE);
   }
-  if (!start.startsWith(DATA_PREFIX)) return createFailedPageOutcome("browser", "Error", UNREADABLE_MESSAGE);
+  if (!start.startsWith(DATA_PREFIX)) return createFailedPageRunOutcome("browser", "Error", UNREADABLE_MESSAGE);
   const data = isLong ? answer.subarray(DATA_PREFIX.length) : answer.slice(DATA_PREFIX.length);
   if (Buffer.byteLength(data) <= RESULT_MAX_BYTES) return { ok: true, data };
   const mb = RESULT_MAX_BYTES / 1024 / 1024;
-  return createFailedPageOutcome("result", "RangeError", `The result of execute is larger than ${mb} MB`);
+  return createFailedPageRunOutcome("result", "RangeError", `The result of execute is larger than ${mb} MB`);
 }

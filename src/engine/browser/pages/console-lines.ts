@@ -1,11 +1,11 @@
 /** Reads and limits the console lines of a run. Checks every field, because code of the run may send any text. */
 import { type ConsoleLine, DEFAULT_SOURCE_NAME } from "../run.js";
 import { correctFirstLineStackColumns } from "./action-script.js";
-import { isProbablyTruncated, PAGE_TEXT_MAX_CHARACTERS, removeHarnessFrames } from "./answer.js";
+import { isProbablyTruncated, ERROR_OR_CONSOLE_TEXT_MAX_CHARACTERS, removeHarnessFrames } from "./answer.js";
 import { CONSOLE_FULL_MESSAGE, CONSOLE_MAX_CHARACTERS, CONSOLE_MAX_LINES } from "./harness.js";
 
 /** Maximum length of a console line as JSON, in which each character of the text may take six characters (`\u0000`). */
-const PAYLOAD_MAX_CHARACTERS = 6 * PAGE_TEXT_MAX_CHARACTERS + 256;
+const PAYLOAD_MAX_CHARACTERS = 6 * ERROR_OR_CONSOLE_TEXT_MAX_CHARACTERS + 256;
 
 function readLine(payload: string, sourceName: string): ConsoleLine | null {
   if (payload.length > PAYLOAD_MAX_CHARACTERS) return null;

@@ -3,7 +3,7 @@ import type { CDPSession, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 import { PageNetwork } from "../network/run-requests.js";
 import { ServiceCalls } from "../network/service-calls.js";
-import { DEFAULT_SOURCE_NAME, NO_SERVICE_BASE_URL, type PageOutcome, type PageRunRequest } from "../run.js";
+import { DEFAULT_SOURCE_NAME, NO_SERVICE_BASE_URL, type PageRunOutcome, type PageRunRequest } from "../run.js";
 import { wrapInFunction } from "./action-script.js";
 import { PageChildTargets } from "./children.js";
 import {
@@ -22,7 +22,7 @@ import {
   WORKER_LIMITS_SCRIPT,
 } from "./harness.js";
 import { LeftoverDetector } from "./leftovers.js";
-import { PageWindow } from "./page-window.js";
+import { PageWindowHider } from "./page-window-hider.js";
 import type { Sandbox, SandboxOptions } from "./sandbox.js";
 
 /** If earlier runs still use more memory after a garbage collection, the page is discarded. */
@@ -38,7 +38,7 @@ export class DocumentSandbox implements Sandbox {
   private readonly traceDetector: LeftoverDetector;
   private readonly children: PageChildTargets;
   private readonly runRequests: PageNetwork;
-  private readonly pageWindow: PageWindow;
+  private readonly pageWindow: PageWindowHider;
   private readonly serviceCalls: ServiceCalls;
   private harnessId = "";
   private isRunning = false;
@@ -58,7 +58,7 @@ export class DocumentSandbox implements Sandbox {
       ]),
     );
     this.runRequests = new PageNetwork({ ...options, waitForSentEvents: this.children.waitForSentEvents });
-    this.pageWindow = new PageWindow(options);
+    this.pageWindow = new PageWindowHider(options);
     this.serviceCalls = new ServiceCalls(this.runRequests.admitRequest, (...part) =>
       callHarnessMethod(session, this.harnessId, "answer", part),
     );
@@ -130,7 +130,7 @@ export class DocumentSandbox implements Sandbox {
     this.pageWindow.onRunEnd();
   }
 
-  async explainFailure(outcome: PageOutcome): Promise<PageOutcome> {
+  async explainFailure(outcome: PageRunOutcome): Promise<PageRunOutcome> {
     return this.runRequests.faults.explainFailure(outcome);
   }
 

@@ -14,7 +14,7 @@ import {
   SERVICE_REQUEST_BODY_MAX_CHARACTERS,
 } from "../network/service-calls.js";
 import { SERVICE_CLIENT_GLOBAL } from "../run.js";
-import { HARNESS_SOURCE_NAME, PAGE_TEXT_MAX_CHARACTERS } from "./answer.js";
+import { HARNESS_SOURCE_NAME, ERROR_OR_CONSOLE_TEXT_MAX_CHARACTERS } from "./answer.js";
 import { FORBIDDEN_GLOBAL_MEMBERS } from "./document-policy.js";
 import { CONSOLE_BINDING_NAME, DEVTOOLS_MESSAGE_MAX_CHARACTERS } from "./fresh-document.js";
 import { limitGlobalScope } from "./in-page/bounds.js";
@@ -35,7 +35,7 @@ import { createRealmTimers } from "./in-page/realm-timers.js";
 import { createRealmWorker, type ThreadLimits } from "./in-page/realm-worker.js";
 import { createHostServiceCalls, createRunServiceCalls } from "./in-page/service-calls.js";
 import { createStandInDefiner } from "./in-page/stand-ins.js";
-import { createThreadHost } from "./in-page/thread-host.js";
+import { createWorkerThreadManager } from "./in-page/worker-thread-manager.js";
 import { createValueFormatter } from "./in-page/value-formatter.js";
 import { makeDocumentAlwaysVisible } from "./in-page/visible-always.js";
 
@@ -49,14 +49,14 @@ const CHANNEL_MESSAGES_MAX = 1_000;
 const LOCKS_MAX = 1_000;
 
 /** Time for which code of a run may remain active after the run. If it is active for longer, the service discards the page. */
-export const ISOLATE_READY_TIMEOUT_MS = 500;
+export const CODE_ACTIVE_AFTER_RUN_MAX_MS = 500;
 /** Pause between a run and the creation of the next ShadowRealm, in which the service can store the run's result and respond. */
 export const PAUSE_BEFORE_NEXT_REALM_MS = 8;
 
 /** Limits of a worker thread. The memory of its ended ShadowRealms (one per run) is freed only when the thread ends. */
 const THREAD_BOUNDS: ThreadLimits = {
   pauseMs: PAUSE_BEFORE_NEXT_REALM_MS,
-  readyWithinMs: ISOLATE_READY_TIMEOUT_MS,
+  readyWithinMs: CODE_ACTIVE_AFTER_RUN_MAX_MS,
   threadRuns: 100,
   measureAfter: 10,
   messageCharacters: DEVTOOLS_MESSAGE_MAX_CHARACTERS,
@@ -67,7 +67,7 @@ const HOST_OBJECTS_MAX_CHARACTERS = 16 * 1024 * 1024;
 
 const HARNESS_LIMITS: HarnessLimits = {
   resultMaxBytes: RESULT_MAX_BYTES,
-  textMaxCharacters: PAGE_TEXT_MAX_CHARACTERS,
+  textMaxCharacters: ERROR_OR_CONSOLE_TEXT_MAX_CHARACTERS,
   consoleMaxLines: CONSOLE_MAX_LINES,
   consoleMaxCharacters: CONSOLE_MAX_CHARACTERS,
   consoleFull: CONSOLE_FULL_MESSAGE,
@@ -81,7 +81,7 @@ function createCallCode(run: (...args: any[]) => unknown, ...args: string[]): st
 /** Strict mode hides functions from `Error.prepareStackTrace`. V8 does not cache a script that starts with "use strict". */
 const createStrictScript = (source: string): string =>
   `(() => { "use strict"; return ${source} })()\n//# sourceURL=${HARNESS_SOURCE_NAME}`;
-const FORMATTER_CODE = createCallCode(createValueFormatter, String(PAGE_TEXT_MAX_CHARACTERS));
+const FORMATTER_CODE = createCallCode(createValueFormatter, String(ERROR_OR_CONSOLE_TEXT_MAX_CHARACTERS));
 const HARNESS_CORE_CODE = `((formatter) => ${createCallCode(createHarnessCore, JSON.stringify(HARNESS_LIMITS), "formatter", createCallCode(createConsoleInstaller, JSON.stringify(HARNESS_LIMITS), "formatter"))})(${FORMATTER_CODE})`;
 const PAGE_TEXTS_CODE = createCallCode(createScriptCache);
 const HOST_CALLS_CODE = createCallCode(
@@ -162,7 +162,7 @@ function createIsolateScripts(globals: readonly string[], hasNetwork: boolean): 
     JSON.stringify(THREAD_BOUNDS),
   );
   return {
-    page: createStrictScript(createCallCode(createThreadHost, String(hasNetwork))),
+    page: createStrictScript(createCallCode(createWorkerThreadManager, String(hasNetwork))),
     worker: createStrictScript(worker),
   };
 }

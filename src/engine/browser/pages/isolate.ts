@@ -1,6 +1,6 @@
 /** Mode `isolate`: each run gets a ShadowRealm on the worker thread of a page, without origin and network. */
 import type { CDPSession, Protocol } from "puppeteer";
-import type { PageOutcome, PageRunRequest } from "../run.js";
+import type { PageRunOutcome, PageRunRequest } from "../run.js";
 import {
   CONSOLE_BINDING_NAME,
   callHarnessMethod,
@@ -9,8 +9,8 @@ import {
   readTextInParts,
   serveEmptyDocument,
 } from "./fresh-document.js";
-import { ISOLATE_READY_TIMEOUT_MS, ISOLATE_SCRIPTS, PAUSE_BEFORE_NEXT_REALM_MS } from "./harness.js";
-import type { ThreadStep } from "./in-page/messages.js";
+import { CODE_ACTIVE_AFTER_RUN_MAX_MS, ISOLATE_SCRIPTS, PAUSE_BEFORE_NEXT_REALM_MS } from "./harness.js";
+import type { ThreadUseAfterRun } from "./in-page/messages.js";
 import { splitFirstWord } from "./long-text.js";
 import type { Sandbox, SandboxOptions } from "./sandbox.js";
 import { ThreadTextCache } from "./thread-text-cache.js";
@@ -33,7 +33,7 @@ const NO_NETWORK_KIND: IsolateKind = {
 const NO_REALM_RESULT = "late";
 const CATCH_UP_TIMEOUT_MS = 200;
 /** A thread that has created no new realm this long after the end of a run counts as stuck. */
-const STUCK_AFTER_MS = PAUSE_BEFORE_NEXT_REALM_MS + ISOLATE_READY_TIMEOUT_MS + 250;
+const STUCK_AFTER_MS = PAUSE_BEFORE_NEXT_REALM_MS + CODE_ACTIVE_AFTER_RUN_MAX_MS + 250;
 /** Runs between two forced garbage collections of the page, which free ended workers. */
 const COLLECT_EVERY_RUNS = 50;
 
@@ -50,7 +50,7 @@ export class Isolate implements Sandbox {
   private worker: IsolateWorker | null = null;
   private startPromise: Promise<void> = Promise.resolve();
   private onWorkerAttached: (session: CDPSession) => void = () => {};
-  private nextThreadStep: ThreadStep = "reuse";
+  private nextThreadStep: ThreadUseAfterRun = "reuse";
   private endedAt = 0;
   private onAnswer: (answer: string | number) => void = () => {};
   private stuckTimer: NodeJS.Timeout | null = null;
@@ -94,7 +94,7 @@ export class Isolate implements Sandbox {
     this.scheduleStuckCheck(STUCK_AFTER_MS);
   }
 
-  async explainFailure(outcome: PageOutcome): Promise<PageOutcome> {
+  async explainFailure(outcome: PageRunOutcome): Promise<PageRunOutcome> {
     return outcome;
   }
 
@@ -164,7 +164,7 @@ export class Isolate implements Sandbox {
   /** An answer starts with the thread's next step. Stores this step, and returns the rest of the answer. */
   private readThreadStep(answer: string | Buffer | undefined): string | Buffer | undefined {
     const [step, rest] = answer === undefined ? ["replace", answer] : splitFirstWord(answer);
-    this.nextThreadStep = step as ThreadStep;
+    this.nextThreadStep = step as ThreadUseAfterRun;
     return rest;
   }
 

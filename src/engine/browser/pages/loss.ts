@@ -1,10 +1,10 @@
 /** Reasons why a page can no longer be used ("lost"), and the outcome of the page's active run for each reason. */
-import { RENDERER_MAX_BYTES } from "../../../limits.js";
-import { createFailedPageOutcome, type PageOutcome, type RunFailureCause } from "../run.js";
+import { RENDERER_MEMORY_MAX_BYTES } from "../../../limits.js";
+import { createFailedPageRunOutcome, type PageRunOutcome, type RunFailureCause } from "../run.js";
 
 type PageFailure = readonly [cause: RunFailureCause, name: string, message: string];
 
-const MEMORY_MB = RENDERER_MAX_BYTES / 1024 / 1024;
+const MEMORY_MB = RENDERER_MEMORY_MAX_BYTES / 1024 / 1024;
 const BROWSER_ENDED: PageFailure = ["browser", "Error", "The browser ended during the run"];
 const NAVIGATED: PageFailure = ["script", "Error", "The action navigated its page to another URL"];
 
@@ -30,12 +30,12 @@ export type PageLossReason = keyof typeof FAILURE_BY_LOSS;
 export const PAGE_LOSS_REASONS = Object.keys(FAILURE_BY_LOSS) as PageLossReason[];
 
 /** `loss` is null if the page still exists and only the document of the run is gone. */
-export const createPageLossOutcome = (loss: PageLossReason | null): PageOutcome =>
-  createFailedPageOutcome(...(loss === null ? NAVIGATED : FAILURE_BY_LOSS[loss]));
+export const createPageLossOutcome = (loss: PageLossReason | null): PageRunOutcome =>
+  createFailedPageRunOutcome(...(loss === null ? NAVIGATED : FAILURE_BY_LOSS[loss]));
 
-export function createTimeoutOutcome(timeoutMs: number): PageOutcome {
+export function createTimeoutOutcome(timeoutMs: number): PageRunOutcome {
   const seconds = timeoutMs / 1_000;
-  return createFailedPageOutcome(
+  return createFailedPageRunOutcome(
     "timeout",
     "TimeoutError",
     `The action took longer than its limit of ${seconds} seconds and was ended`,

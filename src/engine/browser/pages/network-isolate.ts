@@ -3,7 +3,7 @@ import type { CDPSession } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 import { PageNetwork } from "../network/run-requests.js";
 import { ServiceCalls } from "../network/service-calls.js";
-import { NO_SERVICE_BASE_URL, type PageOutcome, type PageRunRequest } from "../run.js";
+import { NO_SERVICE_BASE_URL, type PageRunOutcome, type PageRunRequest } from "../run.js";
 import { NEEDS_OTHER_MODE_ANSWER } from "./answer.js";
 import { NETWORK_ISOLATE_SCRIPTS } from "./harness.js";
 import { Isolate, type IsolateKind } from "./isolate.js";
@@ -76,7 +76,7 @@ export class NetworkIsolate extends Isolate {
     super.endRun();
   }
 
-  override async explainFailure(outcome: PageOutcome): Promise<PageOutcome> {
+  override async explainFailure(outcome: PageRunOutcome): Promise<PageRunOutcome> {
     const { faults } = this.runRequests;
     // Events about requests come from other threads of the browser, so they may arrive after the run's answer.
     if (faults.isPending(outcome)) await this.waitForSentEvents().catch(() => {});

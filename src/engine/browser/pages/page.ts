@@ -5,9 +5,9 @@ import type { CDPSession, Connection, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 import type { ProxyPort } from "../network/proxy-port.js";
 import {
-  createFailedPageOutcome,
+  createFailedPageRunOutcome,
   hasOverflowedStack,
-  type PageOutcome,
+  type PageRunOutcome,
   type PageRunRequest,
   type SandboxMode,
 } from "../run.js";
@@ -247,19 +247,19 @@ export class Page {
   }
 
   /** Executes one run in the ready sandbox. Never rejects. */
-  async run(request: PageRunRequest): Promise<PageOutcome> {
+  async run(request: PageRunRequest): Promise<PageRunOutcome> {
     this.setState("running");
     this.hadOutput = false;
     this.runCount += 1;
     this.wasFollowUpRun = performance.now() - this.endedAt < FOLLOW_UP_MAX_PAUSE_MS;
     this.print = request.onConsole ? createConsoleLineParser(request.onConsole, request.sourceName) : null;
     const { timeoutMs, signal, sourceName } = request;
-    const { promise, resolve } = Promise.withResolvers<PageOutcome>();
+    const { promise, resolve } = Promise.withResolvers<PageRunOutcome>();
     const timer = setTimeout(
       () => resolve(createTimeoutOutcome(timeoutMs)),
       timeoutMs + this.sandbox.getMaxMsUntilReady(),
     );
-    const cancel = () => resolve(createFailedPageOutcome("cancelled", "AbortError", "The run was cancelled"));
+    const cancel = () => resolve(createFailedPageRunOutcome("cancelled", "AbortError", "The run was cancelled"));
     signal?.addEventListener("abort", cancel, { once: true });
     const reportLoss = () => resolve(createPageLossOutcome(this.loss));
     this.onLost = reportLoss;
@@ -279,7 +279,7 @@ export class Page {
     this.print = null;
     this.setState("pending");
     if (this.mode === "network-isolate" && hasOverflowedStack(outcome) && this.hadNoEffect()) {
-      return createFailedPageOutcome("retry", "RangeError", "The run needs a larger stack than its isolate has");
+      return createFailedPageRunOutcome("retry", "RangeError", "The run needs a larger stack than its isolate has");
     }
     return this.sandbox.explainFailure(outcome);
   }

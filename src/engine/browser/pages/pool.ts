@@ -22,7 +22,7 @@ const OPEN_TURN_MAX_MS = 500;
 const NEW_PAGE_DELAY_MS = 1_000;
 /** If at least this many callers wait, the queue pauses after each opening, so that runs with existing pages come first. */
 const MANY_WAITING_CALLERS = 4;
-export const ADVANCE_OPENING_QUEUE_KEY = "in advance";
+export const OPENING_IN_ADVANCE_QUEUE_KEY = "in advance";
 
 /** Queue for opening contexts and documents, in which origins take turns. */
 export interface PageOpeningQueue {
@@ -191,7 +191,7 @@ export class PagePool {
 
   private async refill(count: number): Promise<void> {
     for (let failures = 0; this.sparePages.length < count && this.options.chromium.isAlive(); ) {
-      const endTurn = await this.waitForTurn(ADVANCE_OPENING_QUEUE_KEY);
+      const endTurn = await this.waitForTurn(OPENING_IN_ADVANCE_QUEUE_KEY);
       try {
         this.sparePages.push(await this.endTurnAfter(endTurn, this.open()));
       } catch (error) {

@@ -1,7 +1,7 @@
 /** Executes the code of runs in a page, and removes the traces of each run. Each sandbox mode has an implementation. */
 import type { CDPSession, Connection } from "puppeteer";
 import type { ProxyPort } from "../network/proxy-port.js";
-import type { PageOutcome, PageRunRequest } from "../run.js";
+import type { PageRunOutcome, PageRunRequest } from "../run.js";
 import { NEEDS_OTHER_MODE_ANSWER } from "./answer.js";
 import type { PageLossReason } from "./loss.js";
 
@@ -16,7 +16,7 @@ export interface Sandbox {
   /** Ends the requests and the output of the run. Called before the outcome of the run is reported. */
   endRun(): void;
   /** Adds reasons that the page does not get, such as a host that the proxy rejected, to the error message of a failed run. */
-  explainFailure(outcome: PageOutcome): Promise<PageOutcome>;
+  explainFailure(outcome: PageRunOutcome): Promise<PageRunOutcome>;
   stop(): void;
 }
 

@@ -58,7 +58,7 @@ function createProfileFolder(owner: { uid: number; gid: number } | null): string
 }
 
 /** Removes profile folders of services that were killed, and ends their browsers, which may outlive their service. */
-export function removeOldBrowsers(): void {
+export function removeOrphanedBrowsers(): void {
   for (const name of readdirSync(tmpdir())) {
     const pid = name.startsWith(FOLDER_PREFIX) ? Number(name.slice(FOLDER_PREFIX.length).split("-")[0]) : 0;
     if (!(pid > 0) || isProcessAlive(pid)) continue;

@@ -4,8 +4,8 @@ import type { Logger } from "pino";
 import { runInBackground } from "../../../background.js";
 import { StartError } from "../../../errors.js";
 import type { BrowserSource, Chromium } from "../browser-source.js";
-import { type ChromiumOptions, removeOldBrowsers, startChromium } from "./chromium.js";
-import { type ProcessSandboxState, readProcessSandboxStates, readSandboxState } from "./sandbox-proof.js";
+import { type ChromiumOptions, removeOrphanedBrowsers, startChromium } from "./chromium.js";
+import { type ProcessSandboxState, readProcessSandboxStates, waitForBrowserSandboxState } from "./sandbox-proof.js";
 
 const ZYGOTE_CHECK_INTERVAL_MS = 100;
 
@@ -44,7 +44,7 @@ export function createLocalBrowserSource({ log, ...options }: ChromiumOptions & 
     name: "Chromium",
 
     async open(stopped) {
-      removeOldBrowsers();
+      removeOrphanedBrowsers();
       if (!options.sandbox)
         log.warn("Chromium runs WITHOUT its sandbox (CHROME_SANDBOX=off): actions are not contained");
       const chromium = await startChromium(options, stopped);
@@ -53,7 +53,7 @@ export function createLocalBrowserSource({ log, ...options }: ChromiumOptions & 
     },
 
     async checkSandbox(chromium) {
-      const proof = await readSandboxState(chromium);
+      const proof = await waitForBrowserSandboxState(chromium);
       const { pid } = chromium;
       if (!options.sandbox || proof === null) return { pid, sandbox: options.sandbox };
       const unsandboxedKinds = proof.processes.filter(({ contained }) => !contained).map(({ kind }) => kind);

@@ -78,7 +78,7 @@ export function readProcessSandboxStates(group: number): ProcessSandboxState[] {
 }
 
 /** Waits up to SANDBOX_TIMEOUT_MS until all processes are sandboxed. Null for a remote browser, and on systems other than Linux. */
-export async function readSandboxState({ pid }: Chromium): Promise<BrowserSandboxState | null> {
+export async function waitForBrowserSandboxState({ pid }: Chromium): Promise<BrowserSandboxState | null> {
   if (pid === null || process.platform !== "linux") return null;
   const deadline = Date.now() + SANDBOX_TIMEOUT_MS;
   for (;;) {

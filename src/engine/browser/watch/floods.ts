@@ -2,11 +2,11 @@
 import type { Chromium } from "../browser-source.js";
 import {
   type BrowserProcess,
-  listProcesses,
+  listBrowserProcesses,
   type MeasuredProcess,
   measureProcesses,
-  readSharedProcessThreads,
-  type SharedProcessThreads,
+  readSharedProcessLoad,
+  type SharedProcessLoad,
   signalProcess,
 } from "./processes.js";
 
@@ -36,11 +36,11 @@ export interface CpuUsageSample {
 interface UnansweredRequest {
   at: number;
   sample: CpuUsageSample | null;
-  threads: SharedProcessThreads | null;
+  threads: SharedProcessLoad | null;
 }
 
 /** True if the browser got too little CPU time in `ms` milliseconds to respond. False if the browser hangs or is flooded. */
-export function isBrowserStarved(before: SharedProcessThreads, after: SharedProcessThreads, ms: number): boolean {
+export function isBrowserStarved(before: SharedProcessLoad, after: SharedProcessLoad, ms: number): boolean {
   return after.isAnyRunnable && after.cpuMs - before.cpuMs < SERVING_MIN_CPU_SHARE * ms;
 }
 
@@ -90,7 +90,7 @@ export class FloodWatch {
     const { connection } = this.chromium;
     this.unansweredRequest = { at: Date.now(), sample: null, threads: null };
     // The browser's main process answers the first command. The network process answers the second one.
-    Promise.all([listProcesses(connection), connection.send("Storage.getCookies", undefined, { timeout: 0 })])
+    Promise.all([listBrowserProcesses(connection), connection.send("Storage.getCookies", undefined, { timeout: 0 })])
       .then(([processes]) => {
         this.processes = processes;
       })
@@ -107,7 +107,7 @@ export class FloodWatch {
   }
 
   private isStarvedFor({ threads }: UnansweredRequest, ms: number): boolean {
-    return threads !== null && isBrowserStarved(threads, readSharedProcessThreads(this.group), ms);
+    return threads !== null && isBrowserStarved(threads, readSharedProcessLoad(this.group), ms);
   }
 
   private async takeSample(): Promise<CpuUsageSample> {
@@ -135,7 +135,7 @@ export class FloodWatch {
     if (lateMs < FIRST_MEASUREMENT_AFTER_MS || (late.sample !== null && now - late.sample.at < COMPARISON_INTERVAL_MS))
       return;
     const before = late.sample;
-    late.threads ??= readSharedProcessThreads(this.group);
+    late.threads ??= readSharedProcessLoad(this.group);
     late.sample = await this.takeSample();
     if (before === null || this.unansweredRequest !== late) return;
     const sender = findFloodingRenderer(before, late.sample);

@@ -2,7 +2,7 @@
 import type { Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 import type { Chromium } from "../browser-source.js";
-import { listProcesses } from "./processes.js";
+import { listBrowserProcesses } from "./processes.js";
 
 export const FAILED_LAUNCH_STATUS = "failed to launch";
 /** The browser is ended after this many failed starts of renderers within FAILURES_WITHIN_MS. A single failure may be chance. */
@@ -59,7 +59,7 @@ export class RendererLaunchWatch {
     if (this.isChecking) return;
     this.isChecking = true;
     try {
-      const processes = await listProcesses(this.chromium.connection);
+      const processes = await listBrowserProcesses(this.chromium.connection);
       // Calls `hasPages` after the browser's response, because a page that closed during the check needs no renderer.
       const isIntact = !this.hasPages() || processes.some(({ isRenderer }) => isRenderer);
       this.checksWithoutRenderer = isIntact ? 0 : this.checksWithoutRenderer + 1;

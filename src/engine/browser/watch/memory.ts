@@ -1,6 +1,6 @@
 /** Limits the memory, including buffers, of each renderer of a browser, and of the browser's shared processes (all others) together. */
 import { runInBackground } from "../../../background.js";
-import { RENDERER_MAX_BYTES } from "../../../limits.js";
+import { RENDERER_MEMORY_MAX_BYTES } from "../../../limits.js";
 import { findMemoryFillingRenderer } from "./filler.js";
 import { rendererIdleControlGroup } from "./idle-group.js";
 import { type MeasuredProcess, signalProcess } from "./processes.js";
@@ -44,8 +44,8 @@ export class MemoryWatch {
     const shared = processes.filter(({ isRenderer }) => !isRenderer);
     this.sharedBytes = shared.reduce((sum, { residentBytes }) => sum + residentBytes, 0);
     const renderers = processes.filter(({ isRenderer }) => isRenderer);
-    for (const { pid, residentBytes } of renderers) if (residentBytes > RENDERER_MAX_BYTES) this.killProcess(pid);
-    const suspects = this.findSuspects(renderers.filter(({ residentBytes }) => residentBytes <= RENDERER_MAX_BYTES));
+    for (const { pid, residentBytes } of renderers) if (residentBytes > RENDERER_MEMORY_MAX_BYTES) this.killProcess(pid);
+    const suspects = this.findSuspects(renderers.filter(({ residentBytes }) => residentBytes <= RENDERER_MEMORY_MAX_BYTES));
     await this.checkShared(shared, suspects);
   }
 

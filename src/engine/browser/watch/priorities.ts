@@ -7,9 +7,9 @@ import { type IdleControlGroup, rendererIdleControlGroup } from "./idle-group.js
 import type { MeasuredProcess } from "./processes.js";
 
 /** Nice value of renderers that use little CPU time, and of all other processes of the browser. */
-export const BROWSER_PRIORITY = 5;
+export const BROWSER_NICE_VALUE = 5;
 /** Nice value of the browser's session (autogroup of the kernel). Measurements with 0 and with 10 showed longer delays. */
-export const BROWSER_SESSION_PRIORITY = 3;
+export const BROWSER_AUTOGROUP_NICE_VALUE = 3;
 /** Nice value of a renderer by the number of cores that it uses. A thread with 5 gets as much CPU time as about twenty threads with 19. */
 const PRIORITY_BY_BUSY_CORES: readonly (readonly [cores: number, priority: number])[] = [
   [1, 19],
@@ -44,31 +44,31 @@ interface Measurement {
 }
 
 export function chooseRendererPriority(cores: number): number {
-  return PRIORITY_BY_BUSY_CORES.find(([least]) => cores >= least)?.[1] ?? BROWSER_PRIORITY;
+  return PRIORITY_BY_BUSY_CORES.find(([least]) => cores >= least)?.[1] ?? BROWSER_NICE_VALUE;
 }
 
 /** Call it just after the start of the browser: its later threads and child processes inherit the priority. */
 export function lowerBrowserPriority(pid: number): void {
   try {
-    setPriority(pid, BROWSER_PRIORITY);
+    setPriority(pid, BROWSER_NICE_VALUE);
   } catch {
     // The browser has inherited a lower priority of the service, which the account is not allowed to raise.
   }
-  setBrowserSessionPriority(pid);
+  setBrowserAutogroupPriority(pid);
 }
 
 /** Without CAP_SYS_ADMIN, the kernel allows one such change in 100 ms on the whole machine (else EAGAIN), so the change is tried twice. */
-export function setBrowserSessionPriority(
+export function setBrowserAutogroupPriority(
   pid: number,
   write: typeof writeFileSync = writeFileSync,
   isRetry = false,
 ): void {
   try {
-    write(`/proc/${pid}/autogroup`, String(BROWSER_SESSION_PRIORITY));
+    write(`/proc/${pid}/autogroup`, String(BROWSER_AUTOGROUP_NICE_VALUE));
   } catch (error) {
     // Other errors mean that the kernel has no autogroups, or that the browser has ended.
     if ((error as NodeJS.ErrnoException).code !== "EAGAIN" || isRetry) return;
-    setTimeout(setBrowserSessionPriority, SESSION_RETRY_MS, pid, write, true).unref();
+    setTimeout(setBrowserAutogroupPriority, SESSION_RETRY_MS, pid, write, true).unref();
   }
 }
 
@@ -110,7 +110,7 @@ export class RendererPriorities {
   private updateRenderer({ pid, cpuMs, threads }: Renderer, now: number): void {
     const before = this.measurements.get(pid);
     if (before === undefined) {
-      const idle = { lastBusyAt: -IDLE_GROUP_MIN_MS, priority: BROWSER_PRIORITY, idleUntil: 0 };
+      const idle = { lastBusyAt: -IDLE_GROUP_MIN_MS, priority: BROWSER_NICE_VALUE, idleUntil: 0 };
       this.measurements.set(pid, { at: now, cpuMs, threads, ...idle });
       return;
     }

@@ -21,7 +21,7 @@ export interface Usage {
 }
 
 /** Waits for the browser's response without a time limit. */
-export async function listProcesses(connection: Connection): Promise<BrowserProcess[]> {
+export async function listBrowserProcesses(connection: Connection): Promise<BrowserProcess[]> {
   const { processInfo } = await connection.send("SystemInfo.getProcessInfo", undefined, { timeout: 0 });
   return processInfo.map(({ id, type }) => ({
     pid: id,
@@ -64,14 +64,14 @@ function readThreadFields(path: string, readStat: typeof readStatFields): string
   }
 }
 
-export interface SharedProcessThreads {
+export interface SharedProcessLoad {
   cpuMs: number;
   /** True if a thread is running or waits for a CPU. */
   isAnyRunnable: boolean;
 }
 
 /** Lists all processes of the machine, so call it rarely. `readStat` is for tests. */
-export function readSharedProcessThreads(group: number, readStat = readStatFields): SharedProcessThreads {
+export function readSharedProcessLoad(group: number, readStat = readStatFields): SharedProcessLoad {
   const threads = { cpuMs: 0, isAnyRunnable: false };
   for (const name of readdirSync("/proc")) {
     if (!/^\d+$/.test(name)) continue;

@@ -6,7 +6,7 @@ import { ProjectError } from "../fault.js";
 import type { ModuleFinder } from "./action-modules.js";
 
 /** One definition in a manifest (JSON description of an app), such as an action. The service validates its fields later. */
-export type ManifestItem = Record<string, unknown>;
+export type UnvalidatedDefinition = Record<string, unknown>;
 
 const LOADER_BY_EXTENSION: Record<string, Loader> = {
   json: "json",
@@ -231,7 +231,7 @@ export async function readActionConfig(
   entry: string,
   finder: ModuleFinder,
   texts: ReadonlyMap<string, string>,
-): Promise<ManifestItem> {
+): Promise<UnvalidatedDefinition> {
   if (!/\bexport\s+const\s+config\b/.test(texts.get(entry) ?? "")) return {};
   const script = await bundleConfig(entry, finder, texts);
   let config: unknown;
@@ -244,6 +244,6 @@ export async function readActionConfig(
     );
   }
   if (typeof config === "object" && config !== null && !Array.isArray(config))
-    return JSON.parse(JSON.stringify(config)) as ManifestItem;
+    return JSON.parse(JSON.stringify(config)) as UnvalidatedDefinition;
   throw new ProjectError(`config in ${entry} must be an object`);
 }

@@ -1,6 +1,6 @@
 /** Reads a project folder on disk (command line) or in a Git repository (service) as a manifest, a JSON description of an app. */
 import { ProjectError } from "../fault.js";
-import { type ManifestItem, readActionConfig } from "./action-config.js";
+import { type UnvalidatedDefinition, readActionConfig } from "./action-config.js";
 import { removeConfigBlock } from "./action-file.js";
 import { ModuleFinder, type ReadProjectFile, readActionSourceFiles } from "./action-modules.js";
 
@@ -16,12 +16,12 @@ export interface ProjectFiles {
 /** Definitions that a project folder contains. The service validates their fields. */
 export interface ProjectManifest {
   version: number;
-  app?: ManifestItem;
-  settings: ManifestItem[];
-  secretBindings: ManifestItem[];
-  dataSources: ManifestItem[];
-  actions?: ManifestItem[];
-  alerts: ManifestItem[];
+  app?: UnvalidatedDefinition;
+  settings: UnvalidatedDefinition[];
+  secretBindings: UnvalidatedDefinition[];
+  dataSources: UnvalidatedDefinition[];
+  actions?: UnvalidatedDefinition[];
+  alerts: UnvalidatedDefinition[];
 }
 
 /** Returns the name of a definition (such as an alert) from its file name without extension, or from its folder name. */
@@ -34,7 +34,7 @@ export const decodeDefinitionName = (file: string): string => {
 };
 
 /** Reads the `config` of an action's file. @throws ProjectError if it is invalid */
-export async function readItemConfig(folder: string, file: string, read: ReadProjectFile): Promise<ManifestItem> {
+export async function readConfigOfProjectFile(folder: string, file: string, read: ReadProjectFile): Promise<UnvalidatedDefinition> {
   const finder = new ModuleFinder(folder, read);
   return readActionConfig(file, finder, finder.readImportedModules(file));
 }
@@ -69,13 +69,13 @@ export class ProjectReader {
     return paths.find((path) => this.#files.read(path) !== null) ?? null;
   }
 
-  async readConfig(folder: string): Promise<ManifestItem> {
+  async readConfig(folder: string): Promise<UnvalidatedDefinition> {
     const file = this.findActionFile(folder);
-    return file === null ? {} : readItemConfig(`actions/${folder}`, file, this.#files.read);
+    return file === null ? {} : readConfigOfProjectFile(`actions/${folder}`, file, this.#files.read);
   }
 
   /** Reads an action with its source. @throws ProjectError if the folder contains no action */
-  async readAction(folder: string): Promise<ManifestItem> {
+  async readAction(folder: string): Promise<UnvalidatedDefinition> {
     const file = this.findActionFile(folder);
     if (file === null)
       throw new ProjectError(
@@ -90,24 +90,24 @@ export class ProjectReader {
   }
 
   async readManifest(): Promise<ProjectManifest> {
-    const actions: ManifestItem[] = [];
+    const actions: UnvalidatedDefinition[] = [];
     for (const folder of this.listActionFolders()) actions.push(await this.readAction(folder));
     return { ...this.readDefinitions(), actions };
   }
 
   readDefinitions(): ProjectManifest {
     const sources = this.#files.list("data").filter((file) => file.endsWith(".json"));
-    const app = this.#readJson<ManifestItem>("app.json");
+    const app = this.#readJson<UnvalidatedDefinition>("app.json");
     return {
       version: MANIFEST_VERSION,
       ...(app && { app }),
-      settings: this.#readJson<ManifestItem[]>("settings.json") ?? [],
-      secretBindings: this.#readJson<ManifestItem[]>("secret-bindings.json") ?? [],
+      settings: this.#readJson<UnvalidatedDefinition[]>("settings.json") ?? [],
+      secretBindings: this.#readJson<UnvalidatedDefinition[]>("secret-bindings.json") ?? [],
       dataSources: sources.map((file) => ({
         name: decodeDefinitionName(file.slice(0, -".json".length)),
-        ...this.#readJson<ManifestItem>(`data/${file}`),
+        ...this.#readJson<UnvalidatedDefinition>(`data/${file}`),
       })),
-      alerts: this.#readJson<ManifestItem[]>("alerts.json") ?? [],
+      alerts: this.#readJson<UnvalidatedDefinition[]>("alerts.json") ?? [],
     };
   }
 }

@@ -7,13 +7,13 @@ export type RunAnswerText = "undefined" | `data ${string}` | `error ${string}`;
 export type IsolateMessage = `console ${string}` | `answer ${number} ${string}` | "needs-more";
 
 /** Use of a worker thread after a run: `reuse` for another run, `measure` its memory first, or `replace` the thread. */
-export type ThreadStep = "reuse" | "measure" | "replace";
+export type ThreadUseAfterRun = "reuse" | "measure" | "replace";
 
 /** `long-answer` contains only the length of the answer, which the service then reads in parts. */
 export type ThreadMessage =
   | `console ${string}`
   | `service ${string}`
-  | `answer ${ThreadStep} ${string}`
+  | `answer ${ThreadUseAfterRun} ${string}`
   | `long-answer ${number}`;
 
 /** Sent through the DevTools binding for console lines, which are JSON objects and so never start with `service `. */

@@ -1,7 +1,7 @@
 /** Runs on the worker thread of an isolate: creates a ShadowRealm for each run, and the next one in advance. */
 import type { Any } from "./any.js";
 import type { WorkerPlatform } from "./host-platform.js";
-import type { ThreadMessage, ThreadStep } from "./messages.js";
+import type { ThreadMessage, ThreadUseAfterRun } from "./messages.js";
 import type { ScriptCache, SentScript } from "./page-texts.js";
 import type { HostServiceCalls } from "./service-calls.js";
 
@@ -58,7 +58,7 @@ export function createRealmWorker(
     self.postMessage(null);
   }
 
-  function countRun(ms: number): ThreadStep {
+  function countRun(ms: number): ThreadUseAfterRun {
     runs += 1;
     // A long run may have left much memory in use.
     unmeasured += 1 + ms;

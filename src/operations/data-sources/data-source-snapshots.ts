@@ -7,11 +7,11 @@ import { ActionError } from "../../errors.js";
 import { VERSIONS_PER_DATA_SOURCE_MAX } from "../../limits.js";
 import type { ExpectedETags } from "../../rules/precondition.js";
 import { checkDataSource, lockDataSource, lockEntryReplacement, type StoredDataSource } from "./data-source-rows.js";
-import type { EntryChange, EntryChangeTransactions, EntryWritingCaller } from "./entry-changes.js";
+import type { EntryChangeCollector, EntryChangeTransactions, EntryWritingCaller } from "./entry-changes.js";
 import { readNewestEntryId, removeEntriesExcept } from "./entry-statements.js";
 
 /** Description of a snapshot of all entries of a data source. Times are ISO 8601. */
-export interface EntryVersion {
+export interface DataSourceSnapshot {
   id: number;
   dataSourceId: number;
   /** Operation before which the service took the snapshot: "import", "append", "commit", "delete" or "restore". */
@@ -87,7 +87,7 @@ interface EntryVersionsOptions {
   quotaBytes: number;
 }
 
-async function storeVersion(change: EntryChange, writer: EntryWritingCaller, operation: string): Promise<void> {
+async function storeVersion(change: EntryChangeCollector, writer: EntryWritingCaller, operation: string): Promise<void> {
   const { executor, source } = change;
   const newest = await readNewestEntryId(executor, source);
   if (newest === 0) return;
@@ -114,10 +114,10 @@ async function storeVersion(change: EntryChange, writer: EntryWritingCaller, ope
   await rows(executor, SET_VERSION_COUNTS, [source.appId, head!.id, total.entries, total.bytes]);
 }
 
-export class EntryVersions {
+export class DataSourceSnapshots {
   constructor(private readonly options: EntryVersionsOptions) {}
 
-  private async deleteOldVersions({ executor, source }: EntryChange): Promise<void> {
+  private async deleteOldVersions({ executor, source }: EntryChangeCollector): Promise<void> {
     await rows(executor, DELETE_OLD_VERSIONS, [
       source.appId,
       source.id,
@@ -130,13 +130,13 @@ export class EntryVersions {
    * Takes a snapshot of the entries as they were before this transaction, and deletes old snapshots. If the data
    * source has no entries, takes no snapshot.
    */
-  async snapshot(change: EntryChange, writer: EntryWritingCaller, operation: string): Promise<void> {
+  async snapshot(change: EntryChangeCollector, writer: EntryWritingCaller, operation: string): Promise<void> {
     await storeVersion(change, writer, operation);
     await this.deleteOldVersions(change);
   }
 
-  async list({ appId, id }: StoredDataSource): Promise<EntryVersion[]> {
-    const versionRows = await rows<EntryVersion & { createdAt: Date }>(this.options.db, LIST_VERSIONS, [appId, id]);
+  async list({ appId, id }: StoredDataSource): Promise<DataSourceSnapshot[]> {
+    const versionRows = await rows<DataSourceSnapshot & { createdAt: Date }>(this.options.db, LIST_VERSIONS, [appId, id]);
     return versionRows.map((version) => ({ ...version, createdAt: version.createdAt.toISOString() }));
   }
 

@@ -32,7 +32,7 @@ export interface AccessRuleDecision {
   reason: string | null;
 }
 
-export interface AccessTrial {
+export interface AccessRuleTestResult {
   /** The tested user, without hashed columns; null for an anonymous visitor. */
   user: AppUserData | null;
   verbs: AccessRuleDecision[];
@@ -79,7 +79,7 @@ function triedVerb(
   }
 }
 
-export class AccessTrials {
+export class AccessRuleTester {
   constructor(private readonly options: AccessTrialsOptions) {}
 
   private async userOf(appId: number, input: unknown): Promise<AppUserData | null> {
@@ -103,7 +103,7 @@ export class AccessTrials {
     source: StoredDataSource,
     input: unknown,
     reserve?: ReserveResponseBytes,
-  ): Promise<Pick<AccessTrial, "entries" | "reason">> {
+  ): Promise<Pick<AccessRuleTestResult, "entries" | "reason">> {
     try {
       // Without a `where` in the request, uses the conditions that the access rule requires.
       const testedWhere = input ?? columnConditionsToWhere(userRights.grant(source, "select").conditions);
@@ -128,7 +128,7 @@ export class AccessTrials {
     { appId, ref }: DataSourceReference,
     body: unknown,
     reserve?: ReserveResponseBytes,
-  ): Promise<AccessTrial> {
+  ): Promise<AccessRuleTestResult> {
     const { sources, rights } = this.options;
     const { user: requestedUser, accessRules, where: testedWhere } = isObject(body) ? body : {};
     const stored = await sources.find(appId, ref);

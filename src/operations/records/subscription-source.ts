@@ -12,7 +12,7 @@ export type StopListening = () => void;
  * Event source of a subscription. GraphQL requires an AsyncIterable, but the service calls `listen` instead, because an iterator would need
  * a queue for each listener.
  */
-export interface LiveSource<Event extends object> extends AsyncIterable<Event> {
+export interface SubscriptionSource<Event extends object> extends AsyncIterable<Event> {
   appId: number;
   /** Calls `listener` with every future event, and `endSource` once when the source ends. These functions must not throw. */
   listen(listener: (event: Event) => void, endSource: (reason: ActionError) => void): StopListening;
@@ -25,26 +25,26 @@ export interface SubscriptionGuard {
 }
 
 /** Adds an access check to a source. The service calls `check` whenever credentials change, and ends the subscription if `check` throws. */
-export function guardLiveSource<Source extends AsyncIterable<unknown>>(
+export function guardSubscriptionSource<Source extends AsyncIterable<unknown>>(
   source: Source,
   { appId, check }: SubscriptionGuard,
 ): Source & SubscriptionGuard {
   return Object.assign(source, { appId, check });
 }
 
-export function createLiveSource<Event extends object>(
+export function createSubscriptionSource<Event extends object>(
   appId: number,
-  listen: LiveSource<Event>["listen"],
-): LiveSource<Event> {
+  listen: SubscriptionSource<Event>["listen"],
+): SubscriptionSource<Event> {
   return {
     appId,
     listen,
     [Symbol.asyncIterator]() {
-      throw new Error("a LiveSource is not an async iterable of its events; call its method listen");
+      throw new Error("a SubscriptionSource is not an async iterable of its events; call its method listen");
     },
   };
 }
 
-export function isLiveSource(value: object): value is LiveSource<object> {
+export function isSubscriptionSource(value: object): value is SubscriptionSource<object> {
   return "listen" in value && Symbol.asyncIterator in value;
 }

@@ -9,7 +9,7 @@ import { recordChange } from "../records/audit.js";
 import type { RunRequestSender, SecretBindings } from "./run-requests.js";
 import type { SecretBindingStore } from "./secret-bindings.js";
 
-export interface BindingTrial {
+export interface SecretBindingTestResult {
   /** HTTP status of the response; null if there was no response. */
   status: number | null;
   durationMs: number;
@@ -78,7 +78,7 @@ interface BindingTrialsOptions {
   requests: RunRequestSender;
 }
 
-export class BindingTrials {
+export class SecretBindingTester {
   constructor(private readonly options: BindingTrialsOptions) {}
 
   async uses(appId: number): Promise<BindingUse[]> {
@@ -104,7 +104,7 @@ export class BindingTrials {
   }
 
   /** Sends one request with the credential of a binding. A failed request is a result, not an error. @throws REQUEST_INVALID */
-  async send(caller: Caller, appId: number, body: unknown, signal: AbortSignal): Promise<BindingTrial> {
+  async send(caller: Caller, appId: number, body: unknown, signal: AbortSignal): Promise<SecretBindingTestResult> {
     const { db, requests } = this.options;
     const { key, origin, method, url } = readTrial(body);
     const { bindings: all } = await this.options.bindings.list(appId);

@@ -4,7 +4,7 @@ import type { SandboxOptions } from "./sandbox.js";
 /** Duration of a display frame. During a shorter run, the window stays hidden. */
 const FRAME_MS = 16;
 
-export class PageWindow {
+export class PageWindowHider {
   private windowId: number | null = null;
   private isShown = true;
   private timer: NodeJS.Timeout | undefined;

@@ -4,7 +4,7 @@ import type { Any } from "./any.js";
 declare const self: Any;
 
 /** The browser evaluates this function's source text, so it can use only globals and its own code. */
-export function createThreadHost(withOrigin: boolean): unknown {
+export function createWorkerThreadManager(withOrigin: boolean): unknown {
   const { Worker } = self;
   // This message of a new worker reports that the worker is ready. Until then, some of its globals are missing.
   const first = "postMessage(null)";
