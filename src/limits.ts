@@ -291,8 +291,8 @@ export const BULK_WRITE_THRESHOLD_ENTRIES = 1_000;
 export const APP_USER_SIGN_IN_FAILURES_MAX = 10;
 export const APP_USER_SIGN_IN_WINDOW_SECONDS = 600;
 /**
- * A signed-in person's session ends after PERSON_SESSION_IDLE_TIMEOUT_MS without use, and at the latest after PERSON_SESSION_LIFETIME_MAX_MS (contract,
- * section 7).
+ * A signed-in person's session ends after PERSON_SESSION_IDLE_TIMEOUT_MS without use, and at the latest after
+ * PERSON_SESSION_LIFETIME_MAX_MS (contract, section 7).
  */
 export const PERSON_SESSION_IDLE_TIMEOUT_MS = 12 * 3_600_000;
 export const PERSON_SESSION_LIFETIME_MAX_MS = 30 * 24 * 3_600_000;

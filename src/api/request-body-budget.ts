@@ -8,8 +8,8 @@ import {
   CONCURRENT_BODIES_MAX_BYTES,
   CONCURRENT_BODIES_PER_ADDRESS_MAX_BYTES,
   CONCURRENT_LARGE_BODIES_MAX_BYTES,
-  LARGE_BODY_MAX_BYTES,
   IMMEDIATELY_PARSED_BODY_MAX_BYTES,
+  LARGE_BODY_MAX_BYTES,
 } from "../limits.js";
 
 /** Maximum time in milliseconds that a body waits for memory. */

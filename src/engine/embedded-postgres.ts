@@ -8,8 +8,8 @@ import { changeFolderOwner, chooseClusterAccount } from "./embedded-postgres/acc
 import { preparePostgresBinaries } from "./embedded-postgres/binaries.js";
 import {
   createPostgresCluster,
-  type PostgresClusterContext,
   hasPostgresCluster,
+  type PostgresClusterContext,
   resetSuperuserPassword,
   SUPERUSER,
 } from "./embedded-postgres/cluster.js";

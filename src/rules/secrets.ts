@@ -3,7 +3,7 @@
  * parts of longer texts, such as JSON, from 16. A shorter protected value is masked only where it is a whole string.
  */
 
-import { SECRETS_PER_APP_MAX_BYTES, SECRETS_PER_APP_MAX } from "../limits.js";
+import { SECRETS_PER_APP_MAX, SECRETS_PER_APP_MAX_BYTES } from "../limits.js";
 import { AI_SETTING_KEY } from "./ai/setting.js";
 import { countCharacters, isObject } from "./describe-value.js";
 import { getSettingTier, type SettingTier } from "./setting-tiers.js";

@@ -6,7 +6,7 @@ import type { Logger } from "pino";
 import type { Db } from "../data/database.js";
 import { WRITE_TEMPORARY_FILES_SQL } from "../data/spill.js";
 import { createTicker, type Ticker } from "../engine/ticker.js";
-import { getMsSinceDiskFull, clearDiskFullState } from "../postgres.js";
+import { clearDiskFullState, getMsSinceDiskFull } from "../postgres.js";
 
 const PROBE_INTERVAL_MS = 2_000;
 /** Milliseconds for which the disk counts as full after a rejected write. */

@@ -22,7 +22,10 @@ export async function getFreeDiskBytes(folder: string): Promise<number> {
 }
 
 /** Watches the disk of DATA_DIR (media files and keys) if the database is not on it. Logs a warning when this disk is nearly full. */
-export function createDataDirDiskSpaceMonitor({ databaseUrl, dataDir, diskFreeMinMb }: Config, log: Logger): DiskSpaceMonitor {
+export function createDataDirDiskSpaceMonitor(
+  { databaseUrl, dataDir, diskFreeMinMb }: Config,
+  log: Logger,
+): DiskSpaceMonitor {
   if (databaseUrl === null || diskFreeMinMb === 0) return UNLIMITED_DISK_SPACE;
   const minimumBytes = diskFreeMinMb * MB;
   return createDiskSpaceMonitor({

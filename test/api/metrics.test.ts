@@ -149,7 +149,11 @@ describe("the counter of runs by app and outcome", () => {
     const deleted = 500;
     measures.startApps(ids(1).filter((id) => id !== deleted));
     const complete = await appsOf();
-    expect([1, deleted, APPS_WITH_RUN_COUNTER_MAX + 1].map((id) => complete.has(id))).to.deep.equal([true, false, true]);
+    expect([1, deleted, APPS_WITH_RUN_COUNTER_MAX + 1].map((id) => complete.has(id))).to.deep.equal([
+      true,
+      false,
+      true,
+    ]);
     measures.startApps(ids(11).reverse());
     const older = await appsOf();
     expect([1, 10, 11].map((id) => older.has(id))).to.deep.equal([true, true, true]);

@@ -4,7 +4,11 @@ import { pino } from "pino";
 import { SharedSubscriptionResults, type SubscriptionResultReceiver } from "../../src/api/live/shared-results.js";
 import { ResponseMemoryLimiter } from "../../src/api/response-memory.js";
 import { createAbortableGenerator } from "../../src/operations/records/abortable-generator.js";
-import { createSubscriptionSource, guardSubscriptionSource, type SubscriptionSource } from "../../src/operations/records/subscription-source.js";
+import {
+  createSubscriptionSource,
+  guardSubscriptionSource,
+  type SubscriptionSource,
+} from "../../src/operations/records/subscription-source.js";
 
 const EVENT = { text: "x".repeat(10_000) };
 

@@ -109,7 +109,10 @@ describe("the documentation", () => {
       "## Scheduled runs that are due in one minute",
     )[1]!;
     const prose = [...section.matchAll(/\b(\d+)\s+of these runs for each core/g)].map(([, count]) => Number(count));
-    expect(prose).to.deep.equal([ESTIMATED_SCHEDULED_RUNS_PER_CORE_AND_MINUTE, ESTIMATED_SCHEDULED_RUNS_PER_CORE_AND_MINUTE]);
+    expect(prose).to.deep.equal([
+      ESTIMATED_SCHEDULED_RUNS_PER_CORE_AND_MINUTE,
+      ESTIMATED_SCHEDULED_RUNS_PER_CORE_AND_MINUTE,
+    ]);
     expect(section).to.contain(`max(svc_schedule_ticks_due) > 4 * ${ESTIMATED_SCHEDULED_RUNS_PER_CORE_AND_MINUTE}\n`);
   });
 

@@ -14,7 +14,11 @@ import {
 } from "../../src/engine/bundler/global-name.js";
 import { buildPackageScript } from "../../src/engine/bundler/make-script.js";
 import { readProcessTreeCpuTime, readProcessTreeMemory } from "../../src/engine/bundler/process-tree.js";
-import { findRequiredNodeBuiltins, findUsedGlobalNames, parsePackageScript } from "../../src/engine/bundler/used-names.js";
+import {
+  findRequiredNodeBuiltins,
+  findUsedGlobalNames,
+  parsePackageScript,
+} from "../../src/engine/bundler/used-names.js";
 import { Bundler } from "../../src/engine/bundler.js";
 import { archiveOf } from "../harness/npm-registry.js";
 import { longTest } from "../harness/samples.js";

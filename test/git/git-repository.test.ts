@@ -80,7 +80,8 @@ function repository(text: string | Buffer, entries?: [string, string, string][])
   return { file, root, commit, items: [commit, root, file] };
 }
 
-const read = (commit: string, pack: Buffer, folder = "") => readManifestFromGitPack({ commit, folder, entries: ENTRIES }, pack);
+const read = (commit: string, pack: Buffer, folder = "") =>
+  readManifestFromGitPack({ commit, folder, entries: ENTRIES }, pack);
 
 async function faultOf(work: Promise<unknown>): Promise<string> {
   try {

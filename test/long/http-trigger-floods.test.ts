@@ -8,7 +8,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { type Db, openDatabase } from "../../src/data/database.js";
-import { HTTP_EVENT_IDS_PER_ACTION_MAX, HTTP_TRIGGER_ADDRESS_RATE_LIMIT_FACTOR, RATE_WINDOW_MS } from "../../src/limits.js";
+import {
+  HTTP_EVENT_IDS_PER_ACTION_MAX,
+  HTTP_TRIGGER_ADDRESS_RATE_LIMIT_FACTOR,
+  RATE_WINDOW_MS,
+} from "../../src/limits.js";
 import { createDataRetention } from "../../src/operations/upkeep/retention.js";
 import { createDataFolder } from "../harness/fleet.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";

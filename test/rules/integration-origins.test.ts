@@ -87,7 +87,10 @@ describe("the origins of an action", () => {
   });
 
   it("are at most 20, each stored once, and only for server actions", () => {
-    const many = Array.from({ length: INTEGRATION_ORIGINS_PER_ACTION_MAX + 1 }, (_, index) => `https://a${index}.example`);
+    const many = Array.from(
+      { length: INTEGRATION_ORIGINS_PER_ACTION_MAX + 1 },
+      (_, index) => `https://a${index}.example`,
+    );
     expect(findIntegrationOriginsFault(many.slice(1), "server", PUBLIC_NETWORK_ONLY)).to.equal(null);
     expect(findIntegrationOriginsFault(many, "server", PUBLIC_NETWORK_ONLY)).to.include("at most 20");
     expect(toStoredIntegrationOrigins(["https://a.example", "https://A.example:443"])).to.have.length(1);

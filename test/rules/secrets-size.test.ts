@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { SECRETS_PER_APP_MAX_BYTES, SECRETS_PER_APP_MAX } from "../../src/limits.js";
+import { SECRETS_PER_APP_MAX, SECRETS_PER_APP_MAX_BYTES } from "../../src/limits.js";
 import { findSecretLimitFault, findSecretsOfSetting, measureSecrets } from "../../src/rules/secrets.js";
 
 const secret = (value: string) => ({ name: "_a", value, whole: false });

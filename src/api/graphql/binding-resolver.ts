@@ -4,8 +4,12 @@
  */
 import { Arg, Ctx, Mutation, Query, Resolver } from "type-graphql";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
-import type { SecretBindingTestResult, SecretBindingTester, BindingUse } from "../../operations/requests/secret-binding-tester.js";
-import type { SecretBindingStore, BindingsWithUpdateTime } from "../../operations/requests/secret-bindings.js";
+import type {
+  BindingUse,
+  SecretBindingTester,
+  SecretBindingTestResult,
+} from "../../operations/requests/secret-binding-tester.js";
+import type { BindingsWithUpdateTime, SecretBindingStore } from "../../operations/requests/secret-bindings.js";
 import type { RequestContext } from "../context.js";
 import { AppIdArgument } from "./arguments.js";
 import {

@@ -4,7 +4,7 @@
  */
 import { GraphQLJSON } from "graphql-scalars";
 import { Field, InputType, Int, ObjectType } from "type-graphql";
-import type { SecretBindingTestResult, BindingUse } from "../../operations/requests/secret-binding-tester.js";
+import type { BindingUse, SecretBindingTestResult } from "../../operations/requests/secret-binding-tester.js";
 import type { SecretBinding } from "../../rules/secret-bindings.js";
 import { DateTime } from "./leaf-types.js";
 import { SettingReaderActionType } from "./setting-reader-action.js";

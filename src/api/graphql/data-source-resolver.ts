@@ -4,11 +4,11 @@
  */
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
-import type { AccessRuleTestResult, AccessRuleTester } from "../../operations/data-sources/access-rule-tester.js";
+import type { AccessRuleTester, AccessRuleTestResult } from "../../operations/data-sources/access-rule-tester.js";
 import type { DataSourceView } from "../../operations/data-sources/data-source-rows.js";
+import type { DataSourceSnapshot } from "../../operations/data-sources/data-source-snapshots.js";
 import type { DataSources } from "../../operations/data-sources/data-sources.js";
 import type { Entries } from "../../operations/data-sources/entries.js";
-import type { DataSourceSnapshot } from "../../operations/data-sources/data-source-snapshots.js";
 import type { RecentQuery } from "../../operations/data-sources/recent-queries.js";
 import type { IdOrName, ReferenceKind } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";

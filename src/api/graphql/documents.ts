@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { type DocumentNode, GraphQLError, type GraphQLSchema, parse, specifiedRules, validate } from "graphql";
 import { LRUCache } from "lru-cache";
-import { JSON_MAX_DEPTH, IMMEDIATELY_PARSED_BODY_MAX_BYTES } from "../../limits.js";
+import { IMMEDIATELY_PARSED_BODY_MAX_BYTES, JSON_MAX_DEPTH } from "../../limits.js";
 import { nestsDeeperThan } from "../../rules/describe-value.js";
 import { collectYoungGarbage } from "../../young-garbage.js";
 import { createFairTaskQueue, type FairTaskQueue } from "../fair-task-queue.js";

@@ -149,10 +149,14 @@ export const NotificationStatusEnum = createGraphqlEnum<NotificationStatus>(
   },
 );
 
-export const RunWaitEnum = createGraphqlEnum<RunWaitReason>("RunWait", "Limit that delays a run, apart from a free slot.", {
-  concurrency: "The run waits because the action's concurrency limit is reached.",
-  debounce: "The run waits until no further start follows within the debounce delay.",
-});
+export const RunWaitEnum = createGraphqlEnum<RunWaitReason>(
+  "RunWait",
+  "Limit that delays a run, apart from a free slot.",
+  {
+    concurrency: "The run waits because the action's concurrency limit is reached.",
+    debounce: "The run waits until no further start follows within the debounce delay.",
+  },
+);
 
 export const ConcurrencyPolicyEnum = createGraphqlEnum<ConcurrencyPolicy>(
   "ConcurrencyPolicy",

@@ -3,7 +3,12 @@ import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { DraftOrLive } from "../../data/action-types.js";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
-import type { SettingStatus, Settings, SettingsUse, SettingsWithUpdateTime } from "../../operations/settings/settings.js";
+import type {
+  SettingStatus,
+  Settings,
+  SettingsUse,
+  SettingsWithUpdateTime,
+} from "../../operations/settings/settings.js";
 import { mayPerformOnApp } from "../../rules/access.js";
 import type { AppSession } from "../../rules/app-session.js";
 import type { PageEnv, PageEnvWithSession } from "../../rules/env-script.js";

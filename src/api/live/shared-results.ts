@@ -6,7 +6,11 @@ import { createSourceEventStream, type ExecutionArgs, type ExecutionResult, exec
 import type { Logger } from "pino";
 import { ActionError } from "../../errors.js";
 import { createAbortableGenerator, endIterableOnAbort } from "../../operations/records/abortable-generator.js";
-import { isSubscriptionSource, type SubscriptionSource, type SubscriptionGuard } from "../../operations/records/subscription-source.js";
+import {
+  isSubscriptionSource,
+  type SubscriptionGuard,
+  type SubscriptionSource,
+} from "../../operations/records/subscription-source.js";
 import type { Caller } from "../../rules/access.js";
 import { serializeJson } from "../../rules/json-text.js";
 import { formatGraphqlError } from "../error-reply.js";

@@ -22,7 +22,11 @@ import {
   readActionTestFiles,
   toProjectPaths,
 } from "../../engine/bundler/project/action-modules.js";
-import { decodeDefinitionName, ProjectReader, readConfigOfProjectFile } from "../../engine/bundler/project/project-reader.js";
+import {
+  decodeDefinitionName,
+  ProjectReader,
+  readConfigOfProjectFile,
+} from "../../engine/bundler/project/project-reader.js";
 import { ENTRY_POINT_FILE_NAMES, isValidSourcePath } from "../../rules/action-source.js";
 import type { ServerAndApp } from "./config.js";
 import { CliError, createUsageError } from "./failure.js";

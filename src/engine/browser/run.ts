@@ -102,7 +102,9 @@ export interface PageRunRequest {
   /** Checks the URL and referrer of each request; false blocks the request. Slow, so pass it only if the app has secrets. */
   mayRequest?(url: string): boolean | Promise<boolean>;
   /** Called for each request that `mayRequest` accepts. Returns null to trace nothing. `endTrace` gets null if there was no response. */
-  onRequest?(request: RunHttpRequest): { headers: Record<string, string>; endTrace(status: number | null): void } | null;
+  onRequest?(
+    request: RunHttpRequest,
+  ): { headers: Record<string, string>; endTrace(status: number | null): void } | null;
   /** Sends a network isolate's requests to this service. `mayRequest` and `onRequest` also get these requests. */
   service?: ServiceClient;
   /** Sends requests to other services, for scripts in a network isolate or document (SERVICE_CLIENT_GLOBAL). */

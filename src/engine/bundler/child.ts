@@ -5,7 +5,7 @@
 
 import { createWriteStream } from "node:fs";
 import { isBuiltin } from "node:module";
-import type { BundlerResponse, BundlerJob } from "../bundler.js";
+import type { BundlerJob, BundlerResponse } from "../bundler.js";
 import { UNPACKED_ARCHIVE_MAX_BYTES, unpackPackageFiles } from "./archive.js";
 import { isDeclarationFile } from "./declarations.js";
 import { PackageError } from "./fault.js";

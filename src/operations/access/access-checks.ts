@@ -5,7 +5,7 @@
 import type { Config } from "../../config.js";
 import { type Db, rows } from "../../data/database.js";
 import { createBoundedCache } from "../../engine/bounded-cache.js";
-import type { DiskSpaceMonitor, DiskSpaceLevel } from "../../engine/disk-space.js";
+import type { DiskSpaceLevel, DiskSpaceMonitor } from "../../engine/disk-space.js";
 import type { RateLimitDecision, RateWindow } from "../../engine/rate-window.js";
 import { ActionError } from "../../errors.js";
 import { LOW_DISK_RETRY_SECONDS, RATE_WINDOW_MS, VISITORS_RATE_LIMIT_SHARE } from "../../limits.js";

@@ -8,9 +8,9 @@ import type { DatabaseNotifications } from "../../engine/notifications.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, createRateLimitError } from "../../errors.js";
 import {
-  RATE_WINDOW_MS,
   PERSON_SESSION_IDLE_TIMEOUT_MS,
   PERSON_SESSION_LIFETIME_MAX_MS,
+  RATE_WINDOW_MS,
   UNKNOWN_TOKENS_PER_ADDRESS_AND_MINUTE,
 } from "../../limits.js";
 import type { Caller, TokenScope } from "../../rules/access.js";

@@ -24,5 +24,8 @@ export async function requireMemberCapacity(
   const values = [appId ?? organizationId, personId];
   const [members] = await rows<{ count: number; isMember: boolean }>(executor, sql, values);
   if (members!.isMember || members!.count < MEMBERS_PER_ORGANIZATION_OR_APP_MAX) return;
-  throw new ActionError("REQUEST_INVALID", `an organization or app can have at most ${MEMBERS_PER_ORGANIZATION_OR_APP_MAX} members`);
+  throw new ActionError(
+    "REQUEST_INVALID",
+    `an organization or app can have at most ${MEMBERS_PER_ORGANIZATION_OR_APP_MAX} members`,
+  );
 }

@@ -17,9 +17,9 @@ import {
   type Action,
   type ConvertActionRow,
   type DraftChangeTarget,
-  requireAction,
   type LockDraft,
   readDraft,
+  requireAction,
 } from "./action-rows.js";
 import type { ActionValidation } from "./action-validation.js";
 import type { DraftWriter } from "./draft-writer.js";

@@ -11,7 +11,7 @@ import { type ActionDiff, type ActionVersionPair, type ComparedScript, diffActio
 import { type ActionInput, omitActionSourceIfNull } from "../../rules/action-input.js";
 import { omitActionSourceMap } from "../../rules/action-source.js";
 import { isStoredScript } from "../../rules/packages.js";
-import { requireAction, findLiveVersion, pickAuthoredFields } from "./action-rows.js";
+import { findLiveVersion, pickAuthoredFields, requireAction } from "./action-rows.js";
 import { requireActionVersion } from "./versions.js";
 
 /** A compared state: the ID of a saved version, "master" for the draft, or "production" for the live version. */
@@ -103,7 +103,10 @@ export class ActionComparisons {
   private async readState(masterId: number, master: ActionInput, side: ComparedVersionSelector): Promise<ActionState> {
     if (side === "master") return { side, input: master };
     if (side !== "production")
-      return { side, input: fieldsAfterRestore((await requireActionVersion(this.options.db, masterId, side)).data, master) };
+      return {
+        side,
+        input: fieldsAfterRestore((await requireActionVersion(this.options.db, masterId, side)).data, master),
+      };
     return { side, input: pickAuthoredFields(await this.readProduction(masterId)) };
   }
 

@@ -19,7 +19,11 @@ interface SecretRotationOptions {
   lockDraft: LockDraft;
 }
 
-export function createHttpTriggerSecretRotator({ db, endpoints, lockDraft }: SecretRotationOptions): RotateHttpTriggerSecret {
+export function createHttpTriggerSecretRotator({
+  db,
+  endpoints,
+  lockDraft,
+}: SecretRotationOptions): RotateHttpTriggerSecret {
   return (caller, target) =>
     db.transaction(async (manager) => {
       const { id, appId, name, triggers } = await lockDraft(manager, target, "CANNOT_UPDATE_PRODUCTION");

@@ -17,8 +17,8 @@ import { transactWithAppLock } from "../settings/app-lock.js";
 import {
   type ActionImporter,
   type ActionImportStep,
-  getActionNameOrNull,
   type ExportedAction,
+  getActionNameOrNull,
   type ImportedAction,
   listStorableActionNames,
   toExportedAction,

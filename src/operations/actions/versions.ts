@@ -14,7 +14,7 @@ import { omitActionSourceMap } from "../../rules/action-source.js";
 import type { AddAssetUrls } from "../../rules/packages.js";
 import { parseLimitAndOffset } from "../../rules/page.js";
 import { listStoredScriptHashes } from "../packages/kept-scripts.js";
-import { requireAction, findLiveVersion, isStorableId, pickAuthoredFields } from "./action-rows.js";
+import { findLiveVersion, isStorableId, pickAuthoredFields, requireAction } from "./action-rows.js";
 
 /** Reason for saving a version: after the draft was created ("create") or updated ("update"), or before a restore ("pre-restore"). */
 export type ActionVersionReason = "create" | "update" | "pre-restore";
@@ -185,7 +185,11 @@ const toVersionHead = ({ id, createdAt, userId, user, commitId }: VersionHeadRow
 });
 
 /** Reads one version of an action with its snapshot. @throws ActionError VERSION_NOT_FOUND */
-export async function requireActionVersion(executor: SqlClient, actionId: number, versionId: number): Promise<StoredActionVersion> {
+export async function requireActionVersion(
+  executor: SqlClient,
+  actionId: number,
+  versionId: number,
+): Promise<StoredActionVersion> {
   const sql = `SELECT ${VERSION_HEAD_COLUMNS}, version.data ${FROM_VERSIONS} WHERE version.action_id = $1 AND version.id = $2`;
   const [versionRows] = isStorableId(versionId)
     ? await rows<VersionHeadRow & { data: StoredDraftSnapshot }>(executor, sql, [actionId, versionId])

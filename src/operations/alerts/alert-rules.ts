@@ -42,7 +42,10 @@ interface AlertRulesOptions {
  * Locks the alert rule until the transaction ends, and returns it.
  * @throws NOT_FOUND, RESOURCE_CHANGED
  */
-async function lockRule(manager: EntityManager, { appId, id, precondition }: AlertRuleChangeTarget): Promise<AlertRule> {
+async function lockRule(
+  manager: EntityManager,
+  { appId, id, precondition }: AlertRuleChangeTarget,
+): Promise<AlertRule> {
   const sql = "SELECT FROM alert_rule WHERE app_id = $1 AND id = $2 FOR NO KEY UPDATE";
   if ((await rows(manager, sql, [appId, id])).length === 0) throw new ActionError("NOT_FOUND", "no such alert");
   const [rule] = await readAlertRules(manager, appId, id);

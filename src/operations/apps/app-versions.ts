@@ -117,8 +117,8 @@ async function storeAppSnapshot(
 }
 
 /**
- * Stores a snapshot of an app, and deletes the oldest versions above VERSIONS_PER_APP_MAX. Call this function in the transaction that changes
- * the app, after this transaction has locked the app. Returns the ID of the new version.
+ * Stores a snapshot of an app, and deletes the oldest versions above VERSIONS_PER_APP_MAX. Call this function in the transaction that
+ * changes the app, after this transaction has locked the app. Returns the ID of the new version.
  */
 export async function createAppSnapshot(
   manager: EntityManager,

@@ -109,7 +109,11 @@ export class Apps {
       await logEvents.emit(manager, caller, appId, createAppUpdateEvent(auditedFields));
   }
 
-  private async setPublished(caller: Caller, { appId, precondition }: AppChangeTarget, published: boolean): Promise<App> {
+  private async setPublished(
+    caller: Caller,
+    { appId, precondition }: AppChangeTarget,
+    published: boolean,
+  ): Promise<App> {
     const { db, credentials } = this.options;
     await transactWithAppLock(db, appId, async (manager) => {
       await this.checkTag(manager, appId, precondition);

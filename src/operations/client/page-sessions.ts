@@ -7,9 +7,9 @@ import type { DiskSpaceMonitor } from "../../engine/disk-space.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, createRateLimitError } from "../../errors.js";
 import {
-  NEW_VISITOR_SESSIONS_PER_ADDRESS_AND_MINUTE,
   LOGGED_PAGE_VIEWS_PER_APP_AND_MINUTE,
   LOGGED_PAGE_VIEWS_PER_VIEWER_AND_MINUTE,
+  NEW_VISITOR_SESSIONS_PER_ADDRESS_AND_MINUTE,
   RATE_WINDOW_MS,
   VISITOR_SESSION_LIFETIME_MS,
 } from "../../limits.js";
@@ -67,7 +67,10 @@ export class PageSessions {
     windowMs: RATE_WINDOW_MS,
   });
   private readonly removeOldestVisitors = createVisitorSessionPruner();
-  private readonly viewBucket = createTokenBucket({ limit: LOGGED_PAGE_VIEWS_PER_APP_AND_MINUTE, windowMs: RATE_WINDOW_MS });
+  private readonly viewBucket = createTokenBucket({
+    limit: LOGGED_PAGE_VIEWS_PER_APP_AND_MINUTE,
+    windowMs: RATE_WINDOW_MS,
+  });
 
   constructor(private readonly options: PageSessionsOptions) {}
 

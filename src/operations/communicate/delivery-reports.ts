@@ -16,7 +16,7 @@ import type { LogEvents } from "../records/log-events.js";
 import type { MessageDestinations } from "./destinations.js";
 import type { MessageKind, MessageStatus, Recipient } from "./outbox.js";
 import { createBodySignature } from "./sms-delivery.js";
-import { createMessageEventData, toMessageEventCause, EVENT_TYPE_BY_MESSAGE_STATUS } from "./status-events.js";
+import { createMessageEventData, EVENT_TYPE_BY_MESSAGE_STATUS, toMessageEventCause } from "./status-events.js";
 
 /** Request of a provider with delivery reports. `body` is not parsed yet, because the signature covers its exact bytes. */
 export interface DeliveryReportRequest {

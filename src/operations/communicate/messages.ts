@@ -12,7 +12,13 @@ import type { ReserveResponseBytes } from "../../rules/page.js";
 import { throwIfUnknownField } from "../../rules/unknown-fields.js";
 import { runOncePerIdempotencyKey } from "../actions/idempotency.js";
 import { recordChange } from "../records/audit.js";
-import { requireMessage, listMessages, type MessageList, type MessageQuery, type StoredMessage } from "./message-rows.js";
+import {
+  listMessages,
+  type MessageList,
+  type MessageQuery,
+  requireMessage,
+  type StoredMessage,
+} from "./message-rows.js";
 import type { Outbox } from "./outbox.js";
 import type { MessageReceipt, OutboxWriter, ValidatedMessage } from "./outbox-writer.js";
 

@@ -87,7 +87,11 @@ interface EntryVersionsOptions {
   quotaBytes: number;
 }
 
-async function storeVersion(change: EntryChangeCollector, writer: EntryWritingCaller, operation: string): Promise<void> {
+async function storeVersion(
+  change: EntryChangeCollector,
+  writer: EntryWritingCaller,
+  operation: string,
+): Promise<void> {
   const { executor, source } = change;
   const newest = await readNewestEntryId(executor, source);
   if (newest === 0) return;
@@ -136,7 +140,10 @@ export class DataSourceSnapshots {
   }
 
   async list({ appId, id }: StoredDataSource): Promise<DataSourceSnapshot[]> {
-    const versionRows = await rows<DataSourceSnapshot & { createdAt: Date }>(this.options.db, LIST_VERSIONS, [appId, id]);
+    const versionRows = await rows<DataSourceSnapshot & { createdAt: Date }>(this.options.db, LIST_VERSIONS, [
+      appId,
+      id,
+    ]);
     return versionRows.map((version) => ({ ...version, createdAt: version.createdAt.toISOString() }));
   }
 

@@ -175,7 +175,11 @@ export class DataSources {
    * Changes the fields of a data source that are in the body. Other fields keep their values.
    * @throws the errors of `create`; DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED
    */
-  async update(caller: Caller, { appId, ref, precondition }: DataSourceChangeTarget, body: unknown): Promise<DataSourceView> {
+  async update(
+    caller: Caller,
+    { appId, ref, precondition }: DataSourceChangeTarget,
+    body: unknown,
+  ): Promise<DataSourceView> {
     const { db, sources, definitions, receivedDataLimiter } = this.options;
     const { id, indexes: before, hooks, hashedColumns, columns, isUsers } = await sources.find(appId, ref);
     const fields = parseDataSourceChange(body, validateIndexes, hooks);

@@ -17,6 +17,7 @@ import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields
 import { type AdmittedRequest, throwDeferredError } from "../access/access-checks.js";
 import type { SubscriptionSource } from "../records/subscription-source.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
+import type { DataSourceSnapshot, DataSourceSnapshots } from "./data-source-snapshots.js";
 import { type Entry, type StoredEntry, toEntry } from "./entry.js";
 import type { EntryChangeTransactions } from "./entry-changes.js";
 import type { EntryCommitResult, EntryCommits } from "./entry-commits.js";
@@ -27,7 +28,6 @@ import type { FindEntriesResult } from "./entry-reads.js";
 import type { CallerEntryRights, EntryRightsResolver } from "./entry-rights.js";
 import type { EntrySearches } from "./entry-searches.js";
 import type { EntryChangeMessage } from "./entry-subscribers.js";
-import type { DataSourceSnapshot, DataSourceSnapshots } from "./data-source-snapshots.js";
 import type { EntryWrites } from "./entry-writes.js";
 import type { RecentQueries, RecentQuery } from "./recent-queries.js";
 import type { CsvLayout } from "./row-streams.js";

@@ -216,7 +216,10 @@ interface EntryChangeTransactionsOptions {
 export class EntryChangeTransactions {
   constructor(private readonly options: EntryChangeTransactionsOptions) {}
 
-  private async emitEntryEvent(change: EntryChangeCollector, { emitter, userEmail }: EntryWritingCaller): Promise<void> {
+  private async emitEntryEvent(
+    change: EntryChangeCollector,
+    { emitter, userEmail }: EntryWritingCaller,
+  ): Promise<void> {
     const { executor, source, logEvents: events, counts, operation } = change;
     const eventSubject = {
       userId: emitter.personId,

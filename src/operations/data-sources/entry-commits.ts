@@ -12,6 +12,7 @@ import type { HookVerb } from "../../rules/entries/sending-hooks.js";
 import { createHashQueueKey } from "../records/hashes.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { lockEntryReplacementShared, type StoredDataSource } from "./data-source-rows.js";
+import type { DataSourceSnapshots } from "./data-source-snapshots.js";
 import type { Entry } from "./entry.js";
 import type { EntryChangeCollector, EntryChangeTransactions } from "./entry-changes.js";
 import type { CallerEntryRights } from "./entry-rights.js";
@@ -26,7 +27,6 @@ import {
   updateEntriesAsJson,
 } from "./entry-statements.js";
 import { createEntryValidator, type StorableEntry, toStorableEntry } from "./entry-validation.js";
-import type { DataSourceSnapshots } from "./data-source-snapshots.js";
 import { mergeHashedColumns, requireUnchangedEntry, toVisibleEntry } from "./entry-writes.js";
 
 export type EntryCommitResult = { entries: Entry[] } | { inserted: number; updated: number; deleted: number };
@@ -227,7 +227,11 @@ export class EntryCommits {
    * Removes locked entries. Adds them to `change` with their data; for a large removal, only their number and size.
    * @throws ENTRY_NOT_FOUND for an entry that the access rule hides from the caller
    */
-  async removeAll(change: EntryChangeCollector, entries: readonly LockedEntry[], grant: EntryPermissions): Promise<void> {
+  async removeAll(
+    change: EntryChangeCollector,
+    entries: readonly LockedEntry[],
+    grant: EntryPermissions,
+  ): Promise<void> {
     const { source, executor } = change;
     const hasTests = Object.keys(grant.conditions).length > 0;
     for (const batch of splitIntoBatches(entries, ({ bytes }) => bytes)) {

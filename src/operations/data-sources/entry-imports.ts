@@ -13,7 +13,12 @@ import { type EntryData, parseEntryData } from "../../rules/entries/entry-input.
 import { createHashQueueKey } from "../records/hashes.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { lockEntryReplacementShared, type StoredDataSource } from "./data-source-rows.js";
-import { type EntryChangeCollector, type EntryChangeTransactions, MAX_CHANGED_ENTRIES_LISTED } from "./entry-changes.js";
+import type { DataSourceSnapshots } from "./data-source-snapshots.js";
+import {
+  type EntryChangeCollector,
+  type EntryChangeTransactions,
+  MAX_CHANGED_ENTRIES_LISTED,
+} from "./entry-changes.js";
 import type { CallerEntryRights } from "./entry-rights.js";
 import {
   insertEntriesAsJson,
@@ -22,7 +27,6 @@ import {
   removeEntriesExcept,
 } from "./entry-statements.js";
 import { createEntryValidator, type StorableEntry } from "./entry-validation.js";
-import type { DataSourceSnapshots } from "./data-source-snapshots.js";
 import { isUniqueIndex } from "./index-definitions.js";
 import type { CsvLayout } from "./row-streams.js";
 

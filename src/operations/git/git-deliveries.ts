@@ -79,7 +79,10 @@ interface GitWebhookQueueOptions {
 export class GitWebhookQueue {
   constructor(private readonly options: GitWebhookQueueOptions) {}
 
-  /** Adds a webhook to the queue. Returns false if the app has WAITING_GIT_WEBHOOKS_PER_APP_MAX waiting webhooks, none of them for this ref. */
+  /**
+   * Adds a webhook to the queue. Returns false if the app has WAITING_GIT_WEBHOOKS_PER_APP_MAX waiting webhooks, none of them for this
+   * ref.
+   */
   async add(appId: number, ref: string): Promise<boolean> {
     const [row] = await rows<{ isAccepted: boolean }>(this.options.db, ADD_WEBHOOK, [appId, ref]);
     return row!.isAccepted;

@@ -18,7 +18,12 @@ import {
 } from "../actions/import-steps.js";
 import { createDuplicateRouteCheck } from "../http/routes.js";
 import { recordChange } from "../records/audit.js";
-import { type DefinitionsPlan, findRepeatedNameFaults, type ManifestPlanContext, toPathFault } from "./definitions-plan.js";
+import {
+  type DefinitionsPlan,
+  findRepeatedNameFaults,
+  type ManifestPlanContext,
+  toPathFault,
+} from "./definitions-plan.js";
 
 type ActionItem = NonNullable<Manifest["actions"]>[number];
 

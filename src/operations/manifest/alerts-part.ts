@@ -11,7 +11,12 @@ import { describeValue } from "../../rules/describe-value.js";
 import { ALERT_FIELDS, type Manifest } from "../../rules/manifest.js";
 import { type AlertRule, deleteAlertRuleRow, insertAlertRuleRow, updateAlertRuleRow } from "../alerts/alert-rows.js";
 import { recordChange } from "../records/audit.js";
-import { type DefinitionsPlan, findRepeatedNameFaults, type ManifestPlanContext, toPathFault } from "./definitions-plan.js";
+import {
+  type DefinitionsPlan,
+  findRepeatedNameFaults,
+  type ManifestPlanContext,
+  toPathFault,
+} from "./definitions-plan.js";
 
 type AlertItem = NonNullable<Manifest["alerts"]>[number];
 

@@ -35,10 +35,10 @@ import { planAppFieldChanges } from "./app-part.js";
 import { planBindingChanges } from "./bindings-part.js";
 import {
   checkManifestTag,
+  type ManifestWithEntityTag,
   readManifestSize,
   readStoredDefinitions,
   type StoredDefinitions,
-  type ManifestWithEntityTag,
   toManifest,
 } from "./current-manifest.js";
 import {

@@ -11,7 +11,12 @@ import { SETTING_SHAPE } from "../../rules/manifest.js";
 import { getSettingTier, parseSettingsBody } from "../../rules/setting-tiers.js";
 import { declareSettings, type SettingDefinition } from "../settings/setting-definitions.js";
 import type { Settings } from "../settings/settings.js";
-import { type DefinitionsPlan, findRepeatedNameFaults, type ManifestPlanContext, toPathFault } from "./definitions-plan.js";
+import {
+  type DefinitionsPlan,
+  findRepeatedNameFaults,
+  type ManifestPlanContext,
+  toPathFault,
+} from "./definitions-plan.js";
 
 type SettingItem = NonNullable<Manifest["settings"]>[number];
 

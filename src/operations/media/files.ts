@@ -14,7 +14,7 @@ import { transactWithAppLock } from "../settings/app-lock.js";
 import type { MediaFolders } from "./folders.js";
 import { recordMediaChange } from "./media-audit.js";
 import { type MediaAccess, type MediaRightsResolver, toLogEventCause } from "./media-callers.js";
-import { SELECT_FILES_SQL, type FileRow, findFile, type MediaChangeTarget, toFile } from "./media-rows.js";
+import { type FileRow, findFile, type MediaChangeTarget, SELECT_FILES_SQL, toFile } from "./media-rows.js";
 import { type MediaListConditions, readVisibleMedia, visibleFileSql } from "./visible-media.js";
 
 interface MediaFilesOptions {
@@ -124,9 +124,11 @@ export class MediaFiles {
     const visibleMedia = await readVisibleMedia(read, grants, fileFilter);
     const where = `app_id = $1 AND ${fileFilter.fileCondition} AND ${visibleFileSql(visibleMedia)}`;
     const values = [appId, null, ...(visibleMedia ?? [null, null])];
-    const fileRows = await read<FileRow>(appId, `${SELECT_FILES_SQL} WHERE ${where} ORDER BY id DESC LIMIT $5 OFFSET $6`, [
-      ...[...values, limit, offset],
-    ]);
+    const fileRows = await read<FileRow>(
+      appId,
+      `${SELECT_FILES_SQL} WHERE ${where} ORDER BY id DESC LIMIT $5 OFFSET $6`,
+      [...[...values, limit, offset]],
+    );
     const [count] = await read<{ total: number }>(
       appId,
       `SELECT count(*) AS total FROM media_file WHERE ${where}`,

@@ -17,12 +17,12 @@ import { transactWithAppLock } from "../settings/app-lock.js";
 import { recordMediaChange } from "./media-audit.js";
 import { type MediaAccess, type MediaRightsResolver, type MediaRules, toLogEventCause } from "./media-callers.js";
 import {
-  SELECT_FILES_SQL,
   type FileRow,
-  SELECT_FOLDERS_SQL,
   type FolderRow,
   findFolder,
   type MediaChangeTarget,
+  SELECT_FILES_SQL,
+  SELECT_FOLDERS_SQL,
   toFile,
   toFolder,
 } from "./media-rows.js";

@@ -8,7 +8,7 @@ import { MEDIA_LINK_LIFETIME_MAX_SECONDS, parseMediaLinkLifetimeSeconds } from "
 import type { AdmittedRequest } from "../access/access-checks.js";
 import type { MediaFiles } from "./files.js";
 import type { MediaRightsResolver } from "./media-callers.js";
-import { type FileRow, createFileContentUrl } from "./media-rows.js";
+import { createFileContentUrl, type FileRow } from "./media-rows.js";
 
 /** Label from which the signing key is derived, so that this key differs from keys for other purposes. */
 const LINK_KEY_PURPOSE = "svc media link 1";

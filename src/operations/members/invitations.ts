@@ -7,7 +7,11 @@ import { runInBackground } from "../../background.js";
 import { type Db, rows } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, createRateLimitError } from "../../errors.js";
-import { INVITATION_LIFETIME_DEFAULT_HOURS, INVITATION_LIFETIME_MAX_HOURS, PENDING_INVITATIONS_PER_ORGANIZATION_MAX } from "../../limits.js";
+import {
+  INVITATION_LIFETIME_DEFAULT_HOURS,
+  INVITATION_LIFETIME_MAX_HOURS,
+  PENDING_INVITATIONS_PER_ORGANIZATION_MAX,
+} from "../../limits.js";
 import { type Caller, isPersonCaller } from "../../rules/access.js";
 import { describeValue } from "../../rules/describe-value.js";
 import { requireEmail } from "../../rules/fields.js";

@@ -36,8 +36,8 @@ import {
   publishNotification,
   readNotifications,
   searchNewestNotifications,
-  withdrawNotification,
   updateNotificationRow,
+  withdrawNotification,
 } from "./notification-rows.js";
 import type { FindNotificationReader, NotificationReader } from "./reader.js";
 

@@ -13,7 +13,12 @@ import { createNotificationFeed } from "./notification-feed.js";
 import { NotificationsService } from "./notifications.js";
 import { PushSender } from "./push-sender.js";
 import { PushSubscriptions } from "./push-subscriptions.js";
-import { createNotificationReaderFinder, createScopeMatcher, notifyPageUserChange, type ReadSignedInUsers } from "./reader.js";
+import {
+  createNotificationReaderFinder,
+  createScopeMatcher,
+  notifyPageUserChange,
+  type ReadSignedInUsers,
+} from "./reader.js";
 import { createVapidKeyProvider } from "./vapid-keys.js";
 
 export type NotificationModules = ReturnType<typeof createNotificationModules>;

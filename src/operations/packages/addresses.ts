@@ -9,7 +9,7 @@ import {
 } from "../../engine/checked-connections.js";
 import { createDependencyError } from "../../rules/packages.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
-import { type StoredScripts, computeSha256Hex, toStoredScriptAsset } from "./kept-scripts.js";
+import { computeSha256Hex, type StoredScripts, toStoredScriptAsset } from "./kept-scripts.js";
 import { REGISTRY_DOWN_RETRY_SECONDS } from "./registry.js";
 import type { ScriptQuota, ScriptQuotaRequest } from "./script-quota.js";
 

@@ -9,7 +9,7 @@ import type { StoredAsset } from "../../data/action-types.js";
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, createRateLimitError } from "../../errors.js";
-import { TYPE_DECLARATION_REQUESTS_PER_APP_AND_MINUTE, RATE_WINDOW_MS } from "../../limits.js";
+import { RATE_WINDOW_MS, TYPE_DECLARATION_REQUESTS_PER_APP_AND_MINUTE } from "../../limits.js";
 import { describeValue } from "../../rules/describe-value.js";
 import { getStoredScriptPath, isStoredScript, type StoredScriptAsset } from "../../rules/packages.js";
 import { PACKAGE_TYPES_MAX_CHARACTERS } from "../../rules/project-types.js";

@@ -29,11 +29,11 @@ import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { ScriptLoader, URL_RECHECK_TIMEOUT_MS } from "./addresses.js";
 import {
   type ContainedPackage,
+  computeSha256Hex,
   listStoredScriptHashes,
   parseIntegritySha256,
   type ScriptFacts,
   StoredScripts,
-  computeSha256Hex,
   toStoredScriptAsset,
 } from "./kept-scripts.js";
 import { createGlobalExpression, findStoredAsset, requireDifferentGlobals } from "./package-assets.js";

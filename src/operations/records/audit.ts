@@ -38,7 +38,11 @@ export interface AuditLogPage {
   pagination: { total: number; hasMore: boolean; totalIsExact?: false; nextCursor?: string };
 }
 
-export type ListAuditLog = (appId: number, options: AuditLogListOptions, reserve?: ReserveResponseBytes) => Promise<AuditLogPage>;
+export type ListAuditLog = (
+  appId: number,
+  options: AuditLogListOptions,
+  reserve?: ReserveResponseBytes,
+) => Promise<AuditLogPage>;
 
 export interface NewAuditEntry {
   type: string;

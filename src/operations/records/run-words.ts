@@ -14,7 +14,7 @@ import {
 } from "../../data/database.js";
 import { listPartitions, type Partition } from "../../data/partitions.js";
 import { ActionError } from "../../errors.js";
-import { RUN_SEARCH_TIMEOUT_MS, RUN_SEARCH_TEXT_MAX_CHARACTERS } from "../../limits.js";
+import { RUN_SEARCH_TEXT_MAX_CHARACTERS, RUN_SEARCH_TIMEOUT_MS } from "../../limits.js";
 
 const RUNS_PER_BATCH = 500;
 /** Time limit of a batch. After a failed batch, the next one has half as many runs. */

@@ -6,9 +6,9 @@ import { OutgoingRequestSender } from "../../engine/outgoing.js";
 import { selectHostResolver } from "../../engine/public-lookup.js";
 import type { SecretScannerCache } from "../../engine/secret-scan.js";
 import type { Settings } from "../settings/settings.js";
-import { SecretBindingTester } from "./secret-binding-tester.js";
 import { OauthTokens } from "./oauth-tokens.js";
 import { RunRequestSender } from "./run-requests.js";
+import { SecretBindingTester } from "./secret-binding-tester.js";
 import { SecretBindingStore } from "./secret-bindings.js";
 
 const WEB_PORTS: readonly number[] = [80, 443];
@@ -19,7 +19,10 @@ interface OutgoingOptions {
 }
 
 /** Creates the sender of outgoing requests. The sender can connect to the same addresses and ports as the egress proxy of runs. */
-export function createOutgoingRequestSender({ allowPrivateNetwork, egressAddress }: OutgoingOptions): OutgoingRequestSender {
+export function createOutgoingRequestSender({
+  allowPrivateNetwork,
+  egressAddress,
+}: OutgoingOptions): OutgoingRequestSender {
   const { connect } = createAddressCheckedConnections({
     mayReach: (address) => allowPrivateNetwork || isPublicAddress(address),
     mayUsePort: (port) => allowPrivateNetwork || WEB_PORTS.includes(port),
@@ -41,5 +44,10 @@ export function createOutgoingRequestModules(options: {
   const { allowPrivateNetwork } = config;
   const bindings = new SecretBindingStore({ db, settings, scannerCache, tokens, allowPrivateNetwork });
   const requests = new RunRequestSender({ sender, bindings: bindings.ofRuns });
-  return { requestSender: sender, bindings, requests, bindingTrials: new SecretBindingTester({ db, bindings, requests }) };
+  return {
+    requestSender: sender,
+    bindings,
+    requests,
+    bindingTrials: new SecretBindingTester({ db, bindings, requests }),
+  };
 }

@@ -2,7 +2,12 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import { type Db, isDatabaseUnavailable, isInvalidDataError, queryPreparedRows, rows } from "../../data/database.js";
-import { modeHasNetwork, type PageRunOutcome, type PageRunRequest, type SandboxMode } from "../../engine/browser/run.js";
+import {
+  modeHasNetwork,
+  type PageRunOutcome,
+  type PageRunRequest,
+  type SandboxMode,
+} from "../../engine/browser/run.js";
 import type { ServiceRequestSender } from "../../engine/service-requests.js";
 import { createSourcePositionMapper } from "../../engine/source-positions.js";
 import { ActionError } from "../../errors.js";

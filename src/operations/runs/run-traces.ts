@@ -10,7 +10,10 @@ const INSERT_TRACE = "INSERT INTO run_trace (run_id, traceparent) VALUES ($1, $2
 const DELETE_TRACE = "DELETE FROM run_trace WHERE run_id = $1 RETURNING traceparent";
 
 export interface RunTrace {
-  tracePage(perform: (request: PageRunRequest) => Promise<PageRunOutcome>, request: PageRunRequest): Promise<PageRunOutcome>;
+  tracePage(
+    perform: (request: PageRunRequest) => Promise<PageRunOutcome>,
+    request: PageRunRequest,
+  ): Promise<PageRunOutcome>;
   /** The returned function ends the span. */
   startRequestSpan(origin: string, method: string): (facts: OutgoingHopSummary) => void;
   endTrace(values: { outcome: string; mode: string }): void;

@@ -30,7 +30,12 @@ import type { LogEvents } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { transactWithAppLock } from "./app-lock.js";
 import type { DataKeys } from "./data-keys.js";
-import { deleteUnusedOauthTokens, setSettingsSecretFlag, SecretValueReader, type StoredSetting } from "./secret-values.js";
+import {
+  deleteUnusedOauthTokens,
+  SecretValueReader,
+  type StoredSetting,
+  setSettingsSecretFlag,
+} from "./secret-values.js";
 import { readStoredSettingStatus } from "./setting-definitions.js";
 import { findDraftsReadingSetting, type SettingsUse } from "./setting-readers.js";
 

@@ -1,5 +1,5 @@
 /** Spans of the HTTP requests that runs send. They contain no paths of URLs. */
-import type { RunHttpRequest, PageRunRequest } from "../../engine/browser/run.js";
+import type { PageRunRequest, RunHttpRequest } from "../../engine/browser/run.js";
 import type { RequestTracing, SpanAttributes, TraceSpan } from "./tracing.js";
 
 const REQUEST_SPANS_MAX = 200;

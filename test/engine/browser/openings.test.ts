@@ -1,6 +1,6 @@
 /** Tests that opening new contexts and documents does not remove pages that are ready for other runs. */
 import { expect } from "chai";
-import { OPENING_IN_ADVANCE_QUEUE_KEY, findOldestOfLargestOrigin } from "../../../src/engine/browser/pages/pool.js";
+import { findOldestOfLargestOrigin, OPENING_IN_ADVANCE_QUEUE_KEY } from "../../../src/engine/browser/pages/pool.js";
 import { resultOf, sharedBrowsers } from "./support.js";
 
 const origin = (app: number) => `https://app-${app}.actions.internal`;

@@ -7,8 +7,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import { expect } from "chai";
 import {
-  BROWSER_NICE_VALUE,
   BROWSER_AUTOGROUP_NICE_VALUE,
+  BROWSER_NICE_VALUE,
   chooseRendererPriority,
   RendererPriorities,
   setBrowserAutogroupPriority,

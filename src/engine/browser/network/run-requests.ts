@@ -1,6 +1,6 @@
 /** Handles the requests of a page's runs: opens the proxy port for a run, checks URLs, and removes caches and cookies afterwards. */
 import type { CDPSession } from "puppeteer";
-import type { RunHttpRequest, PageRunRequest } from "../run.js";
+import type { PageRunRequest, RunHttpRequest } from "../run.js";
 import type { ProxyPort } from "./proxy-port.js";
 import { getUrlHostAndPort, NO_BUFFERING_OPTIONS, RequestGuard } from "./request-guard.js";
 import { BLOCKED_REQUEST_TEXT, RequestRecorder } from "./request-recorder.js";

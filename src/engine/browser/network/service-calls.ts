@@ -64,7 +64,13 @@ export class ServiceCalls {
   ) {}
 
   /** Without `outgoing`, requests to other services are rejected. Without `service`, requests to this service get no response. */
-  beginRun({ service, outgoing }: { service?: ServiceClient | undefined; outgoing?: SendOutgoingRequest | undefined }): void {
+  beginRun({
+    service,
+    outgoing,
+  }: {
+    service?: ServiceClient | undefined;
+    outgoing?: SendOutgoingRequest | undefined;
+  }): void {
     this.service = service;
     this.sendOutgoing = outgoing;
     this.outgoingActive = 0;

@@ -1,7 +1,7 @@
 /** Reads and limits the console lines of a run. Checks every field, because code of the run may send any text. */
 import { type ConsoleLine, DEFAULT_SOURCE_NAME } from "../run.js";
 import { correctFirstLineStackColumns } from "./action-script.js";
-import { isProbablyTruncated, ERROR_OR_CONSOLE_TEXT_MAX_CHARACTERS, removeHarnessFrames } from "./answer.js";
+import { ERROR_OR_CONSOLE_TEXT_MAX_CHARACTERS, isProbablyTruncated, removeHarnessFrames } from "./answer.js";
 import { CONSOLE_FULL_MESSAGE, CONSOLE_MAX_CHARACTERS, CONSOLE_MAX_LINES } from "./harness.js";
 
 /** Maximum length of a console line as JSON, in which each character of the text may take six characters (`\u0000`). */

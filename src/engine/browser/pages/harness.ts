@@ -14,7 +14,7 @@ import {
   SERVICE_REQUEST_BODY_MAX_CHARACTERS,
 } from "../network/service-calls.js";
 import { SERVICE_CLIENT_GLOBAL } from "../run.js";
-import { HARNESS_SOURCE_NAME, ERROR_OR_CONSOLE_TEXT_MAX_CHARACTERS } from "./answer.js";
+import { ERROR_OR_CONSOLE_TEXT_MAX_CHARACTERS, HARNESS_SOURCE_NAME } from "./answer.js";
 import { FORBIDDEN_GLOBAL_MEMBERS } from "./document-policy.js";
 import { CONSOLE_BINDING_NAME, DEVTOOLS_MESSAGE_MAX_CHARACTERS } from "./fresh-document.js";
 import { limitGlobalScope } from "./in-page/bounds.js";
@@ -35,9 +35,9 @@ import { createRealmTimers } from "./in-page/realm-timers.js";
 import { createRealmWorker, type ThreadLimits } from "./in-page/realm-worker.js";
 import { createHostServiceCalls, createRunServiceCalls } from "./in-page/service-calls.js";
 import { createStandInDefiner } from "./in-page/stand-ins.js";
-import { createWorkerThreadManager } from "./in-page/worker-thread-manager.js";
 import { createValueFormatter } from "./in-page/value-formatter.js";
 import { makeDocumentAlwaysVisible } from "./in-page/visible-always.js";
+import { createWorkerThreadManager } from "./in-page/worker-thread-manager.js";
 
 export const CONSOLE_MAX_LINES = 10_000;
 export const CONSOLE_MAX_CHARACTERS = 262_144;

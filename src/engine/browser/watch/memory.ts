@@ -44,8 +44,11 @@ export class MemoryWatch {
     const shared = processes.filter(({ isRenderer }) => !isRenderer);
     this.sharedBytes = shared.reduce((sum, { residentBytes }) => sum + residentBytes, 0);
     const renderers = processes.filter(({ isRenderer }) => isRenderer);
-    for (const { pid, residentBytes } of renderers) if (residentBytes > RENDERER_MEMORY_MAX_BYTES) this.killProcess(pid);
-    const suspects = this.findSuspects(renderers.filter(({ residentBytes }) => residentBytes <= RENDERER_MEMORY_MAX_BYTES));
+    for (const { pid, residentBytes } of renderers)
+      if (residentBytes > RENDERER_MEMORY_MAX_BYTES) this.killProcess(pid);
+    const suspects = this.findSuspects(
+      renderers.filter(({ residentBytes }) => residentBytes <= RENDERER_MEMORY_MAX_BYTES),
+    );
     await this.checkShared(shared, suspects);
   }
 

@@ -155,7 +155,10 @@ function createProjectFiles(objects: GitObjectsByHash, hashes: ReadonlyMap<strin
 }
 
 /** Returns the manifest (description of the app) of the project as JSON. @throws PackageError */
-export async function readManifestFromGitPack({ commit, folder, entries }: RepositoryReadJob, pack: Buffer): Promise<string> {
+export async function readManifestFromGitPack(
+  { commit, folder, entries }: RepositoryReadJob,
+  pack: Buffer,
+): Promise<string> {
   const objects = readGitPack(pack);
   const hashes = findProjectFiles(objects, findRootTree(objects, commit), folder);
   if (hashes.size === 0) {

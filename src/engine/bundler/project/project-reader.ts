@@ -1,6 +1,6 @@
 /** Reads a project folder on disk (command line) or in a Git repository (service) as a manifest, a JSON description of an app. */
 import { ProjectError } from "../fault.js";
-import { type UnvalidatedDefinition, readActionConfig } from "./action-config.js";
+import { readActionConfig, type UnvalidatedDefinition } from "./action-config.js";
 import { removeConfigBlock } from "./action-file.js";
 import { ModuleFinder, type ReadProjectFile, readActionSourceFiles } from "./action-modules.js";
 
@@ -34,7 +34,11 @@ export const decodeDefinitionName = (file: string): string => {
 };
 
 /** Reads the `config` of an action's file. @throws ProjectError if it is invalid */
-export async function readConfigOfProjectFile(folder: string, file: string, read: ReadProjectFile): Promise<UnvalidatedDefinition> {
+export async function readConfigOfProjectFile(
+  folder: string,
+  file: string,
+  read: ReadProjectFile,
+): Promise<UnvalidatedDefinition> {
   const finder = new ModuleFinder(folder, read);
   return readActionConfig(file, finder, finder.readImportedModules(file));
 }
