@@ -187,7 +187,7 @@ export const AI_TIMEOUT_MS = 110_000;
 export const AI_BODY_MAX_BYTES = 8 * 1024 * 1024;
 
 /** Maximum number of origins outside of the service whose pages may start sessions of an app's visitors. */
-export const EXTERNAL_PAGE_ORIGINS_MAX = 50;
+export const EXTERNAL_PAGE_ORIGINS_PER_APP_MAX = 50;
 
 export const NEW_VISITOR_SESSIONS_PER_ADDRESS_AND_MINUTE = 120;
 
@@ -308,7 +308,7 @@ export const ENTRY_QUERY_TIMEOUT_MS = 5_000;
 export const MEDIA_MAX_MB = 100;
 export const MEDIA_QUOTA_MB = 10_240;
 /** Smaller files and thumbnails count as this size for the app's quota. */
-export const MEDIA_FILE_COUNTED_MIN_BYTES = 4_096;
+export const MEDIA_QUOTA_MIN_BYTES_PER_FILE = 4_096;
 /** Maximum size of an uploaded picture. */
 export const PICTURE_MAX_BYTES = 100 * 1024 * 1024;
 /** `edge` is the length of a thumbnail's longer edge in pixels, `maxBytes` the maximum size of the thumbnail's file. */

@@ -1,6 +1,6 @@
 /** Creates one instance of each GraphQL resolver, and passes it the operations that it calls. */
 
-import { createAppTypesGenerator } from "../operations/manifest/app-types.js";
+import { createAppDeclarationsGenerator } from "../operations/manifest/app-declarations.js";
 import type { Operations } from "../operations/operations.js";
 import { readClientDeclarations } from "./client-declarations.js";
 import { ActionResolver } from "./graphql/action-resolver.js";
@@ -84,7 +84,7 @@ export function createResolvers(operations: Operations): Resolvers {
     manifests: new ManifestResolver(
       accessChecks,
       operations.manifests,
-      createAppTypesGenerator({
+      createAppDeclarationsGenerator({
         manifests: operations.manifests,
         scripts: operations.packages.scripts,
         readClientDeclarations: readClientDeclarations,

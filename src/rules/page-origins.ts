@@ -1,6 +1,6 @@
 /** Validates the origins of an app's external pages (pages on other servers), and converts them to the form in which they are compared. */
 
-import { EXTERNAL_PAGE_ORIGINS_MAX } from "../limits.js";
+import { EXTERNAL_PAGE_ORIGINS_PER_APP_MAX } from "../limits.js";
 import { refuseField } from "./fields.js";
 import { normalizeOrigin } from "./integration-origins.js";
 
@@ -22,8 +22,8 @@ function readOrigin(value: unknown, allowHttp: boolean): string | null {
  * @throws REQUEST_INVALID
  */
 export function parseExternalPageOrigins(value: unknown, allowHttp: boolean): string[] {
-  if (!Array.isArray(value) || value.length > EXTERNAL_PAGE_ORIGINS_MAX) {
-    const expected = `an array of at most ${EXTERNAL_PAGE_ORIGINS_MAX} origins`;
+  if (!Array.isArray(value) || value.length > EXTERNAL_PAGE_ORIGINS_PER_APP_MAX) {
+    const expected = `an array of at most ${EXTERNAL_PAGE_ORIGINS_PER_APP_MAX} origins`;
     refuseField("origins", expected, value);
   }
   const origins = value.map((element, index) => {

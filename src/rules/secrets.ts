@@ -108,8 +108,8 @@ function* secretsIn(setting: unknown, tier: SettingTier): Generator<string> {
 }
 
 /** Returns the secrets in the value of a setting, without duplicates. Of the setting `__ai`, only the API key is a secret. */
-export function findSecretsOfSetting(name: string, input: unknown): SettingSecret[] {
-  const setting = name === AI_SETTING_KEY && isObject(input) ? input["key"] : input;
+export function findSecretsInSettingValue(name: string, settingValue: unknown): SettingSecret[] {
+  const setting = name === AI_SETTING_KEY && isObject(settingValue) ? settingValue["key"] : settingValue;
   const secrets: SettingSecret[] = Array.from(new Set(secretsIn(setting, getSettingTier(name))), (value) => ({
     name,
     value,

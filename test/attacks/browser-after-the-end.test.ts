@@ -4,7 +4,7 @@ import { type IncomingMessage, request, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
-import type { SandboxMode } from "../../src/engine/browser/run.js";
+import type { EvaluationMode } from "../../src/engine/browser/run.js";
 import { type ReachableHost, reachableHost } from "../engine/browser/host.js";
 import { resultOf, runOf } from "../engine/browser/support.js";
 import { sampleOf } from "../harness/samples.js";
@@ -92,7 +92,7 @@ describe("after the end of a run", () => {
   /** Returns the host's requests before and after a run's end (during two further runs), and whether this run reported a host. */
   async function late(
     code: string,
-    mode: SandboxMode = "document",
+    mode: EvaluationMode = "document",
   ): Promise<{ after: string[]; hadHost: boolean; before: string[] }> {
     let received = false;
     const outcome = await browsers.run(

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { SANDBOX_MODES } from "../../src/engine/browser/run.js";
+import { EVALUATION_MODES } from "../../src/engine/browser/run.js";
 import { MarkedPage } from "./marked-page.js";
 
 /** Objects with members that end the page if marked. test/long/browser-marks.test.ts marks these members one by one. */
@@ -7,7 +7,7 @@ const PAGE_ENDING_OBJECTS = ["document", "history", "indexedDB", "cookieStore", 
   (path) => `scope.${path}`,
 );
 
-for (const mode of SANDBOX_MODES) {
+for (const mode of EVALUATION_MODES) {
   describe(`traces that a run leaves in its own sandbox, mode ${mode}`, () => {
     let page: MarkedPage;
 

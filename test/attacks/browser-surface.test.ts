@@ -6,12 +6,12 @@ import {
   FORBIDDEN_BROWSER_FEATURES,
   FORBIDDEN_GLOBAL_MEMBERS,
 } from "../../src/engine/browser/pages/document-policy.js";
-import { modeHasNetwork, SANDBOX_MODES, type SandboxMode } from "../../src/engine/browser/run.js";
+import { modeHasNetwork, EVALUATION_MODES, type EvaluationMode } from "../../src/engine/browser/run.js";
 import { resultOf, sharedBrowsers } from "../engine/browser/support.js";
 import { walkSurface } from "./browser-walk.js";
 
 const TABLE_FILE = new URL("../../../test/attacks/browser-surface.txt", import.meta.url);
-const ISOLATE_MODES = SANDBOX_MODES.filter((mode) => mode !== "document");
+const ISOLATE_MODES = EVALUATION_MODES.filter((mode) => mode !== "document");
 /** True for names that send requests. renewal.test.ts tests the state that their responses leave in the browser. */
 const isRequestName = (key: string) =>
   /^worker: (Request|Response) |(GlobalScope|EventTarget) (fetch|Request|Response)$/.test(key);
@@ -65,7 +65,7 @@ describe("the features of the browser", () => {
   let browsers: Browsers;
   let page: Surface;
   let worker: Surface;
-  const less: Partial<Record<SandboxMode, Surface>> = {};
+  const less: Partial<Record<EvaluationMode, Surface>> = {};
 
   before(async () => {
     browsers = sharedBrowsers();

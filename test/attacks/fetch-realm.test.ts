@@ -3,7 +3,7 @@
  * thread's own objects, end the page, or leave data for the next run.
  */
 import { expect } from "chai";
-import type { SandboxMode } from "../../src/engine/browser/run.js";
+import type { EvaluationMode } from "../../src/engine/browser/run.js";
 import { resultOf } from "../engine/browser/support.js";
 import { longTest, sampleOf } from "../harness/samples.js";
 import { fetchRealm } from "./fetch-realm.js";
@@ -74,7 +74,7 @@ describe("consecutive runs on a thread with fetch", () => {
   for (const [what, made] of sampleOf(garbage, 1, 3)) {
     it(`continue if V8 collects all garbage of their thread: ${what}`, async () => {
       const code = `const kept = []; while (kept.length < 200) kept.push(${made}); return kept.length`;
-      const seen: SandboxMode[] = [];
+      const seen: EvaluationMode[] = [];
       expect(await resultOf(browsers(), execute(code), { ...here, onMode: (kind) => void seen.push(kind) })).to.equal(
         200,
       );

@@ -5,7 +5,7 @@
 import type { Chromium } from "../../src/engine/browser/browser-source.js";
 import { Page } from "../../src/engine/browser/pages/page.js";
 import { startChromium } from "../../src/engine/browser/processes/chromium.js";
-import type { SandboxMode } from "../../src/engine/browser/run.js";
+import type { EvaluationMode } from "../../src/engine/browser/run.js";
 import { runOf } from "../engine/browser/support.js";
 import { chromePath } from "../harness/remote-chromium.js";
 import { createStateMarker } from "./browser-marks-in-page.js";
@@ -21,11 +21,11 @@ export class MarkedPage {
 
   private constructor(
     private readonly chromium: Chromium,
-    private readonly mode: SandboxMode,
+    private readonly mode: EvaluationMode,
   ) {}
 
   /** Opens a page, and reads its state four times before any run leaves a mark. */
-  static async open(mode: SandboxMode): Promise<MarkedPage> {
+  static async open(mode: EvaluationMode): Promise<MarkedPage> {
     const marked = new MarkedPage(await startChromium({ chromePath: chromePath(), sandbox: true }), mode);
     await marked.replace();
     for (let count = 0; count < 4; count += 1) {

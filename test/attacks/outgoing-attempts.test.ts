@@ -14,7 +14,7 @@ import { createSecretScannerCache } from "../../src/engine/secret-scan.js";
 import { createBindingCredential } from "../../src/operations/requests/credentials.js";
 import { RunRequestSender } from "../../src/operations/requests/run-requests.js";
 import { listSecretEncodings } from "../../src/rules/secret-encodings.js";
-import { findSecretsOfSetting } from "../../src/rules/secrets.js";
+import { findSecretsInSettingValue } from "../../src/rules/secrets.js";
 import { ECHOES } from "../api/echo-forms.js";
 import { http2Server, tlsServer, trustLocalhost } from "../harness/localhost-tls.js";
 import { runsAll } from "../harness/samples.js";
@@ -50,7 +50,7 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
   });
 
   const scan = () => {
-    const secrets = findSecretsOfSetting(KEY, SECRET);
+    const secrets = findSecretsInSettingValue(KEY, SECRET);
     const forms = listSecretEncodings(SECRET).map((value) => ({ name: KEY, value, whole: false }));
     return createSecretScannerCache().getScan("1", "1", [...secrets, ...forms]);
   };

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import { SecretScan } from "../../src/engine/secret-scan/scan.js";
-import { findSecretsOfSetting, type SettingSecret } from "../../src/rules/secrets.js";
+import { findSecretsInSettingValue, type SettingSecret } from "../../src/rules/secrets.js";
 import { secretsInText } from "./secret-scan-oracle.js";
 
 export interface Case {
@@ -86,7 +86,7 @@ export const cases: fc.Arbitrary<Case> = fc
     cut: fc.boolean(),
   })
   .map(({ values, parts, changes: last, cut }) => {
-    const secrets = values.flatMap(([a, b, times], n) => findSecretsOfSetting(`_${n}`, `${a}${b.repeat(times)}`));
+    const secrets = values.flatMap(([a, b, times], n) => findSecretsInSettingValue(`_${n}`, `${a}${b.repeat(times)}`));
     const textOf = ({ secret, word: other }: { secret: number | null; word: string }): string =>
       secret === null || secrets.length === 0 ? other : secrets[secret % secrets.length]!.value;
     return { secrets, text: changed(parts.map((one) => changed(textOf(one), one.changes)).join(""), last), cut };

@@ -1,7 +1,7 @@
 /** Checks that the scan finds and masks each kind of value in each encoding. */
 import { expect } from "chai";
 import { SecretScan } from "../../src/engine/secret-scan/scan.js";
-import { findSecretsOfSetting } from "../../src/rules/secrets.js";
+import { findSecretsInSettingValue } from "../../src/rules/secrets.js";
 import { sampleOf } from "../harness/samples.js";
 import { PEM, VALUES } from "./secret-values.js";
 
@@ -96,7 +96,7 @@ const formsFor = ({ length }: string) => {
 
 describe("secrets in every form", () => {
   for (const [kind, value] of Object.entries(VALUES)) {
-    const scan = new SecretScan(findSecretsOfSetting("_key", value));
+    const scan = new SecretScan(findSecretsInSettingValue("_key", value));
 
     it(`finds and masks ${kind} in ${formsFor(value).length} forms, with text around it`, () => {
       for (const [at, [form, encode]] of formsFor(value).entries()) {
@@ -113,7 +113,7 @@ describe("secrets in every form", () => {
   }
 
   for (const [kind, value] of Object.entries(VALUES)) {
-    const scan = new SecretScan(findSecretsOfSetting("_key", value));
+    const scan = new SecretScan(findSecretsInSettingValue("_key", value));
 
     it(`finds ${kind} in ${formsFor(value).length} forms in a URL, after its normalization`, () => {
       for (const [at, [form, encode]] of formsFor(value).entries()) {
@@ -127,14 +127,14 @@ describe("secrets in every form", () => {
   }
 
   it("finds the lines of a PEM one by one, in an array and in any order", () => {
-    const scan = new SecretScan(findSecretsOfSetting("_key", PEM));
+    const scan = new SecretScan(findSecretsInSettingValue("_key", PEM));
     expect(scan.findInJson(JSON.stringify(PEM.split("\n").toReversed()))).to.equal("_key");
     expect(scan.findInJson(JSON.stringify(["-----BEGIN PRIVATE KEY-----", "q9Zk4w=="]))).to.equal(null);
   });
 
   it("finds the password of a URL alone, as written, as URL returns it and decoded", () => {
     const scan = new SecretScan(
-      findSecretsOfSetting("_url", "postgres://user:p%40ss%2Fword%20of%2016@db.example.com/app"),
+      findSecretsInSettingValue("_url", "postgres://user:p%40ss%2Fword%20of%2016@db.example.com/app"),
     );
     const { password } = new URL("postgres://user:p%40ss%2Fword%20of%2016@db.example.com/app");
     for (const text of [password, decodeURIComponent(password)]) expect(scan.find([{ text }])).to.equal("_url");

@@ -4,7 +4,7 @@ import { SecretScan } from "../../src/engine/secret-scan/scan.js";
 import { createScanThreadQueue } from "../../src/engine/secret-scan/thread-queue.js";
 import type { SecretScanner } from "../../src/engine/secret-scan.js";
 import { StreamedCompletionReader } from "../../src/operations/ai/completion-parts.js";
-import { findSecretsOfSetting } from "../../src/rules/secrets.js";
+import { findSecretsInSettingValue } from "../../src/rules/secrets.js";
 
 const SECRET = 'k3y/+ü"\\ of many?parts=1&2';
 const scan = new SecretScan([{ name: "_key", value: SECRET, whole: false }]);
@@ -183,7 +183,7 @@ describe("the secret scan", () => {
   });
 
   it("finds the whole password of a URL, also if it contains an @ or is escaped", () => {
-    const values = (text: string) => findSecretsOfSetting("_url", text).map(({ value }) => value);
+    const values = (text: string) => findSecretsInSettingValue("_url", text).map(({ value }) => value);
     expect(values("postgres://me:pass@word@of@2026@db.example:5432/x")).to.include("pass@word@of@2026");
     expect(values("postgres://me:pass%40word%40of%402026@db.example/x")).to.include.members([
       "pass%40word%40of%402026",
@@ -252,7 +252,7 @@ describe("the secret scan", () => {
 
   it("finds long strings and numbers at any place, and short strings only of a protected setting", () => {
     const of = (name: string, value: unknown) =>
-      findSecretsOfSetting(name, value).map((secret) => (secret.whole ? [secret.value] : secret.value));
+      findSecretsInSettingValue(name, value).map((secret) => (secret.whole ? [secret.value] : secret.value));
     expect(of("_flag", true)).to.deep.equal([]);
     expect(of("_count", 1234567)).to.deep.equal([]);
     expect(of("_count", -1234567)).to.deep.equal([]);
@@ -272,7 +272,7 @@ describe("the secret scan", () => {
   it("finds the parts of structured values that are secrets themselves: PEM lines, passwords, a document's strings", () => {
     const line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC";
     const pem = `-----BEGIN PRIVATE KEY-----\n${line}\nabcd==\n-----END PRIVATE KEY-----\n`;
-    const values = (value: unknown) => findSecretsOfSetting("_x", value).map((secret) => secret.value);
+    const values = (value: unknown) => findSecretsInSettingValue("_x", value).map((secret) => secret.value);
     expect(values(pem)).to.have.members([pem, line]);
     const url = "postgres://user:p%40ssword-of-16-letters@db:5432/x";
     expect(values(url)).to.have.members([url, "p%40ssword-of-16-letters", "p@ssword-of-16-letters"]);

@@ -3,10 +3,10 @@
  * marks the members of the object.
  */
 import { expect } from "chai";
-import { SANDBOX_MODES } from "../../src/engine/browser/run.js";
+import { EVALUATION_MODES } from "../../src/engine/browser/run.js";
 import { MarkedPage } from "../attacks/marked-page.js";
 
-for (const mode of SANDBOX_MODES) {
+for (const mode of EVALUATION_MODES) {
   describe(`each trace that a run leaves in its own sandbox, mode ${mode}`, () => {
     let page: MarkedPage;
 

@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
-import { SANDBOX_MODES, type SandboxMode } from "../../src/engine/browser/run.js";
+import { EVALUATION_MODES, type EvaluationMode } from "../../src/engine/browser/run.js";
 import { expectEndedByMemory } from "../engine/browser/memory-runs.js";
 import { resultOf, runOf, testBrowsers } from "../engine/browser/support.js";
 
@@ -90,7 +90,7 @@ describe("the browser's own processes", () => {
 });
 
 describe("the memory of a run that fills it with objects", () => {
-  for (const mode of SANDBOX_MODES) {
+  for (const mode of EVALUATION_MODES) {
     it(`is limited in mode ${mode}, even if garbage collection takes long, and no other run is lost`, async () => {
       const browsers = testBrowsers();
       await browsers.start();
@@ -124,7 +124,7 @@ describe("the memory of a run", function () {
   const NUMBERS = "const kept = []; for (;;) kept.push(new Array(1e6).fill(0.5));";
   const BUFFERS_CODE = "const kept = []; for (;;) { kept.push(new Uint8Array(1e7).fill(1)); await 0; }";
   const WORKER_BUFFERS_CODE = "const k=[];for(;;)k.push(new Uint8Array(1e7).fill(1))";
-  const MEMORY_FILLS: [title: string, code: string, mode?: SandboxMode][] = [
+  const MEMORY_FILLS: [title: string, code: string, mode?: EvaluationMode][] = [
     ["numbers", NUMBERS],
     ["array buffers, in an isolate", BUFFERS_CODE, "isolate"],
     ["array buffers, in a network isolate", BUFFERS_CODE, "network-isolate"],
@@ -141,7 +141,7 @@ describe("the memory of a run", function () {
       expectEndedByMemory(browsers, code, mode));
   }
 
-  for (const mode of SANDBOX_MODES) {
+  for (const mode of EVALUATION_MODES) {
     it(`does not include memory of earlier runs in mode ${mode}`, async () => {
       const code = `const execute = async () => {
         const kept = []; for (let i = 0; i < 30; i += 1) kept.push(new Uint8Array(1e7).fill(1));

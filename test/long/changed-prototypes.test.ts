@@ -7,10 +7,10 @@ import type { Browsers } from "../../src/engine/browser/browsers.js";
 import {
   DOCUMENT_HARNESS_SCRIPT,
   DOCUMENT_LIMITS_SCRIPT,
-  ISOLATE_SCRIPTS,
-  NETWORK_ISOLATE_SCRIPTS,
+  ISOLATE_HARNESS_SCRIPTS,
+  NETWORK_ISOLATE_HARNESS_SCRIPTS,
 } from "../../src/engine/browser/pages/harness.js";
-import { type ConsoleLine, SANDBOX_MODES } from "../../src/engine/browser/run.js";
+import { type ConsoleLine, EVALUATION_MODES } from "../../src/engine/browser/run.js";
 import { type ReachableHost, reachableHost } from "../engine/browser/host.js";
 import { runOf } from "../engine/browser/support.js";
 
@@ -18,8 +18,8 @@ import { runOf } from "../engine/browser/support.js";
 const HARNESS_SOURCES = [
   DOCUMENT_LIMITS_SCRIPT,
   DOCUMENT_HARNESS_SCRIPT,
-  NETWORK_ISOLATE_SCRIPTS.worker,
-  ISOLATE_SCRIPTS.worker,
+  NETWORK_ISOLATE_HARNESS_SCRIPTS.worker,
+  ISOLATE_HARNESS_SCRIPTS.worker,
 ];
 const DESCRIPTOR_FIELDS = ["get", "set", "value", "writable", "configurable", "enumerable"];
 const OTHERS = ["then", "toJSON", "toString", "0", "1", "2", "3"];
@@ -100,7 +100,7 @@ describe("changes of the language's own objects by a run", function () {
   });
   after(() => host.stop());
 
-  for (const mode of SANDBOX_MODES) {
+  for (const mode of EVALUATION_MODES) {
     for (const [what, holders] of Object.entries(CHANGED_OBJECTS)) {
       it(`do not prevent a run in mode ${mode} from reporting its console and its result: ${what}`, async () => {
         for (const [title, instead] of Object.entries(REPLACEMENTS)) {

@@ -1,6 +1,6 @@
 /** Tests runs with fetch that share a thread and fill the memory of this thread. test/attacks/fetch-realm.test.ts tests their isolation. */
 import { expect } from "chai";
-import type { ConsoleLine, SandboxMode } from "../../src/engine/browser/run.js";
+import type { ConsoleLine, EvaluationMode } from "../../src/engine/browser/run.js";
 import { fetchRealm } from "../attacks/fetch-realm.js";
 import { failureOf, resultOf } from "../engine/browser/support.js";
 
@@ -50,13 +50,13 @@ describe("consecutive runs on a thread with fetch that fill memory", () => {
       await failureOf(browsers(), source, { ...here, onConsole, service });
       expect([...said, ...arrived], trace).to.deep.equal([trace.includes("log") ? "once" : "/once"]);
     }
-    const places: SandboxMode[] = [];
+    const places: EvaluationMode[] = [];
     const asking = execute(
       "await fetch(url + '/again'); for (;;) kept.push(new Array(1e5).fill(1.5))",
       "const kept = []",
     );
     for (let run = 0; run < 2; run += 1) {
-      const onMode = (mode: SandboxMode) => void places.push(mode);
+      const onMode = (mode: EvaluationMode) => void places.push(mode);
       await failureOf(browsers(), asking, { ...here, mode: undefined, onMode });
     }
     expect(places, "the next run of the same code has a document").to.deep.equal(["network-isolate", "document"]);
@@ -65,8 +65,8 @@ describe("consecutive runs on a thread with fetch that fill memory", () => {
       "const row = []; for (let at = 0; at < 3e6; at += 1) Object.defineProperty(row, at, { value: {} }); return row.length",
     );
     expect(await resultOf(browsers(), long, here)).to.equal(3e6);
-    const modes: SandboxMode[] = [];
-    const onMode = (mode: SandboxMode) => void modes.push(mode);
+    const modes: EvaluationMode[] = [];
+    const onMode = (mode: EvaluationMode) => void modes.push(mode);
     await failureOf(browsers(), execute(fill, "const kept = []"), { ...here, onMode });
     expect(modes, "modes of the attempts").to.deep.equal(["network-isolate", "document"]);
   });

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
-import { SANDBOX_MODES } from "../../src/engine/browser/run.js";
+import { EVALUATION_MODES } from "../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../src/engine/egress-proxy.js";
 import { resultOf, testBrowsers } from "../engine/browser/support.js";
 import { until } from "../harness/until.js";
@@ -50,7 +50,7 @@ describe("a browser that is killed right after a result", function () {
     for (const one of others) process.on("unhandledRejection", one);
   });
 
-  for (const mode of SANDBOX_MODES) {
+  for (const mode of EVALUATION_MODES) {
     it(`leaves no rejection without a handler: ${mode}`, async () => {
       for (const ms of DELAYS_MS) {
         expect(await resultOf(browsers, CODE, { mode, payload })).to.equal("read");

@@ -39,7 +39,7 @@ import {
 import { fillMessageTemplate, listPlaceholderNames } from "../../src/rules/message-template.js";
 import { isPackageName } from "../../src/rules/packages.js";
 import { matchesIfNoneMatch, parseIfMatch } from "../../src/rules/precondition.js";
-import { findSecretsOfSetting } from "../../src/rules/secrets.js";
+import { findSecretsInSettingValue } from "../../src/rules/secrets.js";
 import { escapeSettingKey, unescapeSettingKey } from "../../src/rules/setting-key-text.js";
 import { createAiArtifactSettingKey } from "../../src/rules/setting-tiers.js";
 
@@ -91,7 +91,7 @@ const PARSERS: Record<string, Parser> = {
   stacks: (text) => removeHarnessFrames(`${text}${HARNESS_SOURCE_NAME}:1:1\n${text}`),
   "network addresses": (text) => getAddressBlock(text),
   "names of packages": (text) => isPackageName(text),
-  "values of settings": (text) => findSecretsOfSetting("__a", text),
+  "values of settings": (text) => findSecretsInSettingValue("__a", text),
   // A key has at most 512 characters.
   "keys of settings": (text) =>
     [text.slice(0, 512)].map((key) => [

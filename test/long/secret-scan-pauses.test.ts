@@ -2,7 +2,7 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { expect } from "chai";
 import { createSecretScannerCache } from "../../src/engine/secret-scan.js";
-import { findSecretsOfSetting } from "../../src/rules/secrets.js";
+import { findSecretsInSettingValue } from "../../src/rules/secrets.js";
 import { SECRETS, textsOf } from "../attacks/scan-worst-cases.js";
 import { expectSameVerdicts } from "../attacks/secret-texts.js";
 
@@ -18,7 +18,7 @@ describe("the scan of large results", function () {
 
   for (const [what, setting] of Object.entries(SECRETS)) {
     it(`takes under ${TIME_MAX_MS} ms with ${what}, and no pause of ${PAUSE_MAX_MS} ms`, async () => {
-      const scan = scannerCache.getScan("app", what, findSecretsOfSetting("_x", setting));
+      const scan = scannerCache.getScan("app", what, findSecretsInSettingValue("_x", setting));
       await scan.findInJson("[]");
       for (const [name, text] of Object.entries(texts)) {
         const delay = monitorEventLoopDelay({ resolution: 1 });

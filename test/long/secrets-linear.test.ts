@@ -1,7 +1,7 @@
 /** Checks that the work of the scan is linear in text and secrets for any content. Counts steps, not time. */
 import { expect } from "chai";
 import { SecretScan } from "../../src/engine/secret-scan/scan.js";
-import { findSecretsOfSetting } from "../../src/rules/secrets.js";
+import { findSecretsInSettingValue } from "../../src/rules/secrets.js";
 import { KB, numbered, SECRETS, textsOf } from "../attacks/scan-worst-cases.js";
 
 /** Maximum number of steps of the scan for each byte of text. */
@@ -10,7 +10,7 @@ const STEPS_PER_BYTE = 24;
 describe("the time of a scan", () => {
   for (const [what, setting] of Object.entries(SECRETS)) {
     it(`grows linearly with the text, with ${what} for secrets`, () => {
-      const scan = new SecretScan(findSecretsOfSetting("_x", setting));
+      const scan = new SecretScan(findSecretsInSettingValue("_x", setting));
       for (const [name, text] of Object.entries(textsOf(64 * KB))) {
         const before = scan.steps();
         scan.findInJson(text);
@@ -22,7 +22,7 @@ describe("the time of a scan", () => {
 
   it("finds each of 9,000 strings with a common prefix, and no string that only has the prefix", () => {
     const values = numbered(9000, "AAAA");
-    const scan = new SecretScan(findSecretsOfSetting("_x", values));
+    const scan = new SecretScan(findSecretsInSettingValue("_x", values));
     for (const value of values.filter((_, i) => i % 500 === 0)) expect(scan.findInJson(`["${value}"]`)).to.equal("_x");
     expect(scan.findInJson(JSON.stringify(values.map((value) => value.slice(0, -1))))).to.equal(null);
   });

@@ -4,7 +4,7 @@ import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver, Root, Subs
 import type { Trigger } from "../../data/action-types.js";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { Analytics } from "../../operations/client/analytics.js";
-import type { ClientAction, ClientActions, CompiledScript } from "../../operations/client/client-actions.js";
+import type { ClientAction, ClientActions, CompiledClientAction } from "../../operations/client/client-actions.js";
 import type { ClientActionFeed, ClientActionUpdate } from "../../operations/client/client-feed.js";
 import type { ClientRuns } from "../../operations/client/client-runs.js";
 import { guardSubscriptionSource } from "../../operations/records/subscription-source.js";
@@ -79,7 +79,7 @@ export class ClientActionResolver {
     @Ctx() context: RequestContext,
     @AppIdArgument() appId: number,
     @Arg("id", () => Int, { description: "ID of the draft or live version." }) id: number,
-  ): Promise<CompiledScript> {
+  ): Promise<CompiledClientAction> {
     const caller = await this.accessChecks.requireAppAccess(context, "compileAction", appId);
     return this.clientActions.readCompiled(caller, appId, id);
   }

@@ -6,8 +6,13 @@ import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import { ActionError } from "../../errors.js";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
-import type { AppTypesGenerator } from "../../operations/manifest/app-types.js";
-import type { DefinitionReference, ManifestPlan, ManifestApplyResponse, Manifests } from "../../operations/manifest/manifests.js";
+import type { GenerateAppDeclarations } from "../../operations/manifest/app-declarations.js";
+import type {
+  DefinitionReference,
+  ManifestApplyResponse,
+  ManifestPlan,
+  Manifests,
+} from "../../operations/manifest/manifests.js";
 import { type ManifestItemKind, removeNullFields } from "../../rules/manifest.js";
 import type { RequestContext } from "../context.js";
 import { AppIdArgument } from "./arguments.js";
@@ -67,7 +72,7 @@ export class ManifestResolver {
   constructor(
     private readonly accessChecks: AccessChecks,
     private readonly manifests: Manifests,
-    private readonly types: AppTypesGenerator,
+    private readonly types: GenerateAppDeclarations,
   ) {}
 
   @Query(() => ManifestType, {

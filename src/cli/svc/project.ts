@@ -18,9 +18,9 @@ import { dirname, join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { getCodeLineNumbers, joinConfigAndCode, removeConfigBlock } from "../../engine/bundler/project/action-file.js";
 import {
+  mapSourceFilesToProjectPaths,
   type ReadProjectFile,
   readActionTestFiles,
-  toProjectPaths,
 } from "../../engine/bundler/project/action-modules.js";
 import {
   decodeDefinitionName,
@@ -283,7 +283,7 @@ export class Project {
     const unwritableFile = process.platform === "win32" ? Object.keys(files).find(isInvalidOnWindows) : undefined;
     if (unwritableFile !== undefined)
       throw new CliError(`Windows cannot store a file with the name ${unwritableFile}; rename the file on the server`);
-    const paths = toProjectPaths(folder, files, this.#read);
+    const paths = mapSourceFilesToProjectPaths(folder, files, this.#read);
     for (const [name, path] of paths) {
       const text = files[name]!;
       if (!ENTRY_FILE_NAMES.includes(name)) {

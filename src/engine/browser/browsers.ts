@@ -15,8 +15,8 @@ import {
   type PageRunRequest,
   type PageScript,
   type RunFailureCause,
-  SANDBOX_MODES,
-  type SandboxMode,
+  EVALUATION_MODES,
+  type EvaluationMode,
 } from "./run.js";
 import { BrowserSupervisor, type BrowserSupervisorOptions, type SupervisedBrowser } from "./supervisor.js";
 import { RecentTrialFailures, TrialRunner, type TrialTargetMode } from "./trials.js";
@@ -59,7 +59,7 @@ const documentTrialRunner = new TrialRunner();
 const codeThatNeedsDocument = new RecentTrialFailures();
 
 interface RunPlacement {
-  mode: SandboxMode;
+  mode: EvaluationMode;
   trialForMode: TrialTargetMode | null;
   network: boolean;
 }
@@ -73,8 +73,8 @@ function choosePlacement(request: PageRunRequest): RunPlacement {
   const defined = packages.flatMap((script) => ("source" in script && script.defines) || []);
   const sourceNeeds = findCodeNeeds(source, defined);
   const needs = [sourceNeeds, ...packages.map(getPackageNeeds)];
-  const strictestIndex = Math.max(...needs.map(({ mode }) => SANDBOX_MODES.indexOf(mode)));
-  const mode = SANDBOX_MODES[strictestIndex]!;
+  const strictestIndex = Math.max(...needs.map(({ mode }) => EVALUATION_MODES.indexOf(mode)));
+  const mode = EVALUATION_MODES[strictestIndex]!;
   const isTooLarge = mode === "network-isolate" && codeThatNeedsDocument.has(request);
   return {
     mode: isTooLarge ? "document" : mode,
@@ -101,7 +101,7 @@ async function runWithSupervisor(
   supervisor: BrowserSupervisor,
   generation: SupervisedBrowser,
   request: PageRunRequest,
-  mode: SandboxMode,
+  mode: EvaluationMode,
 ): Promise<PageRunOutcome | null> {
   const { pool } = generation;
   const { isolationKey, origin } = request;
@@ -224,7 +224,7 @@ export class Browsers {
     return this.runInMode(request, "document");
   }
 
-  private async runInMode(request: PageRunRequest, mode: SandboxMode): Promise<PageRunOutcome> {
+  private async runInMode(request: PageRunRequest, mode: EvaluationMode): Promise<PageRunOutcome> {
     const { supervisors } = this;
     const tried = new Set<BrowserSupervisor>();
     for (let tries = 0; tries < MAX_START_ATTEMPTS; tries += 1) {

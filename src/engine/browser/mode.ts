@@ -18,7 +18,7 @@ import {
   REQUEST_SENDING_GLOBAL,
 } from "./globals.js";
 import { needsMoreThanNetworkIsolate } from "./isolate-limits.js";
-import type { SandboxMode } from "./run.js";
+import type { EvaluationMode } from "./run.js";
 
 /** Longer code runs in a document (an empty page), because its analysis would block the process for too long. */
 const ANALYZED_CODE_MAX_CHARACTERS = 16_384;
@@ -35,7 +35,7 @@ const ISOLATE_MODES = [
 ] as const;
 
 interface CodeNeeds {
-  mode: SandboxMode;
+  mode: EvaluationMode;
   network: boolean;
 }
 

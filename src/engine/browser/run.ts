@@ -16,7 +16,7 @@ export type PageScript =
   | {
       name: string;
       source: string;
-      mode?: SandboxMode;
+      mode?: EvaluationMode;
       network?: boolean;
       defines?: string;
       content?: string;
@@ -25,10 +25,10 @@ export type PageScript =
   | { name: string; url: string };
 
 /** Modes in which a script can be evaluated, the cheapest first (docs/internals/execution.md). */
-export const SANDBOX_MODES = ["isolate", "network-isolate", "document"] as const;
-export type SandboxMode = (typeof SANDBOX_MODES)[number];
+export const EVALUATION_MODES = ["isolate", "network-isolate", "document"] as const;
+export type EvaluationMode = (typeof EVALUATION_MODES)[number];
 
-export const modeHasNetwork = (mode: SandboxMode): boolean => mode !== "isolate";
+export const modeHasNetwork = (mode: EvaluationMode): boolean => mode !== "isolate";
 
 export interface RunHttpRequest {
   method: string;
@@ -74,9 +74,9 @@ export const DEFAULT_SOURCE_NAME = "action.js";
 
 export interface PageRunRequest {
   /** By default the cheapest mode that has all globals which the source and the packages use. */
-  mode?: SandboxMode;
+  mode?: EvaluationMode;
   /** Set in a trial in `isolate`: stand-ins replace the globals of this mode. If code needs such a global, the run ends with `retry`. */
-  trialForMode?: SandboxMode;
+  trialForMode?: EvaluationMode;
   /** False if the run sends no requests; default true. The mode `isolate` has no network, even if this is true. */
   network?: boolean;
   /** Runs with the same key may use the same browser context, one after another. Runs with other keys never use it. */
@@ -95,7 +95,7 @@ export interface PageRunRequest {
   timeoutMs: number;
   signal?: AbortSignal;
   /** Called with the mode before code is evaluated, and again if the run is repeated; for a trial, only after its success. */
-  onMode?(mode: SandboxMode): void;
+  onMode?(mode: EvaluationMode): void;
   onConsole?(line: ConsoleLine): void;
   /** Called once for each host that the run contacts, as `host:port`. */
   onHost?(host: string): void;

@@ -7,7 +7,7 @@ import {
   type PageRunOutcome,
   type PageRunRequest,
   type PageScript,
-  type SandboxMode,
+  type EvaluationMode,
 } from "./run.js";
 
 const CODE_SET_APPS_MAX = 1_000;
@@ -67,7 +67,7 @@ export class TrialRunner {
   }
 
   /** Returns `mode` to try the run in `isolate` first, else null. `modeOfSource` is the mode that the code needs without its packages. */
-  selectTrialMode(request: PageRunRequest, mode: SandboxMode, modeOfSource = mode): TrialTargetMode | null {
+  selectTrialMode(request: PageRunRequest, mode: EvaluationMode, modeOfSource = mode): TrialTargetMode | null {
     if (modeOfSource !== "isolate" || this.codeWithFailedTrial.has(request)) return null;
     const mayBe = mode === "isolate" || request.packages.every(mayBeTried);
     return mayBe && (mode !== "document" || areSearchable(request.packages)) ? mode : null;

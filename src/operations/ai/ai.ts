@@ -21,7 +21,7 @@ import { type AiCallKind, type AiOptions, parseAiOptions } from "../../rules/ai/
 import { getValueAtPath } from "../../rules/ai/provider-json.js";
 import { AI_SETTING_KEY, type AiSetting, parseAiSetting, selectAiModel } from "../../rules/ai/setting.js";
 import { normalizeOrigin } from "../../rules/integration-origins.js";
-import { findSecretsOfSetting } from "../../rules/secrets.js";
+import { findSecretsInSettingValue } from "../../rules/secrets.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { Settings } from "../settings/settings.js";
 import { StreamedCompletionReader } from "./completion-parts.js";
@@ -200,7 +200,7 @@ export class Ai {
   private async scanOf(appId: number): Promise<SecretScanner> {
     const { settings, scannerCache } = this.options;
     const { version, entries } = await settings.secretValues.read(appId);
-    const secrets = entries.flatMap(([name, value]) => findSecretsOfSetting(name, value));
+    const secrets = entries.flatMap(([name, value]) => findSecretsInSettingValue(name, value));
     return scannerCache.getScan(String(appId), `${appId}:${version}`, secrets);
   }
 

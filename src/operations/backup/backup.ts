@@ -14,7 +14,7 @@ import { createClient } from "../../postgres.js";
 import { readServiceVersion } from "../../version.js";
 import { BACKUP_LOCK_KEY } from "../media/sweep.js";
 import {
-  BACKUP_FORMAT,
+  BACKUP_FORMAT_VERSION,
   type BackupManifest,
   type BackupSummary,
   createJsonFile,
@@ -110,7 +110,7 @@ class BackupWriter {
       partitions[table] = [...(partitions[table] ?? []), [low, high]];
     }
     return {
-      format: BACKUP_FORMAT,
+      format: BACKUP_FORMAT_VERSION,
       madeAt: rows[0]!.madeAt.toISOString(),
       service: readServiceVersion(),
       postgres: rows[0]!.postgres,

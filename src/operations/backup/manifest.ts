@@ -4,7 +4,7 @@ import type { ArchiveFile } from "../../engine/archive/tar.js";
 import { isObject } from "../../rules/describe-value.js";
 import { type BackupSequence, type BackupTable, isTableName, type PartitionBounds } from "./tables.js";
 
-export const BACKUP_FORMAT = 1;
+export const BACKUP_FORMAT_VERSION = 1;
 export const MANIFEST_FILE = "manifest.json";
 export const KEYS_FILE = "keys.json";
 export const SUMMARY_FILE = "summary.json";
@@ -84,7 +84,7 @@ function parsePart({ name, content }: ArchiveFile): Record<string, unknown> {
 export function parseBackupManifest(part: ArchiveFile | undefined): BackupManifest {
   if (part?.name !== MANIFEST_FILE) throw new ArchiveError("the file is not a backup of this service");
   const text = parsePart(part);
-  if (text["format"] !== BACKUP_FORMAT)
+  if (text["format"] !== BACKUP_FORMAT_VERSION)
     throw new ArchiveError(
       "another release of the service made this backup in another format; restore the backup with that release",
     );

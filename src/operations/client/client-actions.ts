@@ -25,7 +25,7 @@ export interface ClientAction {
   assets: Asset[];
 }
 
-export interface CompiledScript {
+export interface CompiledClientAction {
   id: number;
   name: string;
   script: string;
@@ -224,7 +224,7 @@ export class ClientActions {
    * script. Other clients get it only if they can run the action.
    * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_ACCESS_DENIED
    */
-  async readCompiled(caller: Caller, appId: number, id: number): Promise<CompiledScript> {
+  async readCompiled(caller: Caller, appId: number, id: number): Promise<CompiledClientAction> {
     const { db, addAssetUrls, userOf } = this.options;
     const row = await findClientActionRow(db, appId, id);
     const isDebugging = isPersonCaller(caller) || caller.debugActionId === id;

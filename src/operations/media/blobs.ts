@@ -6,7 +6,7 @@ import type { Logger } from "pino";
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
-import { MEDIA_FILE_COUNTED_MIN_BYTES } from "../../limits.js";
+import { MEDIA_QUOTA_MIN_BYTES_PER_FILE } from "../../limits.js";
 
 /** Seconds for which a blob is protected during its upload. If the process crashes, another process can delete the blob afterwards. */
 const LEASE_SECONDS = 60;
@@ -89,9 +89,9 @@ export class MediaBlobs {
     return rows(this.options.db, sql, values).finally(freeSlot);
   }
 
-  /** Returns the bytes with which a blob counts against the app's quota. Small blobs count as MEDIA_FILE_COUNTED_MIN_BYTES. */
+  /** Returns the bytes with which a blob counts against the app's quota. Small blobs count as MEDIA_QUOTA_MIN_BYTES_PER_FILE. */
   quotaBytesOf(bytes: number) {
-    return Math.max(bytes, MEDIA_FILE_COUNTED_MIN_BYTES);
+    return Math.max(bytes, MEDIA_QUOTA_MIN_BYTES_PER_FILE);
   }
 
   /** Reserves quota for a new or growing blob. @throws ActionError PAYLOAD_TOO_LARGE if the app would exceed its quota */
@@ -110,7 +110,7 @@ export class MediaBlobs {
    * @throws ActionError OVERLOADED if the lease of the blob has expired
    */
   async markUsed(executor: SqlClient, key: string, bytes: number): Promise<void> {
-    const settled = await rows(executor, MARK_BLOB_USED, [key, Math.max(bytes, MEDIA_FILE_COUNTED_MIN_BYTES)]);
+    const settled = await rows(executor, MARK_BLOB_USED, [key, Math.max(bytes, MEDIA_QUOTA_MIN_BYTES_PER_FILE)]);
     if (settled.length === 0)
       throw new ActionError(
         "OVERLOADED",

@@ -37,7 +37,7 @@ const FORGET_ORPHAN = "DELETE FROM media_orphan WHERE key = $1";
 /** Deletes old records of blobs without a row. A comparison records the blobs that still exist again. */
 const FORGET_OLD_ORPHANS = "DELETE FROM media_orphan WHERE found_at < now() - interval '7 days'";
 
-export interface MediaComparison {
+export interface MediaStoreComparison {
   orphanCount: number;
   missingFileIds: number[];
 }
@@ -146,7 +146,7 @@ export class MediaSweep {
   }
 
   /** Deletes blobs without a row in the database, and finds files whose blob is missing in the media store. */
-  async compare(): Promise<MediaComparison> {
+  async compare(): Promise<MediaStoreComparison> {
     const { log } = this.options;
     const before = new Date(Date.now() - 1_000);
     const { orphans: orphanCount, stored } = await this.removeOrphans();

@@ -12,7 +12,7 @@ import type { Caller } from "../../rules/access.js";
 import { type ExpectedETags, requireExpectedVersion } from "../../rules/precondition.js";
 import { findSealedKeyMissingValue, parseSecretBindings, type SecretBinding } from "../../rules/secret-bindings.js";
 import { listSecretEncodings } from "../../rules/secret-encodings.js";
-import { findSecretsOfSetting } from "../../rules/secrets.js";
+import { findSecretsInSettingValue } from "../../rules/secrets.js";
 import { transactWithAppLock } from "../settings/app-lock.js";
 import type { Settings } from "../settings/settings.js";
 import { BindingDefinitions, readStoredBindings } from "./binding-definitions.js";
@@ -120,7 +120,7 @@ export class SecretBindingStore {
   private scanOf(appId: number, { version, values }: PreparedBindings): SecretScanner | null {
     const { scannerCache, tokens } = this.options;
     const secrets = [...values, ...tokens.knownTokens(appId)].flatMap(([key, value]) =>
-      findSecretsOfSetting(key, value),
+      findSecretsInSettingValue(key, value),
     );
     if (secrets.length === 0) return null;
     const forms = secrets.flatMap(({ name, value, whole }) =>

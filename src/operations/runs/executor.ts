@@ -6,7 +6,7 @@ import {
   modeHasNetwork,
   type PageRunOutcome,
   type PageRunRequest,
-  type SandboxMode,
+  type EvaluationMode,
 } from "../../engine/browser/run.js";
 import type { ServiceRequestSender } from "../../engine/service-requests.js";
 import { createSourcePositionMapper } from "../../engine/source-positions.js";
@@ -60,7 +60,7 @@ export class RunCancellation {
 interface RunDetails {
   hosts: Set<string>;
   payload: string | null;
-  mode: SandboxMode | null;
+  mode: EvaluationMode | null;
   trace: RunTrace;
   requests: readonly OutgoingRequestRecord[];
 }

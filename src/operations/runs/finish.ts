@@ -2,7 +2,7 @@
 import { type Db, isDatabaseUnavailable, queryPreparedRows, type SqlClient } from "../../data/database.js";
 import { checkRunTransition, type RunEndState } from "../../data/run.js";
 import { createBatchProcessor } from "../../engine/batches.js";
-import type { SandboxMode } from "../../engine/browser/run.js";
+import type { EvaluationMode } from "../../engine/browser/run.js";
 import { LOG_CHANNEL, type LogEntryData } from "../records/execution-logs.js";
 
 export interface RunEndRecord {
@@ -13,7 +13,7 @@ export interface RunEndRecord {
   hosts?: readonly string[];
   /** JSON text of the requests that the run sent to other services. */
   requests?: string | null;
-  sandbox?: SandboxMode | null;
+  sandbox?: EvaluationMode | null;
   /** Version of the app's secrets that were searched for in the outcome. If the version has changed, nothing is written. Null: no check. */
   secretsVersion?: number | null;
 }

@@ -3,7 +3,7 @@ import { LRUCache } from "lru-cache";
 import type { Environment } from "../../data/action-types.js";
 import type { ScannedText, SecretScanner, SecretScannerCache } from "../../engine/secret-scan.js";
 import { ActionError } from "../../errors.js";
-import { findSecretLimitFault, findSecretsOfSetting } from "../../rules/secrets.js";
+import { findSecretLimitFault, findSecretsInSettingValue } from "../../rules/secrets.js";
 import { checkPrivateSettingsSize, selectServerActionSettings } from "../../rules/setting-tiers.js";
 import type { RunOutcome } from "../records/execution-logs.js";
 import type { SecretValues } from "../settings/secret-values.js";
@@ -172,7 +172,7 @@ export class SecretStore {
     key: string,
     entries: SecretValues["entries"],
   ): Pick<StartSecrets, "scan" | "hasSecrets"> {
-    const secrets = entries.flatMap(([name, value]) => findSecretsOfSetting(name, value));
+    const secrets = entries.flatMap(([name, value]) => findSecretsInSettingValue(name, value));
     const fault = findSecretLimitFault(secrets);
     if (fault !== null) throw new ActionError("EXECUTION_FAILED", fault);
     return {

@@ -85,7 +85,7 @@ async function lockApp(executor: SqlClient, appId: number): Promise<void> {
  * Call this function in a transaction that has locked a new stage of the group. No other transaction may lock two apps (deadlock).
  * @throws APP_NOT_FOUND if another request has deleted the app
  */
-export const lockFirstAppOfGroup = lockApp;
+export const lockFirstAppOfStageGroup = lockApp;
 
 /**
  * Runs `work` in a transaction that has locked the app's row. Such transactions of one app run one after the other. Deadlocks with code

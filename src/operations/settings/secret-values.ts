@@ -2,7 +2,7 @@
 import { type Db, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { describeValue } from "../../rules/describe-value.js";
-import { findSecretLimitFault, findSecretsOfSetting, measureSecrets } from "../../rules/secrets.js";
+import { findSecretLimitFault, findSecretsInSettingValue, measureSecrets } from "../../rules/secrets.js";
 import { escapeSettingKey, unescapeSettingKey } from "../../rules/setting-key-text.js";
 import { getSettingTier } from "../../rules/setting-tiers.js";
 
@@ -56,7 +56,7 @@ export async function setSealedSettingKeys(executor: SqlClient, appId: number, k
 }
 
 /** @throws ActionError SETTINGS_INVALID if one of the settings does not exist */
-export async function setSettingsSecretFlag(
+export async function setSecretFlags(
   executor: SqlClient,
   appId: number,
   keys: readonly string[],
@@ -117,10 +117,10 @@ export class SecretValueReader {
   async refuseTooMany(executor: SqlClient, appId: number, keys: readonly string[]): Promise<void> {
     if (keys.every((key) => getSettingTier(key) === "public")) return;
     const { entries } = await this.read(appId, undefined, executor);
-    const secretFault = findSecretLimitFault(entries.flatMap(([name, value]) => findSecretsOfSetting(name, value)));
+    const secretFault = findSecretLimitFault(entries.flatMap(([name, value]) => findSecretsInSettingValue(name, value)));
     if (secretFault === null) return;
     const settingSize = measureSecrets(
-      entries.flatMap(([n, value]) => (keys.includes(n) ? findSecretsOfSetting(n, value) : [])),
+      entries.flatMap(([n, value]) => (keys.includes(n) ? findSecretsInSettingValue(n, value) : [])),
     );
     const describedKeys = keys.map(describeValue).slice(0, 5).join(", ");
     throw new ActionError(

@@ -30,12 +30,7 @@ import type { LogEvents } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { transactWithAppLock } from "./app-lock.js";
 import type { DataKeys } from "./data-keys.js";
-import {
-  deleteUnusedOauthTokens,
-  SecretValueReader,
-  type StoredSetting,
-  setSettingsSecretFlag,
-} from "./secret-values.js";
+import { deleteUnusedOauthTokens, SecretValueReader, type StoredSetting, setSecretFlags } from "./secret-values.js";
 import { readStoredSettingStatus } from "./setting-definitions.js";
 import { findDraftsReadingSetting, type SettingsUse } from "./setting-readers.js";
 
@@ -338,7 +333,7 @@ export class Settings {
     const { appId } = target;
     const { keys, secret } = parseSecretFlagRequest(input);
     await this.transact(target, async (manager) => {
-      await setSettingsSecretFlag(manager, appId, keys, secret);
+      await setSecretFlags(manager, appId, keys, secret);
       throwIfUnknownField(caller);
       await recordSettingsChangeTime(manager, appId);
       await recordChange(manager, caller, { appId, type: "app.settings.mark", data: { keys, secret } });

@@ -20,7 +20,7 @@ import type { App, Apps } from "../apps/apps.js";
 import type { DataSourceDefinitionStore } from "../data-sources/source-definitions.js";
 import type { Manifests } from "../manifest/manifests.js";
 import { recordChange } from "../records/audit.js";
-import { lockFirstAppOfGroup, lockOrganizationOfApp, transactWithAppLock } from "../settings/app-lock.js";
+import { lockFirstAppOfStageGroup, lockOrganizationOfApp, transactWithAppLock } from "../settings/app-lock.js";
 import { createFailureSkipper } from "../upkeep/skipped-failures.js";
 import {
   cancelStageRuns,
@@ -241,7 +241,7 @@ export class Stages {
         precondition: undefined,
         checkPermission: () => undefined,
         onApplied: async (manager) => {
-          await lockFirstAppOfGroup(manager, rootId);
+          await lockFirstAppOfStageGroup(manager, rootId);
           await requireStageAllowed(manager, rootId, name);
           const finished = await rows(manager, FINISH_STAGE, [stageId, expiresInHours, rootId]);
           if (finished.length === 0) throw new ActionError("APP_NOT_FOUND");

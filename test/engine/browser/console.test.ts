@@ -1,7 +1,7 @@
 /** Checks that a run's console prints the same in every mode and in a worker: values, format specifiers, counts and timers. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { type PageRunRequest, SANDBOX_MODES } from "../../../src/engine/browser/run.js";
+import { type PageRunRequest, EVALUATION_MODES } from "../../../src/engine/browser/run.js";
 import { resultOf, sharedBrowsers } from "./support.js";
 
 const VALUES: [expression: string, text: string][] = [
@@ -88,7 +88,7 @@ describe("the console of a run", () => {
   }
 
   const places = [
-    ...SANDBOX_MODES.map((mode) => ({ where: `in mode ${mode}`, mode, wrap: (statements: string) => statements })),
+    ...EVALUATION_MODES.map((mode) => ({ where: `in mode ${mode}`, mode, wrap: (statements: string) => statements })),
     { where: "in a worker that a document starts", mode: "document" as const, wrap: inWorker },
   ];
   for (const { where, mode, wrap } of places) {

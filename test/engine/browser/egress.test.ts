@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { networkInterfaces } from "node:os";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { modeHasNetwork, SANDBOX_MODES, type SandboxMode } from "../../../src/engine/browser/run.js";
+import { modeHasNetwork, EVALUATION_MODES, type EvaluationMode } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { sampleOf } from "../../harness/samples.js";
 import { resultOf, runOf, sharedBrowsers } from "./support.js";
@@ -128,7 +128,7 @@ const EGRESS_APIS: [string, string][] = [
 ];
 
 /** APIs that `npm test` always tests, because they cover each protocol and each kind of request. Of the other APIs, it tests a sample. */
-const ALWAYS_TESTED: Partial<Record<SandboxMode, readonly string[]>> = {
+const ALWAYS_TESTED: Partial<Record<EvaluationMode, readonly string[]>> = {
   "network-isolate": ["fetch", "fetch without cors", "a redirect"],
   document: [
     ...["fetch", "XMLHttpRequest", "WebSocket", "WebRTC by STUN", "WebRTC by TURN over UDP", "WebRTC by TURN over TLS"],
@@ -213,7 +213,7 @@ describe("network access of a run", () => {
     udp.close();
   });
 
-  for (const [index, mode] of SANDBOX_MODES.filter(modeHasNetwork).entries()) {
+  for (const [index, mode] of EVALUATION_MODES.filter(modeHasNetwork).entries()) {
     describe(`in mode ${mode}`, () => {
       const always = EGRESS_APIS.filter(([title]) => ALWAYS_TESTED[mode]!.includes(title));
       const sample = sampleOf(EGRESS_APIS, index, mode === "document" ? 16 : 24);
@@ -249,7 +249,7 @@ describe("network access of a run", () => {
   const reaching =
     "fetch|fetch without cors|XMLHttpRequest|a beacon|WebSocket|EventSource|an image|a script|an iframe|a worker's fetch|a redirect";
   const realmApis = EGRESS_APIS.filter(([name]) => ["fetch", "fetch without cors", "a redirect"].includes(name));
-  for (const mode of SANDBOX_MODES.filter((kind) => modeHasNetwork(kind) && kind !== "document")) {
+  for (const mode of EVALUATION_MODES.filter((kind) => modeHasNetwork(kind) && kind !== "document")) {
     for (const [title, way] of realmApis) {
       it(`is counted in mode ${mode} by ${title} if private addresses are allowed`, async () => {
         await open.run(runOf(codeFor("127.0.0.1", way), { mode }));

@@ -1,12 +1,12 @@
 /** Tests code that a network isolate cannot run. The service runs it in a document or rejects it, and the page survives. */
 import { expect } from "chai";
 import { createCodeNeedsFinder } from "../../../src/engine/browser/mode.js";
-import type { SandboxMode } from "../../../src/engine/browser/run.js";
+import type { EvaluationMode } from "../../../src/engine/browser/run.js";
 import { sampleOf } from "../../harness/samples.js";
 import { type ReachableHost, reachableHost } from "./host.js";
 import { failureOf, resultOf } from "./support.js";
 
-const modeOf = (body: string): SandboxMode => createCodeNeedsFinder()(`async function execute() { ${body} }`).mode;
+const modeOf = (body: string): EvaluationMode => createCodeNeedsFinder()(`async function execute() { ${body} }`).mode;
 
 const RUN_ONCE_SAMPLES = [
   "const c = new AbortController(); setTimeout(() => c.abort(), 5); return (await fetch('/', { signal: c.signal })).text()",
@@ -96,7 +96,7 @@ describe("in a network isolate", () => {
     });
   });
   after(() => host.stop());
-  const run = (body: string, mode?: SandboxMode) =>
+  const run = (body: string, mode?: EvaluationMode) =>
     resultOf(host.browsers, `async function execute() { ${body} }`, { mode } as object);
 
   for (const [at, [what, body]] of sampleOf([...HEAVY_SAMPLES.entries()], 0, 4)) {

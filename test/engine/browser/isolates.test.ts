@@ -13,7 +13,7 @@ import {
   type ConsoleLine,
   modeHasNetwork,
   type PageScript,
-  type SandboxMode,
+  type EvaluationMode,
 } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { longTest, sampleOf } from "../../harness/samples.js";
@@ -135,7 +135,7 @@ describe("a run without a document", function () {
   longTest("is chosen for code that names and loads nothing else; all other code gets a document", async () => {
     const modeOf = async (source: string, packages: PageScript[] = []) => {
       let received = "";
-      const onMode = (mode: SandboxMode) => {
+      const onMode = (mode: EvaluationMode) => {
         received += mode;
       };
       await resultOf(browsers, source, { mode: undefined, packages, onMode });

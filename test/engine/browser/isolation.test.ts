@@ -1,7 +1,7 @@
 /** Tests that every run starts in a fresh document. Nothing of an earlier run remains, with the same or another isolation key. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { modeHasNetwork, SANDBOX_MODES } from "../../../src/engine/browser/run.js";
+import { modeHasNetwork, EVALUATION_MODES } from "../../../src/engine/browser/run.js";
 import { sampleOf } from "../../harness/samples.js";
 import { until } from "../../harness/until.js";
 import { type ReachableHost, reachableHost } from "./host.js";
@@ -222,7 +222,7 @@ describe("isolation", () => {
     expect(await blocked).to.deep.include({ ok: false, cause: "cancelled" });
   });
 
-  for (const mode of SANDBOX_MODES.filter(modeHasNetwork)) {
+  for (const mode of EVALUATION_MODES.filter(modeHasNetwork)) {
     it(`reports for each run in mode ${mode} only its own hosts`, async () => {
       const code = `const execute = async () => { await fetch("${url}/a"); await fetch("${url}/b") }`;
       for (let run = 0; run < 2; run += 1) {

@@ -9,7 +9,7 @@ import { expect } from "chai";
 import pino from "pino";
 import { BROWSER_START_TIMEOUT_MS } from "../../../src/engine/browser/browser-source.js";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { type PageRunRequest, SANDBOX_MODES } from "../../../src/engine/browser/run.js";
+import { type PageRunRequest, EVALUATION_MODES } from "../../../src/engine/browser/run.js";
 import { longTest, sampleOf } from "../../harness/samples.js";
 import { until } from "../../harness/until.js";
 import { groupMembers, largestRenderer, runWhileRenderersDie, startHangingRun } from "./process-group.js";
@@ -206,7 +206,7 @@ describe("a run that does not end", () => {
   ];
   const endless = [
     ...anywhere.slice(0, 2).map(([what, code]) => [`${what} in mode isolate`, code, { mode: "isolate" }]),
-    ...SANDBOX_MODES.slice(1).flatMap((mode) =>
+    ...EVALUATION_MODES.slice(1).flatMap((mode) =>
       anywhere.map(([what, code]) => [`${what} in mode ${mode}`, code, { mode }]),
     ),
     ["timers", "const again = () => setTimeout(again, 0); again(); await new Promise(() => {});"],
@@ -233,7 +233,7 @@ describe("a run that does not end", () => {
   }
 
   // In a document, code that never pauses also delays its own result until the time limit.
-  for (const mode of SANDBOX_MODES.filter((one) => one !== "document")) {
+  for (const mode of EVALUATION_MODES.filter((one) => one !== "document")) {
     const testMode = mode === "isolate" ? it : longTest;
     testMode(`has its work in mode ${mode} ended that continues after its result`, async () => {
       const group = browsers.getBrowserPid()!;

@@ -1,7 +1,7 @@
 /** Checks that a result that is too long for one message arrives completely, even if the run has changed its globals. */
 import { expect } from "chai";
 import { LongTextBuffer } from "../../../src/engine/browser/pages/long-text.js";
-import { SANDBOX_MODES } from "../../../src/engine/browser/run.js";
+import { EVALUATION_MODES } from "../../../src/engine/browser/run.js";
 import { resultOf, sharedBrowsers } from "./support.js";
 
 const CHANGED_GLOBALS = `
@@ -30,7 +30,7 @@ describe("a long result of a run", () => {
   before(() => browsers.start());
   after(() => browsers.stop());
 
-  for (const mode of SANDBOX_MODES) {
+  for (const mode of EVALUATION_MODES) {
     for (const [what, before] of [
       ["", ""],
       [", after the run has replaced what a page works with", CHANGED_GLOBALS],

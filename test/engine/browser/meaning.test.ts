@@ -1,7 +1,7 @@
 /** Checks that code can declare any name in every mode. The declared names never collide with the globals of a page. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { SANDBOX_MODES } from "../../../src/engine/browser/run.js";
+import { EVALUATION_MODES } from "../../../src/engine/browser/run.js";
 import { sampleOf } from "../../harness/samples.js";
 import { failureOf, resultOf, sharedBrowsers } from "./support.js";
 
@@ -48,7 +48,7 @@ describe("the result of code", () => {
   });
   after(() => browsers.stop());
 
-  for (const [index, mode] of SANDBOX_MODES.entries()) {
+  for (const [index, mode] of EVALUATION_MODES.entries()) {
     for (const [kind, declare] of Object.entries(DECLARATIONS)) {
       it(`uses its own names in mode ${mode}: ${kind}`, async () => {
         // `class eval {}` is a syntax error, because a class is always in strict mode.

@@ -1,14 +1,14 @@
 /** Executes a run that uses more memory than its limit, at the same time as a run of another app. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import type { SandboxMode } from "../../../src/engine/browser/run.js";
+import type { EvaluationMode } from "../../../src/engine/browser/run.js";
 import { failureOf, runOf } from "./support.js";
 
 /** Expects that the run ends with a memory error, and that a simultaneous run of another app succeeds. */
 export async function expectEndedByMemory(
   browsers: Browsers,
   code: string,
-  mode: SandboxMode = "document",
+  mode: EvaluationMode = "document",
 ): Promise<void> {
   const neighbour = browsers.run(
     runOf(

@@ -1,7 +1,7 @@
 /** Tests the choice of a run's mode. The service chooses an isolate only if this isolate has every global that the code names. */
 import { expect } from "chai";
 import { computeCodeNeedsFromGlobals, createCodeNeedsFinder } from "../../../src/engine/browser/mode.js";
-import type { SandboxMode } from "../../../src/engine/browser/run.js";
+import type { EvaluationMode } from "../../../src/engine/browser/run.js";
 
 const ISOLATE_SAMPLES: [string, string][] = [
   ["the language", "async function execute({ payload }) { return Math.max(...payload.list) + `${new Date(0)}` }"],
@@ -94,7 +94,7 @@ const DOCUMENT: [string, string][] = [
   ["what is too long to look at", `const execute = async () => 1; //${" ".repeat(16_384)}`],
 ];
 
-const ALL: [SandboxMode, [string, string][]][] = [
+const ALL: [EvaluationMode, [string, string][]][] = [
   ["isolate", ISOLATE_SAMPLES],
   ["network-isolate", NETWORK_ISOLATE_SAMPLES],
   ["document", [...PARTLY_SUPPORTED_SAMPLES, ...BOTH_MODES_SAMPLES]],

@@ -2,12 +2,12 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import type { SandboxMode, SendOutgoingRequest } from "../../../src/engine/browser/run.js";
+import type { EvaluationMode, SendOutgoingRequest } from "../../../src/engine/browser/run.js";
 import { until } from "../../harness/until.js";
 import { resultOf, sharedBrowsers } from "./support.js";
 
 const LONG_TEXT = "ä€😀".repeat(150_000);
-const MODES: SandboxMode[] = ["network-isolate", "document"];
+const MODES: EvaluationMode[] = ["network-isolate", "document"];
 
 for (const mode of MODES) {
   describe(`requests to other services in the sandbox ${mode}`, () => {

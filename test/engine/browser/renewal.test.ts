@@ -11,7 +11,7 @@ import type { Chromium } from "../../../src/engine/browser/browser-source.js";
 import { Page } from "../../../src/engine/browser/pages/page.js";
 import { PagePool } from "../../../src/engine/browser/pages/pool.js";
 import { startChromium } from "../../../src/engine/browser/processes/chromium.js";
-import { modeHasNetwork, SANDBOX_MODES, type SandboxMode } from "../../../src/engine/browser/run.js";
+import { modeHasNetwork, EVALUATION_MODES, type EvaluationMode } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { chromePath } from "../../harness/remote-chromium.js";
 import { longTest, sampleOf } from "../../harness/samples.js";
@@ -21,7 +21,7 @@ import { runOf } from "./support.js";
 const ORIGIN = runOf("").origin;
 
 /** Title, code that uses `url`, and the requests that the host must receive from each of two runs. */
-const LEFTOVERS: [string, string, string[], SandboxMode?][] = [
+const LEFTOVERS: [string, string, string[], EvaluationMode?][] = [
   ["a cached answer", "await (await fetch(url + '/cached')).text()", ["GET /cached"]],
   [
     "a cached answer that is asked for by force",
@@ -49,7 +49,7 @@ const LEFTOVERS: [string, string, string[], SandboxMode?][] = [
 /**
  * Title, code and modes. The code requests a URL with credentials (`named`), or is redirected to one (`/in`). The host gets none of them.
  */
-const NEVER_SENT_CREDENTIALS: [string, string, SandboxMode[]][] = [
+const NEVER_SENT_CREDENTIALS: [string, string, EvaluationMode[]][] = [
   ["a request", "await fetch(named + '/auth', hidden)", ["network-isolate", "document"]],
   ["a redirect", "await fetch(url + '/in', hidden)", ["network-isolate", "document"]],
   ["a redirect that is read", "await fetch(url + '/in', { credentials: 'include' })", ["network-isolate", "document"]],
@@ -59,7 +59,7 @@ const NEVER_SENT_CREDENTIALS: [string, string, SandboxMode[]][] = [
   ["a script's redirect", "await import(url + '/in')", ["document"]],
 ];
 /** Title, code and modes. The credentials reach the host, and so the page is replaced after the run. */
-const CREDENTIALS_SENT_ONCE: [string, string, SandboxMode[]][] = [
+const CREDENTIALS_SENT_ONCE: [string, string, EvaluationMode[]][] = [
   ["a redirect of what may go on", "fetch(url + '/in', { ...hidden, keepalive: true }).catch(() => {})", ["document"]],
   ["a beacon's redirect", "navigator.sendBeacon(url + '/in', 'x')", ["document"]],
   ["a socket", "new WebSocket(named.replace('http', 'ws') + '/auth')", ["document"]],
@@ -129,7 +129,7 @@ describe("after the requests of a run", () => {
     server.closeAllConnections();
   });
 
-  for (const [index, mode] of SANDBOX_MODES.filter(modeHasNetwork).entries()) {
+  for (const [index, mode] of EVALUATION_MODES.filter(modeHasNetwork).entries()) {
     describe(`in mode ${mode}`, () => {
       const slot = { key: "key", origin: ORIGIN, mode };
       let page: Page;

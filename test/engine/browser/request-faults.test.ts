@@ -6,7 +6,7 @@ import { createServer, type Server } from "node:http";
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from "node:net";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { modeHasNetwork, SANDBOX_MODES } from "../../../src/engine/browser/run.js";
+import { modeHasNetwork, EVALUATION_MODES } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { sampleOf } from "../../harness/samples.js";
 import { failureOf, resultOf, sharedBrowsers } from "./support.js";
@@ -50,7 +50,7 @@ async function freePort(): Promise<number> {
   }
 }
 
-for (const [index, mode] of SANDBOX_MODES.filter(modeHasNetwork).entries())
+for (const [index, mode] of EVALUATION_MODES.filter(modeHasNetwork).entries())
   describe(`a request that fails in mode ${mode}`, () => {
     let browsers: Browsers;
     let strict: Browsers;

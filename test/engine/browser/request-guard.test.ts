@@ -7,7 +7,7 @@ import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import type { ProxyPort } from "../../../src/engine/browser/network/proxy-port.js";
-import { modeHasNetwork, type PageRunRequest, SANDBOX_MODES } from "../../../src/engine/browser/run.js";
+import { modeHasNetwork, type PageRunRequest, EVALUATION_MODES } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { SecretScan } from "../../../src/engine/secret-scan/scan.js";
 import { sampleOf } from "../../harness/samples.js";
@@ -16,7 +16,7 @@ import { ALL_TEXTS, ENCODINGS, MULTILINE_SECRET, SECRET } from "./secret-writing
 import { failureOf, resultOf, runOf, sharedBrowsers } from "./support.js";
 
 /** Modes with network access. */
-const NETWORK_MODES = SANDBOX_MODES.filter(modeHasNetwork);
+const NETWORK_MODES = EVALUATION_MODES.filter(modeHasNetwork);
 
 /** Title and code of APIs that all modes have. The code requests the URL U, or a URL that it builds from BASE and TEXT. */
 const REQUEST_APIS: [string, string][] = [

@@ -1,7 +1,7 @@
 /** Tests a single run: the values that its code gets, and its result or error. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { type PageRunRequest, SANDBOX_MODES } from "../../../src/engine/browser/run.js";
+import { type PageRunRequest, EVALUATION_MODES } from "../../../src/engine/browser/run.js";
 import { type RemoteChromium, startRemoteChromium } from "../../harness/remote-chromium.js";
 import { longTest, sampleOf } from "../../harness/samples.js";
 import { createRemoteSource, failureOf, resultOf, testBrowsers } from "./support.js";
@@ -222,7 +222,7 @@ for (const browserOwner of sampleOf(["the browser", "a browser that somebody els
       await remote?.kill();
     });
 
-    for (const mode of SANDBOX_MODES) describe(`in mode ${mode}`, () => testEachMode({ mode }));
+    for (const mode of EVALUATION_MODES) describe(`in mode ${mode}`, () => testEachMode({ mode }));
 
     describe("in a document", () => {
       it("runs at the app's https origin, in a secure context with WebCrypto", async () => {

@@ -15,7 +15,7 @@ import {
   createFailedPageRunOutcome,
   type PageRunRequest,
   type RunFailureCause,
-  type SandboxMode,
+  type EvaluationMode,
 } from "../../../src/engine/browser/run.js";
 import { RecentTrialFailures, TrialRunner } from "../../../src/engine/browser/trials.js";
 import { chromePath } from "../../harness/remote-chromium.js";
@@ -25,7 +25,7 @@ import { resultOf, runBody, runOf, sharedBrowsers, testBrowsers } from "./suppor
 
 const log = pino({ level: "silent" });
 
-const library = (source: string, mode: SandboxMode = "network-isolate") => ({
+const library = (source: string, mode: EvaluationMode = "network-isolate") => ({
   name: "library.js",
   source,
   content: source,
@@ -144,7 +144,7 @@ describe("runs that are tried", () => {
 
   it("are those of packages that may need less, and of code that names only the language", () => {
     const trialRunner = new TrialRunner();
-    const of = (changes: object, mode: SandboxMode, ofSource: SandboxMode = "isolate") =>
+    const of = (changes: object, mode: EvaluationMode, ofSource: EvaluationMode = "isolate") =>
       trialRunner.selectTrialMode(runOf("a", { packages: [{ ...packages[0]!, ...changes }] }), mode, ofSource);
     expect(of({}, "network-isolate")).to.equal("network-isolate");
     expect(of({ canBeTried: false }, "isolate")).to.equal("isolate");
@@ -283,7 +283,7 @@ describe("a browser without isolates", function () {
       for (let turn = 0; turn < 3; turn += 1) expect(await resultOf(browsers, listens, here)).to.equal("function");
       const seen: string[] = [];
       const packages = [library("globalThis.library = typeof setTimeout")];
-      const onMode = (mode: SandboxMode) => void seen.push(mode);
+      const onMode = (mode: EvaluationMode) => void seen.push(mode);
       const run = { mode: undefined, packages, onMode };
       expect(await resultOf(browsers, "async function execute() { return library }", run)).to.equal("function");
       expect(seen).to.deep.equal(["network-isolate", "document"]);

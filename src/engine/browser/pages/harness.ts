@@ -125,7 +125,10 @@ export const WORKER_CONSOLE_SCRIPT = createStrictScript(
   createCallCode(replaceWorkerConsole, HARNESS_CORE_CODE, JSON.stringify(CONSOLE_BINDING_NAME)),
 );
 
-function createIsolateScripts(globals: readonly string[], hasNetwork: boolean): { page: string; worker: string } {
+function createIsolateHarnessScripts(
+  keptGlobals: readonly string[],
+  { hasNetwork }: { hasNetwork: boolean },
+): { page: string; worker: string } {
   const ifNetwork = (source: string) => (hasNetwork ? source : "null");
   const realmPlatformSource = createCallCode(
     createRealmPlatform,
@@ -150,7 +153,7 @@ function createIsolateScripts(globals: readonly string[], hasNetwork: boolean): 
     ifNetwork(realmPlatformSource),
     ifNetwork(RUN_CALLS_CODE),
     JSON.stringify(SERVICE_CLIENT_GLOBAL),
-    JSON.stringify(globals),
+    JSON.stringify(keptGlobals),
   );
   const worker = createCallCode(
     createRealmWorker,
@@ -167,5 +170,7 @@ function createIsolateScripts(globals: readonly string[], hasNetwork: boolean): 
   };
 }
 
-export const ISOLATE_SCRIPTS = createIsolateScripts(ISOLATE_GLOBALS, false);
-export const NETWORK_ISOLATE_SCRIPTS = createIsolateScripts(NETWORK_ISOLATE_GLOBALS, true);
+export const ISOLATE_HARNESS_SCRIPTS = createIsolateHarnessScripts(ISOLATE_GLOBALS, { hasNetwork: false });
+export const NETWORK_ISOLATE_HARNESS_SCRIPTS = createIsolateHarnessScripts(NETWORK_ISOLATE_GLOBALS, {
+  hasNetwork: true,
+});

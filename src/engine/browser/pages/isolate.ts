@@ -9,7 +9,7 @@ import {
   readTextInParts,
   serveEmptyDocument,
 } from "./fresh-document.js";
-import { CODE_ACTIVE_AFTER_RUN_MAX_MS, ISOLATE_SCRIPTS, PAUSE_BEFORE_NEXT_REALM_MS } from "./harness.js";
+import { CODE_ACTIVE_AFTER_RUN_MAX_MS, ISOLATE_HARNESS_SCRIPTS, PAUSE_BEFORE_NEXT_REALM_MS } from "./harness.js";
 import type { ThreadUseAfterRun } from "./in-page/messages.js";
 import { splitFirstWord } from "./long-text.js";
 import type { Sandbox, SandboxOptions } from "./sandbox.js";
@@ -24,7 +24,7 @@ export interface IsolateKind {
 }
 
 const NO_NETWORK_KIND: IsolateKind = {
-  harnessScripts: ISOLATE_SCRIPTS,
+  harnessScripts: ISOLATE_HARNESS_SCRIPTS,
   policy: "worker-src data:",
   // With a lower limit, a few runs with a large package would replace the thread, and each new thread compiles the package.
   workerMaxBytes: 48 * 1024 * 1024,

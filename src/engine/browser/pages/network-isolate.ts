@@ -5,13 +5,13 @@ import { PageNetwork } from "../network/run-requests.js";
 import { ServiceCalls } from "../network/service-calls.js";
 import { NO_SERVICE_BASE_URL, type PageRunOutcome, type PageRunRequest } from "../run.js";
 import { NEEDS_OTHER_MODE_ANSWER } from "./answer.js";
-import { NETWORK_ISOLATE_SCRIPTS } from "./harness.js";
+import { NETWORK_ISOLATE_HARNESS_SCRIPTS } from "./harness.js";
 import { Isolate, type IsolateKind } from "./isolate.js";
 import { splitFirstWord } from "./long-text.js";
 import type { SandboxOptions } from "./sandbox.js";
 
 const NETWORK_KIND: IsolateKind = {
-  harnessScripts: NETWORK_ISOLATE_SCRIPTS,
+  harnessScripts: NETWORK_ISOLATE_HARNESS_SCRIPTS,
   // WebSockets are not allowed, because they would bypass the request guard.
   policy: "worker-src blob:; connect-src http: https: data: blob:",
   // Low, because a large heap makes garbage collections likely, which can crash a page while code runs (chromium-flags.ts).

@@ -9,7 +9,7 @@ import {
   hasOverflowedStack,
   type PageRunOutcome,
   type PageRunRequest,
-  type SandboxMode,
+  type EvaluationMode,
 } from "../run.js";
 import { FAILED_LAUNCH_STATUS } from "../watch/launches.js";
 import { parsePageAnswer } from "./answer.js";
@@ -31,7 +31,7 @@ const LOSS_REPORT_TIMEOUT_MS = 100;
 const CRASH_CAUSE_POLL_MS = 25;
 const FOLLOW_UP_MAX_PAUSE_MS = 20;
 
-const SANDBOX_BY_MODE: Readonly<Record<SandboxMode, new (options: SandboxOptions) => Sandbox>> = {
+const SANDBOX_BY_MODE: Readonly<Record<EvaluationMode, new (options: SandboxOptions) => Sandbox>> = {
   isolate: Isolate,
   "network-isolate": NetworkIsolate,
   document: DocumentSandbox,
@@ -52,7 +52,7 @@ export class Page {
   private readonly earlyCrashedTargetIds = new Set<string>();
   private contextId = "";
   private sandbox!: Sandbox;
-  private mode: SandboxMode | null = null;
+  private mode: EvaluationMode | null = null;
   private onLost: (() => void) | null = null;
   private onIdleLoss: (() => void) | null = null;
   private print: ((payload: string) => void) | null = null;
@@ -228,7 +228,7 @@ export class Page {
   }
 
   /** Call it once for each page. Returns false if the page must be discarded. */
-  async setUp(origin: string, mode: SandboxMode): Promise<boolean> {
+  async setUp(origin: string, mode: EvaluationMode): Promise<boolean> {
     const { connection, session, contextId, targetId, proxyPort } = this;
     const markLost = (loss: PageLossReason) => this.lose(loss);
     const print = (payload: string) => this.printLine(payload);

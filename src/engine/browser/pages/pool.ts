@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { runInBackground } from "../../../background.js";
 import type { Chromium } from "../browser-source.js";
 import type { ProxyPort } from "../network/proxy-port.js";
-import type { SandboxMode } from "../run.js";
+import type { EvaluationMode } from "../run.js";
 import { PAUSE_BEFORE_NEXT_REALM_MS } from "./harness.js";
 import type { PageLossReason } from "./loss.js";
 import { Page } from "./page.js";
@@ -44,7 +44,7 @@ interface PagePoolOptions {
 export interface PageKey {
   key: string;
   origin: string;
-  mode: SandboxMode;
+  mode: EvaluationMode;
 }
 
 interface KeyPages {

@@ -113,7 +113,7 @@ export function readActionTestFiles(folder: string, test: string, read: ReadProj
 }
 
 /** Reverse of `readActionSourceFiles`. @param readProject reads the files that already exist in the project */
-export function toProjectPaths(
+export function mapSourceFilesToProjectPaths(
   folder: string,
   files: Readonly<Record<string, string>>,
   readProject: ReadProjectFile,

@@ -7,13 +7,13 @@ import type { StoredScripts } from "../packages/kept-scripts.js";
 import type { Manifests } from "./manifests.js";
 
 /** Returns the text of svc.d.ts for an app. @throws the errors of `Manifests.get` */
-export type AppTypesGenerator = (appId: number, reserve?: Parameters<Manifests["get"]>[1]) => Promise<string>;
+export type GenerateAppDeclarations = (appId: number, reserve?: Parameters<Manifests["get"]>[1]) => Promise<string>;
 
-export function createAppTypesGenerator(options: {
+export function createAppDeclarationsGenerator(options: {
   manifests: Pick<Manifests, "get">;
   scripts: Pick<StoredScripts, "draftDeclarations">;
   readClientDeclarations: () => Promise<string>;
-}): AppTypesGenerator {
+}): GenerateAppDeclarations {
   const { manifests, scripts, readClientDeclarations: readClient } = options;
   return async (appId, reserve) => {
     const { manifest } = await manifests.get(appId, reserve);
