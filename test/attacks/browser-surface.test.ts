@@ -6,7 +6,7 @@ import {
   FORBIDDEN_BROWSER_FEATURES,
   FORBIDDEN_GLOBAL_MEMBERS,
 } from "../../src/engine/browser/pages/document-policy.js";
-import { modeHasNetwork, EVALUATION_MODES, type EvaluationMode } from "../../src/engine/browser/run.js";
+import { EVALUATION_MODES, type EvaluationMode, modeHasNetwork } from "../../src/engine/browser/run.js";
 import { resultOf, sharedBrowsers } from "../engine/browser/support.js";
 import { walkSurface } from "./browser-walk.js";
 

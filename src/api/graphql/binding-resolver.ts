@@ -30,7 +30,10 @@ export class SecretBindingResolver {
   ) {}
 
   @Query(() => SecretBindingsType, { description: "Returns the app's secret bindings, without values." })
-  async secretBindings(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<BindingsWithUpdateTime> {
+  async secretBindings(
+    @Ctx() context: RequestContext,
+    @AppIdArgument() appId: number,
+  ): Promise<BindingsWithUpdateTime> {
     await this.accessChecks.requireAppAccess(context, "readSecretBindings", appId);
     return this.service.list(appId);
   }

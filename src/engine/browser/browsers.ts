@@ -9,14 +9,14 @@ import type { PageKey } from "./pages/pool.js";
 import { type BrowserSandboxState, waitForBrowserSandboxState } from "./processes/sandbox-proof.js";
 import {
   createFailedPageRunOutcome,
+  EVALUATION_MODES,
+  type EvaluationMode,
   hasOverflowedStack,
   modeHasNetwork,
   type PageRunOutcome,
   type PageRunRequest,
   type PageScript,
   type RunFailureCause,
-  EVALUATION_MODES,
-  type EvaluationMode,
 } from "./run.js";
 import { BrowserSupervisor, type BrowserSupervisorOptions, type SupervisedBrowser } from "./supervisor.js";
 import { RecentTrialFailures, TrialRunner, type TrialTargetMode } from "./trials.js";

@@ -3,11 +3,11 @@ import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import {
   type ConsoleLine,
+  type EvaluationMode,
   hasOverflowedStack,
   type PageRunOutcome,
   type PageRunRequest,
   type PageScript,
-  type EvaluationMode,
 } from "./run.js";
 
 const CODE_SET_APPS_MAX = 1_000;

@@ -3,10 +3,10 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import { type Db, isDatabaseUnavailable, isInvalidDataError, queryPreparedRows, rows } from "../../data/database.js";
 import {
+  type EvaluationMode,
   modeHasNetwork,
   type PageRunOutcome,
   type PageRunRequest,
-  type EvaluationMode,
 } from "../../engine/browser/run.js";
 import type { ServiceRequestSender } from "../../engine/service-requests.js";
 import { createSourcePositionMapper } from "../../engine/source-positions.js";

@@ -117,7 +117,9 @@ export class SecretValueReader {
   async refuseTooMany(executor: SqlClient, appId: number, keys: readonly string[]): Promise<void> {
     if (keys.every((key) => getSettingTier(key) === "public")) return;
     const { entries } = await this.read(appId, undefined, executor);
-    const secretFault = findSecretLimitFault(entries.flatMap(([name, value]) => findSecretsInSettingValue(name, value)));
+    const secretFault = findSecretLimitFault(
+      entries.flatMap(([name, value]) => findSecretsInSettingValue(name, value)),
+    );
     if (secretFault === null) return;
     const settingSize = measureSecrets(
       entries.flatMap(([n, value]) => (keys.includes(n) ? findSecretsInSettingValue(n, value) : [])),

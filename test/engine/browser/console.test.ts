@@ -1,7 +1,7 @@
 /** Checks that a run's console prints the same in every mode and in a worker: values, format specifiers, counts and timers. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { type PageRunRequest, EVALUATION_MODES } from "../../../src/engine/browser/run.js";
+import { EVALUATION_MODES, type PageRunRequest } from "../../../src/engine/browser/run.js";
 import { resultOf, sharedBrowsers } from "./support.js";
 
 const VALUES: [expression: string, text: string][] = [

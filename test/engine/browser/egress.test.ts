@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { networkInterfaces } from "node:os";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { modeHasNetwork, EVALUATION_MODES, type EvaluationMode } from "../../../src/engine/browser/run.js";
+import { EVALUATION_MODES, type EvaluationMode, modeHasNetwork } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { sampleOf } from "../../harness/samples.js";
 import { resultOf, runOf, sharedBrowsers } from "./support.js";

@@ -11,9 +11,9 @@ import { computeCodeNeedsFromGlobals } from "../../../src/engine/browser/mode.js
 import { CODE_ACTIVE_AFTER_RUN_MAX_MS } from "../../../src/engine/browser/pages/harness.js";
 import {
   type ConsoleLine,
+  type EvaluationMode,
   modeHasNetwork,
   type PageScript,
-  type EvaluationMode,
 } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { longTest, sampleOf } from "../../harness/samples.js";

@@ -1,7 +1,7 @@
 /** Tests that every run starts in a fresh document. Nothing of an earlier run remains, with the same or another isolation key. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { modeHasNetwork, EVALUATION_MODES } from "../../../src/engine/browser/run.js";
+import { EVALUATION_MODES, modeHasNetwork } from "../../../src/engine/browser/run.js";
 import { sampleOf } from "../../harness/samples.js";
 import { until } from "../../harness/until.js";
 import { type ReachableHost, reachableHost } from "./host.js";

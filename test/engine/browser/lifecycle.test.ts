@@ -9,7 +9,7 @@ import { expect } from "chai";
 import pino from "pino";
 import { BROWSER_START_TIMEOUT_MS } from "../../../src/engine/browser/browser-source.js";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { type PageRunRequest, EVALUATION_MODES } from "../../../src/engine/browser/run.js";
+import { EVALUATION_MODES, type PageRunRequest } from "../../../src/engine/browser/run.js";
 import { longTest, sampleOf } from "../../harness/samples.js";
 import { until } from "../../harness/until.js";
 import { groupMembers, largestRenderer, runWhileRenderersDie, startHangingRun } from "./process-group.js";

@@ -11,7 +11,7 @@ import type { Chromium } from "../../../src/engine/browser/browser-source.js";
 import { Page } from "../../../src/engine/browser/pages/page.js";
 import { PagePool } from "../../../src/engine/browser/pages/pool.js";
 import { startChromium } from "../../../src/engine/browser/processes/chromium.js";
-import { modeHasNetwork, EVALUATION_MODES, type EvaluationMode } from "../../../src/engine/browser/run.js";
+import { EVALUATION_MODES, type EvaluationMode, modeHasNetwork } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { chromePath } from "../../harness/remote-chromium.js";
 import { longTest, sampleOf } from "../../harness/samples.js";

@@ -6,7 +6,7 @@ import { createServer, type Server } from "node:http";
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from "node:net";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { modeHasNetwork, EVALUATION_MODES } from "../../../src/engine/browser/run.js";
+import { EVALUATION_MODES, modeHasNetwork } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { sampleOf } from "../../harness/samples.js";
 import { failureOf, resultOf, sharedBrowsers } from "./support.js";

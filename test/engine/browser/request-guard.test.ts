@@ -7,7 +7,7 @@ import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import type { ProxyPort } from "../../../src/engine/browser/network/proxy-port.js";
-import { modeHasNetwork, type PageRunRequest, EVALUATION_MODES } from "../../../src/engine/browser/run.js";
+import { EVALUATION_MODES, modeHasNetwork, type PageRunRequest } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { SecretScan } from "../../../src/engine/secret-scan/scan.js";
 import { sampleOf } from "../../harness/samples.js";

@@ -1,7 +1,7 @@
 /** Tests a single run: the values that its code gets, and its result or error. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { type PageRunRequest, EVALUATION_MODES } from "../../../src/engine/browser/run.js";
+import { EVALUATION_MODES, type PageRunRequest } from "../../../src/engine/browser/run.js";
 import { type RemoteChromium, startRemoteChromium } from "../../harness/remote-chromium.js";
 import { longTest, sampleOf } from "../../harness/samples.js";
 import { createRemoteSource, failureOf, resultOf, testBrowsers } from "./support.js";

@@ -13,9 +13,9 @@ import { createStandInDefiner } from "../../../src/engine/browser/pages/in-page/
 import { createLocalBrowserSource } from "../../../src/engine/browser/processes/local-browser.js";
 import {
   createFailedPageRunOutcome,
+  type EvaluationMode,
   type PageRunRequest,
   type RunFailureCause,
-  type EvaluationMode,
 } from "../../../src/engine/browser/run.js";
 import { RecentTrialFailures, TrialRunner } from "../../../src/engine/browser/trials.js";
 import { chromePath } from "../../harness/remote-chromium.js";

@@ -6,10 +6,10 @@ import { runInBackground } from "../../../background.js";
 import type { ProxyPort } from "../network/proxy-port.js";
 import {
   createFailedPageRunOutcome,
+  type EvaluationMode,
   hasOverflowedStack,
   type PageRunOutcome,
   type PageRunRequest,
-  type EvaluationMode,
 } from "../run.js";
 import { FAILED_LAUNCH_STATUS } from "../watch/launches.js";
 import { parsePageAnswer } from "./answer.js";
