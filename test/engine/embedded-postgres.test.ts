@@ -1,6 +1,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { Client } from "pg";
 import { type Logger, pino } from "pino";
 import { findRunningEmbeddedPostgres, startEmbeddedPostgres } from "../../src/engine/embedded-postgres.js";
 import { isRunning, postmasterPid, query, usePostgresOwners } from "../harness/postgres-owners.js";
@@ -69,5 +70,27 @@ describe("the embedded PostgreSQL", () => {
     await until(() => lines.filter((line) => line.includes('"severity":"ERROR"')).length === 3);
     await postgres.stop();
     expect(lines.join("")).to.include('"sqlState":"23505"').and.not.include("hush");
+  });
+
+  it("waits at a stop for a client that is about to close its connection, and logs no warning", async () => {
+    const warnings: string[] = [];
+    const log: Logger = pino({ level: "warn" }, { write: (line: string) => void warnings.push(line) });
+    const postgres = await startEmbeddedPostgres({ dataDir: cluster.dataDir, log });
+    const client = new Client({ connectionString: postgres.url });
+    await client.connect();
+    await Promise.all([client.query("SELECT pg_sleep(0.3)").finally(() => client.end()), postgres.stop()]);
+    expect(warnings).to.deep.equal([]);
+  });
+
+  it("stops although a client keeps its connection", async () => {
+    const postgres = await startEmbeddedPostgres({ dataDir: cluster.dataDir, log: silent });
+    const pid = postmasterPid(cluster.dataDir);
+    const client = new Client({ connectionString: postgres.url });
+    const errors: Error[] = [];
+    client.on("error", (error) => errors.push(error));
+    await client.connect();
+    await postgres.stop();
+    expect(isRunning(pid)).to.equal(false);
+    await until(() => errors.length > 0);
   });
 });

@@ -14,6 +14,8 @@ import { createPostgresServerLog, POSTGRES_LOG_SETTINGS } from "./server-log.js"
 import { startPostgresWatchdog } from "./watchdog.js";
 
 const READY_TIMEOUT_MS = 120_000;
+/** Time in which the server processes of closed connections end. SIGINT would interrupt them, and each would log a warning. */
+const SMART_STOP_TIMEOUT_MS = 1_000;
 const FAST_STOP_TIMEOUT_MS = 20_000;
 const IMMEDIATE_STOP_TIMEOUT_MS = 10_000;
 const START_ATTEMPTS = 40;
@@ -41,9 +43,13 @@ export function readPostmasterPidFile(clusterDir: string): { pid: number; port: 
   }
 }
 
-/** SIGINT rolls back transactions and writes a checkpoint. If this takes too long, SIGQUIT ends the server at once; no commit is lost. */
+/**
+ * SIGTERM waits for the clients. SIGINT ends their transactions and writes a checkpoint. If this takes too long, SIGQUIT ends the server at
+ * once; no commit is lost.
+ */
 async function stopServer(pid: number): Promise<void> {
   for (const [signal, limit] of [
+    ["SIGTERM", SMART_STOP_TIMEOUT_MS],
     ["SIGINT", FAST_STOP_TIMEOUT_MS],
     ["SIGQUIT", IMMEDIATE_STOP_TIMEOUT_MS],
   ] as const) {
