@@ -269,7 +269,9 @@ export function createSocketServer({
         const operation = extra.operations.beginOperation();
         if (extra.operations.count > SUBSCRIPTIONS_PER_SOCKET_MAX) {
           return [
-            new GraphQLError(`a websocket can have at most ${SUBSCRIPTIONS_PER_SOCKET_MAX} open GraphQL subscriptions`),
+            new GraphQLError(
+              `a websocket can have at most ${SUBSCRIPTIONS_PER_SOCKET_MAX} GraphQL operations in progress`,
+            ),
           ];
         }
         // `limiter` rejects only if the websocket has closed while the operation waited.

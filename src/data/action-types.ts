@@ -63,7 +63,10 @@ export type HttpAuth =
       timestampHeader?: string;
     };
 
-/** Requests that an `http` trigger accepts. Each accepted request starts the action. */
+/**
+ * Requests that an `http` trigger accepts. An accepted request starts the action, unless it repeats an event and gets the response of the
+ * earlier run.
+ */
 export interface HttpWhere {
   method?: HttpMethod;
   /** Path of one to eight segments. A segment such as `:name` matches any segment of a request's path. */

@@ -43,7 +43,10 @@ export function parseNewPassphrase(value: unknown): string {
 /** Returns a passphrase in Unicode form NFC, in which it was hashed. Does not check its strength. @throws REQUEST_INVALID */
 export function normalizePassphrase(value: unknown): string {
   if (typeof value !== "string" || value === "" || !value.isWellFormed()) {
-    throw new ActionError("REQUEST_INVALID", `passphrase must be a text (got ${describeType(value)})`);
+    throw new ActionError(
+      "REQUEST_INVALID",
+      `passphrase must be a text of at least one character, without lone surrogates (got ${value === "" ? "an empty text" : describeType(value)})`,
+    );
   }
   if (value.length <= PASSPHRASE_MAX_CHARACTERS) return value.normalize("NFC");
   throw new ActionError(

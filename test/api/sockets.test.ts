@@ -238,7 +238,7 @@ describe("the websocket", () => {
     const { type, id, payload } = await next();
     expect({ type, id }).to.deep.equal({ type: "error", id: "101" });
     expect(payload[0].extensions.status).to.equal("REQUEST_INVALID");
-    expect(payload[0].message).to.contain("at most 100 open GraphQL subscriptions");
+    expect(payload[0].message).to.contain("at most 100 GraphQL operations in progress");
     socket.close();
     await closed;
   });
@@ -265,7 +265,7 @@ describe("the websocket", () => {
       send({ id: "more", type: "subscribe", payload: { query: "{ __typename }" } });
       const { type, id, payload } = await next();
       expect({ type, id }).to.deep.equal({ type: "error", id: "more" });
-      expect(payload[0].message).to.contain("at most 100 open GraphQL subscriptions");
+      expect(payload[0].message).to.contain("at most 100 GraphQL operations in progress");
     });
     const answerTo = async (id: string) => {
       send({ id, type: "subscribe", payload: { query: "{ __typename }" } });

@@ -1,4 +1,7 @@
-/** Tests rate limits in real time: two processes, and 1,000 calls of each class across the boundary of a window. Takes about 75 seconds. */
+/**
+ * Tests the rate limits of the classes `manage`, `run` and `publish` in real time: two processes, and 1,000 calls of each of these classes
+ * across the boundary of a window. Takes about 75 seconds.
+ */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";

@@ -5,6 +5,7 @@ import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
+import { checkEndlessSearch } from "./endless-runs.js";
 import { chooseColumns, chooseColumnsInMediumWindow } from "./runs-columns.js";
 import { BOOKING_CODE, checkCharts, ENDLESS_CODE, listedLinks, waitForChart, waitForLinks } from "./runs-samples.js";
 import { checkUnlistedSchedule, insertSkippedTick, pauseSchedules, SCHEDULED_ACTION } from "./schedule-pauses.js";
@@ -97,13 +98,11 @@ describe("runs in Studio", () => {
 
   longTest("are cancelled, those in the list that have not ended, after a question", async () => {
     const runId = await startRun("busy");
-    await open("runs?state=running");
-    await waitForRuns(runId);
+    await open("runs?state=running").then(() => waitForRuns(runId));
     await studio.button("Cancel this run");
     await studio.button("Cancel them", "//dialog");
     await page.waitForFunction('/1 run cancelled/.test(document.querySelector(".runs-count").textContent)');
-    await waitForEnd(runId);
-    await open("runs");
+    await waitForEnd(runId).then(() => open("runs"));
     await page.waitForSelector(`.run-row.cancelled a[href="${hrefOf(runId)}"]`);
   });
 
@@ -158,6 +157,10 @@ describe("runs in Studio", () => {
     await waitForChart(page, 1, 0);
     await studio.button("Clear filters");
     await waitForRuns(runIds["bad"]!, runIds["good"]!);
+  });
+
+  it("are searched in ten older pages without a match, then only if the person asks", async () => {
+    await checkEndlessSearch(page, studio, () => open("runs?search=12A"));
   });
 
   it("lead back to the list with its filters", async () => {

@@ -124,7 +124,7 @@ export class AppUserVerification {
     if (address !== null && by === "sms" && rules.secondFactor) {
       throw new ActionError(
         "REQUEST_INVALID",
-        "this app uses text messages as the second factor; sign in with a password before you request a code",
+        "this app uses text messages as the second factor; sign in with a password or a code by e-mail before you request a code by text message",
       );
     }
     const source = await this.options.sources.find(appId, parseReference(rules.dataSource));

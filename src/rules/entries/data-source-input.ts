@@ -7,7 +7,7 @@ import { createFlatShape, refuseUnknownFields, type Shape } from "../unknown-fie
 import { ACCESS_RULE_SHAPE, type EntryAccessRule, parseAccessRules } from "./access-rules.js";
 import { parseColumnNames } from "./columns.js";
 import { type EntryData, parseEntryData, parseEntryList } from "./entry-input.js";
-import { type EntryHook, getHookShape, parseHooks } from "./hooks.js";
+import { type EntryHook, getAllowedHookFields, parseHooks } from "./hooks.js";
 
 const NAME_MAX_CHARACTERS = 255;
 const FIELD_NAMES = ["name", "columns", "accessRules", "hooks", "indexes", "isUsers"] as const;
@@ -15,7 +15,7 @@ type DataSourceField = (typeof FIELD_NAMES)[number];
 
 const READ_ONLY = ["id", "appId", "organizationId", "createdAt", "updatedAt"];
 const CHANGE_SHAPE: Shape = {
-  fields: { ...createFlatShape(FIELD_NAMES).fields, accessRules: [ACCESS_RULE_SHAPE], hooks: [getHookShape] },
+  fields: { ...createFlatShape(FIELD_NAMES).fields, accessRules: [ACCESS_RULE_SHAPE], hooks: [getAllowedHookFields] },
   readOnly: READ_ONLY,
 };
 const NEW_DATA_SOURCE_SHAPE: Shape = { ...CHANGE_SHAPE, fields: { ...CHANGE_SHAPE.fields, entries: null } };

@@ -31,7 +31,8 @@ export type EntryHook = ColumnOperationsHook | SendingHook;
 
 const OPERATIONS_SHAPE = createFlatShape(["type", "runOn", "fields"]);
 
-export const getHookShape = (hook: Record<string, unknown>): Shape =>
+/** Returns the allowed fields of a hook, which depend on its `type`. */
+export const getAllowedHookFields = (hook: Record<string, unknown>): Shape =>
   SENDING_HOOK_TYPES.includes(hook["type"] as string)
     ? createSendingHookShape(hook["type"] as SendingHook["type"])
     : OPERATIONS_SHAPE;

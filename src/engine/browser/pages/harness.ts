@@ -28,7 +28,7 @@ import { createWorkerTimers } from "./in-page/host-timers.js";
 import { createScriptCache } from "./in-page/page-texts.js";
 import { createRealmErrorFactory } from "./in-page/realm-faults.js";
 import { createRealmHarness } from "./in-page/realm-harness.js";
-import { createRealmPlatform } from "./in-page/realm-platform.js";
+import { createRealmPlatformInstaller } from "./in-page/realm-platform.js";
 import { createRealmValueEncoder } from "./in-page/realm-rows.js";
 import { createRealmAbortSignals } from "./in-page/realm-signals.js";
 import { createRealmTimers } from "./in-page/realm-timers.js";
@@ -131,7 +131,7 @@ function createIsolateHarnessScripts(
 ): { page: string; worker: string } {
   const ifNetwork = (source: string) => (hasNetwork ? source : "null");
   const realmPlatformSource = createCallCode(
-    createRealmPlatform,
+    createRealmPlatformInstaller,
     createCallCode(createRealmAbortSignals),
     createRealmValueEncoder.toString(),
     createCallCode(createRealmTimers),

@@ -10,7 +10,13 @@ export interface DocsPage {
 
 async function readMainElement(path: string): Promise<HTMLElement> {
   const response = await fetch(resolveServiceUrl(path));
-  if (!response.ok) throw new ApiError("NOT_FOUND", `the documentation has no page ${path}`);
+  if (response.status === 404) throw new ApiError("NOT_FOUND", `the documentation has no page ${path}`);
+  if (!response.ok) {
+    throw new ApiError(
+      "INTERNAL_ERROR",
+      `the documentation page ${path} cannot be read (HTTP status ${response.status})`,
+    );
+  }
   const main = new DOMParser().parseFromString(await response.text(), "text/html").querySelector("main");
   if (!main) throw new ApiError("INTERNAL_ERROR", `the documentation page ${path} has no content`);
   return main;

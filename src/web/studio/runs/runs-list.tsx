@@ -70,7 +70,7 @@ function useElementHeight(element: RefObject<HTMLElement | null>): number {
 }
 
 export function RunsList({ runList, appId, filters, columns, children }: RunsListProps) {
-  const { runs, total, hasMore, isLoading, loadMore, cancelRun } = runList;
+  const { runs, total, hasMore, isPaused, isLoading, loadMore, cancelRun } = runList;
   const scrollBox = useRef<HTMLElement>(null);
   const aboveList = useRef<HTMLDivElement>(null);
   const scrollMargin = useElementHeight(aboveList);
@@ -89,8 +89,8 @@ export function RunsList({ runList, appId, filters, columns, children }: RunsLis
   const rows = virtual.getVirtualItems();
   const last = rows.at(-1)?.index ?? -1;
   useEffect(() => {
-    if (hasMore && !isLoading && count > 0 && last >= count - PREFETCH_ROWS) loadMore();
-  }, [hasMore, isLoading, count, last, loadMore]);
+    if (hasMore && !isPaused && !isLoading && count > 0 && last >= count - PREFETCH_ROWS) loadMore();
+  }, [hasMore, isPaused, isLoading, count, last, loadMore]);
   return (
     <section
       ref={scrollBox}

@@ -13,7 +13,8 @@ import { parseTimeRange, type RunsUrlQuery, toRunsFilter } from "./runs-query.js
 import { useRunColumns } from "./use-columns.js";
 import { type RunListState, useRuns } from "./use-runs.js";
 
-function RunsCount({ runsFound: { runs, total, hasMore, isLoading, loadMore, fault } }: { runsFound: RunListState }) {
+function RunsCount({ runsFound }: { runsFound: RunListState }) {
+  const { runs, total, hasMore, isPaused, isLoading, loadMore, fault } = runsFound;
   if (!runs || !total) return fault ? null : <p className="hint">Loading…</p>;
   const orMoreText = total.isExact ? "" : " or more";
   return (
@@ -21,7 +22,7 @@ function RunsCount({ runsFound: { runs, total, hasMore, isLoading, loadMore, fau
       {total.count === 0 && !hasMore
         ? ""
         : `${Math.max(total.count, runs.length).toLocaleString("en")}${orMoreText} found`}
-      {runs.length === 0 && hasMore && !isLoading && (
+      {(isPaused || (runs.length === 0 && hasMore)) && !isLoading && (
         <button type="button" className="link" onClick={loadMore}>
           Look through older runs
         </button>

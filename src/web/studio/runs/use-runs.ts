@@ -14,7 +14,7 @@ const RELOAD_DELAY_MS = 400;
 const UNFINISHED_REFRESH_INTERVAL_MS = 3_000;
 /** Interval between reads while all listed runs have ended, because the service sends no event for a new run. Not for text searches. */
 const REFRESH_INTERVAL_MS = 5_000;
-/** Number of consecutive pages without a matching run after which a search stops until the person continues it. */
+/** Number of consecutive pages without a matching run after which a search pauses until the person continues it. */
 const MAX_EMPTY_PAGES = 10;
 
 export type RunsFilter = Omit<FindRunsQueryVariables, "appId" | "before" | "limit">;
@@ -25,6 +25,8 @@ export interface RunListState {
   total: { count: number; isExact: boolean } | null;
   /** True if the service has older runs that match the filter. */
   hasMore: boolean;
+  /** True if the search paused after MAX_EMPTY_PAGES pages without a matching run. */
+  isPaused: boolean;
   isLoading: boolean;
   fault: ApiError | null;
   loadMore(): void;
@@ -57,6 +59,7 @@ export function useRuns({
   const [runs, setRuns] = useState<RunRow[] | null>(null);
   const [total, setTotal] = useState<RunListState["total"]>(null);
   const [next, setNext] = useState<number | null>(null);
+  const [isPaused, setPaused] = useState(false);
   const [isLoading, setLoading] = useState(false);
   const [fault, setFault] = useState<ApiError | null>(null);
   const key = JSON.stringify(filter);
@@ -91,6 +94,7 @@ export function useRuns({
           setNext(runsPage.pagination.nextBefore);
           setFault(null);
           from = runsPage.pagination.nextBefore;
+          setPaused(runsPage.runs.length === 0 && from !== null && left === 1);
           if (runsPage.runs.length > 0 || from === null) break;
         }
       } catch (error) {
@@ -112,6 +116,7 @@ export function useRuns({
     setRuns(null);
     setTotal(null);
     setNext(null);
+    setPaused(false);
     void load(null, turn.current);
   }, [load]);
 
@@ -156,5 +161,5 @@ export function useRuns({
     },
     [api, appId, refresh],
   );
-  return { runs, total, hasMore: next !== null, isLoading, fault, loadMore, cancelRun: cancel };
+  return { runs, total, hasMore: next !== null, isPaused, isLoading, fault, loadMore, cancelRun: cancel };
 }

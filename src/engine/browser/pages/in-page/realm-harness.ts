@@ -4,7 +4,7 @@ import type { CodeFromTextRestriction } from "./code-of-text.js";
 import type { HarnessCore } from "./core.js";
 import type { WorkerObjectHandle } from "./host-platform.js";
 import type { IsolateMessage } from "./messages.js";
-import type { RealmPlatform } from "./realm-platform.js";
+import type { InstallRealmPlatform } from "./realm-platform.js";
 import type { RunServiceCalls } from "./service-calls.js";
 import type { DefineStandIns } from "./stand-ins.js";
 
@@ -19,7 +19,7 @@ export function createRealmHarness(
   core: HarnessCore,
   restrictCodeOfText: CodeFromTextRestriction,
   defineStandIns: DefineStandIns,
-  installPlatform: RealmPlatform | null,
+  installPlatform: InstallRealmPlatform | null,
   calls: RunServiceCalls | null,
   serviceGlobal: string,
   globals: readonly string[],

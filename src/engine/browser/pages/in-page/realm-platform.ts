@@ -15,10 +15,10 @@ interface Call {
   signal?: object | undefined;
 }
 
-export type RealmPlatform = ReturnType<typeof createRealmPlatform>;
+export type InstallRealmPlatform = ReturnType<typeof createRealmPlatformInstaller>;
 
 /** The browser evaluates this function's source text. The function stores the globals it uses, because the action may replace them. */
-export function createRealmPlatform(
+export function createRealmPlatformInstaller(
   signals: RealmAbortSignals,
   createRows: (signals: RealmAbortSignals) => RealmValueEncoder,
   timersOf: RealmTimers,
