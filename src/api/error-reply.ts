@@ -25,7 +25,10 @@ function createErrorBody({ status, message, details }: ActionError): ErrorBody {
 function convertFastifyError(error: FastifyError): ActionError | null {
   if (error.code === "FST_ERR_CTP_BODY_TOO_LARGE") return new ActionError("PAYLOAD_TOO_LARGE");
   if (error.code === "FST_ERR_CTP_INVALID_MEDIA_TYPE") {
-    return new ActionError("REQUEST_INVALID", "the body must be JSON, with Content-Type: application/json");
+    return new ActionError(
+      "REQUEST_INVALID",
+      "the Content-Type of the request is not valid, or this route does not accept it",
+    );
   }
   if (error.code === "FST_ERR_BAD_URL") {
     return new ActionError(

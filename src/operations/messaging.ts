@@ -14,7 +14,7 @@ import type { DataSourceModules } from "./data-sources/store.js";
 import { AppUserVerification } from "./data-sources/verification.js";
 import { createNotificationModules } from "./notifications/notify.js";
 import type { ProcessDependencies } from "./process-dependencies.js";
-import type { LogEvents } from "./records/log-events.js";
+import type { LogEventStore } from "./records/log-events.js";
 import type { ReceivedDataLimiter } from "./records/received-data-limiter.js";
 import { Settings } from "./settings/settings.js";
 
@@ -24,7 +24,7 @@ export function createMessagingAndNotificationModules(
     settings: Settings;
     store: DataSourceModules;
     scannerCache: SecretScannerCache;
-    logEvents: LogEvents;
+    logEvents: LogEventStore;
     receivedDataLimiter: ReceivedDataLimiter;
     userChanged: (caller: Caller, appId: number) => Promise<void>;
     processId: string;

@@ -47,7 +47,7 @@ import { createPackageProbe } from "./packages/package-probe.js";
 import { DependencyResolver } from "./packages/packages.js";
 import type { ProcessDependencies } from "./process-dependencies.js";
 import { type ListAuditLog, listAuditEntries } from "./records/audit.js";
-import { LogEvents } from "./records/log-events.js";
+import { LogEventStore } from "./records/log-events.js";
 import { QueueLimits, type RunQueueBounds } from "./records/queue-limits.js";
 import { ReceivedDataLimiter } from "./records/received-data-limiter.js";
 import type { RunSearch } from "./records/run-words.js";
@@ -130,7 +130,7 @@ function createTriggerModules(
     schedule: Scheduler;
     runs: Runs;
     runWords: RunSearch;
-    logEvents: LogEvents;
+    logEvents: LogEventStore;
   },
 ) {
   const { defaultTimezone } = config;
@@ -245,7 +245,7 @@ export async function createOperations(processDependencies: ProcessDependencies)
   const { credentials, accessChecks, people } = access;
   const receivedDataLimiter = new ReceivedDataLimiter({ quotaBytes: config.intakeQuotaMb * 2 ** 20, diskSpace });
   const queueLimits = new QueueLimits(db, queueBoundsFromConfig(config));
-  const logEvents = new LogEvents({ db, queueLimits, receivedDataLimiter });
+  const logEvents = new LogEventStore({ db, queueLimits, receivedDataLimiter });
   const ofEvents = { logEvents, receivedDataLimiter };
   const ring = createKeyRing({ keys: config.settingsKeys, path: getSettingsKeyFilePath(config.dataDir) });
   const dataKeys = new DataKeys({ db, ring });

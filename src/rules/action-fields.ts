@@ -2,7 +2,7 @@
 import { ACTION_DESCRIPTION_MAX_CHARACTERS, ACTION_NAME_MAX_CHARACTERS } from "../limits.js";
 import { countCharacters, describeValue, findUnstorableCharacter } from "./describe-value.js";
 import { findFrequencyFault, findTimezoneFault } from "./schedule.js";
-import { ENVIRONMENTS, isEnvironment } from "./trigger-input.js";
+import { ENVIRONMENTS, isActionEnvironment } from "./trigger-input.js";
 
 /** Returns the reason why the code is invalid, or null if it is valid. If `dependencies` is null, missing dependencies are not reported. */
 export type CheckActionCode = (code: string, dependencies: readonly string[] | null) => string | null;
@@ -66,7 +66,7 @@ export function findActiveFault(active: unknown): string | null {
 }
 
 export function findEnvironmentFault(environment: unknown): string | null {
-  if (isEnvironment(environment)) return null;
+  if (isActionEnvironment(environment)) return null;
   return `environment must be one of ${ENVIRONMENTS.join(", ")} (got ${describeValue(environment)})`;
 }
 

@@ -1,9 +1,10 @@
 /** Converts an action's code to the script that a browser loads. Imports nothing, because the browser executes this file too. */
 
-/** Name of the registry of compiled actions: `globalThis[Symbol.for(ACTION_REGISTRY_NAME)]` is a Map of `CompiledAction` by action ID. */
+/** Name of the registry of actions in a page: `globalThis[Symbol.for(ACTION_REGISTRY_NAME)]` is a Map of `RegisteredAction` by action ID. */
 export const ACTION_REGISTRY_NAME = "svc.actions";
 
-export interface CompiledAction {
+/** What the script of an action registers when a page executes it. */
+export interface RegisteredAction {
   name: string;
   /** Evaluates the author's code in its own scope, and returns the function `execute` of this code. */
   define(): (context: { payload: object; settings: object }) => Promise<unknown>;

@@ -78,7 +78,7 @@ export function findTriggerTypeFault(value: unknown): string | null {
 
 /** Returns the message of TRIGGER_NOT_ALLOWED if a trigger has a type that the action's environment forbids; otherwise null. */
 export function findForbiddenTriggerFault(value: unknown, environment: unknown): string | null {
-  if (!isEnvironment(environment)) return null;
+  if (!isActionEnvironment(environment)) return null;
   for (const [index, element] of listTriggers(value)) {
     const type = getFieldOrUndefined(element, "trigger");
     if (!isTriggerType(type) || !FORBIDDEN_TRIGGER_TYPES[environment].includes(type)) continue;
@@ -97,7 +97,7 @@ export function toStoredTriggers(value: unknown): Trigger[] {
   });
 }
 
-export function isEnvironment(value: unknown): value is Environment {
+export function isActionEnvironment(value: unknown): value is Environment {
   return (ENVIRONMENTS as readonly unknown[]).includes(value);
 }
 

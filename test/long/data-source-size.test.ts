@@ -16,7 +16,7 @@ import { EntryRightsResolver } from "../../src/operations/data-sources/entry-rig
 import type { DataSourceKey } from "../../src/operations/data-sources/entry-rows.js";
 import { EntryWrites } from "../../src/operations/data-sources/entry-writes.js";
 import { HookMessageBuilder } from "../../src/operations/data-sources/hook-messages.js";
-import { LogEvents } from "../../src/operations/records/log-events.js";
+import { LogEventStore } from "../../src/operations/records/log-events.js";
 import { QueueLimits } from "../../src/operations/records/queue-limits.js";
 import { ReceivedDataLimiter } from "../../src/operations/records/received-data-limiter.js";
 import { UNRESTRICTED_ENTRY_SCOPE } from "../../src/rules/entry-query/options.js";
@@ -112,7 +112,7 @@ describe("a million entries beside a thousand", function () {
     const notifications = { listen: () => undefined, onGap: () => undefined, isHealthy: () => true } as never;
     const changes = new EntryChangeTransactions({
       db: fixture.db,
-      logEvents: new LogEvents({
+      logEvents: new LogEventStore({
         db: fixture.db,
         queueLimits: new QueueLimits(fixture.db, {
           maxRuns: 1_000_000,

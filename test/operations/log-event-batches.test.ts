@@ -8,7 +8,7 @@ import {
   STORE_EVENTS_SQL,
   type StoredLogEvent,
 } from "../../src/operations/records/log-event-statement.js";
-import { LogEvents } from "../../src/operations/records/log-events.js";
+import { LogEventStore } from "../../src/operations/records/log-events.js";
 import { parseLogEvent } from "../../src/rules/log-event-input.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { insertPublishedActions } from "../harness/published-actions.js";
@@ -115,7 +115,7 @@ describe("log events that are stored together", () => {
     const triggers = [{ trigger: "log" as const, where: { type: "many" } }];
     const actions = Array.from({ length: 200 }, (_, at) => ({ name: `many-${at}`, triggers }));
     await insertPublishedActions(db, first, actions);
-    const logEvents = new LogEvents({
+    const logEvents = new LogEventStore({
       db,
       queueLimits: { lastCount: () => ({ share: 100_000, queuedOf: () => 0 }) } as never,
       receivedDataLimiter: { charge: () => {} } as never,

@@ -1,10 +1,10 @@
 import { runInNewContext } from "node:vm";
 import { expect } from "chai";
-import { ACTION_REGISTRY_NAME, type CompiledAction, compileActionScript } from "../../src/rules/compile-script.js";
+import { ACTION_REGISTRY_NAME, compileActionScript, type RegisteredAction } from "../../src/rules/compile-script.js";
 
-function registered(action: { id: number; name: string; code: string }): CompiledAction {
+function registered(action: { id: number; name: string; code: string }): RegisteredAction {
   const registry = runInNewContext(`${compileActionScript(action)};globalThis[Symbol.for("${ACTION_REGISTRY_NAME}")]`);
-  return (registry as Map<number, CompiledAction>).get(action.id)!;
+  return (registry as Map<number, RegisteredAction>).get(action.id)!;
 }
 
 describe("the script compiled from an action's code", () => {
@@ -26,7 +26,7 @@ describe("the script compiled from an action's code", () => {
 
   it("evaluates the code again for each definition, in its own scope", async () => {
     const action = registered({ id: 3, name: "count", code: "let n = 0; const execute = async () => ++n;" });
-    const call = (execute: ReturnType<CompiledAction["define"]>) => execute({ payload: {}, settings: {} });
+    const call = (execute: ReturnType<RegisteredAction["define"]>) => execute({ payload: {}, settings: {} });
     expect([await call(action.define()), await call(action.define())]).to.deep.equal([1, 1]);
   });
 

@@ -176,4 +176,41 @@ describe("messages in actions, pages and Studio", function () {
       "shareURL",
     ]);
   });
+
+  it("a server action cannot open the mail program, in an isolate or a document", async () => {
+    for (const [name, global] of Object.entries({ inIsolate: "1", inDocument: "document.title" })) {
+      const call = "Svc.Communicate.composeEmail().then(() => 'opened', ({ message }) => message)";
+      const body = {
+        ...{ name, active: true, triggers: [{ trigger: "manual" }], dependencies: ["svc-communicate"] },
+        code: `async function execute() { ${global}; return ${call}; }`,
+      };
+      await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body });
+      const ran = await service.rest("POST", `/v3/apps/${service.appId}/actions/${name}/runWithResult`, { body: {} });
+      expect(ran.body.result).to.contain("works only in a page that a user has opened");
+    }
+  });
+
+  it("a page without HTTPS opens the mail program, and explains that it cannot share its URL", async () => {
+    const plain = await browser.newPage();
+    const session = await plain.createCDPSession();
+    const navigations: string[] = [];
+    session.on("Page.frameRequestedNavigation", ({ url }) => void navigations.push(url));
+    await session.send("Page.enable");
+    await plain.setRequestInterception(true);
+    plain.on("request", async (request) => {
+      const { pathname } = new URL(request.url());
+      if (pathname === "/") return request.respond({ contentType: "text/html", body: "<!doctype html>" });
+      const body = await (await fetch(service.url + pathname)).text();
+      return request.respond({ contentType: "text/javascript", body });
+    });
+    await plain.goto("http://plain.example/");
+    for (const script of ["svc", "packages/svc-communicate"]) {
+      await plain.addScriptTag({ url: `/client/${script}.js` });
+    }
+    expect(await plain.evaluate("isSecureContext")).to.equal(false);
+    await plain.evaluate('Svc.Communicate.composeEmail({ to: [{ email: "ann@example.com" }] })');
+    await until(() => navigations.includes("mailto:ann%40example.com"));
+    const refusal = await plain.evaluate("Svc.Communicate.shareURL().catch(({ message }) => message)");
+    expect(refusal).to.equal("Svc.Communicate.shareURL needs a page that was loaded over HTTPS");
+  });
 });

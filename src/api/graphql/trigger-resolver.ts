@@ -5,7 +5,7 @@
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import { ActionError } from "../../errors.js";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
-import type { LogEvent, LogEvents } from "../../operations/records/log-events.js";
+import type { LogEvent, LogEventStore } from "../../operations/records/log-events.js";
 import type { BacktestResult, RunBacktest } from "../../operations/triggers/backtest.js";
 import type { SchedulePreview, Scheduler } from "../../operations/triggers/schedule.js";
 import type { ReadScheduleWeek, ScheduleWeek } from "../../operations/triggers/week.js";
@@ -37,7 +37,7 @@ export class TriggerResolver {
   constructor(
     private readonly accessChecks: AccessChecks,
     private readonly services: {
-      events: LogEvents;
+      events: LogEventStore;
       schedule: Scheduler;
       week: ReadScheduleWeek;
       backtest: RunBacktest;

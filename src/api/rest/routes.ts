@@ -20,7 +20,7 @@ import type { Route } from "./route.js";
 import { runRoutes } from "./run-routes.js";
 import { sessionRoutes } from "./session-routes.js";
 import { settingRoutes } from "./setting-routes.js";
-import { stageRoutes } from "./stage-routes.js";
+import { appStageRoutes } from "./stage-routes.js";
 import { triggerRoutes } from "./trigger-routes.js";
 import { versionRoutes } from "./version-routes.js";
 import { visitorRoutes } from "./visitor-routes.js";
@@ -34,7 +34,7 @@ export const ROUTES: readonly Route[] = [
   ...historyRoutes,
   ...draftRoutes,
   ...manifestRoutes,
-  ...stageRoutes,
+  ...appStageRoutes,
   ...gitRoutes,
   ...settingRoutes,
   ...appRoutes,

@@ -7,7 +7,7 @@ import type { Route } from "./route.js";
 
 const APP_ROUTE = "/v1/apps/:appId";
 
-export const stageRoutes: readonly Route[] = [
+export const appStageRoutes: readonly Route[] = [
   {
     method: "GET",
     path: `${APP_ROUTE}/stages`,

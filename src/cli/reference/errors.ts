@@ -31,7 +31,7 @@ const ADVICE_BY_STATUS: Record<Status, [advice: string, retry: RetryAdvice]> = {
     "no",
   ],
   TRIGGER_NOT_ALLOWED: [
-    "If you called the action, add a `manual` trigger to the action. If you saved the action, move the field that the error names, or change the `environment` of the action.",
+    "If you called the action, add a `manual` trigger to the action. If you saved the action, remove the trigger that the error names, or change the `environment` of the action.",
     "no",
   ],
   DEPENDENCIES_INVALID: ["Send a list of package names and https URLs as `dependencies`.", "no"],

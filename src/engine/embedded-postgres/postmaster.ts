@@ -57,7 +57,9 @@ async function stopServer(pid: number): Promise<void> {
     process.kill(pid, signal);
     if (await waitForProcessEnd(pid, limit)) return;
   }
-  throw new EmbeddedPostgresError(`PostgreSQL did not stop (process ${pid}); stop it with: kill -QUIT ${pid}`);
+  throw new EmbeddedPostgresError(
+    `PostgreSQL did not stop, even after the signal SIGQUIT (process ${pid}); check its disk, and start the service again after this process has ended`,
+  );
 }
 
 /** Stops a server that a killed service has left running, so that its data folder is free. */

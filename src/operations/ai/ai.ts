@@ -22,7 +22,7 @@ import { getValueAtPath } from "../../rules/ai/provider-json.js";
 import { AI_SETTING_KEY, type AiSetting, parseAiSetting, selectAiModel } from "../../rules/ai/setting.js";
 import { normalizeOrigin } from "../../rules/integration-origins.js";
 import { findSecretsInSettingValue } from "../../rules/secrets.js";
-import type { LogEvents } from "../records/log-events.js";
+import type { LogEventStore } from "../records/log-events.js";
 import type { Settings } from "../settings/settings.js";
 import { StreamedCompletionReader } from "./completion-parts.js";
 import { AiUsageRecorder } from "./usage.js";
@@ -129,7 +129,7 @@ interface AiDependencies {
   settings: Settings;
   scannerCache: SecretScannerCache;
   requestSender: OutgoingRequestSender;
-  logEvents: LogEvents;
+  logEvents: LogEventStore;
   /** True if the URL of a provider may use http instead of https (ALLOW_PRIVATE_NETWORK). */
   allowHttp: boolean;
 }

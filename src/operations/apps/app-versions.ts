@@ -15,7 +15,7 @@ import type { ExpectedETags } from "../../rules/precondition.js";
 import { unescapeSettingKey } from "../../rules/setting-key-text.js";
 import type { SettingsByKey } from "../../rules/setting-tiers.js";
 import { recordChange } from "../records/audit.js";
-import type { LogEvents } from "../records/log-events.js";
+import type { LogEventStore } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { transactWithAppLock } from "../settings/app-lock.js";
 import { deleteUnusedOauthTokens } from "../settings/secret-values.js";
@@ -134,7 +134,7 @@ export async function createAppSnapshot(
 interface AppVersionsOptions {
   db: Db;
   settings: Settings;
-  logEvents: LogEvents;
+  logEvents: LogEventStore;
   receivedDataLimiter: ReceivedDataLimiter;
   /**
    * Checks the precondition of a request, in a transaction that has locked the app.

@@ -12,7 +12,7 @@ import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields
 import type { Credentials } from "../access/credentials.js";
 import { notifyPublicationChange } from "../client/client-feed.js";
 import { recordChange } from "../records/audit.js";
-import type { LogEvents } from "../records/log-events.js";
+import type { LogEventStore } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { transactWithAppLock } from "../settings/app-lock.js";
 import type { Settings } from "../settings/settings.js";
@@ -73,7 +73,7 @@ interface AppsOptions {
    */
   organizationOf: (id: number | null) => Promise<number>;
   settings: Settings;
-  logEvents: LogEvents;
+  logEvents: LogEventStore;
   receivedDataLimiter: ReceivedDataLimiter;
 }
 

@@ -8,7 +8,7 @@ import { refuseField } from "../../rules/fields.js";
 import { measureEventBytesWithinLimit, type ParsedLogEvent, parseLogEvent } from "../../rules/log-event-input.js";
 import { ANALYTICS_EVENT_TYPES } from "../../rules/trigger-match.js";
 import { createFlatShape, refuseUnknownFields, throwIfUnknownField } from "../../rules/unknown-fields.js";
-import type { LogEvents } from "../records/log-events.js";
+import type { LogEventStore } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 
 const EVENT_TYPES: readonly unknown[] = ANALYTICS_EVENT_TYPES;
@@ -30,7 +30,7 @@ function parseEvent(event: unknown, index: number): { input: ParsedLogEvent; byt
 }
 
 interface AnalyticsOptions {
-  logEvents: LogEvents;
+  logEvents: LogEventStore;
   receivedDataLimiter: ReceivedDataLimiter;
   /** Counts one request of the caller. @throws RATE_LIMIT_EXCEEDED if the caller sends too many requests */
   countRequest: (caller: Caller) => void;

@@ -13,7 +13,7 @@ import type { Caller } from "../../rules/access.js";
 import { getRateLimitKey } from "../../rules/address-block.js";
 import type { AddAssetUrls } from "../../rules/packages.js";
 import type { Credentials } from "../access/credentials.js";
-import type { LogEvents } from "../records/log-events.js";
+import type { LogEventStore } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import type { FindAppUser } from "../runs/run-access.js";
 import type { RunRepository } from "../runs/run-repository.js";
@@ -41,7 +41,7 @@ export function createClientModules(options: {
   credentials: Credentials;
   notifications: DatabaseNotifications;
   repository: RunRepository;
-  logEvents: LogEvents;
+  logEvents: LogEventStore;
   receivedDataLimiter: ReceivedDataLimiter;
   diskSpace: DiskSpaceMonitor;
   addAssetUrls: AddAssetUrls;

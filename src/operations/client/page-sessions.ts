@@ -18,7 +18,7 @@ import { getAddressBlock } from "../../rules/address-block.js";
 import { createAppViewEvent } from "../../rules/app-events.js";
 import type { Credentials, NewCredential } from "../access/credentials.js";
 import { generateSecret, generateToken, hashToken } from "../access/tokens.js";
-import type { LogEventCause, LogEvents } from "../records/log-events.js";
+import type { LogEventCause, LogEventStore } from "../records/log-events.js";
 import { createVisitorSessionPruner, hashVisitorAddress } from "./visitors.js";
 
 const PREVIEW_LIFETIME_MS = 2 * 60 * 60 * 1000;
@@ -53,7 +53,7 @@ const REDEEM_PREVIEW_CODE = `
 interface PageSessionsOptions {
   db: Db;
   credentials: Credentials;
-  logEvents: LogEvents;
+  logEvents: LogEventStore;
   diskSpace: DiskSpaceMonitor;
 }
 

@@ -6,7 +6,7 @@ import { isPublicAddress } from "../../engine/egress-proxy.js";
 import { selectHostResolver, systemHostResolver } from "../../engine/public-lookup.js";
 import type { SecretScannerCache } from "../../engine/secret-scan.js";
 import { createSmtpClient } from "../../engine/smtp.js";
-import type { LogEvents } from "../records/log-events.js";
+import type { LogEventStore } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import type { Settings } from "../settings/settings.js";
 import { DeliveryReports } from "./delivery-reports.js";
@@ -26,7 +26,7 @@ export function createMessagingModules(options: {
   db: Db;
   settings: Settings;
   scannerCache: SecretScannerCache;
-  logEvents: LogEvents;
+  logEvents: LogEventStore;
   receivedDataLimiter: ReceivedDataLimiter;
   operatorMail: OperatorMailServer;
   allowPrivateNetwork: boolean;

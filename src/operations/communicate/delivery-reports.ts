@@ -12,7 +12,7 @@ import { getAddressBlock } from "../../rules/address-block.js";
 import { describeValue, isObject } from "../../rules/describe-value.js";
 import { refuseField } from "../../rules/fields.js";
 import { isEmailAddress } from "../../rules/message-fields.js";
-import type { LogEvents } from "../records/log-events.js";
+import type { LogEventStore } from "../records/log-events.js";
 import type { MessageDestinations } from "./destinations.js";
 import type { MessageKind, MessageStatus, Recipient } from "./outbox.js";
 import { createBodySignature } from "./sms-delivery.js";
@@ -127,7 +127,7 @@ const MARK_DELAYED = "UPDATE message SET delayed_at = now() WHERE id = $1 AND de
 interface DeliveryReportsOptions {
   db: Db;
   destinations: MessageDestinations;
-  logEvents: LogEvents;
+  logEvents: LogEventStore;
 }
 
 export class DeliveryReports {

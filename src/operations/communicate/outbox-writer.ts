@@ -4,7 +4,7 @@ import type { SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { InvalidDestinationError } from "../../rules/message-destination.js";
 import type { Email, Sms } from "../../rules/message-input.js";
-import type { LogEventCause, LogEvents } from "../records/log-events.js";
+import type { LogEventCause, LogEventStore } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import type { MessageDestinations } from "./destinations.js";
 import type { MessageContent, NewMessage, Outbox, Recipient } from "./outbox.js";
@@ -46,7 +46,7 @@ export interface HookEntryReference {
 interface OutboxWriterOptions {
   outbox: Outbox;
   destinations: MessageDestinations;
-  logEvents: LogEvents;
+  logEvents: LogEventStore;
   receivedDataLimiter: ReceivedDataLimiter;
   now: () => number;
 }

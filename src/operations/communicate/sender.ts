@@ -6,7 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { Db } from "../../data/database.js";
 import { DeliveryTracker } from "../delivery-tracker.js";
-import type { LogEvents } from "../records/log-events.js";
+import type { LogEventStore } from "../records/log-events.js";
 import type { DeliveryAttemptControl } from "./email-delivery.js";
 import type { ClaimedMessage, Outbox, StoredDeliveryOutcome } from "./outbox.js";
 import { emitMessageStatusEvent } from "./status-events.js";
@@ -34,7 +34,7 @@ interface MessageSenderOptions {
   db: Db;
   outbox: Outbox;
   deliver: Record<"email" | "sms", DeliverMessage>;
-  logEvents: LogEvents;
+  logEvents: LogEventStore;
   processId: string;
   now: () => number;
   log: Logger;

@@ -1,6 +1,6 @@
 /** Emits log events about the delivery of e-mails (specification, Events), in the transaction that stores the status. */
 import type { SqlClient } from "../../data/database.js";
-import type { LogEventCause, LogEvents } from "../records/log-events.js";
+import type { LogEventCause, LogEventStore } from "../records/log-events.js";
 import type { ClaimedMessage, MessageStatus, Recipient, StoredDeliveryOutcome } from "./outbox.js";
 
 const MAX_LOGGED_RECIPIENTS = 10;
@@ -40,7 +40,7 @@ export function createMessageEventData(
  * server permanently rejected recipients.
  */
 export async function emitMessageStatusEvent(
-  logEvents: LogEvents,
+  logEvents: LogEventStore,
   executor: SqlClient,
   message: ClaimedMessage,
   result: StoredDeliveryOutcome,

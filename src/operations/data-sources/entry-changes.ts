@@ -17,7 +17,7 @@ import {
 } from "../../rules/entries/entry-events.js";
 import type { HookVerb } from "../../rules/entries/sending-hooks.js";
 import { NEXT_UPDATED_AT_SQL } from "../../rules/precondition.js";
-import type { LogEventCause, LogEvents } from "../records/log-events.js";
+import type { LogEventCause, LogEventStore } from "../records/log-events.js";
 import { runEntryChangeInSlot } from "../settings/app-lock.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import type { StoredEntry } from "./entry.js";
@@ -206,7 +206,7 @@ function toCallerError(error: unknown, source: StoredDataSource, writer: EntryWr
 
 interface EntryChangeTransactionsOptions {
   db: Db;
-  logEvents: LogEvents;
+  logEvents: LogEventStore;
   sources: DataSourceRows;
   messenger: HookMessageBuilder;
   /** Maximum total size of one app's entries in bytes; 0 for no limit. */

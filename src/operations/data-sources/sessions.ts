@@ -9,7 +9,7 @@ import { createAccessDeniedError } from "../../rules/entries/entry-access.js";
 import { refuseField } from "../../rules/fields.js";
 import { type IdOrName, parseReference } from "../../rules/reference.js";
 import { createFlatShape, refuseUnknownFields, throwIfUnknownField } from "../../rules/unknown-fields.js";
-import type { LogEvents } from "../records/log-events.js";
+import type { LogEventStore } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import type { AppUsers } from "./app-users.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
@@ -39,7 +39,7 @@ interface AppUserSessionsOptions {
   db: Db;
   sources: DataSourceRows;
   appUsers: AppUsers;
-  logEvents: LogEvents;
+  logEvents: LogEventStore;
   receivedDataLimiter: ReceivedDataLimiter;
   /** Returns the session of a page, without the app user who is signed in to the page. */
   readSession: ReadAppSession;

@@ -7,7 +7,7 @@ import type { KeyRing } from "../../engine/key-ring.js";
 import type { DatabaseNotifications } from "../../engine/notifications.js";
 import type { Caller } from "../../rules/access.js";
 import type { ReadAppSession } from "../../rules/app-session.js";
-import type { LogEvents } from "../records/log-events.js";
+import type { LogEventStore } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { AccessRuleTester } from "./access-rule-tester.js";
 import { AppUsers } from "./app-users.js";
@@ -43,7 +43,7 @@ export function createDataSourceModules(options: {
   db: Db;
   databaseUrl: string;
   notifications: DatabaseNotifications;
-  logEvents: LogEvents;
+  logEvents: LogEventStore;
   receivedDataLimiter: ReceivedDataLimiter;
   /** `dataSourceQuotaMb` is the maximum size of one app's entries, and separately of its snapshots, in MB. 0 means no limit. */
   config: Pick<Config, "dataSourceQuotaMb">;

@@ -46,7 +46,7 @@ const SELECT_MANIFEST_SIZE = `
        + (SELECT coalesce(sum(octet_length(columns::text) + octet_length(access_rules::text) + octet_length(hooks::text)), 0)
             FROM data_source WHERE app_id = $1) AS bytes`;
 
-/** Returns the size of an app's definitions in bytes, without loading them into this process. */
+/** Returns the approximate size of an app's actions, data sources and settings in bytes, without loading them into this process. */
 export async function readManifestSize(executor: SqlClient, appId: number): Promise<number> {
   const [size] = await rows<{ bytes: number }>(executor, SELECT_MANIFEST_SIZE, [appId]);
   return Number(size!.bytes) + (await readSettingDefinitionsSize(executor, appId));

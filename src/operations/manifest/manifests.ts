@@ -24,7 +24,7 @@ import type { ActionImporter } from "../actions/import-steps.js";
 import { type DataSourceRows } from "../data-sources/data-source-rows.js";
 import type { DataSourceDefinitionStore, IndexReplacement } from "../data-sources/source-definitions.js";
 import { recordChange } from "../records/audit.js";
-import type { LogEvents } from "../records/log-events.js";
+import type { LogEventStore } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { type BindingDefinitions } from "../requests/binding-definitions.js";
 import { transactWithAppLock } from "../settings/app-lock.js";
@@ -159,7 +159,7 @@ interface ManifestsOptions {
   settings: Settings;
   sources: DataSourceRows;
   definitions: DataSourceDefinitionStore;
-  logEvents: LogEvents;
+  logEvents: LogEventStore;
   receivedDataLimiter: ReceivedDataLimiter;
   bindings: { definitions: BindingDefinitions };
 }

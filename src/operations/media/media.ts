@@ -11,7 +11,7 @@ import { PictureProcessor } from "../../engine/pictures.js";
 import { UploadReceiver } from "../../engine/reception.js";
 import { StartError } from "../../errors.js";
 import type { ReadRows } from "../data-sources/read-pool.js";
-import type { LogEvents } from "../records/log-events.js";
+import type { LogEventStore } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { MediaBlobs } from "./blobs.js";
 import { MediaContentOpener } from "./contents.js";
@@ -43,7 +43,7 @@ export async function createMedia(options: {
   /** ID of this process of the service. */
   processId: string;
   receivedDataLimiter: ReceivedDataLimiter;
-  logEvents: LogEvents;
+  logEvents: LogEventStore;
   appUserOf: ResolveAppUser;
   baseUrl: string;
   log: Logger;

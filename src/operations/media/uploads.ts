@@ -23,7 +23,7 @@ import {
 } from "../../limits.js";
 import { parseMediaName, toValidUploadName } from "../../rules/media-fields.js";
 import type { AdmittedRequest } from "../access/access-checks.js";
-import type { LogEvents } from "../records/log-events.js";
+import type { LogEventStore } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { transactWithAppLock } from "../settings/app-lock.js";
 import type { MediaBlobs } from "./blobs.js";
@@ -68,7 +68,7 @@ export interface MediaUploadsOptions {
   mediaRights: MediaRightsResolver;
   folders: MediaFolders;
   receivedDataLimiter: ReceivedDataLimiter;
-  logEvents: LogEvents;
+  logEvents: LogEventStore;
   baseUrl: string;
   maxFileBytes: number;
   /** True if the disk that receives uploads has space for this number of additional bytes. */

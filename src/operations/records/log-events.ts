@@ -77,7 +77,7 @@ interface LogEventsOptions {
   receivedDataLimiter: ReceivedDataLimiter;
 }
 
-export class LogEvents {
+export class LogEventStore {
   /** Average number of runs per event in the last statement, by app. */
   private readonly runsPerEvent = new LRUCache<number, number>({ max: MEASURED_APPS_MAX });
 

@@ -7,7 +7,7 @@ import { QUEUE_BYTES_APP_SHARE, QUEUED_RUNS_PER_APP_RESERVED } from "../../limit
 export const QUEUED_RUN_CHANNEL = "svc_queued";
 
 /** Milliseconds after which all runners are notified of a queued run. By then, the process that accepted the run has usually started it. */
-export const QUEUED_RUN_NOTICE_DELAY_MS = 100;
+export const RUNNER_NOTIFICATION_DELAY_MS = 100;
 const ANNOUNCED_APPS_MAX = 1_000;
 
 const COUNT_INTERVAL_MS = 1_000;
@@ -53,8 +53,11 @@ export function computeAppQueueLimit(queued: number, { maxRuns, maxRunsPerApp }:
 }
 
 export class QueueLimits {
-  /** Apps whose queued runs were announced within the last QUEUED_RUN_NOTICE_DELAY_MS. They need no further announcement. */
-  private readonly announced = new LRUCache<number, true>({ max: ANNOUNCED_APPS_MAX, ttl: QUEUED_RUN_NOTICE_DELAY_MS });
+  /** Apps whose queued runs were announced within the last RUNNER_NOTIFICATION_DELAY_MS. They need no further announcement. */
+  private readonly announced = new LRUCache<number, true>({
+    max: ANNOUNCED_APPS_MAX,
+    ttl: RUNNER_NOTIFICATION_DELAY_MS,
+  });
   private byApp = new Map<number, AppQueueDepth>();
   private readonly total = { runs: 0, bytes: 0 };
   private countedAt = Number.NEGATIVE_INFINITY;
@@ -140,7 +143,7 @@ export class QueueLimits {
     await this.db.query("SELECT pg_notify($1, $2)", [QUEUED_RUN_CHANNEL, String(appId)]);
   }
 
-  /** Returns the queued runs of each app with queued runs. Counts them again, unless a long queue was counted recently. */
+  /** Returns the number, bytes and age of queued runs for each app that has any. Counts again, unless a long queue was counted recently. */
   async depths(): Promise<AppQueueDepth[]> {
     // A count in progress may miss runs that were queued just before this call.
     if (this.countInProgress) await this.countInProgress.catch(() => undefined);

@@ -11,7 +11,7 @@ import { JsonText } from "../../rules/json-text.js";
 import type { IdOrName } from "../../rules/reference.js";
 import type { ExecutionLogs, RunOutcome } from "../records/execution-logs.js";
 import { waitForLogEntry, waitForRunResult } from "../records/log-wait.js";
-import { QUEUED_RUN_NOTICE_DELAY_MS, type QueueLimits } from "../records/queue-limits.js";
+import { type QueueLimits, RUNNER_NOTIFICATION_DELAY_MS } from "../records/queue-limits.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import type { Dispatcher } from "./dispatcher.js";
 import type { EnqueuedRun, Enqueuer } from "./enqueue.js";
@@ -197,7 +197,7 @@ export class Runs {
       // If this notification fails, other processes find the run when they next read the queue.
       if (isRunner) queueLimits.announce(run.appId).catch(() => undefined);
     };
-    const timer = setTimeout(followLog, isRunner ? QUEUED_RUN_NOTICE_DELAY_MS : 0);
+    const timer = setTimeout(followLog, isRunner ? RUNNER_NOTIFICATION_DELAY_MS : 0);
     const stopListening = dispatcher.onStart(id, (executed) => {
       clearTimeout(timer);
       resolve(executed);

@@ -26,7 +26,7 @@ import {
 } from "../../rules/setting-tiers.js";
 import { throwIfUnknownField } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
-import type { LogEvents } from "../records/log-events.js";
+import type { LogEventStore } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { transactWithAppLock } from "./app-lock.js";
 import type { DataKeys } from "./data-keys.js";
@@ -109,7 +109,7 @@ interface SettingsOptions {
   baseUrl: string;
   clientTimeoutMs: number;
   sessionOf: ReadAppSession;
-  logEvents: LogEvents;
+  logEvents: LogEventStore;
   receivedDataLimiter: ReceivedDataLimiter;
 }
 

@@ -25,9 +25,14 @@ async function sendBatch(rest: string, body: unknown): Promise<MessageReceipt[]>
   return ((await sendRequest(rest, body)) as { messages: MessageReceipt[] }).messages;
 }
 
-/** Checks that the code runs in a page that a user has opened. @throws Error if it runs elsewhere, such as in a server action */
+/**
+ * Checks that the code runs in a page that a user has opened. Pages without HTTPS have neither `share` nor `clipboard`; server actions are no
+ * such pages.
+ * @throws Error if the code runs elsewhere, such as in a server action
+ */
 function assertPage(name: string): void {
-  if (location.protocol === "about:" || !("share" in navigator || "clipboard" in navigator)) {
+  const isPageWithoutHttps = globalThis.isSecureContext === false;
+  if (location.protocol === "about:" || !(isPageWithoutHttps || "share" in navigator || "clipboard" in navigator)) {
     throw new Error(
       `Svc.Communicate.${name} works only in a page that a user has opened in a browser, not in a server action`,
     );
@@ -60,6 +65,7 @@ async function shareURL({
     await navigator.share({ url, title, ...(text !== undefined && { text }) });
     return "shared";
   }
+  if (!navigator.clipboard) throw new Error("Svc.Communicate.shareURL needs a page that was loaded over HTTPS");
   await navigator.clipboard.writeText(url);
   return "copied";
 }

@@ -2,7 +2,7 @@
  * Script `/client/debug.js` of the debug page, loaded after svc.js. Runs the page's action in this page, so that breakpoints work. All
  * other actions run in the service.
  */
-import { ACTION_REGISTRY_NAME, type CompiledAction } from "../../rules/compile-script.js";
+import { ACTION_REGISTRY_NAME, type RegisteredAction } from "../../rules/compile-script.js";
 import { readEmbeddedPageData } from "./page-data.js";
 import { loadScriptText } from "./scripts.js";
 
@@ -14,9 +14,9 @@ const scriptLoading = loadScriptText(script, nonce ? { nonce } : {}).catch((fail
 const actions = window.Svc.App.V3.Actions;
 const { run, runWithResult } = actions;
 
-async function findAction(nameOrId: string | number): Promise<CompiledAction | undefined> {
+async function findAction(nameOrId: string | number): Promise<RegisteredAction | undefined> {
   await scriptLoading;
-  const registry = (globalThis as unknown as Record<symbol, Map<number, CompiledAction> | undefined>)[
+  const registry = (globalThis as unknown as Record<symbol, Map<number, RegisteredAction> | undefined>)[
     Symbol.for(ACTION_REGISTRY_NAME)
   ];
   return [...(registry ?? [])].find(([id, { name }]) => id === nameOrId || name === nameOrId)?.[1];

@@ -1,6 +1,6 @@
 /** Loads scripts into the page without eval: dependencies once, and an action's code with its integrity hash. */
 
-import { ACTION_REGISTRY_NAME, type CompiledAction } from "../../rules/compile-script.js";
+import { ACTION_REGISTRY_NAME, type RegisteredAction } from "../../rules/compile-script.js";
 import type { Connection } from "./connection.js";
 
 /** Script that the page loads before an action's code. `integrity` is its hash, set if the service itself stores a copy of the script. */
@@ -16,7 +16,7 @@ export interface ActionScript {
   assets: ScriptDependency[];
 }
 
-export type ExecuteAction = ReturnType<CompiledAction["define"]>;
+export type ExecuteAction = ReturnType<RegisteredAction["define"]>;
 
 interface ScriptAttributes {
   integrity?: string;
@@ -40,8 +40,8 @@ export function loadScriptText(source: string, attributes: ScriptAttributes): Pr
   return loadScript(blob, attributes).finally(() => URL.revokeObjectURL(blob));
 }
 
-function findCompiledAction(id: number): CompiledAction | undefined {
-  const registry = (globalThis as unknown as Record<symbol, Map<number, CompiledAction> | undefined>)[
+function findRegisteredAction(id: number): RegisteredAction | undefined {
+  const registry = (globalThis as unknown as Record<symbol, Map<number, RegisteredAction> | undefined>)[
     Symbol.for(ACTION_REGISTRY_NAME)
   ];
   return registry?.get(id);
@@ -80,7 +80,7 @@ export function createScriptLoader(
   async function loadAction({ id, integrity, assets }: ActionScript): Promise<ExecuteAction> {
     for (const asset of assets) await loadDependency(asset);
     await loadActionCode(id, integrity);
-    const compiled = findCompiledAction(id);
+    const compiled = findRegisteredAction(id);
     if (!compiled)
       throw new Error(`the script of the action ${id} was loaded, but did not define the function of the action`);
     return compiled.define();
