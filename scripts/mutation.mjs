@@ -24,9 +24,14 @@ function ruleGroup(name) {
 
 /** Modules of dist/src, and the tests in dist/test that must detect their faults. None of these tests starts a service. */
 const TEST_GROUPS = [
-  ...["alert-conditions", "concurrency", "integration-origins", "media-serving", "message-destination", "scope"].map(
-    ruleGroup,
-  ),
+  ...[
+    "alert-conditions",
+    "concurrency",
+    "integration-origins",
+    "media-serving",
+    "message-destination",
+    "notification-scope",
+  ].map(ruleGroup),
   ...["setting-tiers", "ticks", "trigger-match"].map(ruleGroup),
   { area: "rules", modules: ["rules/sign-in-wait"], tests: ["rules/sign-in-rules"] },
   { area: "access", modules: ["rules/entries/sign-in"], tests: ["rules/entries/sign-in"] },
