@@ -15,7 +15,7 @@ const SAMPLE_SIZE = Number(process.env.MUTANTS ?? 80);
 const SEED = Number(process.env.SEED ?? 1);
 const PROCESSES = 2;
 const { MODULE } = process.env;
-/** Time limit of the tests in milliseconds. A fault that makes them wait for ever counts as detected. */
+/** Time limit of the tests in milliseconds. If the tests exceed it, the fault counts as detected. */
 const TEST_TIMEOUT_MS = 120_000;
 
 function ruleGroup(name) {

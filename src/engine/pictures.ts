@@ -177,7 +177,7 @@ export class PictureProcessor {
   ): Promise<T> {
     const kill = () => child.kill("SIGKILL");
     const timer = setTimeout(kill, TIME_LIMIT_MS);
-    // Also resolves if the process cannot be killed (event "error"), so that nobody waits forever.
+    // Also resolves if the process cannot be killed (event "error"), so that no request waits without end.
     const closed = once(child, "close").catch(() => undefined);
     // Reads the response from now on, because output that is unread when the process ends is lost.
     const answer = (child.stdio[3] as Readable).pipe(new PassThrough());

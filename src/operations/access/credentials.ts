@@ -1,4 +1,4 @@
-/** Issues credentials, finds the caller to whom a token belongs, and revokes credentials in all processes of the service. */
+/** Issues credentials, finds the caller of a token, and revokes credentials in all processes of the service. */
 import { hash } from "node:crypto";
 import { isClosedStageSql } from "../../data/app.js";
 import type { CredentialKind } from "../../data/credential.js";
@@ -272,7 +272,7 @@ export class Credentials {
   }
 
   /**
-   * Returns the caller to whom the token belongs, or null if the token is unknown, revoked or expired. A malformed token, or one that was
+   * Returns the caller of the token, or null if the token is unknown, revoked or expired. A malformed token, or one that was
    * unknown within the last five seconds, causes no database query.
    * @param address network address of the sender; unknown tokens are counted per address
    * @throws ActionError RATE_LIMIT_EXCEEDED if the address sent too many unknown tokens and this token was never valid in this process

@@ -45,7 +45,7 @@ export type ResolveAppUser = (caller: Caller | null) => Promise<{ data: AppUserD
 export class MediaRightsResolver {
   constructor(private readonly options: { db: Db; appUserOf: ResolveAppUser }) {}
 
-  /** Returns the app user who is signed in to the calling page, or else the person to whom the page's token belongs. */
+  /** Returns the app user who is signed in to the calling page, or else the owner of the page's token. */
   private async userOf({ caller }: AdmittedRequest): Promise<AppUserData | null> {
     const { db, appUserOf } = this.options;
     const signedIn = await appUserOf(caller);
