@@ -42,8 +42,106 @@ const PROBE = `const execute = async () => {
     setTimeout(resolve, 120, null);
   });
   note("broadcast", await heard);
+  const markup = new XMLSerializer().serializeToString(document).replace(/ xmlns="[^"]*"/, "");
+  if (markup !== '<!DOCTYPE html><html><head><meta charset="utf-8" /></head><body></body></html>') note("markup", markup);
+  note("policy", await fetch("data:,").then(() => "", String));
+  note("image policy", await new Promise((resolve) => {
+    const image = new Image();
+    image.onload = () => resolve("");
+    image.onerror = () => resolve("blocked");
+    image.src = "data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA=";
+  }));
+  note("referrer", new Request("/").referrerPolicy + document.referrer);
+  note("base", document.baseURI !== location.origin + "/");
+  note("hints", document.featurePolicy.getAllowlistForFeature("ch-ua-arch").join() !== location.origin);
+  note("domain", document.domain !== location.hostname);
   return found;
 };`;
+
+const POLICY = "<meta http-equiv=content-security-policy content=\"connect-src 'none'; img-src 'none'\">";
+
+/** Ways to set a policy that a document inherits if it replaces this document without a navigation. */
+const POLICY_LEFTOVERS: [string, string][] = (
+  [
+    ["a policy", `document.head.innerHTML = POLICY`],
+    ["a policy, removed again", "document.head.innerHTML = POLICY; document.head.innerHTML = ''"],
+    [
+      "a policy in a group, removed again",
+      "const g = document.createElement('div'); g.innerHTML = POLICY; document.head.append(g); g.remove(); g.innerHTML = ''",
+    ],
+    [
+      "a policy in the existing element",
+      "const m = document.querySelector('meta'); m.content = \"connect-src 'none'\"; m.httpEquiv = 'content-security-policy'; m.removeAttribute('http-equiv')",
+    ],
+    [
+      "a policy in an element with a prefix",
+      "const m = document.createElementNS('http://www.w3.org/1999/xhtml', 'x:meta'); m.content = \"connect-src 'none'\"; m.httpEquiv = 'content-security-policy'; document.head.append(m); m.remove()",
+    ],
+    [
+      "a policy in a new head",
+      "const h = document.createElement('head'); h.innerHTML = POLICY; document.head.replaceWith(h)",
+    ],
+    [
+      "a policy in a new root",
+      "const h = document.createElement('html'); h.innerHTML = POLICY; document.documentElement.replaceWith(h)",
+    ],
+    ["a policy in a written document", "document.open(); document.write(POLICY); document.close()"],
+    ["a policy set by a timer", "setInterval(() => { document.head.innerHTML = POLICY }, 0)"],
+    [
+      "a policy set while the page goes",
+      "for (const type of ['pagehide', 'unload', 'beforeunload']) addEventListener(type, () => { document.head.innerHTML = POLICY })",
+    ],
+    [
+      "a hidden policy",
+      "document.head.innerHTML = POLICY; Object.defineProperty(document, 'head', { value: null }); document.documentElement.remove()",
+    ],
+    ["a referrer policy", "document.head.innerHTML = '<meta name=referrer content=no-referrer>'"],
+    ["a referrer policy in the body", "document.body.innerHTML = '<meta name=referrer content=unsafe-url>'"],
+    [
+      "a delegation of client hints",
+      "document.head.innerHTML = '<meta http-equiv=delegate-ch content=\"sec-ch-ua-arch https://left.test\"><meta http-equiv=accept-ch content=sec-ch-ua-arch>'",
+    ],
+    [
+      "a base address",
+      "document.head.append(Object.assign(document.createElement('base'), { href: 'https://left.test/' }))",
+    ],
+    ["a domain", "try { document.domain = 'actions.internal' } catch {}"],
+  ] as const
+).map(([name, code]) => [name, `const POLICY = ${JSON.stringify(POLICY)}; ${code}`]);
+
+const EVIL_URL = "javascript:'<p>left<script>leftover = 1; document.title = 1</script>'";
+
+/** Ways in which code can replace its document: before, during and instead of the service's navigation. */
+const REPLACED_DOCUMENTS: [string, string][] = (
+  [
+    ["at the end", "location.href = EVIL_URL"],
+    ["in a timer", "setTimeout(() => { location.href = EVIL_URL }, 0)"],
+    ["in many timers", "for (let at = 0; at < 40; at += 1) setTimeout(() => { location.href = EVIL_URL }, at)"],
+    ["all the time", "setInterval(() => { location.href = EVIL_URL }, 0)"],
+    ["while the page goes", "addEventListener('pagehide', () => { location.href = EVIL_URL })"],
+    [
+      "by a link",
+      "const a = Object.assign(document.createElement('a'), { href: EVIL_URL }); document.body.append(a); setInterval(() => a.click(), 0)",
+    ],
+    [
+      "by a form",
+      "const f = Object.assign(document.createElement('form'), { action: EVIL_URL }); document.body.append(f); setInterval(() => f.submit(), 0)",
+    ],
+    ["by open", "setInterval(() => open(EVIL_URL, '_self'), 0)"],
+    [
+      "with prevented navigations",
+      "navigation.addEventListener('navigate', (event) => event.preventDefault()); navigation.addEventListener('navigate', (event) => event.intercept())",
+    ],
+    [
+      "with a listener of loads",
+      "setInterval(() => { document.open(); document.close(); dispatchEvent(new Event('load')) }, 0); addEventListener('load', () => { leftover = 1 })",
+    ],
+    [
+      "again and again by writing",
+      "setInterval(() => { document.open(); document.write('<p>left'); document.close() }, 0)",
+    ],
+  ] as const
+).map(([name, code]) => [`a document replaced ${name}`, `const EVIL_URL = ${JSON.stringify(EVIL_URL)}; ${code}`]);
 
 const LEFTOVERS: [string, string][] = [
   ["globals", "globalThis.leftover = 1; var leftoverVar = 1"],
@@ -115,6 +213,10 @@ const LEFTOVERS: [string, string][] = [
   ],
   ["a replaced document", "document.open(); document.write('<p>left<script>leftover = 1</script>'); document.close()"],
   ["a navigation under way", "location.href = 'https://app-1.actions.internal/elsewhere'"],
+  ["a reload under way", "location.reload()"],
+  ["a fragment", "location.hash = 'left'"],
+  ...POLICY_LEFTOVERS,
+  ...REPLACED_DOCUMENTS,
   ["a busy loop that begins after the end", "setTimeout(() => { for (;;); }, 0)"],
 ];
 
