@@ -1,6 +1,10 @@
 /** Measures one kind of run over HTTP: runs per second for few and for many callers, and the duration of one run for a single caller. */
 
-import { type BrowserBaseline, startBrowserBaseline } from "../harness/browser-baseline.js";
+import {
+  type BrowserBaseline,
+  startBrowserBaseline,
+  startDefaultBrowserBaseline,
+} from "../harness/browser-baseline.js";
 import { startLoadGenerator } from "../harness/callers.js";
 import { startChildServer } from "../harness/child.js";
 import { type Figure, type FigureRow, measureAlternating, median, timeCalls } from "../harness/figure.js";
@@ -16,19 +20,29 @@ import { type BenchService, startBenchService } from "../harness/service.js";
 /** Number of callers whose rate is the baseline for the rates of 64 callers and more. */
 const FEW_CALLERS = 3;
 const MANY_CALLERS = 64;
-const CALLER_COUNTS = [1, FEW_CALLERS, 8, MANY_CALLERS];
+/** Number of callers whose rate is also compared with baselines outside of this project. */
+const COMPARED_CALLERS = 8;
+const CALLER_COUNTS = [1, FEW_CALLERS, COMPARED_CALLERS, MANY_CALLERS];
 /** Numbers of callers for the fastest kind of run, which is also measured under extreme load. */
 const LANGUAGE_CALLER_COUNTS = [...CALLER_COUNTS, 256];
 const WARM_UP_MS = 1_000;
 const DOCUMENT_BASELINE_NAME = "Chromium alone, a new document each time";
+const DEFAULT_OPTIONS_BASELINE_NAME = "Chromium with the default options of Puppeteer, a new document each time";
+const ISOLATES_BASELINE_NAME = "Fastify with a new isolated-vm context and two rows by pg";
 
 const measureBareFetch = (url: string) => timeCalls(10, async () => (await fetch(url)).text()).then(median);
+
+interface Baselines {
+  floor: BrowserBaseline;
+  defaults: Pick<BrowserBaseline, "navigatingLoop">;
+  isolatesUrl: string;
+}
 
 async function measure(
   kind: ActionKind,
   rounds: number,
   service: BenchService,
-  floor: BrowserBaseline,
+  { floor, defaults, isolatesUrl }: Baselines,
 ): Promise<FigureRow[]> {
   const callers = startLoadGenerator();
   const host = await startChildServer("local-host.js");
@@ -45,30 +59,60 @@ async function measure(
       result: calledKind.result,
     });
     const [kindCalls, languageCalls] = [callsOf(kind), callsOf(PLAIN_JAVASCRIPT_KIND)];
-    const counts = kind === PLAIN_JAVASCRIPT_KIND ? LANGUAGE_CALLER_COUNTS : CALLER_COUNTS;
+    const isolateCalls = { ...languageCalls, service: { ...service, url: isolatesUrl }, paths: ["/run"] };
+    const isLanguage = kind === PLAIN_JAVASCRIPT_KIND;
+    const counts = isLanguage ? LANGUAGE_CALLER_COUNTS : CALLER_COUNTS;
     await callers.measureRate(kindCalls, FEW_CALLERS, WARM_UP_MS);
     const rates = counts.map((count) => [`callers-${count}`, () => callers.measureRate(kindCalls, count)] as const);
     const medians = await measureAlternating<string>(rounds, {
       document: floor.navigatingLoop,
+      defaults: defaults.navigatingLoop,
       evaluate: () => floor.pacedEvaluate(),
       ...Object.fromEntries(rates),
       paced: () => callers.measurePacedDuration(kindCalls),
+      ...(isLanguage && {
+        isolates: () => callers.measureRate(isolateCalls, COMPARED_CALLERS),
+        "paced-isolates": () => callers.measurePacedDuration(isolateCalls),
+      }),
       ...(kind.requestCount && {
         "bare-fetch": () => measureBareFetch(host.url),
         language: () => callers.measurePacedDuration(languageCalls),
       }),
     });
-    return toRows(kind, counts, medians as Record<string, number>);
+    return [...toRows(kind, counts, medians), ...toComparedRows(kind, medians)];
   } finally {
     callers.stop();
     host.child.kill();
   }
 }
 
+/** Returns rows with baselines outside of this project. */
+function toComparedRows({ name }: ActionKind, medians: Readonly<Record<string, number>>): FigureRow[] {
+  const rateName = `${name}, ${COMPARED_CALLERS} callers`;
+  const value = medians[`callers-${COMPARED_CALLERS}`]!;
+  const defaults = { name: DEFAULT_OPTIONS_BASELINE_NAME, value: medians["defaults"]! };
+  const rows: FigureRow[] = [
+    { name: `${rateName}, compared with default options`, value, unit: "/s", floor: defaults },
+  ];
+  const { isolates, "paced-isolates": pacedIsolates, paced } = medians;
+  if (isolates === undefined || pacedIsolates === undefined) return rows;
+  const createFloor = (floor: number) => ({ floor: { name: ISOLATES_BASELINE_NAME, value: floor } });
+  return [
+    ...rows,
+    { name: `${rateName}, compared with isolated-vm`, value, unit: "/s", ...createFloor(isolates) },
+    {
+      name: `${name}, one call every 200 ms, p50, compared with isolated-vm`,
+      value: paced!,
+      unit: "ms",
+      ...createFloor(pacedIsolates),
+    },
+  ];
+}
+
 function toRows(
   { name, requestCount }: ActionKind,
   counts: readonly number[],
-  medians: Record<string, number>,
+  medians: Readonly<Record<string, number>>,
 ): FigureRow[] {
   const rate = (count: number) => medians[`callers-${count}`]!;
   const rates = counts.map((count): FigureRow => {
@@ -104,11 +148,15 @@ export function createKindFigure(kind: ActionKind): Figure {
     title: `runWithResult over HTTP of one app, ${kind.name}`,
     async run(rounds) {
       const floor = await startBrowserBaseline();
+      const defaults = await startDefaultBrowserBaseline();
       const service = await startBenchService({ ALLOW_PRIVATE_NETWORK: "1" });
+      const isolates = await startChildServer("bare-isolates.js", { databaseUrl: service.databaseUrl });
       const { appId } = service.first;
       if (kind.dataSource) await service.call("POST", `/v1/apps/${appId}/data-sources`, kind.dataSource);
-      return measure(kind, rounds, service, floor).finally(async () => {
+      return measure(kind, rounds, service, { floor, defaults, isolatesUrl: isolates.url }).finally(async () => {
+        isolates.child.kill();
         await service.stop();
+        await defaults.stop();
         await floor.stop();
       });
     },

@@ -1,6 +1,6 @@
-/** Baseline for the service's runs: drives the same Chromium with the same arguments directly over the DevTools protocol. */
+/** Baselines for the service's runs: drive the same Chromium directly over the DevTools protocol, with the service's options or its own. */
 import { setTimeout as delay } from "node:timers/promises";
-import type { CDPSession, Protocol } from "puppeteer";
+import puppeteer, { type CDPSession, type Protocol } from "puppeteer";
 import { readConfig } from "../../src/config.js";
 import type { Chromium } from "../../src/engine/browser/browser-source.js";
 import { startChromium } from "../../src/engine/browser/processes/chromium.js";
@@ -48,24 +48,55 @@ function evaluateScript(session: CDPSession): Promise<unknown> {
   return session.send("Runtime.evaluate", { expression: EVALUATED_SCRIPT, awaitPromise: true, returnByValue: true });
 }
 
-async function openPage({ connection }: Chromium): Promise<{ session: CDPSession; browserContextId: string }> {
-  const { browserContextId } = await connection.send("Target.createBrowserContext");
-  const { targetId } = await connection.send("Target.createTarget", { url: "about:blank", browserContextId });
-  const session = await connection.createSession({ targetId } as Protocol.Target.TargetInfo);
+async function navigateAndEvaluate(session: CDPSession): Promise<void> {
+  await navigateToDocument(session);
+  await evaluateScript(session);
+}
+
+async function serveDocuments(session: CDPSession): Promise<void> {
   session.on("Fetch.requestPaused", ({ requestId }) => {
     void session.send("Fetch.fulfillRequest", { requestId, responseCode: 200, body: PAGE_BODY }).catch(() => {});
   });
   await session.send("Page.enable");
   await session.send("Fetch.enable", { patterns: [{ urlPattern: `${PAGE_ORIGIN}/*` }] });
   await navigateToDocument(session);
+}
+
+async function openPage({ connection }: Chromium): Promise<{ session: CDPSession; browserContextId: string }> {
+  const { browserContextId } = await connection.send("Target.createBrowserContext");
+  const { targetId } = await connection.send("Target.createTarget", { url: "about:blank", browserContextId });
+  const session = await connection.createSession({ targetId } as Protocol.Target.TargetInfo);
+  await serveDocuments(session);
   return { session, browserContextId };
 }
 
-export async function startBrowserBaseline(): Promise<BrowserBaseline> {
+function readChromium(): { chromePath: string; sandbox: boolean } {
   const { chromePath: configuredPath, puppeteerCacheDir, chromeSandbox: sandbox } = readConfig();
   const chromePath = findChromium(configuredPath, defaultChromiumPaths(puppeteerCacheDir));
   if (!chromePath) throw new Error("no Chromium found; set CHROME_PATH");
-  const chromium = await startChromium({ chromePath, sandbox });
+  return { chromePath, sandbox };
+}
+
+/** Starts Chromium with the default options of Puppeteer, as a program without this service would. */
+export async function startDefaultBrowserBaseline(): Promise<Pick<BrowserBaseline, "navigatingLoop" | "stop">> {
+  const isRoot = process.getuid?.() === 0;
+  // Chromium refuses to run its sandbox as root.
+  const args = isRoot ? ["--no-sandbox"] : [];
+  const browser = await puppeteer.launch({ executablePath: readChromium().chromePath, headless: "shell", args });
+  const openSession = async () => {
+    const session = await (await browser.newPage()).createCDPSession();
+    await serveDocuments(session);
+    return session;
+  };
+  const sessions = await Promise.all(Array.from({ length: LOOP_COUNT }, openSession));
+  return {
+    navigatingLoop: () => measureRate(sessions.map((session) => () => navigateAndEvaluate(session))),
+    stop: () => browser.close(),
+  };
+}
+
+export async function startBrowserBaseline(): Promise<BrowserBaseline> {
+  const chromium = await startChromium(readChromium());
   const disposeContext = (browserContextId: string) =>
     chromium.connection.send("Target.disposeBrowserContext", { browserContextId });
   // The pages stay open between measurements, because an idle page costs no processor time.
@@ -82,10 +113,11 @@ export async function startBrowserBaseline(): Promise<BrowserBaseline> {
     },
     navigatingLoop: () =>
       measureRate(
-        pages.map(({ session }) => async () => {
-          await navigateToDocument(session);
-          await evaluateScript(session);
-        }),
+        pages.map(
+          ({ session }) =>
+            () =>
+              navigateAndEvaluate(session),
+        ),
       ),
     contextLoop: () =>
       measureRate(
