@@ -102,7 +102,7 @@ export function parseAlertRule(body: unknown, current: Partial<AlertRuleFields> 
   return input;
 }
 
-export interface AlertDestination {
+export interface AlertWebhook {
   url: URL;
   /** Secret with which the service signs its request to a webhook; null for Slack, where the URL itself is the secret. */
   secret: string | null;
@@ -112,12 +112,12 @@ export interface AlertDestination {
  * Parses the protected setting `key`, which contains the URL of a webhook.
  * @throws ActionError REQUEST_INVALID; the message never contains the setting's value
  */
-export function parseAlertDestination(
+export function parseAlertWebhook(
   key: string,
   value: unknown,
   channel: AlertChannel,
   { allowHttp }: { allowHttp: boolean },
-): AlertDestination {
+): AlertWebhook {
   const invalidSetting = (expected: string) =>
     new ActionError("REQUEST_INVALID", `the setting ${key} must contain ${expected}`);
   const fields = typeof value === "string" ? { url: value } : value;

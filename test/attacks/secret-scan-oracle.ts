@@ -88,7 +88,10 @@ function layersOf(text: string): number[][] {
   return [...nested, ...[...new Set([plain, nested.at(-1)!])].flatMap(decoded)];
 }
 
-/** True if the text ends with at least eight first bytes of the pattern, and up to five other bytes: a cut may have removed the rest. */
+/**
+ * True if the layer ends with the beginning of the pattern (eight bytes or more), followed by up to five other bytes: a cut may have
+ * removed the rest of the pattern.
+ */
 function endsInPattern(layer: Buffer, pattern: Uint8Array): boolean {
   for (let length = PATTERN_MIN_BYTES; length <= Math.min(pattern.length, layer.length); length += 1) {
     for (let behind = 0; behind < CUT_SLACK && behind + length <= layer.length; behind += 1) {

@@ -130,7 +130,10 @@ const ADVICE_BY_STATUS: Record<Status, [advice: string, retry: RetryAdvice]> = {
   LINK_EXPIRED: ["Request a new link, or ask for one.", "no"],
   PAYLOAD_TOO_LARGE: ["Send a smaller request, or use an import or an upload of files.", "no"],
   RANGE_NOT_SATISFIABLE: ["Request a range of bytes within the size of the file.", "no"],
-  RATE_LIMIT_EXCEEDED: ["Wait for the time in the header `Retry-After`, or raise the [limit](limits.md).", "yes"],
+  RATE_LIMIT_EXCEEDED: [
+    "Wait for the time in the header `Retry-After`. If the [limit](limits.md) has a variable, you can also raise it.",
+    "yes",
+  ],
   EXECUTION_FAILED: ["Read the error and the console of the run. The response contains its `runId`.", "no"],
   PUBLISH_FAILED: ["Retry once. If the request fails again, read the log of the service.", "yes"],
   RESTORE_FAILED: ["Retry once. If the request fails again, read the log of the service.", "yes"],

@@ -7,7 +7,7 @@ import type { Logger } from "pino";
 import { type Db, rows } from "../../data/database.js";
 import { type AddressCheckedConnections, NotConnectedError } from "../../engine/checked-connections.js";
 import { ActionError } from "../../errors.js";
-import { type AlertChannel, type AlertDestination, parseAlertDestination } from "../../rules/alert-input.js";
+import { type AlertChannel, type AlertWebhook, parseAlertWebhook } from "../../rules/alert-input.js";
 import { createBodySignature } from "../communicate/sms-delivery.js";
 import { DeliveryTracker } from "../delivery-tracker.js";
 import type { Settings } from "../settings/settings.js";
@@ -73,7 +73,7 @@ export class AlertDeliverer {
 
   private async postAlert(
     { id, body, channel }: ClaimedDelivery,
-    { url, secret }: AlertDestination,
+    { url, secret }: AlertWebhook,
   ): Promise<DeliveryOutcome> {
     const text = JSON.stringify(channel === "slack" ? composeSlackBody(body) : { id, ...body });
     const headers = {
@@ -130,10 +130,10 @@ export class AlertDeliverer {
    * Reads the URL and the secret of an alert's destination from the app's setting.
    * @throws REQUEST_INVALID whose message names the setting and the missing value
    */
-  async destination(appId: number, setting: string, channel: AlertChannel): Promise<AlertDestination> {
+  async destination(appId: number, setting: string, channel: AlertChannel): Promise<AlertWebhook> {
     const { settings, allowHttp } = this.options;
     const value = (await settings.readAll(appId)).get(setting);
-    return parseAlertDestination(setting, value, channel, { allowHttp });
+    return parseAlertWebhook(setting, value, channel, { allowHttp });
   }
 
   /**

@@ -222,7 +222,7 @@ class ConstantEvaluator {
     const value = this.#evaluate(object, path);
     const name = String(key);
     if (typeof value === "object" && value !== null && Object.hasOwn(value, name)) return Reflect.get(value, name);
-    throw new NotLiteralError(`the property ${name}, which the object does not have`, path);
+    throw new NotLiteralError(`the property ${name} of a value that is not an object with this property`, path);
   }
 }
 
