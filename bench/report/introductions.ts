@@ -22,7 +22,11 @@ export const FIGURE_INTRODUCTIONS: Record<string, string> = {
   language: `A caller sends \`runWithResult\` and waits for the result. This includes HTTP, the check of caller and action, the row of the run in the
 database, the code in its own sandbox, the search for secrets in the result, and the log entry. The code adds two numbers, so it runs in an
 isolate. The baseline is Chromium alone, with the same command-line options. For many callers, it opens a new document for each evaluation.
-For a single call, it evaluates the code in a page that stays open.`,
+For a single call, it evaluates the code in a page that stays open.
+
+Rows with "compared with" have another baseline. Chromium with the default options of Puppeteer is what a program gets that starts the browser
+itself: the options of this service make a navigation faster. The server with \`isolated-vm\` evaluates the code in a new context of V8 without a
+browser, so the code has no \`fetch\` and no document, and all apps would share one process.`,
   document: "Like [language](#language), for code that names `document`: each run gets a new document.",
   "svc-csv": "Like [language](#language), for code that uses `svc-csv`, a package that needs no network.",
   "svc-session": "Like [language](#language), for code that reads the session of the caller by `svc-session`.",
@@ -75,9 +79,6 @@ export const MANUAL_MEASUREMENTS = `## Measured by hand
 
 These measurements were made once, by hand, on two cores of a fast machine. Compare times only with times of the same day.
 
-- **Options of Chromium.** The baseline has the same command-line options as the service. One of them (no new frame host for each navigation)
-  saves a third of the time of a navigation. With it, the baseline opens 142 to 155 new documents a second. With the default options of
-  Chromium, it opens 93 to 100.
 - **Workers.** A run in a worker of its own would need 9 ms of processor time of Chromium, nearly all of it to start the worker's thread. A run
   in a document needs 13 ms. With eight callers, each run also needs about 2 ms of Node and 1.5 ms of PostgreSQL. So runs in workers could not
   exceed 138 a second on that machine. Runs in ShadowRealms do.
