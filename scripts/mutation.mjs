@@ -8,6 +8,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { createMutants } from "./mutation/mutants.mjs";
+import { TEST_GROUPS } from "./mutation/test-groups.mjs";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
 const HOOK_FILE = join(ROOT, "scripts/mutation/hook.mjs");
@@ -17,49 +18,6 @@ const PROCESSES = 2;
 const { MODULE } = process.env;
 /** Time limit of the tests in milliseconds. If the tests exceed it, the fault counts as detected. */
 const TEST_TIMEOUT_MS = 120_000;
-
-function ruleGroup(name) {
-  return { area: "rules", modules: [`rules/${name}`], tests: [`rules/${name}`] };
-}
-
-/** Modules of dist/src, and the tests in dist/test that must detect their faults. None of these tests starts a service. */
-const TEST_GROUPS = [
-  ...[
-    "alert-conditions",
-    "concurrency",
-    "integration-origins",
-    "media-serving",
-    "message-destination",
-    "notification-scope",
-  ].map(ruleGroup),
-  ...["setting-tiers", "ticks", "trigger-match"].map(ruleGroup),
-  { area: "rules", modules: ["rules/sign-in-wait"], tests: ["rules/sign-in-rules"] },
-  { area: "access", modules: ["rules/entries/sign-in"], tests: ["rules/entries/sign-in"] },
-  { area: "access", modules: ["rules/entries/entry-access"], tests: ["rules/entries/entry-access"] },
-  {
-    area: "access",
-    modules: ["rules/caller-rules", "rules/entries/access-rules"],
-    tests: ["rules/caller-rules", "rules/entries/entry-access"],
-  },
-  { area: "access", modules: ["operations/access/tokens"], tests: ["operations/unknown-tokens"] },
-  {
-    area: "secrets",
-    modules: ["rules/secrets"],
-    tests: ["rules/secrets-size", "engine/secret-scan", "attacks/secrets-forms"],
-  },
-  {
-    area: "leases and fences",
-    modules: ["operations/runs/finish", "operations/upkeep/lease"],
-    tests: ["operations/endings", "operations/database-contact"],
-  },
-  {
-    area: "limits",
-    modules: ["operations/runs/slots", "operations/runs/dispatcher"],
-    tests: ["operations/dispatcher", "attacks/slots"],
-  },
-  { area: "limits", modules: ["engine/rate-window"], tests: ["engine/rate-window"] },
-  { area: "limits", modules: ["operations/access/request-limiter"], tests: ["operations/request-limiter"] },
-];
 
 /** Returns a generator of numbers from 0 to 1 that depends only on the seed (mulberry32). */
 function createRandom(seed) {

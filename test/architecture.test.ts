@@ -1,5 +1,5 @@
 /** Checks the architecture of src/: the direction of imports, and the rules for files. Also limits the lines of tests and scripts. */
-import { globSync, readFileSync } from "node:fs";
+import { existsSync, globSync, readFileSync } from "node:fs";
 import { basename, dirname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Function as FunctionNode, parse } from "acorn";
@@ -278,6 +278,18 @@ describe("the source code", () => {
     const long = ["all-samples", "subscription-ends"].map((name) => read(`test/long/${name}.test.ts`)).join("\n");
     const missing = sampled.filter((file) => !long.includes(`${file.slice("test/".length).replace(/\.ts$/, ".js")}`));
     expect(missing).to.deep.equal([]);
+  });
+
+  it("has all modules and tests that the mutation run names", async () => {
+    const { TEST_GROUPS } = (await import(join(ROOT, "scripts/mutation/test-groups.mjs"))) as {
+      TEST_GROUPS: { modules: string[]; tests: string[] }[];
+    };
+    const named = TEST_GROUPS.flatMap(({ modules, tests }) => [
+      ...modules.map((module) => `src/${module}.ts`),
+      ...tests.map((test) => `test/${test}.test.ts`),
+    ]);
+    expect(named.length).to.be.above(0);
+    expect(named.filter((file) => !existsSync(join(ROOT, file)))).to.deep.equal([]);
   });
 
   it("measures a function without the functions inside it", () => {
