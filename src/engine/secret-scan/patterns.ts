@@ -141,8 +141,8 @@ export function createHostSecretPatterns(value: string): Uint8Array[] {
     .filter(({ length }) => length >= PATTERN_MIN_BYTES);
 }
 
-/** Returns two texts to search: the host name, and the host name without the dots between its labels. */
-export const listHostSpellings = (host: string): string[] => [
+/** Returns three texts to search: the host name, the host name without dots, and the host name without dots and hyphens. */
+export const listHostSearchTexts = (host: string): string[] => [
   host,
   host.replaceAll(".", ""),
   host.replace(LABEL_SEPARATORS, ""),

@@ -10,7 +10,7 @@ import {
   createHostSecretPatterns,
   createSecretPatterns,
   createUrlSecretPatterns,
-  listHostSpellings,
+  listHostSearchTexts,
   removeBytesThatUrlsMayDrop,
 } from "./patterns.js";
 import { ENTIRE_TEXT_SPANS } from "./spans.js";
@@ -162,7 +162,7 @@ export class SecretScan {
       secretName = this.hostFinder!.name(hit);
       return true;
     };
-    for (const text of [hostname, domainToUnicode(hostname)].flatMap(listHostSpellings)) {
+    for (const text of [hostname, domainToUnicode(hostname)].flatMap(listHostSearchTexts)) {
       if (this.hostFinder.scan(createInitialLayer(text, false), onHit)) return secretName;
     }
     return null;

@@ -9,7 +9,7 @@ import { createSubscriptionSource, type SubscriptionSource } from "../records/su
 
 /**
  * PostgreSQL notification channel. When a draft or live version is written or removed, a database trigger sends
- * `appId:masterId:removed`. `masterId` is the ID of the draft; `removed` is `true` or `false`.
+ * `appId:masterId:removed`. `masterId` is the ID of the draft; `removed` is `true` if the draft was removed, otherwise `false`.
  */
 export const ACTION_EDITED_CHANNEL = "svc_action_edited";
 
