@@ -84,6 +84,7 @@ import { GitWebhookPulls1766900000000 } from "../../migrations/1766900000000-git
 import { VisitorBlocks1766990000000 } from "../../migrations/1766990000000-visitor-blocks.js";
 import { VisitorDevices1767000000000 } from "../../migrations/1767000000000-visitor-devices.js";
 import { MediaOrphans1767100000000 } from "../../migrations/1767100000000-media-orphans.js";
+import { SearchWordsByPattern1767200000000 } from "../../migrations/1767200000000-search-words-by-pattern.js";
 
 export const MIGRATIONS = [
   Foundation1763600000000,
@@ -168,4 +169,5 @@ export const MIGRATIONS = [
   VisitorBlocks1766990000000,
   VisitorDevices1767000000000,
   MediaOrphans1767100000000,
+  SearchWordsByPattern1767200000000,
 ];

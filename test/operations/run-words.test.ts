@@ -145,6 +145,30 @@ describe("the search for words of runs", () => {
     }
   });
 
+  it("stores the same words as a split of the text by JavaScript, for all ASCII and other characters", async () => {
+    const expectedWords = (text: string) => {
+      const lower = text.replace(/\\(u[0-9a-f]{4}|.)/g, " ").replace(/[A-Z]/g, (letter) => letter.toLowerCase());
+      const words = lower.split(/[^a-z0-9\u0080-\u{10ffff}]+/u).filter((word) => word !== "");
+      return [...new Set(["@7", ...words.map((word) => [...word].slice(0, 64).join(""))])].sort();
+    };
+    const others = [..."\u0080\u0085\u00a0ßÄİẞΣς\u2028\u3000\ufeff\uffff😀\u{10ffff}"];
+    const characters = [...Array.from({ length: 127 }, (_, at) => String.fromCharCode(at + 1)), ...others];
+    const texts = [
+      ...characters.map((character) => `Abc${character}xY9${character}${character}z`),
+      characters.join(""),
+      JSON.stringify({ Key: 'line\nBreak \u0001 quoted " back\\slash', n: -1.5e10 }),
+      `${"long".repeat(40)} ${"😀".repeat(80)} ${"long".repeat(50)}`,
+      "",
+      "-- !",
+    ];
+    const stored = await db.query(
+      "SELECT tsvector_to_array(svc_search_words(7, text)) AS words FROM unnest($1::text[]) WITH ORDINALITY AS given (text, at) ORDER BY at",
+      [texts],
+    );
+    for (const [at, { words }] of stored.entries())
+      expect([...words].sort(), JSON.stringify(texts[at])).to.deep.equal(expectedWords(texts[at]!));
+  });
+
   it("collects the words of earlier runs in batches", async () => {
     await db.query("TRUNCATE run_search; UPDATE run_search_mark SET newest = now(), oldest = now()");
     const old = await end(1, { data: { result: "ancient" }, minutesAgo: 90 });
