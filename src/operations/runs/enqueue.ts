@@ -52,12 +52,6 @@ interface EnqueuerOptions {
   processId: string;
 }
 
-interface RunnableCheck {
-  check(): Promise<void>;
-  /** True if a lookup has just shown that the action can run. The statement that inserts the run checks this again. */
-  isRunnable: boolean;
-}
-
 const isOverloaded = (error: unknown): boolean => error instanceof ActionError && error.status === "OVERLOADED";
 
 const skippedError = (runId: number, reason: string) =>
@@ -86,10 +80,10 @@ export class Enqueuer {
       const facts = { replayOf: null, versionId: null, startedAt: new Date(), secretsVersion, code, traceparent };
       return { id, isRepeated, run: holder === null ? null : { ...named, ...facts, id, actionId }, waitsFor };
     };
-    return this.enqueue(named, insert, awaitedBy, {
-      check: () => checkOnDemandRun(db, named),
-      // A request to an HTTP trigger has already matched a route, so its action can run.
-      isRunnable: named.routeMatch != null,
+    return this.enqueue(named, insert, awaitedBy).catch(async (error: unknown) => {
+      // If the action cannot run, `checkOnDemandRun` throws a more exact error than OVERLOADED.
+      if (isOverloaded(error)) await checkOnDemandRun(db, named);
+      throw error;
     });
   }
 
@@ -110,19 +104,10 @@ export class Enqueuer {
     run: Pick<NewRun, "appId" | "payload">,
     insert: InsertRun,
     awaitedBy: number | null,
-    call?: RunnableCheck,
   ): Promise<EnqueuedRun> {
     const slot = this.options.dispatcher.tryAcquireSlot(run.appId, awaitedBy);
-    if (!slot && !call?.isRunnable) await call?.check();
     const started = slot && (await this.startInSlot(slot, insert));
-    if (started) return started;
-    try {
-      return await this.queue(run, insert, awaitedBy);
-    } catch (error) {
-      // If the action can no longer run, `check` throws a more exact error than OVERLOADED.
-      if (call?.isRunnable && isOverloaded(error)) await call.check();
-      throw error;
-    }
+    return started ?? this.queue(run, insert, awaitedBy);
   }
 
   private async startInSlot(slot: Slot, insert: InsertRun): Promise<EnqueuedRun | null> {
