@@ -1556,14 +1556,9 @@ CREATE OR REPLACE FUNCTION public.svc_search_words(app_id bigint, given text)
  LANGUAGE sql
  IMMUTABLE
 AS $function$
-        SELECT array_to_tsvector(ARRAY['@' || app_id] || ARRAY(
-          SELECT DISTINCT left(word, 64)
-            FROM unnest(string_to_array(translate(
-                   lower(regexp_replace(given, '\\(u[0-9a-f]{4}|.)', ' ', 'g') COLLATE "C"),
-                   '	
- !"#$%&''()*+,-./:;<=>?@[\]^_`{|}~', '                                                                 '), ' ')) AS word
-           WHERE word <> ''))
-      $function$;
+    SELECT array_to_tsvector(ARRAY['@' || app_id] || ARRAY(
+      SELECT DISTINCT left(word, 64) FROM regexp_split_to_table(lower(regexp_replace(given, '\\(u[0-9a-f]{4}|.)', ' ', 'g') COLLATE "C"), '[\x01-\x2f\x3a-\x40\x5b-\x60\x7b-\x7f]+') AS word WHERE word <> ''))
+  $function$;
 
 CREATE OR REPLACE FUNCTION public.svc_secrets_replaced()
  RETURNS trigger
