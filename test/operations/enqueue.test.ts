@@ -1,4 +1,4 @@
-/** Tests that a call is checked before it uses the queue. Fakes replace other modules, because only a full queue shows the order. */
+/** Tests the error of a call while the queue is full. Fakes replace other modules, because filling the queue takes long. */
 import { expect } from "chai";
 import type { ActionError } from "../../src/errors.js";
 import { Enqueuer } from "../../src/operations/runs/enqueue.js";
@@ -37,14 +37,13 @@ describe("a call while no slot is free", () => {
     return enqueuer.enqueueOnDemand(call).catch((error: ActionError) => error.status) as Promise<string>;
   }
 
-  it("uses no part of the queue if its action cannot run", async () => {
-    expect(await statusOf({})).to.equal("ACTION_INACTIVE");
-    expect(steps).to.deep.equal(["check"]);
-  });
-
-  it("fails for its action and not for the full queue, also if it comes from a trigger that was found before", async () => {
-    const routeMatch = { shapes: ["path"], shapesBeforeSecret: [], rowTexts: ["row"] };
-    expect(await statusOf({ routeMatch })).to.equal("ACTION_INACTIVE");
-    expect(steps).to.deep.equal(["queue", "check"]);
-  });
+  const routeMatch = { shapes: ["path"], shapesBeforeSecret: [], rowTexts: ["row"] };
+  for (const [from, run] of [
+    ["a client", {}],
+    ["an HTTP trigger that was found before", { routeMatch }],
+  ] as const)
+    it(`from ${from} fails for its action that cannot run, and not for the full queue`, async () => {
+      expect(await statusOf(run)).to.equal("ACTION_INACTIVE");
+      expect(steps).to.deep.equal(["queue", "check"]);
+    });
 });
