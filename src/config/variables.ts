@@ -1,5 +1,5 @@
 /** Table of the environment variables, each with its type, default and meaning (contract, section 1). */
-import { availableParallelism, totalmem } from "node:os";
+import { availableParallelism } from "node:os";
 import { z } from "zod";
 import * as limits from "../limits.js";
 import * as values from "./values.js";
@@ -14,19 +14,6 @@ const POSTGRES_URL_SCHEMA = values.patternSchema(/^postgres(ql)?:\/\//, "a postg
 const REQUEST_LIMIT_SCHEMA = values.integerSchema(0, 100_000);
 const MAIL_SERVER_PATTERN = /^smtps?:\/\/([^/?#\s@]+@)?[^/?#\s@]+\/?$/;
 const MAIL_SENDER_PATTERN = /^([^<>\r\n]*<[^<>@\s]+@[^<>@\s]+>|[^<>@\s]+@[^<>@\s]+)$/;
-
-/**
- * Returns the default of RUNNER_CONCURRENCY. With five per core, eight callers of one app get 1.5 times as many runs a second as with two
- * per core. In the worst case, a run needs 512 MB, so the number is lower on machines with little memory.
- */
-export function computeRunnerConcurrency(cores: number, memoryBytes: number): number {
-  return Math.min(Math.max(Math.floor(memoryBytes / 2 ** 30), 2 * cores), 5 * cores);
-}
-
-/** Memory that this process may use: in a container, its limit. */
-function readAvailableMemory(): number {
-  return Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
-}
 
 /** Texts about a variable for the reference page, in Markdown. */
 export interface VariableDescription {
@@ -174,9 +161,9 @@ const VARIABLE_SCHEMAS = {
   ),
   RUNNER_CONCURRENCY: describeVariable(
     values.integerSchema(1, 1_000),
-    computeRunnerConcurrency(availableParallelism(), readAvailableMemory()),
+    2 * availableParallelism(),
     "base number N for the runs that this process executes at once: one app can have N - 1 of them (at least 1), all apps together 4 N. With the value 8, one app has at most 7 runs at once, and all apps together 32. [Memory and cores](../operate/operating.md#execute-many-runs-at-once)",
-    "the memory in GB, but from two to five times the number of cores",
+    "twice the number of cores",
   ),
   ALLOW_PRIVATE_NETWORK: describeVariable(
     values.booleanSchema("1", "0"),

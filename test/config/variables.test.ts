@@ -1,6 +1,6 @@
 /** Tests environment variables: their defaults match the reference, and a faulty value stops the start with the variable's name. */
 import { expect } from "chai";
-import { computeRunnerConcurrency, listVariableDescriptions } from "../../src/config/variables.js";
+import { listVariableDescriptions } from "../../src/config/variables.js";
 import { ConfigError, readConfig } from "../../src/config.js";
 
 /** Invalid values, separated by spaces, of each variable that can have one. */
@@ -96,19 +96,6 @@ describe("the environment variables", () => {
     }
     expect(messageOf({ MAIL_FROM: "Shop shop@example.com" })).to.include('(got "Shop shop@example.com")');
     expect(messageOf({ LOG_LEVEL: "x".repeat(1_000) })).to.include(`"${"x".repeat(100)}…"`);
-  });
-
-  it("RUNNER_CONCURRENCY is the memory in GB, but from two to five times the number of cores", () => {
-    const cases = [
-      [2, 1, 4],
-      [2, 4.9, 4],
-      [2, 7.9, 7],
-      [2, 64, 10],
-      [16, 24, 32],
-      [16, 64, 64],
-    ] as const;
-    for (const [cores, gigabytes, expected] of cases)
-      expect(computeRunnerConcurrency(cores, gigabytes * 2 ** 30), `${cores}, ${gigabytes}`).to.equal(expected);
   });
 
   it("each have an invalid value in this test, unless any text is valid", () => {
