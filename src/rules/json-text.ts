@@ -13,7 +13,7 @@ class JsonTextPlaceholders {
 /** The response that is being serialized; null if none is. One variable is enough, because `serializeJsonParts` is synchronous. */
 let currentWrite: { placeholders: JsonTextPlaceholders | null } | null = null;
 
-/** Returns a JSON text as a string. `source` is a string, or its UTF-8 bytes, which may be in memory that threads share. */
+/** Returns a JSON text as a string. `source` is a string, or its UTF-8 bytes. */
 export const decodeJsonText = (source: string | Uint8Array): string =>
   typeof source === "string" ? source : Buffer.from(source.buffer, source.byteOffset, source.byteLength).toString();
 

@@ -25,6 +25,17 @@ describe("a long text", () => {
   });
 });
 
+describe("the buffer of a long text", () => {
+  it("counts as memory of V8, and has room only for ASCII at first", () => {
+    const characters = 8 * 1024 * 1024;
+    const before = process.memoryUsage().external;
+    const ascii = new LongTextBuffer(characters / 2);
+    ascii.add("a".repeat(characters / 2));
+    expect(process.memoryUsage().external - before).to.be.within(characters / 2, characters - 1);
+    expect(ascii.toBytes().buffer.byteLength).to.equal(characters / 2);
+  });
+});
+
 describe("a long result of a run", () => {
   const browsers = sharedBrowsers();
   before(() => browsers.start());

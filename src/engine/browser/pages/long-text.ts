@@ -1,4 +1,4 @@
-/** Collects a long text of a page as UTF-8 bytes in shared memory, which threads, the database and HTTP responses use without a copy. */
+/** Collects a long text of a page as UTF-8 bytes, which the database and HTTP responses use without decoding. */
 import { RESULT_MAX_BYTES } from "../../../limits.js";
 
 const TEXT_MAX_BYTES = RESULT_MAX_BYTES + 1_024;
@@ -7,26 +7,37 @@ const WORD_MAX_CHARACTERS = 32;
 
 /** Stores at most TEXT_MAX_BYTES, because a longer text is too large for the result of a run. */
 export class LongTextBuffer {
-  private readonly memory: Buffer;
+  /** Has room for a text of ASCII characters. It is replaced by a larger buffer if the text has other characters. */
+  private memory: Buffer;
+  private readonly maxBytes: number;
   private end = 0;
   /** First half of a surrogate pair whose second half is in the next part. */
   private pendingHighSurrogate = "";
 
   constructor(characters: number) {
-    const bytes = Math.min(characters * CHARACTER_MAX_BYTES, TEXT_MAX_BYTES);
-    this.memory = Buffer.from(new SharedArrayBuffer(bytes));
+    this.maxBytes = Math.min(characters * CHARACTER_MAX_BYTES, TEXT_MAX_BYTES);
+    this.memory = Buffer.allocUnsafeSlow(Math.min(characters, TEXT_MAX_BYTES));
   }
 
   add(part: string): void {
     const text = this.pendingHighSurrogate + part;
     const isSplit = (text.charCodeAt(text.length - 1) & 0xfc00) === 0xd800;
     this.pendingHighSurrogate = isSplit ? text.slice(-1) : "";
-    this.end += this.memory.write(isSplit ? text.slice(0, -1) : text, this.end);
+    this.write(isSplit ? text.slice(0, -1) : text);
   }
 
   toBytes(): Buffer {
-    const end = this.end + this.memory.write(this.pendingHighSurrogate, this.end);
-    return this.memory.subarray(0, end);
+    this.write(this.pendingHighSurrogate);
+    return this.memory.subarray(0, this.end);
+  }
+
+  private write(text: string): void {
+    const { memory, maxBytes } = this;
+    if (memory.length < maxBytes && this.end + Buffer.byteLength(text) > memory.length) {
+      this.memory = Buffer.allocUnsafeSlow(maxBytes);
+      memory.copy(this.memory, 0, 0, this.end);
+    }
+    this.end += this.memory.write(text, this.end);
   }
 }
 
