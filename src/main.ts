@@ -30,8 +30,8 @@ function handleSignal(): void {
 }
 for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, handleSignal);
 
-const { disablePretenuring } = await import("./young-garbage.js");
-disablePretenuring();
+const { setGarbageCollectionFlags } = await import("./garbage-collection.js");
+setGarbageCollectionFlags();
 const { readConfig } = await import("./config.js");
 const { redirectConsoleToLog, createLog } = await import("./engine/log.js");
 const { formatFatalError } = await import("./errors.js");

@@ -15,7 +15,7 @@ function read(file: string): string {
 }
 
 /** Files of src/ that every part of the server may import. Each of them imports only files before it in this list. */
-const FOUNDATION_FILES = ["limits", "errors", "config", "postgres", "young-garbage", "background", "version"];
+const FOUNDATION_FILES = ["limits", "errors", "config", "postgres", "garbage-collection", "background", "version"];
 
 /** Returns the parts that each part may import, from the table in docs/internals/architecture.md. A part: a folder or file of src/. */
 function allowedByTable(): Record<string, readonly string[]> {

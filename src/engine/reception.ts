@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { mkdir, open, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { collectYoungGarbage } from "../young-garbage.js";
+import { collectYoungGarbage } from "../garbage-collection.js";
 
 /** Number of first bytes of the file in the result, from which callers detect the media type. */
 const HEAD_BYTES = 4_100;

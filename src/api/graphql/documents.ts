@@ -5,9 +5,9 @@
 import { createHash } from "node:crypto";
 import { type DocumentNode, GraphQLError, type GraphQLSchema, parse, specifiedRules, validate } from "graphql";
 import { LRUCache } from "lru-cache";
+import { collectYoungGarbage } from "../../garbage-collection.js";
 import { IMMEDIATELY_PARSED_BODY_MAX_BYTES, JSON_MAX_DEPTH } from "../../limits.js";
 import { nestsDeeperThan } from "../../rules/describe-value.js";
-import { collectYoungGarbage } from "../../young-garbage.js";
 import { createFairTaskQueue, type FairTaskQueue } from "../fair-task-queue.js";
 import { createGraphqlCostEstimator, type GraphqlVariables } from "./document-cost.js";
 import { checkDocumentLimits } from "./document-form.js";
