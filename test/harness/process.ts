@@ -37,7 +37,7 @@ export interface ServiceProcess {
   stderr(): string;
   /** URL of the embedded database. */
   databaseUrl(): string;
-  /** Tokens of the first app in an embedded database. */
+  /** Content of credentials.json: the IDs and tokens of the first app. The service writes this file only if its database is embedded. */
   credentials(): FirstCredentials;
   signal(name: NodeJS.Signals): void;
   ended: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;

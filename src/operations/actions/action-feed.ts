@@ -102,7 +102,8 @@ export class ActionChangeFeed {
 
   /**
    * Returns the changes of an app's actions as a source of events for subscriptions. The first event is a `reset`.
-   * Afterwards the source reports every change, but several changes of one action can be combined into one event.
+   * Each later change causes an event; several changes of one action can share one event. If changes may be lost, the source sends another
+   * `reset` instead.
    */
   follow(appId: number): SubscriptionSource<ActionChange> {
     return createSubscriptionSource<ActionChange>(appId, (listener) => {

@@ -107,9 +107,7 @@ async function moveOldTablesAside(client: Client, replace: boolean): Promise<voi
   }
   if (objectCount === 0) return;
   if (!replace)
-    throw new StartError(
-      "the database is not empty, so nothing was restored; use --replace to drop its contents first",
-    );
+    throw new StartError("the database is not empty, so nothing was restored; use --replace to replace its contents");
   const liveInstances = hasInstances
     ? await client.query("SELECT FROM public.instance WHERE roles <> '{}' AND lease_until >= now() LIMIT 1")
     : null;

@@ -10,8 +10,11 @@ const COLUMNS_MAX = 10;
 
 function checkValue(value: unknown, field: string): void {
   // Rejects objects: query operators in them could match any entry. Rejects null: it would match an entry without a password.
-  const isText = typeof value === "string" && value !== "" && value.length <= VALUE_MAX_CHARACTERS;
-  if ((isText && findUnstorableCharacter(value) < 0) || (typeof value === "number" && Number.isFinite(value))) return;
+  if (typeof value === "number" && Number.isFinite(value)) return;
+  if (typeof value === "string" && value !== "" && value.length <= VALUE_MAX_CHARACTERS) {
+    if (findUnstorableCharacter(value) < 0) return;
+    throw new ActionError("REQUEST_INVALID", `${field} must not contain the character U+0000 or a lone surrogate`);
+  }
   const receivedText = typeof value === "string" ? `a text of ${value.length} characters` : describeValue(value);
   throw new ActionError(
     "REQUEST_INVALID",

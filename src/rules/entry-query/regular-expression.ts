@@ -191,7 +191,7 @@ export function translateRegExpToPostgres(pattern: unknown, flags: unknown, fiel
   if (flags !== undefined && (typeof flags !== "string" || !/^(?!.*(.).*\1)[is]*$/.test(flags))) {
     throw new ActionError(
       "REQUEST_INVALID",
-      `${fieldPath}.$options can contain only the flags i and s (got ${describeValue(flags)})`,
+      `${fieldPath}.$options can contain only the flags i and s, each once (got ${describeValue(flags)})`,
     );
   }
   try {

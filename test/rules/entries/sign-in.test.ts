@@ -25,20 +25,7 @@ describe("the where of a sign-in", () => {
   it("has only texts and numbers, so that no operator and no missing value is compared", () => {
     const long = "x".repeat(4_096);
     expect(parse({ Email: long, Password: "p" }).identifyingValues).to.deep.equal({ Email: long });
-    for (const value of [
-      "",
-      `${long}x`,
-      null,
-      true,
-      {},
-      { $ne: "" },
-      [],
-      ["a"],
-      "a\u0000",
-      "\ud800",
-      Number.NaN,
-      Infinity,
-    ]) {
+    for (const value of ["", `${long}x`, null, true, {}, { $ne: "" }, [], ["a"], Number.NaN, Infinity]) {
       for (const column of ["Email", "Password"]) {
         const where = { Email: "a", Password: "p", [column]: value };
         const message = refusal("REQUEST_INVALID", () => parse(where));
@@ -47,6 +34,11 @@ describe("the where of a sign-in", () => {
         );
       }
     }
+    for (const value of ["a\u0000", "\ud800"])
+      for (const column of ["Email", "Password"])
+        expect(refusal("REQUEST_INVALID", () => parse({ Email: "a", Password: "p", [column]: value }))).to.equal(
+          `where.${column} must not contain the character U+0000 or a lone surrogate`,
+        );
     const secret = refusal("REQUEST_INVALID", () => parse({ Email: "a", Password: `${long}x` }));
     expect(secret).to.equal(
       "where.Password must be a number, or a text of 1 to 4096 characters (got a text of 4097 characters)",

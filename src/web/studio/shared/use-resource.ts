@@ -48,8 +48,8 @@ function useLastError({ error, isPending }: UseQueryResult<unknown>): Error | nu
 }
 
 /**
- * Hook that returns the last data.
- * @param isKept true to return the data of an earlier query after a failed read, which the query library would drop
+ * Hook that returns the data of a query as it was last read; undefined if there is none.
+ * @param isKept true to return the data of the previous query if the first read of this query fails. The query library returns no data then.
  */
 function useLastData<Value>({ data, isError }: UseQueryResult<Value>, isKept: boolean): Value | undefined {
   const [last, setLast] = useState(data);
