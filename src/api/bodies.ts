@@ -150,7 +150,7 @@ function parseBody(body: Buffer, { routeOptions }: FastifyRequest): unknown {
   // JSON.parse turns 1e400 into Infinity, which would be stored as null.
   if (POSSIBLY_INFINITE_NUMBER.test(text) && containsInfinity(value)) {
     const status = routeOptions.url?.endsWith("/settings") ? "SETTINGS_INVALID" : "REQUEST_INVALID";
-    throw new ActionError(status, "the body must not contain a number above 1.8e308");
+    throw new ActionError(status, "the body must not contain a number above 1.8e308 or below -1.8e308");
   }
   return value;
 }

@@ -49,7 +49,8 @@ function readEventData(value: unknown): Record<string, unknown> {
   if (nestsDeeperThan(value, DATA_MAX_DEPTH)) {
     throw new ActionError("REQUEST_INVALID", `data must nest at most ${DATA_MAX_DEPTH} levels`);
   }
-  if (containsInfinity(value)) throw new ActionError("REQUEST_INVALID", "data must not contain a number above 1.8e308");
+  if (containsInfinity(value))
+    throw new ActionError("REQUEST_INVALID", "data must not contain a number above 1.8e308 or below -1.8e308");
   return value;
 }
 

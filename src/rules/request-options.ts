@@ -222,7 +222,9 @@ export function parseRequestOptions(options: unknown): RequestDescription {
   }
   if (type !== null) headers["content-type"] ??= type;
   if (auth !== null && typeof auth !== "string")
-    throwOptionsError(`auth must be the key of a secret binding (got ${describeValue(auth)})`);
+    throwOptionsError(
+      `auth must be a string, the key of a secret binding such as __stripe (got ${describeValue(auth)})`,
+    );
   if (!RESPONSE_TYPES.includes(responseType as ResponseType)) {
     throwOptionsError(`responseType must be one of ${RESPONSE_TYPES.join(", ")} (got ${describeValue(responseType)})`);
   }

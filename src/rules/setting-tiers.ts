@@ -104,7 +104,9 @@ export function parseSettingsBody(body: unknown): [string, unknown][] {
       throw createInvalidSettingError(`the setting ${describeValue(key)} must nest at most ${JSON_MAX_DEPTH} levels`);
     }
     if (containsInfinity(value))
-      throw createInvalidSettingError(`the setting ${describeValue(key)} must not contain a number above 1.8e308`);
+      throw createInvalidSettingError(
+        `the setting ${describeValue(key)} must not contain a number above 1.8e308 or below -1.8e308`,
+      );
   }
   return entries;
 }

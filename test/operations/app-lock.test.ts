@@ -60,7 +60,7 @@ describe("the lock of an app", () => {
     });
     after(() => database.stop());
 
-    /** Runs `work` while another transaction has locked the first app. Returns what `work` returns. */
+    /** Locks the first app in a transaction, then runs `work` with the manager of this transaction. Returns the result of `work`. */
     const whileLocked = <T>(work: (manager: EntityManager) => Promise<T>): Promise<T> =>
       database.db.transaction(async (manager) => {
         await rows(manager, LOCK_APP, [locked]);

@@ -171,7 +171,7 @@ describe("keys in a request", () => {
       refusal("SETTINGS_INVALID", () => parseDeletedSettingKeys({ keys: [key] }));
     const huge = JSON.parse('{"a": [1e999]}');
     expect(refusal("SETTINGS_INVALID", () => parseSettingsBody(huge))).to.contain(
-      "must not contain a number above 1.8e308",
+      "must not contain a number above 1.8e308 or below -1.8e308",
     );
     expect(refusal("SETTINGS_INVALID", () => parseSettingsBody("secret text"))).to.not.contain("secret text");
   });

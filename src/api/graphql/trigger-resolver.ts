@@ -55,7 +55,8 @@ export class TriggerResolver {
   }
 
   @Query(() => EventFilterBacktestType, {
-    description: "Tests the filter of a log trigger against the last 1000 events.",
+    description:
+      "Compares the filter of a log trigger with the app's last 1000 log events, and returns the events that match.",
   })
   async backtestTrigger(
     @Ctx() context: RequestContext,

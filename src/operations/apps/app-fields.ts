@@ -31,7 +31,7 @@ function requireJsonStructure(value: unknown, name: string): unknown {
     throw new ActionError("REQUEST_INVALID", `${name} must not be nested deeper than ${JSON_MAX_DEPTH} levels`);
   }
   if (containsInfinity(value))
-    throw new ActionError("REQUEST_INVALID", `${name} must not contain a number above 1.8e308`);
+    throw new ActionError("REQUEST_INVALID", `${name} must not contain a number above 1.8e308 or below -1.8e308`);
   return value;
 }
 

@@ -23,7 +23,7 @@ const reportSemaphore = new FairSemaphore(MAX_CONCURRENT_REPORTS, 1);
 const FAULT_MESSAGES: Record<NonNullable<ParsedClientRunReport["fault"]>, [Status, string]> = {
   invalid: ["REQUEST_INVALID", "the body is not valid JSON"],
   deep: ["PAYLOAD_INVALID", `"payload" and "result" must not be nested deeper than ${JSON_MAX_DEPTH} levels`],
-  huge: ["REQUEST_INVALID", "the body must not contain a number above 1.8e308"],
+  huge: ["REQUEST_INVALID", "the body must not contain a number above 1.8e308 or below -1.8e308"],
 };
 
 /**

@@ -16,7 +16,7 @@ import type { StoredDataSource } from "./data-source-rows.js";
 import { pickVisibleColumns } from "./entry.js";
 import { entryConditionSql } from "./entry-rows.js";
 
-/** Maximum number of messages that the hooks of one request can send if the caller is not a page. */
+/** Maximum number of messages that the hooks of one request can send if the caller is not a page of the app. */
 const MAX_MESSAGES_PER_REQUEST = BULK_WRITE_THRESHOLD_ENTRIES;
 /** Maximum number of messages for one request of a page. This limit is low, because visitors can choose the recipients. */
 const MAX_MESSAGES_PER_PAGE_REQUEST = 5;

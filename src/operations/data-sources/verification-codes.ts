@@ -125,7 +125,7 @@ export class VerificationCodes {
       const [full] = await rows<{ wait: number | null }>(manager, SELECT_WAIT_SECONDS, limitColumns);
       if (full?.wait != null)
         throw createRateLimitError(
-          "too many codes were requested for this address, from this network or for this app",
+          "too many codes were requested for this e-mail address or phone number, from this network or for this app",
           Math.max(1, Math.ceil(full.wait)),
         );
       await rows(manager, INSERT_CODE_REQUESTS, [limitKeyHashes]);

@@ -235,7 +235,8 @@ export class HttpTriggers {
       this.options.maxRequestsPerWindow === 0
         ? 0
         : this.addresses.takeTokens(`${appId} ${getAddressBlock(address ?? "")}`);
-    if (wait > 0) throw createRateLimitError("too many requests from this address", wait);
+    if (wait > 0)
+      throw createRateLimitError("too many requests to the HTTP triggers of this app from this network address", wait);
   }
 
   /** Finds the HTTP triggers of a URL for all HTTP methods, and caches them. */

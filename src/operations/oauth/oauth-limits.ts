@@ -14,7 +14,7 @@ export class OauthRateLimits {
   /** @throws RATE_LIMIT_EXCEEDED */
   countRequest(address: string | undefined): void {
     const retryAfter = this.#requests.takeTokens(getAddressBlock(address ?? ""));
-    if (retryAfter > 0) throw createRateLimitError("too many requests from this address", retryAfter);
+    if (retryAfter > 0) throw createRateLimitError("too many requests from this network address", retryAfter);
   }
 
   /** @throws RATE_LIMIT_EXCEEDED */

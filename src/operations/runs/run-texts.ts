@@ -13,7 +13,7 @@ export function toPayloadText(payload: unknown): string {
     throw new ActionError("PAYLOAD_INVALID", `payload must not nest deeper than ${JSON_MAX_DEPTH} levels`);
   }
   if (containsInfinity(payload))
-    throw new ActionError("PAYLOAD_INVALID", "payload must not contain a number above 1.8e308");
+    throw new ActionError("PAYLOAD_INVALID", "payload must not contain a number above 1.8e308 or below -1.8e308");
   if (typeof payload === "object" && !Array.isArray(payload)) return JSON.stringify(payload);
   const received = Array.isArray(payload) ? "an array" : `a ${typeof payload}`;
   throw new ActionError("PAYLOAD_INVALID", `payload must be a JSON object (got ${received})`);

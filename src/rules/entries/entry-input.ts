@@ -55,7 +55,7 @@ export function validateAndSerializeEntry(data: unknown, fieldPath: string): str
     if (containsInfinity(value)) {
       throw new ActionError(
         "REQUEST_INVALID",
-        `the value of the column ${describeValue(column)} of ${fieldPath} must not contain a number above 1.8e308`,
+        `the value of the column ${describeValue(column)} of ${fieldPath} must not contain a number above 1.8e308 or below -1.8e308`,
       );
     }
   }

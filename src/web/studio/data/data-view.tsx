@@ -36,7 +36,7 @@ interface SourceProps extends Omit<DataSourcePanelProps, "reload"> {
   setDirty: (isDirty: boolean) => void;
 }
 
-/** Heading of the open data source. Receives the focus when it appears, because on a phone the button that had the focus is then hidden. */
+/** Heading of the open data source. When it appears, it receives the focus if the focused button is now hidden, as on a phone. */
 function SourceHeading({ name }: { name: string }) {
   const heading = useRef<HTMLHeadingElement>(null);
   useLayoutEffect(() => {

@@ -15,7 +15,7 @@ type ScheduledAction = ScheduleWeek["scheduled"][number];
 
 interface ScheduleRow {
   action: ActionSummary;
-  /** Next scheduled runs of the live version; undefined if no live version runs on a schedule. */
+  /** Schedule and next runs of the live version; undefined if it has no schedule, or if `week` does not list the action. */
   scheduledAction: ScheduledAction | undefined;
   lastRunAt: string | null;
   state: { words: string; tone: "live" | "failed" | "" };

@@ -113,6 +113,6 @@ export async function signInByToken(token: string, keep: boolean): Promise<void>
   const { kind } = await requestSession("POST", { token, keep });
   if (kind && STUDIO_CREDENTIAL_KINDS.includes(kind)) return;
   await requestSession("DELETE");
-  const message = `This is a token of the kind “${kind}”. Studio needs an editor's or an administrator's.`;
+  const message = `This is a token of the kind “${kind}”. To sign in to Studio, use the token of an editor or an administrator.`;
   throw new ApiError("FORBIDDEN", message);
 }
