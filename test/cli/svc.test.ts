@@ -332,4 +332,24 @@ describe("the command line", () => {
     const late = await svc(first.folder, ["push", "--yes"]);
     expect([late.code, late.err]).to.match(/^1,.*Says hello/s);
   });
+
+  it("stops a pull if the same item was created in the folder and on the server", async () => {
+    const first = await newProject();
+    await json(first.folder, ["push"]);
+    const second = await newProject(first.app);
+    await json(second.folder, ["pull", "--force"]);
+    const createFiles = (folder: string, word: string) => {
+      const code = readFileSync(join(folder, "actions/hello/action.ts"), "utf8");
+      write(folder, "actions/parting/action.ts", code.replace("Greets a person.", `Says ${word}.`));
+      writeFileSync(join(folder, "settings.json"), JSON.stringify([{ key: "word", tier: "public", value: word }]));
+    };
+    createFiles(first.folder, "bye");
+    createFiles(second.folder, "farewell");
+    await json(first.folder, ["push"]);
+    const { code, err } = await svc(second.folder, ["pull"]);
+    expect([code, err]).to.match(/^1,.*setting word, action parting changed in this folder and also on the server/s);
+    expect(readFileSync(join(second.folder, "actions/parting/action.ts"), "utf8")).to.contain("Says farewell.");
+    await json(second.folder, ["pull", "--force"]);
+    expect(readFileSync(join(second.folder, "actions/parting/action.ts"), "utf8")).to.contain("Says bye.");
+  });
 });

@@ -63,10 +63,12 @@ export interface ProjectPushOptions {
   force?: boolean;
 }
 
+const keyOf = ({ kind, name }: ManifestDifference): string => `${kind} ${name}`;
+
 /** Returns a test that is true for items that are equal in the folder and on the server, as after a push whose response was lost. */
 function createItemFilter(server: Manifest, local: Manifest): (item: ManifestDifference) => boolean {
-  const toPush = new Set(compareManifests(server, local, true).map(({ kind, name }) => `${kind} ${name}`));
-  return ({ kind, name }) => !toPush.has(`${kind} ${name}`);
+  const toPush = new Set(compareManifests(server, local, true).map(keyOf));
+  return (item) => !toPush.has(keyOf(item));
 }
 
 /** Returns the entity tag to send with a push. @throws CliError if someone changed the server's definitions since the last pull or push */
@@ -198,12 +200,10 @@ async function pullProject(session: CliSession, { force = false }: { force?: boo
   const local = await project.readManifest();
   const theirChanges = compareManifests(base?.manifest ?? EMPTY_MANIFEST, server.manifest, true);
   const myChanges = compareManifests(base?.manifest ?? server.manifest, local, false);
-  const isTheirs = new Set(theirChanges.map(({ kind, name }) => `${kind} ${name}`));
-  const conflictingChanges = myChanges.filter(({ kind, name }) => isTheirs.has(`${kind} ${name}`) || !base);
-  const overwrittenItems = compareManifests(local, server.manifest, false).filter(({ kind, name }) =>
-    conflictingChanges.some(
-      (conflict) => conflict.kind === kind && conflict.name === name && conflict.change === "changed",
-    ),
+  const theirKeys = new Set(theirChanges.map(keyOf));
+  const myKeys = new Set(myChanges.map(keyOf));
+  const overwrittenItems = compareManifests(local, server.manifest, false).filter(
+    (item) => myKeys.has(keyOf(item)) && theirKeys.has(keyOf(item)),
   );
   if (overwrittenItems.length > 0 && !force) {
     printDifferences(session, overwrittenItems);
@@ -216,11 +216,10 @@ async function pullProject(session: CliSession, { force = false }: { force?: boo
       },
     );
   }
-  // A pull keeps the folder's content of items that changed only in the folder.
-  const localOnly = new Set(force ? [] : myChanges.map(({ kind, name }) => `${kind} ${name}`));
-  const isTaken = (kind: string, name: unknown) => !localOnly.has(`${kind} ${String(name)}`);
+  // A pull does not overwrite the items that changed in the folder. The check above rejected the conflicts with the server.
+  const isTaken = (kind: string, name: unknown) => force || !myKeys.has(`${kind} ${String(name)}`);
   const settings =
-    localOnly.size === 0
+    force || myKeys.size === 0
       ? server.manifest.settings
       : mergeItems(server.manifest.settings, local.settings, "key", (key) => isTaken("setting", key));
   const alerts = mergeItems(server.manifest.alerts, local.alerts, "name", (name) => isTaken("alert", name));
@@ -235,9 +234,7 @@ async function pullProject(session: CliSession, { force = false }: { force?: boo
     actions: (server.manifest.actions ?? []).filter(({ name }) => isTaken("action", name)),
     dataSources: (server.manifest.dataSources ?? []).filter(({ name }) => isTaken("data source", name)),
   };
-  const furtherChanges = findReplacedItems(local, writtenManifest).filter(
-    ({ kind, name }) => !isTheirs.has(`${kind} ${name}`),
-  );
+  const furtherChanges = findReplacedItems(local, writtenManifest).filter((item) => !theirKeys.has(keyOf(item)));
   await project.writeManifest(writtenManifest);
   for (const { kind, name, change } of theirChanges)
     if (change === "removed" && isTaken(kind, name)) await project.removeItem(kind, name);
