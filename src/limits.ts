@@ -186,7 +186,7 @@ export const VISITOR_SESSIONS_PER_APP_MAX = 100_000;
 export const AI_TIMEOUT_MS = 110_000;
 export const AI_BODY_MAX_BYTES = 8 * 1024 * 1024;
 
-/** Maximum number of origins outside of the service whose pages may start sessions of an app's visitors. */
+/** Maximum number of origins of an app's external pages (pages on other servers), which may start sessions of the app's visitors. */
 export const EXTERNAL_PAGE_ORIGINS_PER_APP_MAX = 50;
 
 export const NEW_VISITOR_SESSIONS_PER_ADDRESS_AND_MINUTE = 120;
@@ -256,7 +256,8 @@ export const APP_UPDATE_EVENT_FIELD_NAMES_MAX_BYTES = 16 * 1024;
 /** Maximum number of devices on which one user of an app receives push messages. The oldest devices are removed. */
 export const PUSH_SUBSCRIPTIONS_PER_USER_MAX = 20;
 /**
- * Maximum numbers of an app's notifications, of all devices that receive push messages, and of visitors' devices. The oldest are removed.
+ * Maximum numbers per app: of notifications, of devices of signed-in users that receive push messages, and of such devices of visitors who
+ * are not signed in. The oldest are removed.
  */
 export const NOTIFICATIONS_PER_APP_MAX = 100_000;
 export const PUSH_SUBSCRIPTIONS_PER_APP_MAX = 100_000;

@@ -46,7 +46,7 @@ export interface HttpTriggerOptions {
   runtimeUrl: string | null;
 }
 
-/** Returns the path below `/h/:appId/`, and the query string as the client sent it. A proxy's path prefix may precede `/h/`. */
+/** Returns the path below `/h/:appId/`, and the query string as the client sent it. The URL may be complete (http://host/path). */
 function splitUrl(url: string): { path: string; query: string } {
   const queryStart = url.indexOf("?");
   const wholePath = queryStart < 0 ? url : url.slice(0, queryStart);

@@ -104,7 +104,7 @@ function checkStatus({ status, headers }: GitResponse, type: string): void {
     throw new GitRemoteError("there is no repository at this URL, or the token is not allowed to read it (404)");
   if (status !== 200)
     throw new GitRemoteError(
-      `the Git server answered with the status ${status}`,
+      `the Git server responded with the HTTP status ${status}`,
       TEMPORARY_HTTP_STATUSES.includes(status),
     );
   const [media = ""] = (headers["content-type"] ?? "").split(";");

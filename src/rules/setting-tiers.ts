@@ -95,7 +95,9 @@ export function checkPrivateSettingsSize(json: string): void {
  */
 export function parseSettingsBody(body: unknown): [string, unknown][] {
   if (!isObject(body))
-    throw createInvalidSettingError(`settings must be an object of top-level keys (got ${describeType(body)})`);
+    throw createInvalidSettingError(
+      `settings must be an object of keys and values, such as {"theme": "dark"} (got ${describeType(body)})`,
+    );
   const entries = Object.entries(body);
   checkCount(entries.length);
   for (const [key, value] of entries) {

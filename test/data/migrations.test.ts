@@ -16,7 +16,7 @@ it("every migration of the folder is in the list, in the order of their times", 
   expect(listedTimes).to.deep.equal([...listedTimes].sort());
 });
 
-/** First migration after the first release. Earlier migrations create the tables of that release. */
+/** Time of the first migration after the first release. Earlier migrations create the tables of the first release. */
 const FIRST_UPGRADE = "1764000400000";
 
 it("every index that an upgrade adds to a table that is there is built concurrently, outside a transaction", () => {

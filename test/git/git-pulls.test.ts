@@ -189,7 +189,7 @@ describe("webhooks of git servers", () => {
     const temporary = { retryAfter: 5 };
     for (const [error, isRemoved] of [
       [new ActionError("GIT_PULL_FAILED"), true],
-      [new ActionError("GIT_PULL_FAILED", "the Git server answered with the status 503", temporary), false],
+      [new ActionError("GIT_PULL_FAILED", "the Git server responded with the HTTP status 503", temporary), false],
       [new ActionError("DEPENDENCY_UNRESOLVED"), true],
       [new ActionError("DEPENDENCY_UNRESOLVED", "the registry responded with status 503", temporary), false],
       [new ActionError("MANIFEST_CHANGED"), true],

@@ -322,7 +322,7 @@ describe("git connections", () => {
       await changeClaimTime("infinity");
     };
     await webhook(webhookSecret, pushed("refs/tags/v50"));
-    await until(async () => (await lastPull())?.error === "the Git server answered with the status 503");
+    await until(async () => (await lastPull())?.error === "the Git server responded with the HTTP status 503");
     server.status = null;
     server.onRequest = async () => undefined;
     server.tag("v51", server.commit(project(51)));

@@ -77,7 +77,7 @@ describe("signatures of webhooks", () => {
               drop: "",
             }[kind]!;
             fc.pre(after !== before);
-            // Twilio signs the fields of a form. A change only of the encoding of the fields keeps the signature valid.
+            // Twilio signs the decoded fields of a form. So the signature stays valid if a mutation changes only the encoding of the fields.
             fc.pre(sample.name !== "twilio, form" || place !== "body" || fieldsOf(after) !== fieldsOf(before));
             const mutated =
               place === "body"

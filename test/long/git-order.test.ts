@@ -70,7 +70,7 @@ describe("the order of pulls of a git repository", () => {
 
   it("publishes a tag although the git server fails at first, and shows its error after the last attempt", async () => {
     const { webhookSecret } = (await connect({ ...fields(), newSecret: true })).body;
-    const error = "the Git server answered with the status 503";
+    const error = "the Git server responded with the HTTP status 503";
     const waiting = () => rows(service.db, "SELECT FROM git_webhook");
     server.tag("v25", server.commit(project(25)));
     const statuses = [503, null];

@@ -52,7 +52,7 @@ describe("a service with 512 MB of heap", () => {
   async function expectServiceAlive(): Promise<void> {
     expect((await fetch(`${url}/health/live`)).status).to.equal(200);
     expect((await post(LOGS_PATH, { limit: 1 })).http).to.equal(200);
-    // Waits until the service has finished all work of answered requests.
+    // Waits until the memory of all responses is free. Parts of a request can still run after its caller has disconnected.
     await until(async () => /^svc_answer_bytes 0$/m.test(await (await fetch(`${url}/metrics`)).text()));
     const peak = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${service.pid}/status`, "utf8"))?.[1];
     const megabytes = Math.round(Number(peak) / 1024);

@@ -9,9 +9,9 @@ import { launchChromium } from "../web/chromium.js";
 
 const OFFLINE_MS = 30_000;
 const ON_PAGE_VIEW = [{ trigger: "analytics", where: { type: "analytics.pageView" } }];
-/** Returns code that adds a name to the page's set of executed actions. */
-const codeThatNotes = (text: string) =>
-  `async function execute() { (window.ran ??= new Set()).add(${JSON.stringify(text)}); }`;
+/** Returns the code of an action that adds `label` to the set `window.ran`. The set shows which code has run in the page. */
+const createRecordingCode = (label: string) =>
+  `async function execute() { (window.ran ??= new Set()).add(${JSON.stringify(label)}); }`;
 
 describe("an open page without a network for 30 s", () => {
   let service: TestService;
@@ -34,7 +34,13 @@ describe("an open page without a network for 30 s", () => {
   const post = async (path: string, body?: object) => (await service.rest("POST", path, { body })).body;
 
   async function published(name: string): Promise<number> {
-    const input = { name, code: codeThatNotes(name), active: true, environment: "client", triggers: ON_PAGE_VIEW };
+    const input = {
+      name,
+      code: createRecordingCode(name),
+      active: true,
+      environment: "client",
+      triggers: ON_PAGE_VIEW,
+    };
     const { id } = (await post(actions(), input)).action;
     await post(`${actions()}/${id}/publish`);
     return id;
@@ -53,7 +59,7 @@ describe("an open page without a network for 30 s", () => {
     const master = await published("first");
     await page.goto(`${network.url}/apps/${service.appId}`);
     await waitForActions("first");
-    await service.rest("PUT", `${actions()}/${master}`, { body: { code: codeThatNotes("second") } });
+    await service.rest("PUT", `${actions()}/${master}`, { body: { code: createRecordingCode("second") } });
     await post(`${actions()}/${master}/publish`);
     const startedAt = Date.now();
     await waitForActions("second");
@@ -67,7 +73,7 @@ describe("an open page without a network for 30 s", () => {
     await page.goto(`${network.url}/apps/${service.appId}`);
     await waitForActions("gone", "old", "over");
     network.cut();
-    await service.rest("PUT", `${actions()}/${changed}`, { body: { code: codeThatNotes("new") } });
+    await service.rest("PUT", `${actions()}/${changed}`, { body: { code: createRecordingCode("new") } });
     await post(`${actions()}/${changed}/publish`);
     await service.rest("DELETE", `${actions()}/${removed}`);
     await delay(OFFLINE_MS);

@@ -52,8 +52,8 @@ for (const width of [390, 640]) {
       await service?.stop();
     });
 
-    /** Returns the elements that overflow to the right and are not inside of a scrollable element. */
-    const wider = (shownWidth: number) =>
+    /** Returns the start of the HTML of each element beyond the right edge. Skips hidden elements and the content of scrollable ones. */
+    const findWideElements = (shownWidth: number) =>
       page.evaluate(`[...document.querySelectorAll("body *")].filter((element) => {
         if (element.closest(".code-editor, .console, .tabs, .diff, .result, .unseen, .figures-box")) return false;
         const { right, width } = element.getBoundingClientRect();
@@ -68,7 +68,7 @@ for (const width of [390, 640]) {
     const fits = async (shownWidth = width) => {
       expect(await split()).to.deep.equal([]);
       expect(await page.evaluate("document.documentElement.scrollWidth")).to.equal(shownWidth);
-      expect(await wider(shownWidth)).to.deep.equal([]);
+      expect(await findWideElements(shownWidth)).to.deep.equal([]);
     };
 
     it("goes from the list to the action and its run, and back", async () => {

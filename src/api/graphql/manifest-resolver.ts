@@ -116,7 +116,8 @@ export class ManifestResolver {
     plan: boolean,
     @Arg("prune", () => Boolean, {
       defaultValue: false,
-      description: "True to remove the definitions of the app that the manifest does not contain; false by default.",
+      description:
+        "True to remove the definitions of the app that the manifest does not contain; false by default. A removed action loses its live version at once.",
     })
     prune: boolean,
     @Arg("definitions", () => ManifestDefinitionsInput, {

@@ -72,7 +72,8 @@ export class AppSessionResolver {
   }
 
   @Mutation(() => AppSessionType, {
-    description: "Sets the language of the page and stores the log event session.locale.updated.",
+    description:
+      "Stores the log event session.locale.updated with the language that the user of the page chose. It does not change the page.",
   })
   async setSessionLocale(
     @Ctx() context: RequestContext,

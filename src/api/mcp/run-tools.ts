@@ -2,8 +2,8 @@
 import { z } from "zod";
 import { defineMcpTool, MCP_TOOL_INPUT_FIELDS, type McpTool, type McpToolContext } from "./tool.js";
 
-const APP_ROUTE = "/v3/apps/:appId";
-const RUN_ROUTE = `${APP_ROUTE}/actions/:nameOrId/run`;
+const APP_V3_ROUTE = "/v3/apps/:appId";
+const RUN_ROUTE = `${APP_V3_ROUTE}/actions/:nameOrId/run`;
 const UNFINISHED_STATES = ["queued", "running"];
 /** Maximum time that a tool waits for a run, in seconds. MCP clients end a request after 60 s by default. */
 const WAIT_MAX_SECONDS = 50;
@@ -11,12 +11,12 @@ const WAIT_MAX_SECONDS = 50;
 const waitSecondsSchema = z.int().min(0).max(WAIT_MAX_SECONDS);
 
 async function readRun({ callRest, appId }: McpToolContext, runId: number) {
-  const { run } = await callRest("GET", `${APP_ROUTE}/runs/:runId`, { params: { appId, runId } });
+  const { run } = await callRest("GET", `${APP_V3_ROUTE}/runs/:runId`, { params: { appId, runId } });
   return run as Record<string, unknown> & { state: string };
 }
 
 async function readConsole({ callRest, appId }: McpToolContext, runId: number): Promise<unknown> {
-  return (await callRest("GET", `${APP_ROUTE}/runs/:runId/console`, { params: { appId, runId } })).lines;
+  return (await callRest("GET", `${APP_V3_ROUTE}/runs/:runId/console`, { params: { appId, runId } })).lines;
 }
 
 const isOver = ({ state }: { state: string }): boolean => !UNFINISHED_STATES.includes(state);
@@ -119,7 +119,7 @@ export const runTools: readonly McpTool[] = [
       limit: MCP_TOOL_INPUT_FIELDS.limit(100, 20),
     },
     run: async (query, { callRest, appId }) => ({
-      data: await callRest("GET", `${APP_ROUTE}/runs`, { params: { appId }, query }),
+      data: await callRest("GET", `${APP_V3_ROUTE}/runs`, { params: { appId }, query }),
       isUntrusted: true,
     }),
   }),
@@ -135,7 +135,7 @@ export const runTools: readonly McpTool[] = [
       offset: z.int().min(0).max(100_000).default(0),
     },
     run: async ({ actionId, ...options }, { callRest, appId }) => ({
-      data: await callRest("POST", `${APP_ROUTE}/actions/logs`, {
+      data: await callRest("POST", `${APP_V3_ROUTE}/actions/logs`, {
         params: { appId },
         body: { ...options, ...(actionId !== undefined && { where: { data: { taskId: actionId } } }) },
       }),
@@ -150,7 +150,7 @@ export const runTools: readonly McpTool[] = [
     changesData: true,
     input: { runId: MCP_TOOL_INPUT_FIELDS.runId },
     run: async ({ runId }, { callRest, appId }) => ({
-      data: await callRest("POST", `${APP_ROUTE}/runs/:runId/cancel`, { params: { appId, runId } }),
+      data: await callRest("POST", `${APP_V3_ROUTE}/runs/:runId/cancel`, { params: { appId, runId } }),
     }),
   }),
 ];

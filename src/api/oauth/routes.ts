@@ -176,12 +176,12 @@ function readDecision(body: unknown, decider: DecidingPerson): GrantDecision | n
     throw new ActionError("REQUEST_INVALID", `the body must be a JSON object (got ${describeValue(body)})`);
   const { allow, appId, scopes } = body;
   if (allow === false) return null;
-  const isRight =
+  const isValid =
     allow === true &&
     Number.isSafeInteger(appId) &&
     Array.isArray(scopes) &&
     scopes.every((scope) => (TOKEN_SCOPES as readonly unknown[]).includes(scope));
-  if (!isRight)
+  if (!isValid)
     throw new ActionError(
       "REQUEST_INVALID",
       '"allow" must be true or false, "appId" the ID of an app, and "scopes" a list of scopes',

@@ -3,7 +3,7 @@ import type { RunFilterArguments, RunsArguments } from "../graphql/history-types
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
-const APP_ROUTE = "/v3/apps/:appId";
+const APP_V3_ROUTE = "/v3/apps/:appId";
 
 const readRunFilters = (request: RestRequest): RunFilterArguments & Pick<RunsArguments, "from" | "to"> => ({
   actionId: request.queryNumber("actionId"),
@@ -27,7 +27,7 @@ const readRunsArguments = (request: RestRequest): RunsArguments => ({
 export const historyRoutes: readonly Route[] = [
   {
     method: "GET",
-    path: `${APP_ROUTE}/runs`,
+    path: `${APP_V3_ROUTE}/runs`,
     handle: async ({ runHistory }, request) => ({
       status: "RUNS_LISTED",
       ...(await runHistory.runs(request.context, request.pathId("appId"), readRunsArguments(request))),
@@ -35,7 +35,7 @@ export const historyRoutes: readonly Route[] = [
   },
   {
     method: "GET",
-    path: `${APP_ROUTE}/runs/unfinished`,
+    path: `${APP_V3_ROUTE}/runs/unfinished`,
     handle: async ({ runHistory }, request) => ({
       status: "RUNS_LISTED",
       ...(await runHistory.unfinishedRuns(request.context, request.pathId("appId"))),
@@ -43,7 +43,7 @@ export const historyRoutes: readonly Route[] = [
   },
   {
     method: "GET",
-    path: `${APP_ROUTE}/runs/statistics`,
+    path: `${APP_V3_ROUTE}/runs/statistics`,
     handle: async ({ runHistory }, request) => ({
       status: "RUNS_COUNTED",
       ...(await runHistory.runStatistics(request.context, request.pathId("appId"), {
@@ -55,7 +55,7 @@ export const historyRoutes: readonly Route[] = [
   },
   {
     method: "GET",
-    path: `${APP_ROUTE}/runs/:runId`,
+    path: `${APP_V3_ROUTE}/runs/:runId`,
     handle: async ({ runHistory }, request) => {
       const run = await runHistory.run(request.context, request.pathId("appId"), request.pathId("runId"));
       const [log, caused] = [await runHistory.log(run, request.context), await runHistory.caused(run, request.context)];
@@ -65,7 +65,7 @@ export const historyRoutes: readonly Route[] = [
   },
   {
     method: "POST",
-    path: `${APP_ROUTE}/runs/:runId/replay`,
+    path: `${APP_V3_ROUTE}/runs/:runId/replay`,
     successStatus: 202,
     handle: async ({ runHistory }, request) => ({
       status: "ACTION_QUEUED",

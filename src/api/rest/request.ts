@@ -68,9 +68,9 @@ export function parsePathId(text: string | undefined): number {
 }
 
 /** Returns a path parameter as the client sent it, still percent-encoded. */
-function rawSegment({ url, routeOptions }: FastifyRequest, name: string): string {
+function getRawPathParameter({ url, routeOptions }: FastifyRequest, name: string): string {
   const pattern = routeOptions.url!.split("/");
-  // Counts path segments from the end, because the route's pattern does not contain a proxy's path prefix.
+  // Counts path segments from the end, because the target of a request can be a complete URL (http://host/path), which Fastify routes too.
   return (
     url
       .split("?")[0]!
@@ -128,7 +128,7 @@ export function createRestRequest(
     context,
     body,
     pathText: (name) => params[name] ?? "",
-    pathNames: (name) => rawSegment(request, name).split(",").map(decodeURIComponent),
+    pathNames: (name) => getRawPathParameter(request, name).split(",").map(decodeURIComponent),
     pathId: (name) => parsePathId(params[name]),
     pathReference: (name) =>
       parseReference(

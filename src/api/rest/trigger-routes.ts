@@ -2,7 +2,7 @@
 import { createFlatShape } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 
-const APP_ROUTE = "/v3/apps/:appId";
+const APP_V3_ROUTE = "/v3/apps/:appId";
 
 const SCHEDULES_ROUTE = "/v1/apps/:appId/schedules";
 
@@ -32,7 +32,7 @@ export const triggerRoutes: readonly Route[] = [
   },
   {
     method: "POST",
-    path: `${APP_ROUTE}/triggers/backtest`,
+    path: `${APP_V3_ROUTE}/triggers/backtest`,
     handle: async ({ triggers }, request) => ({
       status: "TRIGGER_TESTED",
       ...(await triggers.backtestTrigger(
@@ -44,7 +44,7 @@ export const triggerRoutes: readonly Route[] = [
   },
   {
     method: "GET",
-    path: `${APP_ROUTE}/schedule/preview`,
+    path: `${APP_V3_ROUTE}/schedule/preview`,
     handle: async ({ triggers }, request) => ({
       status: "SCHEDULE_PREVIEWED",
       ...(await triggers.nextRuns(
@@ -58,7 +58,7 @@ export const triggerRoutes: readonly Route[] = [
   },
   {
     method: "GET",
-    path: `${APP_ROUTE}/schedule/week`,
+    path: `${APP_V3_ROUTE}/schedule/week`,
     handle: async ({ triggers }, request) => ({
       status: "SCHEDULE_LISTED",
       ...(await triggers.scheduleWeek(request.context, request.pathId("appId"))),

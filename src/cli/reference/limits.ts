@@ -52,11 +52,11 @@ export function readLimitRows(root: string): Map<string, LimitRow[]> {
 }
 
 /** Computes the value of a constant from its source text. The text must be a product of numbers and of other limits. */
-function parseConstant(source: string, name: string): number {
+function parseConstant(source: string, name: string, file: string): number {
   const start = source.indexOf(`const ${name} = `);
   if (start < 0)
     throw new Error(
-      `limits.txt names the constant ${name}, but the source file in this row does not define the constant`,
+      `src/${file} must define the constant ${name}, because a row of limits.txt names both; correct this row`,
     );
   const text = source.slice(source.indexOf("= ", start) + 2, source.indexOf(";", start));
   const factors = text.split("*").map((word) => Number(LIMIT_VALUES[word.trim()] ?? word.trim().replaceAll("_", "")));
@@ -132,7 +132,10 @@ export function buildLimitsPage(root: string): string {
   const variables = new Set(listVariableDescriptions().map(([name]) => name));
   const subjects = readLimitRows(root);
   const formattedValue = ({ file, name }: LimitRow) =>
-    formatLimit(name, file ? parseConstant(readFileSync(join(root, "src", file), "utf8"), name) : LIMIT_VALUES[name]);
+    formatLimit(
+      name,
+      file ? parseConstant(readFileSync(join(root, "src", file), "utf8"), name, file) : LIMIT_VALUES[name],
+    );
   const listedNames = new Set([...subjects.values()].flat().map(({ name }) => name));
   const missingNames = Object.keys(LIMIT_VALUES).filter((name) => !listedNames.has(name));
   if (missingNames.length > 0)

@@ -84,6 +84,6 @@ export function createCompletionScript(program: Command, shell: string): string 
     fish: fishCompletion,
   };
   const script = Object.hasOwn(scripts, shell) ? scripts[shell] : undefined;
-  if (!script) throw createUsageError(`completion knows bash, zsh and fish (got ${shell})`);
+  if (!script) throw createUsageError(`shell must be bash, zsh or fish (got ${shell})`);
   return script(listCompletionEntries(program));
 }

@@ -270,7 +270,7 @@ export async function buildPackageScript(
     version,
     licence: readLicence(tree.readManifest(folder)),
   }));
-  // Actions can use a package without its declarations.
+  // Ignores errors, because actions can use a package without its type declarations. Only the main module of a package has them.
   const declarations = subpath === "" ? await collectDeclarations(tree, root, global).catch(() => null) : null;
   return { source, global: global.name, names: findUsedGlobalNames(program), parts, declarations };
 }

@@ -152,13 +152,13 @@ class RuleEvaluations {
     }
     for (const alertCase of this.all.values()) {
       const { rule, actionId } = alertCase;
-      const isOverdue = overdueSchedules.some(
-        (of) => of.appId === rule.appId && (actionId === WHOLE_APP_ID || of.actionId === actionId),
+      const isTickOverdue = overdueSchedules.some(
+        (schedule) => schedule.appId === rule.appId && (actionId === WHOLE_APP_ID || schedule.actionId === actionId),
       );
       const alertMoment: AppQueueState = {
         now,
         countedSince: rule.since,
-        isTickOverdue: isOverdue,
+        isTickOverdue,
         oldestQueuedMs: oldestQueuedMs.get(rule.appId) ?? 0,
       };
       this.changeState(alertCase, computeAlertStateAfterCheck(rule, alertCase.currentState, alertMoment));

@@ -101,7 +101,7 @@ export class AppUserSessions {
   }
 
   /**
-   * Sets the language of the page's session, and stores the log event `session.locale.updated`.
+   * Stores the log event `session.locale.updated`. If an app user is signed in, also stores the language in the user's session.
    * @throws REQUEST_INVALID
    */
   async setLocale(caller: Caller, appId: number, body: unknown): Promise<AppSession> {

@@ -172,7 +172,7 @@ export class PackageRegistry {
     if (url.protocol !== "https:" && url.origin !== this.origin)
       throw createDependencyError(
         registryRequest.dependency,
-        `cannot be fetched: the URL of the archive of ${name} does not use https`,
+        `cannot be fetched: the registry's URL of the archive of ${name} does not use https (got ${url.origin})`,
       );
     const answer = await this.requestRegistry(registryRequest, name, url, maxBytes, "application/octet-stream, */*");
     checkStatus(registryRequest, name, answer);

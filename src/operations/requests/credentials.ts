@@ -84,7 +84,10 @@ function parseAwsKeys(binding: SecretBinding, value: unknown): AwsKeys {
     const [accessKeyId, secretAccessKey] = value.split(":") as [string, string];
     return { accessKeyId, secretAccessKey };
   }
-  throw bindingError(binding, 'must be "accessKeyId:secretAccessKey", or an object with both');
+  throw bindingError(
+    binding,
+    'must be "accessKeyId:secretAccessKey", or an object with accessKeyId, secretAccessKey and optionally sessionToken',
+  );
 }
 
 async function signAwsRequest(hop: OutgoingHop, binding: SecretBinding, value: unknown): Promise<OutgoingHop> {

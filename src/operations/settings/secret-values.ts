@@ -50,9 +50,9 @@ const INSERT_SEALED_SETTINGS =
 
 /** Only bindings can use the value of a sealed setting. Call this function in the transaction that writes the app's bindings. */
 export async function setSealedSettingKeys(executor: SqlClient, appId: number, keys: readonly string[]): Promise<void> {
-  const stored = keys.map(escapeSettingKey);
-  await rows(executor, UNSEAL_OTHERS, [appId, stored]);
-  await rows(executor, INSERT_SEALED_SETTINGS, [appId, stored]);
+  const escapedKeys = keys.map(escapeSettingKey);
+  await rows(executor, UNSEAL_OTHERS, [appId, escapedKeys]);
+  await rows(executor, INSERT_SEALED_SETTINGS, [appId, escapedKeys]);
 }
 
 /** @throws ActionError SETTINGS_INVALID if one of the settings does not exist */

@@ -64,8 +64,10 @@ export function parseAiSetting(value: unknown, allowHttp: boolean): AiSetting {
   if (provider !== "openai" && provider !== "anthropic")
     throw createSettingError("provider", '"openai" or "anthropic"', provider);
   if (!isNonEmptyString(key) || !/^[\x21-\x7e]+$/.test(key)) {
-    const expected = "ASCII characters without spaces; if the server needs no key, set any such text";
-    throw createAiPolicyError(`the setting ${AI_SETTING_KEY}.key must be ${expected} (got ${describeType(key)})`);
+    const fault = `must be ASCII characters without spaces (got ${describeType(key)})`;
+    throw createAiPolicyError(
+      `the setting ${AI_SETTING_KEY}.key ${fault}; if the server needs no key, set any such text`,
+    );
   }
   const { baseUrl: input = DEFAULT_BASE_URLS[provider] } = value;
   const url = typeof input === "string" ? URL.parse(input) : null;

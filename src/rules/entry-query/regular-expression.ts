@@ -64,6 +64,7 @@ export interface PostgresRegExp {
   ignoreCase: boolean;
 }
 
+/** The message is a noun phrase, before which `translateRegExpToPostgres` writes "contains". */
 class UntranslatableError extends Error {}
 
 const rejectExpression = (feature: string): never => {
@@ -135,9 +136,7 @@ class PatternTranslator {
   private translateElement(node: AST.Element, factor: number): string {
     this.copies += factor;
     if (this.copies > EXPANDED_SIZE_MAX)
-      throw new UntranslatableError(
-        `more than ${EXPANDED_SIZE_MAX} elements of a regular expression, where x{3} counts as three elements`,
-      );
+      throw new UntranslatableError(`more than ${EXPANDED_SIZE_MAX} elements, where x{3} counts as three elements`);
     if (node.type === "Character") {
       const loneLetter = this.ignoreCase && POSTGRES_ONLY_PAIRS.find(([letter]) => letter === node.value);
       if (loneLetter) return `(?:(?!${escapeCharacter(loneLetter[1].codePointAt(0)!)})${escapeCharacter(node.value)})`;

@@ -49,7 +49,7 @@ export const getPathPatternShape = (path: string): string =>
  */
 export function splitPath(rawPath: string): { raw: string[]; decoded: string[] } | null {
   const raw = rawPath.replace(/\/$/, "").split("/");
-  // With the trigger's authorization "secret", the request's path has one segment more than the pattern: the secret.
+  // The path has one segment more than the pattern if it ends with the trigger's secret, or begins with `draft`.
   if (raw.length > PATH_SEGMENTS_MAX + 1) return null;
   try {
     const decoded = raw.map(decodeURIComponent);

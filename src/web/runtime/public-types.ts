@@ -242,7 +242,7 @@ export interface Session {
   }>;
   /** Signs out the page's app user. Returns the session without an app user. */
   logout(): Promise<AppSession>;
-  /** Sets the language of the page: a language tag such as en-GB. */
+  /** Records the language that the user chose, a language tag such as en-GB, as a log event. Does not change the page. */
   set(fields: { locale: string }): Promise<AppSession>;
 }
 

@@ -58,7 +58,10 @@ function valuesAt(value: Json | undefined, path: readonly string[]): (Json | und
   return typeof value === "object" && value !== null ? valuesAt((value as Record<string, Json>)[name], rest) : [];
 }
 
-/** True if the test ignores sift's result for this document and query: for `a.2`, sift would read the third letter of a text. */
+/**
+ * True if a path of the query that ends in a number, such as `a.2`, leads into a text. The library sift then reads a letter of the text, so
+ * the test ignores its result.
+ */
 function readsLetterInSift(document: Json, query: Query): boolean {
   const paths = [...JSON.stringify(query).matchAll(/"((?:\w+\.)+)\d"/g)].map(([, prefix]) =>
     prefix!.slice(0, -1).split("."),

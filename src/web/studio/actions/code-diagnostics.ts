@@ -12,6 +12,7 @@ export interface CompilerDiagnostic {
   messageText: string | { messageText: string; next?: unknown };
 }
 
+/** `DiagnosticCategory.Error` of the TypeScript compiler. */
 const ERROR_CATEGORY = 1;
 /** Diagnostic codes for an unknown name: "cannot find name", "did you mean …", "do you need a library". */
 const UNKNOWN_NAME_CODES = new Set([2304, 2552, 2503, 2580, 2581, 2582, 2584, 2591, 2592, 2593]);

@@ -262,7 +262,7 @@ interface AlertEditorProps {
   appId: number;
   /** Alert as the service has stored it; null for a new alert. */
   alert: Alert | null;
-  /** True if another person has deleted this alert while it was open. */
+  /** True if this alert was deleted elsewhere, such as by another person or in another tab, while it was open. */
   isDeleted: boolean;
   actions: ActionSummary[];
   confirm: ConfirmFunction;

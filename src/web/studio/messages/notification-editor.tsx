@@ -20,7 +20,7 @@ import { RecipientsField } from "./recipients-field.js";
 interface NotificationEditorProps {
   /** Notification as the service has stored it; null for a new one. */
   notification: Notification | null;
-  /** True if another person has deleted the notification while it was open. */
+  /** True if the notification was deleted elsewhere, such as by another person or in another tab, while it was open. */
   isDeleted: boolean;
   confirm: ConfirmFunction;
   saveNotification: (input: NotificationInput) => Promise<void>;

@@ -94,7 +94,7 @@ export interface SubscriptionObserver<Data> {
 /** WebSocket close code for the normal end of a connection. Studio sends it when it closes the socket. */
 const NORMAL_CLOSE_CODE = 1000;
 
-/** WebSocket close code with which the service closes the socket when the session has ended. */
+/** WebSocket close code with which the service closes the socket if the session is not valid, or has ended. */
 const FORBIDDEN_CLOSE_CODE = 4403;
 
 const RECONNECT_MAX_MS = 30_000;
