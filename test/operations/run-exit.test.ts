@@ -17,8 +17,10 @@ import { RunCancellation, RunExecutor } from "../../src/operations/runs/executor
 import type { RunEndRecord } from "../../src/operations/runs/finish.js";
 import type { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { SecretStore } from "../../src/operations/runs/run-secrets.js";
+import { RunTraces } from "../../src/operations/runs/run-traces.js";
 import type { RunRecord } from "../../src/operations/runs/run-types.js";
 import type { Settings } from "../../src/operations/settings/settings.js";
+import { NO_TRACING } from "../../src/operations/watch/tracing.js";
 
 const SECRET = "a-secret-that-came-late";
 const RUN: RunRecord = {
@@ -77,6 +79,7 @@ function createApp(onEnd: (ending: RunEndRecord) => void = () => {}) {
     app.steps.push([sql.split(" ")[0], values[1]]);
     return [];
   };
+  const db = { isInitialized: true, query } as unknown as Db;
   const store = new SecretStore({ settings, scannerCache });
   const writer = { print: () => {}, finish: async () => {} };
   const perform = (
@@ -86,7 +89,7 @@ function createApp(onEnd: (ending: RunEndRecord) => void = () => {}) {
     payload = "{}",
   ) =>
     new RunExecutor({
-      db: { isInitialized: true, query } as unknown as Db,
+      db,
       repository,
       runPage: async (request) => {
         request.onMode?.("network-isolate");
@@ -107,13 +110,7 @@ function createApp(onEnd: (ending: RunEndRecord) => void = () => {}) {
       console: { writer: () => writer as unknown as ConsoleWriter },
       timeoutMs: 1_000,
       measures: { runEnded: () => {}, requestEnded: () => {} },
-      traces: {
-        beginTrace: async () => ({
-          tracePage: (run, request) => run(request),
-          startRequestSpan: () => () => {},
-          endTrace: () => {},
-        }),
-      },
+      traces: new RunTraces(db, NO_TRACING, "http://localhost"),
       serviceRequests: null,
       requests: {
         beginRun: () => ({ send: async () => ({ head: "", text: "" }), records: REQUESTS }),

@@ -3,29 +3,14 @@ import { type Db, rows, type SqlClient } from "../../data/database.js";
 import type { PageRunOutcome, PageRunRequest } from "../../engine/browser/run.js";
 import type { OutgoingHopSummary } from "../../engine/outgoing.js";
 import { createRequestSpanAttributes, PageRequestSpans } from "../watch/request-spans.js";
-import type { RequestTracing, TraceSpan } from "../watch/tracing.js";
+import { NO_TRACING, type RequestTracing, type TraceSpan } from "../watch/tracing.js";
 import type { RunRecord } from "./run-types.js";
 
 const INSERT_TRACE = "INSERT INTO run_trace (run_id, traceparent) VALUES ($1, $2) ON CONFLICT DO NOTHING";
 const DELETE_TRACE = "DELETE FROM run_trace WHERE run_id = $1 RETURNING traceparent";
 
-export interface RunTrace {
-  tracePage(
-    perform: (request: PageRunRequest) => Promise<PageRunOutcome>,
-    request: PageRunRequest,
-  ): Promise<PageRunOutcome>;
-  /** The returned function ends the span. */
-  startRequestSpan(origin: string, method: string): (facts: OutgoingHopSummary) => void;
-  endTrace(values: { outcome: string; mode: string }): void;
-}
-
-const NO_TRACE: RunTrace = {
-  tracePage: (perform, request) => perform(request),
-  startRequestSpan: () => () => undefined,
-  endTrace: () => undefined,
-};
-
-class TracedRun implements RunTrace {
+/** Without tracing, the methods have no effect. */
+export class RunTrace {
   constructor(
     private readonly tracing: RequestTracing,
     private readonly span: TraceSpan,
@@ -36,6 +21,7 @@ class TracedRun implements RunTrace {
     perform: (request: PageRunRequest) => Promise<PageRunOutcome>,
     request: PageRunRequest,
   ): Promise<PageRunOutcome> {
+    if (!this.tracing.isOn) return perform(request);
     const browser = this.tracing.beginSpan("browser", "internal", this.span.traceparent);
     const spans = new PageRequestSpans(this.tracing, browser, this.serviceOrigin);
     const outcome = await perform({ mayRequest: () => true, ...request, onRequest: (sent) => spans.start(sent) });
@@ -44,6 +30,7 @@ class TracedRun implements RunTrace {
     return outcome;
   }
 
+  /** The returned function ends the span. */
   startRequestSpan(origin: string, method: string): (facts: OutgoingHopSummary) => void {
     const values = createRequestSpanAttributes(new URL(origin), method);
     const span = this.tracing.beginSpan("request", "client", this.span.traceparent, values);
@@ -60,6 +47,8 @@ class TracedRun implements RunTrace {
     this.span.endSpan(outcome !== "completed");
   }
 }
+
+const NO_TRACE = new RunTrace(NO_TRACING, NO_TRACING.beginSpan("run", "internal", null), "");
 
 export class RunTraces {
   private readonly serviceOrigin: string;
@@ -94,7 +83,7 @@ export class RunTraces {
       const [stored] = run.traceparent ? [run] : await rows<{ traceparent: string }>(this.db, DELETE_TRACE, [id]);
       const values = { "svc.run_id": id, "svc.app_id": appId, "svc.action_id": actionId, "svc.trigger": trigger };
       const span = this.tracing.beginSpan("run", "internal", stored?.traceparent ?? null, values);
-      return new TracedRun(this.tracing, span, this.serviceOrigin);
+      return new RunTrace(this.tracing, span, this.serviceOrigin);
     } catch {
       return NO_TRACE;
     }
