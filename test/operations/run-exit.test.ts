@@ -155,10 +155,10 @@ describe("the end of a run", () => {
       app.mask = async () => {};
       throw new Error("the thread ended");
     };
-    const scan = (await store.beginRun(1)).outcomeScan();
-    const error = await scan.maskPayload(SECRET).catch((reason: unknown) => reason);
+    const secrets = await store.beginRun(1);
+    const error = await secrets.maskPayload(SECRET).catch((reason: unknown) => reason);
     expect(error).to.have.property("message", "the thread ended");
-    expect(await scan.maskPayload(SECRET)).to.equal("«_late»");
+    expect(await secrets.maskPayload(SECRET)).to.equal("«_late»");
   });
 
   it("has no payload if the secrets could not be read, because it was not searched", async () => {

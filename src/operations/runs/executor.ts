@@ -30,12 +30,7 @@ import {
 } from "./outcomes.js";
 import type { PageScriptLoader } from "./page-scripts.js";
 import type { RunRepository } from "./run-repository.js";
-import {
-  type OutcomeSecretScan,
-  type RunSecrets,
-  SECRETS_CHANGED_TOO_OFTEN_MESSAGE,
-  type SecretStore,
-} from "./run-secrets.js";
+import { type RunSecrets, SECRETS_CHANGED_TOO_OFTEN_MESSAGE, type SecretStore } from "./run-secrets.js";
 import type { RunTrace, RunTraces } from "./run-traces.js";
 import type { RunCode, RunRecord } from "./run-types.js";
 
@@ -186,7 +181,7 @@ export class RunExecutor {
     const [action, secrets] = await retryInOutage(signal, () =>
       Promise.all([this.loadCode(run), this.options.secrets.beginRun(run.appId, run.secretsVersion)]),
     );
-    details.payload = await maskedPayload(run, secrets.outcomeScan());
+    details.payload = await secrets.maskPayload(run.payload);
     if (!action)
       return toUnscannedEvaluation(createFailedOutcome("ActionNotFoundError", "the action was removed before it ran"));
     const limitMs = Math.min(this.options.timeoutMs, action.timeoutMs ?? this.options.timeoutMs);
@@ -316,14 +311,14 @@ export class RunExecutor {
     details: RunDetails,
     durationMs: number,
   ): Promise<RunOutcome | null> {
-    const scan = secrets?.outcomeScan() ?? null;
-    const scanned = scan ? await scan.scanOutcome(outcome, isCut) : outcome;
-    if (scan) details.payload = await maskedPayload(run, scan);
-    const ending = createServerRunEndRecord(run, scanned, durationMs, details.payload ?? undefined);
+    const scan = await secrets?.scanOutcome(outcome, isCut, run.payload);
+    if (scan) details.payload = scan.payload;
+    const scanned = scan?.outcome ?? outcome;
+    const ending = createServerRunEndRecord(run, scanned, durationMs, details.payload);
     const requests = details.requests.length === 0 ? null : JSON.stringify(details.requests);
     const facts = { hosts: [...details.hosts], secretsVersion: scan?.version ?? null, sandbox: details.mode, requests };
     if (await this.options.repository.finish(run.id, holder, { ...ending, ...facts })) return scanned;
-    if (scan && (await secrets?.isOutdated(scan))) return null;
+    if (scan && (await secrets?.isOutdated(scan.version))) return null;
     await this.storeRequests(run, details);
     this.options.log.warn(
       { runId: run.id },
@@ -366,9 +361,4 @@ export class RunExecutor {
       }
     }
   }
-}
-
-async function maskedPayload({ payload }: RunRecord, scan: OutcomeSecretScan): Promise<string | null> {
-  const masked = await scan.maskPayload(payload);
-  return masked === payload ? null : masked;
 }

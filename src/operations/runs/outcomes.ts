@@ -143,8 +143,8 @@ function buildRunEnd(
 export const createServerRunEndRecord = (
   run: RunRecord,
   outcome: RunOutcome,
-  durationMs = 0,
-  payload: string | null = run.payload === EMPTY_PAYLOAD ? EMPTY_PAYLOAD : null,
+  durationMs: number,
+  payload: string | null,
 ): RunEndRecord => buildRunEnd(run, outcome, "server", durationMs, payload);
 
 const msSinceStart = ({ startedAt }: RunRecord): number => (startedAt ? Date.now() - startedAt.getTime() : 0);

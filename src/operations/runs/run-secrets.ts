@@ -13,11 +13,18 @@ import { createFailedOutcome, EMPTY_PAYLOAD } from "./outcomes.js";
 export const SECRETS_CHANGED_TOO_OFTEN_MESSAGE =
   "private settings changed too often during the run, so it is unknown which values the run could read";
 
-function leakFailure(where: string, key: string): RunOutcome {
+function createLeakFailure(where: string, key: string): RunOutcome {
   return createFailedOutcome(
     "SecretLeakError",
     `the ${where} holds the value of the setting ${key}, which must not leave the service`,
   );
+}
+
+/** Returns the key of a setting whose value the outcome contains; null if it contains no secret. */
+async function findInOutcome(scan: SecretScanner, outcome: RunOutcome, isCut: boolean): Promise<string | null> {
+  if (outcome.ok) return outcome.data === undefined ? null : scan.findInJson(outcome.data);
+  const { name, message, stack } = outcome.error;
+  return scan.find([name, message, stack].map((text) => ({ text, cut: isCut })));
 }
 
 /** Secrets of an app at the start of a run. Runs share this object until the app's secrets change. */
@@ -32,25 +39,14 @@ interface StartSecrets {
 const CACHED_CHARACTERS_MAX = 16 * 1024 * 1024;
 const ENTRY_OVERHEAD_CHARACTERS = 256;
 
-/** Searches and masks the texts that are stored when a run ends. Covers the secrets that were known when this object was created. */
-export class OutcomeSecretScan {
-  /** @param version version of the app's secrets that the scan covers; null if the run cannot have read newer secrets */
-  constructor(
-    private readonly scan: SecretScanner,
-    readonly version: number | null,
-    readonly maskPayload: (payload: string) => Promise<string>,
-  ) {}
-
-  /** Returns a failure if the outcome contains a secret. @param isCut true if the end of the error's text is missing */
-  async scanOutcome(outcome: RunOutcome, isCut: boolean): Promise<RunOutcome> {
-    if (outcome.ok) {
-      const key = outcome.data === undefined ? null : await this.scan.findInJson(outcome.data);
-      return key === null ? outcome : leakFailure("result", key);
-    }
-    const { name, message, stack } = outcome.error;
-    const key = await this.scan.find([name, message, stack].map((text) => ({ text, cut: isCut })));
-    return key === null ? outcome : leakFailure("error", key);
-  }
+/** Outcome and payload of a run, after the search for secrets that were known when the search began. */
+export interface ScannedOutcome {
+  /** A failure if the outcome of the run contained a secret. */
+  outcome: RunOutcome;
+  /** Payload for the log entry, as JSON text; null if the entry can refer to the payload of the run's row. */
+  payload: string | null;
+  /** Version of the app's secrets that the search covers; null if the run cannot have read newer secrets. */
+  version: number | null;
 }
 
 export class RunSecrets {
@@ -64,7 +60,7 @@ export class RunSecrets {
   private hasContact = false;
   /** Newest version of the app's secrets that a response to `Svc.App.V3.Actions.request` can contain. */
   private readVersion = 0;
-  private masked: { scan: SecretScanner; payload: string } | null = null;
+  private masked: { scan: SecretScanner; payload: string | null } | null = null;
   hasSecrets: boolean;
 
   constructor(
@@ -132,24 +128,34 @@ export class RunSecrets {
     return (isCurrent ? this.scan : await this.currentScan()).findInUrl(url);
   }
 
-  private async maskPayload(scan: SecretScanner, payload: string): Promise<string> {
-    if (this.masked?.scan === scan) return this.masked.payload;
-    const masked = await scan.maskJson(payload);
-    this.masked = { scan, payload: masked };
-    return masked;
+  private async maskPayloadWith(scan: SecretScanner, hasSecrets: boolean, payload: string): Promise<string | null> {
+    if (this.masked?.scan !== scan) {
+      const text = hasSecrets ? await scan.maskJson(payload) : payload;
+      this.masked = { scan, payload: text === payload && payload !== EMPTY_PAYLOAD ? null : text };
+    }
+    return this.masked.payload;
   }
 
-  outcomeScan(): OutcomeSecretScan {
+  /** Returns the run's payload for the log entry; null if the entry can refer to the payload of the run's row. */
+  maskPayload(payload: string): Promise<string | null> {
+    return this.maskPayloadWith(this.scan, this.hasSecrets, payload);
+  }
+
+  /** Searches the outcome, and masks the payload. @param isCut true if the end of the error's text is missing */
+  async scanOutcome(outcome: RunOutcome, isCut: boolean, payload: string): Promise<ScannedOutcome> {
+    // A late request of the run can replace the scan during the search.
     const { scan, hasSecrets } = this;
-    const maskPayload = async (payload: string) => (hasSecrets ? this.maskPayload(scan, payload) : payload);
-    return new OutcomeSecretScan(scan, this.canRead ? this.version : null, maskPayload);
+    const version = this.canRead ? this.version : null;
+    const key = await findInOutcome(scan, outcome, isCut);
+    const scanned = key === null ? outcome : createLeakFailure(outcome.ok ? "result" : "error", key);
+    return { outcome: scanned, payload: await this.maskPayloadWith(scan, hasSecrets, payload), version };
   }
 
-  /** Reads new secrets. Returns true if `scan` does not cover them. @throws EXECUTION_FAILED if the secrets changed too often */
-  async isOutdated(scan: OutcomeSecretScan): Promise<boolean> {
-    if (scan.version === null) return false;
+  /** Reads new secrets. Returns true if the version has changed. @throws EXECUTION_FAILED if the secrets changed too often */
+  async isOutdated(version: number | null): Promise<boolean> {
+    if (version === null) return false;
     await this.currentScan();
-    return this.version !== scan.version;
+    return this.version !== version;
   }
 }
 
@@ -209,11 +215,10 @@ export class SecretStore {
     }
   }
 
-  /** Returns null if the log entry can refer to the payload of the run's row, and `{}` if the app has too many secrets to search for. */
+  /** Like `RunSecrets.maskPayload`, but returns `{}` if the app has too many secrets to search for. */
   async maskedPayload({ appId, payload }: { appId: number; payload: string }): Promise<string | null> {
     try {
-      const masked = await (await this.beginRun(appId)).outcomeScan().maskPayload(payload);
-      return masked === payload && payload !== EMPTY_PAYLOAD ? null : masked;
+      return await (await this.beginRun(appId)).maskPayload(payload);
     } catch (error) {
       if (error instanceof ActionError) return EMPTY_PAYLOAD;
       throw error;
