@@ -19,13 +19,11 @@ import { Debouncer } from "./runs/debouncer.js";
 import { Dispatcher } from "./runs/dispatcher.js";
 import { Enqueuer } from "./runs/enqueue.js";
 import { RunExecutor } from "./runs/executor.js";
-import { BROWSER_REPORT_GRACE_MS, createLostRunEndRecord, createOverdueRunEndRecord } from "./runs/outcomes.js";
 import { PageScriptLoader } from "./runs/page-scripts.js";
 import type { FindAppUser } from "./runs/run-access.js";
 import { RunRepository } from "./runs/run-repository.js";
 import { SecretStore } from "./runs/run-secrets.js";
 import { RunTraces } from "./runs/run-traces.js";
-import type { RunRecord } from "./runs/run-types.js";
 import { Runs } from "./runs/runs.js";
 import type { Settings } from "./settings/settings.js";
 import { Lease } from "./upkeep/lease.js";
@@ -52,12 +50,8 @@ async function settleRuns(
   mayDeclareDead: boolean,
 ): Promise<void> {
   const settled = await dispatcher.lostClaims.settle();
-  const endingOf = async (run: RunRecord) => createLostRunEndRecord(run, await repository.maskedPayload(run));
-  const lostCount = (mayDeclareDead ? await repository.finishLost(endingOf) : 0) + settled.lost;
-  const { clientTimeoutMs } = config;
-  await repository.finishOverdueInBrowsers(clientTimeoutMs + BROWSER_REPORT_GRACE_MS, (run) =>
-    createOverdueRunEndRecord(run, clientTimeoutMs),
-  );
+  const lostCount = (mayDeclareDead ? await repository.finishLost() : 0) + settled.lost;
+  await repository.finishOverdueInBrowsers(config.clientTimeoutMs);
   if (lostCount > 0) log.warn({ lost: lostCount }, "ended the runs of processes that died");
   measures.runsLost(lostCount);
   const { queuedAgain } = settled;

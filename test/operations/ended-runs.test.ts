@@ -2,7 +2,6 @@
 import { expect } from "chai";
 import type { EntityManager } from "typeorm";
 import type { Db } from "../../src/data/database.js";
-import type { RunEndRecord } from "../../src/operations/runs/finish.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { Vitals } from "../../src/operations/upkeep/vitals.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
@@ -44,9 +43,7 @@ describe("runs that have ended", () => {
       depths: async () => [],
     });
     expect((await vitals.read()).running).to.equal(1);
-    const ending = () =>
-      ({ state: "failed", type: "app.task.failed", data: { text: "{}", payloadAt: null } }) satisfies RunEndRecord;
-    expect(await new RunRepository(watched).finishLost(ending)).to.equal(1);
+    expect(await new RunRepository(watched).finishLost()).to.equal(1);
     expect(read).to.be.above(0).and.below(50);
   });
 });

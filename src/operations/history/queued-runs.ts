@@ -7,7 +7,7 @@ import { throwIfUnknownField } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
 import type { QueueLimits } from "../records/queue-limits.js";
 import { finishRuns } from "../runs/finish.js";
-import { createCancelledRunEndRecord, EMPTY_PAYLOAD } from "../runs/outcomes.js";
+import { createCancelledRunOutcome, createServerRunEndRecord, EMPTY_PAYLOAD } from "../runs/outcomes.js";
 import { createSelectDraftAndLiveIdsSql } from "./run-filter.js";
 
 const BATCH_SIZE = 1_000;
@@ -62,7 +62,7 @@ export async function cancelQueuedRuns(
   while (more && !isOver()) {
     await db.transaction(async (manager) => {
       const queued = await rows<QueuedRunRow>(manager, SELECT_QUEUED_RUNS, [appId, after, actionId]);
-      if (queued.length > 0) cancelled += await cancelBatch(manager, appId, queued, payload);
+      if (queued.length > 0) cancelled += await cancelBatch(manager, queued, payload);
       after = queued.at(-1)?.id ?? after;
       more = queued.length === BATCH_SIZE;
     });
@@ -103,17 +103,13 @@ export class QueuedRuns {
   }
 }
 
-/** Values for fields that a run must have, but that its cancellation does not use. */
-const UNUSED_FACTS = { copy: "master", personId: null, credentialId: null, versionId: null, startedAt: null } as const;
-
 async function cancelBatch(
   executor: SqlClient,
-  appId: number,
   queued: readonly QueuedRunRow[],
   payload: string | null,
 ): Promise<number> {
   const runs = queued.map((run) => {
-    const ending = createCancelledRunEndRecord({ ...UNUSED_FACTS, ...run, appId }, run.payload || payload);
+    const ending = createServerRunEndRecord(run, createCancelledRunOutcome(null), 0, run.payload || payload);
     return { ...ending, id: run.id, holder: null };
   });
   return (await finishRuns(executor, runs)).filter(Boolean).length;

@@ -7,7 +7,6 @@ import { CONCURRENCY_LIMIT_MAX } from "../../limits.js";
 import { type ContendingRun, decideRunAdmission, type RunAdmissionDecision } from "../../rules/concurrency.js";
 import { QUEUED_RUN_CHANNEL } from "../records/queue-limits.js";
 import type { ServiceMetrics } from "../watch/measures.js";
-import { createCancelledRunEndRecord } from "./outcomes.js";
 import type { RunRepository } from "./run-repository.js";
 import { AWAITED_RUN_CHANNEL, createCancelRunNotice } from "./run-types.js";
 
@@ -94,7 +93,7 @@ const SELECT_IS_BLOCKED_BY = `
 export class ConcurrencyLimiter {
   constructor(
     private readonly db: Db,
-    private readonly repository: Pick<RunRepository, "find" | "finish" | "maskedPayload">,
+    private readonly repository: Pick<RunRepository, "find" | "cancelQueued">,
     private readonly measures: Pick<ServiceMetrics, "ticks">,
     private readonly log: Pick<Logger, "warn">,
   ) {}
@@ -160,10 +159,7 @@ export class ConcurrencyLimiter {
 
   private async cancel({ runId, for: by }: RunAdmissionDecision["cancel"][number]): Promise<void> {
     const run = await this.repository.find(runId);
-    if (run?.state === "queued") {
-      const ending = createCancelledRunEndRecord(run, await this.repository.maskedPayload(run), by);
-      if (await this.repository.finish(runId, null, ending)) return;
-    }
-    if (run) await this.db.query("SELECT pg_notify($1, $2)", createCancelRunNotice(runId, by));
+    if (run && !(await this.repository.cancelQueued(run, by)))
+      await this.db.query("SELECT pg_notify($1, $2)", createCancelRunNotice(runId, by));
   }
 }

@@ -8,7 +8,7 @@ import type { RunOutcome } from "../records/execution-logs.js";
 import type { QueueLimits } from "../records/queue-limits.js";
 import type { ConcurrencyLimiter } from "./concurrency-limiter.js";
 import type { Dispatcher } from "./dispatcher.js";
-import { createDeadlockRunEndRecord } from "./outcomes.js";
+import { DEADLOCK_OUTCOME } from "./outcomes.js";
 import {
   checkOnDemandRun,
   insertDebouncedRun,
@@ -171,6 +171,6 @@ export class Enqueuer {
     if (reason !== null) throw skippedError(id, reason);
     if (awaitedBy === null || !(await limiter.isBlockedBy(id, awaitedBy))) return;
     const run = await repository.find(id);
-    if (run) await repository.finish(id, null, createDeadlockRunEndRecord(run, await repository.maskedPayload(run)));
+    if (run) await repository.finishWithoutCode(run, null, DEADLOCK_OUTCOME);
   }
 }

@@ -1,9 +1,9 @@
 /** Handles runs that the database assigns to this process but that it does not execute: queues them again, or ends them as lost. */
-import { createLostRunEndRecord } from "./outcomes.js";
+import { LOST_OUTCOME } from "./outcomes.js";
 import type { RunRepository } from "./run-repository.js";
 import type { RunRecord } from "./run-types.js";
 
-export interface LostRunCounts {
+interface LostRunCounts {
   lost: number;
   queuedAgain: number;
 }
@@ -15,7 +15,7 @@ export class LostClaimRecovery {
   private readonly unwrittenEnds = new Set<number>();
 
   constructor(
-    private readonly repository: Pick<RunRepository, "findUnknownHeld" | "finish" | "returnClaim" | "maskedPayload">,
+    private readonly repository: Pick<RunRepository, "findUnknownHeld" | "finishWithoutCode" | "returnClaim">,
     private readonly holder: string,
     private readonly active: ReadonlyMap<number, unknown>,
   ) {}
@@ -55,8 +55,7 @@ export class LostClaimRecovery {
 
   private async settleRun(run: RunRecord): Promise<keyof LostRunCounts | null> {
     if (this.unwrittenEnds.has(run.id)) {
-      const ending = createLostRunEndRecord(run, await this.repository.maskedPayload(run));
-      const isEnded = await this.repository.finish(run.id, this.holder, ending);
+      const isEnded = await this.repository.finishWithoutCode(run, this.holder, LOST_OUTCOME);
       this.unwrittenEnds.delete(run.id);
       return isEnded ? "lost" : null;
     }

@@ -1,6 +1,5 @@
 /** Builds the final state and the log entry of runs that end on the server, in a browser, or before their start. */
 import { setTimeout as delay } from "node:timers/promises";
-import type { TriggerType } from "../../data/action-types.js";
 import type { RunEndState, RunErrorName } from "../../data/run.js";
 import { createThreadPool } from "../../engine/threads.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
@@ -87,11 +86,11 @@ export const SERVICE_STOPPED_OUTCOME = createFailedOutcome(
   "ShutdownError",
   "the service was stopped before the action ended",
 );
-const LOST_OUTCOME = createFailedOutcome(
+export const LOST_OUTCOME = createFailedOutcome(
   "RunLostError",
   "the process that ran this action died before the action ended",
 );
-const DEADLOCK_OUTCOME = createFailedOutcome(
+export const DEADLOCK_OUTCOME = createFailedOutcome(
   "ConcurrencyError",
   'deadlock: the action\'s "concurrency" setting made this run wait for the run that waits for its result',
 );
@@ -141,34 +140,19 @@ function buildRunEnd(
 
 /** @param payload payload for the log entry, as JSON text; null if the entry refers to the payload of the run's row */
 export const createServerRunEndRecord = (
-  run: RunRecord,
+  run: EndedRunSource,
   outcome: RunOutcome,
   durationMs: number,
   payload: string | null,
 ): RunEndRecord => buildRunEnd(run, outcome, "server", durationMs, payload);
 
-const msSinceStart = ({ startedAt }: RunRecord): number => (startedAt ? Date.now() - startedAt.getTime() : 0);
-
-export const createLostRunEndRecord = (run: RunRecord, payload: string | null): RunEndRecord =>
-  createServerRunEndRecord(run, LOST_OUTCOME, msSinceStart(run), payload);
-
-export const createCancelledRunEndRecord = (
-  run: RunRecord,
-  payload: string | null,
-  displacedBy: number | null = null,
-): RunEndRecord => createServerRunEndRecord(run, createCancelledRunOutcome(displacedBy), 0, payload);
-
-export const createDeadlockRunEndRecord = (run: RunRecord, payload: string | null): RunEndRecord =>
-  createServerRunEndRecord(run, DEADLOCK_OUTCOME, 0, payload);
+export const msSinceStart = ({ startedAt }: RunRecord): number => (startedAt ? Date.now() - startedAt.getTime() : 0);
 
 /** Milliseconds after the time limit in which a page may report the end of a run. Timers of hidden pages are late. */
 export const BROWSER_REPORT_GRACE_MS = 5_000;
 
-export const createBrowserRunEndRecord = (
-  run: { trigger: TriggerType; actionId: number },
-  outcome: RunOutcome,
-  durationMs: number,
-): RunEndRecord => buildRunEnd(run, outcome, "client", durationMs, null);
+export const createBrowserRunEndRecord = (run: EndedRunSource, outcome: RunOutcome, durationMs: number): RunEndRecord =>
+  buildRunEnd(run, outcome, "client", durationMs, null);
 
 /** The page may still execute the code of the cancelled run. The service ignores the page's later report. */
 export const createCancelledBrowserRunEndRecord = (run: RunRecord): RunEndRecord =>

@@ -1,8 +1,17 @@
 /** SQL statements that claim, skip and end runs. Read this file to learn in which order queued runs are claimed. */
 import { type Db, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { BROWSER_HOLDER_ID, IS_RUNNING_SQL, isInSourceStateSql, setTargetStateSql } from "../../data/run.js";
+import type { RunOutcome } from "../records/execution-logs.js";
 import { type RunEndRecord, RunFinisher } from "./finish.js";
-import { EMPTY_PAYLOAD } from "./outcomes.js";
+import {
+  BROWSER_REPORT_GRACE_MS,
+  createCancelledRunOutcome,
+  createOverdueRunEndRecord,
+  createServerRunEndRecord,
+  EMPTY_PAYLOAD,
+  LOST_OUTCOME,
+  msSinceStart,
+} from "./outcomes.js";
 import type { RunCode, RunRecord } from "./run-types.js";
 
 const RUN_RECORD_COLUMNS = `id, app_id AS "appId", action_id AS "actionId", copy, trigger, svc_run_payload(payload, event_id) AS payload,
@@ -149,7 +158,7 @@ export class RunRepository {
   /** @param maskedPayload payload text for the log entry of an unfinished run; null if the entry can refer to the run's stored payload */
   constructor(
     private readonly db: Db,
-    readonly maskedPayload: (run: RunRecord) => Promise<string | null> = async () => EMPTY_PAYLOAD,
+    private readonly maskedPayload: (run: RunRecord) => Promise<string | null> = async () => EMPTY_PAYLOAD,
   ) {
     this.finisher = new RunFinisher(db);
   }
@@ -205,26 +214,41 @@ export class RunRepository {
     return this.finisher.finish({ ...ending, id, holder }, executor);
   }
 
-  /** Ends up to 100 runs of processes whose lease has expired. Returns the number of these runs. */
-  finishLost(ending: (run: RunRecord) => RunEndRecord | Promise<RunEndRecord>): Promise<number> {
-    return this.finishEach(SELECT_LOST_RUNS, [], ending);
+  private async createEndRecord(run: RunRecord, outcome: RunOutcome): Promise<RunEndRecord> {
+    return createServerRunEndRecord(run, outcome, msSinceStart(run), await this.maskedPayload(run));
   }
 
-  /** Ends up to 100 runs in browsers that started more than `ms` milliseconds ago. Returns the number of these runs. */
-  finishOverdueInBrowsers(ms: number, ending: (run: RunRecord) => RunEndRecord): Promise<number> {
-    return this.finishEach(SELECT_OVERDUE_IN_BROWSERS, [ms], ending);
+  /** Ends a run with an outcome that its code did not return. Returns false like `finish`. */
+  async finishWithoutCode(run: RunRecord, holder: string | null, outcome: RunOutcome): Promise<boolean> {
+    return this.finish(run.id, holder, await this.createEndRecord(run, outcome));
+  }
+
+  /** Returns false if the run is not queued (any more). @param displacedBy ID of the run that replaces this run, or null */
+  async cancelQueued(run: StoredRun, displacedBy: number | null = null): Promise<boolean> {
+    return run.state === "queued" && this.finishWithoutCode(run, null, createCancelledRunOutcome(displacedBy));
+  }
+
+  /** Ends up to 100 runs of processes whose lease has expired. Returns the number of these runs. */
+  finishLost(): Promise<number> {
+    return this.finishEach(SELECT_LOST_RUNS, [], (run) => this.createEndRecord(run, LOST_OUTCOME));
+  }
+
+  /** Ends up to 100 runs in browsers that have exceeded their time limit. */
+  async finishOverdueInBrowsers(timeoutMs: number): Promise<void> {
+    const endingOf = async (run: RunRecord) => createOverdueRunEndRecord(run, timeoutMs);
+    await this.finishEach(SELECT_OVERDUE_IN_BROWSERS, [timeoutMs + BROWSER_REPORT_GRACE_MS], endingOf);
   }
 
   private finishEach(
     select: string,
     values: unknown[],
-    ending: (run: RunRecord) => RunEndRecord | Promise<RunEndRecord>,
+    endingOf: (run: RunRecord) => Promise<RunEndRecord>,
   ): Promise<number> {
     return this.db.transaction(async (manager) => {
       const selected = await rows<RunRecord & { holder: string }>(manager, select, values);
-      // Calls `ending` for all runs first, because it may use another connection. The first `finish` locks an action until the commit.
+      // Builds all records first, because this may use another connection. The first `finish` locks an action until the commit.
       const ends: RunEndRecord[] = [];
-      for (const run of selected) ends.push(await ending(run));
+      for (const run of selected) ends.push(await endingOf(run));
       for (const [at, run] of selected.entries()) await this.finish(run.id, run.holder, ends[at]!, manager);
       return selected.length;
     });

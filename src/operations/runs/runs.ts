@@ -17,7 +17,7 @@ import type { Dispatcher } from "./dispatcher.js";
 import type { EnqueuedRun, Enqueuer } from "./enqueue.js";
 import { RunCancellation } from "./executor.js";
 import { throwMissingActionError } from "./find-action.js";
-import { createCancelledBrowserRunEndRecord, createCancelledRunEndRecord } from "./outcomes.js";
+import { createCancelledBrowserRunEndRecord } from "./outcomes.js";
 import { createCallerActionAccess, type FindAppUser } from "./run-access.js";
 import type { NewOnDemandRun } from "./run-inserts.js";
 import type { RunRepository } from "./run-repository.js";
@@ -136,10 +136,7 @@ export class Runs {
     const run = await repository.find(runId, appId);
     if (!mayCancel(caller, run)) throw new ActionError("FORBIDDEN");
     if (!run) throw new ActionError("RUN_NOT_FOUND");
-    if (run.state === "queued") {
-      const ending = createCancelledRunEndRecord(run, await repository.maskedPayload(run));
-      if (await repository.finish(runId, null, ending)) return;
-    }
+    if (await repository.cancelQueued(run)) return;
     const { state } = (await repository.find(runId, appId)) ?? run;
     if (state !== "running") throw new ActionError("RUN_NOT_CANCELLABLE");
     if (await repository.finish(runId, BROWSER_HOLDER_ID, createCancelledBrowserRunEndRecord(run))) return;
@@ -214,7 +211,6 @@ export class Runs {
   private async cancelAbandoned(id: number): Promise<void> {
     const { repository } = this.options;
     const run = await repository.find(id);
-    if (run?.state !== "queued") return;
-    await repository.finish(id, null, createCancelledRunEndRecord(run, await repository.maskedPayload(run)));
+    if (run) await repository.cancelQueued(run);
   }
 }
