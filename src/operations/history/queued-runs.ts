@@ -7,7 +7,7 @@ import { throwIfUnknownField } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
 import type { QueueLimits } from "../records/queue-limits.js";
 import { finishRuns } from "../runs/finish.js";
-import { createCancelledRunOutcome, createServerRunEndRecord, EMPTY_PAYLOAD } from "../runs/outcomes.js";
+import { createCancelledRunOutcome, createRunEndRecord, EMPTY_PAYLOAD } from "../runs/outcomes.js";
 import { createSelectDraftAndLiveIdsSql } from "./run-filter.js";
 
 const BATCH_SIZE = 1_000;
@@ -109,7 +109,7 @@ async function cancelBatch(
   payload: string | null,
 ): Promise<number> {
   const runs = queued.map((run) => {
-    const ending = createServerRunEndRecord(run, createCancelledRunOutcome(null), 0, run.payload || payload);
+    const ending = createRunEndRecord(run, createCancelledRunOutcome(null), 0, run.payload || payload);
     return { ...ending, id: run.id, holder: null };
   });
   return (await finishRuns(executor, runs)).filter(Boolean).length;

@@ -20,7 +20,7 @@ import {
   createCancelledRunOutcome,
   createFailedOutcome,
   createInternalFailure,
-  createServerRunEndRecord,
+  createRunEndRecord,
   EMPTY_PAYLOAD,
   isCancelledOutcome,
   SERVICE_STOPPED_OUTCOME,
@@ -314,7 +314,7 @@ export class RunExecutor {
     const scan = await secrets?.scanOutcome(outcome, isCut, run.payload);
     if (scan) details.payload = scan.payload;
     const scanned = scan?.outcome ?? outcome;
-    const ending = createServerRunEndRecord(run, scanned, durationMs, details.payload);
+    const ending = createRunEndRecord(run, scanned, durationMs, details.payload);
     const requests = details.requests.length === 0 ? null : JSON.stringify(details.requests);
     const facts = { hosts: [...details.hosts], secretsVersion: scan?.version ?? null, sandbox: details.mode, requests };
     if (await this.options.repository.finish(run.id, holder, { ...ending, ...facts })) return scanned;

@@ -123,28 +123,21 @@ function endStateOf(outcome: RunOutcome): RunEndState {
 
 type EndedRunSource = Pick<RunRecord, "trigger" | "actionId"> & { replayOf?: number | null };
 
-function buildRunEnd(
+/** @param payload payload for the log entry, as JSON text; null if the entry refers to the payload of the run's row */
+export function createRunEndRecord(
   run: EndedRunSource,
   outcome: RunOutcome,
-  runOn: "server" | "client",
   durationMs: number,
   payload: string | null,
+  runOn: "server" | "client" = "server",
 ): RunEndRecord {
   const { trigger, actionId: taskId, replayOf } = run;
   return {
     state: endStateOf(outcome),
     type: outcome.ok ? "app.task.completed" : "app.task.failed",
-    data: buildLogEntryData({ trigger, runOn, taskId, payload, durationMs, replayOf: replayOf ?? null, outcome }),
+    data: buildLogEntryData({ trigger, runOn, taskId, payload, durationMs, replayOf, outcome }),
   };
 }
-
-/** @param payload payload for the log entry, as JSON text; null if the entry refers to the payload of the run's row */
-export const createServerRunEndRecord = (
-  run: EndedRunSource,
-  outcome: RunOutcome,
-  durationMs: number,
-  payload: string | null,
-): RunEndRecord => buildRunEnd(run, outcome, "server", durationMs, payload);
 
 export const msSinceStart = ({ startedAt }: RunRecord): number => (startedAt ? Date.now() - startedAt.getTime() : 0);
 
@@ -152,7 +145,7 @@ export const msSinceStart = ({ startedAt }: RunRecord): number => (startedAt ? D
 export const BROWSER_REPORT_GRACE_MS = 5_000;
 
 export const createBrowserRunEndRecord = (run: EndedRunSource, outcome: RunOutcome, durationMs: number): RunEndRecord =>
-  buildRunEnd(run, outcome, "client", durationMs, null);
+  createRunEndRecord(run, outcome, durationMs, null, "client");
 
 /** The page may still execute the code of the cancelled run. The service ignores the page's later report. */
 export const createCancelledBrowserRunEndRecord = (run: RunRecord): RunEndRecord =>

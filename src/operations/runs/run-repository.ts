@@ -7,7 +7,7 @@ import {
   BROWSER_REPORT_GRACE_MS,
   createCancelledRunOutcome,
   createOverdueRunEndRecord,
-  createServerRunEndRecord,
+  createRunEndRecord,
   EMPTY_PAYLOAD,
   LOST_OUTCOME,
   msSinceStart,
@@ -215,7 +215,7 @@ export class RunRepository {
   }
 
   private async createEndRecord(run: RunRecord, outcome: RunOutcome): Promise<RunEndRecord> {
-    return createServerRunEndRecord(run, outcome, msSinceStart(run), await this.maskedPayload(run));
+    return createRunEndRecord(run, outcome, msSinceStart(run), await this.maskedPayload(run));
   }
 
   /** Ends a run with an outcome that its code did not return. Returns false like `finish`. */
