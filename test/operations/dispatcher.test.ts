@@ -18,8 +18,6 @@ const runOf = (id: number, appId: number): RunRecord => ({
   payload: "{}",
   personId: null,
   credentialId: null,
-  replayOf: null,
-  versionId: null,
   startedAt: null,
 });
 

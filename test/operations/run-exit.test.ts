@@ -25,7 +25,7 @@ import { NO_TRACING } from "../../src/operations/watch/tracing.js";
 const SECRET = "a-secret-that-came-late";
 const RUN: RunRecord = {
   ...{ id: 1, appId: 1, actionId: 1, copy: "master", trigger: "manual", payload: "{}", secretsVersion: 1 },
-  ...{ personId: null, credentialId: null, replayOf: null, versionId: null, startedAt: null },
+  ...{ personId: null, credentialId: null, startedAt: null },
   code: { name: "a", code: "", environment: "server", dependencies: [], assets: [] },
 };
 

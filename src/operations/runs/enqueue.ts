@@ -77,7 +77,7 @@ export class Enqueuer {
       }
       if (skipped) throw skippedError(id, skipped);
       if (isRepeated) return { id, isRepeated, run: null, waitsFor: null };
-      const facts = { replayOf: null, versionId: null, startedAt: new Date(), secretsVersion, code, traceparent };
+      const facts = { startedAt: new Date(), secretsVersion, code, traceparent };
       return { id, isRepeated, run: holder === null ? null : { ...named, ...facts, id, actionId }, waitsFor };
     };
     return this.enqueue(named, insert, awaitedBy).catch(async (error: unknown) => {
@@ -94,8 +94,8 @@ export class Enqueuer {
     const insert: InsertRun = async (holder, executor) => {
       if (holder !== null && waitsFor !== null) return null;
       const { id, isRepeated } = await insertRunByActionId(executor, run, holder);
-      const facts = { replayOf: null, versionId: null, startedAt: new Date(), traceparent };
-      return { id, isRepeated, run: holder === null || isRepeated ? null : { ...facts, ...run, id }, waitsFor };
+      const started = { ...run, id, startedAt: new Date(), traceparent };
+      return { id, isRepeated, run: holder === null || isRepeated ? null : started, waitsFor };
     };
     return this.enqueue(run, insert, null);
   }

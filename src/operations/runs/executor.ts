@@ -170,7 +170,7 @@ export class RunExecutor {
   private async loadCode({ actionId, versionId, code }: RunRecord): Promise<RunCode | undefined> {
     if (code) return code;
     const { db } = this.options;
-    if (versionId === null) return (await queryPreparedRows<RunCode>(db, "load-action", SELECT_ACTION, [actionId]))[0];
+    if (!versionId) return (await queryPreparedRows<RunCode>(db, "load-action", SELECT_ACTION, [actionId]))[0];
     const [version] = await rows<{ data: RunCode & Pick<ActionInput, "source"> }>(db, SELECT_VERSION, [versionId]);
     return version && { ...version.data, map: version.data.source?.map ?? null };
   }

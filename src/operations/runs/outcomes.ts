@@ -121,11 +121,11 @@ function endStateOf(outcome: RunOutcome): RunEndState {
   return cancelledOutcomes.has(outcome) ? "cancelled" : "failed";
 }
 
-type EndedRunSource = Pick<RunRecord, "trigger" | "actionId"> & { replayOf?: number | null };
+type EndedRun = Pick<RunRecord, "trigger" | "actionId" | "replayOf">;
 
 /** @param payload payload for the log entry, as JSON text; null if the entry refers to the payload of the run's row */
 export function createRunEndRecord(
-  run: EndedRunSource,
+  run: EndedRun,
   outcome: RunOutcome,
   durationMs: number,
   payload: string | null,
@@ -144,7 +144,7 @@ export const msSinceStart = ({ startedAt }: RunRecord): number => (startedAt ? D
 /** Milliseconds after the time limit in which a page may report the end of a run. Timers of hidden pages are late. */
 export const BROWSER_REPORT_GRACE_MS = 5_000;
 
-export const createBrowserRunEndRecord = (run: EndedRunSource, outcome: RunOutcome, durationMs: number): RunEndRecord =>
+export const createBrowserRunEndRecord = (run: EndedRun, outcome: RunOutcome, durationMs: number): RunEndRecord =>
   createRunEndRecord(run, outcome, durationMs, null, "client");
 
 /** The page may still execute the code of the cancelled run. The service ignores the page's later report. */

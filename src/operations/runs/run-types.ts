@@ -31,6 +31,10 @@ interface RunBase {
   payload: string;
   personId: number | null;
   credentialId: number | null;
+  /** ID of the earlier run whose payload this run uses again. */
+  replayOf?: number | null;
+  /** ID of the older version whose code runs instead of the draft or live version. */
+  versionId?: number | null;
   /** Absent if the statement that started the run has not read the code. */
   code?: RunCode;
   /** Version of the app's secrets when the code was read; null if the app was deleted. */
@@ -44,16 +48,10 @@ export interface NewRun extends RunBase {
   /** Setting of the action (`debounce` or `concurrency`) that delays a queued run; null if none does. */
   waitsFor?: RunWaitReason | null;
   causeRunId?: number | null;
-  /** ID of the earlier run whose payload this run uses again. */
-  replayOf?: number | null;
-  /** ID of the older version whose code runs instead of the draft or live version. */
-  versionId?: number | null;
 }
 
 export interface RunRecord extends RunBase {
   id: number;
-  replayOf: number | null;
-  versionId: number | null;
   startedAt: Date | null;
   /** W3C trace context of the request that called the action; absent if the run was queued. */
   traceparent?: string | null;
