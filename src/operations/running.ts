@@ -102,7 +102,6 @@ export function createRunComponents(processDependencies: ProcessDependencies, pa
     log,
   });
   const { holder } = lease;
-  const console = new RunConsole(db, notifications);
   const traces = new RunTraces(db, tracing, apiUrl);
   const executor = new RunExecutor({
     db,
@@ -110,7 +109,6 @@ export function createRunComponents(processDependencies: ProcessDependencies, pa
     runPage: async (request) => browsers!.run(request),
     secrets,
     scripts: new PageScriptLoader({ sessionOf, credentials, catalogue, storedScripts: packages.scripts, apiUrl }),
-    console,
     timeoutMs: config.serverTimeoutMs,
     measures,
     traces,
@@ -129,7 +127,7 @@ export function createRunComponents(processDependencies: ProcessDependencies, pa
     tail: createLogTail({ logs, notifications, log }),
     repository,
     lease,
-    console,
+    console: new RunConsole(db, notifications),
     dispatcher,
     runs: new Runs({ db, repository, ...callParts, processId: holder, isRunner }),
     debouncer: new Debouncer(db, limiter),

@@ -12,7 +12,6 @@ import { createFailedPageRunOutcome, type PageRunOutcome, type PageRunRequest } 
 import type { SecretScanner, SecretScannerCache } from "../../src/engine/secret-scan.js";
 import { ActionError } from "../../src/errors.js";
 import type { RunRequestSender } from "../../src/operations/requests/run-requests.js";
-import type { ConsoleWriter } from "../../src/operations/runs/console.js";
 import { RunCancellation, RunExecutor } from "../../src/operations/runs/executor.js";
 import type { RunEndRecord } from "../../src/operations/runs/finish.js";
 import type { RunRepository } from "../../src/operations/runs/run-repository.js";
@@ -81,7 +80,6 @@ function createApp(onEnd: (ending: RunEndRecord) => void = () => {}) {
   };
   const db = { isInitialized: true, query } as unknown as Db;
   const store = new SecretStore({ settings, scannerCache });
-  const writer = { print: () => {}, finish: async () => {} };
   const perform = (
     runPage: (request: PageRunRequest) => void,
     outcome: PageRunOutcome = { ok: true, data: JSON.stringify(SECRET) },
@@ -107,7 +105,6 @@ function createApp(onEnd: (ending: RunEndRecord) => void = () => {}) {
           revokeToken: async () => {},
         }),
       },
-      console: { writer: () => writer as unknown as ConsoleWriter },
       timeoutMs: 1_000,
       measures: { runEnded: () => {}, requestEnded: () => {} },
       traces: new RunTraces(db, NO_TRACING, "http://localhost"),

@@ -79,10 +79,6 @@ export class RunConsole {
     private readonly notifications: DatabaseNotifications,
   ) {}
 
-  writer(runId: number, mask: (lines: readonly ScannedText[]) => Promise<string[]>): ConsoleWriter {
-    return new ConsoleWriter(this.db, runId, mask);
-  }
-
   private async readLines(runId: number, after: number, limit: number | null = null): Promise<RunConsoleLine[]> {
     const lines = await rows<RunConsoleLine & { at: Date }>(
       this.db,

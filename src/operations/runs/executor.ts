@@ -15,7 +15,7 @@ import type { ActionInput } from "../../rules/action-input.js";
 import type { RunOutcome } from "../records/execution-logs.js";
 import type { OutgoingRequestRecord, RunRequestSender } from "../requests/run-requests.js";
 import type { ServiceMetrics } from "../watch/measures.js";
-import type { ConsoleWriter, RunConsole } from "./console.js";
+import { ConsoleWriter } from "./console.js";
 import {
   createCancelledRunOutcome,
   createFailedOutcome,
@@ -129,7 +129,6 @@ interface ExecutorOptions {
   runPage: (request: PageRunRequest) => Promise<PageRunOutcome>;
   secrets: SecretStore;
   scripts: Pick<PageScriptLoader, "prepare">;
-  console: Pick<RunConsole, "writer">;
   /** Time limit of a run in milliseconds. An action can have a shorter limit. */
   timeoutMs: number;
   measures: Pick<ServiceMetrics, "runEnded" | "requestEnded">;
@@ -186,7 +185,7 @@ export class RunExecutor {
       return toUnscannedEvaluation(createFailedOutcome("ActionNotFoundError", "the action was removed before it ran"));
     const limitMs = Math.min(this.options.timeoutMs, action.timeoutMs ?? this.options.timeoutMs);
     const scripts = await retryInOutage(signal, () => this.options.scripts.prepare(run, action, limitMs));
-    const writer = this.options.console.writer(run.id, (lines) => secrets.mask(lines));
+    const writer = new ConsoleWriter(this.options.db, run.id, (lines) => secrets.mask(lines));
     const toSource = createSourcePositionMapper(`${action.name}.js`, action.map ?? null);
     if (scripts.readsLater) secrets.onDataReceived();
     const page = this.buildPageRun({ run, action, secrets, scripts, writer, details, signal, limitMs, toSource });
