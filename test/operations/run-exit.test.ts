@@ -12,8 +12,9 @@ import { createFailedPageRunOutcome, type PageRunOutcome, type PageRunRequest } 
 import type { SecretScanner, SecretScannerCache } from "../../src/engine/secret-scan.js";
 import { ActionError } from "../../src/errors.js";
 import type { RunRequestSender } from "../../src/operations/requests/run-requests.js";
-import { RunCancellation, RunExecutor } from "../../src/operations/runs/executor.js";
+import { RunExecutor } from "../../src/operations/runs/executor.js";
 import type { RunEndRecord } from "../../src/operations/runs/finish.js";
+import { createCancelledRunOutcome } from "../../src/operations/runs/outcomes.js";
 import type { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { SecretStore } from "../../src/operations/runs/run-secrets.js";
 import { RunTraces } from "../../src/operations/runs/run-traces.js";
@@ -185,7 +186,7 @@ describe("the end of a run", () => {
     const { app, perform } = createApp(() => {
       app.version += 1;
     });
-    const signal = AbortSignal.abort(new RunCancellation(null));
+    const signal = AbortSignal.abort(createCancelledRunOutcome(null));
     const outcome = await perform(() => {}, createFailedPageRunOutcome("cancelled", "AbortError", ""), signal);
     expect(outcome).to.have.nested.property("error.name", "CancelledError");
     expect(app.endings.map(({ state, secretsVersion }) => [state, secretsVersion])).to.deep.equal([

@@ -1,8 +1,9 @@
 /** Claims queued runs while slots are free, and executes each run until it ends. */
 import { runInBackground } from "../../background.js";
 import type { RunOutcome } from "../records/execution-logs.js";
-import type { RunCancellation, RunExecutor } from "./executor.js";
+import type { RunExecutor } from "./executor.js";
 import { LostClaimRecovery } from "./lost-claims.js";
+import { createCancelledRunOutcome } from "./outcomes.js";
 import type { ClaimedRun, RunRepository } from "./run-repository.js";
 import type { RunRecord } from "./run-types.js";
 import { type Slot, Slots } from "./slots.js";
@@ -180,8 +181,9 @@ export class Dispatcher {
     if (!this.claimInProgress && this.slots.canAcquire(appId)) this.claimMissedRuns();
   }
 
-  cancel(id: number, reason: RunCancellation): void {
-    this.active.get(id)?.controller.abort(reason);
+  /** @param displacedBy ID of the run that replaces the cancelled run; null if no run replaces it */
+  cancel(id: number, displacedBy: number | null): void {
+    this.active.get(id)?.controller.abort(createCancelledRunOutcome(displacedBy));
   }
 
   isRunActive(id: number): boolean {

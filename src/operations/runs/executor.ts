@@ -17,13 +17,12 @@ import type { OutgoingRequestRecord, RunRequestSender } from "../requests/run-re
 import type { ServiceMetrics } from "../watch/measures.js";
 import { ConsoleWriter } from "./console.js";
 import {
-  createCancelledRunOutcome,
   createFailedOutcome,
   createInternalFailure,
   createRunEndRecord,
   EMPTY_PAYLOAD,
   isCancelledOutcome,
-  SERVICE_STOPPED_OUTCOME,
+  toCancelledOutcome,
   toCompletedOutcome,
   toOutcomeMetricLabel,
   UNSTORABLE_OUTCOME,
@@ -46,11 +45,6 @@ const RETRY_DELAY_MS = 500;
 /** Maximum number of console lines about blocked requests. A run can send hundreds of requests a second. */
 const BLOCKED_LINES_MAX = 100;
 const SHORT_RESULT_MAX_CHARACTERS = 64 * 1024;
-
-export class RunCancellation {
-  /** @param displacedBy ID of the run that replaces this run; null if no run replaces it */
-  constructor(readonly displacedBy: number | null) {}
-}
 
 interface RunDetails {
   hosts: Set<string>;
@@ -105,12 +99,8 @@ function createUrlCheck(
 
 /** A value of `Svc.App.V3.Actions.response` has the form `{<mark>: options}`. The mark is a random property name of this run. */
 async function toRunOutcome(page: PageRunOutcome, signal: AbortSignal, mark: string | null): Promise<RunOutcome> {
-  const { reason } = signal;
   if (!page.ok) {
-    if (page.cause === "cancelled")
-      return reason instanceof RunCancellation
-        ? createCancelledRunOutcome(reason.displacedBy)
-        : SERVICE_STOPPED_OUTCOME;
+    if (page.cause === "cancelled") return toCancelledOutcome(signal.reason);
     const { name, message, stack } = page.error;
     return { ok: false, error: { name, message, stack }, ...(page.cause === "timeout" && { timedOut: true }) };
   }
@@ -141,7 +131,10 @@ interface ExecutorOptions {
 export class RunExecutor {
   constructor(private readonly options: ExecutorOptions) {}
 
-  /** @throws if the outcome cannot be written before this process stops or loses the run to another process */
+  /**
+   * @param signal aborts with the outcome of a cancelled run, or with "lost" or "shutdown"
+   * @throws if the outcome cannot be written before this process stops or loses the run to another process
+   */
   async execute(run: RunRecord, holder: string, signal: AbortSignal): Promise<RunOutcome> {
     const trace = await this.options.traces.beginTrace(run);
     const details: RunDetails = { hosts: new Set(), payload: null, mode: null, trace, requests: [] };

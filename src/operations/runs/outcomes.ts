@@ -82,10 +82,7 @@ export const UNSTORABLE_OUTCOME = createFailedOutcome(
   "ResultError",
   "the result or error of the action cannot be stored",
 );
-export const SERVICE_STOPPED_OUTCOME = createFailedOutcome(
-  "ShutdownError",
-  "the service was stopped before the action ended",
-);
+const SERVICE_STOPPED_OUTCOME = createFailedOutcome("ShutdownError", "the service was stopped before the action ended");
 export const LOST_OUTCOME = createFailedOutcome(
   "RunLostError",
   "the process that ran this action died before the action ended",
@@ -105,6 +102,10 @@ export function createCancelledRunOutcome(displacedBy: number | null): RunOutcom
   cancelledOutcomes.add(outcome);
   return outcome;
 }
+
+/** @param reason abort reason of the run's signal */
+export const toCancelledOutcome = (reason: unknown): RunOutcome =>
+  cancelledOutcomes.has(reason as RunOutcome) ? (reason as RunOutcome) : SERVICE_STOPPED_OUTCOME;
 
 /** True if the run was cancelled or the service stopped. The outcome then contains no text from the app's code. */
 export const isCancelledOutcome = (outcome: RunOutcome): boolean =>

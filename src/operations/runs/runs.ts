@@ -15,7 +15,6 @@ import { type QueueLimits, RUNNER_NOTIFICATION_DELAY_MS } from "../records/queue
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import type { Dispatcher } from "./dispatcher.js";
 import type { EnqueuedRun, Enqueuer } from "./enqueue.js";
-import { RunCancellation } from "./executor.js";
 import { throwMissingActionError } from "./find-action.js";
 import { createCancelledBrowserRunEndRecord } from "./outcomes.js";
 import { createCallerActionAccess, type FindAppUser } from "./run-access.js";
@@ -78,7 +77,7 @@ export class Runs {
     setMaxListeners(0, this.stopping.signal);
     notifications.listen(CANCEL_RUN_CHANNEL, (notice) => {
       const [id, by] = notice.split(":").map(Number) as [number, number | undefined];
-      dispatcher.cancel(id, new RunCancellation(by ?? null));
+      dispatcher.cancel(id, by ?? null);
     });
     notifications.listen(AWAITED_RUN_CHANNEL, (notice) => {
       const [parent, child] = notice.split(":").map(Number) as [number, number];
