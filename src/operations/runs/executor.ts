@@ -7,6 +7,7 @@ import {
   modeHasNetwork,
   type PageRunOutcome,
   type PageRunRequest,
+  type SendOutgoingRequest,
 } from "../../engine/browser/run.js";
 import type { ServiceRequestSender } from "../../engine/service-requests.js";
 import { createSourcePositionMapper } from "../../engine/source-positions.js";
@@ -27,7 +28,7 @@ import {
   toOutcomeMetricLabel,
   UNSTORABLE_OUTCOME,
 } from "./outcomes.js";
-import type { PageScriptLoader } from "./page-scripts.js";
+import type { PageScriptLoader, PreparedScripts } from "./page-scripts.js";
 import type { RunRepository } from "./run-repository.js";
 import { type RunSecrets, SECRETS_CHANGED_TOO_OFTEN_MESSAGE, type SecretStore } from "./run-secrets.js";
 import type { RunTrace, RunTraces } from "./run-traces.js";
@@ -45,14 +46,6 @@ const RETRY_DELAY_MS = 500;
 /** Maximum number of console lines about blocked requests. A run can send hundreds of requests a second. */
 const BLOCKED_LINES_MAX = 100;
 const SHORT_RESULT_MAX_CHARACTERS = 64 * 1024;
-
-interface RunDetails {
-  hosts: Set<string>;
-  payload: string | null;
-  mode: EvaluationMode | null;
-  trace: RunTrace;
-  requests: readonly OutgoingRequestRecord[];
-}
 
 /** If `secrets` is null, the outcome contains no text from the app's code, and needs no search for secrets. */
 interface Evaluation {
@@ -128,38 +121,45 @@ interface ExecutorOptions {
   log: Logger;
 }
 
-export class RunExecutor {
-  constructor(private readonly options: ExecutorOptions) {}
+/** Executes one run, and collects the facts that its row and its log entry contain. */
+class RunExecution {
+  private readonly hosts = new Set<string>();
+  private requests: readonly OutgoingRequestRecord[] = [];
+  private mode: EvaluationMode | null = null;
+  /** Payload for the log entry. It stays empty if the run fails before its own payload was searched for secrets. */
+  private payload: string | null = EMPTY_PAYLOAD;
 
-  /**
-   * @param signal aborts with the outcome of a cancelled run, or with "lost" or "shutdown"
-   * @throws if the outcome cannot be written before this process stops or loses the run to another process
-   */
-  async execute(run: RunRecord, holder: string, signal: AbortSignal): Promise<RunOutcome> {
-    const trace = await this.options.traces.beginTrace(run);
-    const details: RunDetails = { hosts: new Set(), payload: null, mode: null, trace, requests: [] };
+  constructor(
+    private readonly options: ExecutorOptions,
+    private readonly run: RunRecord,
+    private readonly holder: string,
+    private readonly signal: AbortSignal,
+    private readonly trace: RunTrace,
+  ) {}
+
+  async execute(): Promise<RunOutcome> {
     const startedAt = performance.now();
-    const result = await this.evaluateCode(run, signal, details).catch((error: unknown) =>
-      toUnscannedEvaluation(this.failureOutcomeOf(run, error)),
-    );
+    const evaluation = await this.evaluateCode().catch((error: unknown) => this.toFailedEvaluation(error));
     const durationMs = performance.now() - startedAt;
-    let { outcome } = result;
+    let { outcome } = evaluation;
     try {
       // Stores the requests before `finish`, because the process may crash while it searches a long result for secrets.
-      if (isLongResult(outcome)) await this.storeRequests(run, details);
-      outcome = await this.finish(run, holder, result, details, durationMs, signal);
+      if (isLongResult(outcome)) await this.storeRequests();
+      outcome = await this.finish(evaluation, durationMs);
       return outcome;
     } catch (error) {
-      await this.storeRequests(run, details);
+      await this.storeRequests();
       throw error;
     } finally {
-      const ended = { mode: details.mode ?? ("none" as const), outcome: toOutcomeMetricLabel(outcome) };
-      this.options.measures.runEnded({ appId: run.appId, trigger: run.trigger, ...ended, durationMs });
-      trace.endTrace(ended);
+      const { appId, trigger } = this.run;
+      const ended = { mode: this.mode ?? ("none" as const), outcome: toOutcomeMetricLabel(outcome) };
+      this.options.measures.runEnded({ appId, trigger, ...ended, durationMs });
+      this.trace.endTrace(ended);
     }
   }
 
-  private async loadCode({ actionId, versionId, code }: RunRecord): Promise<RunCode | undefined> {
+  private async loadCode(): Promise<RunCode | undefined> {
+    const { actionId, versionId, code } = this.run;
     if (code) return code;
     const { db } = this.options;
     if (!versionId) return (await queryPreparedRows<RunCode>(db, "load-action", SELECT_ACTION, [actionId]))[0];
@@ -167,28 +167,31 @@ export class RunExecutor {
     return version && { ...version.data, map: version.data.source?.map ?? null };
   }
 
-  private async evaluateCode(run: RunRecord, signal: AbortSignal, details: RunDetails): Promise<Evaluation> {
-    // The log entry contains this empty payload if the run fails before its own payload was searched for secrets.
-    details.payload = EMPTY_PAYLOAD;
+  private async evaluateCode(): Promise<Evaluation> {
+    const { run, options, signal } = this;
     const [action, secrets] = await retryInOutage(signal, () =>
-      Promise.all([this.loadCode(run), this.options.secrets.beginRun(run.appId, run.secretsVersion)]),
+      Promise.all([this.loadCode(), options.secrets.beginRun(run.appId, run.secretsVersion)]),
     );
-    details.payload = await secrets.maskPayload(run.payload);
+    this.payload = await secrets.maskPayload(run.payload);
     if (!action)
       return toUnscannedEvaluation(createFailedOutcome("ActionNotFoundError", "the action was removed before it ran"));
-    const limitMs = Math.min(this.options.timeoutMs, action.timeoutMs ?? this.options.timeoutMs);
-    const scripts = await retryInOutage(signal, () => this.options.scripts.prepare(run, action, limitMs));
-    const writer = new ConsoleWriter(this.options.db, run.id, (lines) => secrets.mask(lines));
+    const limitMs = Math.min(options.timeoutMs, action.timeoutMs ?? options.timeoutMs);
+    const scripts = await retryInOutage(signal, () => options.scripts.prepare(run, action, limitMs));
+    const writer = new ConsoleWriter(options.db, run.id, (lines) => secrets.mask(lines));
     const toSource = createSourcePositionMapper(`${action.name}.js`, action.map ?? null);
     if (scripts.readsLater) secrets.onDataReceived();
-    const page = this.buildPageRun({ run, action, secrets, scripts, writer, details, signal, limitMs, toSource });
+    const page: PageRunRequest = {
+      ...this.buildPageRun(action, secrets, scripts, writer),
+      timeoutMs: limitMs,
+      onConsole: (line) => writer.print({ ...line, text: toSource(line.text) }),
+    };
     let ended: PageRunOutcome;
     try {
-      ended = await details.trace.tracePage(this.options.runPage, page);
+      ended = await this.trace.tracePage(options.runPage, page);
     } finally {
       await Promise.all([
-        this.tryAfterwards(run, "revoke its token", scripts.revokeToken),
-        this.tryAfterwards(run, "store its console", writer.finish),
+        this.tryAfterwards("revoke its token", scripts.revokeToken),
+        this.tryAfterwards("store its console", writer.finish),
       ]);
     }
     if (!ended.ok) ended.error.stack = toSource(ended.error.stack);
@@ -197,18 +200,13 @@ export class RunExecutor {
     return { outcome, isCut: !ended.ok && ended.error.cut === true, secrets };
   }
 
-  private buildPageRun(parts: {
-    run: RunRecord;
-    action: RunCode;
-    secrets: RunSecrets;
-    scripts: Awaited<ReturnType<PageScriptLoader["prepare"]>>;
-    writer: ConsoleWriter;
-    details: RunDetails;
-    signal: AbortSignal;
-    limitMs: number;
-    toSource: (text: string) => string;
-  }): PageRunRequest {
-    const { run, action, secrets, scripts, writer, details, signal, limitMs, toSource } = parts;
+  private buildPageRun(
+    action: RunCode,
+    secrets: RunSecrets,
+    scripts: PreparedScripts,
+    writer: ConsoleWriter,
+  ): Omit<PageRunRequest, "timeoutMs" | "onConsole"> {
+    const { run, signal } = this;
     const { serviceRequests } = this.options;
     const origin = `https://app-${run.appId}.actions.internal`;
     return {
@@ -219,16 +217,14 @@ export class RunExecutor {
       packages: scripts.packages,
       payload: run.payload,
       settings: secrets.contextSettings(action.environment),
-      timeoutMs: limitMs,
       signal,
       onMode: (mode) => {
-        details.mode = mode;
+        this.mode = mode;
         if (!modeHasNetwork(mode)) secrets.disconnect();
       },
-      onConsole: (line) => writer.print({ ...line, text: toSource(line.text) }),
       onHost: (host) => {
         secrets.onDataReceived();
-        details.hosts.add(host);
+        this.hosts.add(host);
       },
       // The check of each URL takes time. A run without secrets needs no check if it has no token to read settings.
       ...((secrets.hasSecrets || scripts.hasToken) && { mayRequest: createUrlCheck(secrets, writer, signal) }),
@@ -239,118 +235,120 @@ export class RunExecutor {
             send: (request, aborted) => serviceRequests.send(request, origin, aborted),
           },
         }),
-      ...(scripts.sendsRequests && { outgoing: this.outgoingRequests(run, action, secrets, writer, details) }),
+      ...(scripts.sendsRequests && { outgoing: this.beginOutgoingRequests(action, secrets, writer) }),
     };
   }
 
-  private outgoingRequests(
-    { appId }: RunRecord,
-    { environment, integrationOrigins = [] }: RunCode,
-    secrets: RunSecrets,
-    writer: ConsoleWriter,
-    details: RunDetails,
-  ) {
+  private beginOutgoingRequests(action: RunCode, secrets: RunSecrets, writer: ConsoleWriter): SendOutgoingRequest {
     const { send, records } = this.options.requests.beginRun({
-      appId,
-      environment,
-      origins: integrationOrigins,
+      appId: this.run.appId,
+      environment: action.environment,
+      origins: action.integrationOrigins ?? [],
       findInUrl: (url) => secrets.findInUrl(url),
       findInRequestUrl: (url) => secrets.findInRequestUrl(url),
       onSecretsRead: (version) => secrets.onSecretsRead(version),
       onRequestFailed: () => secrets.onDataReceived(),
       printLine: writer.print,
-      onHostContacted: (host) => details.hosts.add(host),
+      onHostContacted: (host) => this.hosts.add(host),
       startRequestSpan: (origin, method) => {
-        const endSpan = details.trace.startRequestSpan(origin, method);
+        const endSpan = this.trace.startRequestSpan(origin, method);
         return (facts) => {
           this.options.measures.requestEnded(facts);
           endSpan(facts);
         };
       },
     });
-    details.requests = records;
+    this.requests = records;
     return send;
   }
 
-  /** Stores the run's outgoing requests if this process has not written its outcome, or may fail to write it. */
-  private async storeRequests(run: RunRecord, { requests }: RunDetails): Promise<void> {
-    if (requests.length === 0) return;
-    const values = [run.id, JSON.stringify(requests)];
-    await this.tryAfterwards(run, "store its requests", async () => {
-      await rows(this.options.db, STORE_REQUESTS, values);
-    });
+  private requestsJson(): string | null {
+    return this.requests.length === 0 ? null : JSON.stringify(this.requests);
   }
 
-  private async tryAfterwards({ id: runId }: RunRecord, description: string, step: () => Promise<void>): Promise<void> {
+  /** Stores the run's outgoing requests if this process has not written its outcome, or may fail to write it. */
+  private async storeRequests(): Promise<void> {
+    const requests = this.requestsJson();
+    if (requests === null) return;
+    await this.tryAfterwards("store its requests", () =>
+      this.options.db.query(STORE_REQUESTS, [this.run.id, requests]),
+    );
+  }
+
+  private async tryAfterwards(description: string, step: () => Promise<unknown>): Promise<void> {
     try {
       await step();
     } catch (error) {
-      this.options.log.warn({ err: error, runId, failed: description }, "a step after the code of a run failed");
+      const facts = { err: error, runId: this.run.id, failed: description };
+      this.options.log.warn(facts, "a step after the code of a run failed");
     }
   }
 
-  private failureOutcomeOf(run: RunRecord, error: unknown): RunOutcome {
-    if (error instanceof ActionError) return createFailedOutcome("Error", error.message);
-    this.options.log.error({ err: error, runId: run.id }, "a run could not be executed");
-    return createInternalFailure(error);
+  private toFailedEvaluation(error: unknown): Evaluation {
+    if (error instanceof ActionError) return toUnscannedEvaluation(createFailedOutcome("Error", error.message));
+    this.options.log.error({ err: error, runId: this.run.id }, "a run could not be executed");
+    return toUnscannedEvaluation(createInternalFailure(error));
   }
 
   /** Returns null if the app's secrets changed, so that the search of the outcome must be repeated. */
-  private async scanAndFinish(
-    run: RunRecord,
-    holder: string,
-    { outcome, isCut, secrets }: Evaluation,
-    details: RunDetails,
-    durationMs: number,
-  ): Promise<RunOutcome | null> {
-    const scan = await secrets?.scanOutcome(outcome, isCut, run.payload);
-    if (scan) details.payload = scan.payload;
-    const scanned = scan?.outcome ?? outcome;
-    const ending = createRunEndRecord(run, scanned, durationMs, details.payload);
-    const requests = details.requests.length === 0 ? null : JSON.stringify(details.requests);
-    const facts = { hosts: [...details.hosts], secretsVersion: scan?.version ?? null, sandbox: details.mode, requests };
-    if (await this.options.repository.finish(run.id, holder, { ...ending, ...facts })) return scanned;
+  private async scanAndFinish(evaluation: Evaluation, durationMs: number): Promise<RunOutcome | null> {
+    const { run, holder, options } = this;
+    const { secrets, isCut } = evaluation;
+    const scan = await secrets?.scanOutcome(evaluation.outcome, isCut, run.payload);
+    if (scan) this.payload = scan.payload;
+    const outcome = scan?.outcome ?? evaluation.outcome;
+    const ending = createRunEndRecord(run, outcome, durationMs, this.payload);
+    const facts = { hosts: [...this.hosts], sandbox: this.mode, requests: this.requestsJson() };
+    const secretsVersion = scan?.version ?? null;
+    if (await options.repository.finish(run.id, holder, { ...ending, ...facts, secretsVersion })) return outcome;
     if (scan && (await secrets?.isOutdated(scan.version))) return null;
-    await this.storeRequests(run, details);
-    this.options.log.warn(
+    await this.storeRequests();
+    options.log.warn(
       { runId: run.id },
       "the outcome of a run was discarded, because another process had already ended the run",
     );
-    return scanned;
+    return outcome;
   }
 
   /** Repeats the write after a database error. If PostgreSQL cannot store the outcome, writes a failure instead. */
-  private async finish(
-    run: RunRecord,
-    holder: string,
-    result: Evaluation,
-    details: RunDetails,
-    durationMs: number,
-    signal: AbortSignal,
-  ): Promise<RunOutcome> {
+  private async finish(result: Evaluation, durationMs: number): Promise<RunOutcome> {
+    const { db, log } = this.options;
     let scans = 0;
     for (let next = result; ; ) {
       try {
-        const outcome = await this.scanAndFinish(run, holder, next, details, durationMs);
+        const outcome = await this.scanAndFinish(next, durationMs);
         if (outcome) return outcome;
         scans += 1;
         if (scans === SCANS_MAX)
           next = toUnscannedEvaluation(createFailedOutcome("Error", SECRETS_CHANGED_TOO_OFTEN_MESSAGE));
       } catch (error) {
         if (error instanceof ActionError) {
-          next = toUnscannedEvaluation(this.failureOutcomeOf(run, error));
+          next = this.toFailedEvaluation(error);
           continue;
         }
-        this.options.log.warn({ err: error, runId: run.id }, "the end of a run could not be written");
-        const isGivenUp = !this.options.db.isInitialized || signal.reason === "lost" || signal.reason === "shutdown";
-        if (isGivenUp) throw error;
+        log.warn({ err: error, runId: this.run.id }, "the end of a run could not be written");
+        const { reason } = this.signal;
+        if (!db.isInitialized || reason === "lost" || reason === "shutdown") throw error;
         if (isInvalidDataError(error) && next.outcome !== UNSTORABLE_OUTCOME) {
           next = toUnscannedEvaluation(UNSTORABLE_OUTCOME);
-          details.payload = EMPTY_PAYLOAD;
+          this.payload = EMPTY_PAYLOAD;
           // A request may contain the value that the database has rejected.
-          details.requests = [];
+          this.requests = [];
         } else await delay(RETRY_DELAY_MS);
       }
     }
+  }
+}
+
+export class RunExecutor {
+  constructor(private readonly options: ExecutorOptions) {}
+
+  /**
+   * @param signal aborts with the outcome of a cancelled run, or with "lost" or "shutdown"
+   * @throws if the outcome cannot be written before this process stops or loses the run to another process
+   */
+  async execute(run: RunRecord, holder: string, signal: AbortSignal): Promise<RunOutcome> {
+    const trace = await this.options.traces.beginTrace(run);
+    return new RunExecution(this.options, run, holder, signal, trace).execute();
   }
 }
