@@ -87,7 +87,7 @@ export function createRunComponents(processDependencies: ProcessDependencies, pa
     requests,
   } = parts;
   const logs = new ExecutionLogs(db);
-  const secrets = new SecretStore({ settings, scannerCache });
+  const secrets = new SecretStore(settings.secretValues, scannerCache);
   const repository = new RunRepository(db, (run) => secrets.maskedPayload(run));
   const lease: Lease = new Lease({
     db,

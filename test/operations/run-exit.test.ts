@@ -42,16 +42,14 @@ function createApp(onEnd: (ending: RunEndRecord) => void = () => {}) {
     mask: async () => {},
   };
   const entries = () => (app.version === 1 ? [] : [["_late", SECRET] as [string, unknown]]);
-  const settings = {
-    secretValues: {
-      version: async () => app.version,
-      sealedKeys: async () => [],
-      async read() {
-        await app.read();
-        return { version: app.version, forgotten: 0, underscore: [], entries: entries() };
-      },
+  const secretValues = {
+    version: async () => app.version,
+    sealedKeys: async () => [],
+    async read() {
+      await app.read();
+      return { version: app.version, forgotten: 0, underscore: [], entries: entries() };
     },
-  } as unknown as Settings;
+  } as unknown as Settings["secretValues"];
   const scannerCache = {
     getScan: (_app: string, _key: string, secrets: readonly unknown[]): Partial<SecretScanner> => ({
       async findInJson(json) {
@@ -80,7 +78,7 @@ function createApp(onEnd: (ending: RunEndRecord) => void = () => {}) {
     return [];
   };
   const db = { isInitialized: true, query } as unknown as Db;
-  const store = new SecretStore({ settings, scannerCache });
+  const store = new SecretStore(secretValues, scannerCache);
   const perform = (
     runPage: (request: PageRunRequest) => void,
     outcome: PageRunOutcome = { ok: true, data: JSON.stringify(SECRET) },

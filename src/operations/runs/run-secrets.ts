@@ -50,9 +50,9 @@ export interface ScannedOutcome {
 }
 
 export class RunSecrets {
-  private readonly start: StartSecrets;
   private scan: SecretScanner;
   private version: number;
+  hasSecrets: boolean;
   private updating: Promise<void> | null = null;
   /** False if the run has no network access, so that it cannot read settings after its start. */
   private canRead = true;
@@ -61,14 +61,12 @@ export class RunSecrets {
   /** Newest version of the app's secrets that a response to `Svc.App.V3.Actions.request` can contain. */
   private readVersion = 0;
   private masked: { scan: SecretScanner; payload: string | null } | null = null;
-  hasSecrets: boolean;
 
   constructor(
     private readonly store: SecretStore,
     private readonly appId: number,
-    start: StartSecrets,
+    private readonly start: StartSecrets,
   ) {
-    this.start = start;
     ({ scan: this.scan, version: this.version, hasSecrets: this.hasSecrets } = start);
   }
 
@@ -161,17 +159,15 @@ export class RunSecrets {
 
 /** Reads and caches the secrets of apps. */
 export class SecretStore {
-  private readonly settings: Settings;
-  private readonly scannerCache: SecretScannerCache;
   private readonly cached = new LRUCache<number, StartSecrets>({
     maxSize: CACHED_CHARACTERS_MAX,
     sizeCalculation: ({ context }) => context.length + ENTRY_OVERHEAD_CHARACTERS,
   });
 
-  constructor({ settings, scannerCache }: { settings: Settings; scannerCache: SecretScannerCache }) {
-    this.settings = settings;
-    this.scannerCache = scannerCache;
-  }
+  constructor(
+    private readonly secretValues: Settings["secretValues"],
+    private readonly scannerCache: SecretScannerCache,
+  ) {}
 
   private scanOf(
     appId: number,
@@ -190,7 +186,7 @@ export class SecretStore {
   private async startSecrets(appId: number, version: number): Promise<StartSecrets> {
     const cached = this.cached.get(appId);
     if (cached?.version === version) return cached;
-    const { secretValues } = this.settings;
+    const { secretValues } = this;
     const { entries, underscore, ...read } = await secretValues.read(appId);
     const sealed = new Set(await secretValues.sealedKeys(appId));
     const context = JSON.stringify(selectServerActionSettings(underscore.filter(([key]) => !sealed.has(key))));
@@ -201,7 +197,7 @@ export class SecretStore {
 
   /** @param known version of the app's secrets, if it was read before @throws EXECUTION_FAILED if the app has too many secrets */
   async beginRun(appId: number, known?: number | null): Promise<RunSecrets> {
-    const version = known ?? (await this.settings.secretValues.version(appId));
+    const version = known ?? (await this.secretValues.version(appId));
     return new RunSecrets(this, appId, await this.startSecrets(appId, version));
   }
 
@@ -227,7 +223,7 @@ export class SecretStore {
 
   /** Returns null if no secret was set after `version`. @throws EXECUTION_FAILED for too many secrets, or if they changed too often */
   async readSince(appId: number, start: StartSecrets, version: number) {
-    const { secretValues } = this.settings;
+    const { secretValues } = this;
     if ((await secretValues.version(appId)) === version) return null;
     const values = await secretValues.read(appId, start.version);
     if (values.forgotten > start.version) throw new ActionError("EXECUTION_FAILED", SECRETS_CHANGED_TOO_OFTEN_MESSAGE);
