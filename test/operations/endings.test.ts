@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import type { Db } from "../../src/data/database.js";
-import { finishRuns, type RunEndRecord, RunFinisher } from "../../src/operations/runs/finish.js";
+import { finishRuns, type RunEndRecord } from "../../src/operations/runs/finish.js";
 import { insertRunByActionId } from "../../src/operations/runs/run-inserts.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { type ConnectedDatabase, connectedDatabase, emptyTables } from "../harness/connected-database.js";
@@ -227,10 +227,10 @@ describe("the statements that end runs together", () => {
       await answered;
       return ended.map((runId) => ({ runId }));
     };
-    const finisher = new RunFinisher({ query } as unknown as Db);
+    const repository = new RunRepository({ query } as unknown as Db);
     const all = texts.map((text, at) =>
-      finisher.finish({
-        ...{ id: at + 1, holder: HOLDER, state: "completed", type: "app.task.completed" },
+      repository.finish(at + 1, HOLDER, {
+        ...{ state: "completed", type: "app.task.completed" },
         data: { text, payloadAt: null },
       }),
     );

@@ -1,7 +1,6 @@
-/** Ends runs: one statement writes the outcomes and log entries of up to eight runs, and notifies other processes. */
-import { type Db, isDatabaseUnavailable, queryPreparedRows, type SqlClient } from "../../data/database.js";
+/** Ends runs: one statement writes the outcomes and log entries of runs, and notifies other processes. */
+import { queryPreparedRows, type SqlClient } from "../../data/database.js";
 import { checkRunTransition, type RunEndState } from "../../data/run.js";
-import { createBatchProcessor } from "../../engine/batches.js";
 import type { EvaluationMode } from "../../engine/browser/run.js";
 import { LOG_CHANNEL, type LogEntryData } from "../records/execution-logs.js";
 
@@ -22,11 +21,6 @@ export interface RunToFinish extends RunEndRecord {
   id: number;
   holder: string | null;
 }
-
-const RUNS_PER_STATEMENT_MAX = 8;
-const CONCURRENT_STATEMENTS_MAX = 2;
-/** A longer log entry gets its own statement, so that the ends of other runs are not delayed. */
-const BATCHED_MAX_CHARACTERS = 64 * 1024;
 
 const NEXT_ENTRY_ID = "nextval('execution_log_id_seq')";
 const areSecretsCurrentSql = (version: string) =>
@@ -91,28 +85,4 @@ export async function finishRuns(executor: SqlClient, runs: readonly RunToFinish
   const ended = new Set(written.map(({ runId }) => runId));
   // If `runs` contains a run twice, only its first entry gets true, because `delete` returns true once per ID.
   return runs.map(({ id }) => ended.delete(id));
-}
-
-export class RunFinisher {
-  private readonly batches;
-
-  constructor(private readonly db: Db) {
-    this.batches = createBatchProcessor<RunToFinish, boolean>({
-      processBatch: (runs) => finishRuns(db, runs),
-      maxItems: RUNS_PER_STATEMENT_MAX,
-      maxConcurrentCalls: CONCURRENT_STATEMENTS_MAX,
-      isCausedByOneItem: (error) => !isDatabaseUnavailable(error),
-    });
-  }
-
-  async finish(run: RunToFinish, executor?: SqlClient): Promise<boolean> {
-    const { text } = run.data;
-    if (!executor && text.length <= BATCHED_MAX_CHARACTERS) return this.batches.add(run);
-    try {
-      return (await finishRuns(executor ?? this.db, [run]))[0]!;
-    } finally {
-      // Frees a large result at once, not at the next full garbage collection. Skips a buffer that shares its memory with others.
-      if (Buffer.isBuffer(text) && text.byteLength === text.buffer.byteLength) (text.buffer as ArrayBuffer).transfer(0);
-    }
-  }
 }

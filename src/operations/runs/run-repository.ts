@@ -1,8 +1,9 @@
 /** SQL statements that claim, skip and end runs. Read this file to learn in which order queued runs are claimed. */
-import { type Db, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
+import { type Db, isDatabaseUnavailable, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { BROWSER_HOLDER_ID, IS_RUNNING_SQL, isInSourceStateSql, setTargetStateSql } from "../../data/run.js";
+import { createBatchProcessor } from "../../engine/batches.js";
 import type { RunOutcome } from "../records/execution-logs.js";
-import { type RunEndRecord, RunFinisher } from "./finish.js";
+import { finishRuns, type RunEndRecord, type RunToFinish } from "./finish.js";
 import {
   BROWSER_REPORT_GRACE_MS,
   createCancelledRunOutcome,
@@ -141,6 +142,11 @@ const SELECT_LOST_RUNS = `
      AND NOT EXISTS (SELECT FROM instance WHERE instance.id = run.holder AND lease_until >= now())
    ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED`;
 
+const ENDS_PER_STATEMENT_MAX = 8;
+const CONCURRENT_END_STATEMENTS_MAX = 2;
+/** A longer log entry gets its own statement, so that the ends of other runs are not delayed. */
+const BATCHED_MAX_CHARACTERS = 64 * 1024;
+
 export interface ClaimedRun extends RunRecord {
   isMoreClaimable: boolean;
 }
@@ -151,7 +157,12 @@ export interface StoredRun extends RunRecord {
 }
 
 export class RunRepository {
-  private readonly finisher: RunFinisher;
+  private readonly endBatches = createBatchProcessor<RunToFinish, boolean>({
+    processBatch: (runs) => finishRuns(this.db, runs),
+    maxItems: ENDS_PER_STATEMENT_MAX,
+    maxConcurrentCalls: CONCURRENT_END_STATEMENTS_MAX,
+    isCausedByOneItem: (error) => !isDatabaseUnavailable(error),
+  });
   /** Lower bound of the IDs of unfinished runs, so that queries skip the partitions of earlier days. */
   private floor = { id: Promise.resolve(Number.MIN_SAFE_INTEGER), readAt: Number.NEGATIVE_INFINITY };
 
@@ -159,9 +170,7 @@ export class RunRepository {
   constructor(
     private readonly db: Db,
     private readonly maskedPayload: (run: RunRecord) => Promise<string | null> = async () => EMPTY_PAYLOAD,
-  ) {
-    this.finisher = new RunFinisher(db);
-  }
+  ) {}
 
   private currentLowestId(): Promise<number> {
     if (performance.now() - this.floor.readAt > LOWEST_ID_CACHED_MS) {
@@ -210,8 +219,16 @@ export class RunRepository {
   }
 
   /** Returns false if the run has ended, `holder` is not its process (null: queued), or the app's secrets have changed. */
-  finish(id: number, holder: string | null, ending: RunEndRecord, executor?: SqlClient): Promise<boolean> {
-    return this.finisher.finish({ ...ending, id, holder }, executor);
+  async finish(id: number, holder: string | null, ending: RunEndRecord, executor?: SqlClient): Promise<boolean> {
+    const run = { ...ending, id, holder };
+    const { text } = ending.data;
+    if (!executor && text.length <= BATCHED_MAX_CHARACTERS) return this.endBatches.add(run);
+    try {
+      return (await finishRuns(executor ?? this.db, [run]))[0]!;
+    } finally {
+      // Frees a large result at once, not at the next full garbage collection. Skips a buffer that shares its memory with others.
+      if (Buffer.isBuffer(text) && text.byteLength === text.buffer.byteLength) (text.buffer as ArrayBuffer).transfer(0);
+    }
   }
 
   private async createEndRecord(run: RunRecord, outcome: RunOutcome): Promise<RunEndRecord> {
