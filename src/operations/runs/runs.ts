@@ -86,20 +86,13 @@ export class Runs {
   }
 
   async run(caller: Caller, request: RunRequest): Promise<{ runId: number }> {
-    const enqueued = this.options.enqueuer.enqueueOnDemand(this.namedRun(caller, request));
-    const { id } = await enqueued.catch((error: unknown) =>
-      throwMissingActionError(this.options.db, caller, request, error),
-    );
-    return { runId: id };
+    return { runId: (await this.acceptRequest(caller, request, false)).id };
   }
 
   /** Returns the value of the action's function `execute`. @throws EXECUTION_FAILED with the error of the code; the errors of `run` */
   async runWithResult(caller: Caller, request: RunRequest): Promise<{ runId: number; result: JsonText | undefined }> {
-    const run = this.namedRun(caller, request);
-    const enqueued = await this.enqueueAwaited(run).catch((error: unknown) =>
-      throwMissingActionError(this.options.db, caller, request, error),
-    );
-    const outcome = await this.outcomeOf(enqueued, run, request.disconnectSignal);
+    const enqueued = await this.acceptRequest(caller, request, true);
+    const outcome = await enqueued.outcome();
     const runId = enqueued.id;
     if (outcome.ok) return { runId, result: outcome.data === undefined ? undefined : new JsonText(outcome.data) };
     const { name, message } = outcome.error;
@@ -112,7 +105,11 @@ export class Runs {
     isAwaited: boolean,
     gone?: RunRequest["disconnectSignal"],
   ): Promise<EnqueuedOnDemandRun> {
-    const enqueued = await (isAwaited ? this.enqueueAwaited(run) : this.options.enqueuer.enqueueOnDemand(run));
+    const { enqueuer, isRunner } = this.options;
+    // A runner first tries to start an awaited run itself, and notifies other processes later.
+    const enqueued = await (isAwaited
+      ? enqueuer.enqueueOnDemand({ ...run, isAnnounced: !isRunner }, run.causeRunId ?? null)
+      : enqueuer.enqueueOnDemand(run));
     const { id, isRepeated } = enqueued;
     return { id, isRepeated, outcome: () => this.outcomeOf(enqueued, run, gone) };
   }
@@ -171,10 +168,10 @@ export class Runs {
     return { appId, ref, trigger: "manual", needsPublishedApp, access, copy, payload, ...by };
   }
 
-  /** A runner first tries to start the queued run itself, and notifies other processes later. */
-  private enqueueAwaited(run: NewOnDemandRun): Promise<EnqueuedRun> {
-    const { enqueuer, isRunner } = this.options;
-    return enqueuer.enqueueOnDemand({ ...run, isAnnounced: !isRunner }, run.causeRunId ?? null);
+  private acceptRequest(caller: Caller, request: RunRequest, isAwaited: boolean): Promise<EnqueuedOnDemandRun> {
+    const { db } = this.options;
+    const accepted = this.accept(this.namedRun(caller, request), isAwaited, request.disconnectSignal);
+    return accepted.catch((error: unknown) => throwMissingActionError(db, caller, request, error));
   }
 
   private outcomeOf(
@@ -183,7 +180,7 @@ export class Runs {
     gone: RunRequest["disconnectSignal"],
   ): Promise<RunOutcome> {
     if (done) return done;
-    const { dispatcher, queueLimits, logs, notifications, isRunner } = this.options;
+    const { repository, dispatcher, queueLimits, logs, notifications, isRunner } = this.options;
     const signal = gone?.();
     const started = new AbortController();
     const { promise, resolve, reject } = Promise.withResolvers<RunOutcome>();
@@ -203,13 +200,8 @@ export class Runs {
       stopListening();
       // The outcome is still useful if the client can repeat the request, or if another run waits for the outcome.
       const isAbandoned = signal?.aborted && !started.signal.aborted && !isRepeatable(run) && !run.causeRunId;
-      if (isAbandoned) runInBackground(this.cancelAbandoned(id));
+      if (!isAbandoned) return;
+      runInBackground(repository.find(id).then((queued) => queued && repository.cancelQueued(queued)));
     });
-  }
-
-  private async cancelAbandoned(id: number): Promise<void> {
-    const { repository } = this.options;
-    const run = await repository.find(id);
-    if (run) await repository.cancelQueued(run);
   }
 }
