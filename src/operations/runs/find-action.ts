@@ -25,19 +25,19 @@ export type RunnableFacts = Pick<
   "name" | "active" | "environment" | "actionVersion" | "triggers" | "access" | "isPaused"
 >;
 
-/** The arguments are SQL parameters. `copy` is `master` (draft) or `production` (live). The ID of a draft also finds its live version. */
-export const createFindActionSql = (app: string, copy: string, name: string, id: string, needsPublishedApp: string) => `
+/** $1 is the app's ID, $2 `master` (draft) or `production` (live). The ID of a draft also finds its live version. */
+export const createFindActionSql = (name: string, id: string, needsPublishedApp: string) => `
   SELECT id, name, active, code, dependencies, assets, environment, action_version AS "actionVersion", triggers,
          timeout_ms AS "timeoutMs", integration_origins AS "integrationOrigins", source->>'map' AS map, access::text AS access,
          CASE WHEN (debounce->>'manual')::boolean THEN 'debounce' WHEN concurrency IS NOT NULL THEN 'concurrency' END AS "waitsFor",
          ${needsPublishedApp}::boolean AND (SELECT published_at IS NULL FROM app WHERE app.id = action.app_id) AS "isPaused"
     FROM action
    WHERE id = coalesce(
-     (SELECT CASE WHEN ${copy}::text = 'master' THEN family.id
+     (SELECT CASE WHEN $2::text = 'master' THEN family.id
                   ELSE (SELECT id FROM action WHERE master_id = family.id) END
-        FROM (SELECT coalesce(master_id, id) AS id FROM action WHERE app_id = ${app}::bigint AND id = ${id}::bigint) AS family),
+        FROM (SELECT coalesce(master_id, id) AS id FROM action WHERE app_id = $1::bigint AND id = ${id}::bigint) AS family),
      (SELECT id FROM action
-       WHERE app_id = ${app}::bigint AND name = ${name}::text AND (master_id IS NULL) = (${copy}::text = 'master')))`;
+       WHERE app_id = $1::bigint AND name = ${name}::text AND (master_id IS NULL) = ($2::text = 'master')))`;
 
 /** SQL condition: the caller meets the action's access rule (one of the texts `granted`), and `checkRunnable` accepts the action. */
 export const createRunnableConditionSql = (granted: string, trigger: string) => `
@@ -81,7 +81,7 @@ export async function throwMissingActionError(
   const isMissing = error instanceof ActionError && error.status === "ACTION_NOT_FOUND";
   if (!isMissing || caller.copy === "master" || isPageCaller(caller)) throw error;
   const values = [appId, "master", ...getReferenceSqlParameters(ref), false];
-  const [draft] = await rows<CalledAction>(db, createFindActionSql("$1", "$2", "$3", "$4", "$5"), values);
+  const [draft] = await rows<CalledAction>(db, createFindActionSql("$3", "$4", "$5"), values);
   if (!draft) throw error;
   const message = `the action ${draft.name} is not published; publish it, or run its draft with an editor's session`;
   throw new ActionError("ACTION_NOT_FOUND", message);

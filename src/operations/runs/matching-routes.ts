@@ -18,27 +18,23 @@ export class RoutesChangedError extends Error {
 
 const HAS_URL_SECRET = `settings->'auth'->>'type' = 'secret'`;
 
-/** All arguments are SQL parameters such as `$1`. */
-const matchingRoutesSql = (app: string, isDraft: string, shapes: string, shapesBeforeSecret: string) => `
+/** $1 is the app's ID. The arguments are SQL expressions. */
+const matchingRoutesSql = (isDraft: string, shapes: string, shapesBeforeSecret: string) => `
   SELECT route.action_id AS "actionId", coalesce(action.master_id, action.id) AS "masterId", route.settings AS "where", secret.sealed,
          CASE WHEN route.settings->'auth'->>'setting' IS NULL THEN 0 ELSE app.secrets_version END AS "secretsVersion",
          action.active AND action.environment = 'server' AND action.action_version = 'v3'
            AND (route.is_draft OR app.published_at IS NOT NULL) AS "isRunnable"
     FROM http_route AS route JOIN action ON action.id = route.action_id JOIN app ON app.id = route.app_id
     LEFT JOIN http_secret AS secret ON secret.action_id = coalesce(action.master_id, action.id)
-   WHERE route.app_id = ${app}::bigint AND route.is_draft = ${isDraft}
+   WHERE route.app_id = $1::bigint AND route.is_draft = ${isDraft}
      AND (route.shape = ANY (${shapes}::text[]) AND (${isDraft} OR (route.${HAS_URL_SECRET}) IS NOT TRUE)
           OR route.shape = ANY (${shapesBeforeSecret}::text[]) AND route.${HAS_URL_SECRET})`;
 
 /** $1 is the app's ID, $2 true for drafts, $3 and $4 the shapes of a `RouteMatchSnapshot`. Also selects each row as text. */
 export const SELECT_MATCHING_ROUTES_SQL = `
-  SELECT found.*, found::text AS "rowText" FROM (${matchingRoutesSql("$1", "$2::boolean", "$3", "$4")}) AS found`;
+  SELECT found.*, found::text AS "rowText" FROM (${matchingRoutesSql("$2::boolean", "$3", "$4")}) AS found`;
 
-export const createUnchangedRoutesConditionSql = (
-  app: string,
-  shapes: string,
-  shapesBeforeSecret: string,
-  rowTexts: string,
-) => `
-  ARRAY(SELECT found::text FROM (${matchingRoutesSql(app, "false", shapes, shapesBeforeSecret)}) AS found
+/** $1 is the app's ID. The arguments are SQL parameters. */
+export const createUnchangedRoutesConditionSql = (shapes: string, shapesBeforeSecret: string, rowTexts: string) => `
+  ARRAY(SELECT found::text FROM (${matchingRoutesSql("false", shapes, shapesBeforeSecret)}) AS found
          ORDER BY found::text COLLATE "C") = ${rowTexts}::text[]`;

@@ -94,7 +94,7 @@ const insertKnownSql = (kind: UniqueKeyKind | null) => `
 /** $9 to $14 are the `actionParameters` of `insertOnDemandRun`, $15 to $17 its `matchParameters`. Inserts no debounced run. */
 const insertNamedSql = (kind: UniqueKeyKind | null, areRoutesCurrent: string | null) => `
   WITH target AS (
-    SELECT *, ${areRoutesCurrent ?? "true"} AS "areRoutesCurrent" FROM (${createFindActionSql("$1", "$2", "$9", "$10", "$11")}) AS named),
+    SELECT *, ${areRoutesCurrent ?? "true"} AS "areRoutesCurrent" FROM (${createFindActionSql("$9", "$10", "$11")}) AS named),
   ${insertRunSql(
     kind,
     `(SELECT id AS target_id FROM target WHERE "areRoutesCurrent" AND ${createRunnableConditionSql("$12", "$13")}
@@ -104,7 +104,7 @@ const insertNamedSql = (kind: UniqueKeyKind | null, areRoutesCurrent: string | n
   )}
   SELECT target.*, inserted.id AS "runId", app.secrets_version AS "secretsVersion", ${notifyQueued("$14::boolean")}
     FROM target JOIN app ON app.id = $1 LEFT JOIN inserted ON true`;
-const ARE_MATCHED_ROUTES_CURRENT = createUnchangedRoutesConditionSql("$1", "$15", "$16", "$17");
+const ARE_MATCHED_ROUTES_CURRENT = createUnchangedRoutesConditionSql("$15", "$16", "$17");
 
 const INSERT_KNOWN = { none: insertKnownSql(null), run_key: insertKnownSql(UNIQUE_KEY_KINDS.run_key) };
 const INSERT_NAMED = {
@@ -203,7 +203,7 @@ export async function insertDebouncedRun(manager: SqlClient, run: NewRun): Promi
 
 const CHECK_NAMED = `
   SELECT name, active, environment, "actionVersion", triggers, access, "isPaused"
-    FROM (${createFindActionSql("$1", "$2", "$3", "$4", "$5")}) AS named`;
+    FROM (${createFindActionSql("$3", "$4", "$5")}) AS named`;
 
 export async function checkOnDemandRun(executor: SqlClient, named: NewOnDemandRun): Promise<void> {
   const { appId, copy, ref, needsPublishedApp, access, trigger } = named;
