@@ -67,8 +67,8 @@ export class Enqueuer {
     const { db, traces } = this.options;
     const traceparent = traces.currentTraceparent();
     const insert: InsertRun = async (holder, executor) => {
-      const { id, isRepeated, skipped, action, secretsVersion } = await insertOnDemandRun(executor, named, holder);
-      const { id: actionId, waitsFor, ...code } = action;
+      const { id, isRepeated, skipped, action } = await insertOnDemandRun(executor, named, holder);
+      const { id: actionId, waitsFor, secretsVersion, ...code } = action;
       if (id === null) {
         if (holder !== null) return null;
         const insertDebounced = (manager: SqlClient) => insertDebouncedRun(manager, { ...named, actionId });

@@ -30,40 +30,40 @@ export type NewOnDemandRun = Omit<NewRun, "actionId" | "code" | "trigger" | "rep
   isAnnounced?: boolean;
 };
 
-export interface InsertedRun {
+interface InsertedRun {
   id: number;
   /** True if an earlier request with the same key inserted the run. */
   isRepeated: boolean;
   skipped?: string;
 }
 
-export interface InsertedOnDemandRun extends Omit<InsertedRun, "id"> {
+interface InsertedOnDemandRun extends Omit<InsertedRun, "id"> {
   id: number | null;
-  action: CalledAction;
-  secretsVersion: number;
+  action: CalledAction & { secretsVersion: number };
 }
 
-/** Key that makes a run unique: a caller's idempotency key, or an HTTP trigger's event ID. `columns` and `values` are SQL for its row. */
-interface UniqueKeyKind {
-  table: "run_key" | "http_event";
-  columns: string;
-  values: string;
-  matches: string;
-}
+/**
+ * Keys that make a run unique: a caller's idempotency key, or an HTTP trigger's event ID. `columns` and `values` are SQL for the row of a
+ * key. The run of a key is gone if it was deleted, or if it failed and `retryFailed` ($4) is set.
+ */
 const UNIQUE_KEY_KINDS = {
   run_key: {
     table: "run_key",
     columns: "action_id, credential_id, key",
     values: "$5::bigint, $6::text",
     matches: "action_id = $1 AND credential_id = $2 AND key = $3",
+    isRunGone:
+      "NOT EXISTS (SELECT FROM run WHERE run.id = run_key.run_id AND NOT ($4 AND state IN ('failed', 'cancelled', 'skipped')))",
   },
   http_event: {
     table: "http_event",
     columns: "action_id, key",
     values: "$18::bytea",
     matches: "action_id = $1 AND key = $2",
+    isRunGone: "NOT EXISTS (SELECT FROM run WHERE run.id = http_event.run_id)",
   },
-} as const satisfies Record<string, UniqueKeyKind>;
+} as const;
+type UniqueKeyKind = (typeof UNIQUE_KEY_KINDS)[keyof typeof UNIQUE_KEY_KINDS];
 
 const insertKeySql = ({ table, columns, values }: UniqueKeyKind, source: string, action: string) => `
   key AS (
@@ -114,26 +114,11 @@ const INSERT_NAMED = {
   http_event: insertNamedSql(UNIQUE_KEY_KINDS.http_event, ARE_MATCHED_ROUTES_CURRENT),
 };
 
-/** Deletes a key that has expired, or whose run is gone: the run was deleted, or it failed and `retryFailed` is set. */
-const deleteOldKeys = ({ table, matches }: UniqueKeyKind, isRunGone: string) => `
+const deleteOldKeysSql = ({ table, matches, isRunGone }: UniqueKeyKind) => `
   DELETE FROM ${table} WHERE ${matches} AND (created_at < now() - interval '${IDEMPOTENCY_KEY_LIFETIME_HOURS} hours' OR ${isRunGone})`;
-const DELETE_OLD_KEYS = {
-  run_key: deleteOldKeys(
-    UNIQUE_KEY_KINDS.run_key,
-    "NOT EXISTS (SELECT FROM run WHERE run.id = run_key.run_id AND NOT ($4 AND state IN ('failed', 'cancelled', 'skipped')))",
-  ),
-  http_event: deleteOldKeys(
-    UNIQUE_KEY_KINDS.http_event,
-    "NOT EXISTS (SELECT FROM run WHERE run.id = http_event.run_id)",
-  ),
-};
-const selectFirstRun = ({ table, matches }: UniqueKeyKind) => `
+const selectFirstRunSql = ({ table, matches }: UniqueKeyKind) => `
   SELECT keyed.run_id AS id, run.reason AS skipped FROM (SELECT run_id FROM ${table} WHERE ${matches}) AS keyed
     LEFT JOIN run ON run.id = keyed.run_id`;
-const SELECT_FIRST_RUN = {
-  run_key: selectFirstRun(UNIQUE_KEY_KINDS.run_key),
-  http_event: selectFirstRun(UNIQUE_KEY_KINDS.http_event),
-};
 
 const SELECT_DEBOUNCED_RUN =
   "SELECT run_id AS id FROM debounced_run WHERE action_id = $1 AND sender = coalesce('p' || $2::bigint, 'c' || $3::bigint, '')";
@@ -147,14 +132,16 @@ function uniqueKeyKindOf({ eventKey, routeMatch, credentialId, idempotencyKey }:
   return credentialId !== null && idempotencyKey !== null ? "run_key" : "none";
 }
 
+/** Returns the run that an earlier request with the same key inserted. Deletes the key before if it has expired or its run is gone. */
 async function findFirstRun(executor: SqlClient, actionId: number, run: KeyedRun): Promise<InsertedRun | null> {
-  const kind = run.eventKey ? "http_event" : "run_key";
-  const key = run.eventKey ? [actionId, run.eventKey] : [actionId, run.credentialId, run.idempotencyKey];
-  await executor.query(DELETE_OLD_KEYS[kind], kind === "run_key" ? [...key, run.retryFailed ?? false] : key);
-  const [first] = await rows<{ id: number; skipped: string | null }>(executor, SELECT_FIRST_RUN[kind], key);
+  const { eventKey, credentialId, idempotencyKey, retryFailed = false } = run;
+  const kind = UNIQUE_KEY_KINDS[eventKey ? "http_event" : "run_key"];
+  const key = eventKey ? [actionId, eventKey] : [actionId, credentialId, idempotencyKey];
+  await executor.query(deleteOldKeysSql(kind), eventKey ? key : [...key, retryFailed]);
+  const [first] = await rows<{ id: number; skipped: string | null }>(executor, selectFirstRunSql(kind), key);
   if (!first) return null;
   // For a repeated event, the HTTP trigger reads the first run's outcome, so it needs no reason for a skip.
-  const isReported = kind === "run_key" && first.skipped !== null;
+  const isReported = !eventKey && first.skipped !== null;
   return { id: first.id, isRepeated: true, ...(isReported && { skipped: first.skipped! }) };
 }
 
@@ -169,34 +156,38 @@ function commonValues(run: Pick<NewRun, keyof NewOnDemandRun & keyof NewRun>, ho
   return [appId, copy, payload, personId, credentialId, idempotencyKey, holder, causeRunId];
 }
 
+/** Returns null if the run's key is taken, or if the database adds the payload to a queued debounced run instead. */
+async function tryInsertByActionId(
+  executor: SqlClient,
+  run: NewRun,
+  holder: string | null,
+): Promise<InsertedRun | null> {
+  const { actionId, trigger, replayOf = null, versionId = null, waitsFor = null } = run;
+  const values = [...commonValues(run, holder), actionId, trigger, replayOf, versionId, waitsFor];
+  const kind = run.credentialId !== null && run.idempotencyKey !== null ? "run_key" : "none";
+  const sql = INSERT_KNOWN[kind];
+  const [inserted] = await queryPreparedRows<{ id: number }>(executor, `insert-run-${kind}`, sql, values);
+  return inserted ? { id: inserted.id, isRepeated: false } : null;
+}
+
 /** @param holder process that executes the run now; null to queue the run */
 export async function insertRunByActionId(
   executor: SqlClient,
   run: NewRun,
   holder: string | null,
 ): Promise<InsertedRun> {
-  const { actionId, trigger, replayOf = null, versionId = null, waitsFor = null } = run;
-  const values = [...commonValues(run, holder), actionId, trigger, replayOf, versionId, waitsFor];
-  const kind = uniqueKeyKindOf(run) === "none" ? "none" : "run_key";
   for (;;) {
-    const [inserted] = await queryPreparedRows<{ id: number }>(
-      executor,
-      `insert-run-${kind}`,
-      INSERT_KNOWN[kind],
-      values,
-    );
-    if (inserted) return { id: inserted.id, isRepeated: false };
-    const first = await findFirstRun(executor, actionId, run);
-    if (first) return first;
+    const found =
+      (await tryInsertByActionId(executor, run, holder)) ?? (await findFirstRun(executor, run.actionId, run));
+    if (found) return found;
   }
 }
 
 /** If a debounced run of the same action and caller is queued, replaces its payload instead. Call this function in a transaction. */
 export async function insertDebouncedRun(manager: SqlClient, run: NewRun): Promise<InsertedRun> {
-  const { actionId, personId, credentialId, trigger } = run;
-  const values = [...commonValues({ ...run, idempotencyKey: null }, null), actionId, trigger, null, null, "debounce"];
-  const [inserted] = await rows<{ id: number }>(manager, INSERT_KNOWN.none, values);
-  if (inserted) return { id: inserted.id, isRepeated: false };
+  const inserted = await tryInsertByActionId(manager, { ...run, idempotencyKey: null, waitsFor: "debounce" }, null);
+  if (inserted) return inserted;
+  const { actionId, personId, credentialId } = run;
   const [queued] = await rows<{ id: number }>(manager, SELECT_DEBOUNCED_RUN, [actionId, personId, credentialId]);
   return { id: queued!.id, isRepeated: false };
 }
@@ -213,7 +204,7 @@ export async function checkOnDemandRun(executor: SqlClient, named: NewOnDemandRu
   checkRunnable(action, trigger);
 }
 
-type NamedRow = CalledAction & { runId: number | null; secretsVersion: number; areRoutesCurrent: boolean };
+type NamedRow = InsertedOnDemandRun["action"] & { runId: number | null; areRoutesCurrent: boolean };
 
 /** @throws RoutesChangedError, ACTION_ACCESS_DENIED, and the errors of `checkRunnable` */
 export async function insertOnDemandRun(
@@ -243,13 +234,12 @@ export async function insertOnDemandRun(
     if (row && !row.areRoutesCurrent) throw new RoutesChangedError();
     if (await checkActionAccess(row, access)) continue;
     const action = checkRunnable(row, trigger);
-    const { runId, secretsVersion } = action;
-    if (runId !== null) return { id: runId, isRepeated: false, action, secretsVersion };
+    if (action.runId !== null) return { id: action.runId, isRepeated: false, action };
     const mustWait = action.waitsFor === "debounce" || (action.waitsFor !== null && holder !== null);
-    if (mustWait) return { id: null, isRepeated: false, action, secretsVersion };
+    if (mustWait) return { id: null, isRepeated: false, action };
     if (kind === "none" || kind === "http")
       throw new Error("internal error: the database did not insert the run, although the action can be run");
     const first = await findFirstRun(executor, action.id, run);
-    if (first) return { ...first, action, secretsVersion };
+    if (first) return { ...first, action };
   }
 }
