@@ -35,6 +35,7 @@ export interface EnqueuedRun {
 interface InsertedRow {
   id: number;
   isRepeated: boolean;
+  /** Null for a debounced run, and for the run of an earlier request with the same key. */
   run: RunRecord | null;
   waitsFor: RunWaitReason | null;
 }
@@ -64,8 +65,7 @@ export class Enqueuer {
 
   /** @param awaitedBy ID of the run that waits for the new run @throws OVERLOADED, RUN_SKIPPED, the errors of `insertOnDemandRun` */
   enqueueOnDemand(named: NewOnDemandRun, awaitedBy: number | null = null): Promise<EnqueuedRun> {
-    const { db, traces } = this.options;
-    const traceparent = traces.currentTraceparent();
+    const { db } = this.options;
     const insert: InsertRun = async (holder, executor) => {
       const { id, isRepeated, skipped, action } = await insertOnDemandRun(executor, named, holder);
       const { id: actionId, waitsFor, secretsVersion, ...code } = action;
@@ -77,8 +77,7 @@ export class Enqueuer {
       }
       if (skipped) throw skippedError(id, skipped);
       if (isRepeated) return { id, isRepeated, run: null, waitsFor: null };
-      const facts = { startedAt: new Date(), secretsVersion, code, traceparent };
-      return { id, isRepeated, run: holder === null ? null : { ...named, ...facts, id, actionId }, waitsFor };
+      return { id, isRepeated, run: { ...named, id, actionId, startedAt: new Date(), secretsVersion, code }, waitsFor };
     };
     return this.enqueue(named, insert, awaitedBy).catch(async (error: unknown) => {
       // If the action cannot run, `checkOnDemandRun` throws a more exact error than OVERLOADED.
@@ -88,14 +87,11 @@ export class Enqueuer {
   }
 
   enqueueByActionId(run: NewRun): Promise<EnqueuedRun> {
-    const { traces } = this.options;
     const { waitsFor = null } = run;
-    const traceparent = traces.currentTraceparent();
     const insert: InsertRun = async (holder, executor) => {
       if (holder !== null && waitsFor !== null) return null;
       const { id, isRepeated } = await insertRunByActionId(executor, run, holder);
-      const started = { ...run, id, startedAt: new Date(), traceparent };
-      return { id, isRepeated, run: holder === null || isRepeated ? null : started, waitsFor };
+      return { id, isRepeated, run: isRepeated ? null : { ...run, id, startedAt: new Date() }, waitsFor };
     };
     return this.enqueue(run, insert, null);
   }
@@ -111,10 +107,12 @@ export class Enqueuer {
   }
 
   private async startInSlot(slot: Slot, insert: InsertRun): Promise<EnqueuedRun | null> {
-    const { db, dispatcher, processId } = this.options;
+    const { db, dispatcher, processId, traces } = this.options;
+    const traceparent = traces.currentTraceparent();
     try {
       return await dispatcher.lostClaims.track(insert(processId, db), (row) => {
-        if (row?.run) return { id: row.id, isRepeated: false, done: dispatcher.execute(row.run, slot) };
+        if (row?.run)
+          return { id: row.id, isRepeated: false, done: dispatcher.execute({ ...row.run, traceparent }, slot) };
         slot.free();
         return row;
       });
