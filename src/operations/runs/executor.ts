@@ -32,10 +32,9 @@ import type { PageScriptLoader, PreparedScripts } from "./page-scripts.js";
 import type { RunRepository } from "./run-repository.js";
 import { type RunSecrets, SECRETS_CHANGED_TOO_OFTEN_MESSAGE, type SecretStore } from "./run-secrets.js";
 import type { RunTrace, RunTraces } from "./run-traces.js";
-import type { RunCode, RunRecord } from "./run-types.js";
+import { type RunCode, type RunRecord, selectRunCodeSql } from "./run-types.js";
 
-const SELECT_ACTION = `SELECT name, code, environment, dependencies, assets, timeout_ms AS "timeoutMs",
-          integration_origins AS "integrationOrigins", source->>'map' AS map FROM action WHERE id = $1`;
+const SELECT_ACTION = selectRunCodeSql("$1");
 /** Selects the whole JSON, because PostgreSQL's operator ->> rejects JSON that contains \u0000. */
 const SELECT_VERSION = "SELECT data FROM action_version WHERE id = $1";
 const STORE_REQUESTS = "UPDATE run SET requests = $2 WHERE id = $1";

@@ -13,19 +13,17 @@ import {
   LOST_OUTCOME,
   msSinceStart,
 } from "./outcomes.js";
-import type { RunCode, RunRecord } from "./run-types.js";
+import { type RunCode, type RunRecord, selectRunCodeSql } from "./run-types.js";
 
 const RUN_RECORD_COLUMNS = `id, app_id AS "appId", action_id AS "actionId", copy, trigger, svc_run_payload(payload, event_id) AS payload,
   person_id AS "personId", credential_id AS "credentialId", replay_of AS "replayOf", version_id AS "versionId",
   started_at AS "startedAt"`;
 
 /** Also selects the code and the version of the app's secrets, which saves a statement. Includes runs of deleted apps, which then fail. */
-const SELECT_CLAIMED = `
-  SELECT claimed.*, action.name, action.code, action.environment, action.dependencies, action.assets, action.timeout_ms AS "timeoutMs",
-         action.integration_origins AS "integrationOrigins", action.source->>'map' AS map, app.secrets_version AS "secretsVersion"`;
+const SELECT_CLAIMED = `SELECT claimed.*, action.*, app.secrets_version AS "secretsVersion"`;
 const FROM_CLAIMED = `
   FROM claimed LEFT JOIN app ON app.id = claimed."appId"
-    LEFT JOIN action ON action.id = claimed."actionId" AND claimed."versionId" IS NULL`;
+    LEFT JOIN LATERAL (${selectRunCodeSql(`claimed."actionId"`)} AND claimed."versionId" IS NULL) AS action ON true`;
 
 /** A row of SELECT_CLAIMED. `name` is null if the action was deleted, or if the run executes an older version. */
 type ClaimedRow = Omit<RunRecord, "code"> & Omit<RunCode, "name"> & { name: string | null };
@@ -130,17 +128,14 @@ const SELECT_RUNS_NOT_HELD = `
 const SELECT_OTHER_RUNNER = `
   SELECT FROM instance WHERE id <> $1 AND 'runner' = ANY (roles) AND lease_until >= now() LIMIT 1`;
 
-const SELECT_OVERDUE_IN_BROWSERS = `
-  SELECT ${RUN_RECORD_COLUMNS}, holder FROM run
-   WHERE ${IS_RUNNING_SQL} AND holder = '${BROWSER_HOLDER_ID}' AND started_at < now() - $1 * interval '1 millisecond'
+const selectRunningSql = (condition: string) => `
+  SELECT ${RUN_RECORD_COLUMNS}, holder FROM run WHERE ${IS_RUNNING_SQL} AND ${condition}
    ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED`;
-
-const SELECT_LOST_RUNS = `
-  SELECT ${RUN_RECORD_COLUMNS}, holder FROM run
-   WHERE ${IS_RUNNING_SQL}
-     AND holder <> '${BROWSER_HOLDER_ID}'
-     AND NOT EXISTS (SELECT FROM instance WHERE instance.id = run.holder AND lease_until >= now())
-   ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED`;
+const SELECT_OVERDUE_IN_BROWSERS = selectRunningSql(
+  `holder = '${BROWSER_HOLDER_ID}' AND started_at < now() - $1 * interval '1 millisecond'`,
+);
+const SELECT_LOST_RUNS = selectRunningSql(`holder <> '${BROWSER_HOLDER_ID}'
+     AND NOT EXISTS (SELECT FROM instance WHERE instance.id = run.holder AND lease_until >= now())`);
 
 const ENDS_PER_STATEMENT_MAX = 8;
 const CONCURRENT_END_STATEMENTS_MAX = 2;
@@ -151,9 +146,8 @@ export interface ClaimedRun extends RunRecord {
   isMoreClaimable: boolean;
 }
 
-export interface StoredRun extends RunRecord {
+interface StoredRun extends RunRecord {
   state: string;
-  holder: string | null;
 }
 
 export class RunRepository {
@@ -301,7 +295,7 @@ export class RunRepository {
   }
 
   async find(id: number, appId: number | null = null): Promise<StoredRun | null> {
-    const sql = `SELECT ${RUN_RECORD_COLUMNS}, state, holder FROM run WHERE id = $1 AND ($2::bigint IS NULL OR app_id = $2)`;
+    const sql = `SELECT ${RUN_RECORD_COLUMNS}, state FROM run WHERE id = $1 AND ($2::bigint IS NULL OR app_id = $2)`;
     return (await rows<StoredRun>(this.db, sql, [id, appId]))[0] ?? null;
   }
 }

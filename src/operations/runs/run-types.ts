@@ -22,6 +22,11 @@ export type RunCode = Pick<ActionRow, "name" | "code" | "environment" | "depende
   integrationOrigins?: string[];
 };
 
+/** Selects the `RunCode` of an action. Conditions can follow. @param actionId SQL expression */
+export const selectRunCodeSql = (actionId: string) => `
+  SELECT name, code, environment, dependencies, assets, timeout_ms AS "timeoutMs",
+         integration_origins AS "integrationOrigins", source->>'map' AS map FROM action WHERE id = ${actionId}`;
+
 /** `payload` is JSON text. */
 interface RunBase {
   appId: number;
