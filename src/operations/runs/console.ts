@@ -1,4 +1,5 @@
 /** Stores the console lines of runs with secrets masked, lists them, and streams them during the run. */
+import { setTimeout as delay } from "node:timers/promises";
 import { type Db, rows } from "../../data/database.js";
 import type { ConsoleLine } from "../../engine/browser/run.js";
 import type { DatabaseNotifications } from "../../engine/notifications.js";
@@ -96,20 +97,17 @@ export class RunConsole {
     return run.ended;
   }
 
-  private nextNotice(runId: number, readerLeft: AbortSignal): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const stopWaiting = () => resolve();
-    readerLeft.addEventListener("abort", stopWaiting);
+  private async nextNotice(runId: number, readerLeft: AbortSignal): Promise<void> {
+    const noticed = new AbortController();
+    const onNotice = () => noticed.abort();
     const unfollow = [
-      this.notifications.follow(CONSOLE_CHANNEL, (notice) => notice === String(runId) && resolve(), resolve),
-      this.notifications.follow(LOG_CHANNEL, (notice) => notice.endsWith(`:${runId}`) && resolve(), resolve),
+      this.notifications.follow(CONSOLE_CHANNEL, (notice) => notice === String(runId) && onNotice(), onNotice),
+      this.notifications.follow(LOG_CHANNEL, (notice) => notice.endsWith(`:${runId}`) && onNotice(), onNotice),
     ];
-    const timer = setTimeout(resolve, POLL_INTERVAL_MS);
-    return promise.finally(() => {
-      clearTimeout(timer);
-      readerLeft.removeEventListener("abort", stopWaiting);
-      for (const stopFollowing of unfollow) stopFollowing();
-    });
+    // An abort ends this delay.
+    const signal = AbortSignal.any([readerLeft, noticed.signal]);
+    await delay(POLL_INTERVAL_MS, undefined, { signal }).catch(() => undefined);
+    for (const stopFollowing of unfollow) stopFollowing();
   }
 
   private async *lines(
