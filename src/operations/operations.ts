@@ -53,7 +53,7 @@ import { ReceivedDataLimiter } from "./records/received-data-limiter.js";
 import type { RunSearch } from "./records/run-words.js";
 import { createOutgoingRequestModules } from "./requests/requests.js";
 import { createRunComponents } from "./running.js";
-import type { Runs } from "./runs/runs.js";
+import type { Enqueuer } from "./runs/enqueue.js";
 import { DataKeys, getSettingsKeyFilePath } from "./settings/data-keys.js";
 import { Settings } from "./settings/settings.js";
 import { StagePromotions } from "./stages/promotions.js";
@@ -123,12 +123,12 @@ function createUpkeepModules({ config, db, log }: ProcessDependencies, schedule:
 function createTriggerModules(
   { config, db, now }: ProcessDependencies,
   {
-    runs,
+    enqueuer,
     runWords,
     ...parts
   }: {
     schedule: Scheduler;
-    runs: Runs;
+    enqueuer: Enqueuer;
     runWords: RunSearch;
     logEvents: LogEventStore;
   },
@@ -138,7 +138,7 @@ function createTriggerModules(
     ...parts,
     week: createScheduleWeekReader({ db, now, defaultTimezone }),
     history: new RunQueries(db, runWords),
-    replay: new RunReplayer(db, runs),
+    replay: new RunReplayer(db, enqueuer),
     statistics: createRunStatisticsReader({ db, runWords }),
     backtest: createBacktestRunner(db),
     pause: new SchedulePause(db),
@@ -272,7 +272,7 @@ export async function createOperations(processDependencies: ProcessDependencies)
   const onRenewal = (mayDeclareDead: boolean) =>
     messaging.recover(mayDeclareDead).then(() => definitions.git.webhooks.recover(mayDeclareDead));
   const running = createRunComponents(processDependencies, { ...ofRuns, queueLimits, receivedDataLimiter, onRenewal });
-  const { repository, lease, runs, runWords } = running;
+  const { repository, lease, enqueuer, runWords } = running;
   const ofMessaging = { settings, store, scannerCache, ...ofEvents, userChanged, processId: lease.holder };
   const messaging = createMessagingAndNotificationModules(processDependencies, ofMessaging);
   const ofClients = { credentials, notifications, repository, ...ofEvents, diskSpace, addAssetUrls, userOf };
@@ -297,7 +297,7 @@ export async function createOperations(processDependencies: ProcessDependencies)
     listAuditEntries: ((appId, options, reserve) =>
       listAuditEntries(db, appId, options, reserve)) satisfies ListAuditLog,
     ...createProgramModules({ db, accessChecks, credentials }),
-    triggers: createTriggerModules(processDependencies, { schedule, runs, runWords, logEvents }),
+    triggers: createTriggerModules(processDependencies, { schedule, enqueuer, runWords, logEvents }),
     ...createUpkeepModules(processDependencies, schedule, queueLimits),
     dataKeys,
     clients,

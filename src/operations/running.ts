@@ -129,6 +129,7 @@ export function createRunComponents(processDependencies: ProcessDependencies, pa
     lease,
     console: new RunConsole(db, notifications),
     dispatcher,
+    enqueuer,
     runs: new Runs({ db, repository, ...callParts, processId: holder, isRunner }),
     debouncer: new Debouncer(db, limiter),
     runWords: new RunSearch(db),

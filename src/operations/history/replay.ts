@@ -8,8 +8,8 @@ import type { Caller } from "../../rules/access.js";
 import { isObject } from "../../rules/describe-value.js";
 import { parseOptionalId, refuseField } from "../../rules/fields.js";
 import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
+import type { Enqueuer } from "../runs/enqueue.js";
 import { toPayloadText } from "../runs/run-texts.js";
-import type { Runs } from "../runs/runs.js";
 import { parseOptionalDraftOrLive } from "./run-filter.js";
 
 /** Selects the code that a replay runs: the draft ("master"), the live version ("production"), or an older version of the draft. */
@@ -54,7 +54,7 @@ function replayOptions(input: unknown): ReplayOptions {
 export class RunReplayer {
   constructor(
     private readonly db: Db,
-    private readonly runs: Pick<Runs, "submit">,
+    private readonly enqueuer: Enqueuer,
   ) {}
 
   private async find(appId: number, runId: number, copy: DraftOrLive | null, versionId: number | null) {
@@ -97,7 +97,7 @@ export class RunReplayer {
     const { actionId, payload, copy, waitsFor } = await this.find(appId, runId, chosen, versionId);
     refuseUnknownFields(options, OPTIONS_SHAPE);
     const { personId, credentialId } = caller;
-    return this.runs.submit({
+    const { id } = await this.enqueuer.enqueueByActionId({
       appId,
       actionId,
       copy: chosen ?? copy,
@@ -110,5 +110,6 @@ export class RunReplayer {
       versionId,
       waitsFor,
     });
+    return { runId: id };
   }
 }

@@ -21,13 +21,7 @@ import { createCallerActionAccess, type FindAppUser } from "./run-access.js";
 import type { NewOnDemandRun } from "./run-inserts.js";
 import type { RunRepository } from "./run-repository.js";
 import { readRunOutcome, readScriptError, toPayloadText } from "./run-texts.js";
-import {
-  AWAITED_RUN_CHANNEL,
-  CANCEL_RUN_CHANNEL,
-  createCancelRunNotice,
-  type NewRun,
-  type RunRecord,
-} from "./run-types.js";
+import { AWAITED_RUN_CHANNEL, CANCEL_RUN_CHANNEL, createCancelRunNotice, type RunRecord } from "./run-types.js";
 
 export interface RunRequest {
   appId: number;
@@ -112,11 +106,6 @@ export class Runs {
       : enqueuer.enqueueOnDemand(run));
     const { id, isRepeated } = enqueued;
     return { id, isRepeated, outcome: () => this.outcomeOf(enqueued, run, gone) };
-  }
-
-  /** The code that calls this method must have checked the caller's rights. */
-  async submit(run: NewRun): Promise<{ runId: number }> {
-    return { runId: (await this.options.enqueuer.enqueueByActionId(run)).id };
   }
 
   /** Waits until the run ends or one of the signals aborts. @throws OVERLOADED if the service stops; the errors of `waitForRunResult` */
