@@ -62,53 +62,31 @@ async function settleRuns(
 }
 
 export function createRunComponents(processDependencies: ProcessDependencies, parts: RunningParts) {
-  const {
-    config,
-    db,
-    notifications,
-    browsers,
-    apiUrl,
-    isOnlyProcess: alone,
-    measures,
-    tracing,
-    log,
-    onDatabaseReached,
-  } = processDependencies;
-  const {
-    credentials,
-    catalogue,
-    packages,
-    queueLimits,
-    receivedDataLimiter,
-    settings,
-    sessionOf,
-    userOf,
-    scannerCache,
-    requests,
-  } = parts;
+  const { config, db, notifications, browsers, apiUrl, measures, tracing, log } = processDependencies;
+  const { packages, queueLimits, requests } = parts;
   const logs = new ExecutionLogs(db);
-  const secrets = new SecretStore(settings.secretValues, scannerCache);
+  const secrets = new SecretStore(parts.settings.secretValues, parts.scannerCache);
   const repository = new RunRepository(db, (run) => secrets.maskedPayload(run));
   const lease: Lease = new Lease({
     db,
     roles: config.roles,
-    isOnlyProcess: alone,
+    isOnlyProcess: processDependencies.isOnlyProcess,
     onRenewal: async (mayDeclareDead) => {
       await settleRuns(processDependencies, { repository, dispatcher }, mayDeclareDead);
       await parts.onRenewal(mayDeclareDead);
     },
     onLateRenewal: () => dispatcher.abortLostRuns(),
-    onDatabaseReached,
+    onDatabaseReached: processDependencies.onDatabaseReached,
     log,
   });
-  const { holder } = lease;
+  const { holder: processId } = lease;
   const traces = new RunTraces(db, tracing, apiUrl);
   const executor = new RunExecutor({
     db,
     repository,
     runPage: async (request) => browsers!.run(request),
     secrets,
-    scripts: new PageScriptLoader({ sessionOf, credentials, catalogue, storedScripts: packages.scripts, apiUrl }),
+    scripts: new PageScriptLoader({ ...parts, storedScripts: packages.scripts, apiUrl }),
     timeoutMs: config.serverTimeoutMs,
     measures,
     traces,
@@ -117,11 +95,10 @@ export function createRunComponents(processDependencies: ProcessDependencies, pa
     log,
   });
   const concurrency = browsers ? config.runnerConcurrency : 0;
-  const dispatcher = new Dispatcher({ repository, executor, processId: holder, concurrency });
+  const dispatcher = new Dispatcher({ repository, executor, processId, concurrency });
   const limiter = new ConcurrencyLimiter(db, repository, measures, log);
-  const enqueuer = new Enqueuer({ db, repository, queueLimits, limiter, dispatcher, traces, processId: holder });
-  const isRunner = concurrency > 0;
-  const callParts = { enqueuer, dispatcher, queueLimits, receivedDataLimiter, logs, notifications, userOf };
+  const enqueuer = new Enqueuer({ db, repository, queueLimits, limiter, dispatcher, traces, processId });
+  const ofRuns = { db, repository, enqueuer, dispatcher, logs, notifications, processId, isRunner: concurrency > 0 };
   return {
     logs,
     tail: createLogTail({ logs, notifications, log }),
@@ -130,7 +107,7 @@ export function createRunComponents(processDependencies: ProcessDependencies, pa
     console: new RunConsole(db, notifications),
     dispatcher,
     enqueuer,
-    runs: new Runs({ db, repository, ...callParts, processId: holder, isRunner }),
+    runs: new Runs({ ...parts, ...ofRuns }),
     debouncer: new Debouncer(db, limiter),
     runWords: new RunSearch(db),
     backlogs: new QueuedRuns(db, queueLimits, (appId) => secrets.hasSecrets(appId)),
