@@ -152,8 +152,7 @@ export class ConcurrencyLimiter {
       isMore ||= admitted!.admittedCount < admit.length;
     }
     const skipped = skip.length === 0 ? [] : await rows<{ trigger: string }>(manager, SKIP_RUN, [skip]);
-    if (isMore) await rows(manager, ADD_CHECK_REQUEST, [actionId, key, 0]);
-    else if (cancel.length > 0) await rows(manager, ADD_CHECK_REQUEST, [actionId, key, 1]);
+    if (isMore || cancel.length > 0) await rows(manager, ADD_CHECK_REQUEST, [actionId, key, isMore ? 0 : 1]);
     return { cancel, skippedTicks: skipped.filter(({ trigger }) => trigger === "schedule").length };
   }
 
