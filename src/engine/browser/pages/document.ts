@@ -9,9 +9,9 @@ import { PageChildTargets } from "./children.js";
 import {
   CONSOLE_BINDING_NAME,
   callHarnessMethod,
-  callHarnessRun,
   installHarness,
   navigatePage,
+  readAnswer,
   SERVICE_CALL_PREFIX,
   serveEmptyDocument,
 } from "./fresh-document.js";
@@ -115,7 +115,9 @@ export class DocumentSandbox implements Sandbox {
     this.serviceCalls.beginRun({ outgoing });
     const base = outgoing ? NO_SERVICE_BASE_URL : "";
     const values = [CONSOLE_BINDING_NAME, scripts, payload, settings, base];
-    const answer = await callHarnessRun(this.options.session, this.harnessId, values);
+    const call = (method: string, parameters: readonly unknown[]) =>
+      callHarnessMethod(this.options.session, this.harnessId, method, parameters);
+    const answer = await readAnswer(await call("run", values), (from, to) => call("part", [from, to]));
     // Console lines of workers come from other DevTools sessions, so they may arrive after the answer.
     if (this.children.hasChildren()) await this.children.waitForSentEvents(LAST_LINES_TIMEOUT_MS).catch(() => {});
     return answer;

@@ -75,11 +75,13 @@ export async function callHarnessMethod(
   method: string,
   values: readonly unknown[],
 ): Promise<unknown> {
+  // Named parameters, because the action may have replaced the iterator of arrays, which `...` uses.
+  const names = values.map((_, index) => `value${index}`).join();
   const { result, exceptionDetails } = await session.send(
     "Runtime.callFunctionOn",
     {
       objectId: harnessId,
-      functionDeclaration: `function(...a){return this.${method}(...a)}`,
+      functionDeclaration: `function(${names}){return this.${method}(${names})}`,
       arguments: values.map((value) => ({ value })),
       awaitPromise: true,
       returnByValue: true,
@@ -95,11 +97,13 @@ export async function callHarnessMethod(
 export const DEVTOOLS_MESSAGE_MAX_CHARACTERS = 256 * 1024;
 const TEXT_MAX_CHARACTERS = RESULT_MAX_BYTES + 1_024;
 
-/** `length` counts characters. Resolves with UTF-8 bytes, or with undefined if a part is missing. `to` is exclusive. */
-export async function readTextInParts(
-  length: number,
+/** A number is the length of a long answer. Reads its parts, and returns UTF-8 bytes, or undefined if a part is missing. */
+export async function readAnswer<T>(
+  answer: T | number,
   readPart: (from: number, to: number) => Promise<unknown>,
-): Promise<Buffer | undefined> {
+): Promise<T | Buffer | undefined> {
+  if (typeof answer !== "number") return answer;
+  const length = answer;
   if (!(length > DEVTOOLS_MESSAGE_MAX_CHARACTERS && length <= TEXT_MAX_CHARACTERS)) return undefined;
   const text = new LongTextBuffer(length);
   for (let from = 0; from < length; from += DEVTOOLS_MESSAGE_MAX_CHARACTERS) {
@@ -109,46 +113,4 @@ export async function readTextInParts(
     text.add(part);
   }
   return text.toBytes();
-}
-
-/** Source of a function that calls the harness method `run`. It stores a result longer than `max` in the page, and returns its length. */
-const RUN_AND_STORE_LONG_RESULT = `function(max, ...values) {
-  const { apply, defineProperty } = Reflect;
-  const { slice } = String.prototype;
-  const { then } = Promise.prototype;
-  const OwnPromise = Promise;
-  const settled = this.run(...values);
-  // Without the property "constructor", then() creates a plain promise, even if the action has replaced Promise.
-  defineProperty(settled, "constructor", { value: undefined });
-  // Uses then() instead of await, because an await would appear in the stack traces of the action.
-  const answer = apply(then, settled, [
-    (text) => {
-      if (typeof text !== "string" || text.length <= max) return text;
-      this.part = (from, to) => apply(slice, text, [from, to]);
-      return text.length;
-    },
-  ]);
-  defineProperty(answer, "then", { value: then });
-  defineProperty(answer, "constructor", { value: OwnPromise });
-  return answer;
-}`;
-
-/** Resolves with the run's answer. A long answer is a Buffer with UTF-8 bytes. */
-export async function callHarnessRun(
-  session: CDPSession,
-  harnessId: string,
-  values: readonly unknown[],
-): Promise<unknown> {
-  const call = async (functionDeclaration: string, parts: readonly unknown[]): Promise<unknown> => {
-    const parameters = { objectId: harnessId, functionDeclaration, awaitPromise: true, returnByValue: true };
-    const { result } = await session.send(
-      "Runtime.callFunctionOn",
-      { ...parameters, arguments: parts.map((value) => ({ value })) },
-      { timeout: 0 },
-    );
-    return result.value;
-  };
-  const length = await call(RUN_AND_STORE_LONG_RESULT, [DEVTOOLS_MESSAGE_MAX_CHARACTERS, ...values]);
-  if (typeof length !== "number") return length;
-  return readTextInParts(length, (from, to) => call("function(from, to) { return this.part(from, to) }", [from, to]));
 }

@@ -104,6 +104,7 @@ export const DOCUMENT_HARNESS_SCRIPT = createStrictScript(
     HOST_CALLS_CODE,
     RUN_CALLS_CODE,
     JSON.stringify(SERVICE_CLIENT_GLOBAL),
+    String(DEVTOOLS_MESSAGE_MAX_CHARACTERS),
   ),
 );
 

@@ -6,7 +6,7 @@ import {
   callHarnessMethod,
   installHarness,
   navigatePage,
-  readTextInParts,
+  readAnswer,
   serveEmptyDocument,
 } from "./fresh-document.js";
 import { CODE_ACTIVE_AFTER_RUN_MAX_MS, ISOLATE_HARNESS_SCRIPTS, PAUSE_BEFORE_NEXT_REALM_MS } from "./harness.js";
@@ -157,8 +157,7 @@ export class Isolate implements Sandbox {
       return undefined;
     }
     worker.runs += 1;
-    if (typeof answer !== "number") return this.readThreadStep(answer);
-    return this.readThreadStep(await readTextInParts(answer, (from, to) => this.callWorker("part", from, to)));
+    return this.readThreadStep(await readAnswer(answer, (from, to) => this.callWorker("part", from, to)));
   }
 
   /** An answer starts with the thread's next step. Stores this step, and returns the rest of the answer. */

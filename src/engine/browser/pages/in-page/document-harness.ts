@@ -12,6 +12,7 @@ export function createDocumentHarness(
   hostCalls: HostServiceCalls,
   runCalls: RunServiceCalls,
   serviceGlobal: string,
+  messageMaxCharacters: number,
 ): unknown {
   const window = self;
   const { document } = window;
@@ -24,7 +25,9 @@ export function createDocumentHarness(
   const addTargetListener = window.EventTarget.prototype.addEventListener;
   const currentScript: Any = Reflect.getOwnPropertyDescriptor(window.Document.prototype, "currentScript")?.get;
   const { addEventListener, removeEventListener } = window;
+  const { slice } = String.prototype;
   let head: Any = null;
+  let answer = "";
 
   // A navigation does not clear `window.name` and Web Storage. leftovers.ts checks that all other kinds of storage are empty.
   if (window.name !== "") window.name = "";
@@ -96,16 +99,23 @@ export function createDocumentHarness(
     defineProperty(window, serviceGlobal, { value, configurable: true });
   }
 
+  /** Returns the answer, or only the length of a long answer. */
+  async function evaluateAndCall(scripts: Any, payload: string, settings: string): Promise<string | number> {
+    answer = await core.safe(core.evaluateAndCall(payload, settings, scripts, loadAll));
+    return answer.length <= messageMaxCharacters ? answer : answer.length;
+  }
+
   return {
     __proto__: null,
     answer: hostCalls.answer,
+    part: (from: number, to: number): string => apply(slice, answer, [from, to]),
     /** `scripts` alternates names and sources, or `""` and URLs. Removes the DevTools binding, so that the action cannot use it. */
-    run(bindingName: string, scripts: Any, payload: string, settings: string, base: string): Promise<string> {
+    run(bindingName: string, scripts: Any, payload: string, settings: string, base: string): Promise<string | number> {
       const print = window[bindingName];
       delete window[bindingName];
       core.installConsole(print);
       if (base !== "") openService(base, settings, print);
-      return core.safe(core.evaluateAndCall(payload, settings, scripts, loadAll));
+      return core.safe(evaluateAndCall(scripts, payload, settings));
     },
   };
 }
