@@ -26,12 +26,6 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
   const { includes } = Array.prototype;
   const { read, format } = formatter;
   const { eval: evaluate } = scope;
-  const encoder = new scope.TextEncoder();
-  const { encode } = encoder;
-  const byteLength: Any = Reflect.getOwnPropertyDescriptor(
-    Reflect.getPrototypeOf(Uint8Array.prototype) as object,
-    "byteLength",
-  )?.get;
 
   function fail(cause: string, thrown: Any, at: string): RunAnswerText {
     const isObject = (typeof thrown === "object" && thrown !== null) || typeof thrown === "function";
@@ -39,11 +33,6 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
     const message = (isObject && read(thrown, "message")) || (isObject && read(thrown, "stack") ? "" : format(thrown));
     const stack = (isObject && read(thrown, "stack")) || (message === "" ? name : `${name}: ${message}`);
     return `error ${stringify({ __proto__: null, cause, name, message, stack, at })}`;
-  }
-
-  function bytesOf(text: string): number {
-    if (text.length * 3 <= limits.resultMaxBytes || text.length > limits.resultMaxBytes) return text.length;
-    return apply(byteLength, apply(encode, encoder, [text]), []);
   }
 
   function answer(value: Any): RunAnswerText {
@@ -55,7 +44,8 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
       return fail("result", new TypeError(`The result of execute cannot be turned into JSON: ${reason}`), "");
     }
     if (typeof json !== "string") return "undefined";
-    if (bytesOf(json) <= limits.resultMaxBytes) return `data ${json}`;
+    // The service counts the bytes. A text with more characters than the limit is not sent to it.
+    if (json.length <= limits.resultMaxBytes) return `data ${json}`;
     const mb = limits.resultMaxBytes / 1024 / 1024;
     return fail("result", new RangeError(`The result of execute is larger than ${mb} MB`), "");
   }
