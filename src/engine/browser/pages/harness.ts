@@ -67,7 +67,6 @@ const HOST_OBJECTS_MAX_CHARACTERS = 16 * 1024 * 1024;
 
 const HARNESS_LIMITS: HarnessLimits = {
   resultMaxBytes: RESULT_MAX_BYTES,
-  textMaxCharacters: ERROR_OR_CONSOLE_TEXT_MAX_CHARACTERS,
   consoleMaxLines: CONSOLE_MAX_LINES,
   consoleMaxCharacters: CONSOLE_MAX_CHARACTERS,
   consoleFull: CONSOLE_FULL_MESSAGE,

@@ -89,7 +89,6 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
     read,
     fail,
     safe,
-    callExecute,
 
     keepOnly(globals: readonly string[]): void {
       const keptGlobals = new Set<unknown>(globals);

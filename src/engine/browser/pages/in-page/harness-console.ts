@@ -4,7 +4,6 @@ import type { ValueFormatter } from "./value-formatter.js";
 
 export interface HarnessLimits {
   resultMaxBytes: number;
-  textMaxCharacters: number;
   consoleMaxLines: number;
   consoleMaxCharacters: number;
   consoleFull: string;
