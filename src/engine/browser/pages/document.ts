@@ -45,12 +45,8 @@ export class DocumentSandbox implements Sandbox {
   private hasLateRequest = false;
 
   constructor(private readonly options: SandboxOptions) {
-    const { session, markLost: lose } = options;
-    this.traceDetector = new LeftoverDetector(
-      options,
-      () => lose("crowd"),
-      () => lose("window"),
-    );
+    const { session } = options;
+    this.traceDetector = new LeftoverDetector(options);
     this.children = new PageChildTargets(session, (child, type) =>
       Promise.all([
         this.runRequests.guard.guardChild(child),

@@ -22,9 +22,7 @@ export class LeftoverDetector {
   private readonly onTarget = ({ targetInfo }: Protocol.Target.TargetCreatedEvent) => this.countTarget(targetInfo);
 
   constructor(
-    private readonly options: Pick<SandboxOptions, "connection" | "session" | "contextId" | "targetId">,
-    private readonly onTooManyTargets: () => void,
-    private readonly onForbidden: () => void,
+    private readonly options: Pick<SandboxOptions, "connection" | "session" | "contextId" | "targetId" | "markLost">,
   ) {
     const { connection, session } = options;
     const add = () => {
@@ -60,8 +58,8 @@ export class LeftoverDetector {
     if (browserContextId !== this.options.contextId || targetId === this.options.targetId) return;
     this.wasReported = true;
     this.otherTargets += 1;
-    if (FORBIDDEN_TARGET_TYPES.includes(type)) this.onForbidden();
-    else if (this.otherTargets > OTHER_TARGETS_MAX) this.onTooManyTargets();
+    if (FORBIDDEN_TARGET_TYPES.includes(type)) this.options.markLost("window");
+    else if (this.otherTargets > OTHER_TARGETS_MAX) this.options.markLost("crowd");
   }
 
   /** Calls `add` for a URL with credentials, also for the target of a redirect before the browser follows it. */
