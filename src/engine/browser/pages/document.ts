@@ -12,6 +12,7 @@ import {
   installHarness,
   navigatePage,
   readAnswer,
+  readUsedBytes,
   SERVICE_CALL_PREFIX,
   serveEmptyDocument,
 } from "./fresh-document.js";
@@ -172,15 +173,11 @@ export class DocumentSandbox implements Sandbox {
     ]);
   }
 
-  private async readUsedBytes(): Promise<number> {
-    const usage = await this.options.session.send("Runtime.getHeapUsage");
-    return usage.usedSize + usage.embedderHeapUsedSize + usage.backingStorageSize;
-  }
-
   private async usesTooMuchMemory(): Promise<boolean> {
-    if ((await this.readUsedBytes()) <= REMAINING_MAX_BYTES) return false;
-    await this.options.session.send("HeapProfiler.collectGarbage");
-    return (await this.readUsedBytes()) > REMAINING_MAX_BYTES;
+    const { session } = this.options;
+    if ((await readUsedBytes(session)) <= REMAINING_MAX_BYTES) return false;
+    await session.send("HeapProfiler.collectGarbage");
+    return (await readUsedBytes(session)) > REMAINING_MAX_BYTES;
   }
 
   /** Clears the responses that the renderer caches, because a navigation does not clear them. */

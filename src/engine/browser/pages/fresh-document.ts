@@ -68,6 +68,12 @@ export async function installHarness(session: CDPSession, expression: string): P
   return objectId;
 }
 
+/** Returns the memory that a page or worker uses, with the memory of objects outside of V8's heap. */
+export async function readUsedBytes(session: CDPSession): Promise<number> {
+  const usage = await session.send("Runtime.getHeapUsage");
+  return usage.usedSize + usage.embedderHeapUsedSize + usage.backingStorageSize;
+}
+
 /** Calls a method of the harness (the service's script in the page) without a time limit. @throws Error if the method fails */
 export async function callHarnessMethod(
   session: CDPSession,

@@ -7,6 +7,7 @@ import {
   installHarness,
   navigatePage,
   readAnswer,
+  readUsedBytes,
   serveEmptyDocument,
 } from "./fresh-document.js";
 import { CODE_ACTIVE_AFTER_RUN_MAX_MS, ISOLATE_HARNESS_SCRIPTS, PAUSE_BEFORE_NEXT_REALM_MS } from "./harness.js";
@@ -74,7 +75,7 @@ export class Isolate implements Sandbox {
     const { nextThreadStep, kind, options } = this;
     const mustReplace =
       nextThreadStep === "replace" ||
-      (nextThreadStep === "measure" && (await this.readWorkerBytes()) > kind.workerMaxBytes);
+      (nextThreadStep === "measure" && (await readUsedBytes(this.worker!.session)) > kind.workerMaxBytes);
     if (mustReplace) await this.replaceThread();
     this.pageRuns += 1;
     if (this.pageRuns % COLLECT_EVERY_RUNS === 0) await options.session.send("HeapProfiler.collectGarbage");
@@ -210,12 +211,5 @@ export class Isolate implements Sandbox {
     const { session } = this.options;
     const hasRealm = await callHarnessMethod(session, this.pageHarnessId, "hasMade", [this.worker!.runs + 1]);
     if (hasRealm === false) this.options.markLost("unready");
-  }
-
-  private async readWorkerBytes(): Promise<number> {
-    if (this.worker === null)
-      throw new Error("the isolate's web worker is not running: it did not start, or it has ended");
-    const usage = await this.worker.session.send("Runtime.getHeapUsage");
-    return usage.usedSize + usage.embedderHeapUsedSize + usage.backingStorageSize;
   }
 }
