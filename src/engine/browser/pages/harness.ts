@@ -33,7 +33,7 @@ import { createRealmValueEncoder } from "./in-page/realm-rows.js";
 import { createRealmAbortSignals } from "./in-page/realm-signals.js";
 import { createRealmTimers } from "./in-page/realm-timers.js";
 import { createRealmWorker, type ThreadLimits } from "./in-page/realm-worker.js";
-import { createHostServiceCalls, createRunServiceCalls } from "./in-page/service-calls.js";
+import { createHostServiceCalls, createServiceOpener } from "./in-page/service-calls.js";
 import { createStandInDefiner } from "./in-page/stand-ins.js";
 import { createValueFormatter } from "./in-page/value-formatter.js";
 import { makeDocumentAlwaysVisible } from "./in-page/visible-always.js";
@@ -88,10 +88,11 @@ const HOST_CALLS_CODE = createCallCode(
   String(CONCURRENT_SERVICE_REQUESTS_MAX),
   String(CONCURRENT_OUTGOING_REQUESTS_MAX),
 );
-const RUN_CALLS_CODE = createCallCode(
-  createRunServiceCalls,
+const SERVICE_OPENER_CODE = createCallCode(
+  createServiceOpener,
   String(SERVICE_REQUEST_BODY_MAX_CHARACTERS),
   String(SERVICE_CALL_MAX_CHARACTERS),
+  JSON.stringify(SERVICE_CLIENT_GLOBAL),
 );
 const NAVIGATOR_JSON = JSON.stringify(TRIAL_NAVIGATOR_MEMBERS);
 
@@ -101,8 +102,7 @@ export const DOCUMENT_HARNESS_SCRIPT = createStrictScript(
     createDocumentHarness,
     HARNESS_CORE_CODE,
     HOST_CALLS_CODE,
-    RUN_CALLS_CODE,
-    JSON.stringify(SERVICE_CLIENT_GLOBAL),
+    SERVICE_OPENER_CODE,
     String(DEVTOOLS_MESSAGE_MAX_CHARACTERS),
   ),
 );
@@ -151,8 +151,7 @@ function createIsolateHarnessScripts(
     createCallCode(createCodeFromTextRestriction),
     createCallCode(createStandInDefiner),
     ifNetwork(realmPlatformSource),
-    ifNetwork(RUN_CALLS_CODE),
-    JSON.stringify(SERVICE_CLIENT_GLOBAL),
+    ifNetwork(SERVICE_OPENER_CODE),
     JSON.stringify(keptGlobals),
   );
   const worker = createCallCode(

@@ -2,7 +2,7 @@
 import type { Any } from "./any.js";
 import type { HarnessCore } from "./core.js";
 import type { DocumentMessage } from "./messages.js";
-import type { HostServiceCalls, RunServiceCalls } from "./service-calls.js";
+import type { HostServiceCalls, OpenService } from "./service-calls.js";
 
 declare const self: Any;
 
@@ -10,13 +10,12 @@ declare const self: Any;
 export function createDocumentHarness(
   core: HarnessCore,
   hostCalls: HostServiceCalls,
-  runCalls: RunServiceCalls,
-  serviceGlobal: string,
+  openService: OpenService,
   messageMaxCharacters: number,
 ): unknown {
   const window = self;
   const { document } = window;
-  const { apply, defineProperty } = Reflect;
+  const { apply } = Reflect;
   const PagePromise = Promise;
   const { createElement } = document;
   const { appendChild, removeChild } = window.Node.prototype;
@@ -90,15 +89,6 @@ export function createDocumentHarness(
     return null;
   }
 
-  /** Defines the global for the client library's requests to other services. Requests to this service use the browser's network. */
-  function openService(base: string, settings: string, send: (message: DocumentMessage) => void): void {
-    const { call, connect, request, receive } = runCalls;
-    hostCalls.connect((text) => send(`service ${text}`));
-    connect((number, text) => hostCalls.send((head, part, last) => receive(number, head, part, last), text));
-    const value = { __proto__: null, base, call, request, settings };
-    defineProperty(window, serviceGlobal, { value, configurable: true });
-  }
-
   /** Returns the answer, or only the length of a long answer. */
   async function evaluateAndCall(scripts: Any, payload: string, settings: string): Promise<string | number> {
     answer = await core.safe(core.evaluateAndCall(payload, settings, scripts, loadAll));
@@ -111,10 +101,12 @@ export function createDocumentHarness(
     part: (from: number, to: number): string => apply(slice, answer, [from, to]),
     /** `scripts` alternates names and sources, or `""` and URLs. Removes the DevTools binding, so that the action cannot use it. */
     run(bindingName: string, scripts: Any, payload: string, settings: string, base: string): Promise<string | number> {
-      const print = window[bindingName];
+      const print: (text: string) => void = window[bindingName];
       delete window[bindingName];
       core.installConsole(print);
-      if (base !== "") openService(base, settings, print);
+      hostCalls.connect((text) => print(`service ${text}` satisfies DocumentMessage));
+      // In a document, only requests to other services use this global. Requests to this service use the browser's network.
+      if (base !== "") openService(base, settings, hostCalls.send);
       return core.safe(evaluateAndCall(scripts, payload, settings));
     },
   };

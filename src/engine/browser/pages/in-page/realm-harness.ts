@@ -5,14 +5,8 @@ import type { HarnessCore } from "./core.js";
 import type { WorkerObjectHandle } from "./host-platform.js";
 import type { IsolateMessage } from "./messages.js";
 import type { InstallRealmPlatform } from "./realm-platform.js";
-import type { RunServiceCalls } from "./service-calls.js";
+import type { HostServiceCalls, OpenService } from "./service-calls.js";
 import type { DefineStandIns } from "./stand-ins.js";
-
-/** Sends a request to the service and returns the request's ID. `receivePart` receives each part of the response. */
-type SendRequest = (
-  receivePart: (head: string | null, text: string | null, last: boolean) => void,
-  text: string,
-) => number;
 
 /** The browser evaluates this function's source text when it creates the realm. So it can use only globals and its own code. */
 export function createRealmHarness(
@@ -20,11 +14,9 @@ export function createRealmHarness(
   restrictCodeOfText: CodeFromTextRestriction,
   defineStandIns: DefineStandIns,
   installPlatform: InstallRealmPlatform | null,
-  calls: RunServiceCalls | null,
-  serviceGlobal: string,
+  openService: OpenService | null,
   globals: readonly string[],
 ): unknown {
-  const { defineProperty } = Reflect;
   const { now } = Date;
   let send: (message: IsolateMessage) => void = () => {};
   const needsMore = () => send("needs-more");
@@ -39,21 +31,10 @@ export function createRealmHarness(
     send(`answer ${now() - startedAt} ${answer}`);
   }
 
-  /** Defines the global through which the client library sends requests to the service at the URL `base`. */
-  function openService(base: string, sendRequest: SendRequest, settings: string): void {
-    if (calls === null || base === "") return;
-    const { call, connect, request, receive } = calls;
-    connect((number, text) => sendRequest((head, part, last) => receive(number, head, part, last), text));
-    defineProperty(globalThis, serviceGlobal, {
-      value: { __proto__: null, base, call, request, settings },
-      configurable: true,
-    });
-  }
-
   function start(
     receive: (message: unknown) => void,
     base: string,
-    sendRequest: SendRequest,
+    sendRequest: HostServiceCalls["send"],
     payload: string,
     settings: string,
     standInsJson: string | null,
@@ -62,7 +43,7 @@ export function createRealmHarness(
   ): () => void {
     send = receive;
     if (standInsJson !== null) defineStandIns(standInsJson, navigatorJson, needsMore);
-    openService(base, sendRequest, settings);
+    if (base !== "") openService?.(base, settings, sendRequest);
     void run(payload, settings, scripts);
     return () => core.removeRunGlobals(globals);
   }

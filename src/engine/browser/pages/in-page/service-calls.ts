@@ -2,7 +2,7 @@
 import type { Any } from "./any.js";
 
 export type HostServiceCalls = ReturnType<typeof createHostServiceCalls>;
-export type RunServiceCalls = ReturnType<typeof createRunServiceCalls>;
+export type OpenService = ReturnType<typeof createServiceOpener>;
 
 /** The first part has a `head`: status and headers as JSON. `text` is null if the request failed or the rest is missing. */
 type ReceivePart = (head: string | null, text: string | null, last: boolean) => void;
@@ -73,13 +73,14 @@ export function createHostServiceCalls(atOnceMax: number, outgoingMax: number) {
 }
 
 /** Runs in the run's global scope. The function stores the globals it uses, because the action may replace them. */
-export function createRunServiceCalls(bodyMax: number, callMax: number) {
+export function createServiceOpener(bodyMax: number, callMax: number, globalName: string) {
+  const { defineProperty } = Reflect;
   const RunPromise = Promise;
   const RunTypeError = TypeError;
   const { parse, stringify } = JSON;
   const pending: Any = { __proto__: null };
   let count = 0;
-  let post: ((number: number, text: string) => number) | null = null;
+  let post: (number: number, text: string) => number = () => 0;
 
   const fault = () => new RunTypeError("Failed to fetch");
 
@@ -120,35 +121,36 @@ export function createRunServiceCalls(bodyMax: number, callMax: number) {
 
   function send(text: string): Promise<Any> {
     return new RunPromise((resolve, reject) => {
-      if (post === null) return reject(fault());
       count += 1;
       const number = count;
       let id = 0;
       pending[number] = createAnswer(resolve, reject, () => {
-        if (pending[number] !== undefined) post!(number, `cancel ${id}`);
+        if (pending[number] !== undefined) post(number, `cancel ${id}`);
       });
       id = post(number, text);
     });
   }
 
-  return {
-    __proto__: null,
-    /** `send` is null if the run cannot send requests to the service. */
-    connect(send: ((number: number, text: string) => number) | null): void {
-      post = send;
-    },
-    receive(number: number, head: string | null, text: string | null, last: boolean): void {
-      const answer = pending[number];
-      if (answer === undefined) return;
-      if (last) delete pending[number];
-      answer(head, text, last);
-    },
-    call(method: string, url: string, headers: Any, body: string | null): Promise<Any> | null {
-      if (body !== null && body.length > bodyMax) return null;
-      const text = stringify([method, url, headers, body]);
-      if (text.length > callMax) return null;
-      return send(text);
-    },
-    request: (options: string): Promise<Any> => send(`outgoing ${options}`),
+  function receive(number: number, head: string | null, text: string | null, last: boolean): void {
+    const answer = pending[number];
+    if (answer === undefined) return;
+    if (last) delete pending[number];
+    answer(head, text, last);
+  }
+
+  function call(method: string, url: string, headers: Any, body: string | null): Promise<Any> | null {
+    if (body !== null && body.length > bodyMax) return null;
+    const text = stringify([method, url, headers, body]);
+    if (text.length > callMax) return null;
+    return send(text);
+  }
+
+  const request = (options: string): Promise<Any> => send(`outgoing ${options}`);
+
+  /** Defines the global through which the client library sends requests to the service at the URL `base`. */
+  return (base: string, settings: string, sendToHost: HostServiceCalls["send"]): void => {
+    post = (number, text) => sendToHost((head, part, last) => receive(number, head, part, last), text);
+    const value = { __proto__: null, base, call, request, settings };
+    defineProperty(globalThis, globalName, { value, configurable: true });
   };
 }
