@@ -79,7 +79,8 @@ function createRealmThread() {
       }),
     async answered(answer: string) {
       const run = this.begin();
-      heard.at(-1)?.(`answer 1 ${answer}`);
+      now += 1;
+      heard.at(-1)?.(`answer ${answer}`);
       return run;
     },
     pass(ms: number) {
@@ -164,14 +165,14 @@ describe("the realm for the next run on a thread", () => {
     const run = one.begin();
     const [first] = one.heard;
     first!("console its own");
-    first!("answer 1 data 1");
+    first!("answer data 1");
     first!("console late");
-    first!("answer 1 data 3");
+    first!("answer data 3");
     expect(await run).to.equal("reuse data 1");
     const next = one.begin();
     first!("console later");
-    first!("answer 1 data 4");
-    one.heard[1]!("answer 1 data 2");
+    first!("answer data 4");
+    one.heard[1]!("answer data 2");
     expect(await next).to.equal("reuse data 2");
     expect(one.printed).to.deep.equal(["console its own"]);
   });

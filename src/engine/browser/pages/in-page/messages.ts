@@ -3,8 +3,8 @@
 /** `data ` is followed by the result as JSON, `error ` by a HarnessFailure as JSON. `undefined`: the run has no result. */
 export type RunAnswerText = "undefined" | `data ${string}` | `error ${string}`;
 
-/** `answer` contains the duration of the run in milliseconds, and a RunAnswerText. */
-export type IsolateMessage = `console ${string}` | `answer ${number} ${string}` | "needs-more";
+/** `answer` contains a RunAnswerText. */
+export type IsolateMessage = `console ${string}` | `answer ${string}` | "needs-more";
 
 /** Use of a worker thread after a run: `reuse` for another run, `measure` its memory first, or `replace` the thread. */
 export type ThreadUseAfterRun = "reuse" | "measure" | "replace";

@@ -17,7 +17,6 @@ export function createRealmHarness(
   openService: OpenService | null,
   globals: readonly string[],
 ): unknown {
-  const { now } = Date;
   let send: (message: IsolateMessage) => void = () => {};
   const needsMore = () => send("needs-more");
   core.keepOnly(globals);
@@ -26,9 +25,7 @@ export function createRealmHarness(
   restrictCodeOfText(installPlatform === null ? needsMore : () => {});
 
   async function run(payload: string, settings: string, scripts: readonly string[]): Promise<void> {
-    const startedAt = now();
-    const answer = await core.safe(core.evaluateAndCall(payload, settings, scripts));
-    send(`answer ${now() - startedAt} ${answer}`);
+    send(`answer ${await core.safe(core.evaluateAndCall(payload, settings, scripts))}`);
   }
 
   function start(

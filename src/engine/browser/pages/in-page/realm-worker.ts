@@ -81,6 +81,7 @@ export function createRealmWorker(
     current += 1;
     const runNumber = current;
     const hostOfRun = hostRun;
+    const startedAt = performance.now();
     return (text) => {
       if (runNumber !== current) return;
       if (text.startsWith("console ")) return send(text as ThreadMessage);
@@ -88,9 +89,9 @@ export function createRealmWorker(
       current += 1;
       calls?.reset();
       if (text === "needs-more") return send(endRun(0, text));
-      const [, duration] = text.split(" ", 2);
-      const result = text.slice(`answer ${duration} `.length);
-      send(endRun(Number(duration), hostOfRun === null ? result : `${hostOfRun.end()} ${result}`));
+      const result = text.slice("answer ".length);
+      const ms = performance.now() - startedAt;
+      send(endRun(ms, hostOfRun === null ? result : `${hostOfRun.end()} ${result}`));
     };
   }
 
