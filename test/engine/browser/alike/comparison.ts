@@ -30,7 +30,9 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   else if (url === "/cut") {
     response.writeHead(200, { "Content-Length": "100" });
     response.write("a part", () => response.destroy());
-  } else if (url === "/closed") response.destroy();
+  } else if (url === "/half") response.write("half");
+  else if (url === "/never") response.on("close", () => {});
+  else if (url === "/closed") response.destroy();
   else if (url === "/json") response.writeHead(200, { "Content-Type": "application/json" }).end('{"a":[1,"ä"]}');
   else if (url === "/broken") response.end('{"a":');
   else if (url === "/latin1")

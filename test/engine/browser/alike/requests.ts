@@ -134,6 +134,27 @@ export const REQUEST_SAMPLES: readonly Sample[] = [
     "fetch('data:,x', { integrity: 'sha256-LXEWQrcmsEQBYnyp+6wy9chTD7GQPMTbAiWHF5IaSIE=' })",
   ],
   ["a wrong integrity of data", "fetch('data:,x', { integrity: 'sha256-AAAA' })"],
+  ["aborted before, with a reason", "fetch(HOST + '/echo', { signal: AbortSignal.abort('why') })"],
+  ["aborted before, without a reason", "fetch(HOST + '/echo', { signal: AbortSignal.abort() })"],
+  ["aborted before, as a request", "fetch(new Request(HOST + '/echo', { signal: AbortSignal.abort({ own: 1 }) }))"],
+  [
+    "aborted on its way",
+    "{ const c = new AbortController(); const asked = fetch(HOST + '/never', { signal: c.signal }); setTimeout(() => c.abort(new RangeError('why')), 20); return await asked }",
+  ],
+  ...["text()", "body.getReader().read()"].map(
+    (read): Sample => [
+      `aborted while it is read: ${read}`,
+      `{ const c = new AbortController(); const r = await fetch(HOST + '/half', { signal: c.signal }); const reader = r.body.getReader(); await reader.read(); reader.releaseLock(); const other = await fetch(HOST + '/half', { signal: c.signal }); const said = other.${read}; setTimeout(() => c.abort('why'), 20); return [await outcome(() => said), await outcome(() => r.body.getReader().read())] }`,
+    ],
+  ),
+  [
+    "a request's signal",
+    "{ const c = new AbortController(); const r = new Request(HOST + '/echo', { signal: c.signal }); const before = [r.signal === r.signal, r.signal === c.signal, r.signal.aborted]; r.signal.addEventListener('abort', () => note('aborted')); c.abort('why'); return [before, r.signal.aborted, r.signal.reason, r.clone().signal.reason, r.signal instanceof AbortSignal] }",
+  ],
+  [
+    "the signal of a request without one",
+    "{ const { signal } = new Request(HOST + '/echo'); return [signal.aborted, signal.reason] }",
+  ],
   [
     "many at once",
     "{ const all = await Promise.all([1, 2, 3, 4, 5].map((n) => fetch(HOST + '/echo?' + n))); return all.map((r) => r.url.slice(HOST.length)) }",

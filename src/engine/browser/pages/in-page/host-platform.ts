@@ -8,7 +8,7 @@ declare const self: Any;
 /**
  * Function through which a realm (ShadowRealm of a run) uses an object of the worker. `receive` gets the result. Values are passed in flat
  * rows, where each value starts with its kind: `v` primitive, `d` date, `q` URLSearchParams, `b` bytes, `l` list, `k` plain object, `i`
- * iterator, `o` object of the platform, `f` object of the realm, `a` signal of the realm, `r` stream of the realm, `s` stream of the
+ * iterator, `o` object of the platform, `f` object of the realm, `a` signal, `r` stream of the realm, `s` stream of the
  * worker, `t` error of the realm's code, `e` error of the platform. `p` announces a row that follows later.
  */
 export type WorkerObjectHandle = (
@@ -199,6 +199,7 @@ export function createWorkerPlatform(
 
     function rowOf(value: Any): Any[] {
       if (value instanceof Row) return [...value.row];
+      if (value instanceof AbortSignal) return signalRow(value);
       if (value instanceof Date) return ["d", value.getTime()];
       if (value instanceof ArrayBuffer) return ["b", "ArrayBuffer", (new Uint8Array(value) as Any).toBase64()];
       if (ArrayBuffer.isView(value)) return rows.rowOfView(value);
@@ -237,10 +238,24 @@ export function createWorkerPlatform(
       return stream;
     }
 
-    function signalOf(listen: (abort: () => void) => void): Any {
+    /** Returns a signal that follows a signal of the realm. The platform passes the realm's reason on as a RealmError. */
+    function signalOfRealm(listen: (abort: (index: number) => void) => void): Any {
       const controller = new AbortController();
-      listen(() => controller.abort());
+      listen((index) => controller.abort(new RealmError(index)));
       return controller.signal;
+    }
+
+    /** Encodes the signal of a request as a function that reports when the signal aborts. */
+    function signalRow(signal: Any): Any[] {
+      const listen = (receive: ReceiveEncodedValues) => {
+        const report = () =>
+          respond(receive, () => {
+            throw signal.reason;
+          });
+        if (signal.aborted) report();
+        else signal.addEventListener("abort", report);
+      };
+      return ["a", listen];
     }
 
     function readRow(row: readonly Any[]): Any[] {
@@ -257,7 +272,7 @@ export function createWorkerPlatform(
         if (kind === "q") return new URLSearchParams(next());
         if (kind === "f") return proxyOf(next(), next(), readRow);
         if (kind === "r") return streamOfRealm(next(), next());
-        if (kind === "a") return signalOf(next());
+        if (kind === "a") return signalOfRealm(next());
         if (kind === "t") throw new RealmError(next());
         if (kind === "l") return Array.from({ length: next() }, read);
         if (kind !== "o") return next();

@@ -14,7 +14,7 @@ export type RealmValueDecoder = ReturnType<typeof createRealmValueDecoder>;
 
 /** The browser evaluates this function's source text, so it can use only globals and its own code. */
 export function createRealmValueDecoder() {
-  /** Error that the action's code threw while the platform read one of its objects, for example in a getter. */
+  /** Error that the action's code threw while the platform read one of its objects, for example in a getter; or an abort reason. */
   class RealmError {
     constructor(readonly index: number) {}
   }

@@ -1,6 +1,7 @@
 /** Defines the web platform in a ShadowRealm: classes such as `Request`, which use objects of the worker (host-platform.ts). */
 import type { Any } from "./any.js";
 import type { WorkerObjectHandle, WorkerPlatformClass } from "./host-platform.js";
+import type { ReceiveEncodedValues } from "./host-rows.js";
 import type { RealmErrorFactory } from "./realm-faults.js";
 import type { RealmValueEncoder } from "./realm-rows.js";
 import type { RealmAbortSignals } from "./realm-signals.js";
@@ -12,7 +13,6 @@ interface Call {
   convert?: ((value: Any, trace: Any) => unknown) | undefined;
   /** Function that the action called. Its frame and all frames above it are removed from the stack of an error. */
   caller?: object | undefined;
-  signal?: object | undefined;
 }
 
 export type InstallRealmPlatform = ReturnType<typeof createRealmPlatformInstaller>;
@@ -50,15 +50,12 @@ export function createRealmPlatformInstaller(
   const attributes = new WeakMap<object, Any>();
   /** Objects of the realm that stand for objects of the worker, by the number of the worker's object. */
   const objectsByNumber: Any = { __proto__: null };
-  const signalByObject = new WeakMap<object, object>();
-  const signalOf = (object: unknown): object | undefined =>
-    rows.isObject(object) ? apply(getOf, signalByObject, [object as object]) : undefined;
 
   function define(holder: object, key: PropertyKey, value: unknown, enumerable: boolean): void {
     defineProperty(holder, key, { __proto__: null, value, configurable: true, enumerable, writable: true } as Any);
   }
 
-  function createReader(row: readonly Any[], { of = "", signal, caller = callHost }: Call, trace?: Any): () => Any {
+  function createReader(row: readonly Any[], { of = "", caller = callHost }: Call, trace?: Any): () => Any {
     let at = 0;
     const next = () => {
       at += 1;
@@ -66,9 +63,10 @@ export function createRealmPlatformInstaller(
     };
     return function read(): Any {
       const kind = next();
-      if (kind === "o") return objectOf(next(), next(), next(), signal);
+      if (kind === "o") return objectOf(next(), next(), next());
       if (kind === "b") return rows.bytesOf(next(), next());
-      if (kind === "s") return streamOf(next(), next(), signal);
+      if (kind === "s") return streamOf(next(), next());
+      if (kind === "a") return signalOf(next());
       if (kind === "i") return entriesOf(of, next());
       if (kind === "e") throw faults.faultOf(next(), next(), next(), next(), caller, trace);
       if (kind === "d") return new RealmDate(next());
@@ -85,13 +83,25 @@ export function createRealmPlatformInstaller(
     };
   }
 
-  function objectOf(name: string, number: number, handle: WorkerObjectHandle, signal: object | undefined): object {
+  /** Returns a signal that follows a signal of the worker. */
+  function signalOf(listen: (receive: ReceiveEncodedValues) => void): object {
+    return signals.create((abortWith) => {
+      listen((...row) => {
+        try {
+          createReader(row, PLAIN)();
+        } catch (reason) {
+          abortWith(reason);
+        }
+      });
+    });
+  }
+
+  function objectOf(name: string, number: number, handle: WorkerObjectHandle): object {
     const earlier = objectsByNumber[number] === undefined ? undefined : apply(deref, objectsByNumber[number], []);
     if (earlier !== undefined) return earlier;
     const object = create(prototypes[name]);
     rows.setHandle(object, handle);
     objectsByNumber[number] = new RealmWeakRef(object);
-    if (signal !== undefined) apply(setOf, signalByObject, [object, signal]);
     return object;
   }
 
@@ -116,7 +126,7 @@ export function createRealmPlatformInstaller(
     entriesOfClass[name] = prototype;
   }
 
-  function streamOf(isLocked: boolean, handle: WorkerObjectHandle, signal: object | undefined): object {
+  function streamOf(isLocked: boolean, handle: WorkerObjectHandle): object {
     const source = {
       __proto__: null,
       pull(controller: Any): unknown {
@@ -124,7 +134,7 @@ export function createRealmPlatformInstaller(
           if (part.length > 0) apply(enqueue, controller, [part[0]]);
           else apply(close, controller, []);
         };
-        return callHost(handle, "read", "", [], { __proto__: null, convert, signal });
+        return callHost(handle, "read", "", [], { __proto__: null, convert });
       },
       cancel: (reason: unknown) => callHost(handle, "cancel", "", rows.rowOf([reason])),
     };
@@ -141,24 +151,18 @@ export function createRealmPlatformInstaller(
     call: Call = PLAIN,
   ): Any {
     const { of = "", convert, caller = callHost } = call;
-    let { signal } = call;
     let value: unknown;
     let fault: Any = null;
     let later: Any = null;
-    let hasReturned = false;
     let trace: Any;
-    const outerSignal = rows.signalRead(undefined);
     const settle = (answer: readonly Any[]) => {
-      if (!hasReturned) signal = rows.signalRead(undefined) ?? signal;
       try {
-        const result = createReader(answer, { __proto__: null, of, signal, caller }, trace)();
+        const result = createReader(answer, { __proto__: null, of, caller }, trace)();
         value = convert === undefined ? result : convert(result, trace);
         if (later !== null) later.resolve(value);
       } catch (error) {
-        fault = { error };
-        if (later === null) return;
-        const isAborted = signal !== undefined && answer[3] === "AbortError" && signals.isAborted(signal);
-        later.reject(isAborted ? signals.reasonOf(signal as object) : error);
+        if (later === null) fault = { error };
+        else later.reject(error);
       }
     };
     const receive = (...answer: Any[]) => {
@@ -172,8 +176,6 @@ export function createRealmPlatformInstaller(
     const message: Any[] = [verb, member, receive];
     for (let at = 0; at < row.length; at += 1) rows.append(message, row[at]);
     apply(handle, undefined, message);
-    signal = rows.signalRead(outerSignal) ?? signal;
-    hasReturned = true;
     if (fault !== null) throw fault.error;
     return value;
   }
@@ -182,18 +184,11 @@ export function createRealmPlatformInstaller(
   const isPlain = (value: Any): boolean => isArray(value) || getPrototypeOf(value) === OBJECT;
 
   function attribute(hostScope: WorkerObjectHandle, name: string, key: string): PropertyDescriptor {
-    const requested = key === "signal" ? "method" : key;
     const holder = {
       get [key](): Any {
         const stored: Any = (rows.isObject(this) && apply(getOf, attributes, [this])) || { __proto__: null };
         if (key in stored) return stored[key];
-        const signal = signalOf(this);
-        const result = callHost(hostScope, "member", `${name}.${requested}`, rows.rowOf([this]), {
-          __proto__: null,
-          signal,
-        });
-        // The action must get a signal of the realm that follows the signal it passed, not a signal of the worker.
-        const value = key === "signal" ? signals.following(signal ?? null) : result;
+        const value = callHost(hostScope, "member", `${name}.${key}`, rows.rowOf([this]));
         if (rows.isObject(value) && !isPlain(value)) {
           stored[key] = value;
           apply(setOf, attributes, [this, stored]);
@@ -225,7 +220,7 @@ export function createRealmPlatformInstaller(
         if (iterable && key === "forEach" && typeof values[0] === "function")
           return forEachOf(hostScope, name, this, values);
         const convert = conversionOf(key, values[0]);
-        const call = { __proto__: null, of: name, convert, caller: method, signal: signalOf(this) } as Call;
+        const call = { __proto__: null, of: name, convert, caller: method } as Call;
         const result = callHost(hostScope, "member", `${name}.${key}`, rows.rowOf(values, rows.rowOf([this])), call);
         // `clone` replaces the body of the original, so the cached body is removed.
         if (key === "clone") deleteProperty(apply(getOf, attributes, [this]) ?? {}, "body");
@@ -249,7 +244,7 @@ export function createRealmPlatformInstaller(
       [name]: function (this: unknown, ...values: Any[]) {
         if (new.target === undefined)
           throw new RealmTypeError(hostClass.isNamed ? withoutNew(name) : "Illegal constructor");
-        const call = { __proto__: null, caller: constructed, signal: signalOf(values[0]) } as Call;
+        const call = { __proto__: null, caller: constructed } as Call;
         const object = callHost(hostScope, "new", name, rows.rowOf(values), call) as object;
         const { prototype } = new.target;
         setPrototypeOf(object, rows.isObject(prototype) ? prototype : OBJECT);
@@ -304,7 +299,7 @@ export function createRealmPlatformInstaller(
   function fetchOf(hostScope: WorkerObjectHandle): Any {
     const { fetch } = {
       fetch(...values: Any[]): unknown {
-        const call = { __proto__: null, caller: fetch, signal: signalOf(values[0]) } as Call;
+        const call = { __proto__: null, caller: fetch } as Call;
         return callHost(hostScope, "call", "fetch", rows.rowOf(values), call);
       },
     };

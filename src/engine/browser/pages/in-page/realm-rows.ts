@@ -34,9 +34,8 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
     ...{ Float16Array: scope.Float16Array, Float32Array, Float64Array, BigInt64Array, BigUint64Array },
   };
   const handles = new WeakMap<object, WorkerObjectHandle>();
-  /** Errors that the action's code threw while the platform read its objects. The worker refers to an error by its index. */
+  /** Errors that the action's code threw while the platform read its objects, and abort reasons. The worker refers to them by index. */
   const thrown: unknown[] = [];
-  let signalRead: object | undefined;
 
   const isObject = (value: unknown): boolean =>
     (typeof value === "object" && value !== null) || typeof value === "function";
@@ -142,10 +141,9 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
     else if (isView(value) || isOf(lengthOf, value)) appendBytes(row, value);
     else if (isOf(searchText, value)) appendAll(row, "q", apply(searchText, value, []));
     else if (isOf(isLocked, value)) appendAll(row, "r", readerOf(value), apply(isLocked, value, []));
-    else if (signals.isSignal(value)) {
-      signalRead = value;
-      appendAll(row, "a", (abort: () => void) => signals.onAbort(value, abort));
-    } else appendAll(row, "f", typeof value === "function", operationsOf(value, holder));
+    else if (signals.isSignal(value))
+      appendAll(row, "a", (abort: (index: number) => void) => signals.onAbort(value, (reason) => abort(store(reason))));
+    else appendAll(row, "f", typeof value === "function", operationsOf(value, holder));
   }
 
   function appendValue(row: Any[], value: unknown, holder?: unknown): void {
@@ -162,12 +160,6 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
   return {
     isObject,
     append,
-    /** Returns the last AbortSignal that the platform has read, and then sets it to `next`. */
-    signalRead(next: object | undefined): object | undefined {
-      const read = signalRead;
-      signalRead = next;
-      return read;
-    },
     setHandle: (object: object, handle: WorkerObjectHandle) => apply(setOf, handles, [object, handle]),
     thrownError: (index: number): unknown => thrown[index],
     rowOf(values: readonly unknown[], row: Any[] = []): Any[] {

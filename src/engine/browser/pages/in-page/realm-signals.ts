@@ -10,7 +10,6 @@ export function createRealmAbortSignals() {
   const { apply, defineProperty, deleteProperty, getOwnPropertyDescriptor } = Reflect;
   const { AbortController, AbortSignal, DOMException, EventTarget } = scope;
   const { abort } = AbortController.prototype;
-  const { any } = AbortSignal;
   const { addEventListener, removeEventListener } = EventTarget.prototype;
   const OwnTypeError = TypeError;
   const { isFinite: isNumber, MAX_SAFE_INTEGER } = Number;
@@ -110,17 +109,16 @@ export function createRealmAbortSignals() {
         return false;
       }
     },
-    isAborted: (signal: object): boolean => apply(isAborted, signal, []),
-    reasonOf: (signal: object): unknown => apply(reasonOf, signal, []),
-    onAbort(signal: object, work: () => void): void {
-      if (apply(isAborted, signal, [])) work();
-      // The listener must be a function of the realm. A function of the worker as a listener would crash the page.
-      else apply(addEventListener, signal, ["abort", () => work()]);
+    onAbort(signal: object, work: (reason: unknown) => void): void {
+      const report = () => work(apply(reasonOf, signal, []));
+      if (apply(isAborted, signal, [])) report();
+      else apply(addEventListener, signal, ["abort", report]);
     },
-    /** Returns a new AbortSignal that aborts when `signal` does. If `signal` is null, it never aborts. */
-    following(signal: object | null): object {
-      if (signal === null) return apply(signalOf, new AbortController(), []);
-      return apply(any, AbortSignal, [[signal]]);
+    /** Returns a new signal. Calls `connect` with the function that aborts the signal. */
+    create(connect: (abortWith: (reason: unknown) => void) => void): object {
+      const controller = new AbortController();
+      connect((reason) => apply(abort, controller, [reason]));
+      return apply(signalOf, controller, []);
     },
     install(hostScope: WorkerObjectHandle): void {
       wrapAllListeners();
